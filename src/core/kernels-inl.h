@@ -1,0 +1,457 @@
+// The vectorised reduction, compiled once for each instruction set by Highway's foreach_target; a
+// kernels_*.cc includes it after defining HWY_TARGET_INCLUDE.
+//
+// A kernel is put together from `Elements` (how lanes are loaded from and stored to memory) and an
+// operation. Whole vectors and the last few elements run the same code, the latter one at a time.
+#if defined(HOCKET_CORE_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HOCKET_CORE_KERNELS_INL_H_
+#undef HOCKET_CORE_KERNELS_INL_H_
+#else
+#define HOCKET_CORE_KERNELS_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/kernels.h"
+#include "hocket/small_floats.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hocket::core::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Any alignment. Vectors shorter than 16 bytes go by way of an array, since Highway reads those
+// through a typed pointer.
+template <class D>
+HWY_INLINE hn::VFromD<D> load_lanes(D d, const std::byte* from) {
+  using T = hn::TFromD<D>;
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) < 16) {
+    HWY_ALIGN T lanes[hn::MaxLanes(D())];
+    std::memcpy(lanes, from, sizeof(lanes));
+    return hn::Load(d, lanes);
+  } else {
+    return hn::LoadU(d, reinterpret_cast<const T*>(from));
+  }
+}
+
+template <class D>
+HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
+  using T = hn::TFromD<D>;
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) < 16) {
+    HWY_ALIGN T lanes[hn::MaxLanes(D())];
+    hn::Store(v, d, lanes);
+    std::memcpy(to, lanes, sizeof(lanes));
+  } else {
+    hn::StoreU(v, d, reinterpret_cast<T*>(to));
+  }
+}
+
+// ---- Elements: Lane is what is added, kBytes the size in memory of a lane, kLanes the lanes of an
+// element.
+
+// Lanes that lie in memory as they are.
+template <typename T, int kLanesOfElement = 1>
+struct Plain {
+  using Lane = T;
+  static constexpr std::size_t kBytes = sizeof(T);
+  static constexpr std::size_t kLanes = kLanesOfElement;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
+    return load_lanes(d, from);
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
+    store_lanes(d, v, to);
+  }
+};
+
+// Bytes of which any but zero is true.
+struct Booleans {
+  using Lane = std::uint8_t;
+  static constexpr std::size_t kBytes = 1;
+  static constexpr std::size_t kLanes = 1;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
+    return hn::Min(load_lanes(d, from), hn::Set(d, std::uint8_t{1}));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
+    store_lanes(d, v, to);
+  }
+};
+
+// Bytes in lanes of 16 bits, for the product that the processors lack; the excess is cut off.
+struct WideBytes {
+  using Lane = std::uint16_t;
+  static constexpr std::size_t kBytes = 1;
+  static constexpr std::size_t kLanes = 1;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
+    return hn::PromoteTo(d, load_lanes(hn::Rebind<std::uint8_t, D>(), from));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
+    const hn::Rebind<std::int16_t, D> signed_tag;
+    const hn::Rebind<std::uint8_t, D> byte_tag;
+    const auto low = hn::And(v, hn::Set(d, Lane{0xff}));
+    store_lanes(byte_tag, hn::DemoteTo(byte_tag, hn::BitCast(signed_tag, low)), to);
+  }
+};
+
+// Codes of a small float, in the low bits of 32-bit lanes, to float and back: what
+// hocket/small_floats.h does, lane by lane.
+template <class Format>
+struct Codec {
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> decode(D d, hn::VFromD<hn::RebindToUnsigned<D>> code) {
+    const hn::RebindToUnsigned<D> du;
+    const hn::RebindToSigned<D> di;
+    constexpr std::uint32_t kMantissas = 1u << (23 - Format::kShift);
+    constexpr std::uint32_t kUnit = Format::kSmallestNormal - ((23 - Format::kShift) << 23);
+    const auto magnitude = hn::And(code, hn::Set(du, Format::kSign - 1));
+    const auto sign = hn::ShiftLeft<kSignShift>(hn::Xor(code, magnitude));
+    const auto shifted = hn::ShiftLeft<Format::kShift>(magnitude);
+    const auto normal = hn::BitCast(d, hn::Add(shifted, hn::Set(du, Format::kRebias)));
+    const auto subnormal =
+        hn::Mul(hn::ConvertTo(d, hn::BitCast(di, magnitude)), hn::BitCast(d, hn::Set(du, kUnit)));
+    auto value = hn::IfThenElse(
+        as_float_mask(d, hn::Lt(magnitude, hn::Set(du, kMantissas))), subnormal, normal);
+    value = hn::IfThenElse(as_float_mask(d, hn::Gt(magnitude, hn::Set(du, Format::kLastNumber))),
+                           hn::BitCast(d, hn::Or(shifted, hn::Set(du, 0x7fc00000u))),
+                           value);
+    if constexpr (Format::kHasInfinity) {
+      value = hn::IfThenElse(as_float_mask(d, hn::Eq(magnitude, hn::Set(du, Format::kLastNumber))),
+                             hn::BitCast(d, hn::Set(du, detail::kFloatInfinity)),
+                             value);
+    }
+    return hn::Or(value, hn::BitCast(d, sign));
+  }
+
+  template <class D>
+  static HWY_INLINE hn::VFromD<hn::RebindToUnsigned<D>> encode(D d, hn::VFromD<D> value) {
+    const hn::RebindToUnsigned<D> du;
+    const auto bits = hn::BitCast(du, value);
+    const auto magnitude = hn::And(bits, hn::Set(du, 0x7fffffffu));
+    const auto sign = hn::ShiftRight<kSignShift>(hn::Xor(bits, magnitude));
+    const auto magic = hn::Set(du, Format::kSubnormalMagic);
+    const auto subnormal =
+        hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, magic))), magic);
+    const auto odd = hn::And(hn::ShiftRight<Format::kShift>(magnitude), hn::Set(du, 1u));
+    constexpr std::uint32_t kHalf = (1u << (Format::kShift - 1)) - 1;
+    const auto rounded = hn::ShiftRight<Format::kShift>(
+        hn::Add(hn::Add(magnitude, odd), hn::Set(du, kHalf - Format::kRebias)));
+    auto code = hn::IfThenElse(
+        hn::Gt(rounded, hn::Set(du, Format::kLastNumber)), hn::Set(du, Format::kOverflow), rounded);
+    code = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, Format::kSmallestNormal)), subnormal, code);
+    code = hn::IfThenElse(
+        hn::Gt(magnitude, hn::Set(du, detail::kFloatInfinity)), encode_nan(du, magnitude), code);
+    return hn::Or(code, sign);
+  }
+
+ private:
+  static constexpr int kSignShift = 31 - (__builtin_ctz(Format::kSign));
+
+  template <class D, class M>
+  static HWY_INLINE auto as_float_mask(D d, M mask) {
+    return hn::RebindMask(d, mask);
+  }
+  template <class DU>
+  static HWY_INLINE hn::VFromD<DU> encode_nan(DU du, hn::VFromD<DU> magnitude) {
+    const auto base = hn::Set(du, Format::encode_nan(0));
+    if constexpr (Format::kKeepsPayload) {
+      constexpr std::uint32_t kPayload = (1u << (23 - Format::kShift)) - 1;
+      return hn::Or(base,
+                    hn::And(hn::ShiftRight<Format::kShift>(magnitude), hn::Set(du, kPayload)));
+    } else {
+      return base;
+    }
+  }
+};
+
+// Small floats of 1 or 2 bytes in lanes of float32.
+template <class Format, typename Stored>
+struct SmallFloats {
+  using Lane = float;
+  static constexpr std::size_t kBytes = sizeof(Stored);
+  static constexpr std::size_t kLanes = 1;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
+    const hn::RebindToUnsigned<D> du;
+    return Codec<Format>::decode(d, hn::PromoteTo(du, load_lanes(hn::Rebind<Stored, D>(), from)));
+  }
+  template <class D>
+  static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
+    const hn::RebindToSigned<D> di;
+    const hn::Rebind<Stored, D> stored;
+    store_lanes(stored, hn::DemoteTo(stored, hn::BitCast(di, Codec<Format>::encode(d, v))), to);
+  }
+};
+
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+// float16 by the processor's own conversions, which give the same bits.
+struct Float16s {
+  using Lane = float;
+  static constexpr std::size_t kBytes = 2;
+  static constexpr std::size_t kLanes = 1;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
+    const hn::Rebind<std::uint16_t, D> codes;
+    const hn::Rebind<hwy::float16_t, D> halves;
+    return hn::PromoteTo(d, hn::BitCast(halves, load_lanes(codes, from)));
+  }
+  template <class D>
+  static HWY_INLINE void store(D /*d*/, hn::VFromD<D> v, std::byte* to) {
+    const hn::Rebind<std::uint16_t, D> codes;
+    const hn::Rebind<hwy::float16_t, D> halves;
+    store_lanes(codes, hn::BitCast(codes, hn::DemoteTo(halves, v)), to);
+  }
+};
+#else
+using Float16s = SmallFloats<detail::Float16Format, std::uint16_t>;
+#endif
+
+// The upper halves of floats.
+struct BFloat16s {
+  using Lane = float;
+  static constexpr std::size_t kBytes = 2;
+  static constexpr std::size_t kLanes = 1;
+  template <class D>
+  static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
+    const hn::RebindToUnsigned<D> du;
+    const auto codes = hn::PromoteTo(du, load_lanes(hn::Rebind<std::uint16_t, D>(), from));
+    return hn::BitCast(d, hn::ShiftLeft<16>(codes));
+  }
+  template <class D>
+  static HWY_INLINE void store([[maybe_unused]] D d, hn::VFromD<D> v, std::byte* to) {
+    const hn::RebindToUnsigned<D> du;
+    const hn::RebindToSigned<D> di;
+    const hn::Rebind<std::uint16_t, D> stored;
+    const auto bits = hn::BitCast(du, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+    const auto rounded = hn::Add(hn::Add(bits, odd), hn::Set(du, 0x7fffu));
+    const auto quiet = hn::Or(bits, hn::Set(du, detail::kFloatQuietBit));
+    const auto code = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
+    store_lanes(stored, hn::DemoteTo(stored, hn::BitCast(di, hn::ShiftRight<16>(code))), to);
+  }
+};
+
+// ---- Operations on vectors.
+
+struct Sum {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Add(a, b);
+  }
+};
+struct Average : Sum {
+  static constexpr bool kDivides = true;
+};
+struct Product {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Mul(a, b);
+  }
+};
+struct BitAnd {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::And(a, b);
+  }
+};
+struct BitOr {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+struct BitXor {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Xor(a, b);
+  }
+};
+// A lane of `a` where it is less, else of `b`: of `b` too where either is NaN.
+template <class V>
+HWY_INLINE V lesser_or_second(V a, V b) {
+#if HWY_TARGET <= HWY_SSE4 && HWY_ARCH_X86
+  return hn::Min(a, b);
+#else
+  return hn::IfThenElse(hn::Lt(a, b), a, b);
+#endif
+}
+// For floats IEEE 754-2019's minimum. Asked both ways, the two answers differ only where the
+// arguments are zeros of two signs, or NaN is among them; or-ing them gives -0 and NaN there.
+struct Minimum {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {
+      return hn::Or(lesser_or_second(a, b), lesser_or_second(b, a));
+    } else {
+      return hn::Min(a, b);
+    }
+  }
+};
+struct Maximum {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {
+      return hn::Neg(Minimum::apply(hn::Neg(a), hn::Neg(b)));
+    } else {
+      return hn::Max(a, b);
+    }
+  }
+};
+
+// ---- The loop.
+
+template <class Op, class D>
+HWY_INLINE hn::VFromD<D> finish(D d, hn::VFromD<D> v, int average_over) {
+  if constexpr (Op::kDivides) {
+    return hn::Div(v, hn::Set(d, static_cast<hn::TFromD<D>>(average_over)));
+  } else {
+    return v;
+  }
+}
+
+// One vector of the result, from byte `offset` on. kSources of 0 means `n` of them.
+template <class Elements, class Op, int kSources, class D>
+HWY_INLINE hn::VFromD<D> accumulate(D d, const void* const* sources, int n, std::size_t offset) {
+  const int n_sources = kSources > 0 ? kSources : n;
+  auto v = Elements::load(d, static_cast<const std::byte*>(sources[0]) + offset);
+  for (int s = 1; s < n_sources; ++s) {
+    v = Op::apply(v, Elements::load(d, static_cast<const std::byte*>(sources[s]) + offset));
+  }
+  return v;
+}
+
+template <class Elements, class Op, int kSources>
+HWY_INLINE void reduce_sources(
+    std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
+  const hn::ScalableTag<typename Elements::Lane> d;
+  const hn::CappedTag<typename Elements::Lane, 1> one;
+  constexpr std::size_t kBytes = Elements::kBytes;
+  const std::size_t step = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + 4 * step <= count; i += 4 * step) {
+    const auto v0 = accumulate<Elements, Op, kSources>(d, sources, n, i * kBytes);
+    const auto v1 = accumulate<Elements, Op, kSources>(d, sources, n, (i + step) * kBytes);
+    const auto v2 = accumulate<Elements, Op, kSources>(d, sources, n, (i + 2 * step) * kBytes);
+    const auto v3 = accumulate<Elements, Op, kSources>(d, sources, n, (i + 3 * step) * kBytes);
+    Elements::store(d, finish<Op>(d, v0, average_over), out + i * kBytes);
+    Elements::store(d, finish<Op>(d, v1, average_over), out + (i + step) * kBytes);
+    Elements::store(d, finish<Op>(d, v2, average_over), out + (i + 2 * step) * kBytes);
+    Elements::store(d, finish<Op>(d, v3, average_over), out + (i + 3 * step) * kBytes);
+  }
+  for (; i + step <= count; i += step) {
+    const auto v = accumulate<Elements, Op, kSources>(d, sources, n, i * kBytes);
+    Elements::store(d, finish<Op>(d, v, average_over), out + i * kBytes);
+  }
+  for (; i < count; ++i) {
+    const auto v = accumulate<Elements, Op, kSources>(one, sources, n, i * kBytes);
+    Elements::store(one, finish<Op>(one, v, average_over), out + i * kBytes);
+  }
+}
+
+// A ReduceKernel. Two sources, the commonest case, get a loop of their own.
+template <class Elements, class Op>
+void kernel(void* out, const void* const* sources, int n, std::size_t count, int average_over) {
+  auto* bytes = static_cast<std::byte*>(out);
+  const std::size_t lanes = count * Elements::kLanes;
+  if (n == 2) {
+    const void* const pair[2] = {sources[0], sources[1]};
+    reduce_sources<Elements, Op, 2>(bytes, pair, 2, lanes, average_over);
+  } else {
+    reduce_sources<Elements, Op, 0>(bytes, sources, n, lanes, average_over);
+  }
+}
+
+// The operation of each ReduceOp.
+template <ReduceOp kOp>
+struct OperationOf;
+template <>
+struct OperationOf<ReduceOp::kSum> : Sum {};
+template <>
+struct OperationOf<ReduceOp::kProduct> : Product {};
+template <>
+struct OperationOf<ReduceOp::kMin> : Minimum {};
+template <>
+struct OperationOf<ReduceOp::kMax> : Maximum {};
+template <>
+struct OperationOf<ReduceOp::kAvg> : Average {};
+template <>
+struct OperationOf<ReduceOp::kBitAnd> : BitAnd {};
+template <>
+struct OperationOf<ReduceOp::kBitOr> : BitOr {};
+template <>
+struct OperationOf<ReduceOp::kBitXor> : BitXor {};
+
+// The kernel of `op` if it is one of kOps, else null.
+template <class Elements, ReduceOp... kOps>
+ReduceKernel one_of(ReduceOp op) {
+  ReduceKernel found = nullptr;
+  ((op == kOps ? void(found = &kernel<Elements, OperationOf<kOps>>) : void()), ...);
+  return found;
+}
+
+// The five operations of real floats.
+template <class Elements>
+ReduceKernel real_kernel(ReduceOp op) {
+  return one_of<Elements,
+                ReduceOp::kSum,
+                ReduceOp::kProduct,
+                ReduceOp::kMin,
+                ReduceOp::kMax,
+                ReduceOp::kAvg>(op);
+}
+
+// Elements to lanes and back, for whole arrays.
+template <class Elements>
+void widen_array(void* out, const void* in, std::size_t count) {
+  using Lane = typename Elements::Lane;
+  const hn::ScalableTag<Lane> d;
+  const hn::CappedTag<Lane, 1> one;
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  const std::size_t step = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + step <= count; i += step) {
+    store_lanes(d, Elements::load(d, from + i * Elements::kBytes), to + i * sizeof(Lane));
+  }
+  for (; i < count; ++i) {
+    store_lanes(one, Elements::load(one, from + i * Elements::kBytes), to + i * sizeof(Lane));
+  }
+}
+
+template <class Elements>
+void narrow_array(void* out, const void* in, std::size_t count, float divisor) {
+  using Lane = typename Elements::Lane;
+  const hn::ScalableTag<Lane> d;
+  const hn::CappedTag<Lane, 1> one;
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  const std::size_t step = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + step <= count; i += step) {
+    const auto v = hn::Div(load_lanes(d, from + i * sizeof(Lane)), hn::Set(d, divisor));
+    Elements::store(d, v, to + i * Elements::kBytes);
+  }
+  for (; i < count; ++i) {
+    const auto v = hn::Div(load_lanes(one, from + i * sizeof(Lane)), hn::Set(one, divisor));
+    Elements::store(one, v, to + i * Elements::kBytes);
+  }
+}
+
+}  // namespace hocket::core::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,53 @@
+// What the vectorised files offer to reduce.cc. Each function picks the code for this processor.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/reduce.h"
+
+namespace hocket::core {
+
+// The kernel of element type T with ordinary stores; null where there is no vectorised one.
+// Specialised for bool, the floats and complex numbers in kernels_*.cc.
+template <typename T>
+ReduceKernel vector_kernel(ReduceOp op);
+// For unsigned T, whose code serves the signed integer of that width too: sum, product, bits.
+template <typename T>
+ReduceKernel wrapping_kernel(ReduceOp op);
+// For every integer T: min and max.
+template <typename T>
+ReduceKernel extremes_kernel(ReduceOp op);
+
+// float32 from the small floats and back. Narrowing divides by `divisor` first.
+template <typename T>
+void widen_small(void* out, const void* in, std::size_t count);
+template <typename T>
+void narrow_small(void* out, const void* in, std::size_t count, float divisor);
+
+// Copies past the caches, without the fence.
+void stream(void* out, const void* in, std::size_t bytes);
+// Orders what `stream` wrote before all later stores.
+void stream_fence();
+
+template <>
+ReduceKernel vector_kernel<bool>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<float16>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<bfloat16>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<float>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<double>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<std::complex<float>>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<std::complex<double>>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<float8_e4m3>(ReduceOp op);
+template <>
+ReduceKernel vector_kernel<float8_e5m2>(ReduceOp op);
+
+}  // namespace hocket::core

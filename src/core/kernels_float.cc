@@ -1,0 +1,51 @@
+// float32, float64 and the sums of complex numbers.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/kernels_float.cc"
+// clang-format off
+#include "hwy/foreach_target.h"  // must come first
+#include "core/kernels-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace hocket::core::HWY_NAMESPACE {
+
+ReduceKernel float32(ReduceOp op) { return real_kernel<Plain<float>>(op); }
+ReduceKernel float64(ReduceOp op) { return real_kernel<Plain<double>>(op); }
+// Real and imaginary parts are added as two floats each.
+ReduceKernel complex64(ReduceOp op) {
+  return one_of<Plain<float, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op);
+}
+ReduceKernel complex128(ReduceOp op) {
+  return one_of<Plain<double, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op);
+}
+
+}  // namespace hocket::core::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hocket::core {
+
+HWY_EXPORT(float32);
+HWY_EXPORT(float64);
+HWY_EXPORT(complex64);
+HWY_EXPORT(complex128);
+
+template <>
+ReduceKernel vector_kernel<float>(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(float32)(op);
+}
+template <>
+ReduceKernel vector_kernel<double>(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(float64)(op);
+}
+template <>
+ReduceKernel vector_kernel<std::complex<float>>(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(complex64)(op);
+}
+template <>
+ReduceKernel vector_kernel<std::complex<double>>(ReduceOp op) {
+  return HWY_DYNAMIC_DISPATCH(complex128)(op);
+}
+
+}  // namespace hocket::core
+#endif

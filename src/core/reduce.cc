@@ -1,0 +1,168 @@
+#include "core/reduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/dispatch.h"
+#include "core/kernels.h"
+#include "hocket/error.h"
+
+namespace hocket::core {
+namespace {
+
+template <typename T>
+concept SmallFloat = std::same_as<T, float16> || std::same_as<T, bfloat16> ||
+    std::same_as<T, float8_e4m3> || std::same_as<T, float8_e5m2>;
+template <typename T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+template <typename T>
+concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+
+template <typename T>
+T element(const void* array, std::size_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(array) + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename T>
+void set_element(void* array, std::size_t i, T value) {
+  std::memcpy(static_cast<std::byte*>(array) + i * sizeof(T), &value, sizeof(T));
+}
+
+// Written out: std::complex's product repairs NaNs, which hocket does not promise, at a great cost.
+template <Complex T>
+T product(T a, T b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+template <Complex T>
+void complex_product(
+    void* out, const void* const* sources, int n_sources, std::size_t count, int /*average_over*/) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T value = element<T>(sources[0], i);
+    for (int s = 1; s < n_sources; ++s) value = product(value, element<T>(sources[s], i));
+    set_element(out, i, value);
+  }
+}
+
+// Adds as the sum does, wrapping around, then divides toward zero.
+template <Integer T>
+void integer_average(
+    void* out, const void* const* sources, int n_sources, std::size_t count, int average_over) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  const auto divisor = static_cast<Wide>(average_over);
+  wrapping_kernel<std::make_unsigned_t<T>>(ReduceOp::kSum)(out, sources, n_sources, count, 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    set_element(out, i, static_cast<T>(static_cast<Wide>(element<T>(out, i)) / divisor));
+  }
+}
+
+template <typename T>
+ReduceKernel cached_kernel(ReduceOp op) {
+  if constexpr (Integer<T>) {
+    if (op == ReduceOp::kAvg) return &integer_average<T>;
+    if (op == ReduceOp::kMin || op == ReduceOp::kMax) return extremes_kernel<T>(op);
+    return wrapping_kernel<std::make_unsigned_t<T>>(op);
+  } else {
+    if constexpr (Complex<T>) {
+      if (op == ReduceOp::kProduct) return &complex_product<T>;
+    }
+    return vector_kernel<T>(op);
+  }
+}
+
+// Reduces blocks into a buffer that stays in the first-level cache and streams them from there:
+// one place for alignment, at no cost that shows beside the memory's.
+template <typename T, ReduceOp kOp>
+void streaming_kernel(
+    void* out, const void* const* sources, int n_sources, std::size_t count, int average_over) {
+  const ReduceKernel kernel = cached_kernel<T>(kOp);
+  if (n_sources > kMaxSources) return kernel(out, sources, n_sources, count, average_over);
+  constexpr std::size_t kBlock = 4096 / sizeof(T);
+  alignas(64) std::byte block[kBlock * sizeof(T)];
+  const void* at[kMaxSources];
+  for (std::size_t i = 0; i < count; i += kBlock) {
+    const std::size_t part = std::min(kBlock, count - i);
+    for (int s = 0; s < n_sources; ++s) {
+      at[s] = static_cast<const std::byte*>(sources[s]) + i * sizeof(T);
+    }
+    kernel(block, at, n_sources, part, average_over);
+    stream(static_cast<std::byte*>(out) + i * sizeof(T), block, part * sizeof(T));
+  }
+  stream_fence();
+}
+
+}  // namespace
+
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores) {
+  if (!is_defined(op, dtype)) {
+    throw InvalidArgument(
+        fmt::format("{} has no meaning on elements of {}", name_of(op), name_of(dtype)));
+  }
+  return dispatch(dtype, [&]<typename T>() -> ReduceKernel {
+    if (stores == Stores::kCached) return cached_kernel<T>(op);
+    return dispatch(op, []<ReduceOp kOp>() -> ReduceKernel { return &streaming_kernel<T, kOp>; });
+  });
+}
+
+void reduce(void* out,
+            const void* const* sources,
+            int n_sources,
+            std::size_t count,
+            DType dtype,
+            ReduceOp op,
+            int average_over,
+            Stores stores) {
+  reduce_kernel(dtype, op, stores)(out, sources, n_sources, count, average_over);
+}
+
+void add(void* out, const void* a, const void* b, std::size_t count, DType dtype) {
+  const void* const sources[] = {a, b};
+  reduce(out, sources, 2, count, dtype, ReduceOp::kSum, 1, Stores::kCached);
+}
+
+void copy(void* out, const void* in, std::size_t bytes, Stores stores) {
+  if (bytes == 0) return;  // then the pointers may be null, which memcpy does not take
+  if (stores == Stores::kCached) {
+    std::memcpy(out, in, bytes);
+    return;
+  }
+  stream(out, in, bytes);
+  stream_fence();
+}
+
+DType accumulation_type(DType dtype) {
+  return dispatch(dtype, [&]<typename T>() { return SmallFloat<T> ? DType::kFloat32 : dtype; });
+}
+
+void widen(void* out, const void* in, std::size_t count, DType from) {
+  dispatch(from, [&]<typename T>() {
+    if constexpr (SmallFloat<T>) {
+      widen_small<T>(out, in, count);
+    } else {
+      copy(out, in, count * sizeof(T), Stores::kCached);
+    }
+  });
+}
+
+void narrow(void* out, const void* in, std::size_t count, DType to, ReduceOp op, int average_over) {
+  dispatch(to, [&]<typename T>() {
+    const int divisor = op == ReduceOp::kAvg ? average_over : 1;
+    if constexpr (SmallFloat<T>) {
+      narrow_small<T>(out, in, count, static_cast<float>(divisor));
+    } else if (divisor != 1) {
+      reduce(out, &in, 1, count, to, ReduceOp::kAvg, divisor, Stores::kCached);
+    } else if (out != in) {
+      copy(out, in, count * sizeof(T), Stores::kCached);
+    }
+  });
+}
+
+}  // namespace hocket::core

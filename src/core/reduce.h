@@ -1,0 +1,60 @@
+// Reductions, copies and conversions of arrays in host memory: the inner loops of every host
+// engine.
+//
+// All functions here are free of state, safe in any thread, take pointers of any alignment, and
+// never throw once `reduce_kernel` has accepted the dtype and op. Every element is computed by
+// itself with the same operations in the same order, so the bits of a result depend neither on
+// alignment, nor on how an array is cut into calls, nor on the processor's vector width.
+#pragma once
+
+#include <cstddef>
+
+#include "hocket/types.h"
+
+namespace hocket::core {
+
+// Sources of one call up to which streaming stores are kept; a good size for pointer arrays.
+inline constexpr int kMaxSources = 16;
+
+// Whether outputs bypass the caches (non-temporal stores): right for results much larger than the
+// last level cache, wrong for anything that is read again soon.
+enum class Stores { kCached, kStreaming };
+
+// out[i] = finish(sources[0][i] op sources[1][i] op ...) for i in [0, count): from left to right,
+// in the accumulation type of the dtype, rounded once, at the end. kAvg adds and then divides by
+// `average_over`, which other ops ignore. `out` may equal any of the sources, never overlap one
+// otherwise; `n_sources` is at least 1. Streaming stores are fenced before the return.
+using ReduceKernel = void (*)(
+    void* out, const void* const* sources, int n_sources, std::size_t count, int average_over);
+
+// The kernel for this processor; hot paths look it up once a call. Throws InvalidArgument where
+// `op` has no meaning on `dtype`.
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores);
+
+// Looks up and runs.
+void reduce(void* out,
+            const void* const* sources,
+            int n_sources,
+            std::size_t count,
+            DType dtype,
+            ReduceOp op,
+            int average_over,
+            Stores stores);
+
+// out[i] = a[i] + b[i] in `dtype`. `out` may equal either.
+void add(void* out, const void* a, const void* b, std::size_t count, DType dtype);
+
+// memcpy with a choice of stores. Streaming stores are fenced before the return.
+void copy(void* out, const void* in, std::size_t bytes, Stores stores);
+
+// The type reductions of `dtype` add in: float32 for the floats of 16 and 8 bits, else itself.
+DType accumulation_type(DType dtype);
+
+// Converts `count` elements of `from` into its accumulation type.
+void widen(void* out, const void* in, std::size_t count, DType from);
+
+// Finishes `count` accumulated elements: kAvg divides by `average_over`, then they are rounded
+// from the accumulation type to `to`. `out` may equal `in` where the two types are the same.
+void narrow(void* out, const void* in, std::size_t count, DType to, ReduceOp op, int average_over);
+
+}  // namespace hocket::core
