@@ -1,0 +1,44 @@
+// What the value type and its encoding share.
+//
+// The encoding, version 1: the bytes "HKO" 0x01, then one value. A value is a tag byte and
+//
+//   0 none, 1 false, 2 true    nothing
+//   3 integer                  zigzag varint
+//   4, 5 large integer +, -    length, then the magnitude's bytes, least first; the last is not 0
+//   6 double, 7 complex        8 or 16 bytes, IEEE 754, little-endian
+//   8 string                   length, UTF-8
+//   9 bytes, 14 pickle         length, bytes
+//   10 list, 11 tuple          count, values
+//   12 dict                    count, then key and value in turn; no key twice
+//   13 array                   dtype (a byte), number of dimensions, each extent, then the elements
+//                              in C order, little-endian
+//
+// Lengths, counts and extents are varints (LEB128) in their shortest form, so that an object has
+// exactly one encoding.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "hocket/object.h"
+#include "hocket/types.h"
+
+namespace hocket::object {
+
+inline constexpr std::size_t kMaxDimensions = 32;
+
+// Bytes of an array; absent where there are too many dimensions, or the bytes of the shape without
+// its zeros do not fit 63 bits (what NumPy too refuses).
+std::optional<std::size_t> shape_bytes(std::span<const std::size_t> shape, DType dtype) noexcept;
+
+// Whether an object can be a key of a dict, looking no further than `depth` tuples into it.
+bool is_key(const Object& object, int depth = kMaxObjectDepth) noexcept;
+// Throws InvalidArgument where it cannot.
+void check_key(const Object& object);
+
+// In a few words, for messages: `the string "loss"`, `a dict of 3 entries`.
+std::string describe(const Object& object);
+
+}  // namespace hocket::object

@@ -1,0 +1,38 @@
+// The numbers of the encoding that codec.h describes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace hocket::object {
+
+enum class Tag : std::uint8_t {
+  kNone,
+  kFalse,
+  kTrue,
+  kInteger,
+  kLargePositive,
+  kLargeNegative,
+  kDouble,
+  kComplex,
+  kString,
+  kBytes,
+  kList,
+  kTuple,
+  kDict,
+  kArray,
+  kPickle,
+};
+
+inline constexpr std::array kHeader{std::byte{'H'}, std::byte{'K'}, std::byte{'O'}, std::byte{1}};
+
+// Signed numbers as unsigned ones, small magnitudes first.
+constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
+}
+constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1 ^ (~(value & 1) + 1));
+}
+
+}  // namespace hocket::object
