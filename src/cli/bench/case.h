@@ -1,0 +1,109 @@
+// What one line of a benchmark measures: a collective, a size, a dtype, an op, a kind of memory.
+//
+// Used by the command and by the measuring programs of every library alike, so it needs nothing but
+// the standard library and hocket's words.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "hocket/types.h"
+
+namespace hocket::cli::bench {
+
+enum class Collective : std::uint8_t {
+  kAllReduce,
+  kReduce,
+  kReduceScatter,
+  kBroadcast,
+  kAllGather,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kSend,      // ranks 0 and 1 send to and fro; the time is one way, half of a round trip
+  kSendRecv,  // each rank sends to the next and receives from the one before
+  kBarrier,
+};
+inline constexpr std::array kCollectives = {Collective::kAllReduce,
+                                            Collective::kReduce,
+                                            Collective::kReduceScatter,
+                                            Collective::kBroadcast,
+                                            Collective::kAllGather,
+                                            Collective::kGather,
+                                            Collective::kScatter,
+                                            Collective::kAllToAll,
+                                            Collective::kSend,
+                                            Collective::kSendRecv,
+                                            Collective::kBarrier};
+
+std::string_view name_of(Collective collective) noexcept;
+
+// The rank that broadcasts, gathers, scatters and holds what `reduce` gives.
+inline constexpr int kRoot = 0;
+
+enum class Memory : std::uint8_t { kOrdinary, kSymmetric };
+std::string_view name_of(Memory memory) noexcept;
+
+constexpr bool reduces(Collective collective) noexcept {
+  return collective == Collective::kAllReduce || collective == Collective::kReduce ||
+         collective == Collective::kReduceScatter;
+}
+// Each rank has a share: the larger buffer holds as many shares as there are ranks.
+constexpr bool has_shares(Collective collective) noexcept {
+  switch (collective) {
+    case Collective::kReduceScatter:
+    case Collective::kAllGather:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
+      return true;
+    case Collective::kAllReduce:
+    case Collective::kReduce:
+    case Collective::kBroadcast:
+    case Collective::kSend:
+    case Collective::kSendRecv:
+    case Collective::kBarrier:
+      return false;
+  }
+  return false;
+}
+// What can be asked to work both in place and out of place. A broadcast is always in place here,
+// because MPI has no other; messages and barriers never are.
+constexpr bool in_place_is_a_choice(Collective collective) noexcept {
+  return reduces(collective) || has_shares(collective);
+}
+
+// A value. `elements` is the length of a share where the collective has shares, else of the array.
+struct Case {
+  Collective collective = Collective::kAllReduce;
+  std::size_t elements = 0;
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  Memory memory = Memory::kOrdinary;
+  bool in_place = false;
+
+  bool operator==(const Case&) const = default;
+};
+
+// `elements` of a Case whose larger buffer has about `bytes` bytes: at most that many where it can
+// be, and at least one element (a share). 0 for a barrier.
+std::size_t elements_for(Collective collective, std::size_t bytes, DType dtype, int ranks) noexcept;
+
+// Bytes of the larger of a rank's buffers.
+std::size_t bytes_of(const Case& subject, int ranks) noexcept;
+
+// Elements of a rank's buffers; in place, the buffer is `out` and `in` is 0. A rank without a part
+// in the collective has 0.
+struct Shape {
+  std::size_t in = 0;
+  std::size_t out = 0;
+};
+Shape shape_of(const Case& subject, int rank, int ranks) noexcept;
+
+// Bus bandwidth over bytes / time: the factor that makes figures of different collectives and rank
+// numbers comparable with what one link carries, by the convention of nccl-tests.
+double bus_factor(Collective collective, int ranks) noexcept;
+
+}  // namespace hocket::cli::bench

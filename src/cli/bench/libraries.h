@@ -1,0 +1,37 @@
+// The libraries that a benchmark can measure, and how each is started on this machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/bench/team.h"
+
+namespace hocket::cli::bench {
+
+// hocket's own name among the libraries.
+inline constexpr std::string_view kHocket = "hocket";
+
+// The names that --compare takes.
+std::vector<std::string> comparable_libraries();
+
+// A value: how to start a library, or why it cannot be and what to try.
+struct Offer {
+  Launch launch;
+  std::string missing;  // empty where it can be started
+};
+
+struct Placement {
+  int ranks = 1;
+  int cores = 1;  // that this process may use
+  // With a core for each rank, all libraries' ranks are bound to one each; with fewer, none is.
+  bool binds() const noexcept { return ranks <= cores; }
+};
+
+// `library` is kHocket or one of comparable_libraries().
+Offer find_library(std::string_view library, const Placement& placement);
+
+// Words by which `hocket` starts a rank of its own benchmark: a subcommand that help does not list.
+inline constexpr const char* kWorkerSubcommand = "bench-worker";
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,242 @@
+#include "cli/bench/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cli/bench/libraries.h"
+
+namespace hocket::cli::bench {
+namespace {
+
+constexpr long kMostCalls = 100'000'000;
+
+// A row that is being measured: the case that a team holds open in a slot.
+struct Entry {
+  std::unique_ptr<Team>* team = nullptr;
+  int slot = 0;
+  Row row;
+  long calls = 1;
+};
+
+Request request_for(Verb verb, const Entry& entry) {
+  return {.verb = verb, .slot = entry.slot, .subject = entry.row.subject};
+}
+
+std::int64_t slowest(const std::vector<Answer>& answers) {
+  std::int64_t most = 0;
+  for (const Answer& answer : answers) most = std::max(most, answer.nanoseconds);
+  return most;
+}
+
+// A resource: the cases of one point, opened on every team that can do them.
+class PointRun {
+ public:
+  PointRun(const Plan& plan,
+           Collective collective,
+           DType dtype,
+           std::size_t bytes,
+           const Listeners& listeners)
+      : plan_(plan), listeners_(listeners) {
+    subject_.collective = collective;
+    subject_.dtype = dtype;
+    subject_.op = plan.op;
+    subject_.elements = elements_for(collective, bytes, dtype, plan.ranks);
+  }
+
+  Point run(std::vector<std::unique_ptr<Team>>& teams) {
+    for (auto& team : teams) open(team);
+    for_all("checking", [this](Entry& entry) { check(entry, 1), check(entry, 2); });
+    for_all("calibrating", [this](Entry& entry) { calibrate(entry); });
+    for (int batch = 1; batch <= plan_.repeats; ++batch) {
+      for_all(fmt::format("batch {} of {}", batch, plan_.repeats),
+              [this](Entry& entry) { time(entry); });
+    }
+    for_all("checking again", [this](Entry& entry) {
+      check(entry, 3);
+      (*entry.team)->ask(request_for(Verb::kClose, entry));
+    });
+    Point rows;
+    for (Entry& entry : entries_) {
+      if (!entry.row.times_us.empty()) rows.push_back(std::move(entry.row));
+    }
+    return rows;
+  }
+
+ private:
+  void open(std::unique_ptr<Team>& team) {
+    if (team == nullptr) return;
+    const bool is_own = team->library() == kHocket;
+    const bool has_choice = in_place_is_a_choice(subject_.collective);
+    const bool has_arrays = subject_.collective != Collective::kBarrier;
+    std::set<std::pair<Memory, bool>> done;
+    for (const Memory wanted : plan_.memories) {
+      for (const bool wanted_in_place : plan_.places) {
+        const Memory memory = is_own && has_arrays ? wanted : Memory::kOrdinary;
+        const bool in_place =
+            has_choice ? wanted_in_place : subject_.collective == Collective::kBroadcast;
+        if (done.emplace(memory, in_place).second) open(team, memory, in_place);
+      }
+    }
+  }
+
+  void open(std::unique_ptr<Team>& team, Memory memory, bool in_place) {
+    if (team == nullptr) return;
+    Entry entry;
+    entry.team = &team;
+    entry.slot = static_cast<int>(entries_.size());
+    entry.row.library = team->library();
+    entry.row.subject = subject_;
+    entry.row.subject.memory = memory;
+    entry.row.subject.in_place = in_place;
+    entry.row.ranks = plan_.ranks;
+    entry.row.bytes = bytes_of(subject_, plan_.ranks);
+    guarded(entry, [&](Entry& opened) {
+      const std::vector<Answer> answers = team->ask(request_for(Verb::kOpen, opened));
+      for (const Answer& answer : answers) {
+        if (answer.outcome != Outcome::kRefused) continue;
+        listeners_.problem(fmt::format("{} does not do {}: {}",
+                                       opened.row.library,
+                                       describe(opened.row.subject),
+                                       answer.text));
+        return;
+      }
+      entries_.push_back(opened);
+    });
+  }
+
+  static std::string describe(const Case& subject) {
+    std::string text(name_of(subject.collective));
+    if (reduces(subject.collective)) text += fmt::format(" {}", hocket::name_of(subject.op));
+    return fmt::format("{} {}", text, hocket::name_of(subject.dtype));
+  }
+
+  template <typename F>
+  void for_all(const std::string& what, F f) {
+    for (Entry& entry : entries_) {
+      if (*entry.team == nullptr) continue;
+      listeners_.progress(fmt::format("{} {} B: {}, {}",
+                                      describe(subject_),
+                                      bytes_of(subject_, plan_.ranks),
+                                      entry.row.library,
+                                      what));
+      guarded(entry, f);
+    }
+  }
+
+  // A library that fails is out; the others go on.
+  template <typename F>
+  void guarded(Entry& entry, F f) {
+    try {
+      f(entry);
+    } catch (const TeamFailed& error) {
+      listeners_.problem(fmt::format("{} failed in {} of {} B and is left out from here: {}",
+                                     entry.row.library,
+                                     describe(subject_),
+                                     entry.row.bytes,
+                                     error.what()));
+      entry.team->reset();
+    }
+  }
+
+  void check(Entry& entry, std::uint32_t seed) {
+    Request request = request_for(Verb::kCheck, entry);
+    // Each point has numbers of its own, so that nothing left over can be taken for a result.
+    request.seed = seed + 16 * static_cast<std::uint32_t>(entry.slot + entry.row.bytes);
+    for (const Answer& answer : (*entry.team)->ask(request)) {
+      if (answer.outcome == Outcome::kWrong && entry.row.wrong.empty()) {
+        entry.row.wrong = answer.text;
+      }
+    }
+  }
+
+  double run_ns(Entry& entry, long warmup, long calls) {
+    Request request = request_for(Verb::kRun, entry);
+    request.warmup = warmup;
+    request.calls = calls;
+    return static_cast<double>(slowest((*entry.team)->ask(request)));
+  }
+
+  void calibrate(Entry& entry) {
+    const double wanted = std::chrono::duration<double, std::nano>(plan_.batch).count();
+    long calls = 1;
+    for (;;) {
+      const double took = std::max(1.0, run_ns(entry, calls, calls));
+      const double fitting = std::ceil(wanted / took * static_cast<double>(calls));
+      if (took >= wanted / 5 || calls >= kMostCalls) {
+        entry.calls = static_cast<long>(std::clamp(fitting, 1.0, double(kMostCalls)));
+        return;
+      }
+      calls = static_cast<long>(std::clamp(fitting / 2, 2.0 * double(calls), 32.0 * double(calls)));
+    }
+  }
+
+  void time(Entry& entry) {
+    const double took = run_ns(entry, std::max(1L, entry.calls / 8), entry.calls);
+    // A message goes to and fro in one call.
+    const double calls = static_cast<double>(entry.calls) *
+                         (entry.row.subject.collective == Collective::kSend ? 2 : 1);
+    entry.row.times_us.push_back(took / 1000 / calls);
+  }
+
+  const Plan& plan_;
+  const Listeners& listeners_;
+  Case subject_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double Row::median_us() const { return median_of(times_us); }
+double Row::min_us() const { return *std::min_element(times_us.begin(), times_us.end()); }
+double Row::max_us() const { return *std::max_element(times_us.begin(), times_us.end()); }
+double Row::algorithm_gbps() const {
+  const double median = median_us();
+  return median > 0 ? static_cast<double>(bytes) / median / 1000 : 0;
+}
+double Row::bus_gbps() const { return algorithm_gbps() * bus_factor(subject.collective, ranks); }
+
+Ratio ratio_of(const Row& row, const Row& peer) {
+  Ratio ratio{row.median_us() / peer.median_us(), INFINITY, 0};
+  const std::size_t batches = std::min(row.times_us.size(), peer.times_us.size());
+  for (std::size_t i = 0; i < batches; ++i) {
+    const double one = row.times_us[i] / peer.times_us[i];
+    ratio.min = std::min(ratio.min, one);
+    ratio.max = std::max(ratio.max, one);
+  }
+  return ratio;
+}
+
+std::vector<Point> measure(const Plan& plan,
+                           std::vector<std::unique_ptr<Team>>& teams,
+                           const Listeners& listeners) {
+  std::vector<Point> points;
+  for (const Collective collective : plan.collectives) {
+    const bool has_arrays = collective != Collective::kBarrier;
+    std::set<std::pair<DType, std::size_t>> done;
+    for (const DType asked : plan.dtypes) {
+      for (const std::size_t bytes : plan.sizes) {
+        const DType dtype = has_arrays ? asked : DType::kUInt8;
+        if (!done.emplace(dtype, elements_for(collective, bytes, dtype, plan.ranks)).second) {
+          continue;
+        }
+        Point point = PointRun(plan, collective, dtype, bytes, listeners).run(teams);
+        if (point.empty()) continue;
+        listeners.measured(point);
+        points.push_back(std::move(point));
+      }
+    }
+  }
+  return points;
+}
+
+}  // namespace hocket::cli::bench

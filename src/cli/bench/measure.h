@@ -1,0 +1,75 @@
+// Measuring: which cases, in which order, how often.
+//
+// All libraries are measured in turns, batch by batch, so that whatever else the machine does
+// meets them alike. While one is measured, the others' ranks sleep.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/bench/case.h"
+#include "cli/bench/team.h"
+
+namespace hocket::cli::bench {
+
+// What to measure. A value.
+struct Plan {
+  std::vector<Collective> collectives;
+  std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers
+  std::vector<DType> dtypes;
+  ReduceOp op = ReduceOp::kSum;
+  std::vector<Memory> memories;  // of hocket; other libraries have ordinary memory alone
+  std::vector<bool> places;      // in place, out of place, or both
+  int ranks = 2;
+  int repeats = 9;                      // batches of each case
+  std::chrono::milliseconds batch{30};  // how long a batch lasts, at least
+};
+
+// A library's way to do a case, measured. A value.
+struct Row {
+  std::string library;
+  Case subject;
+  int ranks = 1;
+  std::size_t bytes = 0;
+  std::vector<double> times_us;  // of one call, the slowest rank's, for each batch in order
+  std::string wrong;             // where results were not right; empty: all were
+
+  double median_us() const;
+  double min_us() const;
+  double max_us() const;
+  double algorithm_gbps() const;  // 1e9 bytes a second; 0 where nothing is moved
+  double bus_gbps() const;
+  bool verified() const noexcept { return wrong.empty(); }
+};
+
+// Times of `row` over those of `peer`: of the medians, and the least and the greatest of batches
+// measured side by side. A value.
+struct Ratio {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+Ratio ratio_of(const Row& row, const Row& peer);
+
+double median_of(std::vector<double> values);
+
+// One collective, dtype and size: the rows of all libraries, hocket's first.
+using Point = std::vector<Row>;
+
+// What happens on the way, for whoever shows it.
+struct Listeners {
+  std::function<void(const std::string& what)> progress;
+  std::function<void(const Point&)> measured;
+  // A library that was dropped, or that cannot do a case.
+  std::function<void(const std::string& problem)> problem;
+};
+
+// Measures all of `plan`. Teams that fail are ended, reported and set to null. Throws Interrupted.
+std::vector<Point> measure(const Plan& plan,
+                           std::vector<std::unique_ptr<Team>>& teams,
+                           const Listeners& listeners);
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,206 @@
+#include "cli/bench/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench/libraries.h"
+
+namespace hocket::cli::bench {
+namespace {
+
+std::string title_of(const Row& row) {
+  const Case& subject = row.subject;
+  std::string title(name_of(subject.collective));
+  if (subject.collective != Collective::kBarrier) {
+    title += fmt::format(", {}", hocket::name_of(subject.dtype));
+  }
+  if (reduces(subject.collective)) title += fmt::format(" {}", hocket::name_of(subject.op));
+  return title + fmt::format(", {} rank{}", row.ranks, row.ranks == 1 ? "" : "s");
+}
+
+std::string spread_of(const Row& row) {
+  return fmt::format("{} .. {}", three_digits(row.min_us()), three_digits(row.max_us()));
+}
+
+std::string ratio_text(const Ratio& ratio) {
+  return fmt::format("{:.2f} ({:.2f}-{:.2f})", ratio.median, ratio.min, ratio.max);
+}
+
+// Figures beyond what was measured are noise in a file.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, 5 - std::ceil(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+nlohmann::ordered_json json_of(const Row& row) {
+  const Case& subject = row.subject;
+  nlohmann::ordered_json json;
+  json["library"] = row.library;
+  json["collective"] = name_of(subject.collective);
+  json["dtype"] = hocket::name_of(subject.dtype);
+  json["op"] = nullptr;
+  if (reduces(subject.collective)) json["op"] = hocket::name_of(subject.op);
+  json["ranks"] = row.ranks;
+  json["bytes"] = row.bytes;
+  json["memory"] = name_of(subject.memory);
+  json["in_place"] = subject.in_place;
+  json["median_us"] = rounded(row.median_us());
+  json["min_us"] = rounded(row.min_us());
+  json["max_us"] = rounded(row.max_us());
+  json["busbw_gbps"] = rounded(row.bus_gbps());
+  json["verified"] = row.verified();
+  return json;
+}
+
+nlohmann::ordered_json config_of(const Findings& findings) {
+  nlohmann::ordered_json config;
+  config["command"] = findings.command;
+  config["date"] = findings.date;
+  config["hocket"] = HOCKET_VERSION;
+  config["machine"] = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : findings.machine) config["machine"][name] = value;
+  config["ranks"] = findings.plan.ranks;
+  config["repeats"] = findings.plan.repeats;
+  config["batch_ms"] = findings.plan.batch.count();
+  config["libraries"] = nlohmann::ordered_json::object();
+  for (const Participant& one : findings.participants) {
+    config["libraries"][one.name] = {
+        {"version", one.version}, {"processors", one.processors}, {"launch", one.launch}};
+  }
+  config["times"] =
+      "of one call, in batches of calls one after the other; a batch takes as long as its slowest "
+      "rank; median, min and max are of the batches";
+  config["busbw"] = "1e9 bytes a second, by the convention of nccl-tests";
+  config["problems"] = findings.problems;
+  return config;
+}
+
+nlohmann::ordered_json ratios_of(const Findings& findings) {
+  nlohmann::ordered_json ratios = nlohmann::ordered_json::array();
+  for (const Point& point : findings.points) {
+    for (const Row& row : point) {
+      if (row.library != kHocket) continue;
+      for (const Participant& peer : findings.participants) {
+        const Row* other = peer.name == kHocket ? nullptr : counterpart(point, row, peer.name);
+        if (other == nullptr) continue;
+        const Ratio ratio = ratio_of(row, *other);
+        ratios.push_back({{"collective", name_of(row.subject.collective)},
+                          {"dtype", hocket::name_of(row.subject.dtype)},
+                          {"bytes", row.bytes},
+                          {"memory", name_of(row.subject.memory)},
+                          {"in_place", row.subject.in_place},
+                          {"to", peer.name},
+                          {"ratio", rounded(ratio.median)},
+                          {"min", rounded(ratio.min)},
+                          {"max", rounded(ratio.max)}});
+      }
+    }
+  }
+  return ratios;
+}
+
+}  // namespace
+
+std::string text_of_bytes(std::size_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (unit < 3 && value >= 1024) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit > 0 && value != std::floor(value)) return fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return fmt::format("{:.0f} {}", value, kUnits[unit]);
+}
+
+std::string three_digits(double value) {
+  if (value >= 99.95) return fmt::format("{:.0f}", value);
+  if (value >= 9.995) return fmt::format("{:.1f}", value);
+  if (value >= 0.9995) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.3f}", value);
+}
+
+const Row* counterpart(const Point& point, const Row& row, const std::string& library) {
+  for (const Row& other : point) {
+    if (other.library == library && other.subject.in_place == row.subject.in_place) return &other;
+  }
+  return nullptr;
+}
+
+void Table::add(const Point& point) {
+  heading(point.front());
+  bool has_own = false;
+  for (const Row& row : point) {
+    if (row.library != kHocket) continue;
+    has_own = true;
+    line(point, &row, row);
+  }
+  // Without hocket the others still have a line for each place.
+  for (const Row& row : point) {
+    if (!has_own && row.library == point.front().library) line(point, nullptr, row);
+  }
+  for (const Row& row : point) {
+    if (!row.verified()) fmt::print(out_, "  WRONG RESULT, {}: {}\n", row.library, row.wrong);
+  }
+  std::fflush(out_);
+}
+
+void Table::heading(const Row& row) {
+  const std::string title = title_of(row);
+  if (title == heading_) return;
+  fmt::print(out_, "{}{}\n", heading_.empty() ? "" : "\n", title);
+  heading_ = title;
+  std::string columns = fmt::format("{:>9}  {:<9} {:<3} {:>9} {:>19} {:>8} {:>8}",
+                                    "size",
+                                    "memory",
+                                    "in",
+                                    "hocket us",
+                                    "min .. max",
+                                    "alg GB/s",
+                                    "bus GB/s");
+  for (const std::string& peer : peers_) {
+    columns += fmt::format(" | {:>11} {:>18}", peer + " us", "ratio");
+  }
+  fmt::print(out_, "{}\n", columns);
+}
+
+void Table::line(const Point& point, const Row* own, const Row& any) {
+  const Case& subject = any.subject;
+  std::string text = fmt::format("{:>9}  {:<9} {:<3}",
+                                 text_of_bytes(any.bytes),
+                                 name_of(subject.memory),
+                                 subject.in_place ? "yes" : "no");
+  if (own == nullptr) {
+    text += fmt::format(" {:>9} {:>19} {:>8} {:>8}", "-", "", "", "");
+  } else {
+    text += fmt::format(" {:>9} {:>19} {:>8} {:>8}",
+                        three_digits(own->median_us()),
+                        spread_of(*own),
+                        three_digits(own->algorithm_gbps()),
+                        three_digits(own->bus_gbps()));
+  }
+  for (const std::string& peer : peers_) {
+    const Row* other = counterpart(point, any, peer);
+    text +=
+        fmt::format(" | {:>11} {:>18}",
+                    other == nullptr ? "-" : three_digits(other->median_us()),
+                    other == nullptr || own == nullptr ? "" : ratio_text(ratio_of(*own, *other)));
+  }
+  fmt::print(out_, "{}\n", text);
+}
+
+std::string to_json(const Findings& findings) {
+  nlohmann::ordered_json json;
+  json["config"] = config_of(findings);
+  json["rows"] = nlohmann::ordered_json::array();
+  for (const Point& point : findings.points) {
+    for (const Row& row : point) json["rows"].push_back(json_of(row));
+  }
+  json["ratios"] = ratios_of(findings);
+  return json.dump(1) + "\n";
+}
+
+}  // namespace hocket::cli::bench

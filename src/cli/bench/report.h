@@ -1,0 +1,58 @@
+// What a benchmark found: as a table on the terminal and as JSON.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/bench/machine.h"
+#include "cli/bench/measure.h"
+
+namespace hocket::cli::bench {
+
+// A library that took part, or that should have. A value.
+struct Participant {
+  std::string name;
+  std::string version;                  // empty where it did not start
+  std::vector<std::string> processors;  // of each rank
+  std::string launch;                   // the command line
+};
+
+// Everything that is known at the end. A value.
+struct Findings {
+  std::string command;
+  std::string date;
+  Facts machine;
+  Plan plan;
+  std::vector<Participant> participants;  // hocket first
+  std::vector<Point> points;
+  std::vector<std::string> problems;
+};
+
+// "8", "64 KiB", "1.5 MiB", "1000".
+std::string text_of_bytes(std::size_t bytes);
+// Three digits that matter: "0.135", "52.1", "4893".
+std::string three_digits(double value);
+
+// The rows of other libraries that a row of hocket's is compared with: the same collective, in
+// place or not alike. Null where `library` has none.
+const Row* counterpart(const Point& point, const Row& row, const std::string& library);
+
+// Prints points as they come, with a heading where the collective changes. One thread.
+class Table {
+ public:
+  Table(std::FILE* out, std::vector<std::string> peers) : out_(out), peers_(std::move(peers)) {}
+  void add(const Point& point);
+
+ private:
+  void heading(const Row& row);
+  void line(const Point& point, const Row* own, const Row& any);
+
+  std::FILE* out_;
+  std::vector<std::string> peers_;
+  std::string heading_;
+};
+
+std::string to_json(const Findings& findings);
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,125 @@
+#include "cli/job_output.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "hocket/error.h"
+
+namespace hocket::cli {
+namespace {
+
+bool same_file(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+Fd open_log(const std::string& folder, int rank, JobOutput::Kind kind) {
+  const std::string path =
+      fmt::format("{}/rank-{}.{}", folder, rank, kind == JobOutput::Kind::kOut ? "out" : "err");
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  return checked_fd(fd, fmt::format("--log-dir: cannot write '{}'", path));
+}
+
+}  // namespace
+
+JobOutput::JobOutput(JobOutputOptions options)
+    : options_(std::move(options)), out_(std::make_shared<Sink>(STDOUT_FILENO)) {
+  err_ = same_file(STDOUT_FILENO, STDERR_FILENO) ? out_ : std::make_shared<Sink>(STDERR_FILENO);
+}
+
+std::string JobOutput::prefix(int rank, const Sink& sink) const {
+  if (!options_.prefix) return {};
+  if (!options_.colour_allowed || ::isatty(sink.fd()) == 0) return fmt::format("[{}] ", rank);
+  // Cyan, green, yellow, magenta, blue, and the bright ones of them; no red, that is for failures.
+  constexpr std::array kColours{36, 32, 33, 35, 34, 96, 92, 93, 95, 94};
+  const int colour = kColours[static_cast<std::size_t>(rank) % kColours.size()];
+  return fmt::format("\x1b[{}m[{}]\x1b[0m ", colour, rank);
+}
+
+Fd JobOutput::add(int rank, Kind kind) {
+  Pipe pipe = make_pipe();
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  const std::shared_ptr<Sink>& sink = kind == Kind::kOut ? out_ : err_;
+  const bool shown = kind == Kind::kErr || rank == 0 || !options_.quiet;
+  Fd log = options_.log_dir.empty() ? Fd() : open_log(options_.log_dir, rank, kind);
+  entries_.push_back({rank,
+                      Stream(std::move(pipe.read),
+                             {.owner = static_cast<int>(entries_.size()),
+                              .prefix = prefix(rank, *sink),
+                              .sink = shown ? sink.get() : nullptr,
+                              .log = std::move(log)})});
+  return std::move(pipe.write);
+}
+
+void JobOutput::say(std::string_view line) { err_->put_line(line); }
+
+void JobOutput::add_to(std::vector<pollfd>& wait) const {
+  for (const auto* sink : {out_.get(), err_.get()}) {
+    const bool skip = !sink->wants_to_write() || (sink == err_.get() && is_shared());
+    wait.push_back({skip ? -1 : sink->fd(), POLLOUT, 0});
+  }
+  for (const Entry& entry : entries_) {
+    wait.push_back({entry.stream.can_read() ? entry.stream.fd() : -1, POLLIN, 0});
+  }
+}
+
+void JobOutput::move(std::span<const pollfd> answer) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (answer[i + 2].revents != 0 || writers_are_gone_) read(entries_[i].stream);
+  }
+  if (answer[0].revents != 0) out_->write_some();
+  if (answer[1].revents != 0) err_->write_some();
+}
+
+void JobOutput::read(Stream& stream) {
+  if (!stream.can_read()) return;
+  if (!stream.read_some() && writers_are_gone_) stream.close();
+}
+
+void JobOutput::drain(int rank) {
+  for (Entry& entry : entries_) {
+    if (entry.rank != rank) continue;
+    while (entry.stream.read_some()) {
+    }
+    entry.stream.flush_partial();
+  }
+}
+
+void JobOutput::flush_idle(Stream::Clock::time_point now) {
+  for (Entry& entry : entries_) {
+    if (entry.stream.holds_back() && now >= entry.stream.last_read() + kIdle) {
+      entry.stream.flush_partial();
+    }
+  }
+}
+
+std::optional<Stream::Clock::time_point> JobOutput::next_flush() const {
+  std::optional<Stream::Clock::time_point> next;
+  for (const Entry& entry : entries_) {
+    if (!entry.stream.holds_back()) continue;
+    const auto due = entry.stream.last_read() + kIdle;
+    if (!next || due < *next) next = due;
+  }
+  return next;
+}
+
+bool JobOutput::is_open() const {
+  for (const Entry& entry : entries_) {
+    if (entry.stream.is_open()) return true;
+  }
+  return out_->wants_to_write() || err_->wants_to_write();
+}
+
+void JobOutput::abandon() {
+  for (Entry& entry : entries_) entry.stream.close();
+  out_->abandon();
+  err_->abandon();
+}
+
+}  // namespace hocket::cli

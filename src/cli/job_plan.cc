@@ -1,0 +1,160 @@
+#include "cli/job_plan.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "cli/program.h"
+
+namespace hocket::cli {
+namespace {
+
+void check(const RunOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks) {
+    throw InvalidArgument(
+        fmt::format("-n {}: the number of ranks must be from 1 to {}", options.ranks, kMaxRanks));
+  }
+  for (const std::string& setting : options.environment) {
+    if (setting.find('=') == std::string::npos || setting.front() == '=') {
+      throw InvalidArgument(fmt::format("--env {}: expected NAME=VALUE", setting));
+    }
+  }
+}
+
+// Standard descriptors that are closed would be taken by pipes.
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) checked_fd(::open("/dev/null", O_RDWR), "/dev/null").release();
+  }
+}
+
+// Two pipes a rank are two descriptors a rank here, and four while the guardian is forked.
+rlim_t allow_open_files(int ranks) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t before = limit.rlim_cur;
+  const auto needed = static_cast<rlim_t>(ranks) * 8 + 64;
+  if (before < needed) {
+    limit.rlim_cur = std::min(needed, limit.rlim_max);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return before;
+}
+
+// Blocks them and returns where they arrive. Those that were ignored when we were started (nohup)
+// stay so.
+Fd take_signals(sigset_t& mask_before) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error code
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2}) {
+    struct sigaction action {};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, &mask_before);
+  return checked_fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "cannot make a signalfd");
+}
+
+std::string job_name() {
+  // A second key's digits: unique, and nothing of the job's own key.
+  const Key noise = Key::generate();
+  std::string name = "run-";
+  for (int i = 0; i < 6; ++i) name += fmt::format("{:02x}", std::to_integer<int>(noise.bytes[i]));
+  return name;
+}
+
+EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
+  EnvironmentBlock environment = EnvironmentBlock::inherited();
+  environment.erase("HOCKET_KEY_FILE");
+  environment.set("HOCKET_SIZE", std::to_string(options.ranks));
+  environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
+  environment.set("HOCKET_JOB", job);
+  environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
+  // Output goes through a pipe, which Python would fill before it shows anything.
+  if (!environment.has("PYTHONUNBUFFERED")) environment.set("PYTHONUNBUFFERED", "1");
+  return environment;
+}
+
+void apply_user_settings(EnvironmentBlock& environment, const RunOptions& options) {
+  for (const std::string& setting : options.environment) {
+    const std::size_t equals = setting.find('=');
+    environment.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+}
+
+Fd open_null(int flags) { return checked_fd(::open("/dev/null", flags | O_CLOEXEC), "/dev/null"); }
+
+// Our own standard input, for rank 0.
+Fd share_stdin() {
+  return checked_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), "cannot share standard input");
+}
+
+JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environment) {
+  if (!options.log_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.log_dir, error);
+    if (error) {
+      throw InvalidArgument(fmt::format(
+          "--log-dir {}: cannot make the folder: {}", options.log_dir, error.message()));
+    }
+  }
+  return JobOutput({.prefix = options.prefix && options.ranks > 1,
+                    .quiet = options.quiet,
+                    .colour_allowed = environment.get("NO_COLOR").empty(),
+                    .log_dir = options.log_dir});
+}
+
+}  // namespace
+
+JobPlan plan_job(const RunOptions& options) {
+  check(options);
+  open_standard_descriptors();
+  const std::string job = job_name();
+  EnvironmentBlock environment = common_environment(options, job);
+  apply_user_settings(environment, options);
+  const Program program =
+      find_program(options.command.front(), std::string(environment.get("PATH")));
+  if (program.path.empty()) throw ProgramError(program.problem, program.exit_code);
+
+  const auto processors = allowed_processors();
+  const auto sets = bind_ranks(options.binding, processors, options.ranks, environment);
+  if (!environment.has("OMP_NUM_THREADS")) {
+    const int share = std::max(1, count_cores(processors) / options.ranks);
+    environment.set("OMP_NUM_THREADS", std::to_string(share));
+  }
+
+  JobPlan plan{.launch = {},
+               .output = make_output(options, environment),
+               .secret = Key::generate(),
+               .job = job,
+               .signals = {}};
+  plan.launch.program = program.path;
+  plan.launch.arguments = options.command;
+  plan.launch.key = Fd(plan.secret.to_fd());
+  plan.launch.open_files = allow_open_files(options.ranks);
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    RankPlan part;
+    part.rank = rank;
+    part.environment = environment;
+    part.environment.set("HOCKET_RANK", std::to_string(rank));
+    part.environment.set("HOCKET_LOCAL_RANK", std::to_string(rank));
+    part.in = rank == 0 ? share_stdin() : open_null(O_RDONLY);
+    part.out = plan.output.add(rank, JobOutput::Kind::kOut);
+    part.err = plan.output.add(rank, JobOutput::Kind::kErr);
+    if (!sets.empty()) part.cpus = sets[static_cast<std::size_t>(rank)];
+    part.own_process_group = rank != 0 || ::isatty(STDIN_FILENO) == 0;
+    plan.launch.ranks.push_back(std::move(part));
+  }
+  plan.signals = take_signals(plan.launch.signal_mask);
+  return plan;
+}
+
+}  // namespace hocket::cli

@@ -1,0 +1,40 @@
+// From options to a plan: everything about a job that can be refused is refused here, before any
+// process is started.
+#pragma once
+
+#include <string>
+
+#include "cli/job_output.h"
+#include "cli/launch_plan.h"
+#include "cli/launcher.h"
+#include "hocket/store.h"
+
+namespace hocket::cli {
+
+inline constexpr int kMaxRanks = 1024;
+
+// A resource.
+struct JobPlan {
+  LaunchPlan launch;
+  JobOutput output;
+  Key secret;
+  std::string job;  // its name, no secret
+  Fd signals;       // a signalfd: what the launcher is told while it runs
+};
+
+// Why the program of a job cannot be run: ends `hocket run` with the code that a shell has for it.
+class ProgramError : public InvalidArgument {
+ public:
+  ProgramError(const std::string& message, int exit_code)
+      : InvalidArgument(message), exit_code_(exit_code) {}
+  int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// Blocks, from here on, the signals that the launcher handles. Throws InvalidArgument (ProgramError
+// for the program) and SystemError.
+JobPlan plan_job(const RunOptions& options);
+
+}  // namespace hocket::cli

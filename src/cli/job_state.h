@@ -1,0 +1,60 @@
+// What has become of a job's ranks, and what that means: pure bookkeeping, no system calls.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hocket::cli {
+
+// "SIGSEGV"; "signal 42" where it has no name.
+std::string signal_name(int number);
+
+// How a rank ended.
+struct RankEnd {
+  int rank = -1;
+  pid_t pid = -1;
+  int status = 0;       // as waitpid gives it
+  int start_error = 0;  // errno, where its program did not start
+
+  bool failed() const noexcept { return status != 0 || start_error != 0; }
+  bool by_signal() const noexcept;
+  // What a shell would say: the code, or 128 + the signal, or 126 and 127 for no start.
+  int exit_code() const noexcept;
+  // "rank 2 (pid 123) was killed by SIGSEGV"
+  std::string describe() const;
+};
+
+// A value: one thread.
+class JobState {
+ public:
+  explicit JobState(int ranks) : pids_(static_cast<std::size_t>(ranks), -1), living_(ranks) {}
+
+  void started(int rank, pid_t pid) { pids_[static_cast<std::size_t>(rank)] = pid; }
+  // Its end has begun; it may have begun before the first failure that was seen.
+  void ending(int rank);
+  // Ends are told in the order in which they were seen.
+  void ended(RankEnd end);
+
+  pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
+  int living() const noexcept { return living_; }
+  bool has_failure() const noexcept { return !failures_.empty(); }
+  // True while a rank that may have failed first has not been seen to end.
+  bool awaits_suspects() const noexcept { return !suspects_.empty(); }
+  // The failure that the others follow from, as far as can be told: of those seen first or under
+  // way by then, the one that no peer's death explains (a signal rather than an exit with an
+  // error).
+  const RankEnd& culprit() const;
+  int failures() const noexcept { return static_cast<int>(failures_.size()); }
+
+ private:
+  std::vector<pid_t> pids_;
+  std::vector<int> suspects_;
+  std::vector<RankEnd> failures_;  // the first seen, and those of suspects
+  int living_;
+};
+
+}  // namespace hocket::cli

@@ -1,0 +1,263 @@
+#include "cli/launcher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "cli/guardian.h"
+#include "cli/job_plan.h"
+#include "cli/job_state.h"
+#include "cli/output.h"
+#include "cli/process_tree.h"
+#include "cli/program.h"
+#include "hocket/store.h"
+
+namespace hocket::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kSameWish{100};
+
+// The event loop, from the first fork to the last line of output. One thread.
+class Launcher {
+ public:
+  Launcher(const RunOptions& options, JobPlan plan)
+      : options_(options),
+        state_(options.ranks),
+        output_(std::move(plan.output)),
+        key_(plan.secret),
+        job_(plan.job),
+        signals_(std::move(plan.signals)),
+        guardian_(std::move(plan.launch), [this] {
+          output_.abandon();
+          signals_.reset();
+        }) {}
+
+  int run() {
+    StoreServer store({.key = key_, .job = job_, .size = options_.ranks});
+    guardian_.start(store.address());
+    tell_verbosely("the store is on {}, the guardian is pid {}", store.address(), guardian_.pid());
+    if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
+    while (!all_ended_) turn();
+    guardian_.reap();
+    report_culprit();
+    tell_verbosely("the job ended, exit code {}", exit_code());
+    output_.writers_are_gone();
+    while (output_.is_open()) turn();
+    return exit_code();
+  }
+
+ private:
+  // Waits for something to happen, and does what it asks for.
+  void turn() {
+    std::vector<pollfd> wait{{all_ended_ ? -1 : guardian_.fd(), POLLIN, 0},
+                             {signals_.get(), POLLIN, 0}};
+    output_.add_to(wait);
+    ::poll(wait.data(), wait.size(), milliseconds_to_next_event());
+    output_.move(std::span(wait).subspan(2));
+    if (wait[1].revents != 0) take_signals();
+    if (wait[0].revents != 0) take_reports();
+    look_at_the_clock();
+  }
+
+  void take_reports() {
+    try {
+      while (!all_ended_) {
+        const auto report = guardian_.next_report();
+        if (!report) return;
+        take(*report);
+      }
+    } catch (const SystemError& error) {
+      guardian_died(error.what());
+    }
+  }
+
+  void take(const GuardianReport& report) {
+    switch (report.kind) {
+      case GuardianReport::Kind::kStarted:
+        state_.started(report.rank, report.value);
+        tell_verbosely("rank {} is pid {}", report.rank, report.value);
+        return;
+      case GuardianReport::Kind::kNotStarted:
+        return ended({.rank = report.rank, .start_error = report.value});
+      case GuardianReport::Kind::kEnding:
+        return state_.ending(report.rank);
+      case GuardianReport::Kind::kEnded:
+        return ended({.rank = report.rank, .pid = state_.pid(report.rank), .status = report.value});
+      case GuardianReport::Kind::kAllEnded:
+        all_ended_ = true;
+        if (report.value > 0) {
+          tell_verbosely("ended {} processes that the ranks had left", report.value);
+        }
+        return;
+    }
+  }
+
+  void ended(const RankEnd& end) {
+    // What it said last belongs before what is said about it.
+    output_.drain(end.rank);
+    const bool first_failure = end.failed() && !state_.has_failure();
+    state_.ended(end);
+    if (!end.failed()) tell_verbosely("rank {} (pid {}) ended well", end.rank, end.pid);
+    if (!ending_by_wish_ && first_failure) {
+      // Others that were on their way out are waited for, to name the right one.
+      report_at_ = Clock::now() + kGraceAfterFailure;
+      others_at_failure_ = state_.living();
+      end_ranks(kGraceAfterFailure);
+    }
+    if (state_.has_failure() && !state_.awaits_suspects()) report_culprit();
+  }
+
+  void report_culprit() {
+    if (!state_.has_failure() || reported_ || ending_by_wish_) return;
+    reported_ = true;
+    tell("{}{}", state_.culprit().describe(), others_clause());
+  }
+
+  std::string others_clause() const {
+    if (others_at_failure_ == 0) return "";
+    if (others_at_failure_ == 1) return "; ending the other rank";
+    return fmt::format("; ending the other {} ranks", others_at_failure_);
+  }
+
+  // Asks all ranks to end, and kills them when the time is up.
+  void end_ranks(std::chrono::milliseconds grace) {
+    guardian_.signal(SIGTERM);
+    kill_at_ = Clock::now() + grace;
+  }
+
+  void take_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      // The terminal's driver signals the whole foreground group by itself.
+      const bool from_terminal = info.ssi_code == SI_KERNEL;
+      switch (number) {
+        case SIGINT:
+        case SIGTERM:
+        case SIGHUP:
+        case SIGQUIT:
+          asked_to_end(number, from_terminal);
+          break;
+        case SIGTSTP:
+          guardian_.signal(SIGSTOP);
+          ::raise(SIGSTOP);
+          guardian_.signal(SIGCONT);
+          break;
+        default:
+          guardian_.signal(number, from_terminal);
+      }
+    }
+  }
+
+  void asked_to_end(int number, bool from_terminal) {
+    if (all_ended_) return output_.abandon();  // only a reader who does not read keeps us
+    const auto now = Clock::now();
+    // Some senders signal the process and its group: that is one wish.
+    const bool repeated = std::exchange(last_wish_, now) + kSameWish > now;
+    if (repeated) return;
+    if (ending_by_wish_) {
+      tell("{} again: killing the ranks", signal_name(number));
+      guardian_.signal(SIGKILL);
+      return;
+    }
+    report_culprit();
+    tell("{}: ending {} ranks", signal_name(number), state_.living());
+    guardian_.signal(number, from_terminal);
+    ending_by_wish_ = 128 + number;
+    kill_at_ = now + kGraceAfterSignal;
+  }
+
+  void look_at_the_clock() {
+    const auto now = Clock::now();
+    output_.flush_idle(now);
+    if (report_at_ && now >= *report_at_) {
+      report_at_.reset();
+      report_culprit();
+    }
+    if (kill_at_ && now >= *kill_at_) {
+      kill_at_.reset();
+      tell_verbosely("the grace period is over: killing {} ranks", state_.living());
+      guardian_.signal(SIGKILL);
+    }
+    if (time_limit_ && now >= *time_limit_) {
+      time_limit_.reset();
+      if (ending_by_wish_ || state_.has_failure()) return;
+      tell("the time limit of {} s is over; ending {} ranks",
+           std::chrono::duration<double>(*options_.timeout).count(),
+           state_.living());
+      ending_by_wish_ = kExitTimeout;
+      end_ranks(kGraceAfterFailure);
+    }
+  }
+
+  int milliseconds_to_next_event() const {
+    std::optional<Clock::time_point> next = output_.next_flush();
+    for (const auto& time : {report_at_, kill_at_, time_limit_}) {
+      if (time && (!next || *time < *next)) next = time;
+    }
+    if (!next) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*next - Clock::now());
+    return static_cast<int>(std::clamp<long long>(left.count(), 0, 1'000'000));
+  }
+
+  // The kernel kills the ranks then; what they started has become ours.
+  void guardian_died(const char* why) {
+    kill_descendants();
+    all_ended_ = guardian_lost_ = true;
+    tell("{}; all ranks have been killed", why);
+  }
+
+  int exit_code() const {
+    if (ending_by_wish_) return *ending_by_wish_;
+    if (state_.has_failure()) return state_.culprit().exit_code();
+    return guardian_lost_ ? 1 : 0;
+  }
+
+  template <typename... Args>
+  void tell(fmt::format_string<Args...> format, Args&&... args) {
+    output_.say("hocket: " + fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <typename... Args>
+  void tell_verbosely(fmt::format_string<Args...> format, Args&&... args) {
+    if (options_.verbose) tell(format, std::forward<Args>(args)...);
+  }
+
+  const RunOptions& options_;
+  JobState state_;
+  JobOutput output_;
+  Key key_;
+  std::string job_;
+  Fd signals_;
+  Guardian guardian_;
+
+  bool all_ended_ = false;
+  bool guardian_lost_ = false;
+  bool reported_ = false;
+  int others_at_failure_ = 0;
+  std::optional<int> ending_by_wish_;  // a signal's or the time limit's: the exit code it makes
+  Clock::time_point last_wish_{};
+  std::optional<Clock::time_point> report_at_;  // the culprit, at the latest
+  std::optional<Clock::time_point> kill_at_;
+  std::optional<Clock::time_point> time_limit_;
+};
+
+}  // namespace
+
+int launch(const RunOptions& options) {
+  become_subreaper();  // for the case that the guardian dies
+  return Launcher(options, plan_job(options)).run();
+}
+
+}  // namespace hocket::cli

@@ -1,0 +1,37 @@
+// The launcher: starts a job's ranks, shows their output, and sees to it that all of them end.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/binding.h"
+
+namespace hocket::cli {
+
+// What `hocket run` was told.
+struct RunOptions {
+  int ranks = 1;
+  std::vector<std::string> command;      // the program and its arguments
+  std::vector<std::string> environment;  // NAME=VALUE
+  Binding binding = Binding::kAuto;
+  bool prefix = true;  // of output lines, with more than one rank
+  bool quiet = false;  // standard output of rank 0 alone
+  bool verbose = false;
+  std::string log_dir;  // empty: none
+  std::optional<std::chrono::milliseconds> timeout;
+};
+
+// How long ranks have between being asked to end and being killed.
+inline constexpr std::chrono::milliseconds kGraceAfterFailure{1000};
+inline constexpr std::chrono::milliseconds kGraceAfterSignal{5000};
+
+inline constexpr int kExitTimeout = 124;  // as timeout(1)
+
+// Runs the job to its end; returns what `hocket run` exits with. Must be called while the process
+// has one thread, once. Messages go to standard error. Throws InvalidArgument and SystemError where
+// no rank could be started.
+int launch(const RunOptions& options);
+
+}  // namespace hocket::cli

@@ -1,0 +1,52 @@
+// The command `hocket`: composes its subcommands and turns errors into messages and exit codes.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "cli/commands.h"
+#include "hocket/error.h"
+
+namespace hocket::cli {
+namespace {
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("Collective communication for arrays.", "hocket");
+  app.require_subcommand(1);
+  app.footer("`hocket COMMAND --help` says more about each.");
+  app.get_formatter()->column_width(34);
+  Action chosen;
+  add_run(app, chosen);
+#ifdef HOCKET_WITH_BENCH
+  add_bench(app, chosen);
+#endif
+  add_doctor(app, chosen);
+  add_key(app, chosen);
+  add_store(app, chosen);
+  add_version(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const auto named = app.get_subcommands();
+    const std::string command = named.empty() ? "hocket" : "hocket " + named.front()->get_name();
+    std::fprintf(stderr, "hocket: %s\nTry: %s --help\n", error.what(), command.c_str());
+    return kExitUsage;
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace hocket::cli
+
+int main(int argc, char** argv) {
+  try {
+    return hocket::cli::parse_and_run(argc, argv);
+  } catch (const hocket::InvalidArgument& error) {
+    std::fprintf(stderr, "hocket: %s\n", error.what());
+    return hocket::cli::kExitUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hocket: %s\n", error.what());
+    return hocket::cli::kExitFailure;
+  }
+}

@@ -1,0 +1,98 @@
+// The ranks' output: many streams into one terminal, file or pipe, whole lines at a time.
+//
+// A line ends with '\n' or '\r' (progress bars). What a rank writes without an end of line is held
+// back until the end comes, until the rank has been silent for kIdle, or until it is longer than
+// kLongestLine; so lines of two ranks never mix, and a prompt still shows. Nothing is buffered
+// without bound: while a sink is not read, the ranks that write to it are not read either.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/fd.h"
+
+namespace hocket::cli {
+
+inline constexpr std::chrono::milliseconds kIdle{200};
+inline constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+
+// A resource: where lines go; the descriptor is not owned. One thread. Never blocks, but for a
+// terminal or pipe that takes less than one page although it said it was ready.
+class Sink {
+ public:
+  explicit Sink(int fd) noexcept : fd_(fd) {}
+
+  int fd() const noexcept { return fd_; }
+  bool wants_to_write() const noexcept { return !pending_.empty() && !broken_; }
+  bool is_full() const noexcept { return pending_.size() >= kFull; }
+  // Nobody reads it any more.
+  bool is_broken() const noexcept { return broken_; }
+
+  // Adds a piece of a line, or a whole one, of `owner` (any number that tells streams apart).
+  // `prefix` goes before it where it begins a line.
+  void put(int owner, std::string_view prefix, std::string_view text);
+  // Ends a line that `owner` has left unfinished, if it is the last.
+  void end_line(int owner);
+  // Adds a line of the launcher's own.
+  void put_line(std::string_view text);
+  // Gives up what is pending and everything to come.
+  void abandon() noexcept;
+  // Writes what the descriptor, known to be ready, takes at once.
+  void write_some();
+
+ private:
+  static constexpr std::size_t kFull = std::size_t{1} << 18;
+  static constexpr int kNobody = -1;
+
+  int fd_;
+  std::string pending_;
+  std::size_t written_ = 0;    // bytes of pending_ that are out
+  int line_owner_ = kNobody;   // whose unfinished line is the last
+  bool at_line_start_ = true;  // false: in the middle of it; true with an owner: after '\r'
+  bool broken_ = false;
+};
+
+// A resource: one stream of one rank. One thread.
+class Stream {
+ public:
+  struct Options {
+    int owner = 0;
+    std::string prefix;
+    Sink* sink = nullptr;  // absent: not shown
+    Fd log;                // absent: not logged
+  };
+  using Clock = std::chrono::steady_clock;
+
+  Stream(Fd source, Options options) : source_(std::move(source)), options_(std::move(options)) {}
+
+  int fd() const noexcept { return source_.get(); }
+  bool is_open() const noexcept { return source_.valid(); }
+  bool can_read() const noexcept {
+    return is_open() && !(options_.sink && options_.sink->is_full());
+  }
+  // Reads what there is, at most one buffer; closes itself at the end of the stream. True while
+  // there may be more.
+  bool read_some();
+  // True while text without an end of line is held back.
+  bool holds_back() const noexcept { return !partial_.empty(); }
+  Clock::time_point last_read() const noexcept { return last_read_; }
+  void flush_partial();
+  void close();
+
+ private:
+  void take(std::string_view text);
+  void log(std::string_view text);
+  void show(std::string_view text);
+
+  Fd source_;
+  Options options_;
+  std::string partial_;
+  Clock::time_point last_read_{};
+};
+
+}  // namespace hocket::cli

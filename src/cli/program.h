@@ -1,0 +1,23 @@
+// Finding the program that the ranks run, before any rank is started.
+#pragma once
+
+#include <string>
+
+namespace hocket::cli {
+
+// What a shell uses for the same.
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+
+// A value: where a program is, or why it cannot be run.
+struct Program {
+  std::string path;     // empty where it cannot be run
+  std::string problem;  // then: what is wrong and what to try
+  int exit_code = 0;    // and kExitNotFound or kExitNotExecutable
+};
+
+// Looks `name` up as execvp does: as a path when it has a slash, else in the folders of
+// `search_path` (colon separated).
+Program find_program(const std::string& name, const std::string& search_path);
+
+}  // namespace hocket::cli

@@ -1,0 +1,103 @@
+// `hocket run`: the options, the help and the exit code.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/job_plan.h"
+#include "cli/launcher.h"
+
+namespace hocket::cli {
+namespace {
+
+constexpr const char* kFooter = R"(
+Each rank finds the others by hocket::init() / hocket.init(); nothing else has to be said.
+Lines of output begin with "[rank] ", unless there is one rank only. Rank 0 reads standard input.
+
+The ranks get HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HOCKET_STORE,
+HOCKET_JOB and HOCKET_KEY_FD; and, where they are not set already, PYTHONUNBUFFERED=1 and
+OMP_NUM_THREADS = cores / ranks (at least 1).
+
+When a rank fails, it is named on standard error and the others are ended: SIGTERM, and SIGKILL one
+second later. SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have
+five seconds; a second one kills them. When the job is over, whichever way, everything that the
+ranks have started ends too.
+
+Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
+that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout ran out, 126
+and 127 when the program cannot be executed or found, 2 for wrong options.
+
+Examples:
+  hocket run -n 4 -- python train.py --epochs 3
+  hocket run -n 2 ./a.out
+  hocket run -n 4 --log-dir logs --quiet -- python train.py   # rank 0 on screen, all in logs/
+  hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
+)";
+
+struct Arguments {
+  RunOptions options;
+  bool no_prefix = false;
+  double timeout = 0;  // seconds; 0: none
+};
+
+Binding binding_from(const std::string& word) {
+  if (word == "none") return Binding::kNone;
+  if (word == "core") return Binding::kCore;
+  if (word == "auto") return Binding::kAuto;
+  throw CLI::ValidationError("--bind", "expected none, core or auto, not '" + word + "'");
+}
+
+int run(Arguments& arguments) {
+  RunOptions& options = arguments.options;
+  options.prefix = !arguments.no_prefix;
+  if (arguments.timeout > 0) {
+    options.timeout = std::chrono::milliseconds(static_cast<long long>(arguments.timeout * 1e3));
+  }
+  try {
+    return launch(options);
+  } catch (const ProgramError& error) {
+    std::fprintf(stderr, "hocket: %s\n", error.what());
+    return error.exit_code();
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("run", "Run a program as the ranks of a job on this host");
+  const auto arguments = std::make_shared<Arguments>();
+  RunOptions& options = arguments->options;
+  command->add_option("-n,--ranks", options.ranks, "Number of ranks")->required();
+  command
+      ->add_option_function<std::string>(
+          "--bind",
+          [&options](const std::string& word) { options.binding = binding_from(word); },
+          "Processors of each rank: core: each its own; auto (default): each its own,\n"
+          "if there are enough and OMP_* ask for nothing else")
+      ->type_name("none|core|auto");
+  command->add_option("--env", options.environment, "Set a variable for the ranks; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--timeout", arguments->timeout, "End the job after that time")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--log-dir", options.log_dir, "Also write each rank's output to DIR/rank-N.out and .err")
+      ->type_name("DIR");
+  command->add_flag(
+      "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
+  command->add_flag("--no-prefix", arguments->no_prefix, "No \"[rank] \" before lines of output");
+  command->add_flag("-v,--verbose", options.verbose, "Say what the launcher does");
+  command
+      ->add_option("program", options.command, "The program and its arguments; -- may precede it")
+      ->type_name("PROGRAM ARGS...")
+      ->required();
+  // What follows the program's name is the program's, options too.
+  command->positionals_at_end();
+  command->footer(kFooter);
+  command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace hocket::cli

@@ -1,0 +1,95 @@
+// `hocket store`: the store by itself, until it is told to end.
+#include "hocket/store.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "hocket/error.h"
+
+namespace hocket::cli {
+namespace {
+
+struct Arguments {
+  std::string address = "127.0.0.1:0";
+  std::string key;
+  std::string job;
+  int size = 0;
+};
+
+StoreServer::Options server_options(const Arguments& arguments) {
+  StoreServer::Options options;
+  options.job = arguments.job;
+  options.size = arguments.size;
+  if (!arguments.key.empty()) options.key = Key::from_file(arguments.key);
+  if (arguments.address.starts_with("unix:")) {
+    options.address = arguments.address;
+    return options;
+  }
+  const std::size_t colon = arguments.address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : arguments.address.substr(colon + 1);
+  if (port.empty() || port.size() > 5 ||
+      port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535) {
+    throw InvalidArgument(fmt::format(
+        "--address {}: expected HOST:PORT, such as 127.0.0.1:29400 (port 0: any free one)",
+        arguments.address));
+  }
+  options.address = arguments.address.substr(0, colon);
+  if (options.address.starts_with('[') && options.address.ends_with(']')) {
+    options.address = options.address.substr(1, options.address.size() - 2);
+  }
+  options.port = std::stoi(port);
+  return options;
+}
+
+int serve(const Arguments& arguments) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before the server's thread, which inherits it
+  StoreServer server(server_options(arguments));
+  fmt::print("{}\n", server.address());
+  std::fflush(stdout);
+  int number = 0;
+  ::sigwait(&signals, &number);
+  server.close();
+  return 0;
+}
+
+}  // namespace
+
+void add_store(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("store", "Serve the store where ranks meet, by itself");
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("--address",
+                   arguments->address,
+                   "Where to listen; port 0: any free one (default 127.0.0.1:0)")
+      ->type_name("HOST:PORT");
+  command->add_option("--key", arguments->key, "The job's key, made by `hocket key`")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--size", arguments->size, "Number of ranks; others are refused")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command->add_option("--job", arguments->job, "The job's name, as the ranks' HOCKET_JOB")
+      ->type_name("NAME");
+  command->footer(R"(
+Prints its address and serves until Ctrl-C, SIGTERM or SIGHUP. `hocket run` has a store of its own,
+and without any launcher rank 0 serves one: this is for jobs whose rank 0 may move.
+
+Exit code: 0 when it was told to end, 1 when it could not serve, 2 for wrong options.
+
+Example:
+  hocket key job.key
+  hocket store --address 10.0.0.1:29400 --key job.key --size 16
+)");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return serve(*arguments); }; });
+}
+
+}  // namespace hocket::cli
