@@ -1,8 +1,9 @@
 // Floating-point numbers of 8 and 16 bits, as values to hold and convert; arithmetic is float's.
 //
-// All types here are values: trivially copyable, default zero, safe to use from any thread, never
-// failing. Conversion to float is exact and implicit; conversion from float is explicit and rounds
-// to nearest, ties to even. NaN stays NaN and keeps its sign. They compare as the numbers they are.
+// All types here are values: trivial as float is (so uninitialised unless braces are given), safe
+// to use from any thread, never failing. Conversion to float is exact and implicit; conversion from
+// float is explicit and rounds to nearest, ties to even. NaN stays NaN and keeps its sign. They
+// compare as the numbers they are.
 #pragma once
 
 #include <bit>
@@ -104,13 +105,13 @@ struct BFloat16Format {
 
 // IEEE 754 binary16: 5 bits of exponent, 10 of mantissa; largest number 65504.
 struct float16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits;
 
   constexpr float16() noexcept = default;
   constexpr explicit float16(float value) noexcept
       : bits(static_cast<std::uint16_t>(detail::Float16Format::encode(value))) {}
   static constexpr float16 from_bits(std::uint16_t bits) noexcept {
-    float16 result;
+    float16 result{};
     result.bits = bits;
     return result;
   }
@@ -120,13 +121,13 @@ struct float16 {
 
 // The upper 16 bits of a float32: 8 bits of exponent, 7 of mantissa.
 struct bfloat16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits;
 
   constexpr bfloat16() noexcept = default;
   constexpr explicit bfloat16(float value) noexcept
       : bits(static_cast<std::uint16_t>(detail::BFloat16Format::encode(value))) {}
   static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
-    bfloat16 result;
+    bfloat16 result{};
     result.bits = bits;
     return result;
   }
@@ -137,13 +138,13 @@ struct bfloat16 {
 // OCP 8-bit float "E4M3 FN": largest number 448, no infinities; NaN is 0x7f or 0xff, and what is
 // too large for the format becomes NaN.
 struct float8_e4m3 {
-  std::uint8_t bits = 0;
+  std::uint8_t bits;
 
   constexpr float8_e4m3() noexcept = default;
   constexpr explicit float8_e4m3(float value) noexcept
       : bits(static_cast<std::uint8_t>(detail::Float8E4M3Format::encode(value))) {}
   static constexpr float8_e4m3 from_bits(std::uint8_t bits) noexcept {
-    float8_e4m3 result;
+    float8_e4m3 result{};
     result.bits = bits;
     return result;
   }
@@ -155,13 +156,13 @@ struct float8_e4m3 {
 
 // OCP 8-bit float "E5M2": the upper half of a float16; largest number 57344, with infinities.
 struct float8_e5m2 {
-  std::uint8_t bits = 0;
+  std::uint8_t bits;
 
   constexpr float8_e5m2() noexcept = default;
   constexpr explicit float8_e5m2(float value) noexcept
       : bits(static_cast<std::uint8_t>(detail::Float8E5M2Format::encode(value))) {}
   static constexpr float8_e5m2 from_bits(std::uint8_t bits) noexcept {
-    float8_e5m2 result;
+    float8_e5m2 result{};
     result.bits = bits;
     return result;
   }

@@ -49,13 +49,32 @@ HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
   }
 }
 
-// ---- Elements: Lane is what is added, kBytes the size in memory of a lane, kLanes the lanes of an
-// element.
+// ---- Elements: kBytes is the size in memory of a Lane, kLanes the lanes of an element; load and
+// store move a vector of them, apply and finish compute; Tail does the same for single elements.
+
+// Of those whose loaded form is one vector.
+struct OneVector {
+  template <class Op, class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return Op::apply(a, b);
+  }
+  template <class Op, class D>
+  static HWY_INLINE hn::VFromD<D> finish([[maybe_unused]] D d,
+                                         hn::VFromD<D> v,
+                                         [[maybe_unused]] int average_over) {
+    if constexpr (Op::kDivides) {
+      return hn::Div(v, hn::Set(d, static_cast<hn::TFromD<D>>(average_over)));
+    } else {
+      return v;
+    }
+  }
+};
 
 // Lanes that lie in memory as they are.
 template <typename T, int kLanesOfElement = 1>
-struct Plain {
+struct Plain : OneVector {
   using Lane = T;
+  using Tail = Plain;
   static constexpr std::size_t kBytes = sizeof(T);
   static constexpr std::size_t kLanes = kLanesOfElement;
   template <class D>
@@ -69,7 +88,8 @@ struct Plain {
 };
 
 // Bytes of which any but zero is true.
-struct Booleans {
+struct Booleans : OneVector {
+  using Tail = Booleans;
   using Lane = std::uint8_t;
   static constexpr std::size_t kBytes = 1;
   static constexpr std::size_t kLanes = 1;
@@ -84,7 +104,8 @@ struct Booleans {
 };
 
 // Bytes in lanes of 16 bits, for the product that the processors lack; the excess is cut off.
-struct WideBytes {
+struct WideBytes : OneVector {
+  using Tail = WideBytes;
   using Lane = std::uint16_t;
   static constexpr std::size_t kBytes = 1;
   static constexpr std::size_t kLanes = 1;
@@ -173,7 +194,8 @@ struct Codec {
 
 // Small floats of 1 or 2 bytes in lanes of float32.
 template <class Format, typename Stored>
-struct SmallFloats {
+struct SmallFloats : OneVector {
+  using Tail = SmallFloats;
   using Lane = float;
   static constexpr std::size_t kBytes = sizeof(Stored);
   static constexpr std::size_t kLanes = 1;
@@ -192,7 +214,8 @@ struct SmallFloats {
 
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
 // float16 by the processor's own conversions, which give the same bits.
-struct Float16s {
+struct Float16s : OneVector {
+  using Tail = Float16s;
   using Lane = float;
   static constexpr std::size_t kBytes = 2;
   static constexpr std::size_t kLanes = 1;
@@ -213,9 +236,10 @@ struct Float16s {
 using Float16s = SmallFloats<detail::Float16Format, std::uint16_t>;
 #endif
 
-// The upper halves of floats.
-struct BFloat16s {
+// bfloat16, the upper halves of floats.
+struct BFloat16s : OneVector {
   using Lane = float;
+  using Tail = BFloat16s;
   static constexpr std::size_t kBytes = 2;
   static constexpr std::size_t kLanes = 1;
   template <class D>
@@ -225,18 +249,69 @@ struct BFloat16s {
     return hn::BitCast(d, hn::ShiftLeft<16>(codes));
   }
   template <class D>
-  static HWY_INLINE void store([[maybe_unused]] D d, hn::VFromD<D> v, std::byte* to) {
-    const hn::RebindToUnsigned<D> du;
+  static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
     const hn::RebindToSigned<D> di;
     const hn::Rebind<std::uint16_t, D> stored;
+    const auto code = hn::ShiftRight<16>(round_upper_half(d, v));
+    store_lanes(stored, hn::DemoteTo(stored, hn::BitCast(di, code)), to);
+  }
+
+  // The bits of `v`, rounded so that the upper halves are the codes; the lower ones are anything.
+  template <class D>
+  static HWY_INLINE hn::VFromD<hn::RebindToUnsigned<D>> round_upper_half(D /*d*/, hn::VFromD<D> v) {
+    const hn::RebindToUnsigned<D> du;
     const auto bits = hn::BitCast(du, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
-    const auto rounded = hn::Add(hn::Add(bits, odd), hn::Set(du, 0x7fffu));
+    const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fffu)), odd);
     const auto quiet = hn::Or(bits, hn::Set(du, detail::kFloatQuietBit));
-    const auto code = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
-    store_lanes(stored, hn::DemoteTo(stored, hn::BitCast(di, hn::ShiftRight<16>(code))), to);
+    return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
   }
 };
+
+#if HWY_TARGET == HWY_SCALAR
+using BFloat16Pairs = BFloat16s;
+#else
+// bfloat16 without shuffles: a pair of neighbours in 32 bits becomes a lane each of two vectors.
+// Little-endian, as all of Highway's targets are.
+struct BFloat16Pairs {
+  using Lane = std::uint16_t;
+  using Tail = BFloat16s;
+  static constexpr std::size_t kBytes = 2;
+  static constexpr std::size_t kLanes = 1;
+  template <class V>
+  struct Pair {
+    V even, odd;
+  };
+  template <class D>
+  using Floats = hn::Rebind<float, hn::RepartitionToWide<D>>;
+
+  template <class D>
+  static HWY_INLINE auto load(D d, const std::byte* from) {
+    const hn::RepartitionToWide<D> du;
+    const Floats<D> df;
+    const auto codes = hn::BitCast(du, load_lanes(d, from));
+    return Pair<hn::VFromD<Floats<D>>>{hn::BitCast(df, hn::ShiftLeft<16>(codes)),
+                                       hn::BitCast(df, hn::And(codes, hn::Set(du, 0xffff0000u)))};
+  }
+  template <class Op, class V>
+  static HWY_INLINE Pair<V> apply(Pair<V> a, Pair<V> b) {
+    return {Op::apply(a.even, b.even), Op::apply(a.odd, b.odd)};
+  }
+  template <class Op, class D, class V>
+  static HWY_INLINE Pair<V> finish(D /*d*/, Pair<V> v, int average_over) {
+    return {OneVector::finish<Op>(Floats<D>(), v.even, average_over),
+            OneVector::finish<Op>(Floats<D>(), v.odd, average_over)};
+  }
+  template <class D, class V>
+  static HWY_INLINE void store(D d, Pair<V> v, std::byte* to) {
+    const hn::RepartitionToWide<D> du;
+    const auto even = hn::ShiftRight<16>(BFloat16s::round_upper_half(Floats<D>(), v.even));
+    const auto odd =
+        hn::And(BFloat16s::round_upper_half(Floats<D>(), v.odd), hn::Set(du, 0xffff0000u));
+    store_lanes(d, hn::BitCast(d, hn::Or(even, odd)), to);
+  }
+};
+#endif
 
 // ---- Operations on vectors.
 
@@ -257,6 +332,19 @@ struct Product {
     return hn::Mul(a, b);
   }
 };
+#if HWY_TARGET != HWY_SCALAR
+// Of complex numbers, real parts in even lanes: (ac - bd) + (ad + bc)i, each term rounded by
+// itself.
+struct ComplexProduct {
+  static constexpr bool kDivides = false;
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    const V by_real = hn::Mul(hn::DupEven(a), b);
+    const V by_imaginary = hn::Mul(hn::DupOdd(a), hn::Reverse2(hn::DFromV<V>(), b));
+    return hn::OddEven(hn::Add(by_real, by_imaginary), hn::Sub(by_real, by_imaginary));
+  }
+};
+#endif
 struct BitAnd {
   static constexpr bool kDivides = false;
   template <class V>
@@ -314,51 +402,48 @@ struct Maximum {
 
 // ---- The loop.
 
-template <class Op, class D>
-HWY_INLINE hn::VFromD<D> finish(D d, hn::VFromD<D> v, int average_over) {
-  if constexpr (Op::kDivides) {
-    return hn::Div(v, hn::Set(d, static_cast<hn::TFromD<D>>(average_over)));
-  } else {
-    return v;
-  }
-}
-
 // One vector of the result, from byte `offset` on. kSources of 0 means `n` of them.
 template <class Elements, class Op, int kSources, class D>
-HWY_INLINE hn::VFromD<D> accumulate(D d, const void* const* sources, int n, std::size_t offset) {
+HWY_INLINE auto accumulate(
+    D d, const void* const* sources, int n, std::size_t offset, int average_over) {
   const int n_sources = kSources > 0 ? kSources : n;
   auto v = Elements::load(d, static_cast<const std::byte*>(sources[0]) + offset);
   for (int s = 1; s < n_sources; ++s) {
-    v = Op::apply(v, Elements::load(d, static_cast<const std::byte*>(sources[s]) + offset));
+    v = Elements::template apply<Op>(
+        v, Elements::load(d, static_cast<const std::byte*>(sources[s]) + offset));
   }
-  return v;
+  return Elements::template finish<Op>(d, v, average_over);
 }
 
+// Four vectors at a time, then one, then single elements.
 template <class Elements, class Op, int kSources>
 HWY_INLINE void reduce_sources(
     std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
+  using Tail = typename Elements::Tail;
   const hn::ScalableTag<typename Elements::Lane> d;
-  const hn::CappedTag<typename Elements::Lane, 1> one;
+  const hn::CappedTag<typename Tail::Lane, Tail::kLanes> single;
   constexpr std::size_t kBytes = Elements::kBytes;
   const std::size_t step = hn::Lanes(d);
+  const std::size_t bytes = step * kBytes;
   std::size_t i = 0;
   for (; i + 4 * step <= count; i += 4 * step) {
-    const auto v0 = accumulate<Elements, Op, kSources>(d, sources, n, i * kBytes);
-    const auto v1 = accumulate<Elements, Op, kSources>(d, sources, n, (i + step) * kBytes);
-    const auto v2 = accumulate<Elements, Op, kSources>(d, sources, n, (i + 2 * step) * kBytes);
-    const auto v3 = accumulate<Elements, Op, kSources>(d, sources, n, (i + 3 * step) * kBytes);
-    Elements::store(d, finish<Op>(d, v0, average_over), out + i * kBytes);
-    Elements::store(d, finish<Op>(d, v1, average_over), out + (i + step) * kBytes);
-    Elements::store(d, finish<Op>(d, v2, average_over), out + (i + 2 * step) * kBytes);
-    Elements::store(d, finish<Op>(d, v3, average_over), out + (i + 3 * step) * kBytes);
+    const std::size_t at = i * kBytes;
+    const auto v0 = accumulate<Elements, Op, kSources>(d, sources, n, at, average_over);
+    const auto v1 = accumulate<Elements, Op, kSources>(d, sources, n, at + bytes, average_over);
+    const auto v2 = accumulate<Elements, Op, kSources>(d, sources, n, at + 2 * bytes, average_over);
+    const auto v3 = accumulate<Elements, Op, kSources>(d, sources, n, at + 3 * bytes, average_over);
+    Elements::store(d, v0, out + at);
+    Elements::store(d, v1, out + at + bytes);
+    Elements::store(d, v2, out + at + 2 * bytes);
+    Elements::store(d, v3, out + at + 3 * bytes);
   }
   for (; i + step <= count; i += step) {
-    const auto v = accumulate<Elements, Op, kSources>(d, sources, n, i * kBytes);
-    Elements::store(d, finish<Op>(d, v, average_over), out + i * kBytes);
+    const auto v = accumulate<Elements, Op, kSources>(d, sources, n, i * kBytes, average_over);
+    Elements::store(d, v, out + i * kBytes);
   }
-  for (; i < count; ++i) {
-    const auto v = accumulate<Elements, Op, kSources>(one, sources, n, i * kBytes);
-    Elements::store(one, finish<Op>(one, v, average_over), out + i * kBytes);
+  for (; i < count; i += hn::Lanes(single)) {
+    const auto v = accumulate<Tail, Op, kSources>(single, sources, n, i * kBytes, average_over);
+    Tail::store(single, v, out + i * kBytes);
   }
 }
 

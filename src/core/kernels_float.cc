@@ -1,4 +1,4 @@
-// float32, float64 and the sums of complex numbers.
+// float32, float64 and the complex numbers made of them.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/kernels_float.cc"
 // clang-format off
@@ -11,13 +11,17 @@ namespace hocket::core::HWY_NAMESPACE {
 
 ReduceKernel float32(ReduceOp op) { return real_kernel<Plain<float>>(op); }
 ReduceKernel float64(ReduceOp op) { return real_kernel<Plain<double>>(op); }
+
 // Real and imaginary parts are added as two floats each.
-ReduceKernel complex64(ReduceOp op) {
-  return one_of<Plain<float, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op);
+template <typename T>
+ReduceKernel complex_kernel(ReduceOp op) {
+#if HWY_TARGET != HWY_SCALAR
+  if (op == ReduceOp::kProduct) return &kernel<Plain<T, 2>, ComplexProduct>;
+#endif
+  return one_of<Plain<T, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op);
 }
-ReduceKernel complex128(ReduceOp op) {
-  return one_of<Plain<double, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op);
-}
+ReduceKernel complex64(ReduceOp op) { return complex_kernel<float>(op); }
+ReduceKernel complex128(ReduceOp op) { return complex_kernel<double>(op); }
 
 }  // namespace hocket::core::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -17,7 +17,7 @@ void half_narrow(void* out, const void* in, std::size_t count, float divisor) {
   narrow_array<Float16s>(out, in, count, divisor);
 }
 
-ReduceKernel brain_kernel(ReduceOp op) { return real_kernel<BFloat16s>(op); }
+ReduceKernel brain_kernel(ReduceOp op) { return real_kernel<BFloat16Pairs>(op); }
 void brain_widen(void* out, const void* in, std::size_t count) {
   widen_array<BFloat16s>(out, in, count);
 }

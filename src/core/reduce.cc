@@ -71,10 +71,11 @@ ReduceKernel cached_kernel(ReduceOp op) {
     if (op == ReduceOp::kMin || op == ReduceOp::kMax) return extremes_kernel<T>(op);
     return wrapping_kernel<std::make_unsigned_t<T>>(op);
   } else {
+    const ReduceKernel kernel = vector_kernel<T>(op);
     if constexpr (Complex<T>) {
-      if (op == ReduceOp::kProduct) return &complex_product<T>;
+      if (kernel == nullptr) return &complex_product<T>;  // where no vector holds a pair
     }
-    return vector_kernel<T>(op);
+    return kernel;
   }
 }
 

@@ -1,12 +1,11 @@
 // hocket/small_floats.h against arithmetic done another way, over every code.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
-#include <vector>
+#include <type_traits>
 
 #include "hocket/small_floats.h"
 
@@ -150,6 +149,7 @@ static_assert(float16(2.0f) == float16::from_bits(0x4000));
 static_assert(static_cast<float>(bfloat16(-0.5f)) == -0.5f);
 static_assert(static_cast<float>(float8_e4m3(0.0625f)) == 0.0625f);
 static_assert(float8_e5m2().bits == 0);
+static_assert(std::is_trivial_v<float16> && std::is_trivial_v<float8_e4m3>);
 
 }  // namespace
 }  // namespace hocket
