@@ -17,6 +17,7 @@
 
 #include "core/kernels.h"
 #include "hocket/small_floats.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,13 +38,16 @@ HWY_INLINE hn::VFromD<D> load_lanes(D d, const std::byte* from) {
   }
 }
 
-template <class D>
+// Streaming stores want `to` aligned to the vector; none are shorter than 16 bytes.
+template <Stores kStores, class D>
 HWY_INLINE void store_lanes(D d, hn::VFromD<D> v, std::byte* to) {
   using T = hn::TFromD<D>;
   if constexpr (hn::MaxLanes(D()) * sizeof(T) < 16) {
     HWY_ALIGN T lanes[hn::MaxLanes(D())];
     hn::Store(v, d, lanes);
     std::memcpy(to, lanes, sizeof(lanes));
+  } else if constexpr (kStores == Stores::kStreaming) {
+    hn::Stream(v, d, reinterpret_cast<T*>(to));
   } else {
     hn::StoreU(v, d, reinterpret_cast<T*>(to));
   }
@@ -81,9 +85,9 @@ struct Plain : OneVector {
   static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
     return load_lanes(d, from);
   }
-  template <class D>
+  template <Stores kStores, class D>
   static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
-    store_lanes(d, v, to);
+    store_lanes<kStores>(d, v, to);
   }
 };
 
@@ -97,9 +101,9 @@ struct Booleans : OneVector {
   static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
     return hn::Min(load_lanes(d, from), hn::Set(d, std::uint8_t{1}));
   }
-  template <class D>
+  template <Stores kStores, class D>
   static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
-    store_lanes(d, v, to);
+    store_lanes<kStores>(d, v, to);
   }
 };
 
@@ -113,12 +117,12 @@ struct WideBytes : OneVector {
   static HWY_INLINE hn::VFromD<D> load(D d, const std::byte* from) {
     return hn::PromoteTo(d, load_lanes(hn::Rebind<std::uint8_t, D>(), from));
   }
-  template <class D>
+  template <Stores kStores, class D>
   static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
     const hn::Rebind<std::int16_t, D> signed_tag;
     const hn::Rebind<std::uint8_t, D> byte_tag;
     const auto low = hn::And(v, hn::Set(d, Lane{0xff}));
-    store_lanes(byte_tag, hn::DemoteTo(byte_tag, hn::BitCast(signed_tag, low)), to);
+    store_lanes<kStores>(byte_tag, hn::DemoteTo(byte_tag, hn::BitCast(signed_tag, low)), to);
   }
 };
 
@@ -204,11 +208,12 @@ struct SmallFloats : OneVector {
     const hn::RebindToUnsigned<D> du;
     return Codec<Format>::decode(d, hn::PromoteTo(du, load_lanes(hn::Rebind<Stored, D>(), from)));
   }
-  template <class D>
+  template <Stores kStores, class D>
   static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
     const hn::RebindToSigned<D> di;
     const hn::Rebind<Stored, D> stored;
-    store_lanes(stored, hn::DemoteTo(stored, hn::BitCast(di, Codec<Format>::encode(d, v))), to);
+    store_lanes<kStores>(
+        stored, hn::DemoteTo(stored, hn::BitCast(di, Codec<Format>::encode(d, v))), to);
   }
 };
 
@@ -225,11 +230,11 @@ struct Float16s : OneVector {
     const hn::Rebind<hwy::float16_t, D> halves;
     return hn::PromoteTo(d, hn::BitCast(halves, load_lanes(codes, from)));
   }
-  template <class D>
+  template <Stores kStores, class D>
   static HWY_INLINE void store(D /*d*/, hn::VFromD<D> v, std::byte* to) {
     const hn::Rebind<std::uint16_t, D> codes;
     const hn::Rebind<hwy::float16_t, D> halves;
-    store_lanes(codes, hn::BitCast(codes, hn::DemoteTo(halves, v)), to);
+    store_lanes<kStores>(codes, hn::BitCast(codes, hn::DemoteTo(halves, v)), to);
   }
 };
 #else
@@ -248,12 +253,12 @@ struct BFloat16s : OneVector {
     const auto codes = hn::PromoteTo(du, load_lanes(hn::Rebind<std::uint16_t, D>(), from));
     return hn::BitCast(d, hn::ShiftLeft<16>(codes));
   }
-  template <class D>
+  template <Stores kStores, class D>
   static HWY_INLINE void store(D d, hn::VFromD<D> v, std::byte* to) {
     const hn::RebindToSigned<D> di;
     const hn::Rebind<std::uint16_t, D> stored;
     const auto code = hn::ShiftRight<16>(round_upper_half(d, v));
-    store_lanes(stored, hn::DemoteTo(stored, hn::BitCast(di, code)), to);
+    store_lanes<kStores>(stored, hn::DemoteTo(stored, hn::BitCast(di, code)), to);
   }
 
   // The bits of `v`, rounded so that the upper halves are the codes; the lower ones are anything.
@@ -302,13 +307,13 @@ struct BFloat16Pairs {
     return {OneVector::finish<Op>(Floats<D>(), v.even, average_over),
             OneVector::finish<Op>(Floats<D>(), v.odd, average_over)};
   }
-  template <class D, class V>
+  template <Stores kStores, class D, class V>
   static HWY_INLINE void store(D d, Pair<V> v, std::byte* to) {
     const hn::RepartitionToWide<D> du;
     const auto even = hn::ShiftRight<16>(BFloat16s::round_upper_half(Floats<D>(), v.even));
     const auto odd =
         hn::And(BFloat16s::round_upper_half(Floats<D>(), v.odd), hn::Set(du, 0xffff0000u));
-    store_lanes(d, hn::BitCast(d, hn::Or(even, odd)), to);
+    store_lanes<kStores>(d, hn::BitCast(d, hn::Or(even, odd)), to);
   }
 };
 #endif
@@ -415,36 +420,68 @@ HWY_INLINE auto accumulate(
   return Elements::template finish<Op>(d, v, average_over);
 }
 
+// Lanes [i, count), an element at a time.
+template <class Elements, class Op, int kSources>
+HWY_INLINE void reduce_singles(std::byte* out,
+                               const void* const* sources,
+                               int n,
+                               std::size_t i,
+                               std::size_t count,
+                               int average_over) {
+  using Tail = typename Elements::Tail;
+  const hn::CappedTag<typename Tail::Lane, Tail::kLanes> single;
+  for (; i < count; i += hn::Lanes(single)) {
+    const std::size_t at = i * Tail::kBytes;
+    const auto v = accumulate<Tail, Op, kSources>(single, sources, n, at, average_over);
+    Tail::template store<Stores::kCached>(single, v, out + at);
+  }
+}
+
 // Four vectors at a time, then one, then single elements.
 template <class Elements, class Op, int kSources>
-HWY_INLINE void reduce_sources(
+HWY_INLINE void reduce_cached(
     std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
-  using Tail = typename Elements::Tail;
   const hn::ScalableTag<typename Elements::Lane> d;
-  const hn::CappedTag<typename Tail::Lane, Tail::kLanes> single;
-  constexpr std::size_t kBytes = Elements::kBytes;
+  constexpr Stores kStores = Stores::kCached;
   const std::size_t step = hn::Lanes(d);
-  const std::size_t bytes = step * kBytes;
+  const std::size_t bytes = step * Elements::kBytes;
   std::size_t i = 0;
   for (; i + 4 * step <= count; i += 4 * step) {
-    const std::size_t at = i * kBytes;
+    const std::size_t at = i * Elements::kBytes;
     const auto v0 = accumulate<Elements, Op, kSources>(d, sources, n, at, average_over);
     const auto v1 = accumulate<Elements, Op, kSources>(d, sources, n, at + bytes, average_over);
     const auto v2 = accumulate<Elements, Op, kSources>(d, sources, n, at + 2 * bytes, average_over);
     const auto v3 = accumulate<Elements, Op, kSources>(d, sources, n, at + 3 * bytes, average_over);
-    Elements::store(d, v0, out + at);
-    Elements::store(d, v1, out + at + bytes);
-    Elements::store(d, v2, out + at + 2 * bytes);
-    Elements::store(d, v3, out + at + 3 * bytes);
+    Elements::template store<kStores>(d, v0, out + at);
+    Elements::template store<kStores>(d, v1, out + at + bytes);
+    Elements::template store<kStores>(d, v2, out + at + 2 * bytes);
+    Elements::template store<kStores>(d, v3, out + at + 3 * bytes);
   }
   for (; i + step <= count; i += step) {
-    const auto v = accumulate<Elements, Op, kSources>(d, sources, n, i * kBytes, average_over);
-    Elements::store(d, v, out + i * kBytes);
+    const std::size_t at = i * Elements::kBytes;
+    const auto v = accumulate<Elements, Op, kSources>(d, sources, n, at, average_over);
+    Elements::template store<kStores>(d, v, out + at);
   }
-  for (; i < count; i += hn::Lanes(single)) {
-    const auto v = accumulate<Tail, Op, kSources>(single, sources, n, i * kBytes, average_over);
-    Tail::store(single, v, out + i * kBytes);
+  reduce_singles<Elements, Op, kSources>(out, sources, n, i, count, average_over);
+}
+
+// Single elements up to a cache line's begin, streamed vectors, single elements.
+template <class Elements, class Op, int kSources>
+HWY_INLINE void reduce_streaming(
+    std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
+  constexpr std::size_t kLine = 64;
+  const hn::ScalableTag<typename Elements::Lane> d;
+  const std::size_t step = hn::Lanes(d);
+  const std::size_t bytes_to_line = -reinterpret_cast<std::uintptr_t>(out) % kLine;
+  std::size_t i = HWY_MIN(count, bytes_to_line / Elements::kBytes);
+  reduce_singles<Elements, Op, kSources>(out, sources, n, 0, i, average_over);
+  for (; i + step <= count; i += step) {
+    const std::size_t at = i * Elements::kBytes;
+    const auto v = accumulate<Elements, Op, kSources>(d, sources, n, at, average_over);
+    Elements::template store<Stores::kStreaming>(d, v, out + at);
   }
+  reduce_singles<Elements, Op, kSources>(out, sources, n, i, count, average_over);
+  hwy::FlushStream();
 }
 
 // A ReduceKernel. Two sources, the commonest case, get a loop of their own.
@@ -454,10 +491,34 @@ void kernel(void* out, const void* const* sources, int n, std::size_t count, int
   const std::size_t lanes = count * Elements::kLanes;
   if (n == 2) {
     const void* const pair[2] = {sources[0], sources[1]};
-    reduce_sources<Elements, Op, 2>(bytes, pair, 2, lanes, average_over);
+    reduce_cached<Elements, Op, 2>(bytes, pair, 2, lanes, average_over);
   } else {
-    reduce_sources<Elements, Op, 0>(bytes, sources, n, lanes, average_over);
+    reduce_cached<Elements, Op, 0>(bytes, sources, n, lanes, average_over);
   }
+}
+
+// The same with streaming stores, where elements can meet the beginning of a cache line.
+template <class Elements, class Op>
+void streaming_kernel(
+    void* out, const void* const* sources, int n, std::size_t count, int average_over) {
+  constexpr std::size_t kElementBytes = Elements::kLanes * Elements::kBytes;
+  if (reinterpret_cast<std::uintptr_t>(out) % kElementBytes != 0) {
+    return kernel<Elements, Op>(out, sources, n, count, average_over);
+  }
+  auto* bytes = static_cast<std::byte*>(out);
+  const std::size_t lanes = count * Elements::kLanes;
+  if (n == 2) {
+    const void* const pair[2] = {sources[0], sources[1]};
+    reduce_streaming<Elements, Op, 2>(bytes, pair, 2, lanes, average_over);
+  } else {
+    reduce_streaming<Elements, Op, 0>(bytes, sources, n, lanes, average_over);
+  }
+}
+
+// The kernel for `stores`.
+template <class Elements, class Op>
+ReduceKernel kernel_for(Stores stores) {
+  return stores == Stores::kStreaming ? &streaming_kernel<Elements, Op> : &kernel<Elements, Op>;
 }
 
 // The operation of each ReduceOp.
@@ -482,21 +543,21 @@ struct OperationOf<ReduceOp::kBitXor> : BitXor {};
 
 // The kernel of `op` if it is one of kOps, else null.
 template <class Elements, ReduceOp... kOps>
-ReduceKernel one_of(ReduceOp op) {
+ReduceKernel one_of(ReduceOp op, Stores stores) {
   ReduceKernel found = nullptr;
-  ((op == kOps ? void(found = &kernel<Elements, OperationOf<kOps>>) : void()), ...);
+  ((op == kOps ? void(found = kernel_for<Elements, OperationOf<kOps>>(stores)) : void()), ...);
   return found;
 }
 
 // The five operations of real floats.
 template <class Elements>
-ReduceKernel real_kernel(ReduceOp op) {
+ReduceKernel real_kernel(ReduceOp op, Stores stores) {
   return one_of<Elements,
                 ReduceOp::kSum,
                 ReduceOp::kProduct,
                 ReduceOp::kMin,
                 ReduceOp::kMax,
-                ReduceOp::kAvg>(op);
+                ReduceOp::kAvg>(op, stores);
 }
 
 // Elements to lanes and back, for whole arrays.
@@ -510,10 +571,12 @@ void widen_array(void* out, const void* in, std::size_t count) {
   const std::size_t step = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + step <= count; i += step) {
-    store_lanes(d, Elements::load(d, from + i * Elements::kBytes), to + i * sizeof(Lane));
+    store_lanes<Stores::kCached>(
+        d, Elements::load(d, from + i * Elements::kBytes), to + i * sizeof(Lane));
   }
   for (; i < count; ++i) {
-    store_lanes(one, Elements::load(one, from + i * Elements::kBytes), to + i * sizeof(Lane));
+    store_lanes<Stores::kCached>(
+        one, Elements::load(one, from + i * Elements::kBytes), to + i * sizeof(Lane));
   }
 }
 
@@ -528,11 +591,11 @@ void narrow_array(void* out, const void* in, std::size_t count, float divisor) {
   std::size_t i = 0;
   for (; i + step <= count; i += step) {
     const auto v = hn::Div(load_lanes(d, from + i * sizeof(Lane)), hn::Set(d, divisor));
-    Elements::store(d, v, to + i * Elements::kBytes);
+    Elements::template store<Stores::kCached>(d, v, to + i * Elements::kBytes);
   }
   for (; i < count; ++i) {
     const auto v = hn::Div(load_lanes(one, from + i * sizeof(Lane)), hn::Set(one, divisor));
-    Elements::store(one, v, to + i * Elements::kBytes);
+    Elements::template store<Stores::kCached>(one, v, to + i * Elements::kBytes);
   }
 }
 

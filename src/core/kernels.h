@@ -9,16 +9,16 @@
 
 namespace hocket::core {
 
-// The kernel of element type T with ordinary stores; null where there is no vectorised one.
+// The kernel of element type T; null where there is no vectorised one.
 // Specialised for bool, the floats and complex numbers in kernels_*.cc.
 template <typename T>
-ReduceKernel vector_kernel(ReduceOp op);
+ReduceKernel vector_kernel(ReduceOp op, Stores stores);
 // For unsigned T, whose code serves the signed integer of that width too: sum, product, bits.
 template <typename T>
-ReduceKernel wrapping_kernel(ReduceOp op);
+ReduceKernel wrapping_kernel(ReduceOp op, Stores stores);
 // For every integer T: min and max.
 template <typename T>
-ReduceKernel extremes_kernel(ReduceOp op);
+ReduceKernel extremes_kernel(ReduceOp op, Stores stores);
 
 // float32 from the small floats and back. Narrowing divides by `divisor` first.
 template <typename T>
@@ -32,22 +32,22 @@ void stream(void* out, const void* in, std::size_t bytes);
 void stream_fence();
 
 template <>
-ReduceKernel vector_kernel<bool>(ReduceOp op);
+ReduceKernel vector_kernel<bool>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<float16>(ReduceOp op);
+ReduceKernel vector_kernel<float16>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<bfloat16>(ReduceOp op);
+ReduceKernel vector_kernel<bfloat16>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<float>(ReduceOp op);
+ReduceKernel vector_kernel<float>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<double>(ReduceOp op);
+ReduceKernel vector_kernel<double>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<std::complex<float>>(ReduceOp op);
+ReduceKernel vector_kernel<std::complex<float>>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<std::complex<double>>(ReduceOp op);
+ReduceKernel vector_kernel<std::complex<double>>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<float8_e4m3>(ReduceOp op);
+ReduceKernel vector_kernel<float8_e4m3>(ReduceOp op, Stores stores);
 template <>
-ReduceKernel vector_kernel<float8_e5m2>(ReduceOp op);
+ReduceKernel vector_kernel<float8_e5m2>(ReduceOp op, Stores stores);
 
 }  // namespace hocket::core

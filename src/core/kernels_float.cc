@@ -9,19 +9,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-ReduceKernel float32(ReduceOp op) { return real_kernel<Plain<float>>(op); }
-ReduceKernel float64(ReduceOp op) { return real_kernel<Plain<double>>(op); }
+ReduceKernel float32(ReduceOp op, Stores stores) { return real_kernel<Plain<float>>(op, stores); }
+ReduceKernel float64(ReduceOp op, Stores stores) { return real_kernel<Plain<double>>(op, stores); }
 
 // Real and imaginary parts are added as two floats each.
 template <typename T>
-ReduceKernel complex_kernel(ReduceOp op) {
+ReduceKernel complex_kernel(ReduceOp op, Stores stores) {
 #if HWY_TARGET != HWY_SCALAR
-  if (op == ReduceOp::kProduct) return &kernel<Plain<T, 2>, ComplexProduct>;
+  if (op == ReduceOp::kProduct) return kernel_for<Plain<T, 2>, ComplexProduct>(stores);
 #endif
-  return one_of<Plain<T, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op);
+  return one_of<Plain<T, 2>, ReduceOp::kSum, ReduceOp::kAvg>(op, stores);
 }
-ReduceKernel complex64(ReduceOp op) { return complex_kernel<float>(op); }
-ReduceKernel complex128(ReduceOp op) { return complex_kernel<double>(op); }
+ReduceKernel complex64(ReduceOp op, Stores stores) { return complex_kernel<float>(op, stores); }
+ReduceKernel complex128(ReduceOp op, Stores stores) { return complex_kernel<double>(op, stores); }
 
 }  // namespace hocket::core::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -35,20 +35,20 @@ HWY_EXPORT(complex64);
 HWY_EXPORT(complex128);
 
 template <>
-ReduceKernel vector_kernel<float>(ReduceOp op) {
-  return HWY_DYNAMIC_DISPATCH(float32)(op);
+ReduceKernel vector_kernel<float>(ReduceOp op, Stores stores) {
+  return HWY_DYNAMIC_DISPATCH(float32)(op, stores);
 }
 template <>
-ReduceKernel vector_kernel<double>(ReduceOp op) {
-  return HWY_DYNAMIC_DISPATCH(float64)(op);
+ReduceKernel vector_kernel<double>(ReduceOp op, Stores stores) {
+  return HWY_DYNAMIC_DISPATCH(float64)(op, stores);
 }
 template <>
-ReduceKernel vector_kernel<std::complex<float>>(ReduceOp op) {
-  return HWY_DYNAMIC_DISPATCH(complex64)(op);
+ReduceKernel vector_kernel<std::complex<float>>(ReduceOp op, Stores stores) {
+  return HWY_DYNAMIC_DISPATCH(complex64)(op, stores);
 }
 template <>
-ReduceKernel vector_kernel<std::complex<double>>(ReduceOp op) {
-  return HWY_DYNAMIC_DISPATCH(complex128)(op);
+ReduceKernel vector_kernel<std::complex<double>>(ReduceOp op, Stores stores) {
+  return HWY_DYNAMIC_DISPATCH(complex128)(op, stores);
 }
 
 }  // namespace hocket::core

@@ -9,7 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace hocket::core::HWY_NAMESPACE {
 
-ReduceKernel half_kernel(ReduceOp op) { return real_kernel<Float16s>(op); }
+ReduceKernel half_kernel(ReduceOp op, Stores stores) { return real_kernel<Float16s>(op, stores); }
 void half_widen(void* out, const void* in, std::size_t count) {
   widen_array<Float16s>(out, in, count);
 }
@@ -17,7 +17,9 @@ void half_narrow(void* out, const void* in, std::size_t count, float divisor) {
   narrow_array<Float16s>(out, in, count, divisor);
 }
 
-ReduceKernel brain_kernel(ReduceOp op) { return real_kernel<BFloat16Pairs>(op); }
+ReduceKernel brain_kernel(ReduceOp op, Stores stores) {
+  return real_kernel<BFloat16Pairs>(op, stores);
+}
 void brain_widen(void* out, const void* in, std::size_t count) {
   widen_array<BFloat16s>(out, in, count);
 }
@@ -39,8 +41,8 @@ HWY_EXPORT(brain_widen);
 HWY_EXPORT(brain_narrow);
 
 template <>
-ReduceKernel vector_kernel<float16>(ReduceOp op) {
-  return HWY_DYNAMIC_DISPATCH(half_kernel)(op);
+ReduceKernel vector_kernel<float16>(ReduceOp op, Stores stores) {
+  return HWY_DYNAMIC_DISPATCH(half_kernel)(op, stores);
 }
 template <>
 void widen_small<float16>(void* out, const void* in, std::size_t count) {
@@ -52,8 +54,8 @@ void narrow_small<float16>(void* out, const void* in, std::size_t count, float d
 }
 
 template <>
-ReduceKernel vector_kernel<bfloat16>(ReduceOp op) {
-  return HWY_DYNAMIC_DISPATCH(brain_kernel)(op);
+ReduceKernel vector_kernel<bfloat16>(ReduceOp op, Stores stores) {
+  return HWY_DYNAMIC_DISPATCH(brain_kernel)(op, stores);
 }
 template <>
 void widen_small<bfloat16>(void* out, const void* in, std::size_t count) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <complex>
 #include <concepts>
 #include <cstdint>
@@ -58,46 +57,26 @@ void integer_average(
     void* out, const void* const* sources, int n_sources, std::size_t count, int average_over) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
   const auto divisor = static_cast<Wide>(average_over);
-  wrapping_kernel<std::make_unsigned_t<T>>(ReduceOp::kSum)(out, sources, n_sources, count, 1);
+  wrapping_kernel<std::make_unsigned_t<T>>(ReduceOp::kSum, Stores::kCached)(
+      out, sources, n_sources, count, 1);
   for (std::size_t i = 0; i < count; ++i) {
     set_element(out, i, static_cast<T>(static_cast<Wide>(element<T>(out, i)) / divisor));
   }
 }
 
 template <typename T>
-ReduceKernel cached_kernel(ReduceOp op) {
+ReduceKernel kernel_of(ReduceOp op, Stores stores) {
   if constexpr (Integer<T>) {
     if (op == ReduceOp::kAvg) return &integer_average<T>;
-    if (op == ReduceOp::kMin || op == ReduceOp::kMax) return extremes_kernel<T>(op);
-    return wrapping_kernel<std::make_unsigned_t<T>>(op);
+    if (op == ReduceOp::kMin || op == ReduceOp::kMax) return extremes_kernel<T>(op, stores);
+    return wrapping_kernel<std::make_unsigned_t<T>>(op, stores);
   } else {
-    const ReduceKernel kernel = vector_kernel<T>(op);
+    const ReduceKernel kernel = vector_kernel<T>(op, stores);
     if constexpr (Complex<T>) {
       if (kernel == nullptr) return &complex_product<T>;  // where no vector holds a pair
     }
     return kernel;
   }
-}
-
-// Reduces blocks into a buffer that stays in the first-level cache and streams them from there:
-// one place for alignment, at no cost that shows beside the memory's.
-template <typename T, ReduceOp kOp>
-void streaming_kernel(
-    void* out, const void* const* sources, int n_sources, std::size_t count, int average_over) {
-  const ReduceKernel kernel = cached_kernel<T>(kOp);
-  if (n_sources > kMaxSources) return kernel(out, sources, n_sources, count, average_over);
-  constexpr std::size_t kBlock = 4096 / sizeof(T);
-  alignas(64) std::byte block[kBlock * sizeof(T)];
-  const void* at[kMaxSources];
-  for (std::size_t i = 0; i < count; i += kBlock) {
-    const std::size_t part = std::min(kBlock, count - i);
-    for (int s = 0; s < n_sources; ++s) {
-      at[s] = static_cast<const std::byte*>(sources[s]) + i * sizeof(T);
-    }
-    kernel(block, at, n_sources, part, average_over);
-    stream(static_cast<std::byte*>(out) + i * sizeof(T), block, part * sizeof(T));
-  }
-  stream_fence();
 }
 
 }  // namespace
@@ -107,10 +86,7 @@ ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores) {
     throw InvalidArgument(
         fmt::format("{} has no meaning on elements of {}", name_of(op), name_of(dtype)));
   }
-  return dispatch(dtype, [&]<typename T>() -> ReduceKernel {
-    if (stores == Stores::kCached) return cached_kernel<T>(op);
-    return dispatch(op, []<ReduceOp kOp>() -> ReduceKernel { return &streaming_kernel<T, kOp>; });
-  });
+  return dispatch(dtype, [&]<typename T>() { return kernel_of<T>(op, stores); });
 }
 
 void reduce(void* out,

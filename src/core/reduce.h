@@ -13,11 +13,12 @@
 
 namespace hocket::core {
 
-// Sources of one call up to which streaming stores are kept; a good size for pointer arrays.
+// A good size for arrays of sources; a reduction takes any number.
 inline constexpr int kMaxSources = 16;
 
 // Whether outputs bypass the caches (non-temporal stores): right for results much larger than the
-// last level cache, wrong for anything that is read again soon.
+// last level cache, wrong for anything that is read again soon. A wish: outputs not aligned to
+// their elements, averages of integers and 8-bit floats are stored the ordinary way.
 enum class Stores { kCached, kStreaming };
 
 // out[i] = finish(sources[0][i] op sources[1][i] op ...) for i in [0, count): from left to right,
