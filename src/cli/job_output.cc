@@ -60,10 +60,8 @@ Fd JobOutput::add(int rank, Kind kind) {
 void JobOutput::say(std::string_view line) { err_->put_line(line); }
 
 void JobOutput::add_to(std::vector<pollfd>& wait) const {
-  for (const auto* sink : {out_.get(), err_.get()}) {
-    const bool skip = !sink->wants_to_write() || (sink == err_.get() && is_shared());
-    wait.push_back({skip ? -1 : sink->fd(), POLLOUT, 0});
-  }
+  wait.push_back({out_->wants_to_write() ? out_->fd() : -1, POLLOUT, 0});
+  wait.push_back({err_->wants_to_write() && !is_shared() ? err_->fd() : -1, POLLOUT, 0});
   for (const Entry& entry : entries_) {
     wait.push_back({entry.stream.can_read() ? entry.stream.fd() : -1, POLLIN, 0});
   }
@@ -87,12 +85,15 @@ void JobOutput::drain(int rank) {
     if (entry.rank != rank) continue;
     while (entry.stream.read_some()) {
     }
-    entry.stream.flush_partial();
+    // A sink that is full leaves more to read, perhaps the end of the same line.
+    if (entry.stream.can_read()) entry.stream.flush_partial();
   }
 }
 
 void JobOutput::flush_idle(Stream::Clock::time_point now) {
   for (Entry& entry : entries_) {
+    // A stream that is not read for its full sink is not silent.
+    if (entry.stream.is_open() && !entry.stream.can_read()) entry.stream.last_read(now);
     if (entry.stream.holds_back() && now >= entry.stream.last_read() + kIdle) {
       entry.stream.flush_partial();
     }

@@ -139,6 +139,7 @@ JobPlan plan_job(const RunOptions& options) {
   plan.launch.program = program.path;
   plan.launch.arguments = options.command;
   plan.launch.key = Fd(plan.secret.to_fd());
+  plan.launch.foreground_group = ::getpgrp();
   plan.launch.open_files = allow_open_files(options.ranks);
   for (int rank = 0; rank < options.ranks; ++rank) {
     RankPlan part;

@@ -29,9 +29,10 @@ struct LaunchPlan {
   std::string program;                 // path
   std::vector<std::string> arguments;  // with the program's name as given
   std::vector<RankPlan> ranks;
-  Fd key;                  // sealed memfd, handed on as kKeyFd
-  sigset_t signal_mask{};  // the mask that the launcher was started with
-  rlim_t open_files = 0;   // the soft limit that the launcher was started with
+  Fd key;                      // sealed memfd, handed on as kKeyFd
+  pid_t foreground_group = 0;  // the launcher's process group
+  sigset_t signal_mask{};      // the mask that the launcher was started with
+  rlim_t open_files = 0;       // the soft limit that the launcher was started with
 };
 
 // The descriptor by which a rank finds the job's key.

@@ -81,6 +81,7 @@ class Stream {
   // True while text without an end of line is held back.
   bool holds_back() const noexcept { return !partial_.empty(); }
   Clock::time_point last_read() const noexcept { return last_read_; }
+  void last_read(Clock::time_point time) noexcept { last_read_ = time; }
   void flush_partial();
   void close();
 

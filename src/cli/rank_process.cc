@@ -33,7 +33,7 @@ void reset_signals(const sigset_t& mask) {
 
 // Returns only where something failed, with errno.
 void become_rank(LaunchPlan& plan, RankPlan& rank, pid_t guardian, char** arguments, char** env) {
-  if (rank.own_process_group) ::setpgid(0, 0);
+  ::setpgid(0, rank.own_process_group ? 0 : plan.foreground_group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != guardian) ::_exit(1);  // it died before the line above
   // No source is below 3, so none is overwritten before its turn; the key comes last.
