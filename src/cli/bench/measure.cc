@@ -189,14 +189,18 @@ class PointRun {
 
 }  // namespace
 
-double median_of(std::vector<double> values) {
+double quantile_of(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  const double place = part * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
-double Row::median_us() const { return median_of(times_us); }
+double Row::median_us() const { return quantile_of(times_us, 0.5); }
+double Row::lower_quartile_us() const { return quantile_of(times_us, 0.25); }
+double Row::upper_quartile_us() const { return quantile_of(times_us, 0.75); }
 double Row::min_us() const { return *std::min_element(times_us.begin(), times_us.end()); }
 double Row::max_us() const { return *std::max_element(times_us.begin(), times_us.end()); }
 double Row::algorithm_gbps() const {
@@ -206,14 +210,13 @@ double Row::algorithm_gbps() const {
 double Row::bus_gbps() const { return algorithm_gbps() * bus_factor(subject.collective, ranks); }
 
 Ratio ratio_of(const Row& row, const Row& peer) {
-  Ratio ratio{row.median_us() / peer.median_us(), INFINITY, 0};
-  const std::size_t batches = std::min(row.times_us.size(), peer.times_us.size());
-  for (std::size_t i = 0; i < batches; ++i) {
-    const double one = row.times_us[i] / peer.times_us[i];
-    ratio.min = std::min(ratio.min, one);
-    ratio.max = std::max(ratio.max, one);
+  std::vector<double> side_by_side;
+  for (std::size_t i = 0; i < std::min(row.times_us.size(), peer.times_us.size()); ++i) {
+    side_by_side.push_back(row.times_us[i] / peer.times_us[i]);
   }
-  return ratio;
+  return {row.median_us() / peer.median_us(),
+          quantile_of(side_by_side, 0.25),
+          quantile_of(side_by_side, 0.75)};
 }
 
 std::vector<Point> measure(const Plan& plan,

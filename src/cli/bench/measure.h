@@ -38,6 +38,9 @@ struct Row {
   std::string wrong;             // where results were not right; empty: all were
 
   double median_us() const;
+  // The middle half of the batches lies between these.
+  double lower_quartile_us() const;
+  double upper_quartile_us() const;
   double min_us() const;
   double max_us() const;
   double algorithm_gbps() const;  // 1e9 bytes a second; 0 where nothing is moved
@@ -45,16 +48,17 @@ struct Row {
   bool verified() const noexcept { return wrong.empty(); }
 };
 
-// Times of `row` over those of `peer`: of the medians, and the least and the greatest of batches
-// measured side by side. A value.
+// Times of `row` over those of `peer`: of the medians, and between which the middle half lies of
+// what batches measured side by side give. A value.
 struct Ratio {
   double median = 0;
-  double min = 0;
-  double max = 0;
+  double low = 0;
+  double high = 0;
 };
 Ratio ratio_of(const Row& row, const Row& peer);
 
-double median_of(std::vector<double> values);
+// The value that `part` (0 to 1) of the values lie below; between two of them in proportion.
+double quantile_of(std::vector<double> values, double part);
 
 // One collective, dtype and size: the rows of all libraries, hocket's first.
 using Point = std::vector<Row>;

@@ -25,7 +25,7 @@ std::string spread_of(const Row& row) {
 }
 
 std::string ratio_text(const Ratio& ratio) {
-  return fmt::format("{:.2f} ({:.2f}-{:.2f})", ratio.median, ratio.min, ratio.max);
+  return fmt::format("{:.2f} ({:.2f}-{:.2f})", ratio.median, ratio.low, ratio.high);
 }
 
 // Figures beyond what was measured are noise in a file.
@@ -94,8 +94,8 @@ nlohmann::ordered_json ratios_of(const Findings& findings) {
                           {"in_place", row.subject.in_place},
                           {"to", peer.name},
                           {"ratio", rounded(ratio.median)},
-                          {"min", rounded(ratio.min)},
-                          {"max", rounded(ratio.max)}});
+                          {"lower_quartile", rounded(ratio.low)},
+                          {"upper_quartile", rounded(ratio.high)}});
       }
     }
   }
@@ -153,10 +153,10 @@ void Table::heading(const Row& row) {
   if (title == heading_) return;
   fmt::print(out_, "{}{}\n", heading_.empty() ? "" : "\n", title);
   heading_ = title;
-  std::string columns = fmt::format("{:>9}  {:<9} {:<3} {:>9} {:>19} {:>8} {:>8}",
+  std::string columns = fmt::format("{:>9}  {:<9} {:<8} {:>9} {:>19} {:>8} {:>8}",
                                     "size",
                                     "memory",
-                                    "in",
+                                    "in place",
                                     "hocket us",
                                     "min .. max",
                                     "alg GB/s",
@@ -169,7 +169,7 @@ void Table::heading(const Row& row) {
 
 void Table::line(const Point& point, const Row* own, const Row& any) {
   const Case& subject = any.subject;
-  std::string text = fmt::format("{:>9}  {:<9} {:<3}",
+  std::string text = fmt::format("{:>9}  {:<9} {:<8}",
                                  text_of_bytes(any.bytes),
                                  name_of(subject.memory),
                                  subject.in_place ? "yes" : "no");

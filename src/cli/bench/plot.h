@@ -1,0 +1,46 @@
+// Plots as SVG text, to stand in a page: they take colours and type from its style sheet.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hocket::cli::bench {
+
+struct Mark {
+  double x = 0;
+  double y = 0;
+  double low = 0;  // the spread
+  double high = 0;
+  std::string hint;  // shown under the pointer
+};
+
+// A curve. `style` is the class names of its group: the page's style sheet gives them colours.
+struct Curve {
+  std::string style;
+  std::vector<Mark> marks;
+};
+
+enum class Scale { kLinear, kLogarithmic };
+
+// A value: curves over sizes in bytes, whose axis is logarithmic.
+struct Plot {
+  std::string title;
+  std::string unit;  // written above the vertical axis
+  Scale scale = Scale::kLogarithmic;
+  std::vector<Curve> curves;
+  double reference = 0;  // a line across, at this height; 0: none
+};
+std::string to_svg(const Plot& plot);
+
+// A value: one bar for each of a few figures, for what has no size.
+struct Bar {
+  std::string style;
+  std::string name;
+  Mark mark;  // x is not used
+  std::string text;
+};
+std::string to_svg(const std::string& title, const std::vector<Bar>& bars);
+
+std::string escaped(const std::string& text);
+
+}  // namespace hocket::cli::bench
