@@ -1,0 +1,67 @@
+# What `cmake --install` puts where: the library, the command, the headers, and what CMake and
+# pkg-config need to find them. Everything is found from where it lies, so an installed tree can be
+# moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hocket)
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(TARGETS hocket EXPORT hocketTargets
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hocket DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hocket)
+if(TARGET hocket_command)
+  set_target_properties(hocket_command PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS hocket_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+# A shared library brings its dependencies along. A static one leaves them to whoever links it: then
+# the package files name them, each with its name in CMake and in pkg-config.
+set(HOCKET_DEPENDENCIES "")
+set(HOCKET_PC_REQUIRES "")
+get_target_property(library_type hocket TYPE)
+if(library_type STREQUAL "STATIC_LIBRARY")
+  get_property(links GLOBAL PROPERTY HOCKET_LINKS)
+  list(REMOVE_DUPLICATES links)
+  set(pc_modules "")
+  foreach(link ${links})
+    if(link MATCHES "^PkgConfig::(.+)$")
+      # An imported target by pkg_check_modules(NAME IMPORTED_TARGET module), module being NAME in
+      # small letters.
+      set(name ${CMAKE_MATCH_1})
+      string(TOLOWER ${name} module)
+      string(APPEND HOCKET_DEPENDENCIES "find_dependency(PkgConfig)\n"
+        "pkg_check_modules(${name} REQUIRED QUIET IMPORTED_TARGET ${module})\n")
+      list(APPEND pc_modules ${module})
+    elseif(link MATCHES "^([^:]+)::")
+      set(package ${CMAKE_MATCH_1})
+      string(APPEND HOCKET_DEPENDENCIES "find_dependency(${package})\n")
+      string(TOLOWER ${package} module)
+      string(REGEX REPLACE "^hwy$" "libhwy" module ${module})
+      list(APPEND pc_modules ${module})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES pc_modules)
+  list(JOIN pc_modules ", " HOCKET_PC_REQUIRES)
+endif()
+
+install(EXPORT hocketTargets NAMESPACE hocket:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hocketConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/cmake/hocketConfig.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/hocketConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/cmake/hocketConfig.cmake
+  ${PROJECT_BINARY_DIR}/cmake/hocketConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+# From lib/pkgconfig to the prefix: as many steps up as the folder has.
+file(RELATIVE_PATH HOCKET_PC_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/hocket.pc.in ${PROJECT_BINARY_DIR}/cmake/hocket.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/hocket.pc DESTINATION ${pkgconfig_dir})

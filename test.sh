@@ -1,0 +1,15 @@
+#!/bin/sh
+# Installs what is missing, builds the release preset and runs all tests: ctest's, then pytest's.
+set -eu
+cd "$(dirname "$0")"
+
+tools/setup.sh
+tools/build.sh
+
+code=0
+ctest --test-dir build/release --output-on-failure --parallel "$(nproc)" || code=$?
+PATH="$PWD/build/release/bin:$PWD/.venv/bin:$PATH"
+PYTHONPATH="$PWD/build/release/python${PYTHONPATH:+:$PYTHONPATH}"
+export PATH PYTHONPATH
+.venv/bin/python -m pytest -q tests/python || code=$?
+exit "$code"

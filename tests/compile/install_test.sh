@@ -1,0 +1,39 @@
+#!/bin/sh
+# install_test.sh BUILD_DIR CXX shared|static
+#
+# Installs a build into a folder of its own, moves that away (nothing may depend on where it was
+# installed first), and builds and runs an outside program against it: by find_package, and by
+# pkg-config.
+set -eu
+build=$1 cxx=$2 kind=$3
+source=$(cd "$(dirname "$0")/outside" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/first" >"$work/install.log" ||
+  { cat "$work/install.log"; exit 1; }
+mv "$work/first" "$work/prefix"
+
+echo "by find_package"
+cmake -S "$source" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+  -DCMAKE_BUILD_TYPE=Release
+cmake --build "$work/cmake"
+"$work/cmake/outside"
+
+if command -v pkg-config >/dev/null; then
+  echo "by pkg-config"
+  pc=$(find "$work/prefix" -name hocket.pc)
+  library=$(dirname "$(dirname "$pc")")
+  PKG_CONFIG_PATH=$(dirname "$pc")
+  export PKG_CONFIG_PATH
+  static=
+  if [ "$kind" = static ]; then static=--static; fi
+  # shellcheck disable=SC2046,SC2086  # flags are words
+  "$cxx" -std=c++20 "$source/main.cc" -o "$work/outside" $(pkg-config $static --cflags --libs hocket) \
+    "-Wl,-rpath,$library"
+  "$work/outside"
+else
+  echo "pkg-config: not found, skipped"
+fi
+
+"$work/prefix/bin/hocket" --version
