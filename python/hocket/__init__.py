@@ -1,0 +1,51 @@
+"""hocket: collective communication for arrays.
+
+>>> import hocket, numpy as np
+>>> comm = hocket.init()                # under `hocket run -n 4 -- python program.py`
+>>> x = np.full(1024, comm.rank, "float32")
+>>> comm.all_reduce(x)                  # in place, sum
+"""
+
+from ._hocket import Communicator, Prepared, SymmetricMemory, Work, init
+from ._spawn import spawn
+from ._threads import run_threads
+from ._types import Received
+from .errors import (
+    Aborted,
+    DeadlineExceeded,
+    Error,
+    InvalidArgument,
+    Mismatch,
+    PeerDied,
+    RankCall,
+    RendezvousError,
+    Status,
+    SystemError_,
+)
+
+__version__ = "0.1.0"
+
+#: `source` of a receive from whoever sends first.
+ANY_SOURCE = -1
+
+__all__ = [
+    "ANY_SOURCE",
+    "Aborted",
+    "Communicator",
+    "DeadlineExceeded",
+    "Error",
+    "InvalidArgument",
+    "Mismatch",
+    "PeerDied",
+    "Prepared",
+    "RankCall",
+    "Received",
+    "RendezvousError",
+    "Status",
+    "SymmetricMemory",
+    "SystemError_",
+    "Work",
+    "init",
+    "run_threads",
+    "spawn",
+]

@@ -1,0 +1,118 @@
+"""Ranks that are new processes of this host."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, NamedTuple, Optional, TypeVar
+
+from ._command import find_command
+
+T = TypeVar("T")
+
+
+class Failure(NamedTuple):
+    """How one rank failed."""
+
+    rank: int
+    when: int  # time.monotonic_ns(): one clock for all processes of a host
+    error: Optional[BaseException]  # None where it cannot be pickled
+    summary: str
+    traceback: str
+
+
+class RankError(Exception):
+    """A rank's own account of its failure; the cause of what `spawn` raises."""
+
+
+def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
+    """Run ``fn(comm, *args)`` on `n` ranks that are new processes of this host.
+
+    For tests, notebooks, and programs that are not started by ``hocket run``.
+
+    Parameters
+    ----------
+    fn : callable
+        Called in each process with its communicator. Functions of notebooks and of ``__main__``
+        need the package cloudpickle; functions of modules do not.
+    n : int
+        How many.
+    *args
+        Passed on, pickled.
+
+    Returns
+    -------
+    list
+        What each rank returned, in order; it is pickled.
+
+    Raises
+    ------
+    Exception
+        The first one that a rank raised, with that rank's traceback as its cause; the other ranks
+        are ended.
+    """
+    with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
+        here = Path(folder)
+        (here / "task").write_bytes(_pickle_task(fn, args))
+        returncode, output = _run(here, n)
+        failures = [pickle.loads(path.read_bytes()) for path in here.glob("failure-*")]
+        if failures:
+            _raise_first(failures)
+        results = [here / f"result-{rank}" for rank in range(n)]
+        if returncode != 0 or not all(path.exists() for path in results):
+            raise RuntimeError(f"hocket.spawn: the ranks ended with code {returncode}\n{output}")
+        return [pickle.loads(path.read_bytes()) for path in results]
+
+
+def _pickle_task(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
+    try:
+        import cloudpickle as pickler
+    except ImportError:
+        if getattr(fn, "__module__", None) == "__main__":
+            raise ValueError(
+                f"hocket.spawn: {fn!r} is defined in __main__, which the new processes cannot "
+                "import; put it into a module, or install the package cloudpickle"
+            ) from None
+        pickler = pickle
+    # Modules that only this process can import must be found by the others, too.
+    return pickle.dumps((list(sys.path), pickler.dumps((fn, args))))
+
+
+def _run(folder: Path, n: int) -> tuple[int, str]:
+    """Runs the ranks to their end; shows what they print, and returns its last lines."""
+    package = str(Path(__file__).parent.parent)
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    command = [find_command(), "run", "-n", str(n), "--"]
+    command += [sys.executable, "-m", "hocket._spawned", str(folder)]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    lines: list[str] = []
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:  # by sys.stdout, as notebooks show that alone
+            lines = [*lines[-49:], line]
+            sys.stdout.write(line)
+        return process.wait(), "".join(lines)
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+
+
+def _raise_first(failures: list[Failure]) -> None:
+    first = min(failures, key=lambda failure: failure.when)
+    account = RankError(f"rank {first.rank} failed:\n{first.traceback}")
+    if first.error is None:
+        raise RuntimeError(f"hocket.spawn: rank {first.rank}: {first.summary}") from account
+    raise first.error from account

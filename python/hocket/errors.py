@@ -1,0 +1,131 @@
+"""What hocket raises.
+
+Every message says what happened, to whom, and what to try; ``status`` carries the same as fields.
+The names are those of the C++ interface. Where Python has an exception of the same meaning, the
+class derives from it too, so ``except TimeoutError`` and the like work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
+
+__all__ = [
+    "Aborted",
+    "DeadlineExceeded",
+    "Error",
+    "InvalidArgument",
+    "Mismatch",
+    "PeerDied",
+    "RankCall",
+    "RendezvousError",
+    "Status",
+    "SystemError_",
+]
+
+
+class RankCall(NamedTuple):
+    """What one rank was doing."""
+
+    #: The rank in the communicator, -1 where unknown.
+    rank: int
+    #: The number of the call on that communicator, from 1; 0 where there was none yet.
+    sequence: int
+    #: For example ``"all_reduce #17 sum float32[1024]"``.
+    call: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """The fields behind a message. Absent facts are empty or -1."""
+
+    #: "invalid_argument", "peer_died", "deadline_exceeded", "mismatch", "aborted", "rendezvous"
+    #: or "system".
+    code: str
+    message: str
+    communicator: str = ""
+    sequence: int = 0
+    operation: str = ""
+    #: The rank that reports.
+    rank: int = -1
+    #: The rank that caused it.
+    peer: int = -1
+    host: str = ""
+
+
+class Error(Exception):
+    """The base of everything that hocket raises.
+
+    Attributes
+    ----------
+    status : Status or None
+        The fields behind the message; None where the error was made in Python.
+    """
+
+    status: Optional[Status] = None
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument was refused, here or on another rank (then the message names it).
+
+    The call has had no effect, and the communicator can be used further.
+    """
+
+
+class PeerDied(Error, ConnectionError):
+    """A rank's process ended while a call needed it.
+
+    Attributes
+    ----------
+    rank : int
+        The dead rank, in the communicator.
+    pid : int
+        Its process on its host.
+    signal : int
+        The signal that ended it; 0 where unknown.
+    """
+
+    rank: int = -1
+    pid: int = -1
+    signal: int = 0
+
+
+class DeadlineExceeded(Error, TimeoutError):
+    """A call did not finish before its deadline.
+
+    Attributes
+    ----------
+    missing : tuple of int
+        The ranks that had not arrived.
+    calls : tuple of RankCall
+        What each of the missing was last seen doing.
+    """
+
+    missing: tuple[int, ...] = ()
+    calls: tuple[RankCall, ...] = ()
+
+
+class Mismatch(Error):
+    """Ranks of one communicator called different things.
+
+    Attributes
+    ----------
+    calls : tuple of RankCall
+        The calls that disagree, the first rank of each kind.
+    """
+
+    calls: tuple[RankCall, ...] = ()
+
+
+class Aborted(Error):
+    """Somebody called ``abort()``."""
+
+
+class RendezvousError(Error, ConnectionError):
+    """The ranks could not find, reach or trust each other."""
+
+
+class SystemError_(Error, OSError):
+    """The operating system refused something that hocket needs."""
+
+    error_number: int = 0

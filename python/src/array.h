@@ -1,0 +1,77 @@
+// Arrays as Python hands them over: where the elements are, how many, of which type.
+//
+// NumPy arrays are read through NumPy's own structs, a few loads; everything else (PyTorch, JAX,
+// anything with DLPack or the buffer protocol) goes through `foreign.h`.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hocket/array_view.h"
+
+namespace hocket::python {
+
+namespace nb = nanobind;
+
+// What keeps foreign memory exported (a DLPack tensor, a buffer); released under the GIL.
+class Lease {
+ public:
+  Lease() noexcept = default;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  virtual ~Lease() = default;
+};
+
+enum class Order : std::uint8_t { kBoth, kC, kFortran };
+
+// A resource: an argument seen as contiguous memory. Borrows the Python object: whoever keeps an
+// Array beyond the call keeps the object too. Made and destroyed under the GIL.
+struct Array {
+  void* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::kUInt8;
+  Order order = Order::kBoth;
+  bool writable = false;
+  nb::handle object = {};
+  std::unique_ptr<Lease> lease = {};
+
+  ConstArrayView input() const noexcept { return {data, count, dtype}; }
+  ArrayView output() const noexcept { return {data, count, dtype}; }
+};
+
+// The array of an argument. `name` is the argument's, for messages. Throws InvalidArgument where
+// the object is no array, not contiguous, on a GPU, or of a type that hocket does not take.
+Array read_array(nb::handle object, const char* name);
+// The same of an argument that is written to.
+Array writable_array(nb::handle object, const char* name);
+
+// Throws InvalidArgument where the elements lie in Fortran order, for calls that cut the array.
+void require_c_order(const Array& array, const char* name);
+// Throws InvalidArgument where one is in C and the other in Fortran order.
+void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name);
+
+using Shape = std::vector<std::ptrdiff_t>;
+Shape shape_of(const Array& array);
+std::string to_string(const Shape& shape);
+
+// A new array of the kind, dtype and order of `like`: PyTorch gives PyTorch, everything else NumPy.
+nb::object new_array_like(const Array& like, const Shape& shape);
+// A new NumPy array in C order.
+nb::object new_numpy_array(DType dtype, const Shape& shape);
+// A NumPy array over memory that `owner` keeps alive.
+nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner);
+
+// "float32", numpy.float32, numpy.dtype("f4"), torch.float32, ml_dtypes.bfloat16, ...
+DType dtype_argument(nb::handle dtype);
+
+// Call once, when the module is made; throws where NumPy cannot be imported.
+void import_numpy();
+
+}  // namespace hocket::python

@@ -1,0 +1,208 @@
+// The communicator itself: who is in it, groups made of it, its failure and its end.
+#include <chrono>
+#include <limits>
+#include <string>
+
+#include "errors.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+nb::tuple to_tuple(std::span<const int> numbers) {
+  nb::list list;
+  for (const int number : numbers) list.append(number);
+  return nb::tuple(list);
+}
+
+Seat child(const Seat& parent, Communicator comm) { return {std::move(comm), parent.world}; }
+
+std::string repr(const Seat& seat) {
+  const std::string name = "<hocket.Communicator \"" + seat.comm.name() + "\"";
+  if (!seat.comm.is_member()) return name + ", not a member>";
+  return name + ", rank " + std::to_string(seat.comm.rank()) + " of " +
+         std::to_string(seat.comm.size()) + ">";
+}
+
+void bind_facts(CommunicatorClass& cls) {
+  cls.def_prop_ro(
+      "rank",
+      [](const Seat& s) { return s.comm.rank(); },
+      nb::sig("def rank(self) -> int"),
+      "This process's number, from 0; -1 where it is not a member.");
+  cls.def_prop_ro(
+      "size",
+      [](const Seat& s) { return s.comm.size(); },
+      nb::sig("def size(self) -> int"),
+      "How many ranks there are.");
+  cls.def_prop_ro(
+      "is_member",
+      [](const Seat& s) { return s.comm.is_member(); },
+      nb::sig("def is_member(self) -> bool"),
+      "Whether this process has a rank here.");
+  cls.def_prop_ro(
+      "name",
+      [](const Seat& s) { return nb::str(s.comm.name().c_str()); },
+      nb::sig("def name(self) -> str"),
+      "\"world\" for the first; what messages call it.");
+  cls.def_prop_ro(
+      "world_ranks",
+      [](const Seat& s) { return to_tuple(s.comm.world_ranks()); },
+      nb::sig("def world_ranks(self) -> tuple[int, ...]"),
+      "The rank in the world of each member, in order.");
+  cls.def_prop_ro(
+      "hosts",
+      [](const Seat& s) { return to_tuple(s.comm.hosts()); },
+      nb::sig("def hosts(self) -> tuple[int, ...]"),
+      "The number, from 0, of the host of each member, in order.");
+  cls.def("__repr__", [](const Seat& s) { return nb::str(repr(s).c_str()); });
+}
+
+void bind_children(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def(
+      "new_group",
+      [](Seat& s, nb::handle ranks, nb::handle timeout) {
+        std::vector<int> members;
+        for (nb::handle rank : ranks) members.push_back(nb::cast<int>(nb::int_(rank)));
+        const CallOptions options{duration_argument(timeout, "timeout")};
+        return child(s, without_gil([&] { return s.comm.new_group(members, options); }));
+      },
+      arg("ranks"),
+      arg("timeout") = nb::none(),
+      nb::sig("def new_group(self, ranks: Iterable[int], timeout: Timeout = None) -> Communicator"),
+      R"(Make a communicator of some ranks, numbered in the order given.
+
+Every rank of this communicator makes the call, with the same list; those that are not in it get a
+communicator of which they are no member.
+)");
+  cls.def(
+      "split",
+      [](Seat& s, int color, int key, nb::handle timeout) {
+        const CallOptions options{duration_argument(timeout, "timeout")};
+        return child(s, without_gil([&] {
+                       return s.comm.split(SplitOptions{.color = color, .key = key}, options);
+                     }));
+      },
+      arg("color"),
+      arg("key") = 0,
+      arg("timeout") = nb::none(),
+      nb::sig("def split(self, color: int, key: int = 0, timeout: Timeout = None) -> Communicator"),
+      R"(Part the ranks into communicators, one for each color.
+
+Parameters
+----------
+color : int
+    Ranks of equal color come together; negative for none.
+key : int
+    The order within; ties by the old rank.
+)");
+  cls.def(
+      "duplicate",
+      [](Seat& s, nb::handle timeout) {
+        const CallOptions options{duration_argument(timeout, "timeout")};
+        return child(s, without_gil([&] { return s.comm.duplicate(options); }));
+      },
+      arg("timeout") = nb::none(),
+      nb::sig("def duplicate(self, timeout: Timeout = None) -> Communicator"),
+      "Make a communicator of the same ranks, whose calls run independently of this one's.");
+  cls.def_prop_ro(
+      "intra_node",
+      [](Seat& s) {
+        return child(s, without_gil([&] { return Communicator(s.comm.intra_node().impl()); }));
+      },
+      nb::sig("def intra_node(self) -> Communicator"),
+      "The members on this rank's host. Made at the first use, which is a collective call.");
+  cls.def_prop_ro(
+      "inter_node",
+      [](Seat& s) {
+        return child(s, without_gil([&] { return Communicator(s.comm.inter_node().impl()); }));
+      },
+      nb::sig("def inter_node(self) -> Communicator"),
+      "The members with this one's rank on their hosts, one a host. Made at the first use, which "
+      "is a collective call.");
+}
+
+void bind_life(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def(
+      "abort",
+      [](Seat& s, const char* reason) {
+        const std::string text = reason;
+        without_gil([&] { s.comm.abort(text); });
+      },
+      arg("reason") = "",
+      nb::sig("def abort(self, reason: str = '') -> None"),
+      "End the pending and later calls of all ranks with `Aborted`, now, without their doing. May "
+      "be called while another thread waits in a call.");
+  cls.def_prop_ro(
+      "status",
+      [](const Seat& s) -> nb::object {
+        const std::optional<Status> status = s.comm.status();
+        return status ? to_python(*status) : nb::none();
+      },
+      nb::sig("def status(self) -> Optional[Status]"),
+      "The error that ended this communicator; None while it works.");
+  cls.def_prop_rw(
+      "deadline",
+      [](const Seat& s) {
+        const Duration deadline = s.comm.deadline();
+        return deadline == kForever ? std::numeric_limits<double>::infinity()
+                                    : std::chrono::duration<double>(deadline).count();
+      },
+      [](Seat& s, nb::handle seconds) {
+        s.comm.set_deadline(duration_argument(seconds, "deadline").value_or(kForever));
+      },
+      nb::for_getter(nb::sig("def deadline(self) -> float")),
+      nb::for_setter(nb::sig("def deadline(self, seconds: Timeout) -> None")),
+      "Seconds that a call on this rank may take unless it says otherwise; infinity or None for "
+      "ever.");
+  cls.def(
+      "last_calls",
+      [](const Seat& s) { return to_list(s.comm.last_calls()); },
+      nb::sig("def last_calls(self) -> list[RankCall]"),
+      "What each rank last called, as far as it can be seen from here.");
+  cls.def(
+      "recent_calls",
+      [](const Seat& s) { return to_list(s.comm.recent_calls()); },
+      nb::sig("def recent_calls(self) -> list[RankCall]"),
+      "This rank's last calls, oldest first.");
+  cls.def(
+      "close",
+      [](Seat& s) { without_gil([&] { s.comm.close(); }); },
+      nb::sig("def close(self) -> None"),
+      "Give back what the communicator holds: local and cheap. Later calls are refused.");
+  cls.def(
+      "__enter__",
+      [](nb::handle self) { return nb::borrow(self); },
+      nb::sig("def __enter__(self) -> Communicator"));
+  cls.def(
+      "__exit__",
+      [](Seat& s, nb::args) { without_gil([&] { s.comm.close(); }); },
+      nb::sig("def __exit__(self, *exc_info: object) -> None"));
+}
+
+}  // namespace
+
+CommunicatorClass bind_communicator(nb::module_& module) {
+  CommunicatorClass cls(module,
+                        "Communicator",
+                        R"(A set of ranks, numbered from 0, and everything they can do together.
+
+Comes from :func:`hocket.init`, or is made of another. All ranks make the same calls in the same
+order; what they disagree in is raised as `Mismatch` on all of them. Every call has a deadline.
+
+Arrays are NumPy arrays, PyTorch tensors on the CPU, or anything with DLPack or the buffer protocol;
+contiguous. Calls work in place where `out` is left away or is the same array. Threads may use
+different communicators at once, one communicator only in turns.
+
+After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same; after
+`InvalidArgument` the communicator can be used further.
+)");
+  bind_facts(cls);
+  bind_children(cls);
+  bind_life(cls);
+  return cls;
+}
+
+}  // namespace hocket::python

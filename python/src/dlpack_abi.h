@@ -1,0 +1,83 @@
+// DLPack's binary interface, version 1.3: the structs that array libraries hand to each other.
+//
+// Layout and values are the standard's; names are ours, as only the layout crosses the border.
+#pragma once
+
+#include <cstdint>
+
+namespace hocket::python::dlpack {
+
+enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
+
+enum TypeCode : std::uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBFloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  kFloat8E4M3FN = 10,
+  kFloat8E5M2 = 12,
+};
+
+struct Device {
+  std::int32_t type;
+  std::int32_t id;
+};
+
+struct DataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+
+struct Tensor {
+  void* data;
+  Device device;
+  std::int32_t ndim;
+  DataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null: C order
+  std::uint64_t byte_offset;
+};
+
+struct Version {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+
+// What a capsule named "dltensor" holds.
+struct ManagedTensor {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(ManagedTensor*);
+};
+
+// What a capsule named "dltensor_versioned" holds.
+struct VersionedTensor {
+  Version version;
+  void* context;
+  void (*deleter)(VersionedTensor*);
+  std::uint64_t flags;
+  Tensor tensor;
+};
+inline constexpr std::uint64_t kReadOnly = 1;
+
+struct ExchangeHeader {
+  Version version;
+  ExchangeHeader* previous;
+};
+
+// What a type's `__dlpack_c_exchange_api__` capsule holds. Functions return 0, or -1 with a Python
+// error set.
+struct ExchangeApi {
+  ExchangeHeader header;
+  void* allocate;
+  int (*export_tensor)(void* object, VersionedTensor** out);
+  void* import_tensor;
+  // Fills a tensor that is good until the object changes; may be null.
+  int (*view_tensor)(void* object, Tensor* out);
+  void* current_stream;
+};
+
+}  // namespace hocket::python::dlpack

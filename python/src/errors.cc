@@ -1,0 +1,125 @@
+#include "errors.h"
+
+#include <pthread.h>
+
+#include <new>
+
+namespace hocket::python {
+namespace {
+
+nb::module_ classes() { return nb::module_::import_("hocket.errors"); }
+
+const char* code_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kPeerDied:
+      return "peer_died";
+    case ErrorCode::kDeadlineExceeded:
+      return "deadline_exceeded";
+    case ErrorCode::kMismatch:
+      return "mismatch";
+    case ErrorCode::kAborted:
+      return "aborted";
+    case ErrorCode::kRendezvous:
+      return "rendezvous";
+    case ErrorCode::kSystem:
+      return "system";
+  }
+  return "system";
+}
+
+const char* class_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "InvalidArgument";
+    case ErrorCode::kPeerDied:
+      return "PeerDied";
+    case ErrorCode::kDeadlineExceeded:
+      return "DeadlineExceeded";
+    case ErrorCode::kMismatch:
+      return "Mismatch";
+    case ErrorCode::kAborted:
+      return "Aborted";
+    case ErrorCode::kRendezvous:
+      return "RendezvousError";
+    case ErrorCode::kSystem:
+      return "SystemError_";
+  }
+  return "Error";
+}
+
+nb::tuple to_tuple(const std::vector<RankCall>& calls) { return nb::tuple(to_list(calls)); }
+
+// The fields that one class has more than others.
+void add_fields(nb::object& exception, const Error& error) {
+  if (const auto* died = dynamic_cast<const PeerDied*>(&error)) {
+    exception.attr("rank") = died->rank();
+    exception.attr("pid") = died->pid();
+    exception.attr("signal") = died->signal();
+  } else if (const auto* late = dynamic_cast<const DeadlineExceeded*>(&error)) {
+    nb::list missing;
+    for (const int rank : late->missing()) missing.append(rank);
+    exception.attr("missing") = nb::tuple(missing);
+    exception.attr("calls") = to_tuple(late->calls());
+  } else if (const auto* mismatch = dynamic_cast<const Mismatch*>(&error)) {
+    exception.attr("calls") = to_tuple(mismatch->calls());
+  } else if (const auto* system = dynamic_cast<const SystemError*>(&error)) {
+    exception.attr("error_number") = system->error_number();
+  }
+}
+
+nb::object to_exception(const Error& error) {
+  nb::object exception = classes().attr(class_name(error.code()))(error.what());
+  exception.attr("status") = to_python(error.status());
+  add_fields(exception, error);
+  return exception;
+}
+
+void translate(const std::exception_ptr& pointer, void* /*payload*/) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Error& error) {
+    // A wait that Ctrl-C broke has left its KeyboardInterrupt in place: that is what to raise.
+    if (PyErr_Occurred() != nullptr) return;
+    const nb::object exception = to_exception(error);
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  }
+}
+
+}  // namespace
+
+nb::list to_list(const std::vector<RankCall>& calls) {
+  const nb::object make = classes().attr("RankCall");
+  nb::list result;
+  for (const RankCall& call : calls)
+    result.append(make(call.rank, call.sequence, call.call.c_str()));
+  return result;
+}
+
+nb::object to_python(const Status& status) {
+  return classes().attr("Status")(code_name(status.code),
+                                  status.message.c_str(),
+                                  status.communicator.c_str(),
+                                  status.sequence,
+                                  status.operation.c_str(),
+                                  status.rank,
+                                  status.peer,
+                                  status.host.c_str());
+}
+
+nb::object to_exception(const std::exception_ptr& pointer) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Error& error) {
+    return to_exception(error);
+  } catch (const nb::python_error& error) {
+    return nb::borrow(error.value());
+  } catch (const std::exception& error) {
+    return classes().attr("Error")(error.what());
+  }
+}
+
+void bind_errors() { nb::register_exception_translator(translate); }
+
+}  // namespace hocket::python

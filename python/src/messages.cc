@@ -1,0 +1,155 @@
+// send, recv, send_recv.
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+nb::object to_python(const Received& received) {
+  return nb::module_::import_("hocket._types").attr("Received")(received.source, received.tag);
+}
+
+nb::object send_recv(Seat& seat,
+                     nb::handle x,
+                     int destination,
+                     nb::handle out,
+                     nb::handle source,
+                     int tag,
+                     nb::handle timeout) {
+  const Array in = read_array(x, "x");
+  nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
+  const Array target = writable_array(result, "out");
+  require_same_order(in, "x", target, "out");
+  const int from = source.is_none() ? destination : nb::cast<int>(source);
+  const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+  without_gil(
+      [&] { seat.comm.send_recv(in.input(), destination, target.output(), from, options); });
+  return result;
+}
+
+}  // namespace
+
+void bind_messages(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def(
+      "send",
+      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout) {
+        const Array in = read_array(x, "x");
+        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+        without_gil([&] { s.comm.send(in.input(), destination, options); });
+      },
+      arg("x"),
+      arg("destination"),
+      arg("tag") = 0,
+      arg("timeout") = nb::none(),
+      nb::sig("def send(self, x: Array, destination: int, tag: int = 0, "
+              "timeout: Timeout = None) -> None"),
+      R"(Send an array to one rank, which receives it by `recv`.
+
+Messages pair by peer, tag and order, outside the order of collectives.
+
+Parameters
+----------
+x : array
+    What is sent. The receiver's array has as many elements, of the same dtype.
+destination : int
+    The rank to send to.
+tag : int
+    At least 0.
+)");
+  cls.def(
+      "recv",
+      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout) {
+        const Array out = writable_array(x, "x");
+        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+        return to_python(without_gil([&] { return s.comm.recv(out.output(), source, options); }));
+      },
+      arg("x"),
+      arg("source") = kAnySource,
+      arg("tag") = 0,
+      arg("timeout") = nb::none(),
+      nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, "
+              "timeout: Timeout = None) -> Received"),
+      R"(Receive an array into `x`.
+
+Parameters
+----------
+x : array
+    Where it goes: as many elements as were sent, of the same dtype.
+source : int
+    The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
+tag : int
+    At least 0.
+
+Returns
+-------
+Received
+    Named tuple (source, tag): who sent it.
+)");
+  cls.def(
+      "send_async",
+      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout) {
+        Array in = read_array(x, "x");
+        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+        WorkHandle handle{.result = nb::none()};
+        handle.work =
+            without_gil([&] { return s.comm.send_async(in.input(), destination, options); });
+        keep(handle, in);
+        return handle;
+      },
+      arg("x"),
+      arg("destination"),
+      arg("tag") = 0,
+      arg("timeout") = nb::none(),
+      nb::sig("def send_async(self, x: Array, destination: int, tag: int = 0, "
+              "timeout: Timeout = None) -> Work"),
+      "Start a `send`; the array must be left alone until the Work is done.");
+  cls.def(
+      "recv_async",
+      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout) {
+        Array out = writable_array(x, "x");
+        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+        WorkHandle handle{.result = nb::borrow(x)};
+        handle.work = without_gil([&] { return s.comm.recv_async(out.output(), source, options); });
+        keep(handle, out);
+        return handle;
+      },
+      arg("x"),
+      arg("source") = kAnySource,
+      arg("tag") = 0,
+      arg("timeout") = nb::none(),
+      nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
+              "timeout: Timeout = None) -> Work"),
+      "Start a `recv`; the Work's result is `x`.");
+  cls.def("send_recv",
+          &send_recv,
+          arg("x"),
+          arg("destination"),
+          arg("out") = nb::none(),
+          arg("source") = nb::none(),
+          arg("tag") = 0,
+          arg("timeout") = nb::none(),
+          nb::sig("def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, "
+                  "source: Optional[int] = None, tag: int = 0, timeout: Timeout = None) -> Array"),
+          R"(Send to one rank and receive from one, at once: an exchange, a ring, a shift.
+
+Parameters
+----------
+x : array
+    What is sent.
+destination : int
+    The rank to send to.
+out : array, optional
+    Where the received goes; may be `x` itself.
+source : int, optional
+    The rank to receive from; by default `destination`.
+tag : int
+    At least 0.
+
+Returns
+-------
+array
+    `out`, or a new array of the shape and dtype of `x`.
+)");
+}
+
+}  // namespace hocket::python

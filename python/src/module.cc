@@ -1,0 +1,26 @@
+// The extension module `hocket._hocket`: arrays, options and errors between Python and the library.
+#include <nanobind/nanobind.h>
+
+#include "array.h"
+#include "errors.h"
+#include "seat.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_hocket, module) {
+  using namespace hocket::python;
+  module.doc() = "What hocket's Python package is made of; use it through `hocket`.";
+  nb::set_leak_warnings(false);  // communicators may well live until the process ends
+  import_numpy();
+  bind_errors();
+  bind_work(module);
+  CommunicatorClass cls = bind_communicator(module);
+  bind_reductions(cls);
+  bind_movement(cls);
+  bind_parts(cls);
+  bind_messages(cls);
+  bind_coalesced(cls);
+  bind_objects(cls);
+  bind_symmetric(module, cls);
+  bind_world(module);
+}

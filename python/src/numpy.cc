@@ -1,0 +1,305 @@
+// The only file that sees NumPy's C interface.
+#include <nanobind/nanobind.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+#include <string>
+#include <string_view>
+
+#include "array.h"
+#include "foreign.h"
+#include "hocket/error.h"
+
+namespace hocket::python {
+namespace {
+
+PyArrayObject* as_numpy(nb::handle object) {
+  return reinterpret_cast<PyArrayObject*>(object.ptr());
+}
+
+// The name of a scalar type without its package: "ml_dtypes.bfloat16" is "bfloat16".
+std::string_view short_name(const PyTypeObject* type) {
+  const std::string_view name = type->tp_name;
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+std::optional<DType> dtype_of_name(std::string_view name) {
+  if (name == "bfloat16") return DType::kBFloat16;
+  if (name == "float8_e4m3fn") return DType::kFloat8E4M3;
+  if (name == "float8_e5m2") return DType::kFloat8E5M2;
+  return std::nullopt;
+}
+
+std::optional<DType> integer_dtype(npy_intp bytes, bool is_signed) {
+  switch (bytes) {
+    case 1:
+      return is_signed ? DType::kInt8 : DType::kUInt8;
+    case 2:
+      return is_signed ? DType::kInt16 : DType::kUInt16;
+    case 4:
+      return is_signed ? DType::kInt32 : DType::kUInt32;
+    case 8:
+      return is_signed ? DType::kInt64 : DType::kUInt64;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<DType> dtype_of(const PyArray_Descr* descr) {
+  switch (descr->type_num) {
+    case NPY_FLOAT:
+      return DType::kFloat32;
+    case NPY_DOUBLE:
+      return DType::kFloat64;
+    case NPY_HALF:
+      return DType::kFloat16;
+    case NPY_CFLOAT:
+      return DType::kComplex64;
+    case NPY_CDOUBLE:
+      return DType::kComplex128;
+    case NPY_BOOL:
+      return DType::kBool;
+    case NPY_BYTE:
+    case NPY_SHORT:
+    case NPY_INT:
+    case NPY_LONG:
+    case NPY_LONGLONG:
+      return integer_dtype(PyDataType_ELSIZE(descr), true);
+    case NPY_UBYTE:
+    case NPY_USHORT:
+    case NPY_UINT:
+    case NPY_ULONG:
+    case NPY_ULONGLONG:
+      return integer_dtype(PyDataType_ELSIZE(descr), false);
+    default:
+      return dtype_of_name(short_name(descr->typeobj));
+  }
+}
+
+[[noreturn]] void refuse_dtype(const PyArray_Descr* descr, const char* name) {
+  const nb::str text(nb::handle(reinterpret_cast<const PyObject*>(descr)));
+  throw InvalidArgument(std::string(name) + " has dtype " + text.c_str() +
+                        ", which hocket does not take: it takes bool, the integers of 8 to 64 "
+                        "bits, float16, bfloat16, float32, float64, complex64, complex128, "
+                        "float8_e4m3fn and float8_e5m2. For other plain data pass "
+                        "x.view(numpy.uint8)");
+}
+
+Array read_numpy(nb::handle object, const char* name) {
+  PyArrayObject* array = as_numpy(object);
+  const PyArray_Descr* descr = PyArray_DESCR(array);
+  const std::optional<DType> dtype = dtype_of(descr);
+  if (!dtype) refuse_dtype(descr, name);
+  if (!PyArray_ISNOTSWAPPED(array)) {
+    throw InvalidArgument(std::string(name) + " is byte-swapped; pass " + name + ".astype(" + name +
+                          ".dtype.newbyteorder(\"=\"))");
+  }
+  const int flags = PyArray_FLAGS(array);
+  constexpr int kEitherOrder = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+  const int order = flags & kEitherOrder;
+  if (order == 0) {
+    throw InvalidArgument(std::string(name) + " is not contiguous; pass numpy.ascontiguousarray(" +
+                          name + ")");
+  }
+  return {.data = PyArray_DATA(array),
+          .count = static_cast<std::size_t>(PyArray_SIZE(array)),
+          .dtype = *dtype,
+          .order = order == kEitherOrder             ? Order::kBoth
+                   : order == NPY_ARRAY_C_CONTIGUOUS ? Order::kC
+                                                     : Order::kFortran,
+          .writable = (flags & NPY_ARRAY_WRITEABLE) != 0,
+          .object = object};
+}
+
+// NumPy's own number for a type that NumPy has itself.
+std::optional<int> numpy_number(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return NPY_BOOL;
+    case DType::kInt8:
+      return NPY_INT8;
+    case DType::kInt16:
+      return NPY_INT16;
+    case DType::kInt32:
+      return NPY_INT32;
+    case DType::kInt64:
+      return NPY_INT64;
+    case DType::kUInt8:
+      return NPY_UINT8;
+    case DType::kUInt16:
+      return NPY_UINT16;
+    case DType::kUInt32:
+      return NPY_UINT32;
+    case DType::kUInt64:
+      return NPY_UINT64;
+    case DType::kFloat16:
+      return NPY_FLOAT16;
+    case DType::kFloat32:
+      return NPY_FLOAT32;
+    case DType::kFloat64:
+      return NPY_FLOAT64;
+    case DType::kComplex64:
+      return NPY_COMPLEX64;
+    case DType::kComplex128:
+      return NPY_COMPLEX128;
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+const char* ml_dtypes_name(DType dtype) {
+  switch (dtype) {
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kFloat8E4M3:
+      return "float8_e4m3fn";
+    default:
+      return "float8_e5m2";
+  }
+}
+
+// A new reference, as NumPy's constructors steal it.
+PyArray_Descr* descriptor(DType dtype) {
+  if (const auto number = numpy_number(dtype)) return PyArray_DescrFromType(*number);
+  nb::object scalar;
+  try {
+    scalar = nb::module_::import_("ml_dtypes").attr(ml_dtypes_name(dtype));
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    throw InvalidArgument("NumPy has no " + std::string(name_of(dtype)) +
+                          " of its own: install the package ml_dtypes");
+  }
+  PyArray_Descr* result = nullptr;
+  if (PyArray_DescrConverter(scalar.ptr(), &result) != NPY_SUCCEED) throw nb::python_error();
+  return result;
+}
+
+nb::object steal_or_throw(PyObject* object) {
+  if (object == nullptr) throw nb::python_error();
+  return nb::steal(object);
+}
+
+}  // namespace
+
+void import_numpy() {
+  if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
+}
+
+Array read_array(nb::handle object, const char* name) {
+  if (PyArray_Check(object.ptr())) return read_numpy(object, name);
+  return read_foreign(object, name);
+}
+
+Array writable_array(nb::handle object, const char* name) {
+  Array array = read_array(object, name);
+  if (!array.writable) {
+    throw InvalidArgument(std::string(name) +
+                          " is read-only and would be written to; pass a writable array, or for a "
+                          "call that works in place an out=");
+  }
+  return array;
+}
+
+void require_c_order(const Array& array, const char* name) {
+  if (array.order != Order::kFortran) return;
+  throw InvalidArgument(std::string(name) +
+                        " is in Fortran order, and this call cuts arrays along their first axis; "
+                        "pass numpy.ascontiguousarray(" +
+                        name + ")");
+}
+
+void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name) {
+  if (a.order == b.order || a.order == Order::kBoth || b.order == Order::kBoth) return;
+  throw InvalidArgument(std::string(a_name) + " and " + b_name +
+                        " differ in order: one is in C, the other in Fortran order; their elements "
+                        "would not correspond");
+}
+
+Shape shape_of(const Array& array) {
+  if (PyArray_Check(array.object.ptr())) {
+    PyArrayObject* numpy = as_numpy(array.object);
+    return {PyArray_DIMS(numpy), PyArray_DIMS(numpy) + PyArray_NDIM(numpy)};
+  }
+  if (!nb::hasattr(array.object, "shape")) return {static_cast<std::ptrdiff_t>(array.count)};
+  Shape shape;
+  for (nb::handle extent : array.object.attr("shape")) {
+    shape.push_back(nb::cast<std::ptrdiff_t>(extent));
+  }
+  return shape;
+}
+
+nb::object new_numpy_array(DType dtype, const Shape& shape) {
+  return steal_or_throw(PyArray_NewFromDescr(&PyArray_Type,
+                                             descriptor(dtype),
+                                             static_cast<int>(shape.size()),
+                                             shape.data(),
+                                             nullptr,
+                                             nullptr,
+                                             0,
+                                             nullptr));
+}
+
+nb::object new_array_like(const Array& like, const Shape& shape) {
+  if (!PyArray_Check(like.object.ptr())) {
+    if (nb::hasattr(like.object, "new_empty")) {  // PyTorch
+      nb::list extents;
+      for (const std::ptrdiff_t extent : shape) extents.append(extent);
+      return like.object.attr("new_empty")(nb::tuple(extents));
+    }
+    return new_numpy_array(like.dtype, shape);
+  }
+  PyArray_Descr* descr = PyArray_DESCR(as_numpy(like.object));
+  Py_INCREF(descr);
+  return steal_or_throw(
+      PyArray_NewFromDescr(&PyArray_Type,
+                           descr,
+                           static_cast<int>(shape.size()),
+                           shape.data(),
+                           nullptr,
+                           nullptr,
+                           like.order == Order::kFortran ? NPY_ARRAY_F_CONTIGUOUS : 0,
+                           nullptr));
+}
+
+nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner) {
+  nb::object view = steal_or_throw(PyArray_NewFromDescr(&PyArray_Type,
+                                                        descriptor(dtype),
+                                                        static_cast<int>(shape.size()),
+                                                        shape.data(),
+                                                        nullptr,
+                                                        data,
+                                                        NPY_ARRAY_CARRAY,
+                                                        nullptr));
+  if (PyArray_SetBaseObject(as_numpy(view), nb::borrow(owner).release().ptr()) < 0) {
+    throw nb::python_error();
+  }
+  return view;
+}
+
+DType dtype_argument(nb::handle dtype) {
+  if (PyUnicode_Check(dtype.ptr())) {
+    const std::string_view name = PyUnicode_AsUTF8(dtype.ptr());
+    if (const auto known = dtype_of_name(name)) return *known;
+    if (name == "float8_e4m3") return DType::kFloat8E4M3;
+  }
+  PyArray_Descr* descr = nullptr;
+  if (PyArray_DescrConverter(dtype.ptr(), &descr) != NPY_SUCCEED) {
+    PyErr_Clear();
+    // torch.float32 and the like print as their package and their name.
+    const std::string text = nb::str(dtype).c_str();
+    const std::string name = text.substr(text.rfind('.') + 1);
+    if (const auto known = dtype_of_name(name)) return *known;
+    return dtype_from_name(name);
+  }
+  const nb::object owner = nb::steal(reinterpret_cast<PyObject*>(descr));
+  const std::optional<DType> result = dtype_of(descr);
+  if (!result) refuse_dtype(descr, "dtype");
+  return *result;
+}
+
+}  // namespace hocket::python

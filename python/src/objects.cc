@@ -1,0 +1,304 @@
+// Objects between ranks: Python values to hocket's and back, by the safe codec.
+#include <cstring>
+#include <string>
+
+#include "hocket/error.h"
+#include "hocket/object.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+enum class Pickle { kRefuse, kAllow };
+
+nb::module_ pickle_module() { return nb::module_::import_("pickle"); }
+
+std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
+  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
+}
+
+// --- Python to hocket -------------------------------------------------------------------------
+
+Object to_object(nb::handle value, Pickle pickle, int depth);
+
+Object integer_object(nb::handle value) {
+  int overflow = 0;
+  const long long small = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow == 0) {
+    if (small == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return small;
+  }
+  const nb::object magnitude = nb::steal(PyNumber_Absolute(value.ptr()));
+  const auto bits = nb::cast<std::size_t>(magnitude.attr("bit_length")());
+  const nb::object bytes = magnitude.attr("to_bytes")((bits + 7) / 8, "little");
+  return Object::integer(overflow < 0, bytes_of(nb::borrow<nb::bytes>(bytes)));
+}
+
+std::vector<Object> items_of(nb::handle sequence, Pickle pickle, int depth) {
+  std::vector<Object> items;
+  for (nb::handle item : sequence) items.push_back(to_object(item, pickle, depth + 1));
+  return items;
+}
+
+Object dict_object(nb::handle value, Pickle pickle, int depth) {
+  std::vector<Object::Entry> entries;
+  for (auto [key, item] : nb::borrow<nb::dict>(value)) {
+    entries.emplace_back(to_object(key, pickle, depth + 1), to_object(item, pickle, depth + 1));
+  }
+  return Object::dict(std::move(entries));
+}
+
+Object string_object(nb::handle value) {
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &length);
+  if (text == nullptr) {
+    PyErr_Clear();
+    throw InvalidArgument("object holds a string with lone surrogates, which UTF-8 cannot say");
+  }
+  return Object(std::string(text, static_cast<std::size_t>(length)));
+}
+
+// Only what is an array beyond doubt: `bytearray` and the like come back as arrays, too.
+bool is_array(nb::handle value) {
+  return nb::hasattr(value, "__dlpack__") || PyObject_CheckBuffer(value.ptr());
+}
+
+Object array_object(nb::handle value) {
+  // Strided and Fortran-ordered arrays are brought to C order; the codec copies in any case.
+  const nb::object contiguous =
+      nb::hasattr(value, "__array_interface__")
+          ? nb::module_::import_("numpy").attr("asarray")(value, nb::arg("order") = "C")
+          : nb::borrow(value);
+  const Array array = read_array(contiguous, "object");
+  require_c_order(array, "object");
+  const Shape shape = shape_of(array);
+  return Object::array(array.input(), {shape.begin(), shape.end()});
+}
+
+Object pickle_object(nb::handle value, Pickle pickle) {
+  if (pickle == Pickle::kRefuse) {
+    throw InvalidArgument(
+        std::string("object holds a ") + Py_TYPE(value.ptr())->tp_name +
+        "; without allow_pickle=True it may hold None, bool, int, float, complex, "
+        "str, bytes, list, tuple, dict and arrays");
+  }
+  const nb::object bytes = pickle_module().attr("dumps")(value, nb::arg("protocol") = -1);
+  return Object::pickle(bytes_of(nb::borrow<nb::bytes>(bytes)));
+}
+
+Object to_object(nb::handle value, Pickle pickle, int depth) {
+  PyObject* p = value.ptr();
+  if (depth > kMaxObjectDepth) {
+    throw InvalidArgument("object nests deeper than " + std::to_string(kMaxObjectDepth) +
+                          " levels, or holds itself");
+  }
+  // Exact types: a subclass (an enum, a named tuple) would come back as its base.
+  if (p == Py_None) return {};
+  if (PyBool_Check(p)) return p == Py_True;
+  if (PyLong_CheckExact(p)) return integer_object(value);
+  if (PyFloat_CheckExact(p)) return PyFloat_AS_DOUBLE(p);
+  if (PyComplex_CheckExact(p)) {
+    return std::complex<double>(PyComplex_RealAsDouble(p), PyComplex_ImagAsDouble(p));
+  }
+  if (PyUnicode_CheckExact(p)) return string_object(value);
+  if (PyBytes_CheckExact(p)) return Object::bytes(bytes_of(nb::borrow<nb::bytes>(value)));
+  if (PyList_CheckExact(p)) return Object::list(items_of(value, pickle, depth));
+  if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, pickle, depth));
+  if (PyDict_CheckExact(p)) return dict_object(value, pickle, depth);
+  if (is_array(value)) return array_object(value);
+  return pickle_object(value, pickle);
+}
+
+// --- hocket to Python -------------------------------------------------------------------------
+
+nb::object from_object(const Object& object, Pickle pickle);
+
+nb::object steal_or_throw(PyObject* object) {
+  if (object == nullptr) throw nb::python_error();
+  return nb::steal(object);
+}
+
+nb::object to_bytes(std::span<const std::byte> bytes) {
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::object from_integer(const Object& object) {
+  if (object.fits_int64()) return nb::int_(object.as_integer());
+  const nb::object magnitude = nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type))
+                                   .attr("from_bytes")(to_bytes(object.magnitude()), "little");
+  return object.is_negative() ? steal_or_throw(PyNumber_Negative(magnitude.ptr())) : magnitude;
+}
+
+nb::object from_array(const ObjectArray& array) {
+  const nb::object result =
+      new_numpy_array(array.dtype, Shape(array.shape.begin(), array.shape.end()));
+  const Array target = writable_array(result, "array");
+  if (!array.data.empty()) std::memcpy(target.data, array.data.data(), array.data.size());
+  return result;
+}
+
+nb::list from_items(std::span<const Object> items, Pickle pickle) {
+  nb::list list;
+  for (const Object& item : items) list.append(from_object(item, pickle));
+  return list;
+}
+
+nb::object from_dict(const Object& object, Pickle pickle) {
+  nb::dict dict;
+  for (const auto& [key, value] : object.entries()) {
+    dict[from_object(key, pickle)] = from_object(value, pickle);
+  }
+  return dict;
+}
+
+nb::object from_pickle(const Object& object, Pickle pickle) {
+  if (pickle == Pickle::kRefuse) {
+    throw InvalidArgument(
+        "the object that came is pickled, and unpickling runs whatever code it "
+        "asks for; where you trust all ranks, pass allow_pickle=True");
+  }
+  return pickle_module().attr("loads")(to_bytes(object.as_pickle()));
+}
+
+nb::object from_object(const Object& object, Pickle pickle) {
+  switch (object.kind()) {
+    case ObjectKind::kNone:
+      return nb::none();
+    case ObjectKind::kBool:
+      return nb::bool_(object.as_bool());
+    case ObjectKind::kInteger:
+      return from_integer(object);
+    case ObjectKind::kDouble:
+      return nb::float_(object.as_double());
+    case ObjectKind::kComplex:
+      return steal_or_throw(
+          PyComplex_FromDoubles(object.as_complex().real(), object.as_complex().imag()));
+    case ObjectKind::kString:
+      return nb::str(object.as_string().data(), object.as_string().size());
+    case ObjectKind::kBytes:
+      return to_bytes(object.as_bytes());
+    case ObjectKind::kList:
+      return from_items(object.items(), pickle);
+    case ObjectKind::kTuple:
+      return nb::tuple(from_items(object.items(), pickle));
+    case ObjectKind::kDict:
+      return from_dict(object, pickle);
+    case ObjectKind::kArray:
+      return from_array(object.as_array());
+    case ObjectKind::kPickle:
+      return from_pickle(object, pickle);
+  }
+  return nb::none();
+}
+
+// --- The calls --------------------------------------------------------------------------------
+
+Pickle pickle_argument(bool allow) { return allow ? Pickle::kAllow : Pickle::kRefuse; }
+
+Object read_object(Seat& seat, nb::handle value, bool allow_pickle) {
+  try {
+    return to_object(value, pickle_argument(allow_pickle), 0);
+  } catch (...) {
+    announce_refusal(seat);
+    throw;
+  }
+}
+
+nb::object broadcast_object(
+    Seat& seat, nb::handle object, int root, bool allow_pickle, nb::handle timeout) {
+  const RootOptions options{root, duration_argument(timeout, "timeout")};
+  const bool is_root = seat.comm.rank() == root;
+  const Object mine = is_root ? read_object(seat, object, allow_pickle) : Object();
+  const Object result =
+      without_gil([&] { return hocket::broadcast_object(seat.comm, mine, options); });
+  return is_root ? nb::borrow(object) : from_object(result, pickle_argument(allow_pickle));
+}
+
+nb::object gather_object(
+    Seat& seat, nb::handle object, int root, bool allow_pickle, nb::handle timeout) {
+  const RootOptions options{root, duration_argument(timeout, "timeout")};
+  const Object mine = read_object(seat, object, allow_pickle);
+  const auto all = without_gil([&] { return hocket::gather_object(seat.comm, mine, options); });
+  if (seat.comm.rank() != root) return nb::none();
+  return from_items(all, pickle_argument(allow_pickle));
+}
+
+nb::object all_gather_object(Seat& seat, nb::handle object, bool allow_pickle, nb::handle timeout) {
+  const CallOptions options{duration_argument(timeout, "timeout")};
+  const Object mine = read_object(seat, object, allow_pickle);
+  const auto all = without_gil([&] { return hocket::all_gather_object(seat.comm, mine, options); });
+  return from_items(all, pickle_argument(allow_pickle));
+}
+
+nb::object scatter_object(
+    Seat& seat, nb::handle objects, int root, bool allow_pickle, nb::handle timeout) {
+  const RootOptions options{root, duration_argument(timeout, "timeout")};
+  std::vector<Object> all;
+  if (seat.comm.rank() == root) {
+    for (nb::handle object : objects) all.push_back(read_object(seat, object, allow_pickle));
+  }
+  const Object mine = without_gil([&] { return hocket::scatter_object(seat.comm, all, options); });
+  return from_object(mine, pickle_argument(allow_pickle));
+}
+
+}  // namespace
+
+void bind_objects(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def("broadcast_object",
+          &broadcast_object,
+          arg("obj").none() = nb::none(),
+          arg("root") = 0,
+          arg("allow_pickle") = false,
+          arg("timeout") = nb::none(),
+          nb::sig("def broadcast_object(self, obj: Any = None, root: int = 0, "
+                  "allow_pickle: bool = False, timeout: Timeout = None) -> Any"),
+          R"(Send the root's object to all ranks.
+
+Parameters
+----------
+obj : object
+    At the root what is sent: None, bool, int, float, complex, str, bytes, arrays, and lists, tuples
+    and dicts of those. Elsewhere ignored. Arrays arrive as NumPy arrays.
+root : int
+    The rank that sends.
+allow_pickle : bool
+    Also send what else pickle can carry. Unpickling runs the code that the sender asks for: only
+    where all ranks are trusted, and all must say it.
+
+Returns
+-------
+object
+    At the root `obj` itself.
+)");
+  cls.def("gather_object",
+          &gather_object,
+          arg("obj").none(),
+          arg("root") = 0,
+          arg("allow_pickle") = false,
+          arg("timeout") = nb::none(),
+          nb::sig("def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, "
+                  "timeout: Timeout = None) -> Optional[list[Any]]"),
+          "The objects of all ranks, in order, at the root; None elsewhere. For the arguments see "
+          "`broadcast_object`.");
+  cls.def("all_gather_object",
+          &all_gather_object,
+          arg("obj").none(),
+          arg("allow_pickle") = false,
+          arg("timeout") = nb::none(),
+          nb::sig("def all_gather_object(self, obj: Any, allow_pickle: bool = False, "
+                  "timeout: Timeout = None) -> list[Any]"),
+          "The objects of all ranks, in order, on every rank. For the arguments see "
+          "`broadcast_object`.");
+  cls.def("scatter_object",
+          &scatter_object,
+          arg("objects").none() = nb::none(),
+          arg("root") = 0,
+          arg("allow_pickle") = false,
+          arg("timeout") = nb::none(),
+          nb::sig("def scatter_object(self, objects: Optional[Sequence[Any]] = None, "
+                  "root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any"),
+          "Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.");
+}
+
+}  // namespace hocket::python

@@ -1,0 +1,67 @@
+#include "seat.h"
+
+#include <cmath>
+#include <string>
+
+#include "hocket/error.h"
+
+namespace hocket::python {
+namespace {
+
+double seconds_of(nb::handle value, const char* name) {
+  if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) {
+    const double seconds = PyFloat_AsDouble(value.ptr());
+    if (seconds == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return seconds;
+  }
+  if (nb::hasattr(value, "total_seconds")) {
+    return nb::cast<double>(value.attr("total_seconds")());
+  }
+  throw InvalidArgument(std::string(name) + " is a " + Py_TYPE(value.ptr())->tp_name +
+                        "; give seconds, a datetime.timedelta, math.inf, or None for the default");
+}
+
+}  // namespace
+
+void announce_refusal(Seat& seat) noexcept {
+  try {
+    // A call that is refused for its own sake, in place of the one that could not be made.
+    seat.comm.all_reduce(ArrayView(nullptr, 1, DType::kUInt8));
+  } catch (const Error&) {  // as it should
+  }
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "(";
+  for (const std::ptrdiff_t extent : shape) text += std::to_string(extent) + ", ";
+  if (shape.size() > 1) text.resize(text.size() - 2);
+  if (shape.size() == 1) text.pop_back();
+  return text + ")";
+}
+
+std::optional<Duration> duration_argument(nb::handle value, const char* name) {
+  if (value.is_none()) return std::nullopt;
+  const double seconds = seconds_of(value, name);
+  if (std::isnan(seconds) || seconds < 0) {
+    throw InvalidArgument(std::string(name) + " is " + std::to_string(seconds) +
+                          " s; it must not be negative");
+  }
+  constexpr double kCenturySeconds = 3.2e9;  // longer is for ever, and overflows nanoseconds
+  if (seconds > kCenturySeconds) return kForever;
+  return Duration(static_cast<Duration::rep>(seconds * 1e9));
+}
+
+ReduceOp op_argument(nb::handle op) {
+  Py_ssize_t length = 0;
+  const char* name =
+      PyUnicode_Check(op.ptr()) ? PyUnicode_AsUTF8AndSize(op.ptr(), &length) : nullptr;
+  if (name == nullptr) {
+    PyErr_Clear();
+    throw InvalidArgument(std::string("op is a ") + Py_TYPE(op.ptr())->tp_name +
+                          "; give a name: \"sum\", \"product\", \"min\", \"max\", \"avg\", "
+                          "\"band\", \"bor\" or \"bxor\"");
+  }
+  return reduce_op_from_name({name, static_cast<std::size_t>(length)});
+}
+
+}  // namespace hocket::python

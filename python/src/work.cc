@@ -1,0 +1,101 @@
+// Calls that have been started, and calls that have been prepared.
+#include "errors.h"
+#include "hocket/error.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+nb::object wait(WorkHandle& handle, nb::handle timeout) {
+  const auto limit = duration_argument(timeout, "timeout");
+  if (!limit) {
+    without_gil([&] { handle.work.wait(); });
+    return handle.result;
+  }
+  if (!without_gil([&] { return handle.work.wait_for(*limit); })) {
+    PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
+    throw nb::python_error();
+  }
+  return handle.result;
+}
+
+nb::object exception(WorkHandle& handle) {
+  if (!handle.work.error()) return nb::none();
+  try {
+    handle.work.wait();  // finished: throws at once, and in full
+  } catch (const Error&) {
+    return to_exception(std::current_exception());
+  }
+  return nb::none();
+}
+
+WorkHandle start(PreparedHandle& prepared) {
+  WorkHandle handle{.objects = prepared.objects, .result = prepared.result};
+  handle.work = without_gil([&] { return prepared.call.start(); });
+  return handle;
+}
+
+}  // namespace
+
+void bind_work(nb::module_& module) {
+  using nb::arg;
+  nb::class_<WorkHandle>(module, "Work", R"(A call that has been started and may not have finished.
+
+Keeps its arrays alive; leave them alone until it is done. Dropping a pending Work cancels the call,
+which fails the communicator on all ranks.
+)")
+      .def("wait",
+           &wait,
+           arg("timeout") = nb::none(),
+           nb::sig("def wait(self, timeout: Timeout = None) -> Any"),
+           R"(Wait for the call to finish.
+
+Parameters
+----------
+timeout : float or datetime.timedelta, optional
+    Seconds to wait here; the call's own deadline holds besides.
+
+Returns
+-------
+array or None
+    What the blocking call would have returned.
+
+Raises
+------
+TimeoutError
+    Time ran out here; the call goes on.
+Error
+    The call's error.
+)")
+      .def(
+          "test",
+          [](WorkHandle& h) { return without_gil([&] { return h.work.test(); }); },
+          nb::sig("def test(self) -> bool"),
+          "True when finished, with or without error. Gives the call a chance to move.")
+      .def_prop_ro(
+          "done",
+          [](WorkHandle& h) { return without_gil([&] { return h.work.test(); }); },
+          nb::sig("def done(self) -> bool"),
+          "The same as `test()`.")
+      .def_prop_ro("exception",
+                   &exception,
+                   nb::sig("def exception(self) -> Optional[Error]"),
+                   "The error of a finished call; None while it is pending or when it succeeded.");
+
+  nb::class_<PreparedHandle>(
+      module, "Prepared", R"(A checked call, to be made again and again on the same arrays.
+
+Keeps its arrays alive. Every rank prepares and makes the same calls.
+)")
+      .def(
+          "__call__",
+          [](PreparedHandle& h) {
+            without_gil([&] { h.call(); });
+            return h.result;
+          },
+          nb::sig("def __call__(self) -> Any"),
+          "Make the call; returns what the blocking one returns.")
+      .def("start", &start, nb::sig("def start(self) -> Work"), "Start the call.");
+}
+
+}  // namespace hocket::python

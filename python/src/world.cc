@@ -1,0 +1,158 @@
+// init, ranks as threads, Ctrl-C.
+#include <pthread.h>
+
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "hocket/error.h"
+#include "hocket/interrupt.h"
+#include "hocket/store.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+// Bytes (32 of them), or the name of a key file.
+Key key_argument(nb::handle key) {
+  if (PyBytes_Check(key.ptr())) {
+    Key result;
+    const auto bytes = nb::borrow<nb::bytes>(key);
+    if (bytes.size() != result.bytes.size()) {
+      throw InvalidArgument("key has " + std::to_string(bytes.size()) +
+                            " bytes, expected 32; `hocket key FILE` makes a key file, whose name "
+                            "can be given instead");
+    }
+    std::memcpy(result.bytes.data(), bytes.data(), bytes.size());
+    return result;
+  }
+  const nb::object path = nb::module_::import_("os").attr("fspath")(key);
+  return Key::from_file(nb::cast<nb::str>(path).c_str());
+}
+
+InitOptions init_options(nb::handle rank,
+                         nb::handle size,
+                         nb::handle address,
+                         nb::handle key,
+                         nb::handle timeout,
+                         nb::handle deadline,
+                         nb::handle engines) {
+  InitOptions options;
+  if (!rank.is_none()) options.rank = nb::cast<int>(rank);
+  if (!size.is_none()) options.size = nb::cast<int>(size);
+  if (!address.is_none()) options.address = nb::cast<nb::str>(address).c_str();
+  if (!key.is_none()) options.key = key_argument(key);
+  options.timeout = duration_argument(timeout, "timeout");
+  options.deadline = duration_argument(deadline, "deadline");
+  if (!engines.is_none()) {
+    for (nb::handle engine : engines)
+      options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
+  }
+  return options;
+}
+
+Seat init(nb::handle rank,
+          nb::handle size,
+          nb::handle address,
+          nb::handle key,
+          nb::handle timeout,
+          nb::handle deadline,
+          nb::handle engines) {
+  const InitOptions options = init_options(rank, size, address, key, timeout, deadline, engines);
+  auto world = without_gil([&] { return std::make_shared<World>(hocket::init(options)); });
+  Communicator comm(world->communicator().impl());
+  return {std::move(comm), std::move(world)};
+}
+
+// Calls `body(comm)` in `size` threads; the first error is raised when all have ended.
+void run_threads(int size, nb::object body) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto rank = [&](Communicator& comm) {
+    const nb::gil_scoped_acquire acquire;
+    try {
+      body(Seat{Communicator(comm.impl())});
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+      throw;
+    }
+  };
+  try {
+    without_gil([&] { hocket::run_threads(size, rank); });
+  } catch (...) {
+    if (first) std::rethrow_exception(first);
+    throw;
+  }
+}
+
+// Asked in a thread that waits, without the GIL. What a signal's handler raises stays set in the
+// thread until the call has ended; then it is what Python gets.
+bool is_interrupted() {
+  static const pthread_t main_thread = pthread_self();  // Python's signals arrive in this one alone
+  if (pthread_equal(main_thread, pthread_self()) == 0) return false;
+  const nb::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
+}  // namespace
+
+void bind_world(nb::module_& module) {
+  using nb::arg;
+  set_interrupt_check(is_interrupted);
+
+  module.def("init",
+             &init,
+             arg("rank") = nb::none(),
+             arg("size") = nb::none(),
+             arg("address") = nb::none(),
+             arg("key") = nb::none(),
+             arg("timeout") = nb::none(),
+             arg("deadline") = nb::none(),
+             arg("engines") = nb::none(),
+             nb::sig("def init(rank: Optional[int] = None, size: Optional[int] = None, "
+                     "address: Optional[str] = None, "
+                     "key: Optional[Union[bytes, str, PathLike[str]]] = None, "
+                     "timeout: Timeout = None, deadline: Timeout = None, "
+                     "engines: Optional[Iterable[str]] = None) -> Communicator"),
+             R"(Join the job that this process was started in, or make a world of one.
+
+Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
+over the environment.
+
+Parameters
+----------
+rank, size : int, optional
+    This process's number, from 0, and how many there are.
+address : str, optional
+    Where the ranks meet: "host:port" of rank 0, or "unix:NAME".
+key : bytes or path, optional
+    The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
+timeout : float or datetime.timedelta, optional
+    Seconds for all ranks to come; 300 by default.
+deadline : float or datetime.timedelta, optional
+    Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
+engines : iterable of str, optional
+    Names of engines, best first; by default all there are.
+
+Returns
+-------
+Communicator
+    All ranks. Lives as long as something refers to it; ``close()`` ends it earlier.
+
+Raises
+------
+RendezvousError
+    Ranks are missing, the key is wrong, a rank is claimed twice, ...: the message says which.
+InvalidArgument
+    Options contradict each other or the environment.
+)");
+  module.def("_run_threads",
+             &run_threads,
+             arg("size"),
+             arg("body"),
+             nb::sig("def _run_threads(size: int, body: Callable[[Communicator], None]) -> None"));
+}
+
+}  // namespace hocket::python
