@@ -1,0 +1,29 @@
+// Waking a thread that waits for descriptors.
+#pragma once
+
+#include "base/deadline.h"
+#include "os/fd.h"
+
+namespace hocket::os {
+
+// A resource: an eventfd. `notify` from any thread.
+class Wakeup {
+ public:
+  Wakeup();
+
+  void notify() noexcept;
+
+  // What one wait is about.
+  struct Interest {
+    int fd = -1;
+    bool write = false;  // beside reading
+  };
+  // Returns when the descriptor is ready (or broken), when somebody has notified, or at the
+  // deadline, having taken all notifications.
+  void wait(Interest interest, base::Deadline deadline);
+
+ private:
+  Fd event_;
+};
+
+}  // namespace hocket::os

@@ -1,0 +1,190 @@
+// The client's side of an established connection: many threads, one socket, no thread of its own.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/deadline.h"
+#include "hocket/error.h"
+#include "os/wakeup.h"
+#include "rendezvous/channel.h"
+#include "rendezvous/establish.h"
+#include "rendezvous/request_store.h"
+#include "rendezvous/wire.h"
+
+namespace hocket::rendezvous {
+namespace {
+
+using base::Deadline;
+
+// Beyond a request's own timeout, for the answer to arrive that says what was missing.
+constexpr Duration kGrace = std::chrono::seconds(5);
+constexpr Duration kGoodbyeTimeout = std::chrono::seconds(1);
+
+bool may_wait(Op op) noexcept {
+  return op == Op::kGet || op == Op::kWait || op == Op::kExchange || op == Op::kBarrier;
+}
+
+Duration sum(Duration a, Duration b) noexcept { return a > kForever - b ? kForever : a + b; }
+
+// A resource. One of the threads that wait for an answer works the socket for all of them.
+class Client final : public RequestStore {
+ public:
+  Client(std::unique_ptr<Channel> channel, const StoreClientOptions& options)
+      : channel_(std::move(channel)), address_(options.address), timeout_(options.timeout) {}
+
+  void close() noexcept override {
+    try {
+      ask({.op = Op::kGoodbye}, Deadline::in(kGoodbyeTimeout));
+    } catch (const std::exception&) {
+      // The store is gone, and the claim with it.
+    }
+    const std::scoped_lock lock(mutex_);
+    fail(fmt::format("this client of the store at {} has been closed", address_));
+  }
+
+ protected:
+  Reply perform(Request&& request) override {
+    const Duration limit = may_wait(request.op) ? sum(request.timeout, kGrace) : timeout_;
+    return ask(std::move(request), Deadline::in(limit));
+  }
+
+ private:
+  using Slot = std::shared_ptr<std::optional<Reply>>;
+
+  Reply ask(Request&& request, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    const std::uint32_t id = next_id_++;
+    const auto slot = std::make_shared<std::optional<Reply>>();
+    if (failure_.empty()) {
+      to_send_.push_back(encode_request(id, request));
+      asked_.emplace(id, slot);
+      send_some();
+    }
+    // Whoever works the socket must learn that there is more to send.
+    if (!to_send_.empty() && is_worked_) wakeup_.notify();
+    while (!*slot && failure_.empty()) {
+      if (deadline.has_passed()) {
+        asked_.erase(id);
+        throw RendezvousError(fmt::format(
+            "the store at {} does not answer; its process or host may be stopped", address_));
+      }
+      if (is_worked_) {
+        wait_for_change(lock, deadline);
+      } else {
+        work(lock, deadline);
+      }
+    }
+    asked_.erase(id);
+    if (!*slot) throw RendezvousError(failure_);
+    return std::move(**slot);
+  }
+
+  void wait_for_change(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    if (deadline.is_never()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, deadline.when());
+    }
+  }
+
+  // Waits for the socket, once, without the lock; then moves what can be moved.
+  void work(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+    const os::Wakeup::Interest interest{.fd = channel_->fd(), .write = !to_send_.empty()};
+    is_worked_ = true;
+    lock.unlock();
+    wakeup_.wait(interest, deadline);
+    lock.lock();
+    is_worked_ = false;
+    if (failure_.empty()) receive_some();
+    if (failure_.empty()) send_some();
+    changed_.notify_all();
+  }
+
+  void send_some() {
+    while (!to_send_.empty()) {
+      const auto rest = std::span<const std::byte>(to_send_.front()).subspan(sent_);
+      const auto [state, bytes] = channel_->send(rest);
+      if (state == Channel::State::kClosed) return fail_gone();
+      if (state != Channel::State::kMoved) return;
+      sent_ += bytes;
+      if (bytes < rest.size()) continue;
+      to_send_.pop_front();
+      sent_ = 0;
+    }
+  }
+
+  void receive_some() {
+    std::array<std::byte, 32768> chunk;
+    for (;;) {
+      const auto [state, bytes] = channel_->receive(chunk);
+      if (state == Channel::State::kClosed) return fail_gone();
+      if (state != Channel::State::kMoved) return;
+      received_.insert(received_.end(), chunk.begin(), chunk.begin() + static_cast<long>(bytes));
+      if (!take_replies()) return fail(fmt::format("the store at {} talks nonsense", address_));
+    }
+  }
+
+  bool take_replies() {
+    std::size_t taken = 0;
+    for (;;) {
+      const Frame frame =
+          parse_frame(std::span<const std::byte>(received_).subspan(taken), kMaxPayload);
+      if (frame.state == Frame::State::kTooLong) return false;
+      if (frame.state == Frame::State::kIncomplete) break;
+      auto parsed = parse_reply(frame.payload);
+      if (!parsed) return false;
+      // A late answer to who has given up finds nobody.
+      if (const auto found = asked_.find(parsed->id); found != asked_.end()) {
+        *found->second = std::move(parsed->reply);
+      }
+      taken += frame.size;
+    }
+    received_.erase(received_.begin(), received_.begin() + static_cast<long>(taken));
+    return true;
+  }
+
+  void fail_gone() {
+    fail(fmt::format("the store at {} is gone: its process has ended or closed the connection",
+                     address_));
+  }
+
+  void fail(std::string why) {
+    if (failure_.empty()) failure_ = std::move(why);
+    to_send_.clear();
+    changed_.notify_all();
+  }
+
+  const std::unique_ptr<Channel> channel_;
+  const std::string address_;
+  const Duration timeout_;
+  os::Wakeup wakeup_;
+  std::mutex mutex_;  // guards all below, and the channel but for waiting
+  std::condition_variable changed_;
+  bool is_worked_ = false;
+  std::string failure_;  // once set, nothing works any more
+  std::uint32_t next_id_ = 1;
+  std::map<std::uint32_t, Slot> asked_;
+  std::deque<Bytes> to_send_;
+  std::size_t sent_ = 0;  // of the first
+  Bytes received_;
+};
+
+}  // namespace
+
+std::shared_ptr<Store> make_client(std::unique_ptr<Channel> channel,
+                                   const StoreClientOptions& options) {
+  return std::make_shared<Client>(std::move(channel), options);
+}
+
+}  // namespace hocket::rendezvous

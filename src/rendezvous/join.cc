@@ -1,0 +1,92 @@
+#include "rendezvous/join.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/deadline.h"
+#include "hocket/error.h"
+#include "rendezvous/address.h"
+#include "rendezvous/establish.h"
+
+namespace hocket::rendezvous {
+namespace {
+
+// How long an earlier job, or an earlier epoch of this one, may take to leave the meeting place.
+constexpr Duration kStaleTimeout = std::chrono::seconds(10);
+
+StoreServer::Options server_options(const LaunchInfo& launch, const Address& address) {
+  StoreServer::Options options{.key = launch.key,
+                               .job = launch.job,
+                               .epoch = launch.epoch,
+                               .size = launch.size,
+                               .trust_network = launch.trust_network};
+  if (const auto* tcp = std::get_if<os::HostPort>(&address)) {
+    options.address = tcp->host;
+    options.port = tcp->port;
+  } else {
+    options.address = launch.store_address;
+  }
+  return options;
+}
+
+StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
+  return {.address = launch.store_address,
+          .key = launch.key,
+          .job = launch.job,
+          .epoch = launch.epoch,
+          .rank = launch.rank,
+          .size = launch.size,
+          .timeout = timeout,
+          .trust_network = launch.trust_network};
+}
+
+// Absent where another process serves at the address: one that outlives this job's ranks (`hocket
+// store`), or, at an AF_UNIX name, what is left of an earlier job, which is given time to end.
+std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
+  const Address address = parse_address(launch.store_address, "the store's address");
+  const bool is_unix = std::holds_alternative<UnixName>(address);
+  const auto deadline = base::Deadline::in(std::min(timeout, kStaleTimeout));
+  for (;;) {
+    try {
+      return StoreServer(server_options(launch, address));
+    } catch (const SystemError& error) {
+      const int number = error.error_number();
+      const bool is_elsewhere = number == EADDRINUSE || number == EADDRNOTAVAIL;
+      if (!is_elsewhere) throw;
+      if (!is_unix) return std::nullopt;
+      if (deadline.has_passed()) {
+        throw RendezvousError(fmt::format(
+            "another job of this user meets at {}; wait for its end, or give this one an address "
+            "of its own (HOCKET_STORE, or the launcher's port)",
+            launch.store_address));
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// A resource: the server goes when its last user in this process goes, after the client.
+struct ServedStore {
+  std::optional<StoreServer> server;
+  std::shared_ptr<Store> client;
+};
+
+}  // namespace
+
+std::shared_ptr<Store> join(const LaunchInfo& launch, Duration timeout) {
+  if (launch.size == 1) return make_memory_store();
+  auto served = std::make_shared<ServedStore>();
+  if (launch.rank == 0 && launch.rank_zero_serves) served->server = serve(launch, timeout);
+  const StoreClientOptions options = client_options(launch, timeout);
+  served->client = make_client(establish(options, kStaleTimeout), options);
+  return {served, served->client.get()};
+}
+
+}  // namespace hocket::rendezvous

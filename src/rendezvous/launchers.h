@@ -1,0 +1,36 @@
+// What each launcher tells its processes in their environment.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace hocket::rendezvous {
+
+// A value: a process's place, as one launcher tells it.
+struct Place {
+  std::string launcher;
+  std::string rank_variable;  // for messages
+  std::string size_variable;
+  int rank = 0;
+  int size = 1;
+  int local_rank = -1;  // -1: not told
+  int local_size = -1;
+  std::string job;
+  int epoch = 0;
+  // What tells this job apart from the user's others on this host; empty where the launcher gives
+  // nothing of the kind. Not a secret.
+  std::string meeting;
+};
+
+// Each is absent where the process was not started so, and throws InvalidArgument where the
+// variables contradict each other or one lacks.
+std::optional<Place> place_from_hocket();
+std::optional<Place> place_from_torchrun();
+std::optional<Place> place_from_open_mpi();
+std::optional<Place> place_from_mpich();
+std::optional<Place> place_from_slurm();
+
+// The number of tasks on one node out of Slurm's "4(x2),3". Absent where it says no such thing.
+std::optional<int> slurm_tasks_on_node(const std::string& tasks_per_node, int node);
+
+}  // namespace hocket::rendezvous

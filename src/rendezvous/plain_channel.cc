@@ -1,0 +1,58 @@
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "os/socket.h"
+#include "rendezvous/channel.h"
+#include "rendezvous/wire.h"
+
+namespace hocket::rendezvous {
+namespace {
+
+Channel::State state_of(int error, Channel::State wanted) noexcept {
+  return error == EAGAIN || error == EWOULDBLOCK ? wanted : Channel::State::kClosed;
+}
+
+class PlainChannel final : public Channel {
+ public:
+  PlainChannel(os::Fd socket, Side side)
+      : Channel(std::move(socket)),
+        server_port_(side == Side::kServer ? os::local_port(fd()) : os::peer_port(fd())) {}
+
+  Result receive(std::span<std::byte> to) override {
+    for (;;) {
+      const ssize_t got = ::recv(fd(), to.data(), to.size(), MSG_DONTWAIT);
+      if (got > 0) return {State::kMoved, static_cast<std::size_t>(got)};
+      if (got == 0) return {State::kClosed};
+      if (errno != EINTR) return {state_of(errno, State::kWantRead)};
+    }
+  }
+
+  Result send(std::span<const std::byte> from) override {
+    for (;;) {
+      const ssize_t sent = ::send(fd(), from.data(), from.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent >= 0) return {State::kMoved, static_cast<std::size_t>(sent)};
+      if (errno != EINTR) return {state_of(errno, State::kWantWrite)};
+    }
+  }
+
+  // The server's port: a proof that was given to whoever listens elsewhere on this host cannot be
+  // handed on to the server. 0 for AF_UNIX.
+  Bytes binding() const override {
+    WireWriter writer;
+    writer.text("plain");
+    writer.u32(static_cast<std::uint32_t>(server_port_));
+    return writer.payload();
+  }
+
+ private:
+  int server_port_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> make_plain_channel(os::Fd socket, Side side) {
+  return std::make_unique<PlainChannel>(std::move(socket), side);
+}
+
+}  // namespace hocket::rendezvous

@@ -1,0 +1,35 @@
+// The operations of a store in terms of requests, for all stores that answer requests.
+#pragma once
+
+#include "rendezvous/request.h"
+
+namespace hocket::rendezvous {
+
+// A resource; abstract. As `Store`: any thread.
+class RequestStore : public Store {
+ public:
+  void set(std::string_view key, std::span<const std::byte> value) final;
+  Bytes get(std::string_view key, Duration timeout) final;
+  std::optional<Bytes> try_get(std::string_view key) final;
+  void wait(std::span<const std::string> keys, Duration timeout) final;
+  std::int64_t add(std::string_view key, std::int64_t amount) final;
+  std::optional<Bytes> compare_and_set(std::string_view key,
+                                       const std::optional<std::span<const std::byte>>& expected,
+                                       std::span<const std::byte> desired) final;
+  bool erase(std::string_view key) final;
+  std::vector<Bytes> exchange(std::string_view name,
+                              int rank,
+                              int size,
+                              std::span<const std::byte> mine,
+                              Duration timeout) final;
+  void barrier(std::string_view name, int size, int rank, Duration timeout) final;
+
+ protected:
+  // Blocks until the answer, which comes at the request's timeout at the latest.
+  virtual Reply perform(Request&& request) = 0;
+
+ private:
+  Reply checked(Request&& request);
+};
+
+}  // namespace hocket::rendezvous

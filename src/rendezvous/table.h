@@ -1,0 +1,80 @@
+// What a store holds and who waits for what: the logic of every store, without sockets or threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.h"
+#include "rendezvous/request.h"
+
+namespace hocket::rendezvous {
+
+// A resource; one thread at a time. Requests are answered by calling back: at once, or when what
+// they wait for has come, or by `expire`. Nothing throws; what cannot be done is answered so.
+class Table {
+ public:
+  using ClientId = std::uint64_t;
+  // Must not call the table.
+  using Answer = std::function<void(Reply&&)>;
+
+  explicit Table(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  void execute(ClientId client, Request&& request, Answer answer);
+  // The client is gone: its waits end unanswered and count as not made.
+  void drop(ClientId client);
+  // Answers the waits whose time has run out.
+  void expire(base::Deadline::Clock::time_point now);
+  base::Deadline next_deadline() const;
+  std::size_t waiting() const noexcept { return waiters_.size(); }
+
+ private:
+  using Value = std::shared_ptr<const Bytes>;
+  using WaiterId = std::uint64_t;
+  struct Waiter {
+    ClientId client = 0;
+    base::Deadline deadline;
+    Request request;
+    Answer answer;
+    std::set<std::string> missing;  // keys, for get and wait
+  };
+  using RoomId = std::pair<Op, std::string>;
+  // Where ranks wait for each other. Exists while somebody is in it.
+  struct Room {
+    int size = 0;
+    std::map<int, WaiterId> by_rank;  // those that are there
+  };
+
+  Reply set(Request&& request);
+  Reply add(const Request& request);
+  Reply compare_and_set(Request&& request);
+  Reply erase(const Request& request);
+  Reply find(const std::string& key) const;
+  void wait_for_keys(ClientId client, Request&& request, Answer&& answer);
+  void enter_room(ClientId client, Request&& request, Answer&& answer);
+  void complete(const RoomId& id);
+
+  bool put(const std::string& key, Bytes&& bytes);
+  void announce(const std::string& key);
+  WaiterId add_waiter(ClientId client, Request&& request, Answer&& answer);
+  Waiter take_waiter(WaiterId id);
+  Reply timeout_of(const Waiter& waiter) const;
+
+  std::size_t max_bytes_;
+  std::size_t used_bytes_ = 0;
+  std::unordered_map<std::string, Value> values_;
+  WaiterId next_waiter_ = 1;
+  std::map<WaiterId, Waiter> waiters_;
+  std::set<std::pair<base::Deadline::Clock::time_point, WaiterId>> by_deadline_;
+  std::unordered_map<std::string, std::set<WaiterId>> by_key_;
+  std::map<RoomId, Room> rooms_;
+};
+
+}  // namespace hocket::rendezvous

@@ -1,0 +1,84 @@
+// Bytes on the wire: frames, and fields within them. Little-endian.
+//
+// A frame is its payload's length (4 bytes) and the payload. Everything here is a pure function of
+// the bytes given, which are untrusted; nothing is allocated by what a length field claims.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "hocket/store.h"
+
+namespace hocket::rendezvous {
+
+inline constexpr std::size_t kFrameHeaderBytes = 4;
+
+// Builds a payload, behind room for a frame's header. A value.
+class WireWriter {
+ public:
+  WireWriter() : bytes_(kFrameHeaderBytes) {}
+
+  void u8(std::uint8_t value) { integer(value, 1); }
+  void u16(std::uint16_t value) { integer(value, 2); }
+  void u32(std::uint32_t value) { integer(value, 4); }
+  void i64(std::int64_t value) { integer(static_cast<std::uint64_t>(value), 8); }
+  void raw(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  // With its length in front.
+  void blob(std::span<const std::byte> bytes) {
+    u32(static_cast<std::uint32_t>(bytes.size()));
+    raw(bytes);
+  }
+  void text(std::string_view text) { blob(as_bytes(text)); }
+
+  // The finished frame. `bytes_to_follow` are part of its payload, but are sent from elsewhere.
+  Bytes frame(std::size_t bytes_to_follow = 0) &&;
+  // The payload alone.
+  Bytes payload() const { return Bytes(bytes_.begin() + kFrameHeaderBytes, bytes_.end()); }
+
+ private:
+  void integer(std::uint64_t value, int width);
+
+  Bytes bytes_;
+};
+
+// Takes a payload apart. A value; reads its span, which must outlive it. Reading past the end, or a
+// length above its limit, gives zeros and makes `ok` false for good.
+class WireReader {
+ public:
+  explicit WireReader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
+
+  std::uint8_t u8() noexcept { return static_cast<std::uint8_t>(integer(1)); }
+  std::uint16_t u16() noexcept { return static_cast<std::uint16_t>(integer(2)); }
+  std::uint32_t u32() noexcept { return static_cast<std::uint32_t>(integer(4)); }
+  std::int64_t i64() noexcept { return static_cast<std::int64_t>(integer(8)); }
+  std::span<const std::byte> raw(std::size_t size) noexcept;
+  std::span<const std::byte> blob(std::size_t limit) noexcept;
+  std::string text(std::size_t limit) { return hocket::to_string(blob(limit)); }
+  std::span<const std::byte> rest() noexcept { return raw(rest_.size()); }
+
+  bool ok() const noexcept { return ok_; }
+  // Everything was read, and nothing was lacking.
+  bool finished() const noexcept { return ok_ && rest_.empty(); }
+
+ private:
+  std::uint64_t integer(int width) noexcept;
+
+  std::span<const std::byte> rest_;
+  bool ok_ = true;
+};
+
+// What stands at the start of the bytes received so far.
+struct Frame {
+  enum class State { kIncomplete, kComplete, kTooLong };
+  State state = State::kIncomplete;
+  std::span<const std::byte> payload = {};
+  std::size_t size = 0;  // of the whole frame; when complete
+};
+Frame parse_frame(std::span<const std::byte> received, std::size_t max_payload) noexcept;
+
+}  // namespace hocket::rendezvous
