@@ -23,17 +23,19 @@ bool same_bits(double a, double b) noexcept {
 }
 
 void check_keys(std::span<const Object::Entry> entries) {
-  std::vector<std::vector<std::byte>> keys;
+  // Equal keys have equal encodings, which sorting brings together.
+  std::vector<std::string> keys;
   keys.reserve(entries.size());
   for (const auto& [key, value] : entries) {
     object::check_key(key);
-    keys.push_back(encode(key));
+    const std::vector<std::byte> bytes = encode(key);
+    keys.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   std::sort(keys.begin(), keys.end());
   const auto twice = std::adjacent_find(keys.begin(), keys.end());
   if (twice != keys.end()) {
-    throw InvalidArgument("Object: a dict has the key " + object::describe(decode(*twice)) +
-                          " twice");
+    const Object key = decode(std::as_bytes(std::span(*twice)));
+    throw InvalidArgument("Object: a dict has the key " + object::describe(key) + " twice");
   }
 }
 
