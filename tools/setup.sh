@@ -28,17 +28,6 @@ missing_packages() {
   done
 }
 
-as_root() {
-  if [ "$(id -u)" -eq 0 ]; then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    sudo "$@"
-  else
-    say "neither root nor sudo; run as root: apt-get install $missing" >&2
-    exit 1
-  fi
-}
-
 # Runs a command quietly: its output is shown only where it fails.
 quietly() {
   log=$(mktemp)
@@ -52,26 +41,33 @@ quietly() {
   fi
 }
 
-apt_get() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 "$@"
-}
-
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   missing=$(missing_packages)
   if [ -n "$missing" ]; then
     say "installing by apt: $missing"
-    quietly apt_get update
-    # shellcheck disable=SC2086  # a list of words
-    quietly apt_get install --no-install-recommends $missing
+    as_root=
+    if [ "$(id -u)" -ne 0 ]; then
+      as_root=sudo
+      if ! command -v sudo >/dev/null; then
+        say "this is neither root nor is there sudo; as root: apt-get install $missing" >&2
+        exit 1
+      fi
+    fi
+    apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3"
+    # shellcheck disable=SC2086  # lists of words
+    quietly $apt_get update
+    # shellcheck disable=SC2086
+    quietly $apt_get install --no-install-recommends $missing
   fi
 else
+  # shellcheck disable=SC2086  # a list of words
   say "no apt here; these Debian packages, or their like, must be in place:" $packages
 fi
 
 stamp=.venv/requirements.txt
 if ! [ -x .venv/bin/python ] || ! cmp -s tools/requirements.txt "$stamp"; then
   say "making the Python environment .venv"
-  [ -x .venv/bin/python ] || quietly python3 -m venv .venv
+  quietly python3 -m venv .venv
   quietly .venv/bin/python -m pip install --disable-pip-version-check -r tools/requirements.txt
   cp tools/requirements.txt "$stamp"
 fi
