@@ -52,7 +52,7 @@ Axis vertical_axis(const Plot& plot) {
     }
   }
   high = std::max(high, plot.reference);
-  Axis axis{{0, 1}, {kHeight - kBottom, kTop}, plot.scale};
+  Axis axis{{0.1, 1}, {kHeight - kBottom, kTop}, plot.scale};
   if (!(low <= high)) return axis;
   if (plot.scale == Scale::kLogarithmic) {
     axis.values = {std::pow(10, std::floor(std::log10(low))),
@@ -98,7 +98,11 @@ std::vector<double> size_ticks(const Interval& sizes) {
   return ticks;
 }
 
-std::string short_number(double value) { return value == 0 ? "0" : fmt::format("{:g}", value); }
+std::string tick_text(double value, const std::string& unit) {
+  if (unit == "µs" && value >= 1e6) return fmt::format("{:g} s", value / 1e6);
+  if (unit == "µs" && value >= 1e3) return fmt::format("{:g} ms", value / 1e3);
+  return value == 0 ? "0" : fmt::format("{:g}", value);
+}
 
 std::string grid(const Plot& plot, const Axis& x, const Axis& y) {
   std::string svg;

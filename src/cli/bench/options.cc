@@ -1,0 +1,167 @@
+#include "cli/bench/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+
+#include "cli/bench/libraries.h"
+#include "hocket/error.h"
+
+namespace hocket::cli::bench {
+namespace {
+
+std::size_t parse_bytes(const std::string& text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits]))) ++digits;
+  std::string unit = text.substr(digits);
+  if (unit.size() > 1 && (unit.substr(1) == "iB" || unit.substr(1) == "B")) unit.resize(1);
+  const std::string units = "KMG";
+  const std::size_t place = unit.empty() ? 0 : units.find(unit) + 1;
+  const bool known = unit.empty() || unit == "B" || (unit.size() == 1 && place > 0);
+  if (digits == 0 || digits > 12 || !known) {
+    throw InvalidArgument(
+        fmt::format("'{}' is no size: write bytes, or 64K, 16M, 1G (powers of 1024)", text));
+  }
+  return std::stoull(text.substr(0, digits)) << (unit == "B" ? 0 : 10 * place);
+}
+
+std::vector<std::size_t> sizes_of(const Arguments& arguments) {
+  std::vector<std::size_t> sizes;
+  for (const std::string& text : arguments.sizes) sizes.push_back(parse_bytes(text));
+  if (!sizes.empty()) return sizes;
+  const std::size_t max = parse_bytes(arguments.max);
+  for (std::size_t size = std::max<std::size_t>(1, parse_bytes(arguments.min)); size <= max;
+       size *= static_cast<std::size_t>(arguments.factor)) {
+    sizes.push_back(size);
+  }
+  if (sizes.empty()) {
+    throw InvalidArgument(fmt::format(
+        "--min {} is above --max {}: there is nothing to measure", arguments.min, arguments.max));
+  }
+  return sizes;
+}
+
+std::vector<Collective> collectives_of(const Arguments& arguments) {
+  if (arguments.collectives.empty()) return {Collective::kAllReduce};
+  std::vector<Collective> collectives;
+  for (const std::string& word : arguments.collectives) {
+    std::string known;
+    bool found = false;
+    for (const Collective one : kCollectives) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of(one));
+      if (word != name_of(one) && word != "all") continue;
+      found = true;
+      if (word == "all" && one == Collective::kSend && arguments.ranks < 2) continue;
+      collectives.push_back(one);
+    }
+    if (!found) {
+      throw InvalidArgument(
+          fmt::format("there is no collective '{}'; there are {}, and all", word, known));
+    }
+  }
+  const bool sends =
+      std::find(collectives.begin(), collectives.end(), Collective::kSend) != collectives.end();
+  if (sends && arguments.ranks < 2) throw InvalidArgument("send needs two ranks: -n 2");
+  return collectives;
+}
+
+std::vector<Memory> memories_of(const Arguments& arguments) {
+  std::vector<Memory> memories;
+  for (const std::string& word : arguments.memories) {
+    if (word != "ordinary" && word != "symmetric") {
+      throw InvalidArgument(
+          fmt::format("--memory: there is no '{}'; there are ordinary and symmetric", word));
+    }
+    memories.push_back(word == "symmetric" ? Memory::kSymmetric : Memory::kOrdinary);
+  }
+  return memories;
+}
+
+std::vector<bool> places_of(const std::string& word) {
+  if (word == "no") return {false};
+  if (word == "yes") return {true};
+  if (word == "both") return {false, true};
+  throw InvalidArgument(fmt::format("--in-place={}: it takes yes, no or both", word));
+}
+
+}  // namespace
+
+std::vector<std::string> peers_of(const Arguments& arguments) {
+  if (arguments.compare_option->count() == 0) return {};
+  std::vector<std::string> peers;
+  for (const std::string& word : arguments.compare) {
+    if (!word.empty() && word != "all") peers.push_back(word);
+  }
+  const std::vector<std::string> known = comparable_libraries();
+  for (const std::string& peer : peers) {
+    if (std::find(known.begin(), known.end(), peer) != known.end()) continue;
+    throw InvalidArgument(
+        fmt::format("--compare: there is no library '{}'; there are {}. "
+                    "Collectives are written before --compare",
+                    peer,
+                    fmt::join(known, ", ")));
+  }
+  return peers.empty() ? known : peers;
+}
+
+Plan plan_of(const Arguments& arguments) {
+  Plan plan;
+  plan.collectives = collectives_of(arguments);
+  plan.sizes = sizes_of(arguments);
+  for (const std::string& name : arguments.dtypes) plan.dtypes.push_back(dtype_from_name(name));
+  plan.op = reduce_op_from_name(arguments.op);
+  plan.memories = memories_of(arguments);
+  plan.places = places_of(arguments.in_place);
+  plan.ranks = arguments.ranks;
+  plan.repeats = arguments.repeats;
+  plan.batch = std::chrono::milliseconds(arguments.batch_ms);
+  return plan;
+}
+
+void add_options(CLI::App& bench, Arguments& arguments) {
+  bench.add_option("collectives",
+                   arguments.collectives,
+                   "all_reduce (default), reduce, reduce_scatter, broadcast, all_gather, gather, "
+                   "scatter, all_to_all, send, send_recv, barrier, or all");
+  bench.add_option("-n,--ranks", arguments.ranks, "How many ranks")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  bench.add_option("--min", arguments.min, "Smallest size in bytes (8, 64K, 16M)")
+      ->capture_default_str();
+  bench.add_option("--max", arguments.max, "Largest size")->capture_default_str();
+  bench.add_option("--factor", arguments.factor, "From one size to the next")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1 << 20));
+  bench.add_option("--sizes", arguments.sizes, "These sizes instead: 8,1K,64M")->delimiter(',');
+  bench.add_option("--dtype", arguments.dtypes, "Element types: float32,bfloat16")
+      ->delimiter(',')
+      ->capture_default_str();
+  bench.add_option("--op", arguments.op, "How reductions reduce")->capture_default_str();
+  bench.add_option("--memory", arguments.memories, "ordinary,symmetric")
+      ->delimiter(',')
+      ->capture_default_str();
+  bench.add_flag(
+      "--in-place{yes}", arguments.in_place, "Results over the inputs; =both: and apart");
+  arguments.compare_option =
+      bench
+          .add_option(
+              "--compare", arguments.compare, "Measure others too: openmpi,mpich; alone: all")
+          ->delimiter(',')
+          ->expected(0, 16);
+  bench
+      .add_option("--repeats", arguments.repeats, "Batches of each case, in turns with the others")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  bench.add_option("--min-time", arguments.batch_ms, "How long a batch lasts, in ms")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 60000));
+  bench.add_option("--timeout", arguments.timeout_s, "Give a library up after so many seconds")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
+  bench.add_option("--json", arguments.json_file, "Write the figures here");
+  bench.add_option("--html", arguments.html_file, "Write a page with plots here");
+}
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,46 @@
+// The options of `hocket bench`, and what they ask for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/measure.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace hocket::cli::bench {
+
+// The options as they were typed. A value.
+struct Arguments {
+  std::vector<std::string> collectives;
+  int ranks = 2;
+  std::string min = "8";
+  std::string max = "64M";
+  int factor = 4;
+  std::vector<std::string> sizes;
+  std::vector<std::string> dtypes{"float32"};
+  std::string op = "sum";
+  std::vector<std::string> memories{"ordinary"};
+  std::string in_place = "no";
+  std::vector<std::string> compare;
+  CLI::Option* compare_option = nullptr;  // tells whether --compare was given
+  int repeats = 9;
+  int batch_ms = 30;
+  int timeout_s = 60;
+  std::string json_file;
+  std::string html_file;
+};
+
+// Lets `command` take the options into `arguments`, which must outlive it.
+void add_options(CLI::App& command, Arguments& arguments);
+
+// What is to be measured. Throws InvalidArgument that names the option.
+Plan plan_of(const Arguments& arguments);
+
+// The libraries to compare with. Throws InvalidArgument where there is none of that name.
+std::vector<std::string> peers_of(const Arguments& arguments);
+
+}  // namespace hocket::cli::bench

@@ -1,0 +1,299 @@
+"""`hocket bench`: what it writes, that it checks results, and that nothing outlives it."""
+
+import html.parser
+import json
+import os
+import shutil
+import signal
+import time
+
+import hocket_command
+import pytest
+from hocket_command import WATCHDOG
+
+ROW_KEYS = {
+    "library",
+    "collective",
+    "dtype",
+    "op",
+    "ranks",
+    "bytes",
+    "memory",
+    "in_place",
+    "median_us",
+    "min_us",
+    "max_us",
+    "busbw_gbps",
+    "verified",
+}
+COLLECTIVES = [
+    "all_reduce",
+    "reduce",
+    "reduce_scatter",
+    "broadcast",
+    "all_gather",
+    "gather",
+    "scatter",
+    "all_to_all",
+    "send",
+    "send_recv",
+    "barrier",
+]
+REDUCTIONS = {"all_reduce", "reduce", "reduce_scatter"}
+QUICK = ["--repeats", 2, "--min-time", 1, "--timeout", WATCHDOG // 2]
+
+
+def peer_program(library):
+    """Where the command looks for the program that measures `library`."""
+    folder = os.path.dirname(os.path.realpath(hocket_command.find()))
+    return os.path.join(folder, "..", "libexec", "hocket", f"bench_{library}")
+
+
+def has_peer(library):
+    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}[library]
+    return shutil.which(launcher) is not None and os.path.exists(peer_program(library))
+
+
+def bench(tmp_path, *arguments):
+    """Runs a quick benchmark to its end; returns the process and what it wrote as JSON."""
+    path = tmp_path / "figures.json"
+    result = hocket_command.run("bench", *arguments, *QUICK, "--json", path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result, json.loads(path.read_text())
+
+
+# --- What it writes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_every_collective_is_measured_and_verified(tmp_path, ranks):
+    _, figures = bench(
+        tmp_path, "all", "-n", ranks, "--sizes", "8,5000", "--memory", "ordinary,symmetric",
+        "--in-place=both",
+    )
+    rows = figures["rows"]
+    assert {row["collective"] for row in rows} == {
+        name for name in COLLECTIVES if ranks > 1 or name != "send"
+    }
+    for row in rows:
+        assert set(row) == ROW_KEYS
+        assert row["verified"] is True
+        assert row["library"] == "hocket"
+        assert row["ranks"] == ranks
+        assert row["op"] == ("sum" if row["collective"] in REDUCTIONS else None)
+        assert 0 < row["min_us"] <= row["median_us"] <= row["max_us"]
+    kinds = {(row["memory"], row["in_place"]) for row in rows if row["collective"] == "all_reduce"}
+    assert kinds == {
+        (memory, in_place) for memory in ("ordinary", "symmetric") for in_place in (False, True)
+    }
+    assert {row["bytes"] for row in rows if row["collective"] == "all_reduce"} == {8, 5000}
+    assert figures["config"]["ranks"] == ranks
+    assert figures["config"]["libraries"]["hocket"]["version"].startswith("hocket ")
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests(tmp_path):
+    _, figures = bench(tmp_path, "all_reduce", "all_gather", "-n", 4, "--sizes", "64K")
+    for row in figures["rows"]:
+        factor = {"all_reduce": 1.5, "all_gather": 0.75}[row["collective"]]
+        expected = row["bytes"] / row["median_us"] / 1000 * factor
+        assert row["busbw_gbps"] == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype, op", [("bfloat16", "max"), ("int8", "sum"), ("complex64", "product")])
+def test_other_types_and_operators(tmp_path, dtype, op):
+    _, figures = bench(tmp_path, "all_reduce", "--dtype", dtype, "--op", op, "--sizes", "4K")
+    (row,) = figures["rows"]
+    assert (row["dtype"], row["op"], row["verified"]) == (dtype, op, True)
+
+
+def test_more_ranks_than_cores(tmp_path):
+    ranks = 2 * (os.cpu_count() or 1) + 1
+    result, figures = bench(tmp_path, "all_reduce", "-n", min(ranks, 9), "--sizes", "8,64K")
+    assert all(row["verified"] for row in figures["rows"])
+    assert "not bound" in result.stdout
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that tags close in the order they were opened, and notes what is on the page."""
+
+    VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+        self.tags = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert name not in ("src", "href", "xlink:href"), f"the page needs {value}"
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
+    path = tmp_path / "bench.html"
+    bench(tmp_path, "all_reduce", "barrier", "--sizes", "8,1K,16K", "--html", path)
+    page = Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    page.close()
+    assert page.open == []
+    assert page.tags.count("svg") >= 3
+    assert "script" not in page.tags
+    assert "16 KiB" in page.text
+    assert "nan" not in page.text
+
+
+def test_output_into_a_pipe_has_no_progress(tmp_path):
+    result, _ = bench(tmp_path, "barrier")
+    assert "\x1b" not in result.stdout + result.stderr
+    assert result.stderr == ""
+
+
+# --- Other libraries ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_other_libraries_are_measured_in_the_same_run(tmp_path, library, ranks):
+    if not has_peer(library):
+        pytest.skip(f"{library} is not installed")
+    result, figures = bench(
+        tmp_path, "all", "-n", ranks, "--sizes", "8,3000", "--in-place=both", "--compare", library
+    )
+    rows = figures["rows"]
+    for name in ("hocket", library):
+        own = [row for row in rows if row["library"] == name]
+        assert {row["collective"] for row in own} == set(COLLECTIVES)
+        assert all(row["verified"] and row["memory"] == "ordinary" for row in own)
+    assert f"{library} us" in result.stdout
+    for ratio in figures["ratios"]:
+        assert ratio["to"] == library
+        assert ratio["ratio"] > 0
+
+
+def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path):
+    result = hocket_command.run(
+        "bench", "barrier", *QUICK, "--compare", "openmpi", env={**os.environ, "PATH": "/nowhere"}
+    )
+    assert result.returncode == 0, result.stderr
+    assert "openmpi: not found (apt install openmpi-bin" in result.stderr
+    assert "barrier" in result.stdout
+
+
+# --- Refused options ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["all_reduces"], "no collective 'all_reduces'"),
+        (["--sizes", "3x"], "'3x' is no size"),
+        (["--min", "1K", "--max", "8"], "nothing to measure"),
+        (["--compare", "gazpacho"], "no library 'gazpacho'"),
+        (["send", "-n", "1"], "two ranks"),
+        (["--memory", "wet"], "no 'wet'"),
+        (["--dtype", "float31"], "float31"),
+    ],
+)
+def test_wrong_options_are_refused_in_words(arguments, said):
+    result = hocket_command.run("bench", *arguments)
+    assert result.returncode == 2
+    assert said in result.stderr
+
+
+# --- Ends -----------------------------------------------------------------------------------------
+
+
+def descendants(pid):
+    """The pids below `pid` that have not ended."""
+    children = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state not in "ZX":
+            children.setdefault(int(parent), []).append(int(name))
+    found, queue = [], [pid]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def workers(pid):
+    found = []
+    for below in descendants(pid):
+        try:
+            with open(f"/proc/{below}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if words[1:2] == [b"bench-worker"]:
+            found.append(below)
+    return found
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + WATCHDOG
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def long_benchmark(tmp_path):
+    """A benchmark in the midst of its work, which would go on for minutes."""
+    process = hocket_command.start(
+        "bench", "all_reduce", "--sizes", "8", "--repeats", 10000, "--json", tmp_path / "j.json"
+    )
+    try:
+        wait_until(lambda: len(workers(process.pid)) == 2, "the ranks did not start")
+        process.stdout.readline()  # the configuration is printed once all have reported
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=WATCHDOG)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_everybody(long_benchmark, sent):
+    everybody = descendants(long_benchmark.pid)
+    long_benchmark.send_signal(sent)
+    assert long_benchmark.wait(timeout=WATCHDOG) == 128 + sent
+    assert not any(map(is_running, everybody))
+
+
+def test_nobody_outlives_a_killed_benchmark(long_benchmark):
+    everybody = descendants(long_benchmark.pid)
+    long_benchmark.kill()
+    wait_until(lambda: not any(map(is_running, everybody)), "ranks outlived the command")
+
+
+def test_a_rank_that_dies_is_reported(long_benchmark, tmp_path):
+    os.kill(workers(long_benchmark.pid)[0], signal.SIGKILL)
+    _, said = long_benchmark.communicate(timeout=WATCHDOG)
+    assert long_benchmark.returncode == 1
+    assert "hocket failed in all_reduce" in said
+    assert json.loads((tmp_path / "j.json").read_text())["config"]["problems"]

@@ -1,0 +1,296 @@
+// The parts of `hocket bench` that can be wrong without being slow: sizes, checks, messages,
+// ratios.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cli/bench/case.h"
+#include "cli/bench/data.h"
+#include "cli/bench/measure.h"
+#include "cli/bench/plot.h"
+#include "cli/bench/report.h"
+#include "cli/bench/wire.h"
+
+namespace hocket::cli::bench {
+namespace {
+
+constexpr std::size_t kElements = 13;
+
+// The arrays of every rank of one case.
+class Ranks {
+ public:
+  Ranks(const Case& subject, int ranks) : subject_(subject), ranks_(ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Shape shape = shape_of(subject, rank, ranks);
+      in_.emplace_back(shape.in);
+      out_.emplace_back(shape.out);
+    }
+  }
+
+  void fill_all(std::uint32_t seed) {
+    for (int rank = 0; rank < ranks_; ++rank) fill(subject_, {rank, ranks_}, seed, arrays(rank));
+  }
+  std::string check_all(std::uint32_t seed) {
+    std::string wrong;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      wrong += check(subject_, {rank, ranks_}, seed, arrays(rank));
+    }
+    return wrong;
+  }
+
+  // What the ranks bring, before anything is overwritten.
+  std::vector<std::vector<float>> brought() const {
+    std::vector<std::vector<float>> all;
+    const bool from_out = subject_.in_place || subject_.collective == Collective::kBroadcast;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      std::vector<float> one = from_out ? out_[rank] : in_[rank];
+      const bool own_part =
+          subject_.in_place && (subject_.collective == Collective::kAllGather ||
+                                (subject_.collective == Collective::kGather && rank == kRoot));
+      if (own_part) {
+        const auto first = one.begin() + static_cast<std::ptrdiff_t>(kElements) * rank;
+        one = std::vector<float>(first, first + kElements);
+      }
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+  std::vector<float>& out(int rank) { return out_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  Arrays arrays(int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    return {in_[at].empty() ? nullptr : in_[at].data(), out_[at].data()};
+  }
+
+  Case subject_;
+  int ranks_;
+  std::vector<std::vector<float>> in_, out_;
+};
+
+// The collectives, done in the plainest way.
+void perform(const Case& subject, int ranks, Ranks& all) {
+  const auto in = all.brought();
+  const auto n = static_cast<std::size_t>(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<float>& out = all.out(rank);
+    const auto sum_at = [&](std::size_t index) {
+      float sum = 0;
+      for (const auto& one : in) sum += one[index];
+      return sum;
+    };
+    for (std::size_t i = 0; i < kElements; ++i) {
+      const std::size_t mine = static_cast<std::size_t>(rank) * kElements + i;
+      switch (subject.collective) {
+        case Collective::kAllReduce:
+          out[i] = sum_at(i);
+          break;
+        case Collective::kReduce:
+          if (rank == kRoot) out[i] = sum_at(i);
+          break;
+        case Collective::kReduceScatter:
+          out[i] = sum_at(mine);
+          break;
+        case Collective::kBroadcast:
+          out[i] = in[kRoot][i];
+          break;
+        case Collective::kScatter:
+          out[i] = in[kRoot][mine];
+          break;
+        case Collective::kAllGather:
+        case Collective::kGather:
+          if (subject.collective == Collective::kGather && rank != kRoot) break;
+          for (std::size_t from = 0; from < n; ++from) out[from * kElements + i] = in[from][i];
+          break;
+        case Collective::kAllToAll:
+          for (std::size_t from = 0; from < n; ++from) out[from * kElements + i] = in[from][mine];
+          break;
+        case Collective::kSend:
+          if (rank < 2) out[i] = in[1 - static_cast<std::size_t>(rank)][i];
+          break;
+        case Collective::kSendRecv:
+          out[i] = in[(static_cast<std::size_t>(rank) + n - 1) % n][i];
+          break;
+        case Collective::kBarrier:
+          break;
+      }
+    }
+  }
+}
+
+using Setting = std::tuple<Collective, bool, int>;
+
+// The collectives, in place or apart, and the numbers of ranks, as far as they go together.
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const Collective collective : kCollectives) {
+    for (const bool in_place : {false, true}) {
+      for (const int ranks : {1, 2, 3, 5}) {
+        if (in_place && !in_place_is_a_choice(collective)) continue;
+        if (collective == Collective::kSend && ranks < 2) continue;
+        all.emplace_back(collective, in_place, ranks);
+      }
+    }
+  }
+  return all;
+}
+
+class BenchData : public testing::TestWithParam<Setting> {};
+
+TEST_P(BenchData, RightResultsPassAndOthersAreFound) {
+  const auto [collective, in_place, ranks] = GetParam();
+  const Case subject{.collective = collective, .elements = kElements, .in_place = in_place};
+  Ranks all(subject, ranks);
+  all.fill_all(1);
+  perform(subject, ranks, all);
+  EXPECT_EQ(all.check_all(1), "");
+  if (collective == Collective::kBarrier) return;
+  EXPECT_NE(all.check_all(2), "") << "results of an earlier call must not pass";
+
+  std::swap(all.out(kRoot)[3], all.out(kRoot)[4]);
+  EXPECT_NE(all.check_all(1), "") << "elements in the wrong order must not pass";
+
+  const bool keeps_input = in_place && collective == Collective::kScatter && ranks == 1;
+  const bool is_alone = ranks == 1 && (in_place || collective == Collective::kBroadcast);
+  all.fill_all(1);
+  if (!keeps_input && !is_alone) {
+    EXPECT_NE(all.check_all(1), "") << "a call that does nothing must not pass";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BenchData, testing::ValuesIn(settings()), [](const auto& info) {
+  return std::string(name_of(std::get<0>(info.param))) +
+         (std::get<1>(info.param) ? "_in_place_" : "_apart_") +
+         std::to_string(std::get<2>(info.param));
+});
+
+class BenchTypes : public testing::TestWithParam<int> {};
+
+TEST_P(BenchTypes, EveryDTypeAndOpHasResultsThatOneRankAgreesWith) {
+  const auto dtype = static_cast<DType>(GetParam());
+  for (int op = 0; op < kReduceOpCount; ++op) {
+    if (!is_defined(static_cast<ReduceOp>(op), dtype)) continue;
+    const Case subject{.elements = 100, .dtype = dtype, .op = static_cast<ReduceOp>(op)};
+    // Room for the widest type.
+    std::vector<std::byte> in(1600), out(1600);
+    fill(subject, {0, 1}, 7, {in.data(), out.data()});
+    EXPECT_NE(check(subject, {0, 1}, 7, {in.data(), out.data()}), "");
+    std::memcpy(out.data(), in.data(), 100 * size_of(dtype));
+    EXPECT_EQ(check(subject, {0, 1}, 7, {in.data(), out.data()}), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BenchTypes, testing::Range(0, kDTypeCount));
+
+TEST(BenchCase, SizesAreThoseOfTheLargerBuffer) {
+  for (const Collective collective : kCollectives) {
+    for (const int ranks : {1, 2, 3, 8}) {
+      for (const std::size_t bytes : {1u, 8u, 100u, 4096u}) {
+        Case subject{.collective = collective};
+        subject.elements = elements_for(collective, bytes, DType::kFloat32, ranks);
+        std::size_t largest = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const Shape shape = shape_of(subject, rank, ranks);
+          largest = std::max({largest, 4 * shape.in, 4 * shape.out});
+        }
+        EXPECT_EQ(bytes_of(subject, ranks), largest) << name_of(collective);
+        if (collective == Collective::kBarrier) continue;
+        EXPECT_GT(largest, 0u);
+        if (bytes >= 4u * static_cast<unsigned>(ranks)) {
+          EXPECT_LE(largest, bytes);
+        }
+      }
+    }
+  }
+}
+
+TEST(BenchCase, BusBandwidthFollowsTheConvention) {
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kAllReduce, 2), 1.0);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kAllReduce, 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kAllGather, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kReduceScatter, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::kBroadcast, 8), 1.0);
+}
+
+TEST(BenchWire, MessagesSurviveTheJourney) {
+  const Request request{.verb = Verb::kRun,
+                        .slot = 3,
+                        .subject = {.collective = Collective::kAllToAll,
+                                    .elements = 12345678901,
+                                    .dtype = DType::kBFloat16,
+                                    .op = ReduceOp::kBitXor,
+                                    .memory = Memory::kSymmetric,
+                                    .in_place = true},
+                        .seed = 4000000000,
+                        .warmup = 5,
+                        .calls = 6000000000};
+  const Request back = parse_request(to_line(request));
+  EXPECT_EQ(back.verb, request.verb);
+  EXPECT_EQ(back.slot, request.slot);
+  EXPECT_EQ(back.subject, request.subject);
+  EXPECT_EQ(back.seed, request.seed);
+  EXPECT_EQ(back.warmup, request.warmup);
+  EXPECT_EQ(back.calls, request.calls);
+
+  const Answer answer = parse_answer(to_line(Answer{Outcome::kFailed, 17, "two\nlines"}));
+  EXPECT_EQ(answer.outcome, Outcome::kFailed);
+  EXPECT_EQ(answer.nanoseconds, 17);
+  EXPECT_EQ(answer.text, "two lines");
+
+  const Hello hello = parse_hello(to_line(Hello{"ab", "mpich", 2, 4, "0-1", "MPICH 4.0.2"}));
+  EXPECT_EQ(hello.token, "ab");
+  EXPECT_EQ(hello.rank, 2);
+  EXPECT_EQ(hello.version, "MPICH 4.0.2");
+}
+
+TEST(BenchWire, OtherLinesAreRefused) {
+  for (const char* line : {"", "9 0 0 1 0 0 0 0 0 0 0", "0 0 99 1 0 0 0 0 0 0 0", "words", "0 0"}) {
+    EXPECT_THROW(parse_request(line), std::runtime_error) << line;
+    EXPECT_THROW(parse_hello(line), std::runtime_error) << line;
+  }
+  EXPECT_THROW(parse_answer("4 0"), std::runtime_error);
+  EXPECT_THROW(parse_answer("ok"), std::runtime_error);
+}
+
+TEST(BenchFigures, MediansQuartilesAndRatios) {
+  Row row{.subject = {.elements = 1000}, .ranks = 4, .bytes = 4000, .times_us = {4, 1, 2, 8, 3}};
+  const Row peer{.times_us = {8, 2, 4, 16, 12}};
+  EXPECT_DOUBLE_EQ(row.median_us(), 3);
+  EXPECT_DOUBLE_EQ(row.min_us(), 1);
+  EXPECT_DOUBLE_EQ(row.max_us(), 8);
+  EXPECT_DOUBLE_EQ(row.lower_quartile_us(), 2);
+  EXPECT_DOUBLE_EQ(quantile_of({1, 2}, 0.5), 1.5);
+  EXPECT_DOUBLE_EQ(row.algorithm_gbps(), 4000 / 3.0 / 1000);
+  EXPECT_DOUBLE_EQ(row.bus_gbps(), row.algorithm_gbps() * 1.5);
+  const Ratio ratio = ratio_of(row, peer);
+  EXPECT_DOUBLE_EQ(ratio.median, 3.0 / 8);
+  EXPECT_DOUBLE_EQ(ratio.low, 0.5);
+  EXPECT_DOUBLE_EQ(ratio.high, 0.5);
+}
+
+TEST(BenchReport, NumbersReadWell) {
+  EXPECT_EQ(text_of_bytes(8), "8 B");
+  EXPECT_EQ(text_of_bytes(65536), "64 KiB");
+  EXPECT_EQ(text_of_bytes(3 << 19), "1.5 MiB");
+  EXPECT_EQ(three_digits(0.1351), "0.135");
+  EXPECT_EQ(three_digits(9.996), "10.0");
+  EXPECT_EQ(three_digits(4893.2), "4893");
+}
+
+TEST(BenchPlot, TextIsEscapedAndOneMarkIsEnough) {
+  EXPECT_EQ(escaped("<a> & \"b\"\x01"), "&lt;a&gt; &amp; &quot;b&quot; ");
+  Plot plot{.title = "t", .unit = "µs", .curves = {{"lib0", {{8, 1, 1, 1, "hint"}}}}};
+  const std::string svg = to_svg(plot);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+  EXPECT_NE(svg.find("hint"), std::string::npos);
+  EXPECT_EQ(to_svg(Plot{}).find("nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hocket::cli::bench
