@@ -1,0 +1,44 @@
+// The table of the variables that hocket understands, for `hocket doctor --env`.
+#include <array>
+
+#include "base/config.h"
+#include "hocket/machine.h"
+
+namespace hocket {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* meaning;
+};
+
+constexpr std::array kRows{
+    Row{"HOCKET_LOG", "What is logged: debug, info, warning (default), error, off"},
+    Row{"HOCKET_DEADLINE", "Seconds a call may take, or forever; default 300"},
+    Row{"HOCKET_ENGINES", "Engines to use, best first, with commas; default all that work"},
+    Row{"HOCKET_SEGMENT_GIB", "Shared memory a rank may use, in GiB; default by the machine"},
+    Row{"HOCKET_DUMP_DIR", "Folder where a failing rank writes its last calls; default none"},
+    Row{"HOCKET_RANK", "This process's number in the job; set by hocket run"},
+    Row{"HOCKET_SIZE", "Number of processes of the job; set by hocket run"},
+    Row{"HOCKET_LOCAL_RANK", "This process's number on its host; set by hocket run"},
+    Row{"HOCKET_LOCAL_SIZE", "Number of the job's processes on this host; set by hocket run"},
+    Row{"HOCKET_STORE", "Where the ranks meet, host:port or unix:NAME; set by hocket run"},
+    Row{"HOCKET_JOB", "The job's name, no secret; set by hocket run"},
+    Row{"HOCKET_KEY_FD", "Descriptor that holds the job's key; set by hocket run"},
+    Row{"HOCKET_KEY_FILE", "File with the job's key, made by hocket key"},
+    Row{"HOCKET_TRUST_NETWORK", "1: no key between hosts. Anybody on the network can join"},
+    Row{"HOCKET_HOST",
+        "Added to the host's identity: ranks that differ in it count as on different hosts"},
+};
+
+}  // namespace
+
+std::vector<Setting> settings() {
+  std::vector<Setting> result;
+  for (const Row& row : kRows) {
+    result.push_back({row.name, row.meaning, base::environment(row.name)});
+  }
+  return result;
+}
+
+}  // namespace hocket

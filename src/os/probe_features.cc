@@ -1,0 +1,206 @@
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "os/probe.h"
+
+namespace hocket::os {
+namespace {
+
+// A probe returns 0, or the error number of what failed.
+using Probe = int (*)();
+
+int error_of(long result) { return result < 0 ? errno : 0; }
+
+int probe_sealed_memfd() {
+  const int fd = ::memfd_create("hocket-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return errno;
+  int error = error_of(::ftruncate(fd, 4096));
+  if (error == 0) error = error_of(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
+  if (error == 0 && ::ftruncate(fd, 0) == 0) error = EOPNOTSUPP;  // a seal that does not hold
+  ::close(fd);
+  return error;
+}
+
+// As much address space as a job's segment takes; no memory is touched.
+int probe_large_segment() {
+  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int fd = ::memfd_create("hocket-probe", MFD_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = error_of(::ftruncate(fd, static_cast<off_t>(bytes)));
+  if (error == 0) {
+    void* memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (memory == MAP_FAILED) {
+      error = errno;
+    } else {
+      ::munmap(memory, bytes);
+    }
+  }
+  ::close(fd);
+  return error;
+}
+
+int send_descriptor(int socket, int fd) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return error_of(::sendmsg(socket, &message, MSG_NOSIGNAL));
+}
+
+int probe_descriptor_passing() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return errno;
+  int error = send_descriptor(ends[0], ends[1]);
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (error == 0) {
+    error = error_of(::getsockopt(ends[0], SOL_SOCKET, SO_PEERCRED, &peer, &length));
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return error;
+}
+
+int probe_futex_waitv() {
+  std::uint32_t word = 1;
+  futex_waitv wait{};
+  wait.val = 0;  // it holds another: the call returns at once, where there is one
+  wait.uaddr = reinterpret_cast<std::uintptr_t>(&word);
+  wait.flags = FUTEX_32;
+  const long result = ::syscall(SYS_futex_waitv, &wait, 1, 0, nullptr, CLOCK_MONOTONIC);
+  return result >= 0 || errno == EAGAIN ? 0 : errno;
+}
+
+// Memory that a forked child shares.
+template <typename T>
+T* shared_memory() {
+  void* memory =
+      ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
+}
+
+int probe_robust_mutex() {
+  auto* mutex = shared_memory<pthread_mutex_t>();
+  if (mutex == nullptr) return errno;
+  pthread_mutexattr_t attributes;
+  ::pthread_mutexattr_init(&attributes);
+  ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  ::pthread_mutex_init(mutex, &attributes);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pthread_mutex_lock(mutex);
+    ::_exit(0);  // holding it
+  }
+  if (child < 0) return errno;
+  ::waitpid(child, nullptr, 0);
+  const int result = ::pthread_mutex_trylock(mutex);
+  ::munmap(mutex, sizeof *mutex);
+  return result == EOWNERDEAD ? 0 : EOPNOTSUPP;
+}
+
+int probe_pidfd() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  if (child < 0) return errno;
+  const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  int error = error_of(fd);
+  if (fd >= 0) {
+    pollfd wait{fd, POLLIN, 0};
+    if (::poll(&wait, 1, 1000) != 1) error = ETIMEDOUT;
+    ::close(fd);
+  }
+  ::waitpid(child, nullptr, 0);
+  return error;
+}
+
+int probe_membarrier() {
+  const long commands = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  if (commands < 0) return errno;
+  return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
+}
+
+// A child reads its parent: as ranks, which are siblings, neither is the other's ancestor's tracer.
+int probe_process_vm_readv() {
+  static constexpr std::uint64_t kSecret = 0x0123456789abcdef;
+  volatile std::uint64_t source = kSecret;
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::uint64_t copy = 0;
+    iovec to{&copy, sizeof copy};
+    iovec from{const_cast<std::uint64_t*>(&source), sizeof source};
+    const ssize_t length = ::process_vm_readv(parent, &to, 1, &from, 1, 0);
+    if (length < 0) ::_exit(errno & 0x7f);
+    ::_exit(copy == kSecret ? 0 : EIO);
+  }
+  if (child < 0) return errno;
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+struct Row {
+  const char* name;
+  Probe probe;
+  bool required;
+  const char* purpose;
+};
+
+constexpr std::array kRows{
+    Row{"sealed memfd", probe_sealed_memfd, true, "shared memory without a name"},
+    Row{"large segment", probe_large_segment, true, "address space for the job's shared memory"},
+    Row{"descriptor passing", probe_descriptor_passing, true, "handing shared memory to peers"},
+    Row{"futex_waitv", probe_futex_waitv, false, "one watcher for all peers; else a slower watch"},
+    Row{"robust mutex", probe_robust_mutex, true, "seeing a peer's death in 0.1 ms"},
+    Row{"pidfd", probe_pidfd, true, "confirming a peer's death"},
+    Row{"membarrier", probe_membarrier, false, "cheap waking; else a fence in each call"},
+    Row{"process_vm_readv", probe_process_vm_readv, false, "one copy for large messages; else two"},
+};
+
+}  // namespace
+
+std::vector<Feature> probe_features() {
+  std::vector<Feature> result;
+  for (const Row& row : kRows) {
+    // Some change signal handlers or fork: each in a process of its own, which seccomp may kill.
+    const auto answer = run_in_child([&row] { return std::to_string(row.probe()); }, 3000);
+    const int error = answer ? std::stoi(*answer) : -1;
+    result.push_back({.name = row.name,
+                      .works = error == 0,
+                      .required = row.required,
+                      .purpose = row.purpose,
+                      .error = error == 0  ? ""
+                               : error < 0 ? "the process that tried was killed"
+                                           : std::strerror(error)});
+  }
+  return result;
+}
+
+}  // namespace hocket::os

@@ -1,0 +1,161 @@
+#include "os/software.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <array>
+#include <cstdio>
+#include <sstream>
+
+#include "os/probe.h"
+
+namespace hocket::os {
+namespace {
+
+template <typename Function>
+Function* symbol(void* library, const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(library, name));
+}
+
+// Each returns the version, or "" when the library does not say.
+std::string mpi_version(void* library) {
+  auto* get = symbol<int(char*, int*)>(library, "MPI_Get_library_version");
+  if (get == nullptr) return "";
+  std::array<char, 8192> text{};
+  int length = 0;
+  get(text.data(), &length);
+  // "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\nMPICH Release date: ...".
+  const std::string all(text.data());
+  const std::size_t digit = all.find_first_of("0123456789");
+  if (digit == std::string::npos) return all.substr(0, 40);
+  return all.substr(digit, all.find_first_of(", \t\n", digit) - digit);
+}
+
+std::string ucx_version(void* library) {
+  auto* get = symbol<void(unsigned*, unsigned*, unsigned*)>(library, "ucp_get_version");
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  if (get == nullptr) return "";
+  get(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+std::string cuda_version(void* library) {
+  auto* get_version = symbol<int(int*)>(library, "cuDriverGetVersion");
+  int version = 0;
+  if (get_version == nullptr || get_version(&version) != 0) return "";
+  std::string text = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  auto* init = symbol<int(unsigned)>(library, "cuInit");
+  auto* count = symbol<int(int*)>(library, "cuDeviceGetCount");
+  auto* name = symbol<int(char*, int, int)>(library, "cuDeviceGetName");
+  int devices = 0;
+  if (init == nullptr || count == nullptr || name == nullptr) return text;
+  if (init(0) != 0 || count(&devices) != 0) return text + ", no usable GPU";
+  std::array<char, 256> first{};
+  if (devices > 0) name(first.data(), static_cast<int>(first.size()), 0);
+  return fmt::format("{}, {} GPU{} {}", text, devices, devices == 1 ? "" : "s", first.data());
+}
+
+std::string nccl_version(void* library) {
+  auto* get = symbol<int(int*)>(library, "ncclGetVersion");
+  int version = 0;
+  if (get == nullptr || get(&version) != 0) return "";
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string nvshmem_version(void* library) {
+  auto* get = symbol<void(int*, int*, int*)>(library, "nvshmemx_vendor_get_version_info");
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  if (get == nullptr) return "";
+  get(&major, &minor, &patch);
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
+struct Library {
+  const char* name;
+  std::array<const char*, 2> files;
+  std::string (*version)(void*);
+};
+
+const std::array kLibraries{
+    Library{"Open MPI", {"libmpi.so.40", nullptr}, mpi_version},
+    Library{"MPICH", {"libmpich.so.12", "libmpi.so.12"}, mpi_version},
+    Library{"UCX", {"libucp.so.0", nullptr}, ucx_version},
+    Library{"CUDA driver", {"libcuda.so.1", nullptr}, cuda_version},
+    Library{"NCCL", {"libnccl.so.2", nullptr}, nccl_version},
+    Library{"NVSHMEM", {"libnvshmem_host.so.3", nullptr}, nvshmem_version},
+};
+
+// "version\npath", or "" where it is not installed.
+std::string look_for(const Library& wanted) {
+  for (const char* file : wanted.files) {
+    void* library = file == nullptr ? nullptr : ::dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    link_map* map = nullptr;
+    ::dlinfo(library, RTLD_DI_LINKMAP, &map);
+    const std::string version = wanted.version(library);
+    return (version.empty() ? "of unknown version" : version) + "\n" + (map ? map->l_name : file);
+  }
+  return "";
+}
+
+constexpr const char* kPythonScript =
+    "import sys, importlib.metadata as m\n"
+    "print('Python', sys.version.split()[0], sys.executable, sep='\\t')\n"
+    "names = ('hocket', 'numpy', 'cupy-cuda12x', 'cupy-cuda13x', 'torch', 'jax', 'ml_dtypes',\n"
+    "         'mpi4py', 'nvidia-nccl-cu12', 'nvidia-nccl-cu13')\n"
+    "for name in names:\n"
+    "    try: print(name, m.version(name), '', sep='\\t')\n"
+    "    except m.PackageNotFoundError: pass\n";
+
+std::string ask_python() {
+  const std::string command =
+      fmt::format("python3 -I -c \"{}\" 2>/dev/null </dev/null", kPythonScript);
+  FILE* pipe = ::popen(command.c_str(), "re");
+  if (pipe == nullptr) return "";
+  std::string text;
+  std::array<char, 512> buffer;
+  while (const std::size_t length = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    text.append(buffer.data(), length);
+  }
+  ::pclose(pipe);
+  return text;
+}
+
+}  // namespace
+
+std::vector<Software> find_libraries() {
+  std::vector<Software> result;
+  for (const Library& wanted : kLibraries) {
+    const auto answer = run_in_child([&wanted] { return look_for(wanted); }, 5000);
+    if (!answer) {
+      result.push_back({wanted.name, "unusable: it crashed or hung when it was loaded", ""});
+      continue;
+    }
+    const std::size_t line = answer->find('\n');
+    result.push_back({wanted.name,
+                      answer->substr(0, line),
+                      line == std::string::npos ? "" : answer->substr(line + 1)});
+  }
+  return result;
+}
+
+std::vector<Software> find_python() {
+  std::vector<Software> result;
+  std::istringstream lines(run_in_child(ask_python, 3000).value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    Software package;
+    std::getline(fields, package.name, '\t');
+    std::getline(fields, package.version, '\t');
+    std::getline(fields, package.where, '\t');
+    result.push_back(std::move(package));
+  }
+  return result;
+}
+
+}  // namespace hocket::os
