@@ -1,0 +1,35 @@
+# hocket_layer(NAME SOURCES a.cc ... [USES layer ...] [LINKS target ...])
+#
+# Declares one layer: an object library hocket_NAME whose links are private to it. USES names the
+# layers whose headers it includes; LINKS names outside libraries. Everything ends up in libhocket.
+# What a layer finds is known where the library is linked, too.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+find_package(Threads REQUIRED)
+# Found here, where every layer and libhocket itself can see them.
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(hwy REQUIRED)
+
+add_library(hocket_options INTERFACE)
+target_compile_options(hocket_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -fno-semantic-interposition
+  $<$<CXX_COMPILER_ID:GNU>:-fcoroutines -Wno-missing-field-initializers>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>)
+if(HOCKET_SANITIZE)
+  add_compile_options(-fsanitize=${HOCKET_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${HOCKET_SANITIZE})
+  if(HOCKET_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+function(hocket_layer NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+  string(REPLACE "/" "_" target hocket_${NAME})
+  add_library(${target} OBJECT ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE hocket_options Threads::Threads ${ARG_LINKS})
+  set_property(GLOBAL APPEND PROPERTY HOCKET_LAYERS ${target})
+  set_property(GLOBAL APPEND PROPERTY HOCKET_LINKS ${ARG_LINKS})
+endfunction()

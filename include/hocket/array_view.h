@@ -1,0 +1,121 @@
+// Views of arrays: where the elements are, how many, of which type.
+//
+// Views are values: cheap to copy, they own nothing, and the array must outlive them. Any
+// contiguous range of a known element type converts by itself:
+//
+//     std::vector<float> x(1024);
+//     comm.all_reduce(x);                       // the whole
+//     comm.all_reduce(std::span(x).first(10));  // a part
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <type_traits>
+
+#include "hocket/types.h"
+
+namespace hocket {
+
+namespace detail {
+template <typename T>
+constexpr void require_element() {
+  static_assert(Element<std::remove_cv_t<T>>,
+                "hocket: this element type can be neither moved nor reduced. It takes bool, the "
+                "integers of 8 to 64 bits, hocket::float16, bfloat16, float8_e4m3 and float8_e5m2, "
+                "float, double, std::complex<float> and std::complex<double>. For other plain data "
+                "pass std::as_writable_bytes(std::span(x)).");
+}
+// Contiguous ranges, views themselves excluded.
+template <typename R>
+concept ContiguousRange =
+    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+    !requires { typename std::remove_cvref_t<R>::IsArrayView; };
+}  // namespace detail
+
+// An array to read from.
+class ConstArrayView {
+ public:
+  using IsArrayView = void;
+
+  // An absent array: what a rank passes where it has none (a non-root's output).
+  constexpr ConstArrayView() noexcept = default;
+  constexpr ConstArrayView(const void* data,
+                           std::size_t count,
+                           DType dtype,
+                           MemoryKind memory = MemoryKind::kHost) noexcept
+      : data_(data), count_(count), dtype_(dtype), memory_(memory) {}
+
+  template <detail::ContiguousRange R>
+  constexpr ConstArrayView(const R& range) noexcept  // NOLINT: implicit on purpose
+      : data_(std::ranges::data(range)), count_(std::ranges::size(range)) {
+    using T = std::remove_cv_t<std::ranges::range_value_t<R>>;
+    detail::require_element<T>();
+    if constexpr (Element<T>) dtype_ = dtype_of<T>;
+  }
+
+  constexpr const void* data() const noexcept { return data_; }
+  constexpr std::size_t count() const noexcept { return count_; }  // elements
+  constexpr std::size_t bytes() const noexcept { return count_ * size_of(dtype_); }
+  constexpr DType dtype() const noexcept { return dtype_; }
+  constexpr MemoryKind memory() const noexcept { return memory_; }
+
+  // Elements [first, first + count).
+  constexpr ConstArrayView slice(std::size_t first, std::size_t count) const noexcept {
+    return {static_cast<const std::byte*>(data_) + first * size_of(dtype_), count, dtype_, memory_};
+  }
+
+ private:
+  const void* data_ = nullptr;
+  std::size_t count_ = 0;
+  DType dtype_ = DType::kUInt8;
+  MemoryKind memory_ = MemoryKind::kHost;
+};
+
+// An array to write to, and to read from where a call works in place.
+class ArrayView {
+ public:
+  using IsArrayView = void;
+
+  constexpr ArrayView() noexcept = default;
+  constexpr ArrayView(void* data,
+                      std::size_t count,
+                      DType dtype,
+                      MemoryKind memory = MemoryKind::kHost) noexcept
+      : data_(data), count_(count), dtype_(dtype), memory_(memory) {}
+
+  template <detail::ContiguousRange R>
+    requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
+  constexpr ArrayView(R&& range) noexcept  // NOLINT: implicit on purpose
+      : data_(std::ranges::data(range)), count_(std::ranges::size(range)) {
+    using T = std::remove_cv_t<std::ranges::range_value_t<R>>;
+    detail::require_element<T>();
+    if constexpr (Element<T>) dtype_ = dtype_of<T>;
+  }
+
+  constexpr operator ConstArrayView() const noexcept { return {data_, count_, dtype_, memory_}; }
+
+  constexpr void* data() const noexcept { return data_; }
+  constexpr std::size_t count() const noexcept { return count_; }
+  constexpr std::size_t bytes() const noexcept { return count_ * size_of(dtype_); }
+  constexpr DType dtype() const noexcept { return dtype_; }
+  constexpr MemoryKind memory() const noexcept { return memory_; }
+
+  constexpr ArrayView slice(std::size_t first, std::size_t count) const noexcept {
+    return {static_cast<std::byte*>(data_) + first * size_of(dtype_), count, dtype_, memory_};
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t count_ = 0;
+  DType dtype_ = DType::kUInt8;
+  MemoryKind memory_ = MemoryKind::kHost;
+};
+
+// One number as an array of one element: `comm.all_reduce(hocket::scalar(loss))`.
+template <Element T>
+constexpr ArrayView scalar(T& value) noexcept {
+  return {std::addressof(value), 1, dtype_of<T>};
+}
+
+}  // namespace hocket

@@ -1,0 +1,280 @@
+// The communicator: a set of ranks, numbered from 0, and everything they can do together.
+//
+// All ranks of a communicator make the same calls in the same order; what they disagree in (kind,
+// dtype, op, count, root, order) is found and raised as `Mismatch` on all of them. Every call has a
+// deadline. Counts are elements. A call works in place when in and out are the same array; arrays
+// that overlap otherwise are refused.
+//
+// Each collective has three verbs: `name` blocks, `name_async` returns a `Work`, `prepare_name`
+// checks and chooses once and returns a `Prepared` to be called again and again.
+//
+// Sizes, for n ranks (share: a rank's part):
+//
+//   call             in             out            in place (one array)
+//   all_reduce       count          count          count
+//   reduce           count          count at root  count (root's holds the result)
+//   broadcast        -              -              count
+//   all_gather       share          n * share      n * share; own part at rank * share
+//   gather           share          n * share      root: n * share, own part at rank * share; else share
+//   scatter          n * share      share          root: n * share, own part stays; else share
+//   reduce_scatter   n * share      share          n * share; result in [0, share)
+//   all_to_all       n * share      n * share      n * share
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hocket/array_view.h"
+#include "hocket/error.h"
+#include "hocket/types.h"
+#include "hocket/work.h"
+
+namespace hocket {
+
+namespace comm {
+class CommunicatorImpl;
+class PreparedCall;
+}  // namespace comm
+class SymmetricMemory;
+
+// `deadline` is how long the call may take; absent: the communicator's default.
+struct CallOptions {
+  std::optional<Duration> deadline = {};
+};
+struct ReduceOptions {
+  ReduceOp op = ReduceOp::kSum;
+  std::optional<Duration> deadline = {};
+};
+struct RootOptions {
+  int root = 0;
+  std::optional<Duration> deadline = {};
+};
+struct ReduceRootOptions {
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+  std::optional<Duration> deadline = {};
+};
+// Messages between two ranks pair by peer, tag and order. Tags are at least 0.
+struct MessageOptions {
+  int tag = 0;
+  std::optional<Duration> deadline = {};
+};
+// `source` of a receive from whoever sends first.
+inline constexpr int kAnySource = -1;
+
+struct SplitOptions {
+  int color = 0;  // ranks of equal color form a communicator; negative: none
+  int key = 0;    // order within it; ties by the old rank
+};
+
+// Elements a rank, and where each rank's part begins; without displacements the parts lie one after
+// the other. Both as long as the communicator has ranks.
+struct Parts {
+  std::span<const std::size_t> counts = {};
+  std::span<const std::size_t> displacements = {};
+};
+
+// Who sent a received message.
+struct Received {
+  int source = -1;
+  int tag = 0;
+};
+
+// A checked call, to be made again and again on the same arrays: `op()`. A resource; belongs to one
+// communicator, which it keeps alive. Every rank must prepare and make the same calls.
+class Prepared {
+ public:
+  explicit Prepared(std::unique_ptr<comm::PreparedCall> call) noexcept;
+  Prepared(Prepared&&) noexcept;
+  Prepared& operator=(Prepared&&) noexcept;
+  ~Prepared();
+
+  void operator()();  // blocks
+  Work start();       // as the _async verbs
+
+ private:
+  std::unique_ptr<comm::PreparedCall> call_;
+};
+
+// A resource: this process's seat in a set of ranks. Movable, not copyable. Threads may use
+// different communicators at once, and one communicator in turns; two threads in one communicator
+// at once is detected and refused. After PeerDied, DeadlineExceeded, Mismatch or Aborted every
+// later call raises the same; after InvalidArgument it can be used further.
+class Communicator {
+ public:
+  explicit Communicator(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept;
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) noexcept;
+  ~Communicator();
+
+  int rank() const noexcept;  // -1 where this process is not a member
+  int size() const noexcept;
+  bool is_member() const noexcept { return rank() >= 0; }
+  const std::string& name() const noexcept;
+  // The rank in the world of each member, in order.
+  std::span<const int> world_ranks() const noexcept;
+  // The number, from 0, of the host of each member, in order.
+  std::span<const int> hosts() const noexcept;
+
+  // --- Reductions ---------------------------------------------------------------------------
+  void all_reduce(ArrayView inout, const ReduceOptions& = {});
+  void all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work all_reduce_async(ArrayView inout, const ReduceOptions& = {});
+  Work all_reduce_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_all_reduce(ArrayView inout, const ReduceOptions& = {});
+  Prepared prepare_all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+
+  void reduce(ArrayView inout, const ReduceRootOptions& = {});
+  void reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+  Work reduce_async(ArrayView inout, const ReduceRootOptions& = {});
+  Work reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+  Prepared prepare_reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+
+  void reduce_scatter(ArrayView inout, const ReduceOptions& = {});
+  void reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work reduce_scatter_async(ArrayView inout, const ReduceOptions& = {});
+  Work reduce_scatter_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+
+  // Rank r receives counts[r] elements of the sum of all `in`s, which are laid out by counts.
+  // Without counts every rank's out.count() is asked for first (one small call more).
+  void reduce_scatter_v(ConstArrayView in,
+                        ArrayView out,
+                        std::span<const std::size_t> counts = {},
+                        const ReduceOptions& = {});
+  Work reduce_scatter_v_async(ConstArrayView in,
+                              ArrayView out,
+                              std::span<const std::size_t> counts = {},
+                              const ReduceOptions& = {});
+
+  // The sum whose bits depend on the shards alone. The ranks bring consecutive shards of one
+  // globally numbered list: `shards` holds this rank's, one after the other, each out.count()
+  // elements (one by default; none is fine). They are added by a fixed binary tree over the shard
+  // numbers, in the accumulation type, so that the result is the same to the last bit however many
+  // ranks hold them, whatever the engine and the timing. `op` is kSum or kAvg (over the shards).
+  void reproducible_sum(ConstArrayView shards, ArrayView out, const ReduceOptions& = {});
+
+  // --- Movement -----------------------------------------------------------------------------
+  void broadcast(ArrayView inout, const RootOptions& = {});
+  void broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Work broadcast_async(ArrayView inout, const RootOptions& = {});
+  Work broadcast_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_broadcast(ArrayView inout, const RootOptions& = {});
+
+  void all_gather(ArrayView inout, const CallOptions& = {});
+  void all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Work all_gather_async(ArrayView inout, const CallOptions& = {});
+  Work all_gather_async(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Prepared prepare_all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
+
+  void gather(ArrayView inout, const RootOptions& = {});
+  void gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Work gather_async(ArrayView inout, const RootOptions& = {});
+  Work gather_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
+
+  void scatter(ArrayView inout, const RootOptions& = {});
+  void scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Work scatter_async(ArrayView inout, const RootOptions& = {});
+  Work scatter_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
+
+  void all_to_all(ArrayView inout, const CallOptions& = {});
+  void all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Work all_to_all_async(ArrayView inout, const CallOptions& = {});
+  Work all_to_all_async(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Prepared prepare_all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
+
+  // The v-forms: a part of its own size for each rank. Counts that are not given are asked for
+  // first (one small call more, which all ranks must then leave out alike). `out` must hold the
+  // sum. For gather_v `parts` matters at the root, for scatter_v likewise (there it is required).
+  void all_gather_v(ConstArrayView in, ArrayView out, Parts parts = {}, const CallOptions& = {});
+  void gather_v(ConstArrayView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
+  void scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& = {});
+  void all_to_all_v(ConstArrayView in,
+                    Parts in_parts,
+                    ArrayView out,
+                    Parts out_parts = {},
+                    const CallOptions& = {});
+  Work all_gather_v_async(ConstArrayView in, ArrayView out, Parts parts = {}, const CallOptions& = {});
+  Work gather_v_async(ConstArrayView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
+  Work scatter_v_async(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& = {});
+  Work all_to_all_v_async(ConstArrayView in,
+                          Parts in_parts,
+                          ArrayView out,
+                          Parts out_parts = {},
+                          const CallOptions& = {});
+
+  // --- Many arrays in one call --------------------------------------------------------------
+  // In place. The arrays may differ in dtype and size; all ranks bring the same list.
+  void all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& = {});
+  void broadcast_coalesced(std::span<const ArrayView> arrays, const RootOptions& = {});
+  // in[i] is gathered into out[i]; in[i] is reduced and scattered into out[i].
+  void all_gather_coalesced(std::span<const ConstArrayView> in,
+                            std::span<const ArrayView> out,
+                            const CallOptions& = {});
+  void reduce_scatter_coalesced(std::span<const ConstArrayView> in,
+                                std::span<const ArrayView> out,
+                                const ReduceOptions& = {});
+
+  // --- Between two ranks --------------------------------------------------------------------
+  // Outside the order of collectives: any number may be under way beside one. Size and dtype must
+  // agree on both sides.
+  void send(ConstArrayView in, int destination, const MessageOptions& = {});
+  Received recv(ArrayView out, int source, const MessageOptions& = {});
+  Work send_async(ConstArrayView in, int destination, const MessageOptions& = {});
+  Work recv_async(ArrayView out, int source, const MessageOptions& = {});
+  // Sends to and receives from `peer` at once; in and out may be the same array.
+  void send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
+  // Sends to one and receives from another: a ring, a shift.
+  void send_recv(ConstArrayView in,
+                 int destination,
+                 ArrayView out,
+                 int source,
+                 const MessageOptions& = {});
+
+  void barrier(const CallOptions& = {});
+  Work barrier_async(const CallOptions& = {});
+
+  // --- Groups -------------------------------------------------------------------------------
+  // Each is a collective call of this communicator: every rank makes it, members or not, and gets
+  // a communicator, of which it is perhaps no member.
+  Communicator new_group(std::span<const int> ranks, const CallOptions& = {});
+  Communicator split(const SplitOptions&, const CallOptions& = {});
+  Communicator duplicate(const CallOptions& = {});
+  // The members on this rank's host; the members with the host-local rank of this one, one a host.
+  // Made at the first call, which is collective, and kept.
+  Communicator& intra_node();
+  Communicator& inter_node();
+
+  // --- Memory that peers can reach ------------------------------------------------------------
+  SymmetricMemory symmetric();
+
+  // --- Failure and life -----------------------------------------------------------------------
+  // Fails the pending and later calls of all ranks with Aborted, now, without their cooperation.
+  void abort(const std::string& reason = "");
+  // The error that ended this communicator; absent while it works.
+  std::optional<Status> status() const;
+  // The default deadline of calls on this rank.
+  void set_deadline(Duration deadline);
+  Duration deadline() const noexcept;
+  // What each rank last called, as far as it can be seen from here, and the flight recorder: this
+  // rank's last calls, oldest first.
+  std::vector<RankCall> last_calls() const;
+  std::vector<RankCall> recent_calls() const;
+  // Gives back what the communicator holds. Local and cheap; calls afterwards are refused. Pending
+  // work is cancelled.
+  void close();
+
+  const std::shared_ptr<comm::CommunicatorImpl>& impl() const noexcept { return impl_; }
+
+ private:
+  std::shared_ptr<comm::CommunicatorImpl> impl_;
+};
+
+}  // namespace hocket

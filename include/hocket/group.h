@@ -1,0 +1,54 @@
+// A process group: one set of ranks and the three communicators that hierarchical programs use.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hocket/communicator.h"
+#include "hocket/launch.h"
+
+namespace hocket {
+
+namespace comm {
+class WorldImpl;
+}
+
+// A resource: this process's part in a job, from `init` to its end. Closing is explicit
+// (`close`) or left to the process's end; neither waits for anybody.
+class World {
+ public:
+  explicit World(std::shared_ptr<comm::WorldImpl> impl) noexcept;
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  ~World();
+
+  int rank() const noexcept { return communicator().rank(); }
+  int size() const noexcept { return communicator().size(); }
+  Communicator& communicator() const noexcept;
+  Communicator& intra_node() { return communicator().intra_node(); }
+  Communicator& inter_node() { return communicator().inter_node(); }
+  Communicator new_group(std::span<const int> ranks) { return communicator().new_group(ranks); }
+  // How this process was started and by what it meets the others.
+  const LaunchInfo& launch() const noexcept;
+  // Names of the engines in use, best first.
+  std::span<const std::string> engines() const noexcept;
+  void close();
+
+ private:
+  std::shared_ptr<comm::WorldImpl> impl_;
+};
+
+// Joins the job that this process was started in, or makes a world of one. Blocks until all ranks
+// are there, or throws RendezvousError at the deadline and says who is missing.
+World init(const InitOptions& options = {});
+
+// Runs `body` on `size` ranks that are threads of this process, each with a communicator of its own,
+// and returns when all have ended; rethrows the first error. For tests, notebooks and pools.
+// `options`: engines, deadline, segment_bytes; the rest does not apply.
+void run_threads(int size,
+                 const std::function<void(Communicator&)>& body,
+                 const InitOptions& options = {});
+
+}  // namespace hocket

@@ -1,0 +1,205 @@
+// The words of hocket's interface: element types, reduction operators, kinds of memory.
+//
+// All types here are values: copyable, comparable, without lifetime, safe to use from any thread.
+#pragma once
+
+#include <chrono>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "hocket/small_floats.h"
+
+namespace hocket {
+
+// The type of an array's elements.
+//
+// Reductions accumulate in the type itself, except: float16, bfloat16, float8_e4m3 and
+// float8_e5m2 accumulate in float32 and round once, at the end.
+enum class DType : std::uint8_t {
+  kBool,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kUInt16,
+  kUInt32,
+  kUInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+  kComplex64,
+  kComplex128,
+  kFloat8E4M3,  // OCP "FN" variant: no infinities
+  kFloat8E5M2,
+};
+inline constexpr int kDTypeCount = 17;
+
+// What a reduction does with two elements. Which dtypes each is defined for is said by
+// `is_defined(op, dtype)`; everything else is refused with `InvalidArgument`.
+//
+// Sums of bool are logical or, products logical and. Integer sums and products wrap around.
+// kMin and kMax propagate NaN (IEEE 754-2019 minimum and maximum) and have no meaning on complex
+// numbers. kAvg is the sum divided by the number of ranks; on integers it rounds toward zero.
+enum class ReduceOp : std::uint8_t {
+  kSum,
+  kProduct,
+  kMin,
+  kMax,
+  kAvg,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+};
+inline constexpr int kReduceOpCount = 8;
+
+// Where an array lives.
+enum class MemoryKind : std::uint8_t { kHost, kCuda };
+
+// How long a call may take. `kForever` has to be spelled out.
+using Duration = std::chrono::nanoseconds;
+inline constexpr Duration kForever = Duration::max();
+
+// Bytes of one element.
+constexpr std::size_t size_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kUInt8:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      return 1;
+    case DType::kInt16:
+    case DType::kUInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 2;
+    case DType::kInt32:
+    case DType::kUInt32:
+    case DType::kFloat32:
+      return 4;
+    case DType::kInt64:
+    case DType::kUInt64:
+    case DType::kFloat64:
+    case DType::kComplex64:
+      return 8;
+    case DType::kComplex128:
+      return 16;
+  }
+  return 0;
+}
+
+// The name used in messages and in Python: "float32", "bfloat16", "float8_e4m3", ...
+std::string_view name_of(DType dtype) noexcept;
+// "sum", "product", "min", "max", "avg", "band", "bor", "bxor".
+std::string_view name_of(ReduceOp op) noexcept;
+
+// The inverses of `name_of`. "prod" is taken for "product". Throws InvalidArgument, listing what
+// there is.
+DType dtype_from_name(std::string_view name);
+ReduceOp reduce_op_from_name(std::string_view name);
+
+// True where `op` has a meaning on `dtype`.
+constexpr bool is_defined(ReduceOp op, DType dtype) noexcept {
+  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
+  const bool is_integral = dtype <= DType::kUInt64;
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kProduct:
+      return true;
+    case ReduceOp::kMin:
+    case ReduceOp::kMax:
+      return !is_complex;
+    case ReduceOp::kAvg:
+      return dtype != DType::kBool;
+    case ReduceOp::kBitAnd:
+    case ReduceOp::kBitOr:
+    case ReduceOp::kBitXor:
+      return is_integral;
+  }
+  return false;
+}
+
+// The C++ type of each DType. `std::size_t`-like aliases that are distinct types of a known width
+// (long long beside long) are taken by their width.
+template <typename T>
+struct DTypeOf {
+  static constexpr bool kKnown = false;
+};
+namespace detail {
+template <DType D>
+struct Known {
+  static constexpr bool kKnown = true;
+  static constexpr DType kValue = D;
+};
+template <std::size_t Size, bool Signed>
+struct IntegerOfWidth;
+template <>
+struct IntegerOfWidth<1, true> : Known<DType::kInt8> {};
+template <>
+struct IntegerOfWidth<2, true> : Known<DType::kInt16> {};
+template <>
+struct IntegerOfWidth<4, true> : Known<DType::kInt32> {};
+template <>
+struct IntegerOfWidth<8, true> : Known<DType::kInt64> {};
+template <>
+struct IntegerOfWidth<1, false> : Known<DType::kUInt8> {};
+template <>
+struct IntegerOfWidth<2, false> : Known<DType::kUInt16> {};
+template <>
+struct IntegerOfWidth<4, false> : Known<DType::kUInt32> {};
+template <>
+struct IntegerOfWidth<8, false> : Known<DType::kUInt64> {};
+}  // namespace detail
+template <>
+struct DTypeOf<bool> : detail::Known<DType::kBool> {};
+template <>
+struct DTypeOf<signed char> : detail::IntegerOfWidth<1, true> {};
+template <>
+struct DTypeOf<unsigned char> : detail::IntegerOfWidth<1, false> {};
+template <>
+struct DTypeOf<std::byte> : detail::IntegerOfWidth<1, false> {};
+template <>
+struct DTypeOf<short> : detail::IntegerOfWidth<2, true> {};
+template <>
+struct DTypeOf<unsigned short> : detail::IntegerOfWidth<2, false> {};
+template <>
+struct DTypeOf<int> : detail::IntegerOfWidth<4, true> {};
+template <>
+struct DTypeOf<unsigned int> : detail::IntegerOfWidth<4, false> {};
+template <>
+struct DTypeOf<long> : detail::IntegerOfWidth<sizeof(long), true> {};
+template <>
+struct DTypeOf<unsigned long> : detail::IntegerOfWidth<sizeof(long), false> {};
+template <>
+struct DTypeOf<long long> : detail::IntegerOfWidth<8, true> {};
+template <>
+struct DTypeOf<unsigned long long> : detail::IntegerOfWidth<8, false> {};
+template <>
+struct DTypeOf<float16> : detail::Known<DType::kFloat16> {};
+template <>
+struct DTypeOf<bfloat16> : detail::Known<DType::kBFloat16> {};
+template <>
+struct DTypeOf<float8_e4m3> : detail::Known<DType::kFloat8E4M3> {};
+template <>
+struct DTypeOf<float8_e5m2> : detail::Known<DType::kFloat8E5M2> {};
+template <>
+struct DTypeOf<float> : detail::Known<DType::kFloat32> {};
+template <>
+struct DTypeOf<double> : detail::Known<DType::kFloat64> {};
+template <>
+struct DTypeOf<std::complex<float>> : detail::Known<DType::kComplex64> {};
+template <>
+struct DTypeOf<std::complex<double>> : detail::Known<DType::kComplex128> {};
+
+// A C++ type that hocket can move and reduce.
+template <typename T>
+concept Element = DTypeOf<T>::kKnown;
+
+template <Element T>
+inline constexpr DType dtype_of = DTypeOf<T>::kValue;
+
+}  // namespace hocket

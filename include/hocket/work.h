@@ -1,0 +1,51 @@
+// The handle of a call that has been started and may not have finished.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "hocket/error.h"
+#include "hocket/types.h"
+
+namespace hocket {
+
+namespace comm {
+class Operation;
+}
+
+// A resource: owns one started call. Movable, not copyable; may be moved to, and waited for in,
+// another thread, one at a time. The arrays of the call must stay alive and untouched until `wait`
+// has returned or `test` has said true; with an error too, nobody touches them afterwards.
+// Destroying a pending Work cancels the call, which fails the communicator on all ranks.
+class Work {
+ public:
+  Work() noexcept;  // of nothing: done, without error
+  explicit Work(std::shared_ptr<comm::Operation> operation) noexcept;
+  Work(Work&&) noexcept;
+  Work& operator=(Work&&) noexcept;
+  ~Work();
+
+  // Returns when the call has finished; throws its error. Moves the communicator's calls forward
+  // in this thread while it waits. The call's own deadline applies.
+  void wait();
+
+  // Waits for at most `timeout`: true when the call has finished, false when time ran out (the call
+  // goes on). Throws the call's error.
+  bool wait_for(Duration timeout);
+
+  // True when finished, with or without error. Never blocks; gives the call a chance to move.
+  bool test();
+
+  // The error of a finished call; absent while it is pending or when it succeeded.
+  std::optional<Status> error() const;
+
+  // Calls `f` once when the call finishes, at once if it has: in the thread that finished it, so it
+  // must neither block nor throw nor call the communicator.
+  void on_done(std::function<void()> f);
+
+ private:
+  std::shared_ptr<comm::Operation> operation_;
+};
+
+}  // namespace hocket

@@ -1,0 +1,71 @@
+#include "base/config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "hocket/error.h"
+
+namespace hocket::base {
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<long long> environment_integer(const char* name, long long low, long long high) {
+  const auto text = environment(name);
+  if (!text) return std::nullopt;
+  long long value = 0;
+  const auto* end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || rest != end || value < low || value > high) {
+    throw InvalidArgument(fmt::format(
+        "{}={} is not a whole number from {} to {}; correct or unset it", name, *text, low, high));
+  }
+  return value;
+}
+
+namespace {
+
+LogLevel log_level() {
+  const auto text = environment("HOCKET_LOG");
+  if (!text || *text == "warning") return LogLevel::kWarning;
+  if (*text == "debug") return LogLevel::kDebug;
+  if (*text == "info") return LogLevel::kInfo;
+  if (*text == "error") return LogLevel::kError;
+  if (*text == "off") return LogLevel::kOff;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_LOG={} is not one of debug, info, warning, error, off; correct or unset it", *text));
+}
+
+Duration default_deadline() {
+  const auto text = environment("HOCKET_DEADLINE");
+  if (!text) return std::chrono::seconds(300);
+  if (*text == "forever") return kForever;
+  char* end = nullptr;
+  const double seconds = std::strtod(text->c_str(), &end);
+  if (*end != '\0' || !(seconds > 0) || seconds > 1e9) {
+    throw InvalidArgument(fmt::format(
+        "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
+  }
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+Config Config::from_environment() {
+  Config config;
+  config.log = log_level();
+  config.deadline = default_deadline();
+  if (const auto gib = environment_integer("HOCKET_SEGMENT_GIB", 1, 1 << 20)) {
+    config.segment_bytes = static_cast<std::size_t>(*gib) << 30;
+  }
+  config.engines = environment("HOCKET_ENGINES").value_or("");
+  config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
+  return config;
+}
+
+}  // namespace hocket::base

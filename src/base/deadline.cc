@@ -1,0 +1,25 @@
+#include "base/deadline.h"
+
+#include <algorithm>
+#include <climits>
+
+namespace hocket::base {
+
+Deadline Deadline::in(Duration after) noexcept {
+  const auto now = Clock::now();
+  if (after >= Clock::time_point::max() - now) return never();
+  return Deadline(now + std::max(after, Duration::zero()));
+}
+
+Duration Deadline::left() const noexcept {
+  if (is_never()) return kForever;
+  return std::max(Duration(when_ - Clock::now()), Duration::zero());
+}
+
+int Deadline::poll_timeout_ms() const noexcept {
+  if (is_never()) return -1;
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left()).count();
+  return static_cast<int>(std::min<long long>(milliseconds, INT_MAX));
+}
+
+}  // namespace hocket::base

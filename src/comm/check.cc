@@ -1,0 +1,331 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "comm/request.h"
+#include "hocket/error.h"
+
+namespace hocket::comm {
+
+using engine::Call;
+using engine::Kind;
+
+namespace {
+
+[[noreturn]] void refuse(std::string what) { throw InvalidArgument(std::move(what)); }
+
+bool is_reduction(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter ||
+         kind == Kind::kReduceScatterV;
+}
+bool is_rooted(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
+}
+
+void require_host(MemoryKind memory, const char* name) {
+  if (memory != MemoryKind::kHost) {
+    refuse(
+        fmt::format("{} lies in GPU memory, which no engine of this communicator carries", name));
+  }
+}
+void require_data(const void* data, std::size_t count, const char* name) {
+  if (data == nullptr && count != 0) {
+    refuse(fmt::format("{} has {} elements at a null address", name, count));
+  }
+}
+void require_same_dtype(ConstArrayView in, ArrayView out) {
+  if (in.dtype() != out.dtype()) {
+    refuse(fmt::format("in is {} and out is {}; they must have one dtype",
+                       name_of(in.dtype()),
+                       name_of(out.dtype())));
+  }
+}
+// `why` gives the text in brackets; called only where it is needed.
+template <typename Why>
+void require_count(const char* name, std::size_t found, std::size_t expected, const Why& why) {
+  if (found != expected) {
+    refuse(fmt::format("{} has {} elements, expected {} ({})", name, found, expected, why()));
+  }
+}
+constexpr auto kAsIn = [] { return "as many as in"; };
+std::size_t share_of(const char* name, std::size_t count, int size) {
+  const auto n = static_cast<std::size_t>(size);
+  if (count % n != 0) {
+    refuse(fmt::format(
+        "{} has {} elements, which do not divide among {} ranks; use the _v form", name, count, n));
+  }
+  return count / n;
+}
+
+// The arrays may coincide exactly where the call works in place, and overlap in no other way.
+void require_apart(const void* in,
+                   std::size_t in_bytes,
+                   const void* out,
+                   std::size_t out_bytes,
+                   bool exact_is_fine) {
+  const auto a = reinterpret_cast<std::uintptr_t>(in);
+  const auto b = reinterpret_cast<std::uintptr_t>(out);
+  if (in_bytes == 0 || out_bytes == 0 || a + in_bytes <= b || b + out_bytes <= a) return;
+  if (exact_is_fine) return;
+  refuse(
+      "in and out overlap without being the same array, which no call can do in place; use one "
+      "array for both, or two apart");
+}
+
+// The two arrays of a regular call, whatever the form it was asked for in.
+struct Arrays {
+  ConstArrayView in;
+  ArrayView out;
+};
+
+// Fills in the regular kinds: signature.count, in and out.
+void lay_out(const Request& r, const Place& place, Call& call) {
+  const int n = place.size;
+  const auto rank = static_cast<std::size_t>(place.rank);
+  const bool at_root = place.rank == r.root;
+  ConstArrayView in = r.in;
+  ArrayView out = r.out;
+  std::size_t share = 0;
+  bool may_coincide = false;
+  switch (r.kind) {
+    case Kind::kAllReduce:
+    case Kind::kReduce:
+      if (r.in_place) in = out;
+      share = in.count();
+      if (r.kind == Kind::kReduce && !at_root) {
+        out = ArrayView(nullptr, 0, in.dtype());
+      } else {
+        require_count("out", out.count(), share, kAsIn);
+      }
+      may_coincide = in.data() == out.data();
+      break;
+    case Kind::kBroadcast:
+      if (r.in_place) in = at_root ? ConstArrayView(out) : ConstArrayView(nullptr, 0, out.dtype());
+      share = out.count();
+      if (at_root) {
+        require_count("out", share, in.count(), kAsIn);
+      } else {
+        in = ConstArrayView(nullptr, 0, out.dtype());
+      }
+      may_coincide = in.data() == out.data();
+      break;
+    case Kind::kAllGather:
+    case Kind::kGather: {
+      const bool takes = r.kind == Kind::kAllGather || at_root;
+      if (r.in_place && takes) {
+        share = share_of("the array", out.count(), n);
+        in = out.slice(rank * share, share);
+      } else if (r.in_place) {
+        in = out;
+        share = in.count();
+      } else {
+        share = in.count();
+      }
+      if (takes) {
+        require_count("out", out.count(), share * static_cast<std::size_t>(n), [&] {
+          return fmt::format("{} ranks times in's {}", n, share);
+        });
+        may_coincide = share != 0 && in.data() == out.slice(rank * share, share).data();
+      } else {
+        out = ArrayView(nullptr, 0, in.dtype());
+      }
+      break;
+    }
+    case Kind::kScatter:
+      if (r.in_place && at_root) {
+        share = share_of("the array", out.count(), n);
+        in = out;
+        out = out.slice(rank * share, share);
+        may_coincide = true;
+      } else {
+        share = out.count();
+        if (at_root) {
+          require_count("in", in.count(), share * static_cast<std::size_t>(n), [&] {
+            return fmt::format("{} ranks times out's {}", n, share);
+          });
+          may_coincide = share != 0 && in.slice(rank * share, share).data() == out.data();
+        }
+      }
+      if (!at_root) in = ConstArrayView(nullptr, 0, out.dtype());
+      break;
+    case Kind::kReduceScatter:
+      if (r.in_place) {
+        in = out;
+        share = share_of("the array", out.count(), n);
+        out = out.slice(0, share);
+      } else {
+        share = out.count();
+        require_count("in", in.count(), share * static_cast<std::size_t>(n), [&] {
+          return fmt::format("{} ranks times out's {}", n, share);
+        });
+      }
+      may_coincide = in.data() == out.data();
+      break;
+    case Kind::kAllToAll:
+      if (r.in_place) in = out;
+      share = share_of("in", in.count(), n);
+      require_count("out", out.count(), in.count(), kAsIn);
+      may_coincide = in.data() == out.data();
+      break;
+    default:
+      break;
+  }
+  require_same_dtype(in, out);
+  require_data(in.data(), in.count(), "in");
+  require_data(out.data(), out.count(), "out");
+  require_host(in.memory(), "in");
+  require_host(out.memory(), "out");
+  require_apart(in.data(), in.bytes(), out.data(), out.bytes(), may_coincide);
+  call.signature.dtype = out.dtype();
+  call.signature.count = share;
+  call.in = in.data();
+  call.out = out.data();
+}
+
+std::uint64_t hash_counts(std::span<const std::size_t> counts) {
+  std::uint64_t hash = 0x9e3779b97f4a7c15ULL;
+  for (const std::size_t count : counts) {
+    hash = (hash ^ count) * 0xff51afd7ed558ccdULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+// Checks parts against their array and writes them down in bytes. `name` is the array's.
+engine::PartsView place_parts(const Parts& parts,
+                              std::size_t array_count,
+                              DType dtype,
+                              int size,
+                              const char* name,
+                              std::vector<std::size_t>& positions) {
+  const auto n = static_cast<std::size_t>(size);
+  require_count("counts", parts.counts.size(), n, [] { return "one a rank"; });
+  if (!parts.displacements.empty()) {
+    require_count("displacements", parts.displacements.size(), n, [] { return "one a rank"; });
+  }
+  const std::size_t begin = positions.size();
+  positions.resize(begin + 2 * n);
+  std::size_t packed = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t at = parts.displacements.empty() ? packed : parts.displacements[i];
+    if (parts.counts[i] > array_count || at > array_count - parts.counts[i]) {
+      refuse(fmt::format("the part of rank {} is elements [{}, {}) of {}, which has {}",
+                         i,
+                         at,
+                         at + parts.counts[i],
+                         name,
+                         array_count));
+    }
+    positions[begin + i] = parts.counts[i] * size_of(dtype);
+    positions[begin + n + i] = at * size_of(dtype);
+    packed += parts.counts[i];
+  }
+  return {positions.data() + begin, positions.data() + begin + n};
+}
+
+void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage& storage) {
+  const auto rank = static_cast<std::size_t>(place.rank);
+  const bool at_root = place.rank == r.root;
+  const DType dtype = r.kind == Kind::kScatterV ? r.out.dtype() : r.in.dtype();
+  std::vector<std::size_t>& positions = storage.positions;
+  positions.reserve(4 * static_cast<std::size_t>(place.size));  // views into it must not move
+  const auto own =
+      [&](std::span<const std::size_t> counts, ConstArrayView array, const char* name) {
+        require_count(name, array.count(), counts[rank], [] { return "this rank's part"; });
+        call.own_bytes = array.bytes();
+      };
+  const auto total = [](std::span<const std::size_t> counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  };
+  call.signature.dtype = dtype;
+  call.in = r.in.data();
+  call.out = r.out.data();
+  bool wants_in = true, wants_out = true, may_coincide = false;
+  switch (r.kind) {
+    case Kind::kAllGatherV:
+      call.out_parts = place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
+      own(r.out_parts.counts, r.in, "in");
+      call.signature.count = total(r.out_parts.counts);
+      call.signature.extra = hash_counts(r.out_parts.counts);
+      may_coincide =
+          r.in.data() == static_cast<const std::byte*>(r.out.data()) + call.out_parts.offsets[rank];
+      break;
+    case Kind::kReduceScatterV:
+      call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
+      own(r.in_parts.counts, r.out, "out");
+      call.signature.count = total(r.in_parts.counts);
+      call.signature.extra = hash_counts(r.in_parts.counts);
+      break;
+    case Kind::kGatherV:
+      call.own_bytes = r.in.bytes();
+      if ((wants_out = at_root)) {
+        call.out_parts =
+            place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
+        own(r.out_parts.counts, r.in, "in");
+        may_coincide = r.in.data() ==
+                       static_cast<const std::byte*>(r.out.data()) + call.out_parts.offsets[rank];
+      }
+      break;
+    case Kind::kScatterV:
+      call.own_bytes = r.out.bytes();
+      if ((wants_in = at_root)) {
+        call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
+        own(r.in_parts.counts, r.out, "out");
+        may_coincide = r.out.data() ==
+                       static_cast<const std::byte*>(r.in.data()) + call.in_parts.offsets[rank];
+      }
+      break;
+    default:  // all_to_all_v
+      call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
+      call.out_parts = place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
+      require_count("out's own part", r.out_parts.counts[rank], r.in_parts.counts[rank], [] {
+        return "as many as in's own part";
+      });
+      may_coincide = r.in.data() == r.out.data() &&
+                     std::ranges::equal(r.in_parts.counts, r.out_parts.counts) &&
+                     std::ranges::equal(r.in_parts.displacements, r.out_parts.displacements);
+      break;
+  }
+  if (!wants_in) call.in = nullptr;
+  if (!wants_out) call.out = nullptr;
+  if (wants_in && wants_out) require_same_dtype(r.in, r.out);
+  if (wants_in) require_data(r.in.data(), r.in.count(), "in");
+  if (wants_out) require_data(r.out.data(), r.out.count(), "out");
+  if (wants_in) require_host(r.in.memory(), "in");
+  if (wants_out) require_host(r.out.memory(), "out");
+  if (wants_in && wants_out) {
+    require_apart(r.in.data(), r.in.bytes(), r.out.data(), r.out.bytes(), may_coincide);
+  }
+}
+
+}  // namespace
+
+Call check(const Request& r, const Place& place, CallStorage& storage) {
+  Call call;
+  call.signature.kind = r.kind;
+  if (r.kind == Kind::kBarrier) return call;
+  if (is_rooted(r.kind)) {
+    if (r.root < 0 || r.root >= place.size) {
+      refuse(fmt::format("root is {}, expected a rank from 0 to {}", r.root, place.size - 1));
+    }
+    call.signature.root = r.root;
+  }
+  if (r.kind >= Kind::kReduceScatterV) {
+    lay_out_parts(r, place, call, storage);
+  } else {
+    lay_out(r, place, call);
+  }
+  if (is_reduction(r.kind)) {
+    call.signature.op = r.op;
+    if (!is_defined(r.op, call.signature.dtype)) {
+      refuse(fmt::format(
+          "op {} has no meaning on {} elements", name_of(r.op), name_of(call.signature.dtype)));
+    }
+  }
+  return call;
+}
+
+}  // namespace hocket::comm

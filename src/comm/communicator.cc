@@ -1,0 +1,253 @@
+// The public verbs: each says what is asked, in a Request; CommunicatorImpl does the rest.
+#include "hocket/communicator.h"
+
+#include "comm/communicator_impl.h"
+#include "comm/operation.h"
+
+namespace hocket {
+
+using comm::Request;
+using engine::Kind;
+
+namespace comm {
+
+// A resource: a checked call, its storage, and its communicator.
+class PreparedCall {
+ public:
+  PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const Request& request)
+      : impl_(std::move(impl)),
+        call_(impl_->prepare(request, storage_)),
+        deadline_(request.deadline) {}
+  void run() { impl_->run_prepared(call_, deadline_); }
+  std::shared_ptr<Operation> start() { return impl_->start_prepared(call_, deadline_); }
+
+ private:
+  std::shared_ptr<CommunicatorImpl> impl_;
+  CallStorage storage_;
+  engine::Call call_;
+  std::optional<Duration> deadline_;
+};
+
+}  // namespace comm
+
+Prepared::Prepared(std::unique_ptr<comm::PreparedCall> call) noexcept : call_(std::move(call)) {}
+Prepared::Prepared(Prepared&&) noexcept = default;
+Prepared& Prepared::operator=(Prepared&&) noexcept = default;
+Prepared::~Prepared() = default;
+void Prepared::operator()() { call_->run(); }
+Work Prepared::start() { return Work(call_->start()); }
+
+Communicator::Communicator(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept
+    : impl_(std::move(impl)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const noexcept { return impl_->rank(); }
+int Communicator::size() const noexcept { return impl_->size(); }
+const std::string& Communicator::name() const noexcept { return impl_->membership().name; }
+std::span<const int> Communicator::world_ranks() const noexcept {
+  return impl_->membership().world_ranks;
+}
+std::span<const int> Communicator::hosts() const noexcept { return impl_->membership().hosts; }
+
+void Communicator::abort(const std::string& reason) { impl_->abort(reason); }
+std::optional<Status> Communicator::status() const { return impl_->status(); }
+void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }
+Duration Communicator::deadline() const noexcept { return impl_->deadline(); }
+std::vector<RankCall> Communicator::last_calls() const { return impl_->last_calls(); }
+std::vector<RankCall> Communicator::recent_calls() const { return impl_->recent_calls(); }
+void Communicator::close() { impl_->close(); }
+
+namespace {
+
+Request one(Kind kind, ArrayView inout, ReduceOp op, int root, std::optional<Duration> deadline) {
+  return {
+      .kind = kind, .out = inout, .in_place = true, .op = op, .root = root, .deadline = deadline};
+}
+Request two(Kind kind,
+            ConstArrayView in,
+            ArrayView out,
+            ReduceOp op,
+            int root,
+            std::optional<Duration> deadline) {
+  return {.kind = kind, .in = in, .out = out, .op = op, .root = root, .deadline = deadline};
+}
+
+// The options of each family, as a request's fields.
+Request ask(Kind kind, ArrayView inout, const ReduceOptions& o) {
+  return one(kind, inout, o.op, 0, o.deadline);
+}
+Request ask(Kind kind, ArrayView inout, const ReduceRootOptions& o) {
+  return one(kind, inout, o.op, o.root, o.deadline);
+}
+Request ask(Kind kind, ArrayView inout, const RootOptions& o) {
+  return one(kind, inout, ReduceOp::kSum, o.root, o.deadline);
+}
+Request ask(Kind kind, ArrayView inout, const CallOptions& o) {
+  return one(kind, inout, ReduceOp::kSum, 0, o.deadline);
+}
+Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return two(kind, in, out, o.op, 0, o.deadline);
+}
+Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
+  return two(kind, in, out, o.op, o.root, o.deadline);
+}
+Request ask(Kind kind, ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return two(kind, in, out, ReduceOp::kSum, o.root, o.deadline);
+}
+Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
+  return two(kind, in, out, ReduceOp::kSum, 0, o.deadline);
+}
+
+Prepared prepare(const std::shared_ptr<comm::CommunicatorImpl>& impl, const Request& request) {
+  return Prepared(std::make_unique<comm::PreparedCall>(impl, request));
+}
+
+}  // namespace
+
+void Communicator::all_reduce(ArrayView inout, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kAllReduce, inout, o));
+}
+void Communicator::all_reduce(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kAllReduce, in, out, o));
+}
+Work Communicator::all_reduce_async(ArrayView inout, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kAllReduce, inout, o)));
+}
+Work Communicator::all_reduce_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kAllReduce, in, out, o)));
+}
+Prepared Communicator::prepare_all_reduce(ArrayView inout, const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kAllReduce, inout, o));
+}
+Prepared Communicator::prepare_all_reduce(ConstArrayView in,
+                                          ArrayView out,
+                                          const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kAllReduce, in, out, o));
+}
+
+void Communicator::reduce(ArrayView inout, const ReduceRootOptions& o) {
+  impl_->run(ask(Kind::kReduce, inout, o));
+}
+void Communicator::reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
+  impl_->run(ask(Kind::kReduce, in, out, o));
+}
+Work Communicator::reduce_async(ArrayView inout, const ReduceRootOptions& o) {
+  return Work(impl_->start(ask(Kind::kReduce, inout, o)));
+}
+Work Communicator::reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
+  return Work(impl_->start(ask(Kind::kReduce, in, out, o)));
+}
+Prepared Communicator::prepare_reduce(ConstArrayView in,
+                                      ArrayView out,
+                                      const ReduceRootOptions& o) {
+  return prepare(impl_, ask(Kind::kReduce, in, out, o));
+}
+
+void Communicator::reduce_scatter(ArrayView inout, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kReduceScatter, inout, o));
+}
+void Communicator::reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kReduceScatter, in, out, o));
+}
+Work Communicator::reduce_scatter_async(ArrayView inout, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kReduceScatter, inout, o)));
+}
+Work Communicator::reduce_scatter_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kReduceScatter, in, out, o)));
+}
+Prepared Communicator::prepare_reduce_scatter(ConstArrayView in,
+                                              ArrayView out,
+                                              const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kReduceScatter, in, out, o));
+}
+
+void Communicator::broadcast(ArrayView inout, const RootOptions& o) {
+  impl_->run(ask(Kind::kBroadcast, inout, o));
+}
+void Communicator::broadcast(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  impl_->run(ask(Kind::kBroadcast, in, out, o));
+}
+Work Communicator::broadcast_async(ArrayView inout, const RootOptions& o) {
+  return Work(impl_->start(ask(Kind::kBroadcast, inout, o)));
+}
+Work Communicator::broadcast_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return Work(impl_->start(ask(Kind::kBroadcast, in, out, o)));
+}
+Prepared Communicator::prepare_broadcast(ArrayView inout, const RootOptions& o) {
+  return prepare(impl_, ask(Kind::kBroadcast, inout, o));
+}
+
+void Communicator::all_gather(ArrayView inout, const CallOptions& o) {
+  impl_->run(ask(Kind::kAllGather, inout, o));
+}
+void Communicator::all_gather(ConstArrayView in, ArrayView out, const CallOptions& o) {
+  impl_->run(ask(Kind::kAllGather, in, out, o));
+}
+Work Communicator::all_gather_async(ArrayView inout, const CallOptions& o) {
+  return Work(impl_->start(ask(Kind::kAllGather, inout, o)));
+}
+Work Communicator::all_gather_async(ConstArrayView in, ArrayView out, const CallOptions& o) {
+  return Work(impl_->start(ask(Kind::kAllGather, in, out, o)));
+}
+Prepared Communicator::prepare_all_gather(ConstArrayView in, ArrayView out, const CallOptions& o) {
+  return prepare(impl_, ask(Kind::kAllGather, in, out, o));
+}
+
+void Communicator::gather(ArrayView inout, const RootOptions& o) {
+  impl_->run(ask(Kind::kGather, inout, o));
+}
+void Communicator::gather(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  impl_->run(ask(Kind::kGather, in, out, o));
+}
+Work Communicator::gather_async(ArrayView inout, const RootOptions& o) {
+  return Work(impl_->start(ask(Kind::kGather, inout, o)));
+}
+Work Communicator::gather_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return Work(impl_->start(ask(Kind::kGather, in, out, o)));
+}
+Prepared Communicator::prepare_gather(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return prepare(impl_, ask(Kind::kGather, in, out, o));
+}
+
+void Communicator::scatter(ArrayView inout, const RootOptions& o) {
+  impl_->run(ask(Kind::kScatter, inout, o));
+}
+void Communicator::scatter(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  impl_->run(ask(Kind::kScatter, in, out, o));
+}
+Work Communicator::scatter_async(ArrayView inout, const RootOptions& o) {
+  return Work(impl_->start(ask(Kind::kScatter, inout, o)));
+}
+Work Communicator::scatter_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return Work(impl_->start(ask(Kind::kScatter, in, out, o)));
+}
+Prepared Communicator::prepare_scatter(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return prepare(impl_, ask(Kind::kScatter, in, out, o));
+}
+
+void Communicator::all_to_all(ArrayView inout, const CallOptions& o) {
+  impl_->run(ask(Kind::kAllToAll, inout, o));
+}
+void Communicator::all_to_all(ConstArrayView in, ArrayView out, const CallOptions& o) {
+  impl_->run(ask(Kind::kAllToAll, in, out, o));
+}
+Work Communicator::all_to_all_async(ArrayView inout, const CallOptions& o) {
+  return Work(impl_->start(ask(Kind::kAllToAll, inout, o)));
+}
+Work Communicator::all_to_all_async(ConstArrayView in, ArrayView out, const CallOptions& o) {
+  return Work(impl_->start(ask(Kind::kAllToAll, in, out, o)));
+}
+Prepared Communicator::prepare_all_to_all(ConstArrayView in, ArrayView out, const CallOptions& o) {
+  return prepare(impl_, ask(Kind::kAllToAll, in, out, o));
+}
+
+void Communicator::barrier(const CallOptions& o) {
+  impl_->run({.kind = Kind::kBarrier, .deadline = o.deadline});
+}
+Work Communicator::barrier_async(const CallOptions& o) {
+  return Work(impl_->start({.kind = Kind::kBarrier, .deadline = o.deadline}));
+}
+
+}  // namespace hocket

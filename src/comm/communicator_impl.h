@@ -1,0 +1,198 @@
+// Behind a Communicator: what is done once for every call, in this order: check the arguments; give
+// it a number and a fingerprint; record it; choose the engine; start; wait, or hand back work.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "comm/request.h"
+#include "control/group.h"
+#include "engine/engine.h"
+#include "engine/point_to_point.h"
+#include "hocket/communicator.h"
+
+namespace hocket::comm {
+
+class WorldImpl;
+class Operation;
+
+// Who is in a group. A value.
+struct Membership {
+  std::string name;
+  int rank = -1;                 // of this process; -1: not a member
+  std::vector<int> world_ranks;  // of each member
+  std::vector<int> hosts;        // number of each member's host
+  std::vector<int> host_ranks;   // of each member, on its host
+
+  int size() const noexcept { return static_cast<int>(world_ranks.size()); }
+};
+
+// What the composition root makes for a group.
+struct Engines {
+  std::vector<std::unique_ptr<engine::CollectiveEngine>> collectives;  // best first on ties
+  std::unique_ptr<engine::PointToPoint> messages;
+};
+
+// A resource, shared by its Communicator and the operations under way. One thread at a time, which
+// is checked, but for `abort`, `status` and the progress thread, which takes turns.
+class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorImpl>,
+                               private engine::Consistency {
+ public:
+  // `block`: offset of the group's memory on this host; members only.
+  CommunicatorImpl(std::shared_ptr<WorldImpl> world, Membership membership, std::uint64_t block);
+  ~CommunicatorImpl() override;
+
+  const Membership& membership() const noexcept { return membership_; }
+  int rank() const noexcept { return membership_.rank; }
+  int size() const noexcept { return membership_.size(); }
+  Place place() const noexcept { return {rank(), size()}; }
+  const std::shared_ptr<WorldImpl>& world() const noexcept { return world_; }
+  control::GroupControl& control() noexcept { return *control_; }
+
+  // --- Collectives ----------------------------------------------------------------------------
+  void run(const Request& request);
+  std::shared_ptr<Operation> start(const Request& request);
+  // For calls made of others: they carry the name `shown` in records and messages.
+  void run_as(const engine::Signature& shown, const Request& request);
+
+  // A refusal found before there is a Request: as if its check had failed.
+  [[noreturn]] void refuse_call(engine::Kind kind, const std::string& reason);
+
+  // --- Messages, as tasks made by messages.h ------------------------------------------------
+  engine::PointToPoint& messages() noexcept { return *engines_.messages; }
+  // `peer`: whom the message needs; kAnyPeer: anybody. `what`: for messages of errors.
+  // The caller holds the Seat, as the tasks begin outside.
+  using Describe = std::function<RankCall()>;
+  void require_usable();
+  void run_message(engine::Task task,
+                   int peer,
+                   const Describe& what,
+                   std::optional<Duration> deadline);
+  std::shared_ptr<Operation> start_message(engine::Task task,
+                                           int peer,
+                                           RankCall what,
+                                           std::optional<Duration> deadline);
+
+  // --- Prepared -------------------------------------------------------------------------------
+  // Checks now; `run_prepared` then only numbers, records and starts.
+  engine::Call prepare(const Request& request, CallStorage& storage);
+  void run_prepared(const engine::Call& call, std::optional<Duration> deadline);
+  std::shared_ptr<Operation> start_prepared(const engine::Call& call,
+                                            std::optional<Duration> deadline);
+
+  // --- Waiting, for Operation -------------------------------------------------------------------
+  // Moves what is under way until `operation` is done or the deadline passes.
+  bool wait(Operation& operation, base::Deadline until);
+  void poke();  // a bit of progress, if nobody else is at it
+  // One turn of the progress thread; true when something moved, or everything is done.
+  enum class Turn { kIdle, kMoved, kNothingLeft };
+  Turn progress() noexcept;
+  void abandon(Operation& operation) noexcept;
+
+  // --- Failure --------------------------------------------------------------------------------
+  void abort(const std::string& reason);
+  std::optional<Status> status() const;
+  [[noreturn]] void raise_failure();
+  void close() noexcept;
+  std::vector<RankCall> last_calls() const;
+  std::vector<RankCall> recent_calls() const;
+
+  // How many groups were made of this one: part of their names.
+  int next_group() noexcept { return ++groups_; }
+
+  Duration deadline() const noexcept { return deadline_; }
+  void set_deadline(Duration deadline) { deadline_ = deadline; }
+
+  // --- Groups, kept by the first call ---------------------------------------------------------
+  std::unique_ptr<Communicator> intra_node;
+  std::unique_ptr<Communicator> inter_node;
+
+ private:
+  friend class Seat;
+  enum : std::uint32_t { kFree = 0, kUser = 1, kProgress = 2 };
+
+  void confirm(int peer, std::uint64_t sequence) override;
+
+  // What a wait waits for.
+  struct Awaited {
+    std::uint64_t sequence = 0;  // a collective's number; 0: a message
+    int peer = -1;               // a message's
+    const Describe* message = nullptr;
+  };
+
+  static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
+  engine::Call number(const engine::Call& call, const engine::Signature& shown) noexcept;
+  engine::Call checked(const Request& request, CallStorage& storage);
+  void find_symmetric(engine::Call& call, const Request& request, CallStorage& storage);
+  [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
+  engine::CollectiveEngine& choose(const engine::Signature& signature);
+  engine::Task begin(const engine::Call& call, const engine::Signature& shown);
+  void end(std::uint64_t sequence) noexcept;
+  void execute(const engine::Call& call,
+               const engine::Signature& shown,
+               std::optional<Duration> deadline,
+               CallStorage* storage);
+  void drive(engine::Task& task, const Awaited& awaited, Duration allowed);
+  std::shared_ptr<Operation> enqueue(const engine::Call& call,
+                                     const engine::Signature& shown,
+                                     CallStorage storage,
+                                     std::optional<Duration> deadline);
+  bool advance(bool look);
+  bool advance_one(Operation& operation, bool look);
+  void fail_all(const std::exception_ptr& error) noexcept;
+  bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
+
+  // Throws when what is waited for cannot end well any more.
+  void look_around(const Awaited& awaited);
+  void check_losses(const Awaited& awaited);
+  void check_refusals(std::uint64_t sequence);
+  void check_records(std::uint64_t sequence);
+  [[noreturn]] void raise_deadline(const Awaited& awaited, Duration allowed);
+  [[noreturn]] void raise_interrupted();
+  [[noreturn]] void raise_mismatch(int peer, std::uint64_t sequence);
+  [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found, const Awaited& awaited);
+  [[noreturn]] void raise(const control::Failure& failure);
+  RankCall call_of(int member) const;
+  Status status_of(const control::Failure& failure) const;
+
+  std::shared_ptr<WorldImpl> world_;
+  Membership membership_;
+  std::uint64_t block_ = 0;
+  std::unique_ptr<control::GroupControl> control_;
+  Engines engines_;
+
+  std::atomic<std::uint32_t> holder_{kFree};
+  bool closed_ = false;
+  int groups_ = 0;
+  std::uint64_t sequence_ = 0;     // of the last call
+  std::uint64_t fingerprint_ = 0;  // of all calls so far
+  std::uint32_t losses_seen_ = 0;
+  Duration deadline_;
+  std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
+  std::vector<std::shared_ptr<Operation>> messages_;  // in no order
+  // The engine chosen last, and for what.
+  engine::Signature chosen_for_;
+  engine::CollectiveEngine* chosen_ = nullptr;
+};
+
+// A user thread's turn on a communicator. Throws where another thread has it.
+class Seat {
+ public:
+  explicit Seat(CommunicatorImpl& impl);
+  ~Seat();
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+ private:
+  CommunicatorImpl& impl_;
+};
+
+}  // namespace hocket::comm

@@ -1,0 +1,131 @@
+#include "comm/composition.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "algorithm/algorithm_engine.h"
+#include "comm/world.h"
+#include "engines/local/local_point_to_point.h"
+#include "engines/shm/shm_engine.h"
+#include "engines/shm/shm_point_to_point.h"
+
+namespace hocket::comm {
+
+using control::GroupControl;
+using engines::local::LocalFabric;
+using engines::local::LocalPointToPoint;
+using engines::shm::ShmEngine;
+using engines::shm::ShmGroup;
+using engines::shm::ShmPointToPoint;
+
+// Threads' fabrics by the group's place in the segment; a fabric lives as long as its users.
+class ThreadJob {
+ public:
+  std::shared_ptr<LocalFabric> fabric(std::uint64_t block,
+                                      const std::function<std::shared_ptr<LocalFabric>()>& make) {
+    const std::lock_guard lock(mutex_);
+    auto& entry = fabrics_[block];
+    auto fabric = entry.lock();
+    if (!fabric) entry = fabric = make();
+    return fabric;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<LocalFabric>> fabrics_;
+};
+
+std::shared_ptr<ThreadJob> make_thread_job() { return std::make_shared<ThreadJob>(); }
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t round_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Parts of a group's block: the control part, the chunk engine's, the channels'.
+std::size_t shm_offset(int size) { return round_to_page(GroupControl::bytes(size)); }
+std::size_t channels_offset(int size) {
+  return shm_offset(size) + round_to_page(ShmGroup::bytes(size));
+}
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::vector<std::string> split_names(const std::string& comma_separated) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < comma_separated.size();) {
+    const std::size_t end = std::min(comma_separated.find(',', at), comma_separated.size());
+    if (end > at) names.push_back(comma_separated.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads) {
+  const std::vector<std::string> there = threads
+                                             ? std::vector<std::string>{"local", "shm", "algorithm"}
+                                             : std::vector<std::string>{"shm", "algorithm"};
+  for (const std::string& name : wanted) {
+    if (!has(there, name)) {
+      throw InvalidArgument(
+          fmt::format("there is no engine \"{}\" for {}; there are: {}",
+                      name,
+                      threads ? "ranks that are threads" : "ranks that are processes",
+                      fmt::join(there, ", ")));
+    }
+  }
+  if (!wanted.empty()) return wanted;
+  return threads ? std::vector<std::string>{"local"} : there;
+}
+
+std::size_t group_bytes(const std::vector<std::string>& engines, int size) {
+  if (!has(engines, "shm") && !has(engines, "algorithm")) return shm_offset(size);
+  return channels_offset(size) + ShmPointToPoint::bytes(size);
+}
+
+void format_group(std::byte* memory, int size) { GroupControl::format(memory, size); }
+
+Engines make_engines(WorldImpl& world,
+                     const Membership& membership,
+                     GroupControl& control,
+                     engine::Consistency& consistency,
+                     std::uint64_t block) {
+  const int size = membership.size();
+  const engine::GroupFacts facts{.rank = membership.rank, .size = size, .hosts = membership.hosts};
+  std::byte* memory = world.host().at(block);
+  Engines made;
+  const auto& names = world.engines();
+  if (has(names, "local")) {
+    const auto fabric = world.threads()->fabric(block, [&] {
+      auto* host = &world.host();
+      const std::vector<int> host_ranks = membership.host_ranks;
+      return std::make_shared<LocalFabric>(size, [host, host_ranks](int rank) {
+        host->ring(host_ranks[static_cast<std::size_t>(rank)]);
+      });
+    });
+    made.messages = std::make_unique<LocalPointToPoint>(fabric, membership.rank);
+  } else {
+    made.messages = std::make_unique<ShmPointToPoint>(control, memory + channels_offset(size));
+  }
+  for (const std::string& name : names) {
+    if (name == "shm") {
+      made.collectives.push_back(
+          std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
+    } else {
+      made.collectives.push_back(
+          std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts));
+    }
+  }
+  return made;
+}
+
+}  // namespace hocket::comm

@@ -1,0 +1,328 @@
+// How a communicator learns that a call cannot end well, and what it says then.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "base/interrupt.h"
+#include "comm/communicator_impl.h"
+#include "comm/world.h"
+
+namespace hocket::comm {
+
+using control::Failure;
+using control::RankState;
+using control::Record;
+using engine::Kind;
+
+namespace {
+
+std::string describe(std::uint64_t sequence, const engine::Signature& s) {
+  const std::string text = engine::describe(s);
+  const std::string_view kind = engine::name_of(s.kind);
+  return fmt::format("{} #{}{}", kind, sequence, text.substr(kind.size()));
+}
+
+std::string seconds(Duration duration) {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
+}
+
+}  // namespace
+
+RankCall CommunicatorImpl::call_of(int member) const {
+  const std::uint64_t sequence = control_->last_sequence(member);
+  if (sequence == 0) return {.rank = member, .sequence = 0, .call = "no call so far"};
+  const auto record = control_->find(member, sequence);
+  std::string text = record ? describe(sequence, record->signature) : fmt::format("#{}", sequence);
+  if (control_->finished_sequence(member) >= sequence) text += " (finished)";
+  return {.rank = member, .sequence = sequence, .call = std::move(text)};
+}
+
+std::vector<RankCall> CommunicatorImpl::last_calls() const {
+  std::vector<RankCall> calls;
+  for (int i = 0; i < size() && rank() >= 0; ++i) calls.push_back(call_of(i));
+  return calls;
+}
+
+std::vector<RankCall> CommunicatorImpl::recent_calls() const {
+  std::vector<RankCall> calls;
+  if (rank() < 0) return calls;
+  const std::uint64_t last = control_->last_sequence(rank());
+  const std::uint64_t first = last > control::kRecords ? last - control::kRecords + 1 : 1;
+  for (std::uint64_t sequence = first; sequence <= last; ++sequence) {
+    const auto record = control_->find(rank(), sequence);
+    if (!record) continue;
+    std::string text = describe(sequence, record->signature);
+    if (record->refused) text += " (refused)";
+    calls.push_back({.rank = rank(), .sequence = sequence, .call = std::move(text)});
+  }
+  return calls;
+}
+
+// --- Looking ------------------------------------------------------------------------------------
+
+void CommunicatorImpl::look_around(const Awaited& awaited) {
+  if (control_->failed()) raise_failure();
+  if (world_->host().losses() != losses_seen_) check_losses(awaited);
+  if (awaited.sequence != 0) {
+    check_refusals(awaited.sequence);
+    check_records(awaited.sequence);
+  }
+  // Never in the progress thread: the hook is for threads of the program's own.
+  if (holder_.load(std::memory_order_relaxed) == kUser && world_->interrupted()) {
+    raise_interrupted();
+  }
+}
+
+// A rank that ended matters to a call that it had not finished: then it may be needed still.
+void CommunicatorImpl::check_losses(const Awaited& awaited) {
+  const std::uint32_t losses = world_->host().losses();
+  int living = 0;
+  for (int i = 0; i < size(); ++i) {
+    const RankState state = world_->host().state(control_->host_rank(i));
+    const bool lost = state == RankState::kDied || state == RankState::kLeft;
+    if (i != rank() && !lost) ++living;
+    if (!lost || i == rank()) continue;
+    if (awaited.sequence != 0 && control_->finished_sequence(i) >= awaited.sequence) continue;
+    if (awaited.sequence == 0 && awaited.peer != i) continue;
+    raise({.code = ErrorCode::kPeerDied,
+           .reporter = rank(),
+           .culprit = i,
+           .sequence = awaited.sequence,
+           .text = state == RankState::kLeft ? "ended in good order" : "died"});
+  }
+  if (awaited.sequence == 0 && awaited.peer == engine::kAnyPeer && living == 0 && size() > 1) {
+    raise({.code = ErrorCode::kPeerDied,
+           .reporter = rank(),
+           .culprit = rank() == 0 ? 1 : 0,
+           .text = "ended, as did all that a message could come from"});
+  }
+  // Those seen so far concern no call that has been begun; later ones look again.
+  if (awaited.sequence == 0) losses_seen_ = losses;
+}
+
+void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
+  for (int i = 0; i < size(); ++i) {
+    if (i == rank()) continue;
+    const auto reason = control_->refusal(i, sequence);
+    if (!reason) continue;
+    if (sequence == sequence_) fingerprint_ = fingerprint_after_refusal(sequence);
+    const auto record = control_->find(i, sequence);
+    const std::string_view name =
+        record ? engine::name_of(record->signature.kind) : std::string_view("its call");
+    throw InvalidArgument(Status{
+        .code = ErrorCode::kInvalidArgument,
+        .message = fmt::format("rank {} refused {} #{} on {}: {}; no rank has done it, and the "
+                               "communicator can be used further",
+                               i,
+                               name,
+                               sequence,
+                               membership_.name,
+                               *reason),
+        .communicator = membership_.name,
+        .sequence = sequence,
+        .operation = std::string(name),
+        .rank = rank(),
+        .peer = i});
+  }
+}
+
+// Ranks that announced something else under this number. Catches what the data's own check does
+// not, as ranks in different calls may wait for each other's data in different places.
+void CommunicatorImpl::check_records(std::uint64_t sequence) {
+  const auto own = control_->find(rank(), sequence);
+  if (!own) return;
+  for (int i = 0; i < size(); ++i) {
+    if (i == rank()) continue;
+    const auto theirs = control_->find(i, sequence);
+    if (theirs && !theirs->refused && !(theirs->signature == own->signature)) {
+      raise_mismatch(i, sequence);
+    }
+  }
+}
+
+// See engine::Consistency: the fingerprints differ; do the calls?
+void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
+  const std::uint64_t first = sequence > control::kRecords ? sequence - control::kRecords + 1 : 1;
+  bool refusal_seen = false;
+  for (std::uint64_t at = first; at <= sequence; ++at) {
+    const auto own = control_->find(rank(), at);
+    const auto theirs = control_->find(peer, at);
+    if ((own && own->refused) || (theirs && theirs->refused)) {
+      refusal_seen = true;
+    } else if (own && theirs && !(own->signature == theirs->signature)) {
+      raise_mismatch(peer, at);
+    }
+  }
+  if (!refusal_seen) raise_mismatch(peer, sequence);
+}
+
+void CommunicatorImpl::raise_mismatch(int peer, std::uint64_t sequence) {
+  const auto own = control_->find(rank(), sequence);
+  const auto theirs = control_->find(peer, sequence);
+  raise({.code = ErrorCode::kMismatch,
+         .reporter = rank(),
+         .culprit = peer,
+         .sequence = sequence,
+         .signature = own ? own->signature : engine::Signature{},
+         .other = theirs ? theirs->signature : engine::Signature{}});
+}
+
+void CommunicatorImpl::raise_envelopes(const engine::EnvelopeMismatch& found,
+                                       const Awaited& awaited) {
+  if (awaited.sequence != 0) raise_mismatch(found.received.peer, awaited.sequence);
+  const auto signature = [](Kind kind, const engine::Envelope& e) {
+    return engine::Signature{.kind = kind, .dtype = e.dtype, .count = e.count};
+  };
+  raise({.code = ErrorCode::kMismatch,
+         .reporter = rank(),
+         .culprit = found.received.peer,
+         .signature = signature(Kind::kRecv, found.expected),
+         .other = signature(Kind::kSend, found.received)});
+}
+
+void CommunicatorImpl::raise_deadline(const Awaited& awaited, Duration allowed) {
+  Failure failure{.code = ErrorCode::kDeadlineExceeded,
+                  .reporter = rank(),
+                  .sequence = awaited.sequence,
+                  .text = seconds(allowed)};
+  if (awaited.sequence == 0) {
+    failure.culprit = awaited.peer;
+    if (awaited.peer >= 0 && awaited.peer < 64) failure.missing = std::uint64_t{1} << awaited.peer;
+    failure.text = fmt::format("{} within {}", (*awaited.message)().call, seconds(allowed));
+  } else {
+    if (const auto own = control_->find(rank(), awaited.sequence)) {
+      failure.signature = own->signature;
+    }
+    for (int i = 0; i < std::min(size(), 64); ++i) {
+      if (i != rank() && control_->last_sequence(i) < awaited.sequence) {
+        failure.missing |= std::uint64_t{1} << i;
+        if (failure.culprit < 0) failure.culprit = i;
+      }
+    }
+  }
+  raise(failure);
+}
+
+void CommunicatorImpl::raise_interrupted() {
+  raise({.code = ErrorCode::kAborted,
+         .reporter = rank(),
+         .culprit = rank(),
+         .sequence = sequence_,
+         .text = "was interrupted while it waited"});
+}
+
+// --- Saying -------------------------------------------------------------------------------------
+
+// Makes `failure` the group's, or learns of the one that came first, and throws that.
+void CommunicatorImpl::raise(const Failure& failure) {
+  control_->fail(failure);
+  raise_failure();
+}
+
+Status CommunicatorImpl::status_of(const Failure& f) const {
+  Status status{.code = f.code,
+                .communicator = membership_.name,
+                .sequence = f.sequence,
+                .rank = rank(),
+                .peer = f.culprit};
+  if (f.signature.kind != Kind::kNone) status.operation = engine::name_of(f.signature.kind);
+  const std::string where = f.sequence == 0
+                                ? fmt::format("on {}", membership_.name)
+                                : fmt::format("in call #{} on {}", f.sequence, membership_.name);
+  switch (f.code) {
+    case ErrorCode::kPeerDied:
+      status.message = fmt::format(
+          "rank {} (pid {}) {} while it was needed {}; see its own output, and start the job again "
+          "or go on without it",
+          f.culprit,
+          f.culprit < 0 ? 0 : world_->host().pid(control_->host_rank(f.culprit)),
+          f.text,
+          where);
+      break;
+    case ErrorCode::kMismatch:
+      status.message = fmt::format(
+          "ranks called different things {}: rank {} called {}, rank {} called {}; all ranks must "
+          "make the same calls in the same order",
+          where,
+          f.reporter,
+          describe(f.sequence, f.signature),
+          f.culprit,
+          describe(f.sequence, f.other));
+      break;
+    case ErrorCode::kAborted:
+      status.message = fmt::format("rank {} {}; every call on {} ends here",
+                                   f.culprit < 0 ? f.reporter : f.culprit,
+                                   f.text,
+                                   membership_.name);
+      break;
+    default:
+      status.message = f.text;
+  }
+  return status;
+}
+
+void CommunicatorImpl::raise_failure() {
+  const Failure f = control_->failure();
+  Status status = status_of(f);
+  switch (f.code) {
+    case ErrorCode::kPeerDied:
+      throw PeerDied(std::move(status),
+                     f.culprit,
+                     f.culprit < 0 ? 0 : world_->host().pid(control_->host_rank(f.culprit)),
+                     0);
+    case ErrorCode::kMismatch:
+      throw Mismatch(std::move(status),
+                     {{f.reporter, f.sequence, describe(f.sequence, f.signature)},
+                      {f.culprit, f.sequence, describe(f.sequence, f.other)}});
+    case ErrorCode::kDeadlineExceeded: {
+      std::vector<int> missing;
+      std::vector<RankCall> calls;
+      std::vector<std::string> seen;
+      for (int i = 0; i < std::min(size(), 64); ++i) {
+        if ((f.missing >> i & 1) == 0) continue;
+        missing.push_back(i);
+        calls.push_back(call_of(i));
+        seen.push_back(fmt::format("rank {} (pid {}) last seen in {}",
+                                   i,
+                                   world_->host().pid(control_->host_rank(i)),
+                                   calls.back().call));
+      }
+      const std::string what = f.sequence == 0 ? fmt::format("rank {}'s {}", f.reporter, f.text)
+                                               : fmt::format("{} on {} did not finish within {}",
+                                                             describe(f.sequence, f.signature),
+                                                             membership_.name,
+                                                             f.text);
+      status.message =
+          fmt::format("{}: {}; give a longer deadline if it is only slow",
+                      f.sequence == 0 ? what + " did not finish" : what,
+                      seen.empty() ? std::string("every rank had come, so one is slow or stopped")
+                                   : fmt::format("{}", fmt::join(seen, "; ")));
+      throw DeadlineExceeded(std::move(status), std::move(missing), std::move(calls));
+    }
+    default:
+      throw Aborted(std::move(status));
+  }
+}
+
+void CommunicatorImpl::abort(const std::string& reason) {
+  if (rank() < 0 || closed_ || world_->forked()) return;
+  control_->fail({.code = ErrorCode::kAborted,
+                  .reporter = rank(),
+                  .culprit = rank(),
+                  .sequence = control_->last_sequence(rank()),
+                  .text = reason.empty() ? "called abort()" : "called abort(): " + reason});
+}
+
+std::optional<Status> CommunicatorImpl::status() const {
+  if (rank() < 0 || closed_ || !control_->failed()) return std::nullopt;
+  try {
+    const_cast<CommunicatorImpl*>(this)->raise_failure();
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+}  // namespace hocket::comm

@@ -1,0 +1,167 @@
+// Making communicators of communicators.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "comm/communicator_impl.h"
+#include "comm/world.h"
+
+namespace hocket {
+
+using comm::CommunicatorImpl;
+using comm::Membership;
+using engine::Kind;
+using engine::Signature;
+
+namespace {
+
+std::uint64_t hash_ranks(std::span<const int> ranks) {
+  std::uint64_t hash = 1469598103934665603ULL;
+  for (const int rank : ranks) hash = (hash ^ static_cast<std::uint64_t>(rank)) * 1099511628211ULL;
+  return hash | 1;
+}
+
+// An all_gather of one value a rank, recorded as the call that it serves.
+template <typename T>
+std::vector<T> gather_all(CommunicatorImpl& parent,
+                          const Signature& shown,
+                          const T& mine,
+                          const CallOptions& options) {
+  std::vector<T> all(static_cast<std::size_t>(parent.size()));
+  const auto bytes = std::as_bytes(std::span(&mine, 1));
+  parent.run_as(shown,
+                {.kind = Kind::kAllGather,
+                 .in = ConstArrayView(bytes.data(), bytes.size(), DType::kUInt8),
+                 .out = ArrayView(all.data(), all.size() * sizeof(T), DType::kUInt8),
+                 .deadline = options.deadline});
+  return all;
+}
+
+// Of the parent's ranks `members`, in order.
+Membership membership(const CommunicatorImpl& parent,
+                      std::span<const int> members,
+                      std::string name) {
+  const Membership& old = parent.membership();
+  Membership made{.name = std::move(name)};
+  for (const int member : members) {
+    const auto m = static_cast<std::size_t>(member);
+    if (member == parent.rank()) made.rank = made.size();
+    made.world_ranks.push_back(old.world_ranks[m]);
+    made.hosts.push_back(old.hosts[m]);
+    made.host_ranks.push_back(old.host_ranks[m]);
+  }
+  return made;
+}
+
+// Makes this rank's group of those that the parent's ranks make at once: `members` is empty where
+// this rank is in none. The first member on each host allocates the group's memory there.
+Communicator make_group(CommunicatorImpl& parent,
+                        const Signature& shown,
+                        std::span<const int> members,
+                        const CallOptions& options) {
+  const auto& world = parent.world();
+  Membership made = membership(
+      parent, members, fmt::format("{}/{}", parent.membership().name, parent.next_group()));
+  int leader = -1;  // the parent's rank
+  int neighbours = 0;
+  for (const int member : members) {
+    const auto& hosts = parent.membership().hosts;
+    if (hosts[static_cast<std::size_t>(member)] != hosts[static_cast<std::size_t>(parent.rank())]) {
+      continue;
+    }
+    if (leader < 0) leader = member;
+    ++neighbours;
+  }
+  std::uint64_t block = 0;
+  if (made.rank >= 0 && leader == parent.rank()) {
+    block = world->host().allocate(comm::group_bytes(world->engines(), made.size()), neighbours);
+    comm::format_group(world->host().at(block), made.size());
+  }
+  const auto blocks = gather_all(parent, shown, block, options);
+  if (made.rank >= 0) block = blocks[static_cast<std::size_t>(leader)];
+  auto impl = std::make_shared<CommunicatorImpl>(world, std::move(made), block);
+  impl->set_deadline(parent.deadline());
+  return Communicator(std::move(impl));
+}
+
+// The parent's ranks whose value equals this rank's, in order.
+std::vector<int> alike(const CommunicatorImpl& parent, std::span<const int> values) {
+  std::vector<int> members;
+  const int own = values[static_cast<std::size_t>(parent.rank())];
+  for (int i = 0; i < parent.size(); ++i) {
+    if (values[static_cast<std::size_t>(i)] == own) members.push_back(i);
+  }
+  return members;
+}
+
+}  // namespace
+
+Communicator Communicator::new_group(std::span<const int> ranks, const CallOptions& options) {
+  std::vector<int> members(ranks.begin(), ranks.end());
+  std::vector<int> sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] < 0 || sorted[i] >= size()) {
+      impl_->refuse_call(
+          Kind::kNewGroup,
+          fmt::format("ranks has {}, expected ranks from 0 to {}", sorted[i], size() - 1));
+    }
+    if (i > 0 && sorted[i] == sorted[i - 1]) {
+      impl_->refuse_call(Kind::kNewGroup, fmt::format("ranks has {} twice", sorted[i]));
+    }
+  }
+  return make_group(
+      *impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(members)}, members, options);
+}
+
+Communicator Communicator::split(const SplitOptions& split, const CallOptions& options) {
+  struct Choice {
+    int color;
+    int key;
+  };
+  const Signature shown{.kind = Kind::kSplit};
+  const auto choices =
+      gather_all(*impl_, shown, Choice{std::max(split.color, -1), split.key}, options);
+  std::vector<int> members;
+  if (split.color >= 0) {
+    for (int i = 0; i < size(); ++i) {
+      if (choices[static_cast<std::size_t>(i)].color == split.color) members.push_back(i);
+    }
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+      return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
+    });
+  }
+  return make_group(*impl_, shown, members, options);
+}
+
+Communicator Communicator::duplicate(const CallOptions& options) {
+  std::vector<int> members(static_cast<std::size_t>(size()));
+  std::iota(members.begin(), members.end(), 0);
+  return make_group(
+      *impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(members)}, members, options);
+}
+
+Communicator& Communicator::intra_node() {
+  if (!impl_->intra_node) {
+    impl_->require_usable();
+    impl_->intra_node = std::make_unique<Communicator>(make_group(
+        *impl_, {.kind = Kind::kSplit, .extra = 2}, alike(*impl_, impl_->membership().hosts), {}));
+  }
+  return *impl_->intra_node;
+}
+
+Communicator& Communicator::inter_node() {
+  if (!impl_->inter_node) {
+    impl_->require_usable();
+    std::map<int, int> count;  // by host: members numbered so far
+    std::vector<int> local;
+    for (const int host : impl_->membership().hosts) local.push_back(count[host]++);
+    impl_->inter_node = std::make_unique<Communicator>(
+        make_group(*impl_, {.kind = Kind::kSplit, .extra = 3}, alike(*impl_, local), {}));
+  }
+  return *impl_->inter_node;
+}
+
+}  // namespace hocket

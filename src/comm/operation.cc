@@ -1,0 +1,90 @@
+#include "comm/operation.h"
+
+#include <utility>
+
+#include "hocket/work.h"
+
+namespace hocket {
+namespace comm {
+
+void Operation::finish(std::exception_ptr error) noexcept {
+  task.reset();
+  error_ = std::move(error);
+  std::function<void()> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    done_.store(true, std::memory_order_release);
+    callback = std::exchange(callback_, nullptr);
+  }
+  if (callback) callback();
+}
+
+void Operation::on_done(std::function<void()> f) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done()) {
+      callback_ = std::move(f);
+      return;
+    }
+  }
+  f();
+}
+
+}  // namespace comm
+
+Work::Work() noexcept = default;
+Work::Work(std::shared_ptr<comm::Operation> operation) noexcept
+    : operation_(std::move(operation)) {}
+Work::Work(Work&&) noexcept = default;
+
+Work& Work::operator=(Work&& other) noexcept {
+  if (this != &other) {
+    const Work old(std::move(*this));
+    operation_ = std::move(other.operation_);
+  }
+  return *this;
+}
+
+Work::~Work() {
+  if (operation_ && !operation_->done()) operation_->owner().abandon(*operation_);
+}
+
+void Work::wait() {
+  if (!operation_) return;
+  operation_->owner().wait(*operation_, base::Deadline::never());
+  if (operation_->error()) std::rethrow_exception(operation_->error());
+}
+
+bool Work::wait_for(Duration timeout) {
+  if (!operation_) return true;
+  if (!operation_->owner().wait(*operation_, base::Deadline::in(timeout))) return false;
+  if (operation_->error()) std::rethrow_exception(operation_->error());
+  return true;
+}
+
+bool Work::test() {
+  if (!operation_) return true;
+  if (!operation_->done()) operation_->owner().poke();
+  return operation_->done();
+}
+
+std::optional<Status> Work::error() const {
+  if (!operation_ || !operation_->done() || !operation_->error()) return std::nullopt;
+  try {
+    std::rethrow_exception(operation_->error());
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception& error) {
+    return Status{.code = ErrorCode::kSystem, .message = error.what()};
+  }
+}
+
+void Work::on_done(std::function<void()> f) {
+  if (operation_) {
+    operation_->on_done(std::move(f));
+  } else {
+    f();
+  }
+}
+
+}  // namespace hocket

@@ -1,0 +1,55 @@
+// A call under way that nobody waits for yet: what a Work holds.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator_impl.h"
+
+namespace hocket::comm {
+
+// A resource, shared by its Work and by the communicator's queue. The fields down to `waiting` are
+// guarded by the communicator's turn; the rest by their own means.
+class Operation {
+ public:
+  Operation(std::shared_ptr<CommunicatorImpl> owner, base::Deadline deadline, Duration allowed)
+      : owner_(std::move(owner)), deadline_(deadline), allowed_(allowed) {}
+
+  CommunicatorImpl& owner() noexcept { return *owner_; }
+  base::Deadline deadline() const noexcept { return deadline_; }
+  Duration allowed() const noexcept { return allowed_; }
+
+  // A collective: begun when its turn comes.
+  engine::Call call;
+  engine::Signature shown;
+  CallStorage storage;
+  // A message, or a refusal to be announced (then `task` is empty and `refusal` set).
+  int peer = -1;
+  RankCall message;
+  std::optional<std::string> refusal;
+
+  engine::Task task;
+  bool begun = false;
+
+  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+  // Ends the operation; runs the callback in this thread.
+  void finish(std::exception_ptr error) noexcept;
+  std::exception_ptr error() const noexcept { return error_; }
+  void on_done(std::function<void()> f);
+
+ private:
+  std::shared_ptr<CommunicatorImpl> owner_;
+  base::Deadline deadline_;
+  Duration allowed_;
+  std::exception_ptr error_;  // written before done_
+  std::atomic<bool> done_{false};
+  std::mutex mutex_;  // guards callback_
+  std::function<void()> callback_;
+};
+
+}  // namespace hocket::comm

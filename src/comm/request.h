@@ -1,0 +1,42 @@
+// What a public verb asks for, before anything is checked.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/call.h"
+#include "hocket/communicator.h"
+
+namespace hocket::comm {
+
+// A value; views into the caller's arrays.
+struct Request {
+  engine::Kind kind = engine::Kind::kNone;
+  ConstArrayView in = {};
+  ArrayView out = {};
+  bool in_place = false;  // the one-array form: `out` is the array
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+  Parts in_parts = {};
+  Parts out_parts = {};
+  std::optional<Duration> deadline = {};
+};
+
+// Byte positions of the v-forms' parts and the peers' symmetric arrays: what a Call points to. A
+// resource that lives as long as its Call; empty, and without allocation, for regular calls.
+struct CallStorage {
+  std::vector<std::size_t> positions;
+  std::vector<void*> peers;
+};
+
+// The group's facts that checking needs.
+struct Place {
+  int rank;
+  int size;
+};
+
+// Checks a request and writes it down as engines want it. Throws InvalidArgument, naming argument,
+// found and expected; has no effects.
+engine::Call check(const Request& request, const Place& place, CallStorage& storage);
+
+}  // namespace hocket::comm

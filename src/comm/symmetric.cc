@@ -1,0 +1,123 @@
+// Symmetric arrays: each rank's part lies in its own stripe of the host's segment, which everybody
+// has mapped already; making one is agreeing on offsets.
+#include "hocket/symmetric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/communicator_impl.h"
+#include "comm/world.h"
+
+namespace hocket {
+namespace symmetric {
+
+// A resource: this rank's hold on the parts of all ranks. Released when the last view dies.
+class Block {
+ public:
+  Block(std::shared_ptr<comm::WorldImpl> world,
+        std::vector<std::uint64_t> offsets,
+        int rank,
+        std::size_t count,
+        DType dtype,
+        std::uint64_t identity)
+      : world_(std::move(world)),
+        offsets_(std::move(offsets)),
+        rank_(rank),
+        count_(count),
+        dtype_(dtype),
+        identity_(identity) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {
+    if (world_->forked()) return;
+    world_->remove_symmetric(identity_);
+    for (const std::uint64_t offset : offsets_) world_->host().release(offset);
+  }
+
+  ArrayView part(int rank) const {
+    return {world_->host().at(offsets_[static_cast<std::size_t>(rank)]), count_, dtype_};
+  }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return static_cast<int>(offsets_.size()); }
+
+ private:
+  std::shared_ptr<comm::WorldImpl> world_;
+  std::vector<std::uint64_t> offsets_;
+  int rank_;
+  std::size_t count_;
+  DType dtype_;
+  std::uint64_t identity_;
+};
+
+}  // namespace symmetric
+
+SymmetricArray::SymmetricArray(std::shared_ptr<symmetric::Block> block) noexcept
+    : block_(std::move(block)) {}
+
+ArrayView SymmetricArray::local() const noexcept {
+  return block_ ? block_->part(block_->rank()) : ArrayView{};
+}
+
+ArrayView SymmetricArray::peer(int rank) const {
+  if (!block_) throw InvalidArgument("this symmetric array has been freed");
+  if (rank < 0 || rank >= block_->size()) {
+    throw InvalidArgument(
+        fmt::format("peer is {}, expected a rank from 0 to {}", rank, block_->size() - 1));
+  }
+  return block_->part(rank);
+}
+
+std::shared_ptr<void> SymmetricArray::owner() const noexcept { return block_; }
+
+SymmetricMemory::SymmetricMemory(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept
+    : impl_(std::move(impl)) {}
+
+SymmetricMemory Communicator::symmetric() { return SymmetricMemory(impl_); }
+
+SymmetricArray SymmetricMemory::empty(std::size_t count, DType dtype, const CallOptions& options) {
+  impl_->require_usable();
+  const auto& world = impl_->world();
+  const auto& members = impl_->membership();
+  const engine::Signature shown{
+      .kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
+  // A rank without memory says so; then nobody gets any.
+  constexpr std::uint64_t kNone = 0;
+  std::uint64_t own = kNone;
+  std::string reason;
+  try {
+    own = world->host().allocate(std::max<std::size_t>(1, count * size_of(dtype)), impl_->size());
+  } catch (const Error& error) {
+    reason = error.what();
+  }
+  std::vector<std::uint64_t> offsets(static_cast<std::size_t>(impl_->size()));
+  impl_->run_as(shown,
+                {.kind = engine::Kind::kAllGather,
+                 .in = {&own, 1, DType::kUInt64},
+                 .out = {offsets.data(), offsets.size(), DType::kUInt64},
+                 .deadline = options.deadline});
+  const auto missing = std::find(offsets.begin(), offsets.end(), kNone);
+  if (missing != offsets.end()) {
+    for (const std::uint64_t offset : offsets) {
+      if (offset != kNone) world->host().release(offset);
+    }
+    throw InvalidArgument(fmt::format("rank {} has no shared memory for {} x {}{}{}",
+                                      missing - offsets.begin(),
+                                      count,
+                                      name_of(dtype),
+                                      reason.empty() ? "" : ": ",
+                                      reason));
+  }
+  std::uint64_t identity = 0;
+  std::vector<std::byte*> places(world->communicator().world_ranks().size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    identity = (identity ^ offsets[i]) * 0x9e3779b97f4a7c15ULL;
+    places[static_cast<std::size_t>(members.world_ranks[i])] = world->host().at(offsets[i]);
+  }
+  world->add_symmetric(
+      identity, std::max<std::size_t>(1, count * size_of(dtype)), std::move(places));
+  return SymmetricArray(std::make_shared<symmetric::Block>(
+      world, std::move(offsets), impl_->rank(), count, dtype, identity));
+}
+
+}  // namespace hocket

@@ -1,0 +1,169 @@
+// The v-forms: where counts are not given, one small call asks for them first.
+#include <numeric>
+
+#include "comm/communicator_impl.h"
+#include "comm/operation.h"
+
+namespace hocket {
+
+using comm::CommunicatorImpl;
+using comm::Request;
+using engine::Kind;
+using engine::Signature;
+
+namespace {
+
+using Counts = std::vector<std::size_t>;
+
+ConstArrayView as_array(const Counts& counts) {
+  return {counts.data(), counts.size(), DType::kUInt64};
+}
+ArrayView as_array(Counts& counts) { return {counts.data(), counts.size(), DType::kUInt64}; }
+
+// Asks every rank for its count. Recorded as the call that it serves.
+Counts ask_all(CommunicatorImpl& impl,
+               Kind kind,
+               std::size_t mine,
+               std::optional<Duration> deadline) {
+  const Counts own{mine};
+  Counts all(static_cast<std::size_t>(impl.size()));
+  impl.run_as(
+      {.kind = kind, .extra = 1},
+      {.kind = Kind::kAllGather, .in = as_array(own), .out = as_array(all), .deadline = deadline});
+  return all;
+}
+
+// A request whose missing counts have been asked for; keeps them.
+struct Complete {
+  Request request;
+  Counts counts;
+};
+
+Complete all_gather_v(
+    CommunicatorImpl& impl, ConstArrayView in, ArrayView out, Parts parts, const CallOptions& o) {
+  Complete made{{.kind = Kind::kAllGatherV, .in = in, .out = out, .deadline = o.deadline}, {}};
+  if (parts.counts.empty()) {
+    made.counts = ask_all(impl, Kind::kAllGatherV, in.count(), o.deadline);
+    parts.counts = made.counts;
+  }
+  made.request.out_parts = parts;
+  return made;
+}
+
+Complete gather_v(
+    CommunicatorImpl& impl, ConstArrayView in, ArrayView out, Parts parts, const RootOptions& o) {
+  Complete made{
+      {.kind = Kind::kGatherV, .in = in, .out = out, .root = o.root, .deadline = o.deadline}, {}};
+  if (parts.counts.empty()) {
+    made.counts = ask_all(impl, Kind::kGatherV, in.count(), o.deadline);
+    parts.counts = made.counts;
+  }
+  made.request.out_parts = parts;
+  return made;
+}
+
+Complete reduce_scatter_v(CommunicatorImpl& impl,
+                          ConstArrayView in,
+                          ArrayView out,
+                          std::span<const std::size_t> counts,
+                          const ReduceOptions& o) {
+  Complete made{
+      {.kind = Kind::kReduceScatterV, .in = in, .out = out, .op = o.op, .deadline = o.deadline},
+      {}};
+  if (counts.empty()) {
+    made.counts = ask_all(impl, Kind::kReduceScatterV, out.count(), o.deadline);
+    counts = made.counts;
+  }
+  made.request.in_parts = {.counts = counts};
+  return made;
+}
+
+Complete all_to_all_v(CommunicatorImpl& impl,
+                      ConstArrayView in,
+                      Parts in_parts,
+                      ArrayView out,
+                      Parts out_parts,
+                      const CallOptions& o) {
+  Complete made{{.kind = Kind::kAllToAllV,
+                 .in = in,
+                 .out = out,
+                 .in_parts = in_parts,
+                 .deadline = o.deadline},
+                {}};
+  if (out_parts.counts.empty()) {
+    made.counts.resize(static_cast<std::size_t>(impl.size()));
+    impl.run_as({.kind = Kind::kAllToAllV, .extra = 1},
+                {.kind = Kind::kAllToAll,
+                 .in = {in_parts.counts.data(), in_parts.counts.size(), DType::kUInt64},
+                 .out = as_array(made.counts),
+                 .deadline = o.deadline});
+    out_parts.counts = made.counts;
+  }
+  made.request.out_parts = out_parts;
+  return made;
+}
+
+Request scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& o) {
+  return {.kind = Kind::kScatterV,
+          .in = in,
+          .out = out,
+          .root = o.root,
+          .in_parts = parts,
+          .deadline = o.deadline};
+}
+
+}  // namespace
+
+void Communicator::all_gather_v(ConstArrayView in,
+                                ArrayView out,
+                                Parts parts,
+                                const CallOptions& o) {
+  impl_->run(::hocket::all_gather_v(*impl_, in, out, parts, o).request);
+}
+Work Communicator::all_gather_v_async(ConstArrayView in,
+                                      ArrayView out,
+                                      Parts parts,
+                                      const CallOptions& o) {
+  return Work(impl_->start(::hocket::all_gather_v(*impl_, in, out, parts, o).request));
+}
+void Communicator::gather_v(ConstArrayView in, ArrayView out, Parts parts, const RootOptions& o) {
+  impl_->run(::hocket::gather_v(*impl_, in, out, parts, o).request);
+}
+Work Communicator::gather_v_async(ConstArrayView in,
+                                  ArrayView out,
+                                  Parts parts,
+                                  const RootOptions& o) {
+  return Work(impl_->start(::hocket::gather_v(*impl_, in, out, parts, o).request));
+}
+void Communicator::scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& o) {
+  impl_->run(::hocket::scatter_v(in, parts, out, o));
+}
+Work Communicator::scatter_v_async(ConstArrayView in,
+                                   Parts parts,
+                                   ArrayView out,
+                                   const RootOptions& o) {
+  return Work(impl_->start(::hocket::scatter_v(in, parts, out, o)));
+}
+void Communicator::reduce_scatter_v(ConstArrayView in,
+                                    ArrayView out,
+                                    std::span<const std::size_t> counts,
+                                    const ReduceOptions& o) {
+  impl_->run(::hocket::reduce_scatter_v(*impl_, in, out, counts, o).request);
+}
+Work Communicator::reduce_scatter_v_async(ConstArrayView in,
+                                          ArrayView out,
+                                          std::span<const std::size_t> counts,
+                                          const ReduceOptions& o) {
+  return Work(impl_->start(::hocket::reduce_scatter_v(*impl_, in, out, counts, o).request));
+}
+void Communicator::all_to_all_v(
+    ConstArrayView in, Parts in_parts, ArrayView out, Parts out_parts, const CallOptions& o) {
+  impl_->run(::hocket::all_to_all_v(*impl_, in, in_parts, out, out_parts, o).request);
+}
+Work Communicator::all_to_all_v_async(
+    ConstArrayView in, Parts in_parts, ArrayView out, Parts out_parts, const CallOptions& o) {
+  return Work(
+      impl_->start(::hocket::all_to_all_v(*impl_, in, in_parts, out, out_parts, o).request));
+}
+
+}  // namespace hocket

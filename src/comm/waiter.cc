@@ -1,0 +1,33 @@
+#include "comm/waiter.h"
+
+#include <sched.h>
+
+namespace hocket::comm {
+
+bool Waiter::pause_slowly() noexcept {
+  const std::uint32_t yields = host_.may_spin() ? kYields : kCrowdedYields;
+  if (polls_ < spins() + yields) {
+    sched_yield();
+    return (polls_ - spins()) % 16 == 0;
+  }
+  // Announce the sleep; the caller polls once more before the next pause sleeps.
+  ticket_ = host_.before_sleep();
+  armed_ = true;
+  return true;
+}
+
+bool Waiter::sleep() noexcept {
+  host_.sleep(ticket_, deadline_, more_);
+  disarm();
+  polls_ = spins();  // a few more yields, then sleep again
+  return true;
+}
+
+void Waiter::disarm() noexcept {
+  if (armed_) {
+    host_.after_sleep();
+    armed_ = false;
+  }
+}
+
+}  // namespace hocket::comm

@@ -1,0 +1,74 @@
+// How a thread waits for a peer: spin while that can pay, then give the processor away, then sleep.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include "base/deadline.h"
+#include "control/host.h"
+
+namespace hocket::comm {
+
+inline void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// A value for the length of one wait. Use:
+//
+//     while (task.step() == kPending) {
+//       if (waiter.pause()) check();   // now and then: failures, deadline
+//       ...
+//     }
+//
+// `pause` gets slower the longer it is called; once it wants to sleep it does so on the rank's
+// doorbell, which whoever moves the wait forward rings. `check` must notice what rings the bell
+// too.
+class Waiter {
+ public:
+  explicit Waiter(control::HostControl& host) noexcept : host_(host) {}
+
+  // True when it is time to look at what else may have happened.
+  bool pause() noexcept {
+    if (armed_) return sleep();
+    if (++polls_ < spins()) {
+      relax();
+      return false;
+    }
+    return pause_slowly();
+  }
+  // Something moved: begin again.
+  void moved() noexcept {
+    disarm();
+    polls_ = 0;
+  }
+  // Other words to wake up by; they must live as long as the wait.
+  void also(std::span<const os::FutexWait> words) noexcept { more_ = words; }
+  // The latest time to wake up, for whoever has a deadline to keep.
+  void wake_by(base::Deadline deadline) noexcept { deadline_ = deadline; }
+  ~Waiter() { disarm(); }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+ private:
+  static constexpr std::uint32_t kSpins = 2000;        // some 20 us
+  static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
+  static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
+  std::uint32_t spins() const noexcept { return host_.may_spin() ? kSpins : 0; }
+  bool pause_slowly() noexcept;
+  bool sleep() noexcept;
+  void disarm() noexcept;
+
+  control::HostControl& host_;
+  std::uint32_t polls_ = 0;
+  bool armed_ = false;  // announced as a sleeper; polled once more since
+  std::uint32_t ticket_ = 0;
+  base::Deadline deadline_ = base::Deadline::never();
+  std::span<const os::FutexWait> more_;
+};
+
+}  // namespace hocket::comm

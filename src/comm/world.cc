@@ -1,0 +1,165 @@
+#include "comm/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "base/interrupt.h"
+#include "comm/progress.h"
+
+namespace hocket::comm {
+
+using base::Deadline;
+
+namespace {
+
+// Worlds to take leave of when the process exits without having closed them, so that others can
+// tell that from a death. The process's, like exit itself.
+class ExitList {
+ public:
+  static ExitList& instance() {
+    static ExitList* const list = [] {
+      std::atexit([] { instance().leave_all(); });
+      return new ExitList;  // outlives all destructors
+    }();
+    return *list;
+  }
+  void add(std::weak_ptr<WorldImpl> world) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(worlds_, [](const auto& entry) { return entry.expired(); });
+    worlds_.push_back(std::move(world));
+  }
+
+ private:
+  void leave_all() {
+    std::vector<std::weak_ptr<WorldImpl>> worlds;
+    {
+      const std::lock_guard lock(mutex_);
+      worlds.swap(worlds_);
+    }
+    for (const auto& entry : worlds) {
+      const auto world = entry.lock();
+      if (world && !world->forked()) world->host().leave();
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<WorldImpl>> worlds_;
+};
+
+}  // namespace
+
+WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {}
+
+std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) {
+  const std::shared_ptr<WorldImpl> world(new WorldImpl(std::move(parts)));
+  world->join(deadline);
+  ExitList::instance().add(world);
+  return world;
+}
+
+void WorldImpl::join(Deadline deadline) {
+  const int rank = parts_.launch.rank;
+  host_ = std::make_unique<control::HostControl>(parts_.segment, parts_.host_rank);
+  progress_ = std::make_unique<ProgressThread>(*host_, parts_.threads == nullptr);
+
+  Membership members{.name = "world",
+                     .rank = rank,
+                     .world_ranks = std::vector<int>(parts_.hosts.size()),
+                     .hosts = parts_.hosts,
+                     .host_ranks = parts_.host_ranks};
+  std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
+  std::vector<int> neighbours;  // world ranks of this host, by host rank
+  for (std::size_t i = 0; i < parts_.hosts.size(); ++i) {
+    if (parts_.hosts[i] == parts_.hosts[static_cast<std::size_t>(rank)]) {
+      neighbours.push_back(static_cast<int>(i));
+    }
+  }
+  if (parts_.host_rank == 0) {
+    const int local = static_cast<int>(neighbours.size());
+    const std::uint64_t block = host_->allocate(group_bytes(parts_.engines, local), local);
+    format_group(host_->at(block), local);
+    host_->publish_world(block);
+  }
+  host_->arrive(rank);
+  host_->wait_for_all(neighbours, deadline);
+  const std::uint64_t block = host_->published_world();
+  world_ = std::make_unique<Communicator>(
+      std::make_shared<CommunicatorImpl>(shared_from_this(), std::move(members), block));
+}
+
+WorldImpl::~WorldImpl() {
+  if (forked()) {
+    // The parent's thread and memory are not here.
+    static_cast<void>(progress_.release());
+    static_cast<void>(host_.release());
+    static_cast<void>(world_.release());
+    return;
+  }
+  if (!host_) return;
+  host_->leave();
+  progress_.reset();
+}
+
+void WorldImpl::close() noexcept {
+  if (forked() || closed_) return;
+  closed_ = true;
+  world_->close();
+  host_->leave();
+  parts_.keep.reset();
+}
+
+bool WorldImpl::interrupted() {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  auto last = asked_at_.load(std::memory_order_relaxed);
+  if (now - last < std::chrono::nanoseconds(milliseconds(5)).count()) return false;
+  if (!asked_at_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
+  return base::interrupted();
+}
+
+void WorldImpl::watch(std::shared_ptr<CommunicatorImpl> communicator) {
+  progress_->add(std::move(communicator));
+}
+
+// --- Symmetric arrays ---------------------------------------------------------------------------
+
+void WorldImpl::add_symmetric(std::uint64_t identity,
+                              std::size_t bytes,
+                              std::vector<std::byte*> places) {
+  const std::lock_guard lock(symmetric_mutex_);
+  symmetric_.push_back({identity, bytes, std::move(places)});
+  symmetric_count_.store(symmetric_.size(), std::memory_order_relaxed);
+}
+
+void WorldImpl::remove_symmetric(std::uint64_t identity) noexcept {
+  const std::lock_guard lock(symmetric_mutex_);
+  std::erase_if(symmetric_, [&](const SymmetricEntry& e) { return e.identity == identity; });
+  symmetric_count_.store(symmetric_.size(), std::memory_order_relaxed);
+}
+
+std::optional<SymmetricPlace> WorldImpl::find_symmetric(const void* address,
+                                                        const CommunicatorImpl& communicator) {
+  if (address == nullptr || !host_->contains(address)) return std::nullopt;
+  const auto* at = static_cast<const std::byte*>(address);
+  const auto self = static_cast<std::size_t>(parts_.launch.rank);
+  const std::lock_guard lock(symmetric_mutex_);
+  for (const SymmetricEntry& entry : symmetric_) {
+    const std::byte* begin = entry.places[self];
+    if (at < begin || at >= begin + entry.bytes) continue;
+    const auto offset = static_cast<std::size_t>(at - begin);
+    SymmetricPlace place{.identity = (entry.identity ^ offset) * 0x9e3779b97f4a7c15ULL,
+                         .peers = {}};
+    for (const int member : communicator.membership().world_ranks) {
+      std::byte* theirs = entry.places[static_cast<std::size_t>(member)];
+      if (theirs == nullptr) return std::nullopt;
+      place.peers.push_back(theirs + offset);
+    }
+    return place;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hocket::comm

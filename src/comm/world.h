@@ -1,0 +1,95 @@
+// One process's part in a job: its seat on the host, its progress thread, its settings.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/composition.h"
+#include "control/host.h"
+#include "hocket/group.h"
+#include "os/segment.h"
+
+namespace hocket::comm {
+
+class ProgressThread;
+
+// Where a symmetric array lies for each member of a group.
+struct SymmetricPlace {
+  std::uint64_t identity;    // equal on all ranks, different for each array and offset
+  std::vector<void*> peers;  // the same element on each member
+};
+
+// What a rank's world is made of. A value.
+struct WorldParts {
+  LaunchInfo launch;
+  std::shared_ptr<os::Segment> segment;
+  int host_rank = 0;
+  std::vector<int> hosts;              // of each world rank
+  std::vector<int> host_ranks;         // of each world rank
+  std::shared_ptr<ThreadJob> threads;  // for ranks that are threads
+  std::vector<std::string> engines;
+  Duration deadline{};
+  std::shared_ptr<void> keep;  // the store, which lives as long as the world
+};
+
+// A resource, shared by the World and its communicators. Thread-safe where it does not say
+// otherwise.
+class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
+ public:
+  // Joins the others on this host.
+  static std::shared_ptr<WorldImpl> make(WorldParts parts, base::Deadline deadline);
+  ~WorldImpl();
+
+  control::HostControl& host() noexcept { return *host_; }
+  const LaunchInfo& launch() const noexcept { return parts_.launch; }
+  const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
+  const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
+  Duration default_deadline() const noexcept { return parts_.deadline; }
+  bool forked() const noexcept { return guard_.forked(); }
+  // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
+  bool interrupted();
+
+  Communicator& communicator() noexcept { return *world_; }
+
+  // Has the progress thread look after a communicator until it has nothing under way.
+  void watch(std::shared_ptr<CommunicatorImpl> communicator);
+
+  // --- Symmetric arrays -----------------------------------------------------------------------
+  // Remembers an array: where it begins for each world rank (null: not a holder).
+  void add_symmetric(std::uint64_t identity, std::size_t bytes, std::vector<std::byte*> places);
+  void remove_symmetric(std::uint64_t identity) noexcept;
+  bool has_symmetric() const noexcept {
+    return symmetric_count_.load(std::memory_order_relaxed) != 0;
+  }
+  std::optional<SymmetricPlace> find_symmetric(const void* address,
+                                               const CommunicatorImpl& communicator);
+
+  void close() noexcept;
+
+ private:
+  explicit WorldImpl(WorldParts parts);
+  void join(base::Deadline deadline);
+
+  struct SymmetricEntry {
+    std::uint64_t identity;
+    std::size_t bytes;
+    std::vector<std::byte*> places;  // by world rank
+  };
+
+  WorldParts parts_;
+  os::ForkGuard guard_;
+  std::unique_ptr<control::HostControl> host_;
+  std::unique_ptr<ProgressThread> progress_;
+  std::unique_ptr<Communicator> world_;
+  std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
+  std::mutex symmetric_mutex_;
+  std::vector<SymmetricEntry> symmetric_;
+  std::atomic<std::size_t> symmetric_count_{0};
+  bool closed_ = false;
+};
+
+}  // namespace hocket::comm

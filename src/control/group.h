@@ -1,0 +1,121 @@
+// What the ranks of one group know of each other beside their data: who is in which call, what
+// ended the group, who refused what.
+//
+// Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "control/host.h"
+#include "engine/call.h"
+#include "hocket/error.h"
+
+namespace hocket::control {
+
+// A call as its rank announced it. A value.
+struct Record {
+  std::uint64_t sequence = 0;
+  std::uint64_t fingerprint = 0;
+  engine::Signature signature;
+  bool refused = false;
+};
+
+// What ended a group: the first thing that went wrong, the same for every rank. A value.
+struct Failure {
+  ErrorCode code = ErrorCode::kAborted;
+  int reporter = -1;            // group rank
+  int culprit = -1;             // group rank that died, aborted, differs
+  std::uint64_t sequence = 0;   // the call it happened in
+  std::uint64_t missing = 0;    // kDeadlineExceeded: bit i: rank i (of the first 64) had not come
+  engine::Signature signature;  // the reporter's call
+  engine::Signature other;      // kMismatch: the culprit's call
+  std::string text;             // at most kTextBytes
+  static constexpr std::size_t kTextBytes = 200;
+};
+
+inline constexpr std::size_t kRecords = 16;
+
+// One rank's view of its group's block. A resource in that the block is not held by it: whoever
+// made it releases it. One thread at a time but for `fail` and `failed`.
+class GroupControl {
+ public:
+  static std::size_t bytes(int size);
+  // Writes an empty group into zeroed memory.
+  static void format(std::byte* memory, int size);
+  // `host_ranks`: the host rank of each member, which outlives this.
+  GroupControl(HostControl& host, std::byte* memory, int rank, std::span<const int> host_ranks);
+
+  HostControl& host() const noexcept { return *host_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  int host_rank(int member) const noexcept { return host_ranks_[static_cast<std::size_t>(member)]; }
+  void ring(int member) noexcept { host_->ring(host_rank(member)); }
+  // All members but this rank.
+  void ring_peers() noexcept {
+    os::light_fence();
+    for (int i = 0; i < size_; ++i) {
+      if (i != rank_) host_->ring(host_rank(i));
+    }
+  }
+
+  // --- Records --------------------------------------------------------------------------------
+  // Announces this rank's next call.
+  void record(std::uint64_t sequence,
+              std::uint64_t fingerprint,
+              const engine::Signature& signature) noexcept;
+  // The record of `member` with this number; absent where it has not come so far, or has been
+  // overwritten since (then it is far ahead).
+  std::optional<Record> find(int member, std::uint64_t sequence) const noexcept;
+  // The number of the last call that `member` has announced.
+  std::uint64_t last_sequence(int member) const noexcept;
+  std::optional<Record> last(int member) const noexcept;
+
+  // Announces that this rank has finished the call, well or not.
+  void finish(std::uint64_t sequence) noexcept;
+  // The number of the last call that `member` has finished.
+  std::uint64_t finished_sequence(int member) const noexcept;
+
+  // --- Refusals -------------------------------------------------------------------------------
+  // Announces call `sequence` as refused by this rank, with the reason.
+  void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept;
+  // The reason for which `member` refused call `sequence`; absent where it did not.
+  std::optional<std::string> refusal(int member, std::uint64_t sequence) const;
+
+  // --- The first failure ------------------------------------------------------------------------
+  bool failed() const noexcept { return header_->failure.load(std::memory_order_acquire) != kNone; }
+  // Makes `failure` the group's, unless it has one; wakes everybody. Any thread.
+  void fail(const Failure& failure) noexcept;
+  // What ended the group. To be called once `failed`.
+  Failure failure() const;
+
+ private:
+  enum : std::uint32_t { kNone, kBeingWritten, kWritten };
+  struct Header;
+  struct Member;
+  Member& member(int rank) const noexcept;
+
+  HostControl* host_;
+  int rank_;
+  int size_;
+  std::span<const int> host_ranks_;
+  struct Header {
+    alignas(kApart) std::atomic<std::uint32_t> failure{kNone};
+    ErrorCode code{};
+    std::int32_t reporter = 0;
+    std::int32_t culprit = 0;
+    std::uint64_t sequence = 0;
+    std::uint64_t missing = 0;
+    engine::Signature signature;
+    engine::Signature other;
+    char text[Failure::kTextBytes + 1] = {};
+  };
+  Header* header_;
+  std::byte* members_;
+};
+
+}  // namespace hocket::control

@@ -1,0 +1,275 @@
+#include "control/host.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "hocket/error.h"
+
+namespace hocket::control {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x74656b636f6831ULL;  // "1hocket"
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
+
+struct HostHeader {
+  std::atomic<std::uint64_t> magic{0};  // written last
+  std::uint32_t ranks = 0;
+  std::uint64_t stripe_bytes = 0;
+  std::atomic<std::uint64_t> world{0};  // offset of the world's group
+  alignas(kApart) std::atomic<std::uint32_t> losses{0};
+};
+
+// In front of each block of a stripe. `holders` counts down to zero.
+struct alignas(kApart) BlockHeader {
+  std::uint64_t bytes;  // the header included
+  std::atomic<std::uint32_t> holders;
+};
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+std::size_t lines_offset() { return round_up(sizeof(HostHeader), kPage); }
+std::size_t robust_offset(int ranks) {
+  return lines_offset() + round_up(sizeof(RankLine) * static_cast<std::size_t>(ranks), kPage);
+}
+std::size_t stripes_offset(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  return robust_offset(ranks) + round_up(sizeof(os::RobustWord) * n * n, kPage);
+}
+
+HostHeader& header_of(const os::Segment& segment) {
+  return *reinterpret_cast<HostHeader*>(segment.data());
+}
+BlockHeader& block_at(std::byte* data) { return *reinterpret_cast<BlockHeader*>(data); }
+
+int allowed_processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace
+
+std::size_t HostControl::segment_bytes(int ranks, std::size_t stripe_bytes) {
+  return stripes_offset(ranks) + static_cast<std::size_t>(ranks) * stripe_bytes;
+}
+
+void HostControl::format(os::Segment& segment, int ranks, std::size_t stripe_bytes) {
+  auto& header = *new (segment.data()) HostHeader;
+  header.ranks = static_cast<std::uint32_t>(ranks);
+  header.stripe_bytes = stripe_bytes;
+  // The rest of the segment is zero, which is what fresh lines and words are.
+  for (int i = 0; i < ranks; ++i) {
+    new (segment.data() + lines_offset() + sizeof(RankLine) * static_cast<std::size_t>(i)) RankLine;
+  }
+  header.magic.store(kMagic, std::memory_order_release);
+}
+
+HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
+    : segment_(std::move(segment)), self_(self) {
+  const HostHeader& header = header_of(*segment_);
+  if (segment_->size() < sizeof(HostHeader) ||
+      header.magic.load(std::memory_order_acquire) != kMagic) {
+    throw RendezvousError(
+        "the job's shared memory was made by another version of hocket; use the same one on all "
+        "ranks");
+  }
+  ranks_ = static_cast<int>(header.ranks);
+  stripe_bytes_ = header.stripe_bytes;
+  if (self < 0 || self >= ranks_ || segment_bytes(ranks_, stripe_bytes_) > segment_->size()) {
+    throw RendezvousError(
+        fmt::format("host rank {} has no seat in a segment of {} ranks", self, ranks_));
+  }
+  lines_ = reinterpret_cast<RankLine*>(segment_->data() + lines_offset());
+  robust_ = reinterpret_cast<os::RobustWord*>(segment_->data() + robust_offset(ranks_));
+  stripe_offset_ = stripes_offset(ranks_) + static_cast<std::size_t>(self) * stripe_bytes_;
+  free_.push_back({stripe_offset_, stripe_bytes_});
+  fenced_ = os::register_for_heavy_fence() && os::heavy_fence();
+}
+
+void HostControl::arrive(int world_rank) {
+  RankLine& line = lines_[self_];
+  line.pid.store(static_cast<std::int32_t>(getpid()), std::memory_order_relaxed);
+  line.world_rank.store(world_rank, std::memory_order_relaxed);
+  line.processors.store(static_cast<std::uint32_t>(allowed_processors()),
+                        std::memory_order_relaxed);
+  auto expected = RankState::kAbsent;
+  if (!line.state.compare_exchange_strong(expected, RankState::kAlive, std::memory_order_acq_rel)) {
+    throw RendezvousError(fmt::format("the seat of host rank {} is taken already", self_));
+  }
+  ring_all();
+}
+
+HostControl::~HostControl() = default;
+
+void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline deadline) {
+  const auto present = [this] {
+    return std::all_of(lines_, lines_ + ranks_, [](const RankLine& line) {
+      return line.state.load(std::memory_order_acquire) != RankState::kAbsent;
+    });
+  };
+  while (!present()) {
+    const auto ticket = before_sleep();
+    if (!present()) sleep(ticket, deadline);
+    after_sleep();
+    if (present() || !deadline.has_passed()) continue;
+    std::vector<int> missing;
+    for (int i = 0; i < ranks_; ++i) {
+      if (state(i) == RankState::kAbsent)
+        missing.push_back(world_ranks[static_cast<std::size_t>(i)]);
+    }
+    throw RendezvousError(fmt::format(
+        "ranks {} met the others at the store but did not come to this host's shared memory in "
+        "time; see their output",
+        fmt::join(missing, ", ")));
+  }
+  int fewest = processors(0);
+  for (int i = 1; i < ranks_; ++i) fewest = std::min(fewest, processors(i));
+  // Ranks bound to one processor each count the machine by their number.
+  const bool bound_apart =
+      fewest < ranks_ && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks_);
+  may_spin_ = fewest >= ranks_ || bound_apart;
+}
+
+void HostControl::publish_world(std::uint64_t offset) noexcept {
+  header_of(*segment_).world.store(offset, std::memory_order_release);
+}
+
+std::uint64_t HostControl::published_world() const noexcept {
+  return header_of(*segment_).world.load(std::memory_order_acquire);
+}
+
+void HostControl::ring_parked(int peer) noexcept {
+  lines_[peer].doorbell.fetch_add(1, std::memory_order_release);
+  os::futex_wake_all(lines_[peer].doorbell);
+}
+
+void HostControl::ring_all() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int i = 0; i < ranks_; ++i) {
+    if (lines_[i].parked.load(std::memory_order_relaxed) != 0) ring_parked(i);
+  }
+}
+
+std::uint32_t HostControl::before_sleep() noexcept {
+  RankLine& line = lines_[self_];
+  const auto ticket = line.doorbell.load(std::memory_order_acquire);
+  line.parked.fetch_add(1, std::memory_order_seq_cst);
+  // From here on whoever stores what is waited for sees `parked`, or its store is seen here.
+  if (fenced_) os::heavy_fence();
+  return ticket;
+}
+
+void HostControl::sleep(std::uint32_t ticket,
+                        base::Deadline deadline,
+                        std::span<const os::FutexWait> more) noexcept {
+  // Without heavy fences a ring can be missed; then sleep in short stretches.
+  const auto longest = fenced_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1);
+  deadline = std::min(deadline, base::Deadline::in(longest));
+  os::FutexWord& doorbell = lines_[self_].doorbell;
+  if (more.empty()) {
+    os::futex_wait(doorbell, ticket, deadline);
+    return;
+  }
+  std::array<os::FutexWait, os::kMaxFutexWaits + 1> waits;
+  waits[0] = {&doorbell, ticket};
+  const std::size_t count = std::min(more.size(), os::kMaxFutexWaits);
+  std::copy_n(more.begin(), count, waits.begin() + 1);
+  os::futex_wait_any(std::span(waits).first(count + 1), deadline);
+}
+
+void HostControl::after_sleep() noexcept {
+  lines_[self_].parked.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::uint32_t HostControl::losses() const noexcept {
+  return header_of(*segment_).losses.load(std::memory_order_acquire);
+}
+
+void HostControl::leave() noexcept {
+  auto expected = RankState::kAlive;
+  if (lines_[self_].state.compare_exchange_strong(
+          expected, RankState::kLeft, std::memory_order_acq_rel)) {
+    header_of(*segment_).losses.fetch_add(1, std::memory_order_acq_rel);
+    ring_all();
+  }
+}
+
+void HostControl::record_death(int rank) noexcept {
+  auto expected = RankState::kAlive;
+  if (lines_[rank].state.compare_exchange_strong(
+          expected, RankState::kDied, std::memory_order_acq_rel)) {
+    header_of(*segment_).losses.fetch_add(1, std::memory_order_acq_rel);
+  }
+  ring_all();
+}
+
+std::uint64_t HostControl::allocate(std::size_t bytes, int holders) {
+  const std::lock_guard lock(books_);
+  if (live_.size() >= collect_at_ || bytes >= kLarge) collect();
+  const std::size_t wanted = round_up(bytes + sizeof(BlockHeader), kPage);
+  auto fits = [&](const Free& f) { return f.bytes >= wanted; };
+  auto found = std::find_if(free_.begin(), free_.end(), fits);
+  if (found == free_.end()) {
+    collect();
+    found = std::find_if(free_.begin(), free_.end(), fits);
+  }
+  if (found == free_.end()) {
+    throw SystemError(
+        fmt::format("no {} MiB left of this rank's {} MiB of shared memory; free symmetric arrays "
+                    "and groups, or set HOCKET_SEGMENT_GIB to more",
+                    wanted >> 20,
+                    stripe_bytes_ >> 20),
+        ENOMEM);
+  }
+  const std::uint64_t offset = found->offset;
+  found->offset += wanted;
+  found->bytes -= wanted;
+  if (found->bytes == 0) free_.erase(found);
+  BlockHeader& block = block_at(at(offset));
+  block.bytes = wanted;
+  block.holders.store(static_cast<std::uint32_t>(holders), std::memory_order_relaxed);
+  live_.push_back(offset);
+  return offset + sizeof(BlockHeader);
+}
+
+void HostControl::release(std::uint64_t offset) noexcept {
+  // Pairs with collect: what this rank did with the block comes before its reuse.
+  block_at(at(offset - sizeof(BlockHeader))).holders.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+// Takes back the blocks that everybody has released.
+void HostControl::collect() {
+  const auto released = [this](std::uint64_t offset) {
+    return block_at(at(offset)).holders.load(std::memory_order_acquire) == 0;
+  };
+  const auto first = std::partition(
+      live_.begin(), live_.end(), [&](std::uint64_t offset) { return !released(offset); });
+  for (auto it = first; it != live_.end(); ++it) {
+    const std::uint64_t bytes = block_at(at(*it)).bytes;
+    segment_->discard(*it, bytes);
+    free_.push_back({*it, bytes});
+  }
+  live_.erase(first, live_.end());
+  std::sort(
+      free_.begin(), free_.end(), [](const Free& a, const Free& b) { return a.offset < b.offset; });
+  std::vector<Free> merged;
+  for (const Free& f : free_) {
+    if (!merged.empty() && merged.back().offset + merged.back().bytes == f.offset) {
+      merged.back().bytes += f.bytes;
+    } else {
+      merged.push_back(f);
+    }
+  }
+  free_ = std::move(merged);
+  collect_at_ = std::max<std::size_t>(64, live_.size() * 2);
+}
+
+}  // namespace hocket::control

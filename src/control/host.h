@@ -1,0 +1,159 @@
+// What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
+// and memory to carve groups from.
+//
+// Layout of the segment, version 1 (all offsets multiples of 4096):
+//   HostHeader | RankLine[ranks] | RobustWord[ranks][ranks] | stripe 0 | stripe 1 | ...
+// Each rank allocates from its own stripe with bookkeeping in its own memory, so that a rank that
+// dies in the middle leaves nothing inconsistent behind.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/deadline.h"
+#include "os/futex.h"
+#include "os/segment.h"
+
+namespace hocket::control {
+
+inline constexpr std::size_t kCacheLine = 64;
+// Two lines: neighbours are fetched in pairs.
+inline constexpr std::size_t kApart = 128;
+
+enum class RankState : std::uint32_t {
+  kAbsent,  // has not joined yet
+  kAlive,
+  kLeft,  // ended in good order
+  kDied,
+};
+
+// One a rank. What each field pairs with is said at HostControl's functions.
+struct alignas(kApart) RankLine {
+  std::atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to
+  os::FutexWord doorbell{0};             // what they sleep on
+  alignas(kApart) std::atomic<RankState> state{RankState::kAbsent};
+  std::atomic<std::int32_t> pid{0};
+  std::atomic<std::int32_t> world_rank{-1};
+  std::atomic<std::uint32_t> processors{0};
+};
+
+// A resource: one rank's end of the segment. Shared by everything of that rank; functions are safe
+// from any thread unless they say otherwise.
+class HostControl {
+ public:
+  // Bytes of segment for `ranks`, with `stripe_bytes` (a multiple of the page size) each.
+  static std::size_t segment_bytes(int ranks, std::size_t stripe_bytes);
+  // Writes the header. Once, by whoever made the segment.
+  static void format(os::Segment& segment, int ranks, std::size_t stripe_bytes);
+
+  // Takes the seat of rank `self` of the host; `arrive` then says so. Throws RendezvousError when
+  // the segment is not of this version.
+  HostControl(std::shared_ptr<os::Segment> segment, int self);
+  ~HostControl();
+  HostControl(const HostControl&) = delete;
+  HostControl& operator=(const HostControl&) = delete;
+
+  int self() const noexcept { return self_; }
+  int ranks() const noexcept { return ranks_; }
+  // Whether waiting may burn processor time: there are as many processors as ranks.
+  bool may_spin() const noexcept { return may_spin_; }
+  // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
+  void arrive(int world_rank);
+  // Waits until every rank of the host has arrived; throws RendezvousError naming the world
+  // ranks that have not. `world_ranks`: of each host rank.
+  void wait_for_all(std::span<const int> world_ranks, base::Deadline deadline);
+
+  // Tells the others where the world's group lies; host rank 0 alone, once.
+  void publish_world(std::uint64_t offset) noexcept;
+  // Where it lies. After wait_for_all.
+  std::uint64_t published_world() const noexcept;
+
+  // --- Waking and sleeping --------------------------------------------------------------------
+  // To be called after a store that rank `peer` may be waiting for. Costs one load where nobody
+  // sleeps: the store and this load are ordered by the sleeper's heavy fence.
+  void ring(int peer) noexcept {
+    os::light_fence();
+    if (lines_[peer].parked.load(std::memory_order_relaxed) != 0) ring_parked(peer);
+  }
+  void ring_all() noexcept;
+  // Wakes this rank's own sleeping threads.
+  void wake_self() noexcept { ring_parked(self_); }
+  // Announces that this thread is about to sleep: between the two, check once more what is waited
+  // for; then `sleep`. Returns the ticket to sleep with.
+  std::uint32_t before_sleep() noexcept;
+  // Sleeps until somebody rings, `deadline`, or a signal. Also on `more` words, if any.
+  void sleep(std::uint32_t ticket,
+             base::Deadline deadline,
+             std::span<const os::FutexWait> more = {}) noexcept;
+  void after_sleep() noexcept;
+
+  // --- Life and death -------------------------------------------------------------------------
+  RankState state(int rank) const noexcept {
+    return lines_[rank].state.load(std::memory_order_acquire);
+  }
+  int pid(int rank) const noexcept { return lines_[rank].pid.load(std::memory_order_relaxed); }
+  int processors(int rank) const noexcept {
+    return static_cast<int>(lines_[rank].processors.load(std::memory_order_relaxed));
+  }
+  // Counts deaths and departures; changes when a state does.
+  std::uint32_t losses() const noexcept;
+  // Announces a clean end. No peer waits for this rank any more.
+  void leave() noexcept;
+  // The word of `owner` that `watcher` watches.
+  os::RobustWord& robust_word(int owner, int watcher) noexcept {
+    return robust_[static_cast<std::size_t>(owner) * static_cast<std::size_t>(ranks_) +
+                   static_cast<std::size_t>(watcher)];
+  }
+  // Records that `rank` has ended, as seen on its word, and wakes everybody. Any rank may, also
+  // more than once.
+  void record_death(int rank) noexcept;
+
+  // --- Memory ---------------------------------------------------------------------------------
+  std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
+  // Zeroed memory of this rank's stripe, shared by `holders`, each of which calls `release` once.
+  // Returns its offset. Throws SystemError when the stripe is full.
+  std::uint64_t allocate(std::size_t bytes, int holders);
+  // Gives up one hold; the owner takes the memory back at one of its next allocations.
+  void release(std::uint64_t offset) noexcept;
+  std::size_t stripe_bytes() const noexcept { return stripe_bytes_; }
+  // Whether [address, address + bytes) lies in the segment; then its offset.
+  bool contains(const void* address) const noexcept {
+    const auto* at = static_cast<const std::byte*>(address);
+    return at >= segment_->data() && at < segment_->data() + segment_->size();
+  }
+  std::uint64_t offset_of(const void* address) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - segment_->data());
+  }
+
+ private:
+  struct Free {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  void ring_parked(int peer) noexcept;
+  void collect();
+
+  std::shared_ptr<os::Segment> segment_;
+  int self_;
+  int ranks_ = 0;
+  bool may_spin_ = false;
+  bool fenced_ = false;  // heavy fences work here
+  std::size_t stripe_bytes_ = 0;
+  std::uint64_t stripe_offset_ = 0;
+  RankLine* lines_ = nullptr;
+  os::RobustWord* robust_ = nullptr;
+
+  // The stripe's books; see allocate.
+  std::mutex books_;
+  std::vector<Free> free_;           // by offset, neighbours merged
+  std::vector<std::uint64_t> live_;  // blocks handed out
+  std::size_t collect_at_ = 64;      // look for released ones when there are this many
+};
+
+}  // namespace hocket::control

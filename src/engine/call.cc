@@ -1,0 +1,81 @@
+#include "engine/call.h"
+
+#include <fmt/format.h>
+
+namespace hocket::engine {
+
+std::string_view name_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::kNone:
+      return "nothing";
+    case Kind::kBarrier:
+      return "barrier";
+    case Kind::kBroadcast:
+      return "broadcast";
+    case Kind::kReduce:
+      return "reduce";
+    case Kind::kAllReduce:
+      return "all_reduce";
+    case Kind::kReduceScatter:
+      return "reduce_scatter";
+    case Kind::kAllGather:
+      return "all_gather";
+    case Kind::kGather:
+      return "gather";
+    case Kind::kScatter:
+      return "scatter";
+    case Kind::kAllToAll:
+      return "all_to_all";
+    case Kind::kReduceScatterV:
+      return "reduce_scatter_v";
+    case Kind::kAllGatherV:
+      return "all_gather_v";
+    case Kind::kGatherV:
+      return "gather_v";
+    case Kind::kScatterV:
+      return "scatter_v";
+    case Kind::kAllToAllV:
+      return "all_to_all_v";
+    case Kind::kReproducibleSum:
+      return "reproducible_sum";
+    case Kind::kNewGroup:
+      return "new_group";
+    case Kind::kSplit:
+      return "split";
+    case Kind::kSymmetricAllocate:
+      return "symmetric.empty";
+    case Kind::kSend:
+      return "send";
+    case Kind::kRecv:
+      return "recv";
+  }
+  return "unknown call";
+}
+
+namespace {
+
+bool reduces(Kind kind) {
+  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
+         kind == Kind::kReduceScatterV || kind == Kind::kReproducibleSum;
+}
+bool has_root(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
+}
+bool moves_elements(Kind kind) {
+  return kind != Kind::kNone && kind != Kind::kBarrier && kind != Kind::kNewGroup &&
+         kind != Kind::kSplit;
+}
+
+}  // namespace
+
+std::string describe(const Signature& s) {
+  std::string text(name_of(s.kind));
+  if (reduces(s.kind)) text += fmt::format(" {}", name_of(s.op));
+  if (moves_elements(s.kind)) text += fmt::format(" {}[{}]", name_of(s.dtype), s.count);
+  if (has_root(s.kind)) text += fmt::format(" root {}", s.root);
+  if (s.symmetric != 0) text += " (symmetric)";
+  return text;
+}
+
+}  // namespace hocket::engine

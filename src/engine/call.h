@@ -1,0 +1,118 @@
+// One call of one rank: what is agreed by all ranks, and this rank's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "hocket/types.h"
+
+namespace hocket::engine {
+
+enum class Kind : std::uint8_t {
+  kNone,
+  kBarrier,
+  kBroadcast,
+  kReduce,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kReduceScatterV,
+  kAllGatherV,
+  kGatherV,
+  kScatterV,
+  kAllToAllV,
+  kReproducibleSum,  // from here on only recorded and compared; engines never see them
+  kNewGroup,
+  kSplit,
+  kSymmetricAllocate,
+  kSend,  // from here on outside the order of collectives
+  kRecv,
+};
+std::string_view name_of(Kind kind) noexcept;
+
+// What all ranks must agree in; the fingerprint is made of all of it, and an engine's score sees
+// nothing else, so that all ranks choose alike. A value.
+struct Signature {
+  Kind kind = Kind::kNone;
+  DType dtype = DType::kUInt8;
+  ReduceOp op = ReduceOp::kSum;
+  MemoryKind memory = MemoryKind::kHost;
+  std::int32_t root = 0;
+  // Elements: the whole array for broadcast, reduce and all_reduce; one rank's share for the other
+  // regular forms; the sum of the parts for reduce_scatter_v and all_gather_v; else 0.
+  std::uint64_t count = 0;
+  // A hash of what else is agreed: the counts of a v-form, the ranks of a group. 0: nothing.
+  std::uint64_t extra = 0;
+  // Which symmetric arrays the call works on: 0 for ordinary memory, else a hash of identity and
+  // offset of in and of out.
+  std::uint64_t symmetric = 0;
+
+  bool operator==(const Signature&) const = default;
+};
+
+// "all_reduce sum float32[1024]", "broadcast int64[3] root 2".
+std::string describe(const Signature& signature);
+
+// Bytes of signature.count elements.
+inline std::size_t bytes_of(const Signature& s) noexcept { return s.count * size_of(s.dtype); }
+
+// Where each rank's part lies in an array, in bytes. A view; as long as the group has ranks.
+struct PartsView {
+  const std::size_t* bytes = nullptr;
+  const std::size_t* offsets = nullptr;
+};
+
+// A call as engines get it: checked, and with aliasing made explicit. A value; the memory it points
+// to lives until the call's Task has ended.
+//
+// In place is told by addresses alone: out == in (all_reduce, reduce, broadcast, all_to_all), in ==
+// out + own part (all_gather, gather), out == in (reduce_scatter), out == in + own part (scatter's
+// root). Arrays never overlap in another way. A broadcast's non-roots have in == nullptr; its root
+// may have out == in. A reduce's or gather's non-roots have out == nullptr, a scatter's non-roots
+// in == nullptr.
+struct Call {
+  Signature signature;
+  std::uint64_t sequence = 0;  // from 1, the same on all ranks
+  // A hash of this signature and all before it: equal on all ranks unless they called different
+  // things. It travels with the data where that is free; see Consistency.
+  std::uint64_t fingerprint = 0;
+  const void* in = nullptr;
+  void* out = nullptr;
+  // v-forms: the parts of `in` by destination (scatter_v's root, all_to_all_v, reduce_scatter_v)
+  // and of `out` by source (gather_v's root, all_gather_v, all_to_all_v).
+  PartsView in_parts;
+  PartsView out_parts;
+  // v-forms: bytes of this rank's own single part (gather_v's in, scatter_v's out, ...).
+  std::size_t own_bytes = 0;
+  // Symmetric calls: for each rank of the group, its in and its out as mapped here.
+  void* const* peer_in = nullptr;
+  void* const* peer_out = nullptr;
+};
+
+// What an engine asks when a peer's fingerprint differs from its own. Quick hashes also differ
+// after a refused call, which is no mistake, so that the answer is looked up in the records.
+class Consistency {
+ public:
+  virtual ~Consistency() = default;
+  // Returns when `peer` and this rank have called the same, up to `sequence`; else throws.
+  virtual void confirm(int peer, std::uint64_t sequence) = 0;
+};
+
+// What is known of a group when it is made, equal on all ranks but for `rank`. A value.
+struct GroupFacts {
+  int rank = 0;
+  int size = 1;
+  // The host number of each rank, from 0.
+  std::span<const int> hosts;
+  bool one_host = true;
+  // The fewest processors that the ranks of one host may run on.
+  int processors = 1;
+};
+
+}  // namespace hocket::engine

@@ -1,0 +1,58 @@
+// The second cut: what carries messages between two ranks of a group.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "hocket/types.h"
+
+namespace hocket::engine {
+
+// Messages of one (peer, direction, tag) arrive in the order they were sent; different tags are
+// independent. Users' tags are their int; everything that hocket itself sends is above.
+using Tag = std::uint64_t;
+inline constexpr Tag kCollectiveTag = Tag{1} << 32;
+inline constexpr int kAnyPeer = -1;
+
+// What travels in front of a message's bytes; the receiver compares it with what it expects.
+struct Envelope {
+  int peer = 0;  // whom to send to; whom to receive from, or kAnyPeer
+  Tag tag = kCollectiveTag;
+  DType dtype = DType::kUInt8;
+  std::uint64_t count = 0;  // elements
+};
+
+// A message under way. A handle to be given back by `test` (when it says done) or `cancel`.
+enum class MessageId : std::uint32_t {};
+
+// A resource, one a rank and group. Used by one thread at a time. No call blocks: whoever waits
+// alternates `progress` and `test`. Bytes of a send must stay unchanged, those of a receive
+// untouched, until `test` said done or `cancel` returned; both mean that nobody touches them again.
+class PointToPoint {
+ public:
+  virtual ~PointToPoint() = default;
+
+  virtual MessageId send(const Envelope& to, std::span<const std::byte> bytes) = 0;
+  virtual MessageId recv(const Envelope& from, std::span<std::byte> bytes) = 0;
+
+  // True, once, when the message is complete; its id is free then. Throws comm-level errors (a
+  // message whose dtype or count differs: EnvelopeMismatch). `received`, where given, gets the
+  // envelope as the sender wrote it.
+  virtual bool test(MessageId message, Envelope* received = nullptr) = 0;
+
+  // Moves whatever is under way; true when something moved.
+  virtual bool progress() = 0;
+
+  virtual void cancel(MessageId message) noexcept = 0;
+};
+
+// The two sides of a message disagree. Caught by the communicator, which makes the Mismatch that
+// users see.
+struct EnvelopeMismatch {
+  Envelope expected;
+  Envelope received;
+};
+
+}  // namespace hocket::engine

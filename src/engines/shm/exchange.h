@@ -1,0 +1,150 @@
+// The pattern behind every call of more than a few KiB: in steps, each rank fills its next chunk
+// while the others read its last one.
+//
+// All ranks walk through the steps at most two apart. In step k a rank waits until everybody has
+// done with step k - 2, fills its chunk k, then takes what the others filled in step k - 1. A rank
+// without anything to give or take in a step still reports the step done, so that nobody waits for
+// it; one that is through has finished the call, which is later than any step.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/task.h"
+#include "engines/shm/shm_group.h"
+
+namespace hocket::engines::shm {
+
+// Giver: `std::uint64_t steps()`, `void fill(std::byte* chunk, std::uint64_t step)`.
+// Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there anything),
+// `void take(int peer, const std::byte* chunk, std::uint64_t step)` once it is there, and
+// `void finish(std::uint64_t step)` after the last peer's.
+template <typename Giver, typename Taker>
+engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker taker) {
+  const Turn turn(group, call);
+  const std::uint64_t give_steps = giver.steps();
+  const std::uint64_t take_steps = taker.steps();
+  const std::uint64_t steps = std::max(give_steps, take_steps);
+  if (give_steps > 0) {
+    co_await engine::until([&] { return group.may_write(call); });
+    group.begin_staging(call);
+  }
+  for (std::uint64_t k = 0; k <= steps; ++k) {
+    if (k < give_steps) {
+      if (k >= kChunks) {
+        co_await engine::until([&] { return group.all_done(call, k - kChunks + 1); });
+      }
+      giver.fill(group.chunk(group.rank(), call.sequence, k), k);
+      group.stage(call, k + 1);
+    }
+    if (k == 0) continue;
+    const std::uint64_t step = k - 1;
+    if (step < take_steps) {
+      for (int peer = 0; peer < group.size(); ++peer) {
+        if (peer == group.rank() || !taker.from(peer, step)) continue;
+        if (!group.staged(peer, call, k)) {
+          co_await engine::until([&] { return group.staged(peer, call, k); });
+        }
+        if (step == 0) group.check_staged(peer, call);
+        taker.take(peer, group.chunk(peer, call.sequence, step), step);
+      }
+      taker.finish(step);
+    }
+    if (k < steps) group.done(call, k);
+  }
+}
+
+inline std::uint64_t steps_for(std::size_t bytes, std::size_t piece) {
+  return (bytes + piece - 1) / piece;
+}
+
+// Bytes [step * piece, ...) of something of `bytes`.
+struct Range {
+  std::size_t first;
+  std::size_t length;
+};
+inline Range range_of(std::uint64_t step, std::size_t piece, std::size_t bytes) {
+  const std::size_t first = std::min(bytes, static_cast<std::size_t>(step) * piece);
+  return {first, std::min(piece, bytes - first)};
+}
+
+// Gives the same bytes to everybody, a chunk at a time.
+struct GiveShared {
+  const std::byte* data;
+  std::size_t bytes;  // 0: nothing
+
+  std::uint64_t steps() const { return steps_for(bytes, kChunkBytes); }
+  void fill(std::byte* chunk, std::uint64_t step) const {
+    const Range range = range_of(step, kChunkBytes, bytes);
+    core::copy(chunk, data + range.first, range.length, core::Stores::kCached);
+  }
+};
+
+// Where each rank's part lies: evenly, or as the v-forms say.
+struct Parts {
+  std::size_t share = 0;  // bytes, where `view` is empty
+  engine::PartsView view;
+
+  std::size_t bytes(int rank) const {
+    return view.bytes == nullptr ? share : view.bytes[static_cast<std::size_t>(rank)];
+  }
+  std::size_t offset(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return view.bytes == nullptr ? r * share : view.offsets[r];
+  }
+};
+
+// A chunk cut into one piece for each other rank.
+struct Pieces {
+  int rank;  // whose chunk
+  int size;
+
+  std::size_t bytes() const {
+    return kChunkBytes / static_cast<std::size_t>(std::max(1, size - 1)) / 64 * 64;
+  }
+  std::size_t offset(int peer) const {
+    return static_cast<std::size_t>(peer < rank ? peer : peer - 1) * bytes();
+  }
+};
+
+// Gives each rank a part of its own.
+struct GiveParts {
+  const std::byte* data;
+  Parts parts;
+  Pieces pieces;
+  std::uint64_t most = 0;  // steps; set by make
+
+  static GiveParts make(const void* data, const Parts& parts, int rank, int size) {
+    GiveParts give{static_cast<const std::byte*>(data), parts, {rank, size}};
+    for (int peer = 0; data != nullptr && peer < size; ++peer) {
+      if (peer == rank) continue;
+      give.most = std::max(give.most, steps_for(parts.bytes(peer), give.pieces.bytes()));
+    }
+    return give;
+  }
+  std::uint64_t steps() const { return most; }
+  void fill(std::byte* chunk, std::uint64_t step) const {
+    for (int peer = 0; peer < pieces.size; ++peer) {
+      if (peer == pieces.rank) continue;
+      const Range range = range_of(step, pieces.bytes(), parts.bytes(peer));
+      core::copy(chunk + pieces.offset(peer),
+                 data + parts.offset(peer) + range.first,
+                 range.length,
+                 core::Stores::kCached);
+    }
+  }
+};
+
+struct GiveNothing {
+  std::uint64_t steps() const { return 0; }
+  void fill(std::byte*, std::uint64_t) const {}
+};
+
+struct TakeNothing {
+  std::uint64_t steps() const { return 0; }
+  bool from(int, std::uint64_t) const { return false; }
+  void take(int, const std::byte*, std::uint64_t) const {}
+  void finish(std::uint64_t) const {}
+};
+
+}  // namespace hocket::engines::shm

@@ -1,0 +1,164 @@
+// Reductions of any size through chunks. Everything is added in ascending rank order.
+#include "engines/shm/collectives.h"
+#include "engines/shm/exchange.h"
+
+namespace hocket::engines::shm {
+
+using engine::Call;
+using engine::Kind;
+using engine::Task;
+using engine::until;
+
+namespace {
+
+// Whether this rank gets the result.
+bool receives(const ShmGroup& group, const Call& call) {
+  return call.signature.kind != Kind::kReduce || group.rank() == call.signature.root;
+}
+
+// Collects everybody's chunk of one step, then reduces them together with this rank's own input.
+struct TakeReduced {
+  ShmGroup* group;
+  Call call;
+  std::byte* out;        // where this rank's result goes
+  const std::byte* own;  // this rank's input to it
+  std::size_t bytes;     // of the result
+  std::size_t piece;     // of it, a step
+  bool each;             // chunks are cut into pieces, one a reader
+  core::ReduceKernel kernel;
+
+  std::uint64_t steps() const { return steps_for(bytes, piece); }
+  bool from(int, std::uint64_t) const { return true; }
+  void take(int peer, const std::byte* chunk, std::uint64_t) const {
+    if (each) chunk += Pieces{peer, group->size()}.offset(group->rank());
+    group->sources()[peer] = chunk;
+  }
+  void finish(std::uint64_t step) const {
+    const Range range = range_of(step, piece, bytes);
+    group->sources()[group->rank()] = own + range.first;
+    kernel(out + range.first,
+           group->sources(),
+           group->size(),
+           range.length / size_of(call.signature.dtype),
+           group->size());
+  }
+};
+
+// Where the parts of a reduce_scatter lie in the input.
+Parts parts_of(const Call& call) {
+  if (call.signature.kind == Kind::kReduceScatterV) return {.view = call.in_parts};
+  return {.share = bytes_of(call.signature)};
+}
+
+// Part `rank` of `elements`, cut as evenly as whole cache lines allow. In elements.
+Range part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
+  const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element_bytes);
+  const std::size_t lines = (elements + line - 1) / line;
+  const auto n = static_cast<std::size_t>(size);
+  const std::size_t part = (lines + n - 1) / n * line;
+  return range_of(static_cast<std::uint64_t>(rank), part, elements);
+}
+
+}  // namespace
+
+Task one_shot_reduce(ShmGroup& group, Call call) {
+  const std::size_t bytes = bytes_of(call.signature);
+  const bool takes = receives(group, call);
+  const auto* in = static_cast<const std::byte*>(call.in);
+  // A reduce's root reads its own input itself.
+  const bool gives = call.signature.kind != Kind::kReduce || !takes;
+  const GiveShared give{in, gives ? bytes : 0};
+  if (!takes) return exchange(group, call, give, TakeNothing{});
+  return exchange(group,
+                  call,
+                  give,
+                  TakeReduced{.group = &group,
+                              .call = call,
+                              .out = static_cast<std::byte*>(call.out),
+                              .own = in,
+                              .bytes = bytes,
+                              .piece = kChunkBytes,
+                              .each = false,
+                              .kernel = group.kernel(call, stores_for(bytes))});
+}
+
+Task reduce_scatter(ShmGroup& group, Call call) {
+  const Parts parts = parts_of(call);
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const std::size_t own = parts.bytes(group.rank());
+  return exchange(group,
+                  call,
+                  GiveParts::make(call.in, parts, group.rank(), group.size()),
+                  TakeReduced{.group = &group,
+                              .call = call,
+                              .out = static_cast<std::byte*>(call.out),
+                              .own = in + parts.offset(group.rank()),
+                              .bytes = own,
+                              .piece = Pieces{0, group.size()}.bytes(),
+                              .each = true,
+                              .kernel = group.kernel(call, stores_for(own))});
+}
+
+// In step k, chunk k is staged, chunk k - 1 reduced in parts, and chunk k - 1's results are
+// gathered. A rank's results take the place of its own part in its own chunk, which nobody reads.
+Task two_shot_reduce(ShmGroup& group, Call call) {
+  const Turn turn(group, call);
+  const int size = group.size();
+  const int rank = group.rank();
+  const std::size_t element = size_of(call.signature.dtype);
+  const std::size_t bytes = bytes_of(call.signature);
+  const std::uint64_t steps = steps_for(bytes, kChunkBytes);
+  const auto* in = static_cast<const std::byte*>(call.in);
+  auto* out = static_cast<std::byte*>(call.out);
+  const bool takes = receives(group, call);
+  const core::ReduceKernel kernel = group.kernel(call, core::Stores::kCached);
+  const core::Stores stores = stores_for(bytes);
+
+  co_await until([&] { return group.may_write(call); });
+  group.begin_staging(call);
+  for (std::uint64_t k = 0; k <= steps; ++k) {
+    if (k < steps) {
+      if (k >= kChunks) co_await until([&] { return group.all_done(call, k - kChunks + 1); });
+      const Range range = range_of(k, kChunkBytes, bytes);
+      core::copy(group.chunk(rank, call.sequence, k),
+                 in + range.first,
+                 range.length,
+                 core::Stores::kCached);
+      group.stage(call, k + 1);
+    }
+    if (k == 0) continue;
+    const Range range = range_of(k - 1, kChunkBytes, bytes);
+    const auto part_bytes = [&](int part) {
+      const Range p = part_of(part, size, range.length / element, element);
+      return Range{p.first * element, p.length * element};
+    };
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer == rank) continue;
+      if (!group.staged(peer, call, k)) {
+        co_await until([&] { return group.staged(peer, call, k); });
+      }
+      if (k == 1) group.check_staged(peer, call);
+    }
+    const Range mine = part_bytes(rank);
+    for (int i = 0; i < size; ++i) {
+      group.sources()[i] = group.chunk(i, call.sequence, k - 1) + mine.first;
+    }
+    std::byte* result = group.chunk(rank, call.sequence, k - 1) + mine.first;
+    kernel(result, group.sources(), size, mine.length / element, size);
+    group.reduced(call, k);
+    for (int i = 0; takes && i < size; ++i) {
+      const int peer = (rank + i) % size;  // everybody begins with another one
+      if (peer != rank && !group.is_reduced(peer, call, k)) {
+        co_await until([&] { return group.is_reduced(peer, call, k); });
+      }
+      const Range part = part_bytes(peer);
+      core::copy(out + range.first + part.first,
+                 group.chunk(peer, call.sequence, k - 1) + part.first,
+                 part.length,
+                 stores);
+    }
+    if (k < steps) group.done(call, k);
+  }
+}
+
+}  // namespace hocket::engines::shm

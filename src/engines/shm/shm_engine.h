@@ -1,0 +1,31 @@
+// Collectives between the processes of one host through shared memory.
+#pragma once
+
+#include "engine/engine.h"
+#include "engines/shm/shm_group.h"
+
+namespace hocket::engines::shm {
+
+// See engine::CollectiveEngine. Supports everything on host memory, for groups within one host.
+class ShmEngine final : public engine::CollectiveEngine {
+ public:
+  // `memory`: ShmGroup::bytes(size) of zeros in the host's segment, shared by the group.
+  ShmEngine(control::GroupControl& control,
+            engine::Consistency& consistency,
+            std::byte* memory,
+            const engine::GroupFacts& facts)
+      : group_(control, consistency, memory, facts) {}
+
+  std::string_view name() const noexcept override { return "shm"; }
+  std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
+  engine::Task start(const engine::Call& call) override;
+  void skip(std::uint64_t sequence) override { group_.finish(sequence); }
+
+ private:
+  engine::Task start_symmetric(const engine::Call& call);
+  engine::Task start_reduction(const engine::Call& call, bool small);
+
+  ShmGroup group_;
+};
+
+}  // namespace hocket::engines::shm

@@ -1,0 +1,35 @@
+#include "engines/shm/shm_group.h"
+
+namespace hocket::engines::shm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t round_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::size_t slots_offset(std::size_t size) { return sizeof(Words) * size; }
+std::size_t chunks_offset(std::size_t size) {
+  return round_to_page(slots_offset(size) + 2 * sizeof(Slot) * size);
+}
+
+}  // namespace
+
+std::size_t ShmGroup::bytes(int size) {
+  const auto n = static_cast<std::size_t>(size);
+  return chunks_offset(n) + 2 * kChunks * kChunkBytes * n;
+}
+
+// Fresh memory is zero, which is what all words start as.
+ShmGroup::ShmGroup(control::GroupControl& control,
+                   engine::Consistency& consistency,
+                   std::byte* memory,
+                   const engine::GroupFacts& facts)
+    : control_(control),
+      consistency_(consistency),
+      rank_(facts.rank),
+      size_(facts.size),
+      words_(reinterpret_cast<Words*>(memory)),
+      slots_(reinterpret_cast<Slot*>(memory + slots_offset(static_cast<std::size_t>(facts.size)))),
+      chunks_(memory + chunks_offset(static_cast<std::size_t>(facts.size))),
+      sources_(static_cast<std::size_t>(facts.size)) {}
+
+}  // namespace hocket::engines::shm

@@ -1,0 +1,201 @@
+// The memory through which the ranks of one group on one host exchange data, and its rules.
+//
+// Words: a *call* is one collective with its sequence number s. Each rank has, for the two parities
+// of s, a *slot* (a few KiB, flag in front of the data) and two *chunks* (for what is larger; the
+// two are used in turn within a call, so that one is filled while the other is read). A rank writes
+// only its own slots, chunks and words, and reads everybody's.
+//
+// The words of a rank, all rising forever:
+//   slot flag   s: the slot holds the rank's data of call s
+//   staged      (s, k): the first k chunks of call s are filled
+//   reduced     (s, k): the results of the first k chunks of call s are in them
+//   done        (s, k): the rank needs nothing more of the first k chunks of call s, of anybody's;
+//               (s + 1, 0): it has finished call s
+//
+// One rule protects all memory: before a rank writes anything for call s, every peer has finished
+// call s - 2, the last one that used the same parity. Calls in which everybody waits for everybody
+// give that for free; after others the done words are read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "control/group.h"
+#include "core/reduce.h"
+#include "engine/call.h"
+#include "engine/task.h"
+
+namespace hocket::engines::shm {
+
+inline constexpr std::size_t kSlotBytes = 4096;
+inline constexpr std::size_t kChunkBytes = 128 * 1024;
+inline constexpr std::size_t kChunks = 2;
+
+// Data of one small call, contiguous with what announces it: one cache line carries 48 bytes.
+struct alignas(control::kApart) Slot {
+  std::atomic<std::uint64_t> flag{0};
+  std::uint64_t fingerprint = 0;
+  std::byte data[kSlotBytes];
+};
+
+struct alignas(control::kApart) Words {
+  std::atomic<std::uint64_t> staged{0};
+  std::uint64_t fingerprint[2] = {};  // of the calls of each parity, written before staged
+  alignas(control::kApart) std::atomic<std::uint64_t> reduced{0};
+  alignas(control::kApart) std::atomic<std::uint64_t> done{0};
+};
+
+// A resource: one rank's view. One thread at a time.
+class ShmGroup {
+ public:
+  static std::size_t bytes(int size);
+  ShmGroup(control::GroupControl& control,
+           engine::Consistency& consistency,
+           std::byte* memory,
+           const engine::GroupFacts& facts);
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  // Room for one pointer a rank, for whichever call runs.
+  const void** sources() noexcept { return sources_.data(); }
+  // The kernel of the call's dtype and op; the last one found is remembered.
+  core::ReduceKernel kernel(const engine::Call& call, core::Stores stores) {
+    const auto& s = call.signature;
+    const auto wanted = KernelKey{s.dtype, s.op, stores};
+    if (kernel_ == nullptr || !(wanted == kernel_key_)) {
+      kernel_ = core::reduce_kernel(s.dtype, s.op, stores);
+      kernel_key_ = wanted;
+    }
+    return kernel_;
+  }
+
+  static constexpr std::uint64_t word(std::uint64_t sequence, std::uint64_t step) noexcept {
+    return sequence << 24 | step;
+  }
+
+  Slot& slot(int rank, std::uint64_t sequence) const noexcept {
+    return slots_[2 * static_cast<std::size_t>(rank) + (sequence & 1)];
+  }
+  std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
+    const std::size_t index =
+        (2 * static_cast<std::size_t>(rank) + (sequence & 1)) * kChunks + step % kChunks;
+    return chunks_ + index * kChunkBytes;
+  }
+
+  // Whether this rank may write for `call` (the rule above). To be waited for first.
+  bool may_write(const engine::Call& call) noexcept {
+    return floor_ + 1 >= call.sequence || raise_floor(call.sequence - 1);
+  }
+  // After a call in which every peer was seen to have begun it.
+  void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
+
+  // Announces what this rank wrote to its slot.
+  void post(const engine::Call& call) noexcept {
+    Slot& own = slot(rank_, call.sequence);
+    own.fingerprint = call.fingerprint;
+    own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
+    control_.ring_peers();
+  }
+  bool posted(int peer, const engine::Call& call) const noexcept {
+    return slot(peer, call.sequence).flag.load(std::memory_order_acquire) == call.sequence;
+  }
+  // To be called once `posted`: throws when the peer called something else.
+  void check_slot(int peer, const engine::Call& call) {
+    if (slot(peer, call.sequence).fingerprint != call.fingerprint) {
+      consistency_.confirm(peer, call.sequence);
+    }
+  }
+
+  void begin_staging(const engine::Call& call) noexcept {
+    words_[rank_].fingerprint[call.sequence & 1] = call.fingerprint;
+  }
+  void stage(const engine::Call& call, std::uint64_t chunks) noexcept {
+    words_[rank_].staged.store(word(call.sequence, chunks), std::memory_order_release);
+    control_.ring_peers();
+  }
+  bool staged(int peer, const engine::Call& call, std::uint64_t chunks) const noexcept {
+    return words_[peer].staged.load(std::memory_order_acquire) >= word(call.sequence, chunks);
+  }
+  void check_staged(int peer, const engine::Call& call) {
+    if (words_[peer].fingerprint[call.sequence & 1] != call.fingerprint) {
+      consistency_.confirm(peer, call.sequence);
+    }
+  }
+  void reduced(const engine::Call& call, std::uint64_t chunks) noexcept {
+    words_[rank_].reduced.store(word(call.sequence, chunks), std::memory_order_release);
+    control_.ring_peers();
+  }
+  bool is_reduced(int peer, const engine::Call& call, std::uint64_t chunks) const noexcept {
+    return words_[peer].reduced.load(std::memory_order_acquire) >= word(call.sequence, chunks);
+  }
+
+  void done(const engine::Call& call, std::uint64_t chunks) noexcept {
+    words_[rank_].done.store(word(call.sequence, chunks), std::memory_order_release);
+    control_.ring_peers();
+  }
+  // Whether every peer has done with the first `chunks` chunks of the call.
+  bool all_done(const engine::Call& call, std::uint64_t chunks) noexcept {
+    return all_reached(word(call.sequence, chunks));
+  }
+  void finish(std::uint64_t sequence) noexcept {
+    words_[rank_].done.store(word(sequence + 1, 0), std::memory_order_release);
+    control_.ring_peers();
+  }
+
+ private:
+  struct KernelKey {
+    DType dtype{};
+    ReduceOp op{};
+    core::Stores stores{};
+    bool operator==(const KernelKey&) const = default;
+  };
+  bool raise_floor(std::uint64_t sequence) noexcept {
+    if (!all_reached(word(sequence, 0))) return false;
+    floor_ = sequence;
+    return true;
+  }
+  bool all_reached(std::uint64_t target) noexcept {
+    for (int i = 0; i < size_; ++i) {
+      if (i != rank_ && words_[i].done.load(std::memory_order_acquire) < target) return false;
+    }
+    return true;
+  }
+
+  control::GroupControl& control_;
+  engine::Consistency& consistency_;
+  int rank_;
+  int size_;
+  // Every peer has finished all calls before this one.
+  std::uint64_t floor_ = 1;
+  Words* words_;
+  Slot* slots_;
+  std::byte* chunks_;
+  std::vector<const void*> sources_;
+  KernelKey kernel_key_;
+  core::ReduceKernel kernel_ = nullptr;
+};
+
+// A call's turn on the group: from its end, however it came, the rank needs nothing of it.
+class Turn {
+ public:
+  Turn(ShmGroup& group, const engine::Call& call) noexcept
+      : group_(group), sequence_(call.sequence) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { group_.finish(sequence_); }
+
+ private:
+  ShmGroup& group_;
+  std::uint64_t sequence_;
+};
+
+// Results this large leave the caches anyway: write them past.
+inline core::Stores stores_for(std::size_t result_bytes) noexcept {
+  constexpr std::size_t kStreamFrom = std::size_t{2} << 20;
+  return result_bytes >= kStreamFrom ? core::Stores::kStreaming : core::Stores::kCached;
+}
+
+}  // namespace hocket::engines::shm

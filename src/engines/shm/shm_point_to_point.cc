@@ -1,0 +1,380 @@
+#include "engines/shm/shm_point_to_point.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/reduce.h"
+
+namespace hocket::engines::shm {
+
+using engine::Envelope;
+using engine::MessageId;
+
+namespace {
+
+// What a peer may have waiting in this rank's memory before its ring is left full.
+constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
+constexpr std::size_t kEagerBytes = 16 * 1024;
+// Long messages go in pieces of this: one is copied in while the last is copied out.
+constexpr std::size_t kBulkBytes = 32 * 1024;
+
+// Bytes of one ring: what fits the caches when all pairs talk.
+std::size_t ring_bytes(int size) {
+  std::size_t bytes = 256 * 1024;
+  for (int n = 2; n < size && bytes > 16 * 1024; n *= 2) bytes /= 2;
+  return bytes;
+}
+
+std::size_t index_of(int from, int to, int size) {
+  return static_cast<std::size_t>(from) * static_cast<std::size_t>(size) +
+         static_cast<std::size_t>(to);
+}
+
+bool same_kind(const Envelope& a, const Envelope& b) {
+  return a.dtype == b.dtype && a.count == b.count;
+}
+
+Envelope envelope_of(const RecordHeader& header, int peer) {
+  // An unknown dtype compares unequal to all and is never looked up by.
+  return {.peer = peer,
+          .tag = header.tag,
+          .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
+          .count = header.count};
+}
+
+RecordHeader header_of(RecordType type, const Envelope& envelope, std::uint32_t id) {
+  return {.type = type,
+          .tag = envelope.tag,
+          .count = envelope.count,
+          .total = envelope.count * size_of(envelope.dtype),
+          .id = id,
+          .dtype = static_cast<std::uint32_t>(envelope.dtype)};
+}
+
+void drop(std::vector<std::uint32_t>& list, std::uint32_t index) noexcept {
+  list.erase(std::remove(list.begin(), list.end(), index), list.end());
+}
+
+}  // namespace
+
+std::size_t ShmPointToPoint::bytes(int size) {
+  const std::size_t pairs = index_of(size, 0, size);
+  return pairs * (sizeof(ChannelWords) + ring_bytes(size));
+}
+
+ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memory)
+    : control_(control) {
+  const int size = control.size();
+  const std::size_t ring = ring_bytes(size);
+  auto* words = reinterpret_cast<ChannelWords*>(memory);
+  std::byte* rings = memory + index_of(size, 0, size) * sizeof(ChannelWords);
+  const auto channel = [&](int from, int to) {
+    const std::size_t index = index_of(from, to, size);
+    return Channel(words + index, rings + index * ring, ring);
+  };
+  peers_.reserve(static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i) {
+    peers_.push_back(Peer{.out = channel(control.rank(), i), .in = channel(i, control.rank())});
+  }
+}
+
+ShmPointToPoint::~ShmPointToPoint() = default;
+
+std::uint32_t ShmPointToPoint::allocate() {
+  if (free_.empty()) {
+    slots_.emplace_back();
+    return static_cast<std::uint32_t>(slots_.size() - 1);
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  slots_[index] = Slot{};
+  return index;
+}
+
+bool ShmPointToPoint::is_eager(const Peer& peer, std::size_t bytes) const noexcept {
+  return bytes <= std::min(kEagerBytes, peer.out.capacity() / 4);
+}
+
+MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
+  Peer& peer = peers_[static_cast<std::size_t>(to.peer)];
+  const std::uint32_t index = allocate();
+  Slot& slot = slots_[index];
+  slot.envelope = to;
+  slot.from = bytes.data();
+  slot.bytes = bytes.size();
+  slot.id = ++next_id_;
+  slot.state = Slot::State::kQueued;
+  peer.queued.push_back(index);
+  write_to(to.peer);
+  return MessageId{index};
+}
+
+MessageId ShmPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes) {
+  const std::uint32_t index = allocate();
+  Slot& slot = slots_[index];
+  slot.envelope = from;
+  slot.to = bytes.data();
+  slot.bytes = bytes.size();
+  slot.state = Slot::State::kPosted;
+  if (from.peer != engine::kAnyPeer) {
+    if (match_early(index, from.peer)) return MessageId{index};
+  } else {
+    for (int i = 0; i < control_.size(); ++i) {
+      if (match_early(index, i)) return MessageId{index};
+    }
+  }
+  posted_.push_back(index);
+  return MessageId{index};
+}
+
+bool ShmPointToPoint::test(MessageId id, Envelope* received) {
+  Slot& message = slot(id);
+  if (message.state == Slot::State::kMismatch) {
+    throw engine::EnvelopeMismatch{message.envelope, message.received};
+  }
+  if (message.state != Slot::State::kDone) return false;
+  if (received != nullptr) *received = message.received;
+  message.state = Slot::State::kFree;
+  free_.push_back(static_cast<std::uint32_t>(id));
+  return true;
+}
+
+void ShmPointToPoint::cancel(MessageId id) noexcept {
+  const auto index = static_cast<std::uint32_t>(id);
+  Slot& message = slots_[index];
+  const int rank =
+      message.state == Slot::State::kReceiving ? message.received.peer : message.envelope.peer;
+  if (rank >= 0 && rank < control_.size()) {
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    if (message.state == Slot::State::kRequested) {
+      note(rank, {.type = RecordType::kCancel, .id = message.id});
+    }
+    peer.queued.erase(std::remove(peer.queued.begin(), peer.queued.end(), index),
+                      peer.queued.end());
+    drop(peer.requested, index);
+    drop(peer.streaming, index);
+    drop(peer.receiving, index);  // what still comes for it is dropped on arrival
+  }
+  posted_.erase(std::remove(posted_.begin(), posted_.end(), index), posted_.end());
+  message.state = Slot::State::kFree;
+  free_.push_back(index);
+}
+
+bool ShmPointToPoint::progress() {
+  bool moved = false;
+  for (int i = 0; i < control_.size(); ++i) {
+    moved |= read_from(i);
+    moved |= write_to(i);
+  }
+  return moved;
+}
+
+// --- Writing ------------------------------------------------------------------------------------
+
+void ShmPointToPoint::note(int rank, const RecordHeader& header) {
+  peers_[static_cast<std::size_t>(rank)].notes.push_back(header);
+  write_to(rank);
+}
+
+// Notes first, then long messages under way, then what has not begun: each in its order.
+bool ShmPointToPoint::write_to(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.notes.empty() && peer.streaming.empty() && peer.queued.empty()) return false;
+  bool moved = false;
+  while (!peer.notes.empty() && peer.out.room(64, 0) != 0) {
+    peer.out.write(peer.notes.front(), {});
+    peer.notes.erase(peer.notes.begin());
+    moved = true;
+  }
+  if (peer.notes.empty()) {
+    moved |= write_queued(rank);
+    moved |= write_streams(rank);
+  }
+  if (moved) control_.ring(rank);
+  return moved;
+}
+
+bool ShmPointToPoint::write_queued(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  bool moved = false;
+  while (!peer.queued.empty()) {
+    const std::uint32_t index = peer.queued.front();
+    Slot& message = slots_[index];
+    if (is_eager(peer, message.bytes)) {
+      const std::size_t least = std::max<std::size_t>(1, message.bytes);
+      if (peer.out.room(least, least) < least) break;
+      peer.out.write(header_of(RecordType::kEager, message.envelope, message.id),
+                     {message.from, message.bytes});
+      message.received = message.envelope;
+      message.state = Slot::State::kDone;
+    } else {
+      if (peer.out.room(64, 0) == 0) break;
+      peer.out.write(header_of(RecordType::kRequest, message.envelope, message.id), {});
+      message.state = Slot::State::kRequested;
+      peer.requested.push_back(index);
+    }
+    peer.queued.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+bool ShmPointToPoint::write_streams(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  bool moved = false;
+  const std::size_t piece = std::min(kBulkBytes, peer.out.capacity() / 4);
+  while (!peer.streaming.empty()) {
+    const std::uint32_t index = peer.streaming.front();
+    Slot& message = slots_[index];
+    const std::size_t wanted = std::min(piece, message.bytes - message.moved);
+    const std::size_t room = peer.out.room(wanted, std::min<std::size_t>(wanted, 4096));
+    if (room == 0) break;
+    RecordHeader header = header_of(RecordType::kBulk, message.envelope, message.id);
+    peer.out.write(header, {message.from + message.moved, room});
+    message.moved += room;
+    moved = true;
+    if (message.moved == message.bytes) {
+      message.received = message.envelope;
+      message.state = Slot::State::kDone;
+      peer.streaming.erase(peer.streaming.begin());
+    } else {
+      control_.ring(rank);
+    }
+  }
+  return moved;
+}
+
+// --- Reading ------------------------------------------------------------------------------------
+
+bool ShmPointToPoint::read_from(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  bool moved = false;
+  while (peer.early_bytes < kMostEarlyBytes) {
+    const auto record = peer.in.front();
+    if (!record) break;
+    take(rank, *record);
+    peer.in.pop(*record);
+    moved = true;
+  }
+  if (moved) control_.ring(rank);  // it may wait for room
+  return moved;
+}
+
+void ShmPointToPoint::take(int rank, const Channel::Record& record) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const auto find = [&](const std::vector<std::uint32_t>& list) {
+    return std::find_if(list.begin(), list.end(), [&](std::uint32_t index) {
+      return slots_[index].id == record.header.id;
+    });
+  };
+  switch (record.header.type) {
+    case RecordType::kEager:
+    case RecordType::kRequest:
+      take_message(rank, record);
+      break;
+    case RecordType::kBulk:
+      take_bulk(peer, record);
+      break;
+    case RecordType::kGrant:
+    case RecordType::kRefuse: {
+      const auto at = find(peer.requested);
+      if (at == peer.requested.end()) break;
+      Slot& message = slots_[*at];
+      if (record.header.type == RecordType::kGrant) {
+        message.state = Slot::State::kStreaming;
+        peer.streaming.push_back(*at);
+      } else {
+        message.received = envelope_of(record.header, rank);
+        message.state = Slot::State::kMismatch;
+      }
+      peer.requested.erase(at);
+      break;
+    }
+    case RecordType::kCancel:
+      std::erase_if(peer.early, [&](const Early& early) {
+        return early.requested && early.id == record.header.id;
+      });
+      break;
+    case RecordType::kSkip:
+      break;
+  }
+}
+
+void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
+  const RecordHeader& header = record.header;
+  Early message{.envelope = envelope_of(header, rank),
+                .id = header.id,
+                .requested = header.type == RecordType::kRequest,
+                .bytes = {}};
+  const std::span payload(record.payload, header.bytes);
+  const auto fits = [&](std::uint32_t index) {
+    const Envelope& wanted = slots_[index].envelope;
+    return (wanted.peer == rank || wanted.peer == engine::kAnyPeer) && wanted.tag == header.tag;
+  };
+  const auto at = std::find_if(posted_.begin(), posted_.end(), fits);
+  if (at != posted_.end()) {
+    const std::uint32_t index = *at;
+    posted_.erase(at);
+    match(rank, index, message, payload);
+    return;
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  message.bytes.assign(payload.begin(), payload.end());
+  peer.early_bytes += message.bytes.size();
+  peer.early.push_back(std::move(message));
+}
+
+// Brings a message and its receive together. `payload`: the bytes of one that was not requested.
+void ShmPointToPoint::match(int rank,
+                            std::uint32_t receive,
+                            const Early& message,
+                            std::span<const std::byte> payload) {
+  Slot& slot = slots_[receive];
+  slot.received = message.envelope;
+  slot.id = message.id;
+  const bool whole = message.requested || payload.size() == slot.bytes;
+  if (!same_kind(slot.envelope, message.envelope) || !whole) {
+    slot.state = Slot::State::kMismatch;
+    if (message.requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
+    return;
+  }
+  if (!message.requested) {
+    if (!payload.empty()) std::memcpy(slot.to, payload.data(), payload.size());
+    slot.state = Slot::State::kDone;
+    return;
+  }
+  slot.state = Slot::State::kReceiving;
+  peers_[static_cast<std::size_t>(rank)].receiving.push_back(receive);
+  note(rank, {.type = RecordType::kGrant, .id = message.id});
+}
+
+bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const auto at = std::find_if(peer.early.begin(), peer.early.end(), [&](const Early& early) {
+    return early.envelope.tag == slots_[receive].envelope.tag;
+  });
+  if (at == peer.early.end()) return false;
+  const Early message = std::move(*at);
+  peer.early.erase(at);
+  peer.early_bytes -= message.bytes.size();
+  match(rank, receive, message, message.bytes);
+  return true;
+}
+
+void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
+  const auto at =
+      std::find_if(peer.receiving.begin(), peer.receiving.end(), [&](std::uint32_t index) {
+        return slots_[index].id == record.header.id;
+      });
+  if (at == peer.receiving.end()) return;  // cancelled here
+  Slot& slot = slots_[*at];
+  const std::size_t length = std::min<std::size_t>(record.header.bytes, slot.bytes - slot.moved);
+  core::copy(slot.to + slot.moved, record.payload, length, core::Stores::kCached);
+  slot.moved += length;
+  if (slot.moved == slot.bytes) {
+    slot.state = Slot::State::kDone;
+    peer.receiving.erase(at);
+  }
+}
+
+}  // namespace hocket::engines::shm

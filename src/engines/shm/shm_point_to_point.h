@@ -1,0 +1,101 @@
+// Messages between the processes of one host, through one ring for each direction of each pair.
+//
+// Messages up to a few ten KiB are written to the ring at once and wait there, or in the receiver's
+// memory, for their receive. Longer ones ask first; then their bytes stream through the same ring,
+// one end filling it while the other empties it. Matching is by (sender, tag) in the order of
+// sending.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "control/group.h"
+#include "engine/point_to_point.h"
+#include "engines/shm/channel.h"
+
+namespace hocket::engines::shm {
+
+// See engine::PointToPoint.
+class ShmPointToPoint final : public engine::PointToPoint {
+ public:
+  static std::size_t bytes(int size);
+  // `memory`: bytes(size) of zeros in the host's segment, shared by the group.
+  ShmPointToPoint(control::GroupControl& control, std::byte* memory);
+  ~ShmPointToPoint() override;
+
+  engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
+  engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
+  bool test(engine::MessageId message, engine::Envelope* received) override;
+  bool progress() override;
+  void cancel(engine::MessageId message) noexcept override;
+
+ private:
+  // A message of this rank's, sent or received.
+  struct Slot {
+    enum class State : std::uint8_t {
+      kFree,
+      kQueued,     // send: not in the ring yet
+      kRequested,  // send: asked; waits for the grant
+      kStreaming,  // send: its bytes are going out
+      kPosted,     // receive: unmatched
+      kReceiving,  // receive: its bytes are coming in
+      kDone,
+      kMismatch,
+    };
+    State state = State::kFree;
+    engine::Envelope envelope;  // as given
+    engine::Envelope received;  // as the other side has it
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
+    std::size_t moved = 0;
+    std::uint32_t id = 0;  // the sender's number of the message
+  };
+  // A message that came before its receive.
+  struct Early {
+    engine::Envelope envelope;
+    std::uint32_t id = 0;
+    bool requested = false;  // long: its bytes are still at the sender
+    std::vector<std::byte> bytes;
+  };
+  // One peer, both directions. The vectors hold slots' indices.
+  struct Peer {
+    Channel out;
+    Channel in;
+    std::deque<std::uint32_t> queued;  // sends, in order
+    std::vector<std::uint32_t> requested;
+    std::vector<std::uint32_t> streaming;
+    std::vector<std::uint32_t> receiving;
+    std::vector<RecordHeader> notes;  // short records that found no room yet
+    std::deque<Early> early;
+    std::size_t early_bytes = 0;
+  };
+
+  std::uint32_t allocate();
+  Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
+  bool is_eager(const Peer& peer, std::size_t bytes) const noexcept;
+
+  bool write_to(int rank);
+  bool write_queued(int rank);
+  bool write_streams(int rank);
+  void note(int rank, const RecordHeader& header);
+  bool read_from(int rank);
+  void take(int rank, const Channel::Record& record);
+  void take_message(int rank, const Channel::Record& record);
+  void take_bulk(Peer& peer, const Channel::Record& record);
+  void match(int rank,
+             std::uint32_t receive,
+             const Early& message,
+             std::span<const std::byte> payload);
+  bool match_early(std::uint32_t receive, int rank);
+
+  control::GroupControl& control_;
+  std::vector<Peer> peers_;  // by rank, this one's too: messages to oneself are ordinary
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::deque<std::uint32_t> posted_;  // receives, in order
+  std::uint32_t next_id_ = 0;
+};
+
+}  // namespace hocket::engines::shm

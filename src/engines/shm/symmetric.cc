@@ -1,0 +1,121 @@
+// Calls on symmetric arrays: every rank reads, and for all_reduce writes, everybody's arrays where
+// they are. Two meetings a call: all arrays are ready; all have been read.
+#include "engines/shm/collectives.h"
+#include "engines/shm/exchange.h"
+
+namespace hocket::engines::shm {
+
+using engine::Call;
+using engine::Kind;
+using engine::Task;
+using engine::until;
+
+namespace {
+
+// Announces stage `step` of the call and waits until everybody has.
+Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
+  group.stage(call, step);
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (peer == group.rank()) continue;
+    if (!group.staged(peer, call, step)) {
+      co_await until([&] { return group.staged(peer, call, step); });
+    }
+    if (step == 1) group.check_staged(peer, call);
+  }
+}
+
+const std::byte* in_of(const Call& call, int rank) {
+  return static_cast<const std::byte*>(call.peer_in[rank]);
+}
+std::byte* out_of(const Call& call, int rank) {
+  return static_cast<std::byte*>(call.peer_out[rank]);
+}
+
+// Elements [first, first + count) of everybody's input, from byte `offset` on, reduced to `out`.
+void reduce_peers(ShmGroup& group,
+                  const Call& call,
+                  std::byte* out,
+                  std::size_t offset,
+                  std::size_t count,
+                  core::Stores stores) {
+  for (int i = 0; i < group.size(); ++i) group.sources()[i] = in_of(call, i) + offset;
+  group.kernel(call, stores)(out, group.sources(), group.size(), count, group.size());
+}
+
+}  // namespace
+
+// Each rank reduces its part of the array and writes it into everybody's output. Only the part's
+// owner reads that part of the inputs, so that in place needs no care.
+Task symmetric_all_reduce(ShmGroup& group, Call call) {
+  const Turn turn(group, call);
+  co_await until([&] { return group.may_write(call); });
+  group.begin_staging(call);
+  co_await meet(group, call, 1);
+
+  const auto& s = call.signature;
+  const std::size_t element = size_of(s.dtype);
+  const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element);
+  const auto n = static_cast<std::size_t>(group.size());
+  const std::size_t part = ((s.count + line - 1) / line + n - 1) / n * line;
+  const Range mine = range_of(static_cast<std::uint64_t>(group.rank()), part, s.count);
+  const core::Stores stores = stores_for(bytes_of(s));
+  // A block at a time: reduced once, and copied to the others while it is in the cache.
+  const std::size_t block = kChunkBytes / 4 / element;
+  for (std::size_t at = 0; at < mine.length; at += block) {
+    const std::size_t count = std::min(block, mine.length - at);
+    const std::size_t offset = (mine.first + at) * element;
+    std::byte* own = out_of(call, group.rank()) + offset;
+    reduce_peers(group, call, own, offset, count, core::Stores::kCached);
+    for (int i = 0; i < group.size(); ++i) {
+      if (i != group.rank()) core::copy(out_of(call, i) + offset, own, count * element, stores);
+    }
+  }
+  co_await meet(group, call, 2);
+  group.saw_everybody(call);
+}
+
+Task symmetric_reduce(ShmGroup& group, Call call) {
+  const Turn turn(group, call);
+  co_await until([&] { return group.may_write(call); });
+  group.begin_staging(call);
+  co_await meet(group, call, 1);
+
+  const auto& s = call.signature;
+  const bool scatters = s.kind == Kind::kReduceScatter;
+  if (scatters || group.rank() == s.root) {
+    const std::size_t offset = scatters ? static_cast<std::size_t>(group.rank()) * bytes_of(s) : 0;
+    reduce_peers(
+        group, call, static_cast<std::byte*>(call.out), offset, s.count, stores_for(bytes_of(s)));
+  }
+  co_await meet(group, call, 2);
+  group.saw_everybody(call);
+}
+
+Task symmetric_move(ShmGroup& group, Call call) {
+  const Turn turn(group, call);
+  co_await until([&] { return group.may_write(call); });
+  group.begin_staging(call);
+  co_await meet(group, call, 1);
+
+  const auto& s = call.signature;
+  const std::size_t bytes = bytes_of(s);
+  const auto n = static_cast<std::size_t>(group.size());
+  auto* out = static_cast<std::byte*>(call.out);
+  const auto fetch = [&](std::byte* to, const std::byte* from, std::size_t total) {
+    if (to != from) core::copy(to, from, bytes, stores_for(total));
+  };
+  if (s.kind == Kind::kBroadcast) {
+    if (s.root != group.rank() || call.out != call.in) fetch(out, in_of(call, s.root), bytes);
+  } else {
+    const std::size_t mine =
+        s.kind == Kind::kAllToAll ? static_cast<std::size_t>(group.rank()) * bytes : 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t peer = (static_cast<std::size_t>(group.rank()) + i) % n;
+      fetch(out + peer * bytes, in_of(call, static_cast<int>(peer)) + mine, n * bytes);
+    }
+  }
+  co_await meet(group, call, 2);
+  group.saw_everybody(call);
+}
+
+}  // namespace hocket::engines::shm

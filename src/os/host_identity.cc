@@ -1,0 +1,30 @@
+#include "os/host_identity.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <fstream>
+
+#include "hocket/error.h"
+
+namespace hocket::os {
+
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  if (boot.empty()) boot = host_name();
+  struct stat network;
+  if (stat("/proc/self/ns/net", &network) != 0) network.st_ino = 0;
+  return fmt::format("{}/{}/{}", boot, network.st_ino, getuid());
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) throw SystemError("gethostname", errno);
+  return name;
+}
+
+}  // namespace hocket::os

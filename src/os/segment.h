@@ -1,0 +1,67 @@
+// One large, sparse piece of memory that the processes of a job on one host share.
+//
+// Backed by a sealed memfd: it has no name, its size is fixed, and nothing is left of it when the
+// last process is gone, however it went. Only pages that were touched take memory; /dev/shm's size
+// does not matter.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "os/fd.h"
+
+namespace hocket::os {
+
+// A resource: the mapping, and the file descriptor where there is one. Movable; any thread. Not
+// inherited by forked children, which must not touch it.
+class Segment {
+ public:
+  // Shared: `bytes` of zeros. Throws SystemError.
+  static Segment create(std::size_t bytes);
+  // Maps one that another process made. Throws SystemError, or RendezvousError when `fd` is not a
+  // sealed memfd of at least `bytes`.
+  static Segment map(Fd fd, std::size_t bytes);
+  // For ranks that are threads: ordinary memory.
+  static Segment create_private(std::size_t bytes);
+
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&&) = delete;
+  ~Segment();
+
+  std::byte* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  const Fd& fd() const noexcept { return fd_; }
+
+  // Gives the pages of [offset, offset + bytes) back to the system; they read zero afterwards.
+  // Both multiples of the page size.
+  void discard(std::size_t offset, std::size_t bytes) const noexcept;
+
+ private:
+  Segment(Fd fd, std::byte* data, std::size_t size) noexcept;
+  Fd fd_;
+  std::byte* data_;
+  std::size_t size_;
+};
+
+// The largest segment that this process's limits (address space, file size) allow, at most
+// `wanted`.
+std::size_t allowed_segment_bytes(std::size_t wanted);
+std::size_t page_bytes() noexcept;
+// Physical memory of this machine, bytes.
+std::size_t memory_bytes() noexcept;
+
+// A page that a forked child finds wiped. A resource; check() is one load.
+class ForkGuard {
+ public:
+  ForkGuard();
+  ForkGuard(const ForkGuard&) = delete;
+  ForkGuard& operator=(const ForkGuard&) = delete;
+  ~ForkGuard();
+  // True in a process that was forked after this was made.
+  bool forked() const noexcept { return *word_ == 0; }
+
+ private:
+  volatile unsigned long* word_;
+};
+
+}  // namespace hocket::os
