@@ -1,0 +1,753 @@
+"""What hocket's Python package is made of; use it through `hocket`."""
+
+
+
+from os import PathLike
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional, Union
+
+from numpy.typing import NDArray
+
+from ._types import Array, Op, Received, Timeout
+from .errors import Error, RankCall, Status
+
+class Work:
+    """
+    A call that has been started and may not have finished.
+
+    Keeps its arrays alive; leave them alone until it is done. Dropping a pending Work cancels the call,
+    which fails the communicator on all ranks.
+    """
+
+    def wait(self, timeout: Timeout = None) -> Any:
+        """
+        Wait for the call to finish.
+
+        Parameters
+        ----------
+        timeout : float or datetime.timedelta, optional
+            Seconds to wait here; the call's own deadline holds besides.
+
+        Returns
+        -------
+        array or None
+            What the blocking call would have returned.
+
+        Raises
+        ------
+        TimeoutError
+            Time ran out here; the call goes on.
+        Error
+            The call's error.
+        """
+
+    def test(self) -> bool:
+        """
+        True when finished, with or without error. Gives the call a chance to move.
+        """
+
+    @property
+    def done(self) -> bool:
+        """The same as `test()`."""
+
+    @property
+    def exception(self) -> Optional[Error]:
+        """
+        The error of a finished call; None while it is pending or when it succeeded.
+        """
+
+class Prepared:
+    """
+    A checked call, to be made again and again on the same arrays.
+
+    Keeps its arrays alive. Every rank prepares and makes the same calls.
+    """
+
+    def __call__(self) -> Any:
+        """Make the call; returns what the blocking one returns."""
+
+    def start(self) -> Work:
+        """Start the call."""
+
+class Communicator:
+    """
+    A set of ranks, numbered from 0, and everything they can do together.
+
+    Comes from :func:`hocket.init`, or is made of another. All ranks make the same calls in the same
+    order; what they disagree in is raised as `Mismatch` on all of them. Every call has a deadline.
+
+    Arrays are NumPy arrays, PyTorch tensors on the CPU, or anything with DLPack or the buffer protocol;
+    contiguous. Calls work in place where `out` is left away or is the same array. Threads may use
+    different communicators at once, one communicator only in turns.
+
+    After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same; after
+    `InvalidArgument` the communicator can be used further.
+    """
+
+    @property
+    def rank(self) -> int:
+        """This process's number, from 0; -1 where it is not a member."""
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this process has a rank here."""
+
+    @property
+    def name(self) -> str:
+        """"world" for the first; what messages call it."""
+
+    @property
+    def world_ranks(self) -> tuple[int, ...]:
+        """The rank in the world of each member, in order."""
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        """The number, from 0, of the host of each member, in order."""
+
+    def __repr__(self) -> str: ...
+
+    def new_group(self, ranks: Iterable[int], timeout: Timeout = None) -> Communicator:
+        """
+        Make a communicator of some ranks, numbered in the order given.
+
+        Every rank of this communicator makes the call, with the same list; those that are not in it get a
+        communicator of which they are no member.
+        """
+
+    def split(self, color: int, key: int = 0, timeout: Timeout = None) -> Communicator:
+        """
+        Part the ranks into communicators, one for each color.
+
+        Parameters
+        ----------
+        color : int
+            Ranks of equal color come together; negative for none.
+        key : int
+            The order within; ties by the old rank.
+        """
+
+    def duplicate(self, timeout: Timeout = None) -> Communicator:
+        """
+        Make a communicator of the same ranks, whose calls run independently of this one's.
+        """
+
+    @property
+    def intra_node(self) -> Communicator:
+        """
+        The members on this rank's host. Made at the first use, which is a collective call.
+        """
+
+    @property
+    def inter_node(self) -> Communicator:
+        """
+        The members with this one's rank on their hosts, one a host. Made at the first use, which is a collective call.
+        """
+
+    def abort(self, reason: str = '') -> None:
+        """
+        End the pending and later calls of all ranks with `Aborted`, now, without their doing. May be called while another thread waits in a call.
+        """
+
+    @property
+    def status(self) -> Optional[Status]:
+        """The error that ended this communicator; None while it works."""
+
+    @property
+    def deadline(self) -> float:
+        """
+        Seconds that a call on this rank may take unless it says otherwise; infinity or None for ever.
+        """
+
+    @deadline.setter
+    def deadline(self, seconds: Timeout) -> None: ...
+
+    def last_calls(self) -> list[RankCall]:
+        """What each rank last called, as far as it can be seen from here."""
+
+    def recent_calls(self) -> list[RankCall]:
+        """This rank's last calls, oldest first."""
+
+    def close(self) -> None:
+        """
+        Give back what the communicator holds: local and cheap. Later calls are refused.
+        """
+
+    def __enter__(self) -> Communicator: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    def all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Array:
+        """
+        Reduce arrays over all ranks; every rank gets the result.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements. All ranks bring as many, of one dtype.
+        out : array, optional
+            Where the result goes, as many elements; without it, into `x`.
+        op : str
+            "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
+            floats accumulate in float32; ranks are taken in ascending order.
+        timeout : float or datetime.timedelta, optional
+            Seconds this call may take; by default the communicator's `deadline`.
+
+        Returns
+        -------
+        array
+            `out`, or `x` where there is none.
+
+        Raises
+        ------
+        InvalidArgument
+            The array is not contiguous, read-only, of a dtype without this op, ...
+        Mismatch, PeerDied, DeadlineExceeded, Aborted
+            See :mod:`hocket.errors`.
+        """
+
+    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Work:
+        """
+        Start an `all_reduce`; the arrays must be left alone until the Work is done.
+        """
+
+    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Prepared:
+        """
+        Check an `all_reduce` once, to call it again and again on the same arrays.
+        """
+
+    def reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None) -> Optional[Array]:
+        """
+        Reduce arrays over all ranks; the root alone gets the result.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements. All ranks bring as many, of one dtype.
+        out : array, optional
+            At the root: where the result goes; without it, into `x`. Elsewhere ignored.
+        root : int
+            The rank that gets the result.
+        op, timeout
+            As for `all_reduce`.
+
+        Returns
+        -------
+        array or None
+            The result at the root, None elsewhere.
+        """
+
+    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None) -> Work:
+        """
+        Start a `reduce`; the arrays must be left alone until the Work is done.
+        """
+
+    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None) -> Prepared:
+        """Check a `reduce` once, to call it again and again on the same arrays."""
+
+    def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Array:
+        """
+        Reduce arrays over all ranks; rank r gets the r-th share of the result.
+
+        Parameters
+        ----------
+        x : array
+            The shares of all ranks one after the other, in C order. Without `out` its shape is
+            (size, \\*share).
+        out : array, optional
+            This rank's share, x.size / size elements; may be the beginning of `x`.
+        op, timeout
+            As for `all_reduce`.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the shape of a share.
+        """
+
+    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Work:
+        """
+        Start a `reduce_scatter`; the arrays must be left alone until the Work is done.
+        """
+
+    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Prepared:
+        """
+        Check a `reduce_scatter` once, to call it again and again on the same arrays.
+        """
+
+    def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', timeout: Timeout = None) -> Array:
+        """
+        Sum shards so that the bits depend on the shards alone.
+
+        All ranks bring consecutive shards of one globally numbered list, which are added by a fixed binary
+        tree over the shard numbers: the result is the same to the last bit however many ranks hold them.
+
+        Parameters
+        ----------
+        shards : array
+            This rank's shards one after the other, in C order, each as many elements as `out`; none is
+            fine.
+        out : array
+            The sum, on every rank.
+        op : str
+            "sum", or "avg" over the shards.
+
+        Returns
+        -------
+        array
+            `out`.
+        """
+
+    def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) -> Array:
+        """
+        Send the root's array to all ranks, in place.
+
+        Parameters
+        ----------
+        x : array
+            At the root what is sent (it may be read-only), elsewhere where it goes: as many elements, of
+            the same dtype and in the same order of axes.
+        root : int
+            The rank that sends.
+        timeout : float or datetime.timedelta, optional
+            Seconds this call may take; by default the communicator's `deadline`.
+
+        Returns
+        -------
+        array
+            `x`.
+        """
+
+    def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None) -> Work:
+        """
+        Start a `broadcast`; the array must be left alone until the Work is done.
+        """
+
+    def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) -> Prepared:
+        """
+        Check a `broadcast` once, to call it again and again on the same array.
+        """
+
+    def all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Array:
+        """
+        Collect every rank's array on every rank.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements, in C order; as many on every rank, of one dtype.
+        out : array, optional
+            size * x.size elements, rank after rank. To work in place pass ``x=out[rank]``.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of shape (size, \\*x.shape).
+        """
+
+    def all_gather_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Work:
+        """
+        Start an `all_gather`; the arrays must be left alone until the Work is done.
+        """
+
+    def gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Optional[Array]:
+        """
+        Collect every rank's array at the root.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements, in C order; as many on every rank, of one dtype.
+        out : array, optional
+            At the root: size * x.size elements, rank after rank. Elsewhere ignored. To work in place pass
+            ``x=out[root]`` there.
+        root : int
+            The rank that collects.
+
+        Returns
+        -------
+        array or None
+            At the root `out`, or a new array of shape (size, \\*x.shape); None elsewhere.
+        """
+
+    def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Work:
+        """
+        Start a `gather`; the arrays must be left alone until the Work is done.
+        """
+
+    def scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Array:
+        """
+        Hand the entries of the root's array out, one a rank.
+
+        Parameters
+        ----------
+        x : array, optional
+            At the root: size * share elements in C order, rank after rank; without `out` its shape is
+            (size, \\*share). Elsewhere ignored.
+        out : array
+            This rank's share; required at ranks other than the root. To work in place at the root pass
+            ``out=x[root]``.
+        root : int
+            The rank that hands out.
+
+        Returns
+        -------
+        array
+            `out`, or at the root a new array of the shape of a share.
+        """
+
+    def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Work:
+        """
+        Start a `scatter`; the arrays must be left alone until the Work is done.
+        """
+
+    def all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Array:
+        """
+        Send a part of `x` to each rank and get one from each.
+
+        Parameters
+        ----------
+        x : array
+            size parts of equal size, in C order: part r goes to rank r.
+        out : array, optional
+            As many elements: part r comes from rank r. May be `x` itself.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the shape of `x`.
+        """
+
+    def all_to_all_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Work:
+        """
+        Start an `all_to_all`; the arrays must be left alone until the Work is done.
+        """
+
+    def barrier(self, timeout: Timeout = None) -> None:
+        """Return when all ranks have come here."""
+
+    def barrier_async(self, timeout: Timeout = None) -> Work:
+        """Start a `barrier`."""
+
+    def all_gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Array:
+        """
+        Collect every rank's rows, as many as it has, on every rank.
+
+        Parameters
+        ----------
+        x : array
+            This rank's rows; beyond the first axis the shape is the same on every rank.
+        out : array, optional
+            Where all rows go, rank after rank.
+        counts : sequence of int, optional
+            Rows of each rank. Without them they are asked for first, by one small call more; all ranks
+            give them or none does.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of shape (sum(counts), \\*x.shape[1:]).
+        """
+
+    def all_gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Work:
+        """
+        Start an `all_gather_v`; counts that are not given are still asked for at once.
+        """
+
+    def gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None) -> Optional[Array]:
+        """
+        Collect every rank's rows, as many as it has, at the root.
+
+        Parameters are those of `all_gather_v`; returns None at ranks other than the root.
+        """
+
+    def gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None) -> Work:
+        """
+        Start a `gather_v`; counts that are not given are still asked for at once.
+        """
+
+    def scatter_v(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Array:
+        """
+        Hand the rows of the root's array out, counts[r] of them to rank r.
+
+        Parameters
+        ----------
+        x : array, optional
+            At the root: all rows, rank after rank. Elsewhere ignored.
+        counts : sequence of int, optional
+            At the root: rows of each rank; by default as even as it gets, the first ranks having one more.
+        out : array
+            This rank's rows; required at ranks other than the root.
+
+        Returns
+        -------
+        array
+            `out`, or at the root a new array of its rows.
+        """
+
+    def scatter_v_async(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Work:
+        """
+        Start a `scatter_v`; the arrays must be left alone until the Work is done.
+        """
+
+    def all_to_all_v(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Array:
+        """
+        Send counts[r] rows of `x` to rank r and get rows from each rank.
+
+        Parameters
+        ----------
+        x : array
+            The rows for all ranks, rank after rank.
+        counts : sequence of int
+            Rows for each rank.
+        out : array, optional
+            Where the received rows go, rank after rank.
+        out_counts : sequence of int, optional
+            Rows from each rank. Without them they are asked for first; all ranks give them or none does.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of shape (sum(out_counts), \\*x.shape[1:]).
+        """
+
+    def all_to_all_v_async(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Work:
+        """
+        Start an `all_to_all_v`; counts that are not given are still asked for at once.
+        """
+
+    def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None) -> Array:
+        """
+        Reduce arrays over all ranks; rank r gets counts[r] rows of the result.
+
+        Parameters
+        ----------
+        x : array
+            The rows of all ranks, rank after rank; of one shape on every rank.
+        out : array, optional
+            This rank's rows.
+        counts : sequence of int, optional
+            Rows of each rank. Without them: the rows of every rank's `out`, asked for by one small call
+            more; without `out` too, as even as it gets, the first ranks having one more.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of shape (counts[rank], \\*x.shape[1:]).
+        """
+
+    def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None) -> Work:
+        """
+        Start a `reduce_scatter_v`; counts that are not given are still asked for at once.
+        """
+
+    def send(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None) -> None:
+        """
+        Send an array to one rank, which receives it by `recv`.
+
+        Messages pair by peer, tag and order, outside the order of collectives.
+
+        Parameters
+        ----------
+        x : array
+            What is sent. The receiver's array has as many elements, of the same dtype.
+        destination : int
+            The rank to send to.
+        tag : int
+            At least 0.
+        """
+
+    def recv(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None) -> Received:
+        """
+        Receive an array into `x`.
+
+        Parameters
+        ----------
+        x : array
+            Where it goes: as many elements as were sent, of the same dtype.
+        source : int
+            The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
+        tag : int
+            At least 0.
+
+        Returns
+        -------
+        Received
+            Named tuple (source, tag): who sent it.
+        """
+
+    def send_async(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None) -> Work:
+        """Start a `send`; the array must be left alone until the Work is done."""
+
+    def recv_async(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None) -> Work:
+        """Start a `recv`; the Work's result is `x`."""
+
+    def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, source: Optional[int] = None, tag: int = 0, timeout: Timeout = None) -> Array:
+        """
+        Send to one rank and receive from one, at once: an exchange, a ring, a shift.
+
+        Parameters
+        ----------
+        x : array
+            What is sent.
+        destination : int
+            The rank to send to.
+        out : array, optional
+            Where the received goes; may be `x` itself.
+        source : int, optional
+            The rank to receive from; by default `destination`.
+        tag : int
+            At least 0.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the shape and dtype of `x`.
+        """
+
+    def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', timeout: Timeout = None) -> Sequence[Array]:
+        """
+        Like `all_reduce` of each array in place, in one call. They may differ in dtype and size; all ranks bring the same list. Returns `arrays`.
+        """
+
+    def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, timeout: Timeout = None) -> Sequence[Array]:
+        """Like `broadcast` of each array, in one call. Returns `arrays`."""
+
+    def all_gather_coalesced(self, arrays: Sequence[Array], out: Optional[Sequence[Array]] = None, timeout: Timeout = None) -> Sequence[Array]:
+        """
+        Like `all_gather` of arrays[i] into out[i], in one call. Returns `out`, or new arrays.
+        """
+
+    def reduce_scatter_coalesced(self, arrays: Sequence[Array], out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None) -> Sequence[Array]:
+        """
+        Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.
+        """
+
+    def broadcast_object(self, obj: Any = None, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any:
+        """
+        Send the root's object to all ranks.
+
+        Parameters
+        ----------
+        obj : object
+            At the root what is sent: None, bool, int, float, complex, str, bytes, arrays, and lists, tuples
+            and dicts of those. Elsewhere ignored. Arrays arrive as NumPy arrays.
+        root : int
+            The rank that sends.
+        allow_pickle : bool
+            Also send what else pickle can carry. Unpickling runs the code that the sender asks for: only
+            where all ranks are trusted, and all must say it.
+
+        Returns
+        -------
+        object
+            At the root `obj` itself.
+        """
+
+    def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Optional[list[Any]]:
+        """
+        The objects of all ranks, in order, at the root; None elsewhere. For the arguments see `broadcast_object`.
+        """
+
+    def all_gather_object(self, obj: Any, allow_pickle: bool = False, timeout: Timeout = None) -> list[Any]:
+        """
+        The objects of all ranks, in order, on every rank. For the arguments see `broadcast_object`.
+        """
+
+    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any:
+        """
+        Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.
+        """
+
+    @property
+    def symmetric(self) -> SymmetricMemory:
+        """
+        Makes arrays that peers can reach, so that collectives on them copy nothing.
+        """
+
+class _Allocation:
+    """Symmetric memory; the base of arrays in it."""
+
+class SymmetricMemory:
+    """
+    Makes arrays that every rank of a communicator can reach.
+
+    Collectives on such arrays, or on slices of them, copy nothing: ranks read and write each other's
+    memory directly. After an error the contents are undefined.
+    """
+
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', timeout: Timeout = None) -> NDArray[Any]:
+        """
+        Make a zeroed array on every rank.
+
+        Collective: all ranks give the same shape and dtype.
+
+        Parameters
+        ----------
+        shape : int or sequence of int
+        dtype : str or dtype
+            "float32", numpy.float32, torch.bfloat16, ...; "bfloat16" and the 8-bit floats need ml_dtypes.
+
+        Returns
+        -------
+        numpy.ndarray
+            Its memory lives until the last rank has dropped the last view of it.
+        """
+
+    def peer(self, array: NDArray[Any], rank: int) -> NDArray[Any]:
+        """
+        The array of another rank, as memory that can be read and written here.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            This rank's array, or a contiguous view of it.
+        rank : int
+            The rank, in the communicator that made the array.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
+            a collective).
+        """
+
+def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None) -> Communicator:
+    """
+    Join the job that this process was started in, or make a world of one.
+
+    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
+    over the environment.
+
+    Parameters
+    ----------
+    rank, size : int, optional
+        This process's number, from 0, and how many there are.
+    address : str, optional
+        Where the ranks meet: "host:port" of rank 0, or "unix:NAME".
+    key : bytes or path, optional
+        The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
+    timeout : float or datetime.timedelta, optional
+        Seconds for all ranks to come; 300 by default.
+    deadline : float or datetime.timedelta, optional
+        Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
+    engines : iterable of str, optional
+        Names of engines, best first; by default all there are.
+
+    Returns
+    -------
+    Communicator
+        All ranks. Lives as long as something refers to it; ``close()`` ends it earlier.
+
+    Raises
+    ------
+    RendezvousError
+        Ranks are missing, the key is wrong, a rank is claimed twice, ...: the message says which.
+    InvalidArgument
+        Options contradict each other or the environment.
+    """
+
+def _run_threads(size: int, body: Callable[[Communicator], None]) -> None: ...

@@ -1,0 +1,39 @@
+"""What all tests share: a watchdog for each, and ranks that are threads."""
+
+import faulthandler
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+WATCHDOG_SECONDS = 60
+
+# Ranks that are processes import the test modules that their functions come from.
+sys.path.insert(0, str(HERE))
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    """No test hangs: first it is interrupted, and where that does not help, the run is ended."""
+
+    def ring(*_):
+        raise TimeoutError(f"watchdog: the test took more than {WATCHDOG_SECONDS} s")
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(WATCHDOG_SECONDS)
+    faulthandler.dump_traceback_later(WATCHDOG_SECONDS + 15, exit=True)
+    yield
+    signal.alarm(0)
+    faulthandler.cancel_dump_traceback_later()
+    signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def alone():
+    """The tests themselves are no job's ranks, wherever they are started."""
+    for variable in [name for name in os.environ if name.startswith("HOCKET_")]:
+        del os.environ[variable]

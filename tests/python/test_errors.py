@@ -1,0 +1,143 @@
+"""Failures as exceptions: their classes, their fields, what is usable afterwards."""
+
+import math
+import os
+import pickle
+import signal
+import threading
+import time
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from helpers import threads
+
+import hocket
+
+
+def test_classes():
+    for name, base in {
+        "InvalidArgument": ValueError,
+        "DeadlineExceeded": TimeoutError,
+        "PeerDied": ConnectionError,
+        "RendezvousError": ConnectionError,
+        "SystemError_": OSError,
+        "Mismatch": Exception,
+        "Aborted": Exception,
+    }.items():
+        cls = getattr(hocket, name)
+        assert issubclass(cls, hocket.Error) and issubclass(cls, base)
+        error = cls("what happened")
+        assert str(error) == "what happened" and error.status is None
+        assert str(pickle.loads(pickle.dumps(error))) == "what happened"
+
+
+def test_mismatch_names_both_calls():
+    def body(comm):
+        with pytest.raises(hocket.Mismatch) as caught:
+            if comm.rank == 1:
+                comm.all_reduce(np.zeros(4, "float64"), op="max")
+            else:
+                comm.all_reduce(np.zeros(4, "float32"))
+            comm.barrier()
+        error = caught.value
+        assert "float64" in str(error) and "float32" in str(error)
+        assert {call.rank for call in error.calls} >= {1}
+        assert error.status.code == "mismatch" and comm.status.code == "mismatch"
+        with pytest.raises(hocket.Mismatch):
+            comm.barrier()
+
+    threads(3, body)
+
+
+def test_refusal_reaches_everybody():
+    def body(comm):
+        bad = np.zeros((4, 4))[:, 1] if comm.rank == 2 else np.zeros(4)
+        with pytest.raises(hocket.InvalidArgument) as caught:
+            comm.all_reduce(bad)
+        if comm.rank == 2:
+            assert "x is not contiguous" in str(caught.value)
+        else:
+            assert "rank 2" in str(caught.value)
+        assert comm.status is None
+        assert comm.all_reduce(np.array(comm.rank)) == 3  # as good as new
+
+    threads(3, body)
+
+
+def test_deadline_names_who_is_missing():
+    def body(comm):
+        if comm.rank == 1:
+            return
+        with pytest.raises(hocket.DeadlineExceeded) as caught:
+            comm.all_reduce(np.zeros(3), timeout=timedelta(seconds=0.1))
+        assert caught.value.missing == (1,)
+        assert isinstance(caught.value, TimeoutError)
+        assert caught.value.status.operation == "all_reduce"
+
+    threads(3, body)
+
+
+def test_default_deadline():
+    def body(comm):
+        assert comm.deadline == 300
+        comm.deadline = None
+        assert comm.deadline == math.inf
+        comm.deadline = 0.1
+        assert comm.deadline == pytest.approx(0.1)
+        if comm.rank == 0:
+            with pytest.raises(hocket.DeadlineExceeded):
+                comm.barrier()
+
+    threads(2, body)
+
+
+def test_abort():
+    def body(comm):
+        if comm.rank == 0:
+            threading.Timer(0.05, comm.abort, ["enough"]).start()
+        with pytest.raises(hocket.Aborted, match="enough"):
+            while True:
+                comm.barrier()
+                if comm.rank == 0:
+                    time.sleep(0.2)
+
+    threads(2, body)
+
+
+def test_calls_are_recorded():
+    def body(comm):
+        comm.all_reduce(np.zeros(5, "float32"))
+        comm.barrier()
+        calls = comm.recent_calls()
+        assert [call.sequence for call in calls] == sorted(call.sequence for call in calls)
+        assert any("all_reduce" in call.call and "float32" in call.call for call in calls)
+        last = comm.last_calls()
+        assert [call.rank for call in last] == [0, 1]
+        assert all(isinstance(call, hocket.RankCall) for call in calls + last)
+
+    threads(2, body)
+
+
+def dies_at_step(comm, victim):
+    """In a process: one rank kills itself, the others tell what they saw."""
+    pids = comm.all_gather_object(os.getpid())
+    for step in range(100):
+        if comm.rank == victim and step == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            comm.all_reduce(np.ones(1000))
+        except hocket.PeerDied as error:
+            assert isinstance(error, ConnectionError)
+            assert error.pid == pids[victim], (error.pid, pids)
+            with pytest.raises(hocket.PeerDied):
+                comm.barrier()
+            raise
+    raise AssertionError("nobody died")
+
+
+def test_peer_died():
+    with pytest.raises(hocket.PeerDied) as caught:
+        hocket.spawn(dies_at_step, 3, 1)
+    assert caught.value.rank == 1
+    assert caught.value.status.peer == 1

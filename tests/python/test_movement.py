@@ -1,0 +1,169 @@
+"""broadcast, gathers, scatters, all_to_all, their v-forms, messages, barrier."""
+
+import numpy as np
+import pytest
+from helpers import DTYPES, RANK_COUNTS, threads, values
+
+import hocket
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_moves(n, dtype):
+    def body(comm):
+        x = values(comm.rank, 23, dtype)
+        assert np.array_equal(comm.broadcast(x.copy(), root=n - 1), values(n - 1, 23, dtype))
+        whole = comm.all_gather(x)
+        assert whole.dtype == dtype and whole.shape == (n, 23)
+        for rank in range(n):
+            assert np.array_equal(whole[rank], values(rank, 23, dtype))
+
+    threads(n, body)
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+def test_all_gather_and_gather(n):
+    wanted = np.stack([values(rank, (4, 3), "int32") for rank in range(n)])
+
+    def body(comm):
+        x = values(comm.rank, (4, 3), "int32")
+        assert np.array_equal(comm.all_gather(x), wanted)
+        assert np.array_equal(comm.all_gather_async(x).wait(), wanted)
+        out = np.empty(12 * n, "int32")
+        assert comm.all_gather(x, out=out) is out
+        assert np.array_equal(out, wanted.ravel())
+        place = np.zeros_like(wanted)
+        place[comm.rank] = x
+        assert comm.all_gather(place[comm.rank], out=place) is place
+        assert np.array_equal(place, wanted)
+        for root in range(n):
+            found = comm.gather(x, root=root)
+            waited = comm.gather_async(x, root=root).wait()
+            place = np.zeros_like(wanted)
+            place[root] = values(root, (4, 3), "int32")
+            comm.gather(place[root] if comm.rank == root else x, out=place, root=root)
+            if comm.rank == root:
+                assert all(np.array_equal(a, wanted) for a in (found, waited, place))
+            else:
+                assert found is None and waited is None
+
+    threads(n, body)
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+def test_scatter_and_all_to_all(n):
+    def body(comm):
+        for root in range(n):
+            whole = values(root, (n, 5), "float32")
+            out = np.empty(5, "float32")
+            if comm.rank == root:
+                assert np.array_equal(comm.scatter(whole, root=root), whole[root])
+                comm.scatter(whole, out=whole[root], root=root)
+                comm.scatter_async(whole, out=out, root=root).wait()
+            else:
+                assert comm.scatter(out=out, root=root) is out
+                assert np.array_equal(out, whole[comm.rank])
+                comm.scatter(out=out, root=root)
+                out[:] = -1
+                comm.scatter_async(out=out, root=root).wait()
+            assert np.array_equal(out, values(root, (n, 5), "float32")[comm.rank])
+        x = values(comm.rank, (n, 7), "int64")
+        wanted = np.stack([values(rank, (n, 7), "int64")[comm.rank] for rank in range(n)])
+        assert np.array_equal(comm.all_to_all(x), wanted)
+        assert np.array_equal(comm.all_to_all_async(x).wait(), wanted)
+        assert comm.all_to_all(x, out=x) is x
+        assert np.array_equal(x, wanted)
+
+    threads(n, body)
+
+
+def rows(rank):
+    """A rank's own number of rows; none for one of them."""
+    return (rank * 2 + 3) % 5 if rank != 1 else 0
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+def test_parts_are_gathered(n):
+    counts = [rows(rank) for rank in range(n)]
+    wanted = np.concatenate([values(rank, (rows(rank), 3), "float32") for rank in range(n)])
+
+    def body(comm):
+        x = values(comm.rank, (rows(comm.rank), 3), "float32")
+        assert np.array_equal(comm.all_gather_v(x), wanted)
+        assert np.array_equal(comm.all_gather_v(x, counts=counts), wanted)
+        out = np.empty_like(wanted)
+        assert comm.all_gather_v(x, out=out) is out
+        assert np.array_equal(out, wanted)
+        assert np.array_equal(comm.all_gather_v_async(x).wait(), wanted)
+        for root in range(n):
+            for found in (comm.gather_v(x, root=root), comm.gather_v(x, counts=counts, root=root),
+                          comm.gather_v_async(x, root=root).wait()):
+                assert np.array_equal(found, wanted) if comm.rank == root else found is None
+
+    threads(n, body)
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+def test_parts_are_handed_out(n):
+    counts = [rows(rank) for rank in range(n)]
+    cuts = np.cumsum([0, *counts])
+
+    def body(comm):
+        rank = comm.rank
+        for root in range(n):
+            whole = values(root, (sum(counts), 2), "int16")
+            out = np.empty((counts[rank], 2), "int16")
+            comm.scatter_v(whole if rank == root else None, counts=counts, out=out, root=root)
+            assert np.array_equal(out, whole[cuts[rank] : cuts[rank + 1]])
+        whole = sum(values(r, (sum(counts), 2), "int16") for r in range(n))
+        x = values(rank, (sum(counts), 2), "int16")
+        found = comm.reduce_scatter_v(x, counts=counts)
+        assert np.array_equal(found, whole[cuts[rank] : cuts[rank + 1]])
+        out = np.empty((counts[rank], 2), "int16")
+        assert comm.reduce_scatter_v(x, out=out) is out
+        assert np.array_equal(out, found)
+        assert np.array_equal(comm.reduce_scatter_v(x), np.array_split(whole, n)[rank])
+        # Rank i has i + j rows for rank j.
+        sent = [rank + j for j in range(n)]
+        x = values(rank, (sum(sent), 2), "uint8")
+        pieces = []
+        for source in range(n):
+            theirs = [source + j for j in range(n)]
+            start = sum(theirs[:rank])
+            pieces.append(values(source, (sum(theirs), 2), "uint8")[start : start + theirs[rank]])
+        wanted = np.concatenate(pieces)
+        assert np.array_equal(comm.all_to_all_v(x, sent), wanted)
+        assert np.array_equal(comm.all_to_all_v(x, sent, out_counts=sent), wanted)
+        assert np.array_equal(comm.all_to_all_v_async(x, sent).wait(), wanted)
+
+    threads(n, body)
+
+
+def test_messages():
+    def body(comm):
+        n, rank = comm.size, comm.rank
+        after, before = (rank + 1) % n, (rank - 1) % n
+        out = np.empty(40, "float32")
+        received = comm.send_async(values(rank, 40, "float32"), after, tag=3), comm.recv(out, before, tag=3)
+        received[0].wait()
+        assert received[1] == hocket.Received(before, 3)
+        assert np.array_equal(out, values(before, 40, "float32"))
+        assert np.array_equal(comm.send_recv(values(rank, 9), after, source=before), values(before, 9))
+        partner = rank ^ 1
+        if partner < n:
+            x = values(rank, 9)
+            assert comm.send_recv(x, partner, out=x) is x
+            assert np.array_equal(x, values(partner, 9))
+        if rank == 0:
+            sources = {comm.recv(np.empty(2), hocket.ANY_SOURCE, tag=9).source for _ in range(n - 1)}
+            assert sources == set(range(1, n))
+            work = comm.recv_async(np.empty(3), source=1)
+            assert np.array_equal(work.wait(), values(1, 3))
+        else:
+            comm.send(values(rank, 2), 0, tag=9)
+            if rank == 1:
+                comm.send(values(rank, 3), 0)
+        comm.barrier()
+        comm.barrier_async().wait()
+
+    threads(4, body)

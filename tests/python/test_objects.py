@@ -1,0 +1,139 @@
+"""Objects by the safe codec, and by pickle only where it is asked for."""
+
+import collections
+import datetime
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from helpers import threads, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hocket
+
+
+def tree(rank):
+    """Something of every kind, different on every rank."""
+    return {
+        "none": None,
+        "truth": rank % 2 == 0,
+        "numbers": [rank, -rank, 2**63 - 1, -(2**63), 2**64 + rank, -(10**40) - rank, 0.5 + rank, 2j],
+        "text": "häß " * rank,
+        b"bytes": bytes([rank, 0, 255]),
+        ("a", 1): (rank, [(), {}]),
+        3: {"deep": [[[rank]]]},
+    }
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_all_calls(n):
+    def body(comm):
+        rank = comm.rank
+        assert comm.all_gather_object(tree(rank)) == [tree(r) for r in range(n)]
+        for root in range(n):
+            assert comm.broadcast_object(tree(rank) if rank == root else None, root=root) == tree(root)
+            gathered = comm.gather_object(tree(rank), root=root)
+            assert gathered == ([tree(r) for r in range(n)] if rank == root else None)
+            objects = [tree(r + root) for r in range(n)] if rank == root else None
+            assert comm.scatter_object(objects, root=root) == tree(rank + root)
+
+    threads(n, body)
+
+
+def test_types_survive():
+    def body(comm):
+        found = comm.all_gather_object([True, 1, 1.0, (1,), [1], b"1", "1"])[1]
+        assert [type(value) for value in found] == [bool, int, float, tuple, list, bytes, str]
+        assert math.isnan(comm.all_gather_object(math.nan)[0])
+
+    threads(2, body)
+
+
+def test_arrays():
+    def body(comm):
+        sent = {
+            "matrix": values(comm.rank, (2, 3), "float32"),
+            "fortran": np.asfortranarray(values(comm.rank, (3, 4))),
+            "strided": np.arange(10)[::3],
+            "half": values(comm.rank, 4, ml_dtypes.bfloat16),
+            "zero_d": np.array(comm.rank),
+            "empty": np.zeros((0, 5), "int8"),
+        }
+        for rank, found in enumerate(comm.all_gather_object(sent)):
+            for name, array in sent.items():
+                assert found[name].dtype == array.dtype and found[name].shape == array.shape
+            assert np.array_equal(found["matrix"], values(rank, (2, 3), "float32"))
+            assert np.array_equal(found["fortran"], values(rank, (3, 4)))
+            assert np.array_equal(found["strided"], [0, 3, 6, 9])
+            assert found["zero_d"] == rank
+            found["matrix"] += 1  # one's own to write to
+
+    threads(2, body)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize("thing", [datetime.date(2026, 1, 2), {1, 2}, Point(1, 2), object])
+def test_pickle_only_where_asked_for(thing):
+    def body(comm):
+        mine = thing if comm.rank == 1 else 5
+        with pytest.raises(hocket.InvalidArgument, match="allow_pickle=True|rank 1"):
+            comm.all_gather_object([mine])
+        assert comm.all_gather_object([mine], allow_pickle=True) == [[5], [thing]]
+        assert comm.broadcast_object(mine, root=1, allow_pickle=True) == thing
+
+    threads(2, body)
+
+
+def test_pickle_is_not_read_unasked():
+    def body(comm):
+        if comm.rank == 0:
+            comm.broadcast_object({1, 2}, allow_pickle=True)
+        else:
+            with pytest.raises(hocket.InvalidArgument, match="allow_pickle=True"):
+                comm.broadcast_object()
+        comm.barrier()
+
+    threads(2, body)
+
+
+def test_what_cannot_be_sent():
+    def body(comm):
+        loop = []
+        loop.append(loop)
+        for bad, words in ((loop, "deeper"), ("\ud800", "surrogates")):
+            with pytest.raises(hocket.InvalidArgument, match=words):
+                comm.all_gather_object(bad)
+        with pytest.raises(hocket.InvalidArgument):
+            comm.scatter_object([1], root=0)
+        assert comm.all_gather_object(comm.rank) == [0, 1]
+
+    threads(2, body)
+
+
+keys = st.one_of(st.booleans(), st.integers(), st.text(max_size=5), st.binary(max_size=5))
+leaves = st.one_of(st.none(), keys, st.floats(allow_nan=False), st.complex_numbers(allow_nan=False))
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(keys, inner, max_size=4),
+    ),
+    max_leaves=20,
+)
+
+
+def test_round_trip():
+    def body(comm):
+        @settings(max_examples=200, deadline=None, database=None)
+        @given(trees)
+        def check(value):
+            assert comm.all_gather_object(value) == [value]
+
+        check()
+
+    threads(1, body)

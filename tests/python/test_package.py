@@ -1,0 +1,90 @@
+"""Stubs, documentation and examples hold what they say."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import ROOT, run_job
+
+import hocket
+from hocket import _hocket
+from hocket._command import find_command
+
+STUBS = ROOT / "python" / "hocket" / "_hocket.pyi"
+EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
+
+
+def test_stubs_are_the_module_s(tmp_path):
+    pytest.importorskip("nanobind")
+    fresh = tmp_path / "_hocket.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "hocket._hocket"]
+    command += ["-p", str(ROOT / "python" / "stubs.txt"), "--include-private", "-o", str(fresh)]
+    subprocess.run(command, check=True, timeout=50)
+    found, wanted = (ast.dump(ast.parse(path.read_text())) for path in (STUBS, fresh))
+    assert found == wanted, f"make them anew: {' '.join(command[:-1])} {STUBS}"
+
+
+def test_everything_public_is_documented():
+    for module_or_class in (hocket, hocket.Communicator, hocket.Work, hocket.Prepared,
+                            hocket.SymmetricMemory):
+        assert inspect.getdoc(module_or_class)
+        for name, thing in vars(module_or_class).items():
+            if name.startswith("_") or inspect.ismodule(thing) or isinstance(thing, (str, int)):
+                continue
+            assert inspect.getdoc(thing), f"{module_or_class.__name__}.{name} has no docstring"
+
+
+def test_every_collective_has_its_verbs():
+    for name in ("all_reduce", "reduce", "reduce_scatter", "broadcast", "all_gather", "gather",
+                 "scatter", "all_to_all", "all_gather_v", "gather_v", "scatter_v", "all_to_all_v",
+                 "reduce_scatter_v", "barrier"):
+        assert callable(getattr(hocket.Communicator, name))
+        assert callable(getattr(hocket.Communicator, f"{name}_async"))
+
+
+def test_version_is_one():
+    text = (ROOT / "CMakeLists.txt").read_text()
+    assert re.search(r"VERSION (\d+\.\d+\.\d+)", text)[1] == hocket.__version__
+    assert f'version = "{hocket.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_names():
+    assert set(hocket.__all__) <= set(vars(hocket))
+    assert _hocket.Communicator is hocket.Communicator
+    assert Path(find_command()).exists()
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples(example, n):
+    job = run_job(n, example)
+    assert job.returncode == 0, job.stdout
+
+
+def test_train_digits():
+    job = run_job(4, ROOT / "examples" / "train_digits.py", "--check")
+    assert job.returncode == 0, job.stdout
+    assert "above 95%" in job.stdout and "bit-identical" in job.stdout
+    digests = re.findall(r"\d ranks? +([0-9a-f]{64})", job.stdout)
+    assert len(digests) == 8
+    assert len(set(digests[:4])) == 1 and len(set(digests[4:])) > 1
+
+
+def python_blocks(path):
+    return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/concepts.md", "docs/errors.md"])
+def test_documents(document, tmp_path):
+    path = ROOT / document
+    if not path.exists():
+        pytest.skip(f"{document} is not there")
+    for number, block in enumerate(python_blocks(path)):
+        program = tmp_path / f"block{number}.py"
+        program.write_text(block)
+        job = run_job(2, program)
+        assert job.returncode == 0, f"{document}, block {number}:\n{block}\n{job.stdout}"

@@ -1,0 +1,155 @@
+"""Ranks as new processes, ranks as threads, and Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from helpers import RANK_COUNTS, run_job
+
+import hocket
+
+
+def total(comm, offset):
+    return float(comm.all_reduce(np.array(comm.rank + offset))), os.getpid(), comm.size
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+def test_spawn(n):
+    results = hocket.spawn(total, n, 0.5)
+    assert [r[0] for r in results] == [sum(range(n)) + n / 2] * n
+    assert len({r[1] for r in results} | {os.getpid()}) == n + 1
+    assert {r[2] for r in results} == {n}
+
+
+def fails(comm):
+    if comm.rank == 1:
+        raise KeyError("the second rank")
+    comm.barrier()
+
+
+def test_spawn_raises_the_first_failure():
+    with pytest.raises(KeyError, match="the second rank") as caught:
+        hocket.spawn(fails, 3)
+    account = str(caught.value.__cause__)
+    assert "rank 1 failed" in account and "in fails" in account
+
+
+def test_spawn_takes_closures():
+    pytest.importorskip("cloudpickle")
+    wanted = 7
+    assert hocket.spawn(lambda comm: comm.rank + wanted, 2) == [7, 8]
+
+
+def test_run_threads_raises_the_first_failure():
+    def body(comm):
+        if comm.rank == 1:
+            raise KeyError("the second rank")
+        comm.barrier()
+
+    with pytest.raises(KeyError, match="the second rank"):
+        hocket.run_threads(body, 3)
+
+
+def test_run_threads_can_be_interrupted():
+    def body(comm):
+        if comm.rank == 0:
+            threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+            comm.recv(np.empty(1), 1)
+        else:
+            comm.recv(np.empty(1), 0)
+
+    with pytest.raises(KeyboardInterrupt):
+        hocket.run_threads(body, 2)
+
+
+WAITER = """
+import numpy as np, os, signal, threading, sys, hocket
+comm = hocket.init()
+if comm.rank == 0:
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+try:
+    if comm.rank == 0:
+        comm.{call}
+    else:
+        comm.recv(np.empty(1), 0, tag=1)
+except KeyboardInterrupt:
+    print("interrupted", comm.rank)
+    sys.exit(0)
+except hocket.Error as error:
+    print("ended", comm.rank, type(error).__name__)
+    sys.exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["all_reduce(np.ones(3))", "recv(np.empty(1), 1)", "all_reduce_async(np.ones(3)).wait()", "barrier()"],
+)
+def test_ctrl_c_breaks_a_wait(call):
+    job = run_job(2, "-c", WAITER.format(call=call))
+    assert "interrupted 0" in job.stdout, job.stdout
+    assert "ended 1 Aborted" in job.stdout or "ended 1 PeerDied" in job.stdout, job.stdout
+
+
+def test_init_reports_bad_options(tmp_path):
+    with pytest.raises(hocket.InvalidArgument, match="32"):
+        hocket.init(key=b"short")
+    with pytest.raises(hocket.Error):
+        hocket.init(rank=2, size=2, address="127.0.0.1:1")
+    with pytest.raises(hocket.Error):
+        hocket.init(key=tmp_path / "absent")
+
+
+BY_HAND = """
+import sys, numpy as np, hocket
+comm = hocket.init(rank=int(sys.argv[1]), size=2, address=sys.argv[2], key=bytes(range(32)), timeout=30)
+print(comm.all_reduce(np.array(comm.rank + 1.0)))
+"""
+
+
+def test_processes_started_by_hand():
+    with hocket_free_port() as port:
+        address = f"127.0.0.1:{port}"
+    package = os.path.dirname(os.path.dirname(hocket.__file__))
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", BY_HAND, str(rank), address],
+            env={**os.environ, "PYTHONPATH": package},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for rank in ranks:
+            output, _ = rank.communicate(timeout=40)
+            assert output.strip() == "3.0"
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+
+
+class hocket_free_port:
+    """A port that was free a moment ago."""
+
+    def __enter__(self):
+        import socket
+
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        return self.socket.getsockname()[1]
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+
+def test_missing_rank_is_named():
+    with hocket_free_port() as port:
+        pass
+    with pytest.raises(hocket.RendezvousError, match="1"):
+        hocket.init(rank=0, size=2, address=f"127.0.0.1:{port}", key=bytes(32), timeout=0.5)

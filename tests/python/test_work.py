@@ -1,0 +1,52 @@
+"""Work: several under way, results, errors, lifetimes."""
+
+import gc
+
+import numpy as np
+import pytest
+from helpers import threads, values
+
+import hocket
+
+
+def test_many_under_way():
+    def body(comm):
+        works = [comm.all_reduce_async(values(comm.rank + i, 100 + i)) for i in range(20)]
+        gc.collect()  # the arrays live by their Works alone
+        for i in reversed(range(20)):
+            wanted = sum(values(rank + i, 100 + i) for rank in range(3))
+            assert np.array_equal(works[i].wait(), wanted)
+            assert works[i].done and works[i].test() and works[i].exception is None
+            assert np.array_equal(works[i].wait(), wanted)
+
+    threads(3, body)
+
+
+def test_wait_gives_up_and_the_call_goes_on():
+    def body(comm):
+        x = np.ones(3)
+        if comm.rank == 0:
+            work = comm.all_reduce_async(x)
+            with pytest.raises(TimeoutError) as caught:
+                work.wait(timeout=0.01)
+            assert not isinstance(caught.value, hocket.Error)
+            comm.send(x, 1)
+            assert work.wait(timeout=30) is x
+        else:
+            comm.recv(np.empty(3), 0)
+            comm.all_reduce(x)
+        assert x.tolist() == [2, 2, 2]
+
+    threads(2, body)
+
+
+def test_error_of_a_work():
+    def body(comm):
+        if comm.rank == 0:
+            work = comm.all_reduce_async(np.ones(3), timeout=0.05)
+            with pytest.raises(hocket.DeadlineExceeded):
+                work.wait()
+            assert isinstance(work.exception, hocket.DeadlineExceeded)
+            assert work.exception.missing == (1,)
+
+    threads(2, body)
