@@ -5,16 +5,19 @@ import pathlib
 import shutil
 import subprocess
 
-WATCHDOG = 60  # seconds; a test that meets it has found a hang
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WATCHDOG = 50  # seconds; a test that meets it has found a hang
+
+# Read on import: later, tests have no HOCKET_ variables, so as to be no job's ranks.
+NAMED = os.environ.get("HOCKET_BIN")
 
 
 def find():
     """The path of the command, from HOCKET_BIN, PATH, or the build folder."""
-    named = os.environ.get("HOCKET_BIN") or shutil.which("hocket")
+    named = NAMED or shutil.which("hocket")
     if named:
         return named
-    root = pathlib.Path(__file__).resolve().parents[2]
-    built = sorted(root.glob("build/*/bin/hocket"))
+    built = sorted(ROOT.glob("build/*/bin/hocket"))
     if not built:
         raise RuntimeError("no command `hocket`: build it, or name it in HOCKET_BIN")
     return str(built[0])

@@ -1,0 +1,164 @@
+"""`hocket doctor`, `key`, `store`, `version`."""
+
+import json
+import os
+import re
+import resource
+import signal
+import stat
+import subprocess
+
+import hocket_command
+import pytest
+from hocket_command import ROOT, WATCHDOG
+
+
+def report(*options, **settings):
+    done = hocket_command.run("doctor", "--json", *options, **settings)
+    return done, json.loads(done.stdout)
+
+
+def test_json_tells_this_machine():
+    done, machine = report()
+    assert done.stderr == ""
+    processors = machine["processors"]
+    assert processors["allowed"] == len(os.sched_getaffinity(0))
+    assert 1 <= processors["cores"] <= processors["allowed"] <= processors["online"]
+    page = os.sysconf("SC_PAGESIZE")
+    assert machine["memory"]["total"] == pytest.approx(os.sysconf("SC_PHYS_PAGES") * page, rel=0.01)
+    assert {"engines", "features", "interfaces", "libraries", "problems"} <= set(machine)
+    assert {engine["name"] for engine in machine["engines"]} >= {"local", "shm"}
+    assert any(interface["loopback"] for interface in machine["interfaces"])
+    for problem in machine["problems"]:
+        assert problem["what"] and problem["mend"]
+    stops = any(problem["stops_hocket"] for problem in machine["problems"])
+    assert done.returncode == (1 if stops else 0)
+
+
+def test_features_are_tried():
+    _, machine = report()
+    features = {feature["name"]: feature for feature in machine["features"]}
+    for name in ("sealed memfd", "descriptor passing", "robust mutex", "pidfd"):
+        assert features[name]["required"]
+        assert features[name]["works"], features[name]["error"]
+    assert {"futex_waitv", "membarrier", "process_vm_readv"} <= set(features)
+
+
+def test_a_limit_that_stops_hocket_is_told_with_its_mend():
+    def limit_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    done, machine = report(preexec_fn=limit_files)
+    assert done.returncode == 1
+    stopping = [problem for problem in machine["problems"] if problem["stops_hocket"]]
+    assert "large segment" in stopping[0]["what"]
+    assert "ulimit" in stopping[0]["mend"]
+    assert not any(engine["available"] for engine in machine["engines"] if engine["name"] == "shm")
+    assert "cannot work here" in hocket_command.run(
+        "doctor", "--short", preexec_fn=limit_files
+    ).stdout  # fmt: skip
+
+
+def test_core_dumps_are_told():
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    if hard == 0:
+        pytest.skip("core dumps cannot be switched on here")
+    _, machine = report(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)))
+    assert any("core dump" in problem["what"] for problem in machine["problems"])
+
+
+def test_short_is_short_and_plain():
+    done = hocket_command.run("doctor", "--short")
+    assert 5 <= len(done.stdout.splitlines()) <= 12
+    assert "\x1b" not in done.stdout
+    assert "engines" in done.stdout
+    full = hocket_command.run("doctor")
+    assert "\x1b" not in full.stdout
+    assert "process_vm_readv" in full.stdout and "/dev/shm" in full.stdout
+
+
+def test_env_shows_values():
+    environment = {**os.environ, "HOCKET_LOG": "debug"}
+    done = hocket_command.run("doctor", "--env", env=environment)
+    assert done.returncode == 0
+    assert re.search(r"^HOCKET_LOG +(\S+ )?= debug$", done.stdout, re.M)
+    assert re.search(r"^HOCKET_DEADLINE +\(not set\)$", done.stdout, re.M)
+
+
+def test_env_knows_every_variable_that_the_library_reads():
+    shown = hocket_command.run("doctor", "--env").stdout
+    reading = re.compile(r'environment(?:_integer)?\(\s*"(HOCKET_\w+)"')
+    for source in (ROOT / "src").rglob("*.cc"):
+        for name in reading.findall(source.read_text(encoding="utf-8")):
+            assert re.search(rf"^{name}\b", shown, re.M), f"{name}, read in {source}, is not shown"
+
+
+def test_a_terminal_gets_colours():
+    master, slave = os.openpty()
+    subprocess.run(
+        [hocket_command.find(), "doctor", "--short"], stdout=slave, timeout=WATCHDOG, check=False
+    )
+    os.close(slave)
+    assert b"\x1b[" in os.read(master, 4096)
+    os.close(master)
+
+
+# --- key, store, version --------------------------------------------------------------------------
+
+
+def test_key_is_private_and_never_overwritten(tmp_path):
+    path = tmp_path / "job.key"
+    assert hocket_command.run("key", path).returncode == 0
+    first = path.read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert re.fullmatch(rb"[0-9a-f]{64}\n?", first)
+    again = hocket_command.run("key", path)
+    assert again.returncode == 1 and str(path) in again.stderr
+    assert path.read_bytes() == first
+    other = tmp_path / "other.key"
+    hocket_command.run("key", other)
+    assert other.read_bytes() != first
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_store_serves_until_it_is_told_to_end(tmp_path, number):
+    key = tmp_path / "job.key"
+    hocket_command.run("key", key)
+    store = hocket_command.start("store", "--key", key, "--size", 2)
+    address = store.stdout.readline().strip()
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", address)
+    store.send_signal(number)
+    store.communicate(timeout=WATCHDOG)
+    assert store.returncode == 0
+
+
+def test_store_refuses_what_it_cannot_use(tmp_path):
+    key = tmp_path / "job.key"
+    hocket_command.run("key", key)
+    for address in ("127.0.0.1", "127.0.0.1:port", "127.0.0.1:70000"):
+        done = hocket_command.run("store", "--address", address, "--key", key)
+        assert done.returncode == 2 and "HOST:PORT" in done.stderr
+    key.chmod(0o644)
+    done = hocket_command.run("store", "--key", key)
+    assert done.returncode == 1 and str(key) in done.stderr
+
+
+def test_version():
+    done = hocket_command.run("version")
+    assert re.fullmatch(r"hocket \d+\.\d+\.\d+\n", done.stdout)
+    assert hocket_command.run("--version").stdout == done.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "doctor", "key", "store"])
+def test_help_has_examples_and_exit_codes(command):
+    done = hocket_command.run(command, "--help")
+    assert done.returncode == 0
+    assert re.search(r"^Examples?:", done.stdout, re.M)
+    assert "Exit code" in done.stdout
+
+
+def test_wrong_use():
+    for arguments in ([], ["sing"], ["run", "--sing"], ["doctor", "--short", "--json"]):
+        done = hocket_command.run(*arguments)
+        assert done.returncode == 2
+        assert "hocket" in done.stderr and "--help" in done.stderr
