@@ -17,9 +17,7 @@ int parse_and_run(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   Action chosen;
   add_run(app, chosen);
-#ifdef HOCKET_WITH_BENCH
   add_bench(app, chosen);
-#endif
   add_doctor(app, chosen);
   add_key(app, chosen);
   add_store(app, chosen);
