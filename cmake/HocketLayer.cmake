@@ -2,10 +2,10 @@
 #
 # Declares one layer: an object library hocket_NAME whose links are private to it. USES names the
 # layers whose headers it includes; LINKS names outside libraries. Everything ends up in libhocket.
-# What a layer finds is known where the library is linked, too.
+
+# What one layer finds is known to all, and to libhocket itself.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(Threads REQUIRED)
-# Found here, where every layer and libhocket itself can see them.
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(hwy REQUIRED)
