@@ -1,0 +1,50 @@
+#include "algorithm/messages.h"
+
+#include <cstring>
+
+namespace hocket::algorithm {
+namespace {
+
+// Messages of different calls never pair, neither of one number nor of another: what ranks that
+// called different things sent each other stays where it is, and the communicator, which sees all
+// records, says who called what.
+engine::Tag tag_of(const engine::Call& call) noexcept {
+  const engine::Signature& s = call.signature;
+  std::uint64_t hash = 0x9e3779b97f4a7c15u;
+  const auto mix = [&hash](std::uint64_t value) {
+    hash = (hash ^ value) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 32;
+  };
+  mix(static_cast<std::uint64_t>(s.kind) << 24 | static_cast<std::uint64_t>(s.dtype) << 16 |
+      static_cast<std::uint64_t>(s.op) << 8 | static_cast<std::uint64_t>(s.memory));
+  mix(static_cast<std::uint64_t>(s.root));
+  mix(s.count);
+  mix(s.extra);
+  mix(s.symmetric);
+  constexpr std::uint64_t kLow = 0xffffffffu;
+  constexpr std::uint64_t kTop = std::uint64_t{1} << 63;  // above users' tags whatever the hash
+  return kTop | (hash & ~kLow) | (call.sequence & kLow);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(engine::PointToPoint& carrier,
+                   const engine::GroupFacts& facts,
+                   const engine::Call& call)
+    : carrier_(&carrier),
+      tag_(tag_of(call)),
+      element_(size_of(call.signature.dtype)),
+      rank_(facts.rank),
+      size_(facts.size),
+      dtype_(call.signature.dtype) {}
+
+bool Endpoint::drop_complete(std::vector<Message>& messages) {
+  std::erase_if(messages, [](Message& message) { return message.complete(); });
+  return messages.empty();
+}
+
+void place(std::span<std::byte> out, std::span<const std::byte> in) noexcept {
+  if (!in.empty() && out.data() != in.data()) std::memcpy(out.data(), in.data(), in.size());
+}
+
+}  // namespace hocket::algorithm

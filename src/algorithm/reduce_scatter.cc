@@ -1,0 +1,43 @@
+#include <algorithm>
+#include <memory>
+
+#include "algorithm/algorithms.h"
+
+namespace hocket::algorithm {
+
+// Result piece k is written once everybody has piece k of every part: where `out` is the front of
+// `in`, that is what it overwrites.
+engine::Task pairwise_reduce_scatter(Endpoint at,
+                                     Reduction reduction,
+                                     ConstArray in,
+                                     std::byte* out) {
+  const int n = at.size();
+  const Range own = in.parts.of(at.rank());
+  const auto peers = static_cast<std::size_t>(std::max(1, n - 1));
+  const std::size_t lane = whole_elements(reduction.scratch_bytes / peers, at.element());
+  const std::size_t rounds = pieces(longest(in.parts, n), lane);
+  const std::size_t lane_bytes = std::min(lane, own.length);
+  const auto lanes = std::make_unique_for_overwrite<std::byte[]>(peers * lane_bytes);
+  std::vector<const void*> sources(static_cast<std::size_t>(n));
+  std::vector<Message> under_way;
+
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const Range mine = piece(own, lane, round);
+    for (int i = 1; mine.length > 0 && i < n; ++i) {
+      std::byte* theirs = lanes.get() + static_cast<std::size_t>(i - 1) * lane_bytes;
+      sources[static_cast<std::size_t>(at.behind(i))] = theirs;
+      under_way.push_back(at.recv(at.behind(i), {theirs, mine.length}));
+    }
+    for (int i = 1; i < n; ++i) {
+      const Range theirs = piece(in.parts.of(at.ahead(i)), lane, round);
+      if (theirs.length == 0) continue;
+      under_way.push_back(at.send(at.ahead(i), {in.data + theirs.first, theirs.length}));
+    }
+    co_await at.completed(under_way);
+    if (mine.length == 0) continue;
+    sources[static_cast<std::size_t>(at.rank())] = in.data + mine.first;
+    reduction(out + (mine.first - own.first), sources, mine.length);
+  }
+}
+
+}  // namespace hocket::algorithm

@@ -1,0 +1,142 @@
+#include "engines/local/local_point_to_point.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace hocket::engines::local {
+
+using engine::Envelope;
+using engine::MessageId;
+
+LocalFabric::LocalFabric(int size, Notify notify) : notify_(std::move(notify)) {
+  for (int i = 0; i < size; ++i) mailboxes_.push_back(std::make_unique<Mailbox>());
+}
+
+LocalPointToPoint::LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank)
+    : fabric_(std::move(fabric)), rank_(rank) {}
+
+LocalPointToPoint::~LocalPointToPoint() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) cancel(static_cast<MessageId>(i));
+}
+
+MessageId LocalPointToPoint::take_slot(Slot::Use use) {
+  if (free_.empty()) {
+    free_.reserve(slots_.size() + 1);  // so that giving back never allocates
+    slots_.emplace_back();
+    free_.push_back(static_cast<MessageId>(slots_.size() - 1));
+  }
+  const MessageId id = free_.back();
+  free_.pop_back();
+  slot(id).use = use;
+  return id;
+}
+
+void LocalPointToPoint::free_slot(MessageId id) noexcept {
+  slot(id).use = Slot::Use::kFree;
+  free_.push_back(id);
+}
+
+MessageId LocalPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
+  const MessageId id = take_slot(Slot::Use::kSend);
+  Sent& sent = slot(id).sent;
+  sent.source = rank_;
+  sent.to = to;
+  sent.bytes = bytes;
+  sent.state.store(Sent::State::kWaiting, std::memory_order_relaxed);  // published by the mutex
+  LocalFabric::Mailbox& mailbox = fabric_->mailbox(to.peer);
+  {
+    const std::lock_guard lock(mailbox.mutex);
+    mailbox.sent.push_back(&sent);
+    mailbox.arrivals.fetch_add(1, std::memory_order_release);  // pairs with progress
+  }
+  fabric_->notify(to.peer);
+  return id;
+}
+
+MessageId LocalPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes) {
+  const MessageId id = take_slot(Slot::Use::kReceive);
+  slot(id).expected = {.from = from, .bytes = bytes, .received = {}};
+  expected_.push_back(id);
+  match();
+  return id;
+}
+
+bool LocalPointToPoint::progress() {
+  const auto arrivals = fabric_->mailbox(rank_).arrivals.load(std::memory_order_acquire);
+  return arrivals != arrivals_seen_ && match();
+}
+
+bool LocalPointToPoint::match() {
+  LocalFabric::Mailbox& mailbox = fabric_->mailbox(rank_);
+  taken_from_.clear();
+  {
+    const std::lock_guard lock(mailbox.mutex);
+    arrivals_seen_ = mailbox.arrivals.load(std::memory_order_relaxed);
+    std::erase_if(expected_, [&](MessageId id) { return fill(slot(id).expected, mailbox.sent); });
+  }
+  for (const int source : taken_from_) fabric_->notify(source);
+  return !taken_from_.empty();
+}
+
+// The copy is made under the mailbox's mutex, so that a sender who cancels waits for its end.
+bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
+  const Envelope& from = expected.from;
+  const auto found = std::find_if(sent.begin(), sent.end(), [&](const Sent* s) {
+    return s->to.tag == from.tag && (from.peer == engine::kAnyPeer || from.peer == s->source);
+  });
+  if (found == sent.end()) return false;
+  Sent& message = **found;
+  sent.erase(found);
+  taken_from_.push_back(message.source);
+  expected.received = message.to;
+  expected.received.peer = message.source;
+  const bool fits = message.to.dtype == from.dtype && message.to.count == from.count &&
+                    message.bytes.size() == expected.bytes.size();
+  if (fits && !message.bytes.empty()) {
+    std::memcpy(expected.bytes.data(), message.bytes.data(), message.bytes.size());
+  }
+  if (!fits) message.wanted = from;
+  expected.state = fits ? Expected::State::kFilled : Expected::State::kRefused;
+  // The last touch: the sender may reuse the message from here on. Pairs with test.
+  message.state.store(fits ? Sent::State::kTaken : Sent::State::kRefused,
+                      std::memory_order_release);
+  return true;
+}
+
+bool LocalPointToPoint::test(MessageId id, Envelope* received) {
+  Slot& s = slot(id);
+  if (s.use == Slot::Use::kSend) {
+    const auto state = s.sent.state.load(std::memory_order_acquire);  // pairs with fill
+    if (state == Sent::State::kWaiting) return false;
+    if (state == Sent::State::kRefused) {
+      Envelope wanted = s.sent.wanted;
+      wanted.peer = s.sent.to.peer;
+      throw engine::EnvelopeMismatch{.expected = s.sent.to, .received = wanted};
+    }
+    if (received != nullptr) *received = s.sent.to;
+  } else {
+    if (s.expected.state == Expected::State::kWaiting) return false;
+    if (s.expected.state == Expected::State::kRefused) {
+      throw engine::EnvelopeMismatch{.expected = s.expected.from, .received = s.expected.received};
+    }
+    if (received != nullptr) *received = s.expected.received;
+  }
+  free_slot(id);
+  return true;
+}
+
+void LocalPointToPoint::cancel(MessageId id) noexcept {
+  Slot& s = slot(id);
+  if (s.use == Slot::Use::kFree) return;
+  if (s.use == Slot::Use::kSend) {
+    LocalFabric::Mailbox& mailbox = fabric_->mailbox(s.sent.to.peer);
+    const std::lock_guard lock(mailbox.mutex);
+    std::erase(mailbox.sent, &s.sent);
+  } else {
+    std::erase(expected_, id);
+  }
+  free_slot(id);
+}
+
+}  // namespace hocket::engines::local

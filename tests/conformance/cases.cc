@@ -1,0 +1,204 @@
+#include "cases.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "core/dispatch.h"
+
+namespace hocket::conformance {
+
+using engine::Kind;
+
+namespace {
+
+constexpr std::byte kPoison{0xA5};
+constexpr std::byte kScribble{0x5A};
+constexpr std::size_t kGuard = 64;  // poisoned bytes on either side of an array
+
+// Some arrays begin at addresses that are aligned to their element alone.
+std::size_t lead(const Case& c) { return kGuard + c.seed % 3 * size_of(c.dtype); }
+
+template <typename T>
+void put(std::byte* array, std::size_t index, T value) {
+  std::memcpy(array + index * sizeof(T), &value, sizeof(T));
+}
+
+template <typename T>
+T expected(const Case& c, int size, const Slice& slice, std::size_t i) {
+  const std::size_t index = slice.source_at + i;
+  if (slice.source >= 0) return element<T>(c.data, c.seed, slice.source, index, c.op);
+  if (c.data == Data::kExact) {
+    return exactly_reduced<T>(
+        c.op, size, [&](int r) { return exact_number(c.seed, r, index, c.op); });
+  }
+  return reduced<T>(c.op, size, [&](int r) { return element<T>(c.data, c.seed, r, index, c.op); });
+}
+
+// The index of the first wrong element of `out`, or -1.
+template <typename T>
+std::ptrdiff_t first_wrong(const Case& c, int size, const Slice& slice, const std::byte* out) {
+  for (std::size_t i = 0; i < slice.count; ++i) {
+    const T value = expected<T>(c, size, slice, i);
+    if (std::memcmp(out + (slice.at + i) * sizeof(T), &value, sizeof(T)) != 0) {
+      return static_cast<std::ptrdiff_t>(i);
+    }
+  }
+  return -1;
+}
+
+bool all_are(const std::byte* from, const std::byte* to, std::byte value) {
+  return std::all_of(from, to, [value](std::byte b) { return b == value; });
+}
+
+std::string hex(const std::byte* bytes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[static_cast<int>(bytes[i]) >> 4];
+    text += kDigits[static_cast<int>(bytes[i]) & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+bool has_root(Kind kind) {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
+}
+bool reduces(Kind kind) {
+  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
+         kind == Kind::kReduceScatterV;
+}
+
+std::string describe(const Case& c) {
+  std::string text(name_of(c.kind));
+  text += " " + std::string(name_of(c.dtype));
+  if (reduces(c.kind)) text += " " + std::string(name_of(c.op));
+  text += "[" + std::to_string(c.count) + "]";
+  if (has_root(c.kind)) text += " root " + std::to_string(c.root);
+  if (c.in_place) text += c.on_odd_ranks ? " in place on odd ranks" : " in place";
+  if (c.data == Data::kExact) text += " exact";
+  return text + " seed " + std::to_string(c.seed);
+}
+
+Buffers::Buffers(const Case& c, int rank, int size, std::uint64_t sequence)
+    : case_(c), size_(size), rank_(rank), shape_(shape_of(c, rank, size)) {
+  const std::size_t bytes = size_of(c.dtype);
+  const auto room = [&](std::size_t count) { return lead(c) + count * bytes + kGuard; };
+  if (shape_.one_buffer) {
+    const std::size_t count =
+        std::max(shape_.in_at + shape_.in_count, shape_.out_at + shape_.out_count);
+    out_memory_.assign(room(count), kPoison);
+  } else {
+    if (shape_.has_in) in_memory_.assign(room(shape_.in_count), kPoison);
+    if (shape_.has_out) out_memory_.assign(room(shape_.out_count), kPoison);
+  }
+  core::dispatch(c.dtype, [&]<typename T>() {
+    for (std::size_t i = 0; i < shape_.in_count; ++i) {
+      put<T>(in(), i, element<T>(c.data, c.seed, rank, i, c.op));
+    }
+  });
+  in_before_ = in_memory_;
+
+  call_.sequence = sequence;
+  call_.fingerprint = mix(sequence);
+  engine::Signature& s = call_.signature;
+  s.kind = c.kind;
+  s.dtype = c.dtype;
+  s.op = c.op;
+  s.root = has_root(c.kind) ? c.root : 0;
+  const bool listed = c.kind >= Kind::kReduceScatterV;
+  s.count = listed ? 0 : c.count;
+  if (c.kind == Kind::kAllGatherV)
+    for (const auto n : shape_.out_counts) s.count += n;
+  if (c.kind == Kind::kReduceScatterV)
+    for (const auto n : shape_.in_counts) s.count += n;
+  s.extra = listed && !has_root(c.kind) && c.kind != Kind::kAllToAllV ? c.seed : 0;
+  // Arrays of nothing have no address, as users' empty containers do.
+  call_.in = shape_.has_in && shape_.in_count > 0 ? in() : nullptr;
+  call_.out = shape_.has_out && shape_.out_count > 0 ? out() : nullptr;
+  call_.own_bytes = shape_.own_count * bytes;
+  for (const auto* list :
+       {&shape_.in_counts, &shape_.in_places, &shape_.out_counts, &shape_.out_places}) {
+    for (const std::size_t n : *list) positions_.push_back(n * bytes);
+  }
+  const auto n = static_cast<std::size_t>(size);
+  if (!shape_.in_counts.empty()) call_.in_parts = {positions_.data(), positions_.data() + n};
+  if (!shape_.out_counts.empty()) {
+    const std::size_t* at = positions_.data() + positions_.size() - 2 * n;
+    call_.out_parts = {at, at + n};
+  }
+}
+
+std::byte* Buffers::in() const {
+  const auto& memory = shape_.one_buffer ? out_memory_ : in_memory_;
+  return const_cast<std::byte*>(memory.data()) + lead(case_) +
+         shape_.in_at * (shape_.one_buffer ? size_of(case_.dtype) : 0);
+}
+
+std::byte* Buffers::out() const {
+  return const_cast<std::byte*>(out_memory_.data()) + lead(case_) +
+         shape_.out_at * (shape_.one_buffer ? size_of(case_.dtype) : 0);
+}
+
+std::string Buffers::check() const {
+  for (const Slice& slice : shape_.result) {
+    if (slice.count == 0) continue;
+    std::string wrong;
+    core::dispatch(case_.dtype, [&]<typename T>() {
+      const auto i = first_wrong<T>(case_, size_, slice, out());
+      if (i < 0) return;
+      const T value = expected<T>(case_, size_, slice, static_cast<std::size_t>(i));
+      const std::size_t at = slice.at + static_cast<std::size_t>(i);
+      wrong = "element " + std::to_string(at) + " of out is 0x" +
+              hex(out() + at * sizeof(T), sizeof(T)) + ", expected 0x" +
+              hex(reinterpret_cast<const std::byte*>(&value), sizeof(T)) + " (source " +
+              std::to_string(slice.source) + ")";
+    });
+    if (!wrong.empty()) return wrong;
+  }
+  return check_surroundings();
+}
+
+// That nothing but the result was written.
+std::string Buffers::check_surroundings() const {
+  if (in_memory_ != in_before_) return "in was written to";
+  if (!shape_.has_out) return {};
+  const std::byte* begin = out_memory_.data();
+  const std::byte* end = begin + out_memory_.size();
+  if (!all_are(begin, begin + lead(case_), kPoison) || !all_are(end - kGuard, end, kPoison)) {
+    return "something was written outside out";
+  }
+  if (shape_.one_buffer) return {};
+  std::vector<std::byte> rest(out(), out() + shape_.out_count * size_of(case_.dtype));
+  for (const Slice& slice : shape_.result) {
+    const auto at = static_cast<std::ptrdiff_t>(slice.at * size_of(case_.dtype));
+    std::fill_n(rest.begin() + at, slice.count * size_of(case_.dtype), kPoison);
+  }
+  return all_are(rest.data(), rest.data() + rest.size(), kPoison)
+             ? ""
+             : "something was written between the parts of out";
+}
+
+void Buffers::scribble() {
+  std::ranges::fill(in_memory_, kScribble);
+  std::ranges::fill(out_memory_, kScribble);
+}
+
+bool Buffers::is_scribbled() const {
+  return all_are(in_memory_.data(), in_memory_.data() + in_memory_.size(), kScribble) &&
+         all_are(out_memory_.data(), out_memory_.data() + out_memory_.size(), kScribble);
+}
+
+void run_case(const Seat& seat, const Case& c, std::uint64_t sequence) {
+  const Buffers buffers(c, seat.rank, seat.size, sequence);
+  engine::Task task = seat.engine->start(buffers.call());
+  drive(seat, task, describe(c));
+  task.reset();
+  const std::string wrong = buffers.check();
+  if (!wrong.empty()) throw std::runtime_error(describe(c) + ": " + wrong);
+}
+
+}  // namespace hocket::conformance

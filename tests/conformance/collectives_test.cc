@@ -1,0 +1,77 @@
+// Every collective, over every engine and number of ranks, against the reference.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <tuple>
+
+#include "cases.h"
+
+namespace hocket::conformance {
+namespace {
+
+using engine::Kind;
+using Parameters = std::tuple<std::size_t, int, Kind>;
+
+class Collectives : public testing::TestWithParam<Parameters> {};
+
+std::string name(const testing::TestParamInfo<Parameters>& info) {
+  const auto [engine, ranks, kind] = info.param;
+  return engine_cases()[engine].name + "_" + std::to_string(ranks) + "_" +
+         std::string(name_of(kind));
+}
+
+TEST_P(Collectives, MatchTheReference) {
+  const auto [index, ranks, kind] = GetParam();
+  const EngineCase& engine_case = engine_cases()[index];
+  const std::vector<Case> cases = sweep(kind, ranks);
+  const std::string failure = engine_case.run(ranks, [&](const Seat& seat) {
+    std::uint64_t sequence = 0;
+    for (const Case& c : cases) run_case(seat, c, ++sequence);
+  });
+  EXPECT_EQ(failure, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Every,
+                         Collectives,
+                         testing::Combine(testing::Range<std::size_t>(0, engine_cases().size()),
+                                          testing::Values(1, 2, 3, 4, 5, 8),
+                                          testing::ValuesIn(kKinds)),
+                         name);
+
+class Barriers : public testing::TestWithParam<std::tuple<std::size_t, int>> {};
+
+TEST_P(Barriers, NobodyLeavesBeforeAllHaveCome) {
+  const auto [index, ranks] = GetParam();
+  const std::string failure = engine_cases()[index].run(ranks, [](const Seat& seat) {
+    for (std::uint64_t round = 1; round <= 300; ++round) {
+      // Another rank is late each time.
+      if (round % static_cast<std::uint64_t>(seat.size) == static_cast<std::uint64_t>(seat.rank)) {
+        Wait wait(seat, "being late");
+        for (int i = 0; i < 50; ++i) wait.pause();
+      }
+      // Relaxed: that the barrier orders memory is part of what is tested.
+      seat.board->cells[static_cast<std::size_t>(seat.rank)].store(round,
+                                                                   std::memory_order_relaxed);
+      const Buffers none({.kind = Kind::kBarrier}, seat.rank, seat.size, round);
+      engine::Task task = seat.engine->start(none.call());
+      drive(seat, task, "barrier " + std::to_string(round));
+      for (int r = 0; r < seat.size; ++r) {
+        const auto seen =
+            seat.board->cells[static_cast<std::size_t>(r)].load(std::memory_order_relaxed);
+        if (seen < round) {
+          throw std::runtime_error("left barrier " + std::to_string(round) + " when rank " +
+                                   std::to_string(r) + " was at " + std::to_string(seen));
+        }
+      }
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Every,
+                         Barriers,
+                         testing::Combine(testing::Range<std::size_t>(0, engine_cases().size()),
+                                          testing::Values(1, 2, 3, 4, 5, 8)));
+
+}  // namespace
+}  // namespace hocket::conformance

@@ -1,0 +1,81 @@
+// What the conformance tests run over: named ways to put a group of ranks in their seats. The list
+// is in engines.cc; to have another engine tested, add it there.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/point_to_point.h"
+
+namespace hocket::conformance {
+
+inline constexpr int kMostRanks = 16;
+
+// Memory that all ranks of a run share, whatever the engine, and that starts as zeros. Tests use
+// the cells to know where the others are; `failed` ends the waits of the others when a rank has
+// failed.
+struct Board {
+  std::array<std::atomic<std::uint64_t>, kMostRanks> cells{};
+  std::atomic<bool> failed{false};
+};
+
+// One rank's place in a group. A value; what it points to outlives the run.
+struct Seat {
+  int rank = 0;
+  int size = 1;
+  engine::CollectiveEngine* engine = nullptr;  // null: the case carries messages alone
+  engine::PointToPoint* messages = nullptr;    // null: the case carries collectives alone
+  Board* board = nullptr;
+};
+
+// What a rank does; throws to fail.
+using Body = std::function<void(const Seat&)>;
+
+struct EngineCase {
+  std::string name;
+  // Runs `body` on `size` ranks and returns what went wrong, of the first rank that failed, or
+  // nothing.
+  std::function<std::string(int size, const Body& body)> run;
+  bool has_engine = true;
+  bool has_messages = true;
+};
+
+const std::vector<EngineCase>& engine_cases();
+
+// What the threads of a run share; makes the seats. Destroyed after all of them have ended.
+class Team {
+ public:
+  virtual ~Team() = default;
+  virtual Seat seat(int rank) = 0;  // `board` is filled in by run_threads
+};
+// The usual `run`: every rank is a thread of this process.
+std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body);
+
+// A wait, for tests: `while (!done) wait.pause();`. Gives the processor away soon, as there are
+// often more ranks than processors. After a minute it ends the process with a message: the
+// watchdog. Throws when another rank has failed.
+class Wait {
+ public:
+  Wait(const Seat& seat, std::string what) : seat_(seat), what_(std::move(what)) {}
+  void pause();
+
+ private:
+  const Seat& seat_;
+  std::string what_;
+  std::uint64_t polls_ = 0;
+  std::chrono::steady_clock::time_point since_{};
+};
+
+// Steps `task` to its end.
+void drive(const Seat& seat, engine::Task& task, const std::string& what);
+// Tests `message` until it is complete.
+engine::Envelope complete(const Seat& seat, engine::MessageId message, const std::string& what);
+
+}  // namespace hocket::conformance

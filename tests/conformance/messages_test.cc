@@ -1,0 +1,268 @@
+// Messages between two ranks, over every engine that carries them: pairing by peer, tag and order.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "cases.h"
+
+namespace hocket::conformance {
+namespace {
+
+using engine::Envelope;
+using engine::MessageId;
+
+class Messages : public testing::TestWithParam<std::tuple<std::size_t, int>> {
+ protected:
+  void SetUp() override {
+    if (!engine_case().has_messages) GTEST_SKIP() << "this engine carries no messages";
+  }
+  const EngineCase& engine_case() const { return engine_cases()[std::get<0>(GetParam())]; }
+  int ranks() const { return std::get<1>(GetParam()); }
+  void run(const Body& body) { EXPECT_EQ(engine_case().run(ranks(), body), ""); }
+};
+
+using Words = std::vector<std::uint64_t>;
+
+std::span<const std::byte> bytes_of(const Words& words) { return std::as_bytes(std::span(words)); }
+std::span<std::byte> bytes_of(Words& words) { return std::as_writable_bytes(std::span(words)); }
+
+Envelope envelope(int peer, std::uint64_t tag, std::size_t count) {
+  return {.peer = peer, .tag = tag, .dtype = DType::kUInt64, .count = count};
+}
+
+// The words of message `number` from `source`; no two messages are alike.
+Words message(int source, int destination, std::uint64_t number, std::size_t count) {
+  Words words(count);
+  const auto from = static_cast<std::uint64_t>(source),
+             to = static_cast<std::uint64_t>(destination);
+  for (std::size_t i = 0; i < count; ++i) words[i] = from << 56 | to << 48 | number << 32 | i;
+  return words;
+}
+
+void require(bool truth, const std::string& what) {
+  if (!truth) throw std::runtime_error(what);
+}
+
+struct UnderWay {
+  MessageId id;
+  Words words;
+};
+
+void complete_sends(const Seat& seat, std::vector<UnderWay>& sends) {
+  for (const UnderWay& send : sends) complete(seat, send.id, "a send");
+}
+
+// Every rank to every rank, also to itself where that is asked for.
+TEST_P(Messages, TagsPairInAnyOrderOfPosting) {
+  constexpr std::uint64_t kTags = 40;
+  run([](const Seat& seat) {
+    std::vector<UnderWay> sends, receives;
+    for (int peer = 0; peer < seat.size; ++peer) {
+      if (peer == seat.rank) continue;
+      for (std::uint64_t tag = 0; tag < kTags; ++tag) {
+        sends.push_back({{}, message(seat.rank, peer, tag, 1 + tag * 7)});
+        UnderWay& send = sends.back();
+        send.id = seat.messages->send(envelope(peer, tag, send.words.size()), bytes_of(send.words));
+      }
+    }
+    for (int peer = seat.size - 1; peer >= 0; --peer) {
+      if (peer == seat.rank) continue;
+      for (std::uint64_t k = 0; k < kTags; ++k) {
+        const std::uint64_t tag = kTags - 1 - k;  // the last one first
+        receives.push_back({{}, Words(1 + tag * 7)});
+        UnderWay& receive = receives.back();
+        receive.id =
+            seat.messages->recv(envelope(peer, tag, receive.words.size()), bytes_of(receive.words));
+      }
+    }
+    for (const UnderWay& receive : receives) {
+      const Envelope got = complete(seat, receive.id, "a receive");
+      require(receive.words == message(got.peer, seat.rank, got.tag, 1 + got.tag * 7),
+              "wrong words from rank " + std::to_string(got.peer) + " with tag " +
+                  std::to_string(got.tag));
+    }
+    complete_sends(seat, sends);
+  });
+}
+
+TEST_P(Messages, OneTagKeepsItsOrder) {
+  constexpr std::uint64_t kMessages = 200;
+  run([](const Seat& seat) {
+    if (seat.size < 2) return;
+    const int next = (seat.rank + 1) % seat.size;
+    const int previous = (seat.rank + seat.size - 1) % seat.size;
+    const auto length = [](std::uint64_t number) { return mix(number) % 600; };
+    std::vector<UnderWay> sends;
+    for (std::uint64_t k = 0; k < kMessages; ++k) {
+      sends.push_back({{}, message(seat.rank, next, k, length(k))});
+      UnderWay& send = sends.back();
+      send.id = seat.messages->send(envelope(next, 3, send.words.size()), bytes_of(send.words));
+    }
+    for (std::uint64_t k = 0; k < kMessages; ++k) {
+      Words words(length(k));
+      const MessageId id =
+          seat.messages->recv(envelope(previous, 3, words.size()), bytes_of(words));
+      complete(seat, id, "receive " + std::to_string(k));
+      require(words == message(previous, seat.rank, k, words.size()), "out of order");
+    }
+    complete_sends(seat, sends);
+  });
+}
+
+TEST_P(Messages, AnySourceTakesWhoeverSends) {
+  constexpr std::uint64_t kEach = 30;
+  run([](const Seat& seat) {
+    std::vector<UnderWay> sends;
+    if (seat.rank != 0) {
+      for (std::uint64_t k = 0; k < kEach; ++k) {
+        sends.push_back({{}, message(seat.rank, 0, k, 50)});
+        UnderWay& send = sends.back();
+        send.id = seat.messages->send(envelope(0, 9, 50), bytes_of(send.words));
+        if (k % 3 == 0) complete(seat, send.id, "a send"), sends.pop_back();
+      }
+      complete_sends(seat, sends);
+      return;
+    }
+    std::vector<std::uint64_t> next(static_cast<std::size_t>(seat.size));
+    for (std::uint64_t k = 0; k < kEach * static_cast<std::uint64_t>(seat.size - 1); ++k) {
+      Words words(50);
+      const MessageId id = seat.messages->recv(envelope(engine::kAnyPeer, 9, 50), bytes_of(words));
+      const Envelope got = complete(seat, id, "a receive from anybody");
+      require(got.peer > 0 && got.peer < seat.size, "an impossible source");
+      const std::uint64_t number = next[static_cast<std::size_t>(got.peer)]++;
+      require(words == message(got.peer, 0, number, 50), "wrong words, or out of order");
+    }
+  });
+}
+
+// Neither side receives before it has sent all.
+TEST_P(Messages, BothMaySendMuchBeforeTheyReceive) {
+  run([](const Seat& seat) {
+    constexpr std::size_t kWords = 16 * 1024 * 1024 / sizeof(std::uint64_t);
+    if (seat.rank > 1 || seat.size < 2) return;
+    const int peer = 1 - seat.rank;
+    const Words out = message(seat.rank, peer, 1, kWords);
+    Words in(kWords);
+    const MessageId send = seat.messages->send(envelope(peer, 0, kWords), bytes_of(out));
+    for (int i = 0; i < 100; ++i) seat.messages->progress();
+    const MessageId receive = seat.messages->recv(envelope(peer, 0, kWords), bytes_of(in));
+    complete(seat, receive, "a large receive");
+    complete(seat, send, "a large send");
+    require(in == message(peer, seat.rank, 1, kWords), "wrong words");
+  });
+}
+
+TEST_P(Messages, CarryNothingToo) {
+  run([](const Seat& seat) {
+    const int next = (seat.rank + 1) % seat.size;
+    const int previous = (seat.rank + seat.size - 1) % seat.size;
+    if (next == seat.rank) return;
+    const MessageId receive = seat.messages->recv(envelope(previous, 1, 0), {});
+    const MessageId send = seat.messages->send(envelope(next, 1, 0), {});
+    const Envelope got = complete(seat, receive, "a receive of nothing");
+    require(got.peer == previous && got.count == 0, "wrong envelope");
+    complete(seat, send, "a send of nothing");
+  });
+}
+
+TEST_P(Messages, TravelBesideCollectives) {
+  run([](const Seat& seat) {
+    if (seat.size < 2 || seat.engine == nullptr) return;
+    const int next = (seat.rank + 1) % seat.size;
+    const int previous = (seat.rank + seat.size - 1) % seat.size;
+    for (const std::size_t count : {std::size_t{3}, std::size_t{100'000}}) {
+      const Words out = message(seat.rank, next, 5, count);
+      Words in(count);
+      const MessageId send = seat.messages->send(envelope(next, 8, count), bytes_of(out));
+      for (std::uint64_t k = 0; k < 5; ++k) {
+        const std::uint64_t sequence = (count > 3 ? 5 : 0) + k + 1;
+        run_case(seat, random_case(sequence, seat.size), sequence);
+      }
+      const MessageId receive = seat.messages->recv(envelope(previous, 8, count), bytes_of(in));
+      complete(seat, receive, "a receive beside collectives");
+      complete(seat, send, "a send beside collectives");
+      require(in == message(previous, seat.rank, 5, count), "wrong words");
+    }
+  });
+}
+
+// Rank 1 expects something else than rank 0 sends, in count or in dtype; the next message pairs as
+// if nothing had been.
+TEST_P(Messages, WhoDisagreesIsTold) {
+  run([](const Seat& seat) {
+    if (seat.size < 2 || seat.rank > 1) return;
+    for (const bool count_differs : {true, false}) {
+      Words words = message(0, 1, 2, 10);
+      Envelope expected = envelope(1 - seat.rank, 4, 10);
+      if (seat.rank == 1 && count_differs) expected.count = 9;
+      if (seat.rank == 1 && !count_differs) expected.dtype = DType::kInt64;
+      const auto bytes = bytes_of(words).first(expected.count * sizeof(std::uint64_t));
+      const MessageId id = seat.rank == 0 ? seat.messages->send(expected, bytes)
+                                          : seat.messages->recv(expected, bytes);
+      std::optional<engine::EnvelopeMismatch> found;
+      try {
+        complete(seat, id, "a message that does not fit");
+      } catch (const engine::EnvelopeMismatch& mismatch) {
+        found = mismatch;
+        seat.messages->cancel(id);  // gives the handle back
+      }
+      // A sender whose message was taken away at once may never learn.
+      require(seat.rank == 0 || found.has_value(), "the receiver took what it did not expect");
+      if (found) {
+        require(found->expected.count == expected.count && found->expected.dtype == expected.dtype,
+                "not what was expected here");
+        require(found->received.count != expected.count || found->received.dtype != expected.dtype,
+                "not what came");
+        require(found->received.peer == 1 - seat.rank, "of another rank");
+      }
+      Words again = message(0, 1, 3, 10);
+      if (seat.rank == 0) {
+        complete(seat, seat.messages->send(envelope(1, 4, 10), bytes_of(again)), "the next send");
+      } else {
+        Words in(10);
+        complete(seat, seat.messages->recv(envelope(0, 4, 10), bytes_of(in)), "the next receive");
+        require(in == again, "wrong words after a mismatch");
+      }
+    }
+  });
+}
+
+// A receive that is cancelled takes nothing: the message goes to the next one.
+TEST_P(Messages, CancelledReceivesTakeNothing) {
+  run([](const Seat& seat) {
+    if (seat.size < 2 || seat.rank > 1) return;
+    const Words out = message(0, 1, 6, 5000);
+    std::atomic<std::uint64_t>& cancelled = seat.board->cells[1];
+    if (seat.rank == 1) {
+      Words abandoned(5000, 42);
+      const MessageId id = seat.messages->recv(envelope(0, 2, 5000), bytes_of(abandoned));
+      seat.messages->progress();
+      seat.messages->cancel(id);
+      cancelled.store(1, std::memory_order_release);
+      Words in(5000);
+      complete(seat, seat.messages->recv(envelope(0, 2, 5000), bytes_of(in)), "a receive");
+      require(in == out, "wrong words");
+      require(abandoned == Words(5000, 42), "a cancelled receive was written to");
+    } else {
+      Wait wait(seat, "the cancel");
+      while (cancelled.load(std::memory_order_acquire) == 0) wait.pause();
+      complete(seat, seat.messages->send(envelope(1, 2, 5000), bytes_of(out)), "a send");
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Every,
+                         Messages,
+                         testing::Combine(testing::Range<std::size_t>(0, engine_cases().size()),
+                                          testing::Values(1, 2, 3, 5, 8)),
+                         [](const auto& parameters) {
+                           return engine_cases()[std::get<0>(parameters.param)].name + "_" +
+                                  std::to_string(std::get<1>(parameters.param));
+                         });
+
+}  // namespace
+}  // namespace hocket::conformance

@@ -1,0 +1,163 @@
+// The index arithmetic of algorithms, for every size from 1 to 17 and awkward counts.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "algorithm/ranges.h"
+
+namespace hocket::algorithm {
+namespace {
+
+constexpr int kMostRanks = 17;
+constexpr std::array<std::size_t, 12> kCounts{0, 1, 2, 3, 7, 16, 17, 64, 100, 1000, 4099, 300'000};
+
+TEST(EvenPart, PartsFollowOneAnotherAndDifferByAtMostOne) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    for (const std::size_t count : kCounts) {
+      std::size_t end = 0;
+      for (int i = 0; i < n; ++i) {
+        const Range part = even_part(count, n, i);
+        EXPECT_EQ(part.first, end) << count << " in " << n << ", part " << i;
+        const std::size_t least = count / static_cast<std::size_t>(n);
+        EXPECT_GE(part.length, least);
+        EXPECT_LE(part.length, least + 1);
+        end = part.end();
+      }
+      EXPECT_EQ(end, count) << count << " in " << n;
+    }
+  }
+}
+
+TEST(EvenPart, LongerPartsComeFirst) {
+  EXPECT_EQ(even_part(10, 4, 0), (Range{0, 3}));
+  EXPECT_EQ(even_part(10, 4, 1), (Range{3, 3}));
+  EXPECT_EQ(even_part(10, 4, 2), (Range{6, 2}));
+  EXPECT_EQ(even_part(10, 4, 3), (Range{8, 2}));
+}
+
+TEST(EvenPart, TakesTheLargestCount) {
+  constexpr auto kMost = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(even_part(kMost, 16, 15).end(), kMost);
+}
+
+TEST(Piece, PiecesFollowOneAnotherToTheEnd) {
+  for (const std::size_t count : kCounts) {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{64}, count + 1}) {
+      const Range whole{5, count};
+      std::size_t end = 5;
+      for (std::size_t i = 0; i < pieces(count, size); ++i) {
+        const Range p = piece(whole, size, i);
+        EXPECT_EQ(p.first, end);
+        EXPECT_GT(p.length, 0u);
+        EXPECT_LE(p.length, size);
+        end = p.end();
+      }
+      EXPECT_EQ(end, whole.end());
+      EXPECT_EQ(piece(whole, size, pieces(count, size)), (Range{whole.end(), 0}));
+      EXPECT_EQ(piece(whole, size, pieces(count, size) + 3), (Range{whole.end(), 0}));
+      EXPECT_EQ(messages_for(count, size), count == 0 ? 1 : pieces(count, size));
+    }
+  }
+}
+
+TEST(WholeElements, GivesAtLeastOneAndLinesWhereTheyFit) {
+  EXPECT_EQ(whole_elements(0, 4), 4u);
+  EXPECT_EQ(whole_elements(3, 16), 16u);
+  EXPECT_EQ(whole_elements(63, 8), 56u);
+  EXPECT_EQ(whole_elements(64, 8), 64u);
+  EXPECT_EQ(whole_elements(1000, 4), 960u);
+  for (std::size_t bytes = 0; bytes < 300; ++bytes) {
+    for (const std::size_t element : {1, 2, 4, 8, 16}) {
+      EXPECT_EQ(whole_elements(bytes, element) % element, 0u);
+      EXPECT_GE(whole_elements(bytes, element), element);
+    }
+  }
+}
+
+TEST(Wrap, StaysInRange) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    for (int rank = -n; rank < 3 * n; ++rank) {
+      const int wrapped = wrap(rank, n);
+      EXPECT_GE(wrapped, 0);
+      EXPECT_LT(wrapped, n);
+      EXPECT_EQ((wrapped - rank) % n, 0);
+    }
+  }
+}
+
+TEST(Doublings, ReachAll) {
+  const std::array<int, 18> expected{0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5};
+  for (int n = 1; n <= kMostRanks; ++n) {
+    EXPECT_EQ(doublings(n), expected[static_cast<std::size_t>(n)]) << n;
+  }
+}
+
+// Every number but the root has one parent, which counts it among its children, and hears in time.
+TEST(BinomialTree, ReachesEverybodyOnce) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    std::vector<int> parents(static_cast<std::size_t>(n), -1);
+    for (int number = 0; number < n; ++number) {
+      for (int bit = tree_first_bit(number, n); bit > 0; bit /= 2) {
+        if (number + bit >= n) continue;
+        auto& parent = parents[static_cast<std::size_t>(number + bit)];
+        EXPECT_EQ(parent, -1) << number + bit << " of " << n << " hears twice";
+        parent = number;
+      }
+    }
+    EXPECT_EQ(parents[0], -1);
+    for (int number = 1; number < n; ++number) {
+      EXPECT_EQ(parents[static_cast<std::size_t>(number)], tree_parent(number)) << number;
+      EXPECT_LT(tree_parent(number), number);
+    }
+  }
+}
+
+TEST(Partner, MeetingsAreMutualAndEachPairMeetsOnce) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    for (int rank = 0; rank < n; ++rank) {
+      std::set<int> met;
+      for (int round = 0; round < n; ++round) {
+        const int peer = partner(rank, round, n);
+        EXPECT_EQ(partner(peer, round, n), rank);
+        met.insert(peer);
+      }
+      EXPECT_EQ(met.size(), static_cast<std::size_t>(n));
+    }
+  }
+}
+
+TEST(Parts, EqualSplitAndListed) {
+  EXPECT_EQ(Parts::equal(24).of(0), (Range{0, 24}));
+  EXPECT_EQ(Parts::equal(24).of(3), (Range{72, 24}));
+  EXPECT_EQ(Parts::equal(0).of(3), (Range{0, 0}));
+  EXPECT_EQ(Parts::split(10, 8, 4).of(1), (Range{24, 24}));
+  EXPECT_EQ(Parts::split(10, 8, 4).of(3), (Range{64, 16}));
+  EXPECT_EQ(longest(Parts::split(10, 8, 4), 4), 24u);
+  const std::array<std::size_t, 3> bytes{5, 0, 9};
+  const std::array<std::size_t, 3> offsets{9, 14, 0};
+  const Parts listed = Parts::listed({bytes.data(), offsets.data()});
+  EXPECT_EQ(listed.of(0), (Range{9, 5}));
+  EXPECT_EQ(listed.of(1), (Range{14, 0}));
+  EXPECT_EQ(listed.of(2), (Range{0, 9}));
+  EXPECT_EQ(longest(listed, 3), 9u);
+}
+
+TEST(Parts, SplitCoversEverything) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    for (const std::size_t count : kCounts) {
+      const Parts parts = Parts::split(count, 4, n);
+      std::size_t end = 0;
+      for (int i = 0; i < n; ++i) {
+        EXPECT_EQ(parts.of(i).first, end);
+        end = parts.of(i).end();
+      }
+      EXPECT_EQ(end, 4 * count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hocket::algorithm
