@@ -49,8 +49,7 @@ void Connection::close_when_sent() {
   flush();
 }
 
-// --- In
-// ---------------------------------------------------------------------------------------------
+// --- In ----------------------------------------------------------------------------------------
 
 void Connection::wait_to_read() {
   if (waits_to_read_ || stage_ >= Stage::kLeaving || is_backed_up()) return;
@@ -176,8 +175,7 @@ bool Connection::take_request(std::span<const std::byte> payload) {
   return true;
 }
 
-// --- Out
-// --------------------------------------------------------------------------------------------
+// --- Out ---------------------------------------------------------------------------------------
 
 void Connection::reply(std::uint32_t request, const Reply& reply) {
   if (stage_ == Stage::kClosed) return;

@@ -51,7 +51,10 @@ class PrefixStore final : public Store {
   }
 
  private:
-  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+  std::string full(std::string_view key) const {
+    if (key.empty()) throw InvalidArgument("a store's key has at least 1 byte, this one none");
+    return prefix_ + std::string(key);
+  }
 
   std::shared_ptr<Store> store_;
   std::string prefix_;

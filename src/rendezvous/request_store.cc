@@ -38,29 +38,34 @@ std::string listed(const Reply& reply) {
   return more > 0 ? fmt::format("{} and {} more", names, more) : names;
 }
 
-[[noreturn]] void throw_timeout(const Request& request, const Reply& reply) {
-  const std::string after = seconds(request.timeout);
+// "ranks 2, 5 had not joined ...": what the ranks in a room waited for in vain.
+std::string absent_ranks(const Request& request, const Reply& reply) {
   const bool one = reply.number == 1;
-  switch (request.op) {
-    case Op::kExchange:
-      throw RendezvousError(fmt::format("{} {} had not joined \"{}\" after {}",
-                                        one ? "rank" : "ranks",
-                                        listed(reply),
-                                        request.key,
-                                        after));
-    case Op::kBarrier:
-      throw RendezvousError(fmt::format("{} {} had not reached the barrier \"{}\" after {}",
-                                        one ? "rank" : "ranks",
-                                        listed(reply),
-                                        request.key,
-                                        after));
-    default:
-      throw RendezvousError(fmt::format("{} {} {} not set in the store after {}",
-                                        one ? "key" : "keys",
-                                        listed(reply),
-                                        one ? "was" : "were",
-                                        after));
+  const char* verb = request.op == Op::kExchange ? "joined" : "reached the barrier";
+  const std::string after = seconds(request.timeout);
+  if (reply.missing.empty()) {
+    return fmt::format(
+        "not all ranks had {} \"{}\" after {}: rank {}", verb, request.key, after, reply.text);
   }
+  return fmt::format("{} {} had not {} \"{}\" after {}{}",
+                     one ? "rank" : "ranks",
+                     listed(reply),
+                     verb,
+                     request.key,
+                     after,
+                     reply.text.empty() ? "" : fmt::format(" (rank {})", reply.text));
+}
+
+[[noreturn]] void throw_timeout(const Request& request, const Reply& reply) {
+  if (request.op == Op::kExchange || request.op == Op::kBarrier) {
+    throw RendezvousError(absent_ranks(request, reply));
+  }
+  const bool one = reply.number == 1;
+  throw RendezvousError(fmt::format("{} {} {} not set in the store after {}",
+                                    one ? "key" : "keys",
+                                    listed(reply),
+                                    one ? "was" : "were",
+                                    seconds(request.timeout)));
 }
 
 Bytes value_of(const Reply& reply) { return reply.value ? *reply.value : Bytes(); }

@@ -1,9 +1,11 @@
 #include "rendezvous/table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <optional>
+#include <ranges>
 
 namespace hocket::rendezvous {
 namespace {
@@ -48,8 +50,7 @@ void Table::execute(ClientId client, Request&& request, Answer answer) {
   }
 }
 
-// --- Keys
-// -----------------------------------------------------------------------------------------
+// --- Keys --------------------------------------------------------------------------------------
 
 Reply Table::set(Request&& request) {
   if (!put(request.key, std::move(request.value))) {
@@ -143,8 +144,7 @@ void Table::wait_for_keys(ClientId client, Request&& request, Answer&& answer) {
   waiters_.at(id).missing = std::move(missing);
 }
 
-// --- Rooms
-// ----------------------------------------------------------------------------------------
+// --- Rooms -------------------------------------------------------------------------------------
 
 void Table::enter_room(ClientId client, Request&& request, Answer&& answer) {
   const int rank = request.rank;
@@ -158,7 +158,8 @@ void Table::enter_room(ClientId client, Request&& request, Answer&& answer) {
         "the store is full: it holds {} bytes of at most {}", used_bytes_, max_bytes_)));
   }
   const RoomId id{request.op, request.key};
-  Room& room = rooms_.try_emplace(id, Room{.size = size, .by_rank = {}}).first->second;
+  Room& room =
+      rooms_.try_emplace(id, Room{.size = size, .by_rank = {}, .gave_up = {}}).first->second;
   if (room.size != size) {
     return answer(refused(fmt::format("rank {} says that {} ranks meet in \"{}\", others say {}",
                                       rank,
@@ -170,6 +171,7 @@ void Table::enter_room(ClientId client, Request&& request, Answer&& answer) {
     return answer(refused(fmt::format(
         "rank {} is in \"{}\" already, through another client or thread", rank, request.key)));
   }
+  room.gave_up.erase(rank);
   used_bytes_ += request.value.size() + kOverhead;
   room.by_rank[rank] = add_waiter(client, std::move(request), std::move(answer));
   if (room.by_rank.size() == static_cast<std::size_t>(size)) complete(id);
@@ -200,8 +202,7 @@ void Table::complete(const RoomId& id) {
   for (auto each = waiters.rbegin(); each != waiters.rend(); ++each) each->answer(Reply(reply));
 }
 
-// --- Waiters
-// --------------------------------------------------------------------------------------
+// --- Waiters -----------------------------------------------------------------------------------
 
 Table::WaiterId Table::add_waiter(ClientId client, Request&& request, Answer&& answer) {
   const WaiterId id = next_waiter_++;
@@ -247,8 +248,16 @@ Reply Table::timeout_of(const Waiter& waiter) const {
   for (const auto& key : waiter.missing) add_missing(key);
   const auto room = rooms_.find({waiter.request.op, waiter.request.key});
   if (room != rooms_.end()) {
-    for (int rank = 0; rank < room->second.size; ++rank) {
-      if (!room->second.by_rank.contains(rank)) add_missing(std::to_string(rank));
+    const auto& [size, by_rank, gave_up] = room->second;
+    for (int rank = 0; rank < size; ++rank) {
+      if (!by_rank.contains(rank) && !gave_up.contains(rank)) add_missing(std::to_string(rank));
+    }
+    if (!gave_up.empty()) {
+      constexpr std::size_t kNamed = 16;
+      reply.text = fmt::format(
+          "{}{} had given up waiting",
+          fmt::join(gave_up | std::views::take(kNamed), ", "),
+          gave_up.size() > kNamed ? fmt::format(" and {} more", gave_up.size() - kNamed) : "");
     }
   }
   return reply;
@@ -270,7 +279,13 @@ void Table::expire(base::Deadline::Clock::time_point now) {
     if (when > now) break;
     expired.emplace_back(id, timeout_of(waiters_.at(id)));
   }
-  for (auto& [id, reply] : expired) take_waiter(id).answer(std::move(reply));
+  for (auto& [id, reply] : expired) {
+    const Request& request = waiters_.at(id).request;
+    if (const auto room = rooms_.find({request.op, request.key}); room != rooms_.end()) {
+      room->second.gave_up.insert(request.rank);
+    }
+    take_waiter(id).answer(std::move(reply));
+  }
 }
 
 base::Deadline Table::next_deadline() const {

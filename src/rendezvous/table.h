@@ -50,6 +50,7 @@ class Table {
   struct Room {
     int size = 0;
     std::map<int, WaiterId> by_rank;  // those that are there
+    std::set<int> gave_up;            // those that ran out of time, and did not return
   };
 
   Reply set(Request&& request);

@@ -51,8 +51,7 @@ void require(bool done) {
   if (!done) throw_setup();
 }
 
-// --- The socket under it: OpenSSL's own does not keep SIGPIPE away
-// ----------------------------------
+// --- The socket under it: OpenSSL's own does not keep SIGPIPE away -----------------------------
 
 int fd_of(BIO* bio) noexcept {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
@@ -119,6 +118,11 @@ class TlsContext {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     SSL_CTX_set_app_data(context, this);
     if (side == Side::kServer) {
+      // Without one a server that verifies its peers refuses every resumed session, ours too.
+      require(
+          SSL_CTX_set_session_id_context(context,
+                                         reinterpret_cast<const unsigned char*>(kIdentity.data()),
+                                         static_cast<unsigned int>(kIdentity.size())) == 1);
       SSL_CTX_set_psk_find_session_callback(context, find_session);
     } else {
       SSL_CTX_set_psk_use_session_callback(context, use_session);

@@ -17,6 +17,15 @@ void WireWriter::integer(std::uint64_t value, int width) {
   for (int i = 0; i < width; ++i) bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
+void WireWriter::raw(std::span<const std::byte> bytes) {
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+}
+
+void WireWriter::blob(std::span<const std::byte> bytes) {
+  u32(static_cast<std::uint32_t>(bytes.size()));
+  raw(bytes);
+}
+
 Bytes WireWriter::frame(std::size_t bytes_to_follow) && {
   const std::size_t length = bytes_.size() - kFrameHeaderBytes + bytes_to_follow;
   for (std::size_t i = 0; i < kFrameHeaderBytes; ++i) {

@@ -25,14 +25,9 @@ class WireWriter {
   void u16(std::uint16_t value) { integer(value, 2); }
   void u32(std::uint32_t value) { integer(value, 4); }
   void i64(std::int64_t value) { integer(static_cast<std::uint64_t>(value), 8); }
-  void raw(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
+  void raw(std::span<const std::byte> bytes);
   // With its length in front.
-  void blob(std::span<const std::byte> bytes) {
-    u32(static_cast<std::uint32_t>(bytes.size()));
-    raw(bytes);
-  }
+  void blob(std::span<const std::byte> bytes);
   void text(std::string_view text) { blob(as_bytes(text)); }
 
   // The finished frame. `bytes_to_follow` are part of its payload, but are sent from elsewhere.
