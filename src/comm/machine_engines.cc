@@ -18,23 +18,20 @@ std::string obstacle(const Machine& machine) {
              : fmt::format("{} does not work: {}", broken->name, broken->error);
 }
 
-std::string scope(const std::vector<std::string>& of_processes, const std::string& name) {
-  return std::ranges::find(of_processes, name) == of_processes.end()
-             ? "ranks that are threads of one process"
-             : "ranks on one host, host memory";
-}
-
 }  // namespace
 
 std::vector<Engine> find_engines(const Machine& machine) {
   const std::string why_not = obstacle(machine);
-  const auto of_processes = comm::choose_engines({}, false);
   std::vector<Engine> result;
-  for (const std::string& name : comm::choose_engines({}, true)) {
-    result.push_back({.name = name,
-                      .available = why_not.empty(),
-                      .note = why_not.empty() ? scope(of_processes, name) : why_not});
-  }
+  const auto add = [&](const std::vector<std::string>& names, const char* scope) {
+    for (const std::string& name : names) {
+      if (std::ranges::find(result, name, &Engine::name) != result.end()) continue;
+      result.push_back(
+          {.name = name, .available = why_not.empty(), .note = why_not.empty() ? scope : why_not});
+    }
+  };
+  add(comm::choose_engines({}, false), "ranks on one host, host memory");
+  add(comm::choose_engines({}, true), "ranks that are threads of one process");
   return result;
 }
 
