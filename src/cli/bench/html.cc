@@ -199,12 +199,12 @@ class Page {
   std::string bars(const Chapter& chapter) const {
     std::vector<Bar> all;
     for (const Row& row : *chapter.points.front()) {
-      const Key key = key_of(row);
-      all.push_back(
-          {style_of(key),
-           name_of_key(key),
-           {0, row.median_us(), row.lower_quartile_us(), row.upper_quartile_us(), hint_of(row)},
-           three_digits(row.median_us()) + " µs"});
+      Bar& bar = all.emplace_back();
+      bar.style = style_of(key_of(row));
+      bar.name = name_of_key(key_of(row));
+      bar.length = row.median_us();
+      bar.text = three_digits(row.median_us()) + " µs";
+      bar.hint = hint_of(row);
     }
     return fmt::format("<figure class=\"bars\">{}</figure>\n", to_svg("Time of a call", all));
   }

@@ -42,21 +42,30 @@ Offer missing(std::string_view library, const std::string& what, const std::stri
   return offer;
 }
 
-Offer hocket_itself(const Placement& placement) {
+// Ranks that `hocket run` starts, by `rank_command`.
+Offer by_hocket_run(std::string_view library,
+                    const Placement& placement,
+                    const std::vector<std::string>& rank_command) {
   Offer offer;
-  const std::string self = this_executable();
-  offer.launch.library = kHocket;
-  offer.launch.arguments = {self,
+  offer.launch.library = library;
+  offer.launch.arguments = {this_executable(),
                             "run",
                             "-n",
                             std::to_string(placement.ranks),
                             "--no-prefix",
                             "--bind",
                             placement.binds() ? "core" : "none",
-                            "--",
-                            self,
-                            kWorkerSubcommand};
+                            "--"};
+  for (const std::string& word : rank_command) offer.launch.arguments.push_back(word);
   return offer;
+}
+
+Offer gloo(const Placement& placement) {
+  const fs::path peer = measuring_program("bench_gloo");
+  if (!fs::exists(peer)) {
+    return missing("gloo", "not found", "apt install libgloo-dev, then build again");
+  }
+  return by_hocket_run("gloo", placement, {peer});
 }
 
 Offer open_mpi(const Placement& placement) {
@@ -106,12 +115,13 @@ Offer mpich(const Placement& placement) {
 
 }  // namespace
 
-std::vector<std::string> comparable_libraries() { return {"openmpi", "mpich"}; }
+std::vector<std::string> comparable_libraries() { return {"openmpi", "mpich", "gloo"}; }
 
 Offer find_library(std::string_view library, const Placement& placement) {
   if (library == "openmpi") return open_mpi(placement);
   if (library == "mpich") return mpich(placement);
-  return hocket_itself(placement);
+  if (library == "gloo") return gloo(placement);
+  return by_hocket_run(kHocket, placement, {this_executable(), kWorkerSubcommand});
 }
 
 }  // namespace hocket::cli::bench

@@ -60,7 +60,10 @@ class PointRun {
     });
     Point rows;
     for (Entry& entry : entries_) {
-      if (!entry.row.times_us.empty()) rows.push_back(std::move(entry.row));
+      // What a library did before it failed was not checked again.
+      if (*entry.team != nullptr && !entry.row.times_us.empty()) {
+        rows.push_back(std::move(entry.row));
+      }
     }
     return rows;
   }

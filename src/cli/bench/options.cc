@@ -147,7 +147,7 @@ void add_options(CLI::App& bench, Arguments& arguments) {
   arguments.compare_option =
       bench
           .add_option(
-              "--compare", arguments.compare, "Measure others too: openmpi,mpich; alone: all")
+              "--compare", arguments.compare, "Measure others too: openmpi,mpich,gloo; alone: all")
           ->delimiter(',')
           ->expected(0, 16);
   bench

@@ -231,12 +231,12 @@ std::string to_svg(const Plot& plot) {
 std::string to_svg(const std::string& title, const std::vector<Bar>& bars) {
   constexpr double kStep = 34, kThick = 20, kNames = 150, kFigures = 90;
   double longest = 0;
-  for (const Bar& bar : bars) longest = std::max(longest, bar.mark.y);
+  for (const Bar& bar : bars) longest = std::max(longest, bar.length);
   std::string inside;
   double top = kTop - 10;
   for (const Bar& bar : bars) {
     const double room = kWidth - kNames - kFigures;
-    const double length = longest > 0 ? std::max(2.0, bar.mark.y / longest * room) : 2;
+    const double length = longest > 0 ? std::max(2.0, bar.length / longest * room) : 2;
     inside += fmt::format(
         "<g class=\"curve {}\"><text class=\"name end\" x=\"{}\" y=\"{:.1f}\">{}</text>"
         "<rect class=\"bar\" x=\"{}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"3\"/>"
@@ -252,7 +252,7 @@ std::string to_svg(const std::string& title, const std::vector<Bar>& bars) {
         kNames + length + 8,
         top + 15,
         escaped(bar.text),
-        escaped(bar.mark.hint));
+        escaped(bar.hint));
     top += kStep;
   }
   return frame(title, top + 4, inside);

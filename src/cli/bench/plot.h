@@ -36,8 +36,9 @@ std::string to_svg(const Plot& plot);
 struct Bar {
   std::string style;
   std::string name;
-  Mark mark;  // x is not used
-  std::string text;
+  double length = 0;
+  std::string text;  // beside the bar
+  std::string hint;
 };
 std::string to_svg(const std::string& title, const std::vector<Bar>& bars);
 

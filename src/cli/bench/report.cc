@@ -25,7 +25,11 @@ std::string spread_of(const Row& row) {
 }
 
 std::string ratio_text(const Ratio& ratio) {
-  return fmt::format("{:.2f} ({:.2f}-{:.2f})", ratio.median, ratio.low, ratio.high);
+  const auto text = [](double value) {
+    return value >= 10 ? fmt::format("{:.1f}", value)
+                       : fmt::format("{:.{}f}", value, value >= 0.1 ? 2 : 3);
+  };
+  return fmt::format("{} ({}-{})", text(ratio.median), text(ratio.low), text(ratio.high));
 }
 
 // Figures beyond what was measured are noise in a file.
