@@ -20,6 +20,7 @@ using engine::Kind;
 namespace {
 
 std::string describe(std::uint64_t sequence, const engine::Signature& s) {
+  if (sequence == 0) return engine::describe(s);
   const std::string text = engine::describe(s);
   const std::string_view kind = engine::name_of(s.kind);
   return fmt::format("{} #{}{}", kind, sequence, text.substr(kind.size()));
@@ -172,7 +173,24 @@ void CommunicatorImpl::raise_mismatch(int peer, std::uint64_t sequence) {
 
 void CommunicatorImpl::raise_envelopes(const engine::EnvelopeMismatch& found,
                                        const Awaited& awaited) {
-  if (awaited.sequence != 0) raise_mismatch(found.received.peer, awaited.sequence);
+  if (awaited.sequence != 0) {
+    const int peer = found.received.peer;
+    check_records(awaited.sequence);
+    // They called the same, with parts of different sizes.
+    const auto own = control_->find(rank(), awaited.sequence);
+    engine::Signature expected = own ? own->signature : engine::Signature{};
+    engine::Signature given = expected;
+    const std::size_t element = size_of(expected.dtype);
+    expected.count = found.expected.count * size_of(found.expected.dtype) / element;
+    given.count = found.received.count * size_of(found.received.dtype) / element;
+    raise({.code = ErrorCode::kMismatch,
+           .reporter = rank(),
+           .culprit = peer,
+           .sequence = awaited.sequence,
+           .signature = expected,
+           .other = given,
+           .text = "parts"});
+  }
   const auto signature = [](Kind kind, const engine::Envelope& e) {
     return engine::Signature{.kind = kind, .dtype = e.dtype, .count = e.count};
   };
@@ -244,8 +262,12 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
       break;
     case ErrorCode::kMismatch:
       status.message = fmt::format(
-          "ranks called different things {}: rank {} called {}, rank {} called {}; all ranks must "
-          "make the same calls in the same order",
+          fmt::runtime(
+              f.text == "parts"
+                  ? "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}; counts "
+                    "at both ends must agree"
+                  : "ranks called different things {}: rank {} called {}, rank {} called {}; all "
+                    "ranks must make the same calls in the same order"),
           where,
           f.reporter,
           describe(f.sequence, f.signature),

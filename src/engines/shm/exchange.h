@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
+#include "engine/point_to_point.h"
 #include "engine/task.h"
 #include "engines/shm/shm_group.h"
 
@@ -68,28 +70,76 @@ inline Range range_of(std::uint64_t step, std::size_t piece, std::size_t bytes) 
   return {first, std::min(piece, bytes - first)};
 }
 
+// Where the two sides of a transfer might disagree in its size (the v-forms whose counts only they
+// know), every piece begins with the size as the giver has it, and there is at least one piece.
+enum class Sizes : std::uint8_t { kAgreed, kCompared };
+inline constexpr std::size_t kSizeBytes = 64;  // a cache line, for alignment's sake
+
+class Piece {
+ public:
+  Piece(std::size_t room, Sizes sizes) : room_(room), sizes_(sizes) {}
+
+  // Bytes of data in one.
+  std::size_t bytes() const { return room_ - header(); }
+  std::uint64_t steps(std::size_t total) const {
+    const std::uint64_t least = sizes_ == Sizes::kCompared ? 1 : 0;
+    return std::max(least, steps_for(total, bytes()));
+  }
+  void fill(std::byte* at, const std::byte* data, std::size_t total, std::uint64_t step) const {
+    if (sizes_ == Sizes::kCompared) {
+      const std::uint64_t size = total;
+      std::memcpy(at, &size, sizeof(size));
+    }
+    const Range range = range_of(step, bytes(), total);
+    core::copy(at + header(), data + range.first, range.length, core::Stores::kCached);
+  }
+  // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes.
+  void take(std::byte* out,
+            const std::byte* at,
+            std::size_t total,
+            std::uint64_t step,
+            int peer,
+            core::Stores stores) const {
+    if (sizes_ == Sizes::kCompared) {
+      std::uint64_t given;
+      std::memcpy(&given, at, sizeof(given));
+      if (given != total) {
+        throw engine::EnvelopeMismatch{{.peer = peer, .count = total},
+                                       {.peer = peer, .count = given}};
+      }
+    }
+    const Range range = range_of(step, bytes(), total);
+    core::copy(out + range.first, at + header(), range.length, stores);
+  }
+
+ private:
+  std::size_t header() const { return sizes_ == Sizes::kCompared ? kSizeBytes : 0; }
+  std::size_t room_;
+  Sizes sizes_;
+};
+
 // Gives the same bytes to everybody, a chunk at a time.
 struct GiveShared {
   const std::byte* data;
-  std::size_t bytes;  // 0: nothing
+  std::size_t bytes;
+  Piece piece{kChunkBytes, Sizes::kAgreed};
 
-  std::uint64_t steps() const { return steps_for(bytes, kChunkBytes); }
-  void fill(std::byte* chunk, std::uint64_t step) const {
-    const Range range = range_of(step, kChunkBytes, bytes);
-    core::copy(chunk, data + range.first, range.length, core::Stores::kCached);
-  }
+  std::uint64_t steps() const { return piece.steps(bytes); }
+  void fill(std::byte* chunk, std::uint64_t step) const { piece.fill(chunk, data, bytes, step); }
 };
 
 // Where each rank's part lies: evenly, or as the v-forms say.
 struct Parts {
   std::size_t share = 0;  // bytes, where `view` is empty
   engine::PartsView view;
+  bool at_front = false;  // every part begins at 0: there is only one
 
   std::size_t bytes(int rank) const {
     return view.bytes == nullptr ? share : view.bytes[static_cast<std::size_t>(rank)];
   }
   std::size_t offset(int rank) const {
     const auto r = static_cast<std::size_t>(rank);
+    if (at_front) return 0;
     return view.bytes == nullptr ? r * share : view.offsets[r];
   }
 };
@@ -112,25 +162,22 @@ struct GiveParts {
   const std::byte* data;
   Parts parts;
   Pieces pieces;
+  Piece piece;
   std::uint64_t most = 0;  // steps; set by make
 
-  static GiveParts make(const void* data, const Parts& parts, int rank, int size) {
-    GiveParts give{static_cast<const std::byte*>(data), parts, {rank, size}};
-    for (int peer = 0; data != nullptr && peer < size; ++peer) {
-      if (peer == rank) continue;
-      give.most = std::max(give.most, steps_for(parts.bytes(peer), give.pieces.bytes()));
+  static GiveParts make(const void* data, const Parts& parts, int rank, int size, Sizes sizes) {
+    const Pieces pieces{rank, size};
+    GiveParts give{static_cast<const std::byte*>(data), parts, pieces, {pieces.bytes(), sizes}};
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) give.most = std::max(give.most, give.piece.steps(parts.bytes(peer)));
     }
     return give;
   }
   std::uint64_t steps() const { return most; }
   void fill(std::byte* chunk, std::uint64_t step) const {
     for (int peer = 0; peer < pieces.size; ++peer) {
-      if (peer == pieces.rank) continue;
-      const Range range = range_of(step, pieces.bytes(), parts.bytes(peer));
-      core::copy(chunk + pieces.offset(peer),
-                 data + parts.offset(peer) + range.first,
-                 range.length,
-                 core::Stores::kCached);
+      if (peer == pieces.rank || step >= piece.steps(parts.bytes(peer))) continue;
+      piece.fill(chunk + pieces.offset(peer), data + parts.offset(peer), parts.bytes(peer), step);
     }
   }
 };

@@ -88,7 +88,7 @@ Task reduce_scatter(ShmGroup& group, Call call) {
   const std::size_t own = parts.bytes(group.rank());
   return exchange(group,
                   call,
-                  GiveParts::make(call.in, parts, group.rank(), group.size()),
+                  GiveParts::make(call.in, parts, group.rank(), group.size(), Sizes::kAgreed),
                   TakeReduced{.group = &group,
                               .call = call,
                               .out = static_cast<std::byte*>(call.out),
