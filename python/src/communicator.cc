@@ -154,6 +154,7 @@ void bind_life(CommunicatorClass& cls) {
         s.comm.set_deadline(duration_argument(seconds, "deadline").value_or(kForever));
       },
       nb::for_getter(nb::sig("def deadline(self) -> float")),
+      nb::for_setter(nb::arg("seconds").none()),
       nb::for_setter(nb::sig("def deadline(self, seconds: Timeout) -> None")),
       "Seconds that a call on this rank may take unless it says otherwise; infinity or None for "
       "ever.");

@@ -37,7 +37,7 @@ void bind_messages(CommunicatorClass& cls) {
         const MessageOptions options{tag, duration_argument(timeout, "timeout")};
         without_gil([&] { s.comm.send(in.input(), destination, options); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("destination"),
       arg("tag") = 0,
       arg("timeout") = nb::none(),
@@ -63,7 +63,7 @@ tag : int
         const MessageOptions options{tag, duration_argument(timeout, "timeout")};
         return to_python(without_gil([&] { return s.comm.recv(out.output(), source, options); }));
       },
-      arg("x"),
+      arg("x").none(),
       arg("source") = kAnySource,
       arg("tag") = 0,
       arg("timeout") = nb::none(),
@@ -96,7 +96,7 @@ Received
         keep(handle, in);
         return handle;
       },
-      arg("x"),
+      arg("x").none(),
       arg("destination"),
       arg("tag") = 0,
       arg("timeout") = nb::none(),
@@ -113,7 +113,7 @@ Received
         keep(handle, out);
         return handle;
       },
-      arg("x"),
+      arg("x").none(),
       arg("source") = kAnySource,
       arg("tag") = 0,
       arg("timeout") = nb::none(),
@@ -122,7 +122,7 @@ Received
       "Start a `recv`; the Work's result is `x`.");
   cls.def("send_recv",
           &send_recv,
-          arg("x"),
+          arg("x").none(),
           arg("destination"),
           arg("out") = nb::none(),
           arg("source") = nb::none(),

@@ -133,7 +133,7 @@ void bind_broadcast(CommunicatorClass& cls) {
       [](Seat& s, nb::handle x, int root, nb::handle timeout) {
         return block<Broadcast>(s, [&] { return plan_broadcast(s, x, root, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
       nb::sig("def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) -> Array"),
@@ -159,7 +159,7 @@ array
       [](Seat& s, nb::handle x, int root, nb::handle timeout) {
         return start<Broadcast>(s, [&] { return plan_broadcast(s, x, root, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
       nb::sig(
@@ -176,7 +176,7 @@ array
         handle.result = std::move(plan.result);
         return handle;
       },
-      arg("x"),
+      arg("x").none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
       nb::sig("def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) "
@@ -191,7 +191,7 @@ void bind_gathers(CommunicatorClass& cls) {
       [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
         return block<AllGather>(s, [&] { return plan_all_gather(s, x, out, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
       nb::sig("def all_gather(self, x: Array, out: Optional[Array] = None, "
@@ -215,7 +215,7 @@ array
       [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
         return start<AllGather>(s, [&] { return plan_all_gather(s, x, out, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
       nb::sig("def all_gather_async(self, x: Array, out: Optional[Array] = None, "
@@ -226,7 +226,7 @@ array
       [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout) {
         return block<Gather>(s, [&] { return plan_gather(s, x, out, root, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
@@ -254,7 +254,7 @@ array or None
       [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout) {
         return start<Gather>(s, [&] { return plan_gather(s, x, out, root, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
@@ -311,7 +311,7 @@ array
       [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
         return block<AllToAll>(s, [&] { return plan_all_to_all(x, out, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
       nb::sig("def all_to_all(self, x: Array, out: Optional[Array] = None, "
@@ -335,7 +335,7 @@ array
       [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
         return start<AllToAll>(s, [&] { return plan_all_to_all(x, out, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
       nb::sig("def all_to_all_async(self, x: Array, out: Optional[Array] = None, "

@@ -245,7 +245,7 @@ void bind_gathers(CommunicatorClass& cls) {
         });
         return p.result;
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("timeout") = nb::none(),
@@ -277,7 +277,7 @@ array
                              p.in.input(), p.out.output(), {.counts = p.out_counts}, p.options);
                        }));
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("timeout") = nb::none(),
@@ -293,7 +293,7 @@ array
         });
         return p.result;
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("root") = 0,
@@ -314,7 +314,7 @@ Parameters are those of `all_gather_v`; returns None at ranks other than the roo
                              p.in.input(), p.out.output(), {.counts = p.out_counts}, p.options);
                        }));
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("root") = 0,
@@ -400,7 +400,7 @@ void bind_exchanges(CommunicatorClass& cls) {
         });
         return p.result;
       },
-      arg("x"),
+      arg("x").none(),
       arg("counts"),
       arg("out") = nb::none(),
       arg("out_counts") = nb::none(),
@@ -443,7 +443,7 @@ array
                                                           p.options);
                        }));
       },
-      arg("x"),
+      arg("x").none(),
       arg("counts"),
       arg("out") = nb::none(),
       arg("out_counts") = nb::none(),
@@ -465,7 +465,7 @@ array
             [&] { s.comm.reduce_scatter_v(p.in.input(), p.out.output(), p.in_counts, p.options); });
         return p.result;
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("op") = "sum",
@@ -504,7 +504,7 @@ array
                              p.in.input(), p.out.output(), p.in_counts, p.options);
                        }));
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("op") = "sum",

@@ -130,7 +130,7 @@ void bind_reductions(CommunicatorClass& cls) {
       [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
         return block<AllReduce>(s, [&] { return plan_all_reduce(x, out, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
@@ -167,7 +167,7 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
       [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
         return start<AllReduce>(s, [&] { return plan_all_reduce(x, out, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
@@ -179,7 +179,7 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
       [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
         return prepare<AllReduce>(s, [&] { return plan_all_reduce(x, out, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
@@ -192,7 +192,7 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
       [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
         return block<Reduce>(s, [&] { return plan_reduce(s, x, out, root, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("op") = "sum",
@@ -222,7 +222,7 @@ array or None
       [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
         return start<Reduce>(s, [&] { return plan_reduce(s, x, out, root, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("op") = "sum",
@@ -235,7 +235,7 @@ array or None
       [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
         return prepare<Reduce>(s, [&] { return plan_reduce(s, x, out, root, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("op") = "sum",
@@ -249,7 +249,7 @@ array or None
       [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
         return block<ReduceScatter>(s, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
@@ -277,7 +277,7 @@ array
       [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
         return start<ReduceScatter>(s, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
@@ -290,7 +290,7 @@ array
         return prepare<ReduceScatter>(s,
                                       [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
       },
-      arg("x"),
+      arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
@@ -300,8 +300,8 @@ array
 
   cls.def("reproducible_sum",
           &reproducible_sum,
-          arg("shards"),
-          arg("out"),
+          arg("shards").none(),
+          arg("out").none(),
           arg("op") = "sum",
           arg("timeout") = nb::none(),
           nb::sig("def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', "

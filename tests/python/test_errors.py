@@ -66,19 +66,25 @@ def test_refusal_reaches_everybody():
 
 
 def test_deadline_names_who_is_missing():
+    seen = threading.Barrier(3)
+
     def body(comm):
         if comm.rank == 1:
+            seen.wait(30)
             return
         with pytest.raises(hocket.DeadlineExceeded) as caught:
             comm.all_reduce(np.zeros(3), timeout=timedelta(seconds=0.1))
         assert caught.value.missing == (1,)
         assert isinstance(caught.value, TimeoutError)
         assert caught.value.status.operation == "all_reduce"
+        seen.wait(30)
 
     threads(3, body)
 
 
 def test_default_deadline():
+    seen = threading.Barrier(2)
+
     def body(comm):
         assert comm.deadline == 300
         comm.deadline = None
@@ -88,6 +94,7 @@ def test_default_deadline():
         if comm.rank == 0:
             with pytest.raises(hocket.DeadlineExceeded):
                 comm.barrier()
+        seen.wait(30)
 
     threads(2, body)
 

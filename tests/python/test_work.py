@@ -1,6 +1,7 @@
 """Work: several under way, results, errors, lifetimes."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -41,6 +42,8 @@ def test_wait_gives_up_and_the_call_goes_on():
 
 
 def test_error_of_a_work():
+    seen = threading.Barrier(2)
+
     def body(comm):
         if comm.rank == 0:
             work = comm.all_reduce_async(np.ones(3), timeout=0.05)
@@ -48,5 +51,6 @@ def test_error_of_a_work():
                 work.wait()
             assert isinstance(work.exception, hocket.DeadlineExceeded)
             assert work.exception.missing == (1,)
+        seen.wait(30)
 
     threads(2, body)
