@@ -21,7 +21,8 @@ if(TARGET hocket_command)
 endif()
 
 # A shared library brings its dependencies along. A static one leaves them to whoever links it: then
-# the package files name them, each with its name in CMake and in pkg-config.
+# the package files name them, each with its name in CMake and in pkg-config. There they are plain
+# requirements, not private ones: those come with their own private ones, down to what nobody has.
 set(HOCKET_DEPENDENCIES "")
 set(HOCKET_PC_REQUIRES "")
 get_target_property(library_type hocket TYPE)

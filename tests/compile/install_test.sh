@@ -1,11 +1,11 @@
 #!/bin/sh
-# install_test.sh BUILD_DIR CXX shared|static
+# install_test.sh BUILD_DIR CXX
 #
 # Installs a build into a folder of its own, moves that away (nothing may depend on where it was
 # installed first), and builds and runs an outside program against it: by find_package, and by
 # pkg-config.
 set -eu
-build=$1 cxx=$2 kind=$3
+build=$1 cxx=$2
 source=$(cd "$(dirname "$0")/outside" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -26,10 +26,8 @@ if command -v pkg-config >/dev/null; then
   library=$(dirname "$(dirname "$pc")")
   PKG_CONFIG_PATH=$(dirname "$pc")
   export PKG_CONFIG_PATH
-  static=
-  if [ "$kind" = static ]; then static=--static; fi
-  # shellcheck disable=SC2046,SC2086  # flags are words
-  "$cxx" -std=c++20 "$source/main.cc" -o "$work/outside" $(pkg-config $static --cflags --libs hocket) \
+  # shellcheck disable=SC2046  # flags are words
+  "$cxx" -std=c++20 "$source/main.cc" -o "$work/outside" $(pkg-config --cflags --libs hocket) \
     "-Wl,-rpath,$library"
   "$work/outside"
 else
