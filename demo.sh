@@ -18,6 +18,7 @@ echo
 hocket run -n 4 -- python examples/train_digits.py
 
 echo
-hocket bench all_reduce -n 2 --compare --html build/bench.html --json build/bench.json
+hocket bench all_reduce -n 2 --memory ordinary,symmetric --compare \
+  --html build/bench.html --json build/bench.json
 echo
 echo "The picture: $PWD/build/bench.html"

@@ -11,5 +11,5 @@ ctest --test-dir build/release --output-on-failure --parallel "$(nproc)" || code
 PATH="$PWD/build/release/bin:$PWD/.venv/bin:$PATH"
 PYTHONPATH="$PWD/build/release/python${PYTHONPATH:+:$PYTHONPATH}"
 export PATH PYTHONPATH
-.venv/bin/python -m pytest -q tests/python || code=$?
+.venv/bin/python -m pytest tests/python || code=$?
 exit "$code"
