@@ -209,6 +209,7 @@ def view_tensor(holder, out):
 
 
 EXCHANGE = Exchange(major=1, minor=3, view=view_tensor)
+CAPSULE_NAME = b"dlpack_exchange_api"  # capsules keep the pointer, not the bytes
 new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype = ctypes.py_object
 new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -217,7 +218,7 @@ new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 class Exchanged:
     """A type that offers DLPack's C exchange interface, and nothing slower."""
 
-    __dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(EXCHANGE), b"dlpack_exchange_api", None)
+    __dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(EXCHANGE), CAPSULE_NAME, None)
 
     def __init__(self, array):
         self.array = array
