@@ -1,6 +1,5 @@
 #include "rendezvous/connection.h"
 
-#include <asio/post.hpp>
 #include <exception>
 
 #include "rendezvous/wire.h"

@@ -1,8 +1,6 @@
 // One client, as the server sees it. Included by the server's files only.
 #pragma once
 
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "rendezvous/asio.h"
 #include "rendezvous/channel.h"
 #include "rendezvous/handshake.h"
 #include "rendezvous/request.h"

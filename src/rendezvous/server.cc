@@ -6,10 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <asio/io_context.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -29,6 +25,7 @@
 #include "os/socket.h"
 #include "os/unix_socket.h"
 #include "rendezvous/address.h"
+#include "rendezvous/asio.h"
 #include "rendezvous/connection.h"
 #include "rendezvous/table.h"
 
