@@ -15,10 +15,10 @@
 //   reduce           count          count at root  count (root's holds the result)
 //   broadcast        -              -              count
 //   all_gather       share          n * share      n * share; own part at rank * share
-//   gather           share          n * share      root: n * share, own part at rank * share; else share
-//   scatter          n * share      share          root: n * share, own part stays; else share
-//   reduce_scatter   n * share      share          n * share; result in [0, share)
-//   all_to_all       n * share      n * share      n * share
+//   gather           share          n * share      root: n * share, own part at rank * share; else
+//   share scatter          n * share      share          root: n * share, own part stays; else
+//   share reduce_scatter   n * share      share          n * share; result in [0, share) all_to_all
+//   n * share      n * share      n * share
 #pragma once
 
 #include <cstddef>
@@ -89,7 +89,7 @@ struct Received {
 // communicator, which it keeps alive. Every rank must prepare and make the same calls.
 class Prepared {
  public:
-  explicit Prepared(std::unique_ptr<comm::PreparedCall> call) noexcept;
+  explicit Prepared(std::shared_ptr<comm::PreparedCall> call) noexcept;
   Prepared(Prepared&&) noexcept;
   Prepared& operator=(Prepared&&) noexcept;
   ~Prepared();
@@ -98,7 +98,7 @@ class Prepared {
   Work start();       // as the _async verbs
 
  private:
-  std::unique_ptr<comm::PreparedCall> call_;
+  std::shared_ptr<comm::PreparedCall> call_;
 };
 
 // A resource: this process's seat in a set of ranks. Movable, not copyable. Threads may use
@@ -201,7 +201,10 @@ class Communicator {
                     ArrayView out,
                     Parts out_parts = {},
                     const CallOptions& = {});
-  Work all_gather_v_async(ConstArrayView in, ArrayView out, Parts parts = {}, const CallOptions& = {});
+  Work all_gather_v_async(ConstArrayView in,
+                          ArrayView out,
+                          Parts parts = {},
+                          const CallOptions& = {});
   Work gather_v_async(ConstArrayView in, ArrayView out, Parts parts = {}, const RootOptions& = {});
   Work scatter_v_async(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& = {});
   Work all_to_all_v_async(ConstArrayView in,
@@ -232,11 +235,8 @@ class Communicator {
   // Sends to and receives from `peer` at once; in and out may be the same array.
   void send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
   // Sends to one and receives from another: a ring, a shift.
-  void send_recv(ConstArrayView in,
-                 int destination,
-                 ArrayView out,
-                 int source,
-                 const MessageOptions& = {});
+  void send_recv(
+      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& = {});
 
   void barrier(const CallOptions& = {});
   Work barrier_async(const CallOptions& = {});

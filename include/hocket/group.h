@@ -19,14 +19,14 @@ class WorldImpl;
 // (`close`) or left to the process's end; neither waits for anybody.
 class World {
  public:
-  explicit World(std::shared_ptr<comm::WorldImpl> impl) noexcept;
+  World(std::shared_ptr<comm::WorldImpl> impl, Communicator communicator) noexcept;
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
   ~World();
 
   int rank() const noexcept { return communicator().rank(); }
   int size() const noexcept { return communicator().size(); }
-  Communicator& communicator() const noexcept;
+  Communicator& communicator() const noexcept { return *communicator_; }
   Communicator& intra_node() { return communicator().intra_node(); }
   Communicator& inter_node() { return communicator().inter_node(); }
   Communicator new_group(std::span<const int> ranks) { return communicator().new_group(ranks); }
@@ -38,14 +38,15 @@ class World {
 
  private:
   std::shared_ptr<comm::WorldImpl> impl_;
+  std::unique_ptr<Communicator> communicator_;
 };
 
 // Joins the job that this process was started in, or makes a world of one. Blocks until all ranks
 // are there, or throws RendezvousError at the deadline and says who is missing.
 World init(const InitOptions& options = {});
 
-// Runs `body` on `size` ranks that are threads of this process, each with a communicator of its own,
-// and returns when all have ended; rethrows the first error. For tests, notebooks and pools.
+// Runs `body` on `size` ranks that are threads of this process, each with a communicator of its
+// own, and returns when all have ended; rethrows the first error. For tests, notebooks and pools.
 // `options`: engines, deadline, segment_bytes; the rest does not apply.
 void run_threads(int size,
                  const std::function<void(Communicator&)>& body,

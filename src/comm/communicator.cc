@@ -12,14 +12,16 @@ using engine::Kind;
 namespace comm {
 
 // A resource: a checked call, its storage, and its communicator.
-class PreparedCall {
+class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
   PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const Request& request)
       : impl_(std::move(impl)),
         call_(impl_->prepare(request, storage_)),
         deadline_(request.deadline) {}
   void run() { impl_->run_prepared(call_, deadline_); }
-  std::shared_ptr<Operation> start() { return impl_->start_prepared(call_, deadline_); }
+  std::shared_ptr<Operation> start() {
+    return impl_->start_prepared(call_, deadline_, shared_from_this());
+  }
 
  private:
   std::shared_ptr<CommunicatorImpl> impl_;
@@ -30,7 +32,7 @@ class PreparedCall {
 
 }  // namespace comm
 
-Prepared::Prepared(std::unique_ptr<comm::PreparedCall> call) noexcept : call_(std::move(call)) {}
+Prepared::Prepared(std::shared_ptr<comm::PreparedCall> call) noexcept : call_(std::move(call)) {}
 Prepared::Prepared(Prepared&&) noexcept = default;
 Prepared& Prepared::operator=(Prepared&&) noexcept = default;
 Prepared::~Prepared() = default;
@@ -101,7 +103,7 @@ Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
 }
 
 Prepared prepare(const std::shared_ptr<comm::CommunicatorImpl>& impl, const Request& request) {
-  return Prepared(std::make_unique<comm::PreparedCall>(impl, request));
+  return Prepared(std::make_shared<comm::PreparedCall>(impl, request));
 }
 
 }  // namespace

@@ -190,8 +190,8 @@ void CommunicatorImpl::end(std::uint64_t sequence) noexcept { control_->finish(s
 Call CommunicatorImpl::checked(const Request& request, CallStorage& storage) {
   try {
     Call call = check(request, place(), storage);
+    find_symmetric(call);
     choose(call.signature);
-    find_symmetric(call, request, storage);
     return call;
   } catch (const InvalidArgument& reason) {
     refuse(request.kind, reason);
@@ -277,8 +277,8 @@ Call CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
   const Seat seat(*this);
   require_usable();
   Call call = check(request, place(), storage);
+  find_symmetric(call);
   choose(call.signature);
-  find_symmetric(call, request, storage);
   return call;
 }
 
@@ -289,38 +289,40 @@ void CommunicatorImpl::run_prepared(const Call& call, std::optional<Duration> de
 }
 
 std::shared_ptr<Operation> CommunicatorImpl::start_prepared(const Call& call,
-                                                            std::optional<Duration> deadline) {
+                                                            std::optional<Duration> deadline,
+                                                            std::shared_ptr<void> keep) {
   const Seat seat(*this);
   require_usable();
-  return enqueue(call, call.signature, {}, deadline);
+  auto operation = enqueue(call, call.signature, {}, deadline);
+  operation->keep = std::move(keep);
+  return operation;
 }
 
-// A symmetric array is known by its address. Calls on them carry which, so that all ranks agree.
-void CommunicatorImpl::find_symmetric(Call& call, const Request&, CallStorage& storage) {
-  if (!world_->has_symmetric() || call.signature.kind > Kind::kAllToAll) return;
-  const bool in_place = call.in == call.out;
-  const auto in = world_->find_symmetric(call.in, *this);
-  const auto out = world_->find_symmetric(call.out, *this);
-  const Kind kind = call.signature.kind;
-  // What each kind reads from peers, and whether it writes to them.
-  const bool reads = kind != Kind::kScatter && kind != Kind::kGather && kind != Kind::kBarrier;
-  const void* read_here =
-      kind == Kind::kBroadcast ? (call.in != nullptr ? call.in : call.out) : call.in;
-  const auto source = kind == Kind::kBroadcast && !in ? out : in;
-  if (!reads || !source || read_here == nullptr) return;
-  if (kind == Kind::kAllReduce && !out) return;
-  if (in_place && (kind == Kind::kReduceScatter || kind == Kind::kAllToAll)) return;
-  if (kind == Kind::kAllGather && out && source->identity == out->identity) return;
-  const auto n = static_cast<std::size_t>(size());
-  storage.peers.resize(2 * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    storage.peers[i] = source->peers[i];
-    storage.peers[n + i] = out ? out->peers[i] : nullptr;
+// Symmetric arrays are known by their address: they alone lie in the host's segment.
+void CommunicatorImpl::find_symmetric(Call& call) const noexcept {
+  const auto reachable = [this](const void* address) {
+    return address != nullptr && world_->host().contains(address);
+  };
+  bool symmetric = false;
+  switch (call.signature.kind) {
+    case Kind::kAllReduce:
+      symmetric = reachable(call.in) && reachable(call.out);
+      break;
+    case Kind::kReduce:
+    case Kind::kAllGather:
+      symmetric = reachable(call.in);
+      break;
+    case Kind::kReduceScatter:
+    case Kind::kAllToAll:  // in place, a rank would overwrite what others have yet to read
+      symmetric = reachable(call.in) && call.in != call.out;
+      break;
+    case Kind::kBroadcast:
+      symmetric = reachable(call.in != nullptr ? call.in : call.out);
+      break;
+    default:
+      break;
   }
-  call.peer_in = storage.peers.data();
-  call.peer_out = storage.peers.data() + n;
-  const bool written = kind == Kind::kAllReduce;
-  call.signature.symmetric = source->identity + (written ? out->identity * 31 : 0) + 1;
+  call.signature.symmetric = symmetric && call.signature.count != 0 ? 1 : 0;
 }
 
 // --- Work under way -----------------------------------------------------------------------------

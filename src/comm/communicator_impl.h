@@ -85,8 +85,10 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // Checks now; `run_prepared` then only numbers, records and starts.
   engine::Call prepare(const Request& request, CallStorage& storage);
   void run_prepared(const engine::Call& call, std::optional<Duration> deadline);
+  // `keep` lives until the call has ended.
   std::shared_ptr<Operation> start_prepared(const engine::Call& call,
-                                            std::optional<Duration> deadline);
+                                            std::optional<Duration> deadline,
+                                            std::shared_ptr<void> keep);
 
   // --- Waiting, for Operation -------------------------------------------------------------------
   // Moves what is under way until `operation` is done or the deadline passes.
@@ -131,7 +133,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
   engine::Call number(const engine::Call& call, const engine::Signature& shown) noexcept;
   engine::Call checked(const Request& request, CallStorage& storage);
-  void find_symmetric(engine::Call& call, const Request& request, CallStorage& storage);
+  void find_symmetric(engine::Call& call) const noexcept;
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   engine::CollectiveEngine& choose(const engine::Signature& signature);
   engine::Task begin(const engine::Call& call, const engine::Signature& shown);

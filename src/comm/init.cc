@@ -10,6 +10,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -205,7 +206,8 @@ World init(const InitOptions& options) {
   parts.engines = comm::choose_engines(
       options.engines.empty() ? comm::split_names(config.engines) : options.engines, false);
   parts.deadline = options.deadline.value_or(config.deadline);
-  return World(comm::WorldImpl::make(std::move(parts), deadline));
+  const auto world = comm::WorldImpl::make(std::move(parts), deadline);
+  return World(world, world->make_communicator());
 }
 
 void run_threads(int size,
@@ -222,7 +224,7 @@ void run_threads(int size,
   std::mutex mutex;
   std::exception_ptr first;
   const auto rank_main = [&](int rank) {
-    std::shared_ptr<comm::WorldImpl> world;
+    std::optional<World> world;
     try {
       comm::WorldParts parts{.launch = {.rank = rank, .size = size, .launcher = "threads"},
                              .segment = segment,
@@ -233,7 +235,9 @@ void run_threads(int size,
                              .engines = engines,
                              .deadline = options.deadline.value_or(config.deadline)};
       for (std::size_t i = 0; i < n; ++i) parts.host_ranks[i] = static_cast<int>(i);
-      world = comm::WorldImpl::make(std::move(parts), Deadline::in(std::chrono::seconds(60)));
+      const auto impl =
+          comm::WorldImpl::make(std::move(parts), Deadline::in(std::chrono::seconds(60)));
+      world.emplace(impl, impl->make_communicator());
       body(world->communicator());
     } catch (...) {
       // The others hear of it instead of waiting for this rank.
@@ -241,7 +245,6 @@ void run_threads(int size,
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();
     }
-    if (world) world->close();
   };
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank) threads.emplace_back(rank_main, rank);
@@ -251,15 +254,19 @@ void run_threads(int size,
 
 // --- World --------------------------------------------------------------------------------------
 
-World::World(std::shared_ptr<comm::WorldImpl> impl) noexcept : impl_(std::move(impl)) {}
+World::World(std::shared_ptr<comm::WorldImpl> impl, Communicator communicator) noexcept
+    : impl_(std::move(impl)),
+      communicator_(std::make_unique<Communicator>(std::move(communicator))) {}
 World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
 World::~World() {
-  if (impl_) impl_->close();
+  if (impl_) close();
 }
-Communicator& World::communicator() const noexcept { return impl_->communicator(); }
 const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
 std::span<const std::string> World::engines() const noexcept { return impl_->engines(); }
-void World::close() { impl_->close(); }
+void World::close() {
+  communicator_->close();
+  impl_->leave();
+}
 
 }  // namespace hocket

@@ -32,6 +32,7 @@ class Operation {
   int peer = -1;
   RankCall message;
   std::optional<std::string> refusal;
+  std::shared_ptr<void> keep;  // what the call points to, where that is not `storage`
 
   engine::Task task;
   bool begun = false;

@@ -3,8 +3,11 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "comm/communicator_impl.h"
 #include "comm/waiter.h"
@@ -28,98 +31,139 @@ class SignalsBlocked {
 
 }  // namespace
 
-ProgressThread::ProgressThread(control::HostControl& host, bool watches) : host_(host) {
+// What the thread works with. Its fields are the thread's own, but for those that say otherwise.
+class ProgressThread::State {
+ public:
+  State(std::shared_ptr<control::HostControl> host, bool watches)
+      : host_(std::move(host)), watches_(watches) {}
+
+  void run();
+  // From any thread.
+  void add(std::shared_ptr<CommunicatorImpl> communicator);
+  void stop() noexcept;
+  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+
+ private:
+  bool stopped() const noexcept { return stop_.load(std::memory_order_acquire); }
+  void watch_peers();
+  bool move_calls();
+
+  const std::shared_ptr<control::HostControl> host_;
+  const bool watches_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<CommunicatorImpl>> added_;  // guarded by mutex_
+  std::atomic<bool> wakes_{false};                        // something was added
+  std::atomic<bool> ready_{false};
+  std::atomic<bool> stop_{false};
+  std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
+  std::vector<os::FutexWait> waits_;  // on the peers that live
+};
+
+ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host, bool watches)
+    : state_(std::make_shared<State>(std::move(host), watches)) {
   const SignalsBlocked blocked;
-  thread_ = std::thread([this, watches] { run(watches); });
+  thread_ = std::thread([state = state_] { state->run(); });
   pthread_setname_np(thread_.native_handle(), "hocket");
   // Others may rely on this rank's words from the moment it arrives.
-  while (!ready_.load(std::memory_order_acquire)) relax();
+  while (!state_->ready()) relax();
 }
 
 ProgressThread::~ProgressThread() {
-  stop_.store(true, std::memory_order_release);
-  host_.wake_self();
-  thread_.join();
+  state_->stop();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
 }
 
 void ProgressThread::add(std::shared_ptr<CommunicatorImpl> communicator) {
+  state_->add(std::move(communicator));
+}
+
+void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) {
   {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(communicator));
   }
   wakes_.store(true, std::memory_order_release);
-  host_.wake_self();
+  host_->wake_self();
 }
 
-void ProgressThread::run(bool watches) {
+void ProgressThread::State::stop() noexcept {
+  stop_.store(true, std::memory_order_release);
+  host_->wake_self();
+}
+
+void ProgressThread::State::run() {
   std::optional<os::RobustHold> hold;
-  if (watches) {
+  if (watches_) {
     hold.emplace();
-    for (int peer = 0; peer < host_.ranks(); ++peer) {
-      if (peer != host_.self()) hold->add(host_.robust_word(host_.self(), peer));
+    for (int peer = 0; peer < host_->ranks(); ++peer) {
+      if (peer != host_->self()) hold->add(host_->robust_word(host_->self(), peer));
     }
   }
   ready_.store(true, std::memory_order_release);
 
-  std::vector<os::FutexWait> waits;
-  while (!stop_.load(std::memory_order_acquire)) {
-    Waiter waiter(host_);
-    bool any_left = true;
-    while (any_left && !stop_.load(std::memory_order_acquire)) {
-      if (watches) watch_peers(waits);
-      if (move_calls(&any_left)) {
+  while (!stopped()) {
+    Waiter waiter(*host_);
+    do {
+      if (watches_) watch_peers();
+      if (move_calls()) {
         waiter.moved();
-      } else if (any_left) {
-        waiter.also(waits);
+      } else if (!moving_.empty()) {
+        waiter.also(waits_);
         waiter.pause();
       }
-    }
+    } while (!moving_.empty() && !stopped());
     // Nothing under way: sleep until something is added, a peer ends, or the end.
-    const auto ticket = host_.before_sleep();
-    if (watches) watch_peers(waits);
-    if (!stop_.load(std::memory_order_acquire) && !wakes_.load(std::memory_order_acquire)) {
-      host_.sleep(ticket, base::Deadline::in(std::chrono::seconds(1)), waits);
+    const auto ticket = host_->before_sleep();
+    if (watches_) watch_peers();
+    if (!stopped() && !wakes_.load(std::memory_order_acquire)) {
+      host_->sleep(ticket, base::Deadline::never(), waits_);
     }
-    host_.after_sleep();
+    host_->after_sleep();
   }
 }
 
 // Looks at the words of all peers, and lists those that are still held, to sleep on. With more
 // peers than one sleep takes, each rank watches those that follow it; they tell the others.
-void ProgressThread::watch_peers(std::vector<os::FutexWait>& waits) {
-  waits.clear();
-  const int ranks = host_.ranks();
+void ProgressThread::State::watch_peers() {
+  waits_.clear();
+  const int ranks = host_->ranks();
   for (int i = 1; i < ranks; ++i) {
-    const int peer = (host_.self() + i) % ranks;
-    if (host_.state(peer) != control::RankState::kAlive) continue;
-    os::RobustWord& word = host_.robust_word(peer, host_.self());
+    const int peer = (host_->self() + i) % ranks;
+    if (host_->state(peer) != control::RankState::kAlive) continue;
+    os::RobustWord& word = host_->robust_word(peer, host_->self());
     const std::uint32_t value = word.word.load(std::memory_order_acquire);
     if ((value & os::RobustWord::kOwnerDied) != 0) {
-      host_.record_death(peer);
-    } else if (value != 0 && waits.size() < os::kMaxFutexWaits) {
-      waits.push_back({&word.word, value});
+      host_->record_death(peer);
+    } else if (value != 0 && waits_.size() < os::kMaxFutexWaits) {
+      waits_.push_back({&word.word, value});
     }
   }
 }
 
-// True when something moved.
-bool ProgressThread::move_calls(bool* any_left) {
+// True when something moved. A communicator whose last user this thread turns out to be is
+// destroyed here, at the end.
+bool ProgressThread::State::move_calls() {
   if (wakes_.exchange(false, std::memory_order_acq_rel)) {
     const std::lock_guard lock(mutex_);
     for (auto& communicator : added_) {
-      if (std::find(watched_.begin(), watched_.end(), communicator) == watched_.end()) {
-        watched_.push_back(std::move(communicator));
+      if (std::find(moving_.begin(), moving_.end(), communicator) == moving_.end()) {
+        moving_.push_back(std::move(communicator));
       }
     }
     added_.clear();
   }
   bool moved = false;
-  std::erase_if(watched_, [&](const std::shared_ptr<CommunicatorImpl>& communicator) {
+  std::vector<std::shared_ptr<CommunicatorImpl>> through;
+  std::erase_if(moving_, [&](const std::shared_ptr<CommunicatorImpl>& communicator) {
     const auto turn = communicator->progress();
     moved |= turn != CommunicatorImpl::Turn::kIdle;
+    if (turn == CommunicatorImpl::Turn::kNothingLeft) through.push_back(communicator);
     return turn == CommunicatorImpl::Turn::kNothingLeft;
   });
-  *any_left = !watched_.empty();
   return moved;
 }
 

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <thread>
-#include <vector>
 
 #include "control/host.h"
 
@@ -13,28 +11,21 @@ namespace hocket::comm {
 
 class CommunicatorImpl;
 
-// A resource: the thread, from construction to destruction.
+// A resource: the thread, from construction to destruction. The thread may itself be the last user
+// of the world that owns this, and so end up destroying it; what it needs to come to its end then
+// is its own, in State.
 class ProgressThread {
  public:
   // `watches`: look out for deaths of other processes (no use where ranks are threads).
-  ProgressThread(control::HostControl& host, bool watches);
+  ProgressThread(std::shared_ptr<control::HostControl> host, bool watches);
   ~ProgressThread();
 
   // Has the thread move `communicator`'s calls until none is under way.
   void add(std::shared_ptr<CommunicatorImpl> communicator);
 
  private:
-  void run(bool watches);
-  void watch_peers(std::vector<os::FutexWait>& waits);
-  bool move_calls(bool* any_left);
-
-  control::HostControl& host_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<CommunicatorImpl>> added_;    // guarded by mutex_
-  std::vector<std::shared_ptr<CommunicatorImpl>> watched_;  // the thread's own
-  std::atomic<bool> wakes_{false};                          // something was added
-  std::atomic<bool> ready_{false};
-  std::atomic<bool> stop_{false};
+  class State;
+  std::shared_ptr<State> state_;
   std::thread thread_;
 };
 

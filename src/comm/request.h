@@ -22,11 +22,10 @@ struct Request {
   std::optional<Duration> deadline = {};
 };
 
-// Byte positions of the v-forms' parts and the peers' symmetric arrays: what a Call points to. A
-// resource that lives as long as its Call; empty, and without allocation, for regular calls.
+// Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its
+// Call; empty, and without allocation, for regular calls.
 struct CallStorage {
   std::vector<std::size_t> positions;
-  std::vector<void*> peers;
 };
 
 // The group's facts that checking needs.

@@ -19,19 +19,16 @@ class Block {
         std::vector<std::uint64_t> offsets,
         int rank,
         std::size_t count,
-        DType dtype,
-        std::uint64_t identity)
+        DType dtype)
       : world_(std::move(world)),
         offsets_(std::move(offsets)),
         rank_(rank),
         count_(count),
-        dtype_(dtype),
-        identity_(identity) {}
+        dtype_(dtype) {}
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() {
     if (world_->forked()) return;
-    world_->remove_symmetric(identity_);
     for (const std::uint64_t offset : offsets_) world_->host().release(offset);
   }
 
@@ -47,7 +44,6 @@ class Block {
   int rank_;
   std::size_t count_;
   DType dtype_;
-  std::uint64_t identity_;
 };
 
 }  // namespace symmetric
@@ -78,7 +74,6 @@ SymmetricMemory Communicator::symmetric() { return SymmetricMemory(impl_); }
 SymmetricArray SymmetricMemory::empty(std::size_t count, DType dtype, const CallOptions& options) {
   impl_->require_usable();
   const auto& world = impl_->world();
-  const auto& members = impl_->membership();
   const engine::Signature shown{
       .kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
   // A rank without memory says so; then nobody gets any.
@@ -108,16 +103,8 @@ SymmetricArray SymmetricMemory::empty(std::size_t count, DType dtype, const Call
                                       reason.empty() ? "" : ": ",
                                       reason));
   }
-  std::uint64_t identity = 0;
-  std::vector<std::byte*> places(world->communicator().world_ranks().size());
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    identity = (identity ^ offsets[i]) * 0x9e3779b97f4a7c15ULL;
-    places[static_cast<std::size_t>(members.world_ranks[i])] = world->host().at(offsets[i]);
-  }
-  world->add_symmetric(
-      identity, std::max<std::size_t>(1, count * size_of(dtype)), std::move(places));
-  return SymmetricArray(std::make_shared<symmetric::Block>(
-      world, std::move(offsets), impl_->rank(), count, dtype, identity));
+  return SymmetricArray(
+      std::make_shared<symmetric::Block>(world, std::move(offsets), impl_->rank(), count, dtype));
 }
 
 }  // namespace hocket

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 #include <numeric>
 
 #include "base/interrupt.h"
@@ -62,15 +63,9 @@ std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) 
 
 void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
-  host_ = std::make_unique<control::HostControl>(parts_.segment, parts_.host_rank);
-  progress_ = std::make_unique<ProgressThread>(*host_, parts_.threads == nullptr);
+  host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
+  progress_ = std::make_unique<ProgressThread>(host_, parts_.threads == nullptr);
 
-  Membership members{.name = "world",
-                     .rank = rank,
-                     .world_ranks = std::vector<int>(parts_.hosts.size()),
-                     .hosts = parts_.hosts,
-                     .host_ranks = parts_.host_ranks};
-  std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
   std::vector<int> neighbours;  // world ranks of this host, by host rank
   for (std::size_t i = 0; i < parts_.hosts.size(); ++i) {
     if (parts_.hosts[i] == parts_.hosts[static_cast<std::size_t>(rank)]) {
@@ -85,17 +80,24 @@ void WorldImpl::join(Deadline deadline) {
   }
   host_->arrive(rank);
   host_->wait_for_all(neighbours, deadline);
-  const std::uint64_t block = host_->published_world();
-  world_ = std::make_unique<Communicator>(
-      std::make_shared<CommunicatorImpl>(shared_from_this(), std::move(members), block));
+}
+
+Communicator WorldImpl::make_communicator() {
+  Membership members{.name = "world",
+                     .rank = parts_.launch.rank,
+                     .world_ranks = std::vector<int>(parts_.hosts.size()),
+                     .hosts = parts_.hosts,
+                     .host_ranks = parts_.host_ranks};
+  std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
+  return Communicator(std::make_shared<CommunicatorImpl>(
+      shared_from_this(), std::move(members), host_->published_world()));
 }
 
 WorldImpl::~WorldImpl() {
   if (forked()) {
     // The parent's thread and memory are not here.
     static_cast<void>(progress_.release());
-    static_cast<void>(host_.release());
-    static_cast<void>(world_.release());
+    new std::shared_ptr<control::HostControl>(host_);
     return;
   }
   if (!host_) return;
@@ -103,10 +105,8 @@ WorldImpl::~WorldImpl() {
   progress_.reset();
 }
 
-void WorldImpl::close() noexcept {
-  if (forked() || closed_) return;
-  closed_ = true;
-  world_->close();
+void WorldImpl::leave() noexcept {
+  if (forked()) return;
   host_->leave();
   parts_.keep.reset();
 }
@@ -122,44 +122,6 @@ bool WorldImpl::interrupted() {
 
 void WorldImpl::watch(std::shared_ptr<CommunicatorImpl> communicator) {
   progress_->add(std::move(communicator));
-}
-
-// --- Symmetric arrays ---------------------------------------------------------------------------
-
-void WorldImpl::add_symmetric(std::uint64_t identity,
-                              std::size_t bytes,
-                              std::vector<std::byte*> places) {
-  const std::lock_guard lock(symmetric_mutex_);
-  symmetric_.push_back({identity, bytes, std::move(places)});
-  symmetric_count_.store(symmetric_.size(), std::memory_order_relaxed);
-}
-
-void WorldImpl::remove_symmetric(std::uint64_t identity) noexcept {
-  const std::lock_guard lock(symmetric_mutex_);
-  std::erase_if(symmetric_, [&](const SymmetricEntry& e) { return e.identity == identity; });
-  symmetric_count_.store(symmetric_.size(), std::memory_order_relaxed);
-}
-
-std::optional<SymmetricPlace> WorldImpl::find_symmetric(const void* address,
-                                                        const CommunicatorImpl& communicator) {
-  if (address == nullptr || !host_->contains(address)) return std::nullopt;
-  const auto* at = static_cast<const std::byte*>(address);
-  const auto self = static_cast<std::size_t>(parts_.launch.rank);
-  const std::lock_guard lock(symmetric_mutex_);
-  for (const SymmetricEntry& entry : symmetric_) {
-    const std::byte* begin = entry.places[self];
-    if (at < begin || at >= begin + entry.bytes) continue;
-    const auto offset = static_cast<std::size_t>(at - begin);
-    SymmetricPlace place{.identity = (entry.identity ^ offset) * 0x9e3779b97f4a7c15ULL,
-                         .peers = {}};
-    for (const int member : communicator.membership().world_ranks) {
-      std::byte* theirs = entry.places[static_cast<std::size_t>(member)];
-      if (theirs == nullptr) return std::nullopt;
-      place.peers.push_back(theirs + offset);
-    }
-    return place;
-  }
-  return std::nullopt;
 }
 
 }  // namespace hocket::comm

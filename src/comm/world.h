@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +14,6 @@
 namespace hocket::comm {
 
 class ProgressThread;
-
-// Where a symmetric array lies for each member of a group.
-struct SymmetricPlace {
-  std::uint64_t identity;    // equal on all ranks, different for each array and offset
-  std::vector<void*> peers;  // the same element on each member
-};
 
 // What a rank's world is made of. A value.
 struct WorldParts {
@@ -40,7 +32,7 @@ struct WorldParts {
 // otherwise.
 class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
  public:
-  // Joins the others on this host.
+  // Joins the others on this host. `communicator` of it can then be made, once.
   static std::shared_ptr<WorldImpl> make(WorldParts parts, base::Deadline deadline);
   ~WorldImpl();
 
@@ -53,43 +45,24 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
   bool interrupted();
 
-  Communicator& communicator() noexcept { return *world_; }
+  Communicator make_communicator();
+  int size() const noexcept { return static_cast<int>(parts_.hosts.size()); }
 
   // Has the progress thread look after a communicator until it has nothing under way.
   void watch(std::shared_ptr<CommunicatorImpl> communicator);
 
-  // --- Symmetric arrays -----------------------------------------------------------------------
-  // Remembers an array: where it begins for each world rank (null: not a holder).
-  void add_symmetric(std::uint64_t identity, std::size_t bytes, std::vector<std::byte*> places);
-  void remove_symmetric(std::uint64_t identity) noexcept;
-  bool has_symmetric() const noexcept {
-    return symmetric_count_.load(std::memory_order_relaxed) != 0;
-  }
-  std::optional<SymmetricPlace> find_symmetric(const void* address,
-                                               const CommunicatorImpl& communicator);
-
-  void close() noexcept;
+  // Says goodbye to the others; lets go of the store.
+  void leave() noexcept;
 
  private:
   explicit WorldImpl(WorldParts parts);
   void join(base::Deadline deadline);
 
-  struct SymmetricEntry {
-    std::uint64_t identity;
-    std::size_t bytes;
-    std::vector<std::byte*> places;  // by world rank
-  };
-
   WorldParts parts_;
   os::ForkGuard guard_;
-  std::unique_ptr<control::HostControl> host_;
+  std::shared_ptr<control::HostControl> host_;
   std::unique_ptr<ProgressThread> progress_;
-  std::unique_ptr<Communicator> world_;
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
-  std::mutex symmetric_mutex_;
-  std::vector<SymmetricEntry> symmetric_;
-  std::atomic<std::size_t> symmetric_count_{0};
-  bool closed_ = false;
 };
 
 }  // namespace hocket::comm

@@ -211,6 +211,13 @@ void HostControl::record_death(int rank) noexcept {
   ring_all();
 }
 
+std::byte* HostControl::at(std::uint64_t offset, std::size_t bytes) const {
+  if (offset > segment_->size() || bytes > segment_->size() - offset) {
+    throw SystemError("a peer named memory outside of the job's segment", EFAULT);
+  }
+  return at(offset);
+}
+
 std::uint64_t HostControl::allocate(std::size_t bytes, int holders) {
   const std::lock_guard lock(books_);
   if (live_.size() >= collect_at_ || bytes >= kLarge) collect();

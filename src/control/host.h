@@ -116,6 +116,8 @@ class HostControl {
 
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
+  // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
+  std::byte* at(std::uint64_t offset, std::size_t bytes) const;
   // Zeroed memory of this rank's stripe, shared by `holders`, each of which calls `release` once.
   // Returns its offset. Throws SystemError when the stripe is full.
   std::uint64_t allocate(std::size_t bytes, int holders);

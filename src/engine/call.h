@@ -49,8 +49,8 @@ struct Signature {
   std::uint64_t count = 0;
   // A hash of what else is agreed: the counts of a v-form, the ranks of a group. 0: nothing.
   std::uint64_t extra = 0;
-  // Which symmetric arrays the call works on: 0 for ordinary memory, else a hash of identity and
-  // offset of in and of out.
+  // 1: the arrays that peers have to reach lie in symmetric memory, so that they are read, and for
+  // all_reduce written, where they are. 0: not so; peers never touch them.
   std::uint64_t symmetric = 0;
 
   bool operator==(const Signature&) const = default;
@@ -90,9 +90,6 @@ struct Call {
   PartsView out_parts;
   // v-forms: bytes of this rank's own single part (gather_v's in, scatter_v's out, ...).
   std::size_t own_bytes = 0;
-  // Symmetric calls: for each rank of the group, its in and its out as mapped here.
-  void* const* peer_in = nullptr;
-  void* const* peer_out = nullptr;
 };
 
 // What an engine asks when a peer's fingerprint differs from its own. Quick hashes also differ

@@ -42,7 +42,7 @@ std::optional<Score> ShmEngine::score(const Signature& s) const noexcept {
 Task ShmEngine::start(const Call& call) {
   const Signature& s = call.signature;
   const std::size_t slot = slot_bytes(s, group_.size());
-  if (call.peer_in != nullptr && slot > kSymmetricFrom) return start_symmetric(call);
+  if (s.symmetric != 0 && slot > kSymmetricFrom) return start_symmetric(call);
   const bool small = slot <= kSlotBytes;
   switch (s.kind) {
     case Kind::kBarrier:

@@ -42,7 +42,10 @@ struct alignas(control::kApart) Slot {
 
 struct alignas(control::kApart) Words {
   std::atomic<std::uint64_t> staged{0};
-  std::uint64_t fingerprint[2] = {};  // of the calls of each parity, written before staged
+  // Of the calls of each parity, written before staged.
+  std::uint64_t fingerprint[2] = {};
+  std::uint64_t in[2] = {};  // symmetric calls: where the rank's arrays lie in the host's segment
+  std::uint64_t out[2] = {};
   alignas(control::kApart) std::atomic<std::uint64_t> reduced{0};
   alignas(control::kApart) std::atomic<std::uint64_t> done{0};
 };
@@ -111,6 +114,21 @@ class ShmGroup {
 
   void begin_staging(const engine::Call& call) noexcept {
     words_[rank_].fingerprint[call.sequence & 1] = call.fingerprint;
+  }
+  // The same, for a call on symmetric arrays, whose peers read them where they are.
+  void begin_sharing(const engine::Call& call) noexcept {
+    begin_staging(call);
+    const auto& host = control_.host();
+    Words& own = words_[rank_];
+    if (host.contains(call.in)) own.in[call.sequence & 1] = host.offset_of(call.in);
+    if (host.contains(call.out)) own.out[call.sequence & 1] = host.offset_of(call.out);
+  }
+  // Where `peer`, whose staging was seen and checked, has its arrays: `bytes` of them.
+  std::byte* peer_in(int peer, const engine::Call& call, std::size_t bytes) const {
+    return control_.host().at(words_[peer].in[call.sequence & 1], bytes);
+  }
+  std::byte* peer_out(int peer, const engine::Call& call, std::size_t bytes) const {
+    return control_.host().at(words_[peer].out[call.sequence & 1], bytes);
   }
   void stage(const engine::Call& call, std::uint64_t chunks) noexcept {
     words_[rank_].staged.store(word(call.sequence, chunks), std::memory_order_release);

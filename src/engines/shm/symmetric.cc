@@ -24,21 +24,17 @@ Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
   }
 }
 
-const std::byte* in_of(const Call& call, int rank) {
-  return static_cast<const std::byte*>(call.peer_in[rank]);
-}
-std::byte* out_of(const Call& call, int rank) {
-  return static_cast<std::byte*>(call.peer_out[rank]);
-}
-
-// Elements [first, first + count) of everybody's input, from byte `offset` on, reduced to `out`.
+// `count` elements of everybody's input, from byte `offset` on, reduced to `out`.
 void reduce_peers(ShmGroup& group,
                   const Call& call,
                   std::byte* out,
                   std::size_t offset,
                   std::size_t count,
                   core::Stores stores) {
-  for (int i = 0; i < group.size(); ++i) group.sources()[i] = in_of(call, i) + offset;
+  const std::size_t end = offset + count * size_of(call.signature.dtype);
+  for (int i = 0; i < group.size(); ++i) {
+    group.sources()[i] = group.peer_in(i, call, end) + offset;
+  }
   group.kernel(call, stores)(out, group.sources(), group.size(), count, group.size());
 }
 
@@ -49,7 +45,7 @@ void reduce_peers(ShmGroup& group,
 Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   co_await until([&] { return group.may_write(call); });
-  group.begin_staging(call);
+  group.begin_sharing(call);
   co_await meet(group, call, 1);
 
   const auto& s = call.signature;
@@ -64,10 +60,11 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
   for (std::size_t at = 0; at < mine.length; at += block) {
     const std::size_t count = std::min(block, mine.length - at);
     const std::size_t offset = (mine.first + at) * element;
-    std::byte* own = out_of(call, group.rank()) + offset;
+    auto* own = static_cast<std::byte*>(call.out) + offset;
     reduce_peers(group, call, own, offset, count, core::Stores::kCached);
     for (int i = 0; i < group.size(); ++i) {
-      if (i != group.rank()) core::copy(out_of(call, i) + offset, own, count * element, stores);
+      if (i != group.rank())
+        core::copy(group.peer_out(i, call, bytes_of(s)) + offset, own, count * element, stores);
     }
   }
   co_await meet(group, call, 2);
@@ -77,7 +74,7 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
 Task symmetric_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   co_await until([&] { return group.may_write(call); });
-  group.begin_staging(call);
+  group.begin_sharing(call);
   co_await meet(group, call, 1);
 
   const auto& s = call.signature;
@@ -94,7 +91,7 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
 Task symmetric_move(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   co_await until([&] { return group.may_write(call); });
-  group.begin_staging(call);
+  group.begin_sharing(call);
   co_await meet(group, call, 1);
 
   const auto& s = call.signature;
@@ -105,13 +102,16 @@ Task symmetric_move(ShmGroup& group, Call call) {
     if (to != from) core::copy(to, from, bytes, stores_for(total));
   };
   if (s.kind == Kind::kBroadcast) {
-    if (s.root != group.rank() || call.out != call.in) fetch(out, in_of(call, s.root), bytes);
+    if (s.root != group.rank() || call.out != call.in)
+      fetch(out, group.peer_in(s.root, call, bytes), bytes);
   } else {
     const std::size_t mine =
         s.kind == Kind::kAllToAll ? static_cast<std::size_t>(group.rank()) * bytes : 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t peer = (static_cast<std::size_t>(group.rank()) + i) % n;
-      fetch(out + peer * bytes, in_of(call, static_cast<int>(peer)) + mine, n * bytes);
+      fetch(out + peer * bytes,
+            group.peer_in(static_cast<int>(peer), call, mine + bytes) + mine,
+            n * bytes);
     }
   }
   co_await meet(group, call, 2);
