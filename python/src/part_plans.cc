@@ -1,0 +1,215 @@
+#include "part_plans.h"
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "hocket/error.h"
+#include "verbs.h"
+
+namespace hocket::python {
+namespace {
+
+// An array seen as rows.
+struct Rows {
+  Shape row;                 // the shape of one
+  std::size_t elements = 1;  // of one
+  std::size_t count = 0;
+};
+
+Rows rows_of(const Array& array, const char* name) {
+  require_c_order(array, name);
+  const Shape shape = shape_of(array);
+  if (shape.empty()) {
+    throw InvalidArgument(std::string(name) +
+                          " has no axis to be cut along; pass it as an array "
+                          "of one element");
+  }
+  Rows rows{.row = {shape.begin() + 1, shape.end()}, .count = static_cast<std::size_t>(shape[0])};
+  for (const std::ptrdiff_t extent : rows.row) rows.elements *= static_cast<std::size_t>(extent);
+  return rows;
+}
+
+Counts counts_argument(nb::handle counts, int size, const char* name) {
+  Counts result;
+  for (nb::handle count : counts) {
+    const auto value = nb::cast<std::int64_t>(nb::int_(count));
+    if (value < 0) throw InvalidArgument(std::string(name) + " holds a negative number");
+    result.push_back(static_cast<std::size_t>(value));
+  }
+  if (result.size() != static_cast<std::size_t>(size)) {
+    throw InvalidArgument(std::string(name) + " has " + std::to_string(result.size()) +
+                          " entries, expected one for each of the " + std::to_string(size) +
+                          " ranks");
+  }
+  return result;
+}
+
+// Every rank's number.
+Counts exchange_counts(Seat& seat, std::size_t mine, const CallOptions& options) {
+  std::uint64_t own = mine;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(seat.comm.size()));
+  without_gil([&] { seat.comm.all_gather(scalar(own), all, options); });
+  return {all.begin(), all.end()};
+}
+
+Counts transpose_counts(Seat& seat, const Counts& mine, const CallOptions& options) {
+  std::vector<std::uint64_t> sent(mine.begin(), mine.end()), received(mine.size());
+  without_gil([&] { seat.comm.all_to_all(sent, received, options); });
+  return {received.begin(), received.end()};
+}
+
+std::size_t total(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+Counts scaled(Counts counts, std::size_t factor) {
+  for (std::size_t& count : counts) count *= factor;
+  return counts;
+}
+
+Shape with_rows(std::size_t count, Shape row) {
+  row.insert(row.begin(), static_cast<std::ptrdiff_t>(count));
+  return row;
+}
+
+// As even as it gets: the first ranks have one row more.
+Counts even_counts(std::size_t rows, int size) {
+  const auto n = static_cast<std::size_t>(size);
+  Counts counts(n, rows / n);
+  for (std::size_t i = 0; i < rows % n; ++i) ++counts[i];
+  return counts;
+}
+
+template <typename Options>
+void set_output(PartsPlan<Options>& plan, nb::handle out, std::size_t rows, const Rows& like) {
+  plan.result =
+      out.is_none() ? new_array_like(plan.in, with_rows(rows, like.row)) : nb::borrow(out);
+  plan.out = writable_array(plan.result, "out");
+  require_c_order(plan.out, "out");
+}
+
+}  // namespace
+
+PartsPlan<CallOptions> plan_all_gather_v(
+    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout) {
+  PartsPlan<CallOptions> plan;
+  Rows rows;
+  Counts all = read_arguments(seat, [&] {
+    plan.options = {duration_argument(timeout, "timeout")};
+    plan.in = read_array(x, "x");
+    rows = rows_of(plan.in, "x");
+    return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
+  });
+  if (counts.is_none()) all = exchange_counts(seat, rows.count, plan.options);
+  read_arguments(seat, [&] {
+    set_output(plan, out, total(all), rows);
+    return true;
+  });
+  plan.out_counts = scaled(std::move(all), rows.elements);
+  return plan;
+}
+
+PartsPlan<RootOptions> plan_gather_v(
+    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout) {
+  PartsPlan<RootOptions> plan;
+  Rows rows;
+  Counts all = read_arguments(seat, [&] {
+    plan.options = {root, duration_argument(timeout, "timeout")};
+    plan.in = read_array(x, "x");
+    rows = rows_of(plan.in, "x");
+    return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
+  });
+  if (counts.is_none()) all = exchange_counts(seat, rows.count, {plan.options.deadline});
+  if (seat.comm.rank() == root) {
+    read_arguments(seat, [&] {
+      set_output(plan, out, total(all), rows);
+      return true;
+    });
+  }
+  plan.out_counts = scaled(std::move(all), rows.elements);
+  return plan;
+}
+
+PartsPlan<RootOptions> plan_scatter_v(
+    Seat& seat, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout) {
+  return read_arguments(seat, [&] {
+    PartsPlan<RootOptions> plan{.options = {root, duration_argument(timeout, "timeout")}};
+    if (seat.comm.rank() != root) {
+      if (out.is_none()) {
+        throw InvalidArgument(
+            "scatter_v wants out= at the ranks other than the root: how large "
+            "their part is, and of which dtype, they cannot know");
+      }
+      plan.out = writable_array(out, "out");
+      require_c_order(plan.out, "out");
+      plan.result = nb::borrow(out);
+      return plan;
+    }
+    plan.in = read_array(x, "x");
+    const Rows rows = rows_of(plan.in, "x");
+    const Counts all = counts.is_none() ? even_counts(rows.count, seat.comm.size())
+                                        : counts_argument(counts, seat.comm.size(), "counts");
+    set_output(plan, out, all[static_cast<std::size_t>(root)], rows);
+    plan.in_counts = scaled(all, rows.elements);
+    return plan;
+  });
+}
+
+PartsPlan<CallOptions> plan_all_to_all_v(Seat& seat,
+                                         nb::handle x,
+                                         nb::handle counts,
+                                         nb::handle out,
+                                         nb::handle out_counts,
+                                         nb::handle timeout) {
+  PartsPlan<CallOptions> plan;
+  Rows rows;
+  Counts received;
+  const Counts sent = read_arguments(seat, [&] {
+    plan.options = {duration_argument(timeout, "timeout")};
+    plan.in = read_array(x, "x");
+    rows = rows_of(plan.in, "x");
+    if (!out_counts.is_none()) {
+      received = counts_argument(out_counts, seat.comm.size(), "out_counts");
+    }
+    return counts_argument(counts, seat.comm.size(), "counts");
+  });
+  if (out_counts.is_none()) received = transpose_counts(seat, sent, plan.options);
+  read_arguments(seat, [&] {
+    set_output(plan, out, total(received), rows);
+    return true;
+  });
+  plan.in_counts = scaled(sent, rows.elements);
+  plan.out_counts = scaled(std::move(received), rows.elements);
+  return plan;
+}
+
+PartsPlan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
+                                               nb::handle x,
+                                               nb::handle out,
+                                               nb::handle counts,
+                                               nb::handle op,
+                                               nb::handle timeout) {
+  PartsPlan<ReduceOptions> plan;
+  Rows rows;
+  std::size_t own_rows = 0;
+  const bool infers = counts.is_none() && !out.is_none();
+  Counts all = read_arguments(seat, [&] {
+    plan.options = {op_argument(op), duration_argument(timeout, "timeout")};
+    plan.in = read_array(x, "x");
+    rows = rows_of(plan.in, "x");
+    if (infers) own_rows = rows_of(writable_array(out, "out"), "out").count;
+    return counts.is_none() ? even_counts(rows.count, seat.comm.size())
+                            : counts_argument(counts, seat.comm.size(), "counts");
+  });
+  if (infers) all = exchange_counts(seat, own_rows, {plan.options.deadline});
+  read_arguments(seat, [&] {
+    const int rank = seat.comm.rank();
+    set_output(plan, out, rank < 0 ? 0 : all[static_cast<std::size_t>(rank)], rows);
+    return true;
+  });
+  plan.in_counts = scaled(std::move(all), rows.elements);
+  return plan;
+}
+
+}  // namespace hocket::python
