@@ -63,7 +63,7 @@ std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
       if (!is_unix) return std::nullopt;
       if (deadline.has_passed()) {
         throw RendezvousError(fmt::format(
-            "another job of this user meets at {}; wait for its end, or give this one an address "
+            "another job meets at {}; wait for its end, or give this one an address "
             "of its own (HOCKET_STORE, or the launcher's port)",
             launch.store_address));
       }
