@@ -1,7 +1,17 @@
 #include "engines.h"
 
+#include <unistd.h>
+
+#include <numeric>
+#include <stdexcept>
+
 #include "algorithm/algorithm_engine.h"
+#include "control/group.h"
+#include "control/host.h"
 #include "engines/local/local_point_to_point.h"
+#include "engines/shm/shm_engine.h"
+#include "engines/shm/shm_point_to_point.h"
+#include "os/segment.h"
 
 namespace hocket::conformance {
 namespace {
@@ -38,15 +48,148 @@ EngineCase local_case(std::string name, const algorithm::Tuning& tuning) {
           }};
 }
 
+// --- Shared memory
+// --------------------------------------------------------------------------------
+
+using control::GroupControl;
+using control::HostControl;
+using engines::shm::ShmEngine;
+using engines::shm::ShmGroup;
+using engines::shm::ShmPointToPoint;
+
+// All ranks call the same here.
+class NoMismatch final : public engine::Consistency {
+ public:
+  void confirm(int peer, std::uint64_t sequence) override {
+    throw std::runtime_error("call " + std::to_string(sequence) + " of rank " +
+                             std::to_string(peer) + " is taken for another one");
+  }
+};
+
+// A segment with one group in it.
+struct ShmMemory {
+  std::shared_ptr<os::Segment> segment;
+  std::uint64_t offset = 0;  // of the group: control part, chunks, channels
+
+  static std::size_t chunks_at(int size) { return round_to_page(GroupControl::bytes(size)); }
+  static std::size_t channels_at(int size) {
+    return chunks_at(size) + round_to_page(ShmGroup::bytes(size));
+  }
+  static std::size_t group_bytes(int size) {
+    return channels_at(size) + round_to_page(ShmPointToPoint::bytes(size));
+  }
+  static std::size_t segment_bytes(int size) {
+    return HostControl::segment_bytes(size, stripe_bytes(size));
+  }
+  static ShmMemory make(os::Segment made, int size) {
+    ShmMemory memory{.segment = std::make_shared<os::Segment>(std::move(made))};
+    HostControl::format(*memory.segment, size, stripe_bytes(size));
+    HostControl host(memory.segment, 0);
+    memory.offset = host.allocate(group_bytes(size), size);
+    GroupControl::format(host.at(memory.offset), size);
+    return memory;
+  }
+
+ private:
+  static std::size_t round_to_page(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+  static std::size_t stripe_bytes(int size) { return round_to_page(group_bytes(size)) + (1 << 20); }
+};
+
+// One rank's end of it.
+class ShmRank {
+ public:
+  ShmRank(const ShmMemory& memory, int rank, int size)
+      : host_ranks_(static_cast<std::size_t>(size)),
+        host_(memory.segment, rank),
+        control_((std::iota(host_ranks_.begin(), host_ranks_.end(), 0), host_),
+                 host_.at(memory.offset),
+                 rank,
+                 host_ranks_),
+        facts_{.rank = rank, .size = size, .hosts = {}},
+        engine_(
+            control_, consistency_, host_.at(memory.offset) + ShmMemory::chunks_at(size), facts_),
+        messages_(control_, host_.at(memory.offset) + ShmMemory::channels_at(size)),
+        floor_(messages_, facts_) {}
+
+  Seat seat(bool floor) {
+    return {.rank = facts_.rank,
+            .size = facts_.size,
+            .engine = floor ? static_cast<engine::CollectiveEngine*>(&floor_) : &engine_,
+            .messages = &messages_};
+  }
+
+ private:
+  std::vector<int> host_ranks_;
+  HostControl host_;
+  GroupControl control_;
+  NoMismatch consistency_;
+  engine::GroupFacts facts_;
+  ShmEngine engine_;
+  ShmPointToPoint messages_;
+  algorithm::AlgorithmEngine floor_;
+};
+
+enum class Carried { kDirectly, kByMessages };
+
+class ShmThreads final : public Team {
+ public:
+  ShmThreads(int size, Carried carried) : floor_(carried == Carried::kByMessages) {
+    const ShmMemory memory =
+        ShmMemory::make(os::Segment::create_private(ShmMemory::segment_bytes(size)), size);
+    for (int rank = 0; rank < size; ++rank) {
+      ranks_.push_back(std::make_unique<ShmRank>(memory, rank, size));
+    }
+  }
+  Seat seat(int rank) override { return ranks_[static_cast<std::size_t>(rank)]->seat(floor_); }
+
+ private:
+  bool floor_;
+  std::vector<std::unique_ptr<ShmRank>> ranks_;
+};
+
+class ShmProcess final : public Team {
+ public:
+  // The parent's mapping is not inherited; its file descriptor is.
+  ShmProcess(const ShmMemory& parents, int rank, int size)
+      : rank_({.segment = std::make_shared<os::Segment>(os::Segment::map(
+                   os::Fd(dup(parents.segment->fd().get())), parents.segment->size())),
+               .offset = parents.offset},
+              rank,
+              size) {}
+  Seat seat(int) override { return rank_.seat(false); }
+
+ private:
+  ShmRank rank_;
+};
+
+EngineCase shm_threads(std::string name, Carried carried) {
+  return {.name = std::move(name), .run = [carried](int size, const Body& body) {
+            return run_threads(size, std::make_unique<ShmThreads>(size, carried), body);
+          }};
+}
+
+EngineCase shm_processes(std::string name) {
+  return {
+      .name = std::move(name), .run = [](int size, const Body& body) {
+        const ShmMemory memory =
+            ShmMemory::make(os::Segment::create(ShmMemory::segment_bytes(size)), size);
+        return run_processes(
+            size, [&](int rank) { return std::make_unique<ShmProcess>(memory, rank, size); }, body);
+      }};
+}
+
 }  // namespace
 
 const std::vector<EngineCase>& engine_cases() {
   static const std::vector<EngineCase> cases{
       local_case("local", {}),
       // The algorithms for long arrays, in many pieces, on short ones too.
-      local_case("local_long", {.short_bytes = 0, .scratch_bytes = 1000}),
+      local_case("local_long", {.short_bytes = 0, .scratch_bytes = 4000}),
       // The algorithms for short arrays on long ones too.
-      local_case("local_short", {.short_bytes = std::size_t{1} << 40, .scratch_bytes = 1000}),
+      local_case("local_short", {.short_bytes = std::size_t{1} << 40}),
+      shm_threads("shm_threads", Carried::kDirectly),
+      shm_threads("shm_messages", Carried::kByMessages),
+      shm_processes("shm"),
   };
   return cases;
 }

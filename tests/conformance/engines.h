@@ -30,8 +30,8 @@ struct Board {
 struct Seat {
   int rank = 0;
   int size = 1;
-  engine::CollectiveEngine* engine = nullptr;  // null: the case carries messages alone
-  engine::PointToPoint* messages = nullptr;    // null: the case carries collectives alone
+  engine::CollectiveEngine* engine = nullptr;
+  engine::PointToPoint* messages = nullptr;  // null: the case carries collectives alone
   Board* board = nullptr;
 };
 
@@ -43,20 +43,24 @@ struct EngineCase {
   // Runs `body` on `size` ranks and returns what went wrong, of the first rank that failed, or
   // nothing.
   std::function<std::string(int size, const Body& body)> run;
-  bool has_engine = true;
   bool has_messages = true;
 };
 
 const std::vector<EngineCase>& engine_cases();
 
-// What the threads of a run share; makes the seats. Destroyed after all of them have ended.
+// What makes the seats of a run: shared by threads, and destroyed after all of them have ended; or
+// one a process.
 class Team {
  public:
   virtual ~Team() = default;
-  virtual Seat seat(int rank) = 0;  // `board` is filled in by run_threads
+  virtual Seat seat(int rank) = 0;  // `board` is filled in by whoever runs it
 };
 // The usual `run`: every rank is a thread of this process.
 std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body);
+// Every rank is a process, forked from this one; `make` is called in each, with its rank.
+std::string run_processes(int size,
+                          const std::function<std::unique_ptr<Team>(int rank)>& make,
+                          const Body& body);
 
 // A wait, for tests: `while (!done) wait.pause();`. Gives the processor away soon, as there are
 // often more ranks than processors. After a minute it ends the process with a message: the

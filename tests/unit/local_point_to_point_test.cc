@@ -18,9 +18,10 @@ using engine::MessageId;
 class LocalMessages : public testing::Test {
  protected:
   LocalMessages() {
-    fabric_ = std::make_shared<LocalFabric>(2, [this](int rank) { notified_.push_back(rank); });
+    fabric_ = std::make_shared<LocalFabric>(2);
+    const auto notify = [this](int rank) { notified_.push_back(rank); };
     for (int rank = 0; rank < 2; ++rank) {
-      ranks_.push_back(std::make_unique<LocalPointToPoint>(fabric_, rank));
+      ranks_.push_back(std::make_unique<LocalPointToPoint>(fabric_, rank, notify));
     }
   }
   static Envelope envelope(int peer, std::uint64_t tag, std::size_t count) {

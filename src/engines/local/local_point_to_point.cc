@@ -13,8 +13,10 @@ LocalFabric::LocalFabric(int size, Notify notify) : notify_(std::move(notify)) {
   for (int i = 0; i < size; ++i) mailboxes_.push_back(std::make_unique<Mailbox>());
 }
 
-LocalPointToPoint::LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank)
-    : fabric_(std::move(fabric)), rank_(rank) {}
+LocalPointToPoint::LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank, Notify notify)
+    : fabric_(std::move(fabric)),
+      rank_(rank),
+      notify_(notify ? std::move(notify) : fabric_->notify_) {}
 
 LocalPointToPoint::~LocalPointToPoint() {
   for (std::size_t i = 0; i < slots_.size(); ++i) cancel(static_cast<MessageId>(i));
@@ -50,7 +52,7 @@ MessageId LocalPointToPoint::send(const Envelope& to, std::span<const std::byte>
     mailbox.sent.push_back(&sent);
     mailbox.arrivals.fetch_add(1, std::memory_order_release);  // pairs with progress
   }
-  fabric_->notify(to.peer);
+  notify(to.peer);
   return id;
 }
 
@@ -75,7 +77,7 @@ bool LocalPointToPoint::match() {
     arrivals_seen_ = mailbox.arrivals.load(std::memory_order_relaxed);
     std::erase_if(expected_, [&](MessageId id) { return fill(slot(id).expected, mailbox.sent); });
   }
-  for (const int source : taken_from_) fabric_->notify(source);
+  for (const int source : taken_from_) notify(source);
   return !taken_from_.empty();
 }
 

@@ -32,13 +32,14 @@ struct Sent {
   std::atomic<State> state{State::kWaiting};
 };
 
+// Called when something has changed for `rank`: a message for it was sent, or one of its own was
+// taken. In the thread of the rank that did it, without locks held; must not block.
+using Notify = std::function<void(int rank)>;
+
 // A resource, shared by the ranks of a group. Safe from any thread; owns no thread. Never fails.
 class LocalFabric {
  public:
-  // Called when something has changed for `rank`: a message for it was sent, or one of its own was
-  // taken. From any rank's thread, without locks held; must not block.
-  using Notify = std::function<void(int rank)>;
-
+  // `notify`: of all ranks that have none of their own; it must live as long as any of them.
   explicit LocalFabric(int size, Notify notify = {});
   int size() const noexcept { return static_cast<int>(mailboxes_.size()); }
 
@@ -50,9 +51,6 @@ class LocalFabric {
     std::atomic<std::uint64_t> arrivals{0};  // how many ever; written under mutex
   };
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<std::size_t>(rank)]; }
-  void notify(int rank) const {
-    if (notify_) notify_(rank);
-  }
 
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by receiver
   Notify notify_;
@@ -62,7 +60,8 @@ class LocalFabric {
 // under way when it is destroyed are taken back. Ranks may send to themselves.
 class LocalPointToPoint final : public engine::PointToPoint {
  public:
-  LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank);
+  // `notify` is called by this rank alone, and never after its destruction has begun.
+  LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank, Notify notify = {});
   ~LocalPointToPoint() override;
   LocalPointToPoint(const LocalPointToPoint&) = delete;
   LocalPointToPoint& operator=(const LocalPointToPoint&) = delete;
@@ -93,12 +92,16 @@ class LocalPointToPoint final : public engine::PointToPoint {
   engine::MessageId take_slot(Slot::Use use);
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::size_t>(id)]; }
   void free_slot(engine::MessageId id) noexcept;
+  void notify(int rank) const {
+    if (notify_) notify_(rank);
+  }
   // Pairs what is expected with what was sent, as far as possible; true when any was.
   bool match();
   bool fill(Expected& expected, std::deque<Sent*>& sent);
 
   std::shared_ptr<LocalFabric> fabric_;
   int rank_;
+  Notify notify_;
   std::deque<Slot> slots_;  // a deque: slots must not move
   std::vector<engine::MessageId> free_;
   std::vector<engine::MessageId> expected_;  // receives without a message, in the order of posting
