@@ -1,6 +1,7 @@
 """Arrays whose values tell ranks and places apart, and jobs of processes."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,31 @@ def run_job(n, *arguments, timeout=50, **options):
         timeout=timeout,
         **options,
     )
+
+
+def free_address():
+    """An address of this host that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def run_by_hand(n, program):
+    """Runs `python -c PROGRAM RANK ADDRESS` for each rank, without a launcher; their outputs."""
+    package = str(Path(hocket.__file__).parent.parent)
+    address = free_address()
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(rank), address],
+            env={**os.environ, "PYTHONPATH": package},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(n)
+    ]
+    try:
+        return [rank.communicate(timeout=50)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()

@@ -2,13 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
-from helpers import RANK_COUNTS, run_job
+from helpers import RANK_COUNTS, free_address, run_by_hand, run_job
 
 import hocket
 
@@ -112,44 +110,9 @@ print(comm.all_reduce(np.array(comm.rank + 1.0)))
 
 
 def test_processes_started_by_hand():
-    with hocket_free_port() as port:
-        address = f"127.0.0.1:{port}"
-    package = os.path.dirname(os.path.dirname(hocket.__file__))
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", BY_HAND, str(rank), address],
-            env={**os.environ, "PYTHONPATH": package},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        for rank in ranks:
-            output, _ = rank.communicate(timeout=40)
-            assert output.strip() == "3.0"
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-
-
-class hocket_free_port:
-    """A port that was free a moment ago."""
-
-    def __enter__(self):
-        import socket
-
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        return self.socket.getsockname()[1]
-
-    def __exit__(self, *_):
-        self.socket.close()
+    assert run_by_hand(2, BY_HAND) == ["3.0\n", "3.0\n"]
 
 
 def test_missing_rank_is_named():
-    with hocket_free_port() as port:
-        pass
     with pytest.raises(hocket.RendezvousError, match="1"):
-        hocket.init(rank=0, size=2, address=f"127.0.0.1:{port}", key=bytes(32), timeout=0.5)
+        hocket.init(rank=0, size=2, address=free_address(), key=bytes(32), timeout=0.5)
