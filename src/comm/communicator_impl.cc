@@ -113,7 +113,11 @@ void CommunicatorImpl::require_usable() {
     throw InvalidArgument(fmt::format("communicator {} has been closed", membership_.name));
   }
   if (control_->failed()) raise_failure();
-  if (world_->host().losses() != losses_seen_) check_losses({.sequence = sequence_ + 1});
+}
+
+// Whom a new collective needs: all.
+void CommunicatorImpl::require_members() {
+  if (const auto loss = find_loss({.sequence = sequence_ + 1})) raise(*loss);
 }
 
 // The next number of the group, and the fingerprint that goes with it.
@@ -230,14 +234,12 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
         deadline = Deadline::in(allowed);
         waiter.wake_by(*deadline);
       }
-      // What ended first counts: a step after looking, before believing.
-      try {
-        look_around(awaited);
-        if (deadline->has_passed()) raise_deadline(awaited, allowed);
-      } catch (const Error&) {
-        if (task.step() == Poll::kDone) return;
-        throw;
-      }
+      std::optional<control::Failure> failure = look_around(awaited);
+      if (!failure && deadline->has_passed()) failure = lateness(awaited, allowed);
+      if (!failure) continue;
+      // It may have ended well meanwhile, without whoever failed.
+      if (task.step() == Poll::kDone) return;
+      raise(*failure);
     }
   } catch (const engine::EnvelopeMismatch& found) {
     task.reset();
@@ -252,6 +254,7 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
 void CommunicatorImpl::run(const Request& request) {
   const Seat seat(*this);
   require_usable();
+  require_members();
   CallStorage storage;
   const Call call = checked(request, storage);
   execute(call, call.signature, request.deadline, &storage);
@@ -260,6 +263,7 @@ void CommunicatorImpl::run(const Request& request) {
 void CommunicatorImpl::run_as(const Signature& shown, const Request& request) {
   const Seat seat(*this);
   require_usable();
+  require_members();
   CallStorage storage;
   const Call call = checked(request, storage);
   execute(call, shown, request.deadline, &storage);
@@ -268,6 +272,7 @@ void CommunicatorImpl::run_as(const Signature& shown, const Request& request) {
 std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
   const Seat seat(*this);
   require_usable();
+  require_members();
   CallStorage storage;
   const Call call = checked(request, storage);
   return enqueue(call, call.signature, std::move(storage), request.deadline);
@@ -285,6 +290,7 @@ Call CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
 void CommunicatorImpl::run_prepared(const Call& call, std::optional<Duration> deadline) {
   const Seat seat(*this);
   require_usable();
+  require_members();
   execute(call, call.signature, deadline, nullptr);
 }
 
@@ -293,6 +299,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start_prepared(const Call& call,
                                                             std::shared_ptr<void> keep) {
   const Seat seat(*this);
   require_usable();
+  require_members();
   auto operation = enqueue(call, call.signature, {}, deadline);
   operation->keep = std::move(keep);
   return operation;
@@ -391,16 +398,15 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
       return true;
     }
     if (!look) return false;
-    try {
-      look_around(awaited);
-      if (operation.deadline().has_passed()) raise_deadline(awaited, operation.allowed());
-    } catch (const Error&) {
-      if (operation.task.step() != Poll::kDone) throw;
-      operation.task.reset();
-      if (sequence != 0) end(sequence);
-      return true;
+    std::optional<control::Failure> failure = look_around(awaited);
+    if (!failure && operation.deadline().has_passed()) {
+      failure = lateness(awaited, operation.allowed());
     }
-    return false;
+    if (!failure) return false;
+    if (operation.task.step() != Poll::kDone) raise(*failure);
+    operation.task.reset();
+    if (sequence != 0) end(sequence);
+    return true;
   } catch (const InvalidArgument&) {
     operation.task.reset();
     if (sequence != 0) end(sequence);
@@ -470,7 +476,7 @@ bool CommunicatorImpl::wait(Operation& operation, Deadline until) {
     if (holder_.compare_exchange_strong(expected, kUser, std::memory_order_acquire)) {
       const bool moved = advance(look);
       try {
-        if (look && world_->interrupted()) raise_interrupted();
+        if (look && world_->interrupted()) raise(interruption());
       } catch (...) {
         fail_all(std::current_exception());
       }

@@ -130,6 +130,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
     const Describe* message = nullptr;
   };
 
+  void require_members();
   static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
   engine::Call number(const engine::Call& call, const engine::Signature& shown) noexcept;
   engine::Call checked(const Request& request, CallStorage& storage);
@@ -152,14 +153,16 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   void fail_all(const std::exception_ptr& error) noexcept;
   bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
 
-  // Throws when what is waited for cannot end well any more.
-  void look_around(const Awaited& awaited);
-  void check_losses(const Awaited& awaited);
+  // What ends a wait that has not ended well so far; the caller makes sure of that, after this.
+  // Throws where a peer refused the call.
+  std::optional<control::Failure> look_around(const Awaited& awaited);
+  std::optional<control::Failure> find_loss(const Awaited& awaited);
+  std::optional<control::Failure> compare_records(std::uint64_t sequence) const;
   void check_refusals(std::uint64_t sequence);
-  void check_records(std::uint64_t sequence);
-  [[noreturn]] void raise_deadline(const Awaited& awaited, Duration allowed);
-  [[noreturn]] void raise_interrupted();
-  [[noreturn]] void raise_mismatch(int peer, std::uint64_t sequence);
+  control::Failure mismatch(int peer, std::uint64_t sequence) const;
+  control::Failure lateness(const Awaited& awaited, Duration allowed) const;
+  control::Failure interruption() const;
+  int last_other() const noexcept { return rank() == size() - 1 ? size() - 2 : size() - 1; }
   [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found, const Awaited& awaited);
   [[noreturn]] void raise(const control::Failure& failure);
   RankCall call_of(int member) const;

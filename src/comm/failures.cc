@@ -64,44 +64,48 @@ std::vector<RankCall> CommunicatorImpl::recent_calls() const {
 
 // --- Looking ------------------------------------------------------------------------------------
 
-void CommunicatorImpl::look_around(const Awaited& awaited) {
-  if (control_->failed()) raise_failure();
-  if (world_->host().losses() != losses_seen_) check_losses(awaited);
+std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
+  if (control_->failed()) return control_->failure();
+  if (auto loss = find_loss(awaited)) return loss;
   if (awaited.sequence != 0) {
     check_refusals(awaited.sequence);
-    check_records(awaited.sequence);
+    if (auto mismatch = compare_records(awaited.sequence)) return mismatch;
   }
   // Never in the progress thread: the hook is for threads of the program's own.
   if (holder_.load(std::memory_order_relaxed) == kUser && world_->interrupted()) {
-    raise_interrupted();
+    return interruption();
   }
+  return std::nullopt;
 }
 
-// A rank that ended matters to a call that it had not finished: then it may be needed still.
-void CommunicatorImpl::check_losses(const Awaited& awaited) {
+// A rank that ended matters to a collective that it had not finished, and to a message of its own.
+std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
   const std::uint32_t losses = world_->host().losses();
+  if (losses == losses_seen_) return std::nullopt;
   int living = 0;
+  bool any_lost = false;
   for (int i = 0; i < size(); ++i) {
+    if (i == rank()) continue;
     const RankState state = world_->host().state(control_->host_rank(i));
-    const bool lost = state == RankState::kDied || state == RankState::kLeft;
-    if (i != rank() && !lost) ++living;
-    if (!lost || i == rank()) continue;
-    if (awaited.sequence != 0 && control_->finished_sequence(i) >= awaited.sequence) continue;
-    if (awaited.sequence == 0 && awaited.peer != i) continue;
-    raise({.code = ErrorCode::kPeerDied,
-           .reporter = rank(),
-           .culprit = i,
-           .sequence = awaited.sequence,
-           .text = state == RankState::kLeft ? "ended in good order" : "died"});
+    if (state == RankState::kAlive) {
+      ++living;
+      continue;
+    }
+    any_lost = true;
+    const bool needed = awaited.sequence != 0
+                            ? control_->finished_sequence(i) < awaited.sequence
+                            : awaited.peer == i || (awaited.peer == engine::kAnyPeer &&
+                                                    living == 0 && i == last_other());
+    if (!needed) continue;
+    return Failure{.code = ErrorCode::kPeerDied,
+                   .reporter = rank(),
+                   .culprit = i,
+                   .sequence = awaited.sequence,
+                   .text = state == RankState::kLeft ? "ended in good order" : "died"};
   }
-  if (awaited.sequence == 0 && awaited.peer == engine::kAnyPeer && living == 0 && size() > 1) {
-    raise({.code = ErrorCode::kPeerDied,
-           .reporter = rank(),
-           .culprit = rank() == 0 ? 1 : 0,
-           .text = "ended, as did all that a message could come from"});
-  }
-  // Those seen so far concern no call that has been begun; later ones look again.
-  if (awaited.sequence == 0) losses_seen_ = losses;
+  // Those who were lost are of other groups.
+  if (!any_lost) losses_seen_ = losses;
+  return std::nullopt;
 }
 
 void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
@@ -132,16 +136,17 @@ void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
 
 // Ranks that announced something else under this number. Catches what the data's own check does
 // not, as ranks in different calls may wait for each other's data in different places.
-void CommunicatorImpl::check_records(std::uint64_t sequence) {
+std::optional<Failure> CommunicatorImpl::compare_records(std::uint64_t sequence) const {
   const auto own = control_->find(rank(), sequence);
-  if (!own) return;
+  if (!own) return std::nullopt;
   for (int i = 0; i < size(); ++i) {
     if (i == rank()) continue;
     const auto theirs = control_->find(i, sequence);
     if (theirs && !theirs->refused && !(theirs->signature == own->signature)) {
-      raise_mismatch(i, sequence);
+      return mismatch(i, sequence);
     }
   }
+  return std::nullopt;
 }
 
 // See engine::Consistency: the fingerprints differ; do the calls?
@@ -154,28 +159,29 @@ void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
     if ((own && own->refused) || (theirs && theirs->refused)) {
       refusal_seen = true;
     } else if (own && theirs && !(own->signature == theirs->signature)) {
-      raise_mismatch(peer, at);
+      raise(mismatch(peer, at));
     }
   }
-  if (!refusal_seen) raise_mismatch(peer, sequence);
+  if (!refusal_seen) raise(mismatch(peer, sequence));
 }
 
-void CommunicatorImpl::raise_mismatch(int peer, std::uint64_t sequence) {
+Failure CommunicatorImpl::mismatch(int peer, std::uint64_t sequence) const {
   const auto own = control_->find(rank(), sequence);
   const auto theirs = control_->find(peer, sequence);
-  raise({.code = ErrorCode::kMismatch,
-         .reporter = rank(),
-         .culprit = peer,
-         .sequence = sequence,
-         .signature = own ? own->signature : engine::Signature{},
-         .other = theirs ? theirs->signature : engine::Signature{}});
+  return {.code = ErrorCode::kMismatch,
+          .reporter = rank(),
+          .culprit = peer,
+          .sequence = sequence,
+          .signature = own ? own->signature : engine::Signature{},
+          .other = theirs ? theirs->signature : engine::Signature{},
+          .text = {}};
 }
 
 void CommunicatorImpl::raise_envelopes(const engine::EnvelopeMismatch& found,
                                        const Awaited& awaited) {
   if (awaited.sequence != 0) {
     const int peer = found.received.peer;
-    check_records(awaited.sequence);
+    if (const auto different = compare_records(awaited.sequence)) raise(*different);
     // They called the same, with parts of different sizes.
     const auto own = control_->find(rank(), awaited.sequence);
     engine::Signature expected = own ? own->signature : engine::Signature{};
@@ -201,7 +207,7 @@ void CommunicatorImpl::raise_envelopes(const engine::EnvelopeMismatch& found,
          .other = signature(Kind::kSend, found.received)});
 }
 
-void CommunicatorImpl::raise_deadline(const Awaited& awaited, Duration allowed) {
+Failure CommunicatorImpl::lateness(const Awaited& awaited, Duration allowed) const {
   Failure failure{.code = ErrorCode::kDeadlineExceeded,
                   .reporter = rank(),
                   .sequence = awaited.sequence,
@@ -221,15 +227,15 @@ void CommunicatorImpl::raise_deadline(const Awaited& awaited, Duration allowed) 
       }
     }
   }
-  raise(failure);
+  return failure;
 }
 
-void CommunicatorImpl::raise_interrupted() {
-  raise({.code = ErrorCode::kAborted,
-         .reporter = rank(),
-         .culprit = rank(),
-         .sequence = sequence_,
-         .text = "was interrupted while it waited"});
+Failure CommunicatorImpl::interruption() const {
+  return {.code = ErrorCode::kAborted,
+          .reporter = rank(),
+          .culprit = rank(),
+          .sequence = sequence_,
+          .text = "was interrupted while it waited"};
 }
 
 // --- Saying -------------------------------------------------------------------------------------

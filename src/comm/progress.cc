@@ -65,7 +65,7 @@ ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host, bool 
   thread_ = std::thread([state = state_] { state->run(); });
   pthread_setname_np(thread_.native_handle(), "hocket");
   // Others may rely on this rank's words from the moment it arrives.
-  while (!state_->ready()) relax();
+  while (!state_->ready()) std::this_thread::yield();
 }
 
 ProgressThread::~ProgressThread() {
@@ -106,7 +106,7 @@ void ProgressThread::State::run() {
   ready_.store(true, std::memory_order_release);
 
   while (!stopped()) {
-    Waiter waiter(*host_);
+    Waiter waiter(*host_, Waiter::Patience::kBackground);
     do {
       if (watches_) watch_peers();
       if (move_calls()) {

@@ -6,9 +6,9 @@ namespace hocket::comm {
 
 bool Waiter::pause_slowly() noexcept {
   const std::uint32_t yields = host_.may_spin() ? kYields : kCrowdedYields;
-  if (polls_ < spins() + yields) {
+  if (polls_ < spins_ + yields) {
     sched_yield();
-    return (polls_ - spins()) % 16 == 0;
+    return (polls_ - spins_) % 16 == 0;
   }
   // Announce the sleep; the caller polls once more before the next pause sleeps.
   ticket_ = host_.before_sleep();
@@ -19,7 +19,7 @@ bool Waiter::pause_slowly() noexcept {
 bool Waiter::sleep() noexcept {
   host_.sleep(ticket_, deadline_, more_);
   disarm();
-  polls_ = spins();  // a few more yields, then sleep again
+  polls_ = spins_;  // a few more yields, then sleep again
   return true;
 }
 

@@ -30,12 +30,18 @@ inline void relax() noexcept {
 // too.
 class Waiter {
  public:
-  explicit Waiter(control::HostControl& host) noexcept : host_(host) {}
+  // A caller who waits has nothing better to do than to spin; a thread in the background has.
+  enum class Patience : std::uint8_t { kCaller, kBackground };
+  explicit Waiter(control::HostControl& host, Patience patience = Patience::kCaller) noexcept
+      : host_(host),
+        spins_(!host.may_spin()                ? 0
+               : patience == Patience::kCaller ? kSpins
+                                               : kShortSpins) {}
 
   // True when it is time to look at what else may have happened.
   bool pause() noexcept {
     if (armed_) return sleep();
-    if (++polls_ < spins()) {
+    if (++polls_ < spins_) {
       relax();
       return false;
     }
@@ -55,15 +61,16 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
 
  private:
-  static constexpr std::uint32_t kSpins = 2000;        // some 20 us
+  static constexpr std::uint32_t kSpins = 50'000;  // about a millisecond
+  static constexpr std::uint32_t kShortSpins = 2'000;
   static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
   static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
-  std::uint32_t spins() const noexcept { return host_.may_spin() ? kSpins : 0; }
   bool pause_slowly() noexcept;
   bool sleep() noexcept;
   void disarm() noexcept;
 
   control::HostControl& host_;
+  std::uint32_t spins_;
   std::uint32_t polls_ = 0;
   bool armed_ = false;  // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;

@@ -1,5 +1,5 @@
-// The collectives over a ShmGroup, each a task. What each is for is said where they are chosen, in
-// shm_engine.cc.
+// The collectives over a ShmGroup, each a task that keeps a copy of its call. What each is for is
+// said where they are chosen, in shm_engine.cc.
 #pragma once
 
 #include "engine/call.h"
@@ -9,23 +9,23 @@
 namespace hocket::engines::shm {
 
 // Through slots: what a rank gives to all fits into one, or what it gives to each does together.
-engine::Task small_barrier(ShmGroup& group, engine::Call call);
-engine::Task small_all_reduce(ShmGroup& group, engine::Call call);
-engine::Task small_reduce(ShmGroup& group, engine::Call call);
-engine::Task small_reduce_scatter(ShmGroup& group, engine::Call call);
-engine::Task small_broadcast(ShmGroup& group, engine::Call call);
-engine::Task small_all_gather(ShmGroup& group, engine::Call call);
-engine::Task small_gather(ShmGroup& group, engine::Call call);
-engine::Task small_scatter(ShmGroup& group, engine::Call call);
-engine::Task small_all_to_all(ShmGroup& group, engine::Call call);
+engine::Task small_barrier(ShmGroup& group, const engine::Call& call);
+engine::Task small_all_reduce(ShmGroup& group, const engine::Call& call);
+engine::Task small_reduce(ShmGroup& group, const engine::Call& call);
+engine::Task small_reduce_scatter(ShmGroup& group, const engine::Call& call);
+engine::Task small_broadcast(ShmGroup& group, const engine::Call& call);
+engine::Task small_all_gather(ShmGroup& group, const engine::Call& call);
+engine::Task small_gather(ShmGroup& group, const engine::Call& call);
+engine::Task small_scatter(ShmGroup& group, const engine::Call& call);
+engine::Task small_all_to_all(ShmGroup& group, const engine::Call& call);
 
 // Through chunks, any size, the v-forms too.
-engine::Task move(ShmGroup& group, engine::Call call);
+engine::Task move(ShmGroup& group, const engine::Call& call);
 // Every rank stages all of its input and reads all of everybody's: least waiting, most reading.
-engine::Task one_shot_reduce(ShmGroup& group, engine::Call call);
+engine::Task one_shot_reduce(ShmGroup& group, const engine::Call& call);
 // Every rank reduces one part of each chunk, and the others copy its result.
 engine::Task two_shot_reduce(ShmGroup& group, engine::Call call);
-engine::Task reduce_scatter(ShmGroup& group, engine::Call call);
+engine::Task reduce_scatter(ShmGroup& group, const engine::Call& call);
 
 // On symmetric arrays: no staging.
 engine::Task symmetric_all_reduce(ShmGroup& group, engine::Call call);

@@ -115,7 +115,7 @@ Task all_to_all(ShmGroup& group, const Call& call, const Parts& in, const Parts&
 
 }  // namespace
 
-Task move(ShmGroup& group, Call call) {
+Task move(ShmGroup& group, const Call& call) {
   const std::size_t share = bytes_of(call.signature);
   const int root = call.signature.root;
   constexpr Sizes kAgreed = Sizes::kAgreed;

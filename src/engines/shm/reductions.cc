@@ -61,7 +61,7 @@ Range part_of(int rank, int size, std::size_t elements, std::size_t element_byte
 
 }  // namespace
 
-Task one_shot_reduce(ShmGroup& group, Call call) {
+Task one_shot_reduce(ShmGroup& group, const Call& call) {
   const std::size_t bytes = bytes_of(call.signature);
   const bool takes = receives(group, call);
   const auto* in = static_cast<const std::byte*>(call.in);
@@ -82,7 +82,7 @@ Task one_shot_reduce(ShmGroup& group, Call call) {
                               .kernel = group.kernel(call, stores_for(bytes))});
 }
 
-Task reduce_scatter(ShmGroup& group, Call call) {
+Task reduce_scatter(ShmGroup& group, const Call& call) {
   const Parts parts = parts_of(call);
   const auto* in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(group.rank());

@@ -23,7 +23,7 @@ void post(ShmGroup& group, const Call& call, const void* data, std::size_t bytes
   group.post(call);
 }
 
-// Everybody posts, everybody waits for everybody, then `use()` finds all slots filled.
+// Everybody posts, everybody waits for everybody, then `use(group, call)` finds all slots filled.
 template <typename Use>
 Task all_post(ShmGroup& group, Call call, const void* data, std::size_t bytes, Use use) {
   const Turn turn(group, call);
@@ -35,10 +35,11 @@ Task all_post(ShmGroup& group, Call call, const void* data, std::size_t bytes, U
     group.check_slot(peer, call);
   }
   group.saw_everybody(call);
-  use();
+  use(group, call);
 }
 
-// All but the root post; the root waits for all of them, then `use()` finds their slots filled.
+// All but the root post; the root waits for all of them, then `use(group, call)` finds their slots
+// filled.
 template <typename Use>
 Task post_to_root(ShmGroup& group, Call call, const void* data, std::size_t bytes, Use use) {
   const Turn turn(group, call);
@@ -54,10 +55,10 @@ Task post_to_root(ShmGroup& group, Call call, const void* data, std::size_t byte
     }
   }
   group.saw_everybody(call);
-  use();
+  use(group, call);
 }
 
-// The root posts and the others wait for it; then `use()` runs at all.
+// The root posts and the others wait for it; then `use(group, call)` runs at all.
 template <typename Use>
 Task root_posts(ShmGroup& group, Call call, const void* data, std::size_t bytes, Use use) {
   const Turn turn(group, call);
@@ -69,7 +70,7 @@ Task root_posts(ShmGroup& group, Call call, const void* data, std::size_t bytes,
     co_await until([&] { return group.posted(root, call); });
     group.check_slot(root, call);
   }
-  use();
+  use(group, call);
 }
 
 // Reduces element range [first, first + count) of everybody's posted array, in rank order.
@@ -84,89 +85,90 @@ void reduce_slots(ShmGroup& group, const Call& call, std::size_t first, std::siz
 
 }  // namespace
 
-Task small_barrier(ShmGroup& group, Call call) {
-  return all_post(group, call, nullptr, 0, [] {});
+Task small_barrier(ShmGroup& group, const Call& call) {
+  return all_post(group, call, nullptr, 0, [](ShmGroup&, const Call&) {});
 }
 
-Task small_all_reduce(ShmGroup& group, Call call) {
-  return all_post(group, call, call.in, bytes_of(call.signature), [&group, call] {
-    reduce_slots(group, call, 0, call.signature.count);
+Task small_all_reduce(ShmGroup& group, const Call& call) {
+  return all_post(group, call, call.in, bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
+    reduce_slots(g, c, 0, c.signature.count);
   });
 }
 
-Task small_reduce(ShmGroup& group, Call call) {
-  const std::size_t bytes = bytes_of(call.signature);
-  return post_to_root(group, call, call.in, bytes, [&group, call] {
-    const void** sources = group.sources();
-    for (int i = 0; i < group.size(); ++i) {
-      sources[i] = i == group.rank() ? call.in : group.slot(i, call.sequence).data;
-    }
-    group.kernel(call, core::Stores::kCached)(
-        call.out, sources, group.size(), call.signature.count, group.size());
-  });
+Task small_reduce(ShmGroup& group, const Call& call) {
+  return post_to_root(
+      group, call, call.in, bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
+        const void** sources = g.sources();
+        for (int i = 0; i < g.size(); ++i) {
+          sources[i] = i == g.rank() ? c.in : g.slot(i, c.sequence).data;
+        }
+        g.kernel(c, core::Stores::kCached)(c.out, sources, g.size(), c.signature.count, g.size());
+      });
 }
 
-Task small_reduce_scatter(ShmGroup& group, Call call) {
-  const std::size_t share = call.signature.count;
+Task small_reduce_scatter(ShmGroup& group, const Call& call) {
   const auto n = static_cast<std::size_t>(group.size());
-  return all_post(group, call, call.in, n * bytes_of(call.signature), [&group, call, share] {
-    reduce_slots(group, call, static_cast<std::size_t>(group.rank()) * share, share);
-  });
+  return all_post(
+      group, call, call.in, n * bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
+        const std::size_t share = c.signature.count;
+        reduce_slots(g, c, static_cast<std::size_t>(g.rank()) * share, share);
+      });
 }
 
-Task small_broadcast(ShmGroup& group, Call call) {
-  const std::size_t bytes = bytes_of(call.signature);
-  return root_posts(group, call, call.in, bytes, [&group, call, bytes] {
-    const int root = call.signature.root;
-    if (group.rank() != root) {
-      copy_small(call.out, group.slot(root, call.sequence).data, bytes);
-    } else if (call.out != call.in) {
-      copy_small(call.out, call.in, bytes);
+Task small_broadcast(ShmGroup& group, const Call& call) {
+  return root_posts(group, call, call.in, bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
+    const std::size_t bytes = bytes_of(c.signature);
+    const int root = c.signature.root;
+    if (g.rank() != root) {
+      copy_small(c.out, g.slot(root, c.sequence).data, bytes);
+    } else if (c.out != c.in) {
+      copy_small(c.out, c.in, bytes);
     }
   });
 }
 
-Task small_all_gather(ShmGroup& group, Call call) {
-  const std::size_t bytes = bytes_of(call.signature);
-  return all_post(group, call, call.in, bytes, [&group, call, bytes] {
-    auto* out = static_cast<std::byte*>(call.out);
-    for (int i = 0; i < group.size(); ++i, out += bytes) {
-      if (out != call.in) copy_small(out, group.slot(i, call.sequence).data, bytes);
+Task small_all_gather(ShmGroup& group, const Call& call) {
+  return all_post(group, call, call.in, bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
+    const std::size_t bytes = bytes_of(c.signature);
+    auto* out = static_cast<std::byte*>(c.out);
+    for (int i = 0; i < g.size(); ++i, out += bytes) {
+      if (out != c.in) copy_small(out, g.slot(i, c.sequence).data, bytes);
     }
   });
 }
 
-Task small_gather(ShmGroup& group, Call call) {
-  const std::size_t bytes = bytes_of(call.signature);
-  return post_to_root(group, call, call.in, bytes, [&group, call, bytes] {
-    auto* out = static_cast<std::byte*>(call.out);
-    for (int i = 0; i < group.size(); ++i, out += bytes) {
-      const void* from = i == group.rank() ? call.in : group.slot(i, call.sequence).data;
-      if (out != from) copy_small(out, from, bytes);
-    }
+Task small_gather(ShmGroup& group, const Call& call) {
+  return post_to_root(
+      group, call, call.in, bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
+        const std::size_t bytes = bytes_of(c.signature);
+        auto* out = static_cast<std::byte*>(c.out);
+        for (int i = 0; i < g.size(); ++i, out += bytes) {
+          const void* from = i == g.rank() ? c.in : g.slot(i, c.sequence).data;
+          if (out != from) copy_small(out, from, bytes);
+        }
+      });
+}
+
+Task small_scatter(ShmGroup& group, const Call& call) {
+  const std::size_t all = static_cast<std::size_t>(group.size()) * bytes_of(call.signature);
+  return root_posts(group, call, call.in, all, [](ShmGroup& g, const Call& c) {
+    const std::size_t bytes = bytes_of(c.signature);
+    const int root = c.signature.root;
+    const auto* from =
+        g.rank() == root ? static_cast<const std::byte*>(c.in) : g.slot(root, c.sequence).data;
+    from += static_cast<std::size_t>(g.rank()) * bytes;
+    if (c.out != from) copy_small(c.out, from, bytes);
   });
 }
 
-Task small_scatter(ShmGroup& group, Call call) {
-  const std::size_t bytes = bytes_of(call.signature);
-  const std::size_t all = static_cast<std::size_t>(group.size()) * bytes;
-  return root_posts(group, call, call.in, all, [&group, call, bytes] {
-    const int root = call.signature.root;
-    const auto* from = group.rank() == root ? static_cast<const std::byte*>(call.in)
-                                            : group.slot(root, call.sequence).data;
-    from += static_cast<std::size_t>(group.rank()) * bytes;
-    if (call.out != from) copy_small(call.out, from, bytes);
-  });
-}
-
-Task small_all_to_all(ShmGroup& group, Call call) {
-  const std::size_t bytes = bytes_of(call.signature);
-  const std::size_t all = static_cast<std::size_t>(group.size()) * bytes;
-  return all_post(group, call, call.in, all, [&group, call, bytes] {
-    auto* out = static_cast<std::byte*>(call.out);
-    const std::size_t mine = static_cast<std::size_t>(group.rank()) * bytes;
-    for (int i = 0; i < group.size(); ++i, out += bytes) {
-      copy_small(out, group.slot(i, call.sequence).data + mine, bytes);
+Task small_all_to_all(ShmGroup& group, const Call& call) {
+  const std::size_t all = static_cast<std::size_t>(group.size()) * bytes_of(call.signature);
+  return all_post(group, call, call.in, all, [](ShmGroup& g, const Call& c) {
+    const std::size_t bytes = bytes_of(c.signature);
+    auto* out = static_cast<std::byte*>(c.out);
+    const std::size_t mine = static_cast<std::size_t>(g.rank()) * bytes;
+    for (int i = 0; i < g.size(); ++i, out += bytes) {
+      copy_small(out, g.slot(i, c.sequence).data + mine, bytes);
     }
   });
 }
