@@ -72,19 +72,3 @@ def test_train_digits():
     digests = re.findall(r"\d ranks? +([0-9a-f]{64})", job.stdout)
     assert len(digests) == 8
     assert len(set(digests[:4])) == 1 and len(set(digests[4:])) > 1
-
-
-def python_blocks(path):
-    return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
-
-
-@pytest.mark.parametrize("document", ["README.md", "docs/concepts.md", "docs/errors.md"])
-def test_documents(document, tmp_path):
-    path = ROOT / document
-    if not path.exists():
-        pytest.skip(f"{document} is not there")
-    for number, block in enumerate(python_blocks(path)):
-        program = tmp_path / f"block{number}.py"
-        program.write_text(block)
-        job = run_job(2, program)
-        assert job.returncode == 0, f"{document}, block {number}:\n{block}\n{job.stdout}"
