@@ -22,7 +22,9 @@ import hocket
 from hocket._command import find_command
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+)
 
 
 class Block(NamedTuple):
@@ -37,10 +39,14 @@ class Block(NamedTuple):
         return f"{self.document.name}:{self.line}"
 
 
+def line_of(text, position):
+    return text[:position].count("\n") + 1
+
+
 def blocks_of(document):
     text = document.read_text()
     return [
-        Block(document, text[: m.start("kind")].count("\n") + 1, m["kind"], m["note"] or "", m["text"])
+        Block(document, line_of(text, m.start("kind")), m["kind"], m["note"] or "", m["text"])
         for m in BLOCK.finditer(text)
     ]
 
@@ -57,8 +63,10 @@ def named(blocks):
 
 def printed_text(block):
     """What the document says that this program prints, or None."""
-    following = BLOCKS[BLOCKS.index(block) + 1 :][:1]
-    return next((b.text for b in following if b.document == block.document and b.note == "prints"), None)
+    for following in BLOCKS[BLOCKS.index(block) + 1 :][:1]:
+        if following.document == block.document and following.note == "prints":
+            return following.text
+    return None
 
 
 def essence(output):
