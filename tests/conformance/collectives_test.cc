@@ -71,7 +71,11 @@ TEST_P(Barriers, NobodyLeavesBeforeAllHaveCome) {
 INSTANTIATE_TEST_SUITE_P(Every,
                          Barriers,
                          testing::Combine(testing::Range<std::size_t>(0, engine_cases().size()),
-                                          testing::Values(1, 2, 3, 4, 5, 8)));
+                                          testing::Values(1, 2, 3, 4, 5, 8)),
+                         [](const auto& parameters) {
+                           return engine_cases()[std::get<0>(parameters.param)].name + "_" +
+                                  std::to_string(std::get<1>(parameters.param));
+                         });
 
 }  // namespace
 }  // namespace hocket::conformance

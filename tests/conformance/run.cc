@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kWatchdog{60};
 constexpr std::uint64_t kSpins = 32;
-constexpr std::uint64_t kYields = 48;
+constexpr std::uint64_t kYields = 128;
 // Who has slept is run again sooner than who has yielded, where many want the processor.
 constexpr std::chrono::microseconds kNap{20};
 constexpr std::uint64_t kLookEvery = 256;
