@@ -8,17 +8,25 @@
 // Each collective has three verbs: `name` blocks, `name_async` returns a `Work`, `prepare_name`
 // checks and chooses once and returns a `Prepared` to be called again and again.
 //
-// Sizes, for n ranks (share: a rank's part):
+// Sizes, for n ranks (share: a rank's part; "own" its place in the one array of the in-place form):
 //
-//   call             in             out            in place (one array)
-//   all_reduce       count          count          count
-//   reduce           count          count at root  count (root's holds the result)
-//   broadcast        -              -              count
-//   all_gather       share          n * share      n * share; own part at rank * share
-//   gather           share          n * share      root: n * share, own part at rank * share; else
-//   share scatter          n * share      share          root: n * share, own part stays; else
-//   share reduce_scatter   n * share      share          n * share; result in [0, share) all_to_all
-//   n * share      n * share      n * share
+//   call             in           out             in place
+//
+//   all_reduce       count        count           count
+//
+//   reduce           count        count at root   count; root's holds the result
+//
+//   broadcast        -            -               count
+//
+//   all_gather       share        n * share       n * share; own at rank * share
+//
+//   gather           share        n * share       root: as all_gather; else share
+//
+//   scatter          n * share    share           root: n * share, own stays; else share
+//
+//   reduce_scatter   n * share    share           n * share; result in [0, share)
+//
+//   all_to_all       n * share    n * share       n * share
 #pragma once
 
 #include <cstddef>

@@ -313,6 +313,7 @@ Call check(const Request& r, const Place& place, CallStorage& storage) {
     }
     call.signature.root = r.root;
   }
+  call.signature.extra = r.extra;
   if (r.kind >= Kind::kReduceScatterV) {
     lay_out_parts(r, place, call, storage);
   } else {

@@ -17,6 +17,18 @@ constexpr std::size_t kPackBelow = 128 * 1024;  // bytes of an array
 
 std::byte* at(ArrayView view) { return static_cast<std::byte*>(view.data()); }
 
+// A hash of the list, which all ranks must bring alike, not only its sum.
+std::uint64_t hash_list(std::span<const ArrayView> arrays) {
+  std::uint64_t hash = 1469598103934665603ULL;
+  for (const ArrayView& array : arrays) {
+    for (const std::uint64_t part : {std::uint64_t{array.count()}, std::uint64_t(array.dtype())}) {
+      hash = (hash ^ part) * 1099511628211ULL;
+      hash ^= hash >> 32;
+    }
+  }
+  return hash | 1;
+}
+
 void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
@@ -41,6 +53,7 @@ void sort_out(std::span<const ArrayView> arrays,
 
 // Packs arrays end to end, runs an in-place call on the whole, and unpacks.
 void packed_in_place(CommunicatorImpl& impl, std::span<const ArrayView> arrays, Request request) {
+  request.extra = hash_list(arrays);
   sort_out(
       arrays,
       [&](std::span<const std::size_t> small) {
@@ -126,6 +139,7 @@ void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
         impl_->run({.kind = Kind::kAllGather,
                     .in = {own.data(), own.size(), DType::kUInt8},
                     .out = {all.data(), all.size(), DType::kUInt8},
+                    .extra = hash_list(out),
                     .deadline = o.deadline});
         const std::byte* from = all.data();
         for (std::size_t r = 0; r < n; ++r) {
@@ -164,6 +178,7 @@ void Communicator::reduce_scatter_coalesced(std::span<const ConstArrayView> in,
                     .in = {whole.data(), share * n, dtype},
                     .out = {own.data(), share, dtype},
                     .op = o.op,
+                    .extra = hash_list(out),
                     .deadline = o.deadline});
         const std::byte* from = own.data();
         for (const std::size_t i : small) {

@@ -19,9 +19,7 @@ using engine::Poll;
 using engine::Signature;
 using engine::Task;
 
-namespace {
-
-std::uint64_t mix(std::uint64_t hash, const Signature& s) noexcept {
+std::uint64_t CommunicatorImpl::mix(std::uint64_t hash, const Signature& s) noexcept {
   std::uint64_t head;
   static_assert(offsetof(Signature, count) == sizeof(head));
   std::memcpy(&head, &s, sizeof(head));
@@ -32,8 +30,6 @@ std::uint64_t mix(std::uint64_t hash, const Signature& s) noexcept {
   hash = (hash ^ s.extra ^ (s.symmetric << 1)) * 0x9e3779b97f4a7c15ULL;
   return hash ^ (hash >> 32);
 }
-
-}  // namespace
 
 Seat::Seat(CommunicatorImpl& impl) : impl_(impl) {
   std::uint32_t expected = CommunicatorImpl::kFree;
@@ -120,12 +116,10 @@ void CommunicatorImpl::require_members() {
   if (const auto loss = find_loss({.sequence = sequence_ + 1})) raise(*loss);
 }
 
-// The next number of the group, and the fingerprint that goes with it.
-Call CommunicatorImpl::number(const Call& call, const Signature& shown) noexcept {
+// The next number of the group goes to the call.
+Call CommunicatorImpl::number(const Call& call) noexcept {
   Call numbered = call;
   numbered.sequence = ++sequence_;
-  fingerprint_ = mix(fingerprint_, shown);
-  numbered.fingerprint = fingerprint_;
   return numbered;
 }
 
@@ -133,7 +127,6 @@ Call CommunicatorImpl::number(const Call& call, const Signature& shown) noexcept
 // hear of it at once instead of waiting.
 void CommunicatorImpl::refuse(Kind kind, const InvalidArgument& reason) {
   const std::uint64_t sequence = ++sequence_;
-  fingerprint_ = fingerprint_after_refusal(sequence);
   const auto operation =
       std::make_shared<Operation>(shared_from_this(), Deadline::never(), kForever);
   operation->call.sequence = sequence;
@@ -178,7 +171,11 @@ engine::CollectiveEngine& CommunicatorImpl::choose(const Signature& signature) {
   return *best;
 }
 
-Task CommunicatorImpl::begin(const Call& call, const Signature& shown) {
+// Gives the call its fingerprint, when all before it have ended or been refused, and announces it;
+// the engine that is to carry it.
+engine::CollectiveEngine& CommunicatorImpl::begin(Call& call, const Signature& shown) {
+  fingerprint_ = mix(fingerprint_, shown);
+  call.fingerprint = fingerprint_;
   control_->record(call.sequence, call.fingerprint, shown);
   engine::CollectiveEngine& engine = choose(call.signature);
   if (engines_.collectives.size() > 1) {
@@ -186,7 +183,7 @@ Task CommunicatorImpl::begin(const Call& call, const Signature& shown) {
       if (other.get() != &engine) other->skip(call.sequence);
     }
   }
-  return engine.start(call);
+  return engine;
 }
 
 void CommunicatorImpl::end(std::uint64_t sequence) noexcept { control_->finish(sequence); }
@@ -217,10 +214,14 @@ void CommunicatorImpl::execute(const Call& call,
     if (operation->error()) std::rethrow_exception(operation->error());
     return;
   }
-  const Call numbered = number(call, shown);
-  Task task = begin(numbered, shown);
-  drive(task, {.sequence = numbered.sequence}, deadline.value_or(deadline_));
+  Call numbered = number(call);
+  engine::CollectiveEngine& engine = begin(numbered, shown);
+  if (!engine.attempt(numbered)) {
+    Task task = engine.start(numbered);
+    drive(task, {.sequence = numbered.sequence}, deadline.value_or(deadline_));
+  }
   end(numbered.sequence);
+  if (!engine.compares()) compare_ended(numbered.sequence);
 }
 
 // Steps a task to its end in this thread.
@@ -340,7 +341,7 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Call& call,
                                                      std::optional<Duration> deadline) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
-  operation->call = number(call, shown);
+  operation->call = number(call);
   operation->shown = shown;
   operation->storage = std::move(storage);
   queue_.push_back(operation);
@@ -359,6 +360,7 @@ bool CommunicatorImpl::advance(bool look) {
       done->finish(nullptr);
       moved = true;
     }
+    if (look) check_deadlines();
     for (std::size_t i = 0; i < messages_.size();) {
       if (!advance_one(*messages_[i], look)) {
         ++i;
@@ -376,11 +378,35 @@ bool CommunicatorImpl::advance(bool look) {
   return moved;
 }
 
+// What follows the last step. Always true.
+bool CommunicatorImpl::settle(Operation& operation) {
+  const std::uint64_t sequence = operation.call.sequence;
+  operation.task.reset();
+  if (sequence == 0) return true;
+  end(sequence);
+  if (!choose(operation.call.signature).compares()) compare_ended(sequence);
+  return true;
+}
+
+// Calls that wait for their turn have deadlines too.
+void CommunicatorImpl::check_deadlines() {
+  for (const auto& operation : queue_) {
+    if (operation->begun || !operation->deadline().has_passed()) continue;
+    control::Failure failure =
+        lateness({.sequence = operation->call.sequence}, operation->allowed());
+    failure.signature = operation->shown;
+    raise(failure);
+  }
+}
+
 // True when the operation has ended well; throws when it has ended otherwise for good, and with it
 // the communicator. A refusal by a peer ends this operation alone.
 bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
   const std::uint64_t sequence = operation.call.sequence;
   if (operation.refusal) {
+    if (control_->failed()) raise_failure();
+    if (!control_->may_refuse(sequence)) return false;
+    fingerprint_ = fingerprint_after_refusal(sequence);
     control_->refuse(sequence, operation.shown.kind, *operation.refusal);
     for (const auto& engine : engines_.collectives) engine->skip(sequence);
     return true;
@@ -390,13 +416,9 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
   try {
     if (!operation.begun) {
       operation.begun = true;
-      operation.task = begin(operation.call, operation.shown);
+      operation.task = begin(operation.call, operation.shown).start(operation.call);
     }
-    if (operation.task.step() == Poll::kDone) {
-      operation.task.reset();
-      if (sequence != 0) end(sequence);
-      return true;
-    }
+    if (operation.task.step() == Poll::kDone) return settle(operation);
     if (!look) return false;
     std::optional<control::Failure> failure = look_around(awaited);
     if (!failure && operation.deadline().has_passed()) {
@@ -404,9 +426,7 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     }
     if (!failure) return false;
     if (operation.task.step() != Poll::kDone) raise(*failure);
-    operation.task.reset();
-    if (sequence != 0) end(sequence);
-    return true;
+    return settle(operation);
   } catch (const InvalidArgument&) {
     operation.task.reset();
     if (sequence != 0) end(sequence);

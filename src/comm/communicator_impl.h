@@ -131,13 +131,14 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   };
 
   void require_members();
+  static std::uint64_t mix(std::uint64_t hash, const engine::Signature& signature) noexcept;
   static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
-  engine::Call number(const engine::Call& call, const engine::Signature& shown) noexcept;
+  engine::Call number(const engine::Call& call) noexcept;
   engine::Call checked(const Request& request, CallStorage& storage);
   void find_symmetric(engine::Call& call) const noexcept;
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   engine::CollectiveEngine& choose(const engine::Signature& signature);
-  engine::Task begin(const engine::Call& call, const engine::Signature& shown);
+  engine::CollectiveEngine& begin(engine::Call& call, const engine::Signature& shown);
   void end(std::uint64_t sequence) noexcept;
   void execute(const engine::Call& call,
                const engine::Signature& shown,
@@ -150,6 +151,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
                                      std::optional<Duration> deadline);
   bool advance(bool look);
   bool advance_one(Operation& operation, bool look);
+  bool settle(Operation& operation);
+  void check_deadlines();
   void fail_all(const std::exception_ptr& error) noexcept;
   bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
 
@@ -158,6 +161,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::optional<control::Failure> look_around(const Awaited& awaited);
   std::optional<control::Failure> find_loss(const Awaited& awaited);
   std::optional<control::Failure> compare_records(std::uint64_t sequence) const;
+  void compare_ended(std::uint64_t sequence);
   void check_refusals(std::uint64_t sequence);
   control::Failure mismatch(int peer, std::uint64_t sequence) const;
   control::Failure lateness(const Awaited& awaited, Duration allowed) const;
@@ -179,6 +183,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   int groups_ = 0;
   std::uint64_t sequence_ = 0;     // of the last call
   std::uint64_t fingerprint_ = 0;  // of all calls so far
+  std::uint64_t compared_ = 0;     // the last call whose records were found alike; see compare_ended
   std::uint32_t losses_seen_ = 0;
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order

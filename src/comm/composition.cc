@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <mutex>
 
@@ -26,12 +25,11 @@ using engines::shm::ShmPointToPoint;
 // Threads' fabrics by the group's place in the segment; a fabric lives as long as its users.
 class ThreadJob {
  public:
-  std::shared_ptr<LocalFabric> fabric(std::uint64_t block,
-                                      const std::function<std::shared_ptr<LocalFabric>()>& make) {
+  std::shared_ptr<LocalFabric> fabric(std::uint64_t block, int size) {
     const std::lock_guard lock(mutex_);
     auto& entry = fabrics_[block];
     auto fabric = entry.lock();
-    if (!fabric) entry = fabric = make();
+    if (!fabric) entry = fabric = std::make_shared<LocalFabric>(size);
     return fabric;
   }
 
@@ -84,7 +82,8 @@ std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, 
     }
   }
   if (!wanted.empty()) return wanted;
-  return threads ? std::vector<std::string>{"local"} : there;
+  // shm carries everything within a host; `algorithm` is there to be asked for.
+  return {threads ? "local" : "shm"};
 }
 
 std::size_t group_bytes(const std::vector<std::string>& engines, int size) {
@@ -105,14 +104,9 @@ Engines make_engines(WorldImpl& world,
   Engines made;
   const auto& names = world.engines();
   if (has(names, "local")) {
-    const auto fabric = world.threads()->fabric(block, [&] {
-      auto* host = &world.host();
-      const std::vector<int> host_ranks = membership.host_ranks;
-      return std::make_shared<LocalFabric>(size, [host, host_ranks](int rank) {
-        host->ring(host_ranks[static_cast<std::size_t>(rank)]);
-      });
-    });
-    made.messages = std::make_unique<LocalPointToPoint>(fabric, membership.rank);
+    const auto fabric = world.threads()->fabric(block, size);
+    made.messages = std::make_unique<LocalPointToPoint>(
+        fabric, membership.rank, [&control](int rank) { control.ring(rank); });
   } else {
     made.messages = std::make_unique<ShmPointToPoint>(control, memory + channels_offset(size));
   }

@@ -113,7 +113,7 @@ void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
     if (i == rank()) continue;
     const auto reason = control_->refusal(i, sequence);
     if (!reason) continue;
-    if (sequence == sequence_) fingerprint_ = fingerprint_after_refusal(sequence);
+    fingerprint_ = fingerprint_after_refusal(sequence);
     const auto record = control_->find(i, sequence);
     const std::string_view name =
         record ? engine::name_of(record->signature.kind) : std::string_view("its call");
@@ -138,7 +138,7 @@ void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
 // not, as ranks in different calls may wait for each other's data in different places.
 std::optional<Failure> CommunicatorImpl::compare_records(std::uint64_t sequence) const {
   const auto own = control_->find(rank(), sequence);
-  if (!own) return std::nullopt;
+  if (!own || own->refused) return std::nullopt;
   for (int i = 0; i < size(); ++i) {
     if (i == rank()) continue;
     const auto theirs = control_->find(i, sequence);
@@ -149,20 +149,36 @@ std::optional<Failure> CommunicatorImpl::compare_records(std::uint64_t sequence)
   return std::nullopt;
 }
 
+// For engines that do not compare fingerprints: what has ended here may have been something else
+// elsewhere. Compares what everybody has announced meanwhile.
+void CommunicatorImpl::compare_ended(std::uint64_t sequence) {
+  for (; compared_ < sequence; ++compared_) {
+    for (int i = 0; i < size(); ++i) {
+      if (control_->last_sequence(i) <= compared_) return;
+    }
+    if (const auto different = compare_records(compared_ + 1)) raise(*different);
+  }
+}
+
 // See engine::Consistency: the fingerprints differ; do the calls?
 void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
   const std::uint64_t first = sequence > control::kRecords ? sequence - control::kRecords + 1 : 1;
-  bool refusal_seen = false;
+  std::optional<std::uint64_t> anew;
   for (std::uint64_t at = first; at <= sequence; ++at) {
     const auto own = control_->find(rank(), at);
     const auto theirs = control_->find(peer, at);
-    if ((own && own->refused) || (theirs && theirs->refused)) {
-      refusal_seen = true;
+    if (control_->refused(at)) {
+      anew = fingerprint_after_refusal(at);
     } else if (own && theirs && !(own->signature == theirs->signature)) {
       raise(mismatch(peer, at));
+    } else if (own && anew) {
+      anew = mix(*anew, own->signature);
     }
   }
-  if (!refusal_seen) raise(mismatch(peer, sequence));
+  // This rank may have given its part before it could hear of a refusal: it begins anew now.
+  if (anew) fingerprint_ = *anew;
+  // A refusal may lie further back than records do.
+  if (!control_->any_refusal()) raise(mismatch(peer, sequence));
 }
 
 Failure CommunicatorImpl::mismatch(int peer, std::uint64_t sequence) const {

@@ -181,7 +181,7 @@ comm::WorldParts meet(const InitOptions& options,
   } else {
     parts.segment = fetch(cards[static_cast<std::size_t>(seating.leader)], deadline);
   }
-  parts.keep = store;
+  parts.store = store;
   return parts;
 }
 

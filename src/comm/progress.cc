@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <mutex>
@@ -45,6 +46,8 @@ class ProgressThread::State {
 
  private:
   bool stopped() const noexcept { return stop_.load(std::memory_order_acquire); }
+  void wake() noexcept;
+  void sleep_idle() noexcept;
   void watch_peers();
   bool move_calls();
 
@@ -55,6 +58,8 @@ class ProgressThread::State {
   std::atomic<bool> wakes_{false};                        // something was added
   std::atomic<bool> ready_{false};
   std::atomic<bool> stop_{false};
+  std::atomic<bool> idle_{false};  // sleeps, or is about to, on bell_
+  os::FutexWord bell_{0};
   std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
   std::vector<os::FutexWait> waits_;  // on the peers that live
 };
@@ -87,12 +92,32 @@ void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) 
     added_.push_back(std::move(communicator));
   }
   wakes_.store(true, std::memory_order_release);
-  host_->wake_self();
+  wake();
 }
 
 void ProgressThread::State::stop() noexcept {
   stop_.store(true, std::memory_order_release);
-  host_->wake_self();
+  wake();
+}
+
+void ProgressThread::State::wake() noexcept {
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  if (idle_.load(std::memory_order_seq_cst)) os::futex_wake_all(bell_);
+  host_->ring(host_->self());  // it may sleep as one who waits for peers
+}
+
+// Sleeps until something is added, a peer ends, or the end. Not on the doorbell: whoever rings it
+// would pay for waking a thread that has nothing to do.
+void ProgressThread::State::sleep_idle() noexcept {
+  idle_.store(true, std::memory_order_seq_cst);
+  const std::uint32_t ticket = bell_.load(std::memory_order_seq_cst);
+  if (!stopped() && !wakes_.load(std::memory_order_acquire)) {
+    std::array<os::FutexWait, os::kMaxFutexWaits + 1> all;
+    all[0] = {&bell_, ticket};
+    const auto end = std::copy(waits_.begin(), waits_.end(), all.begin() + 1);
+    os::futex_wait_any({all.begin(), end}, base::Deadline::never());
+  }
+  idle_.store(false, std::memory_order_relaxed);
 }
 
 void ProgressThread::State::run() {
@@ -116,13 +141,7 @@ void ProgressThread::State::run() {
         waiter.pause();
       }
     } while (!moving_.empty() && !stopped());
-    // Nothing under way: sleep until something is added, a peer ends, or the end.
-    const auto ticket = host_->before_sleep();
-    if (watches_) watch_peers();
-    if (!stopped() && !wakes_.load(std::memory_order_acquire)) {
-      host_->sleep(ticket, base::Deadline::never(), waits_);
-    }
-    host_->after_sleep();
+    sleep_idle();
   }
 }
 

@@ -19,6 +19,7 @@ struct Request {
   int root = 0;
   Parts in_parts = {};
   Parts out_parts = {};
+  std::uint64_t extra = 0;  // a hash of what else must agree; 0: nothing
   std::optional<Duration> deadline = {};
 };
 

@@ -42,7 +42,7 @@ class Waiter {
   bool pause() noexcept {
     if (armed_) return sleep();
     if (++polls_ < spins_) {
-      relax();
+      if (polls_ > kEagerPolls) relax();
       return false;
     }
     return pause_slowly();
@@ -61,7 +61,10 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
 
  private:
-  static constexpr std::uint32_t kSpins = 50'000;  // about a millisecond
+  // At first without the processor's pause, which in a virtual machine may cost more than what is
+  // waited for.
+  static constexpr std::uint32_t kEagerPolls = 4'000;
+  static constexpr std::uint32_t kSpins = 20'000;  // about a millisecond
   static constexpr std::uint32_t kShortSpins = 2'000;
   static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
   static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not

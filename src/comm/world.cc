@@ -108,7 +108,8 @@ WorldImpl::~WorldImpl() {
 void WorldImpl::leave() noexcept {
   if (forked()) return;
   host_->leave();
-  parts_.keep.reset();
+  if (parts_.store) parts_.store->close();
+  parts_.store.reset();
 }
 
 bool WorldImpl::interrupted() {

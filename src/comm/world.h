@@ -25,7 +25,7 @@ struct WorldParts {
   std::shared_ptr<ThreadJob> threads;  // for ranks that are threads
   std::vector<std::string> engines;
   Duration deadline{};
-  std::shared_ptr<void> keep;  // the store, which lives as long as the world
+  std::shared_ptr<Store> store;  // lives as long as the world
 };
 
 // A resource, shared by the World and its communicators. Thread-safe where it does not say

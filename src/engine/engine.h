@@ -30,6 +30,18 @@ class CollectiveEngine {
   // stepped until done, or destroyed, after which no memory of the call is touched any more.
   virtual Task start(const Call& call) = 0;
 
+  // Tries to do `call` at once, waiting no longer than a cache line needs to come from its peer:
+  // for the smallest calls the making of a task is half of their time. True: it is done. False:
+  // `start` follows, and finds what has been done so far.
+  virtual bool attempt(const Call& call) {
+    static_cast<void>(call);
+    return false;
+  }
+
+  // Whether it compares the calls' fingerprints as their data meet. Where not, the communicator
+  // compares what the ranks announced, after each call.
+  virtual bool compares() const noexcept { return false; }
+
   // Call `sequence` was not carried by this engine on this rank: it was refused, or another engine
   // did it.
   virtual void skip(std::uint64_t sequence) { static_cast<void>(sequence); }

@@ -9,14 +9,14 @@ namespace hocket::engines::local {
 using engine::Envelope;
 using engine::MessageId;
 
-LocalFabric::LocalFabric(int size, Notify notify) : notify_(std::move(notify)) {
+LocalFabric::LocalFabric(int size) {
   for (int i = 0; i < size; ++i) mailboxes_.push_back(std::make_unique<Mailbox>());
 }
 
 LocalPointToPoint::LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank, Notify notify)
     : fabric_(std::move(fabric)),
       rank_(rank),
-      notify_(notify ? std::move(notify) : fabric_->notify_) {}
+      notify_(std::move(notify)) {}
 
 LocalPointToPoint::~LocalPointToPoint() {
   for (std::size_t i = 0; i < slots_.size(); ++i) cancel(static_cast<MessageId>(i));

@@ -39,8 +39,7 @@ using Notify = std::function<void(int rank)>;
 // A resource, shared by the ranks of a group. Safe from any thread; owns no thread. Never fails.
 class LocalFabric {
  public:
-  // `notify`: of all ranks that have none of their own; it must live as long as any of them.
-  explicit LocalFabric(int size, Notify notify = {});
+  explicit LocalFabric(int size);
   int size() const noexcept { return static_cast<int>(mailboxes_.size()); }
 
  private:
@@ -53,7 +52,6 @@ class LocalFabric {
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<std::size_t>(rank)]; }
 
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by receiver
-  Notify notify_;
 };
 
 // See engine::PointToPoint. A resource, one a rank; keeps the fabric alive. Messages that are still

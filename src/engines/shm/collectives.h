@@ -19,6 +19,10 @@ engine::Task small_gather(ShmGroup& group, const engine::Call& call);
 engine::Task small_scatter(ShmGroup& group, const engine::Call& call);
 engine::Task small_all_to_all(ShmGroup& group, const engine::Call& call);
 
+// The same without a task, where everybody comes within moments; see CollectiveEngine::attempt.
+bool attempt_barrier(ShmGroup& group, const engine::Call& call);
+bool attempt_all_reduce(ShmGroup& group, const engine::Call& call);
+
 // Through chunks, any size, the v-forms too.
 engine::Task move(ShmGroup& group, const engine::Call& call);
 // Every rank stages all of its input and reads all of everybody's: least waiting, most reading.

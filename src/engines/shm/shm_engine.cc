@@ -15,6 +15,8 @@ namespace {
 // One shot reads (n - 1) times the array a rank, two shots 2 (n - 1) / n times with one meeting
 // more: from three ranks on two shots win as soon as reading costs more than meeting.
 constexpr std::size_t kTwoShotFrom = 16 * 1024;
+// Calls this small are worth an attempt without a task.
+constexpr std::size_t kAttemptBytes = 1024;
 // Symmetric arrays up to here are quicker through slots: one meeting instead of two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
@@ -64,6 +66,13 @@ Task ShmEngine::start(const Call& call) {
     default:
       return move(group_, call);
   }
+}
+
+bool ShmEngine::attempt(const Call& call) {
+  const Signature& s = call.signature;
+  if (s.kind == Kind::kBarrier) return attempt_barrier(group_, call);
+  if (s.kind != Kind::kAllReduce || bytes_of(s) > kAttemptBytes) return false;
+  return attempt_all_reduce(group_, call);
 }
 
 Task ShmEngine::start_reduction(const Call& call, bool small) {

@@ -19,6 +19,8 @@ class ShmEngine final : public engine::CollectiveEngine {
   std::string_view name() const noexcept override { return "shm"; }
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
+  bool compares() const noexcept override { return true; }
+  bool attempt(const engine::Call& call) override;
   void skip(std::uint64_t sequence) override { group_.finish(sequence); }
 
  private:

@@ -96,7 +96,9 @@ class ShmGroup {
   void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
 
   // Announces what this rank wrote to its slot.
+  bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
   void post(const engine::Call& call) noexcept {
+    posted_ = call.sequence;
     Slot& own = slot(rank_, call.sequence);
     own.fingerprint = call.fingerprint;
     own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
@@ -188,6 +190,7 @@ class ShmGroup {
   int size_;
   // Every peer has finished all calls before this one.
   std::uint64_t floor_ = 1;
+  std::uint64_t posted_ = 0;  // the last call for which this rank posted
   Words* words_;
   Slot* slots_;
   std::byte* chunks_;

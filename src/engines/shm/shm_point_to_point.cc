@@ -181,7 +181,7 @@ bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.notes.empty() && peer.streaming.empty() && peer.queued.empty()) return false;
   bool moved = false;
-  while (!peer.notes.empty() && peer.out.room(64, 0) != 0) {
+  while (!peer.notes.empty() && peer.out.room(1, 1) != 0) {
     peer.out.write(peer.notes.front(), {});
     peer.notes.erase(peer.notes.begin());
     moved = true;
@@ -208,7 +208,7 @@ bool ShmPointToPoint::write_queued(int rank) {
       message.received = message.envelope;
       message.state = Slot::State::kDone;
     } else {
-      if (peer.out.room(64, 0) == 0) break;
+      if (peer.out.room(1, 1) == 0) break;
       peer.out.write(header_of(RecordType::kRequest, message.envelope, message.id), {});
       message.state = Slot::State::kRequested;
       peer.requested.push_back(index);

@@ -27,8 +27,10 @@ void post(ShmGroup& group, const Call& call, const void* data, std::size_t bytes
 template <typename Use>
 Task all_post(ShmGroup& group, Call call, const void* data, std::size_t bytes, Use use) {
   const Turn turn(group, call);
-  if (!group.may_write(call)) co_await until([&] { return group.may_write(call); });
-  post(group, call, data, bytes);
+  if (!group.has_posted(call)) {  // else an attempt has
+    if (!group.may_write(call)) co_await until([&] { return group.may_write(call); });
+    post(group, call, data, bytes);
+  }
   for (int peer = 0; peer < group.size(); ++peer) {
     if (peer == group.rank()) continue;
     if (!group.posted(peer, call)) co_await until([&] { return group.posted(peer, call); });
@@ -83,7 +85,37 @@ void reduce_slots(ShmGroup& group, const Call& call, std::size_t first, std::siz
   group.kernel(call, core::Stores::kCached)(call.out, sources, group.size(), count, group.size());
 }
 
+// The beginning of all_post, and its end if everybody comes while the caller would only have set
+// about waiting. False: not yet; nothing to undo.
+bool attempt_all_post(ShmGroup& group, const Call& call, const void* data, std::size_t bytes) {
+  constexpr int kPolls = 2000;  // a microsecond or two: a cache line's journey and then some
+  if (!group.may_write(call)) return false;
+  post(group, call, data, bytes);
+  for (int peer = 0; peer < group.size(); ++peer) {
+    if (peer == group.rank()) continue;
+    for (int polls = 0; !group.posted(peer, call); ++polls) {
+      if (polls == kPolls) return false;
+    }
+    group.check_slot(peer, call);
+  }
+  group.saw_everybody(call);
+  return true;
+}
+
 }  // namespace
+
+bool attempt_barrier(ShmGroup& group, const Call& call) {
+  if (!attempt_all_post(group, call, nullptr, 0)) return false;
+  group.finish(call.sequence);
+  return true;
+}
+
+bool attempt_all_reduce(ShmGroup& group, const Call& call) {
+  if (!attempt_all_post(group, call, call.in, bytes_of(call.signature))) return false;
+  reduce_slots(group, call, 0, call.signature.count);
+  group.finish(call.sequence);
+  return true;
+}
 
 Task small_barrier(ShmGroup& group, const Call& call) {
   return all_post(group, call, nullptr, 0, [](ShmGroup&, const Call&) {});
