@@ -266,6 +266,9 @@ class Communicator {
   // --- Failure and life -----------------------------------------------------------------------
   // Fails the pending and later calls of all ranks with Aborted, now, without their cooperation.
   void abort(const std::string& reason = "");
+  // Takes part in the next call by refusing it, for `reason`: throws InvalidArgument, and so do the
+  // others, at once. For layers above that check arguments of their own (Python's).
+  [[noreturn]] void refuse(const std::string& reason);
   // The error that ended this communicator; absent while it works.
   std::optional<Status> status() const;
   // The default deadline of calls on this rank.

@@ -24,10 +24,16 @@ double seconds_of(nb::handle value, const char* name) {
 }  // namespace
 
 void announce_refusal(Seat& seat) noexcept {
+  std::string reason = "its arguments were refused in Python";
   try {
-    // A call that is refused for its own sake, in place of the one that could not be made.
-    seat.comm.all_reduce(ArrayView(nullptr, 1, DType::kUInt8));
-  } catch (const Error&) {  // as it should
+    throw;
+  } catch (const std::exception& error) {
+    reason = error.what();
+  } catch (...) {
+  }
+  try {
+    seat.comm.refuse(reason);
+  } catch (const std::exception&) {  // as it should
   }
 }
 

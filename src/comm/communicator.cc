@@ -54,6 +54,7 @@ std::span<const int> Communicator::world_ranks() const noexcept {
 std::span<const int> Communicator::hosts() const noexcept { return impl_->membership().hosts; }
 
 void Communicator::abort(const std::string& reason) { impl_->abort(reason); }
+void Communicator::refuse(const std::string& reason) { impl_->refuse_call(Kind::kNone, reason); }
 std::optional<Status> Communicator::status() const { return impl_->status(); }
 void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }
 Duration Communicator::deadline() const noexcept { return impl_->deadline(); }

@@ -103,6 +103,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   void abort(const std::string& reason);
   std::optional<Status> status() const;
   [[noreturn]] void raise_failure();
+  [[noreturn]] void throw_failure(const control::Failure& failure) const;
   void close() noexcept;
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
@@ -180,10 +181,11 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   std::atomic<std::uint32_t> holder_{kFree};
   bool closed_ = false;
+  std::atomic<bool> written_{false};  // the flight record
   int groups_ = 0;
   std::uint64_t sequence_ = 0;     // of the last call
   std::uint64_t fingerprint_ = 0;  // of all calls so far
-  std::uint64_t compared_ = 0;     // the last call whose records were found alike; see compare_ended
+  std::uint64_t compared_ = 0;  // the last call whose records were found alike; see compare_ended
   std::uint32_t losses_seen_ = 0;
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order

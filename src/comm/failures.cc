@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "comm/communicator_impl.h"
 #include "comm/world.h"
+#include "observe/flight_record.h"
 
 namespace hocket::comm {
 
@@ -115,8 +116,7 @@ void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
     if (!reason) continue;
     fingerprint_ = fingerprint_after_refusal(sequence);
     const auto record = control_->find(i, sequence);
-    const std::string_view name =
-        record ? engine::name_of(record->signature.kind) : std::string_view("its call");
+    const std::string_view name = engine::name_of(record ? record->signature.kind : Kind::kNone);
     throw InvalidArgument(Status{
         .code = ErrorCode::kInvalidArgument,
         .message = fmt::format("rank {} refused {} #{} on {}: {}; no rank has done it, and the "
@@ -309,7 +309,22 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
 }
 
 void CommunicatorImpl::raise_failure() {
-  const Failure f = control_->failure();
+  try {
+    throw_failure(control_->failure());
+  } catch (const Error& error) {
+    if (!written_.exchange(true) && !world_->dump_directory().empty()) {
+      observe::write({.world_rank = world_->launch().rank,
+                      .communicator = membership_.name,
+                      .error = error.what(),
+                      .recent = recent_calls(),
+                      .ranks = last_calls()},
+                     world_->dump_directory());
+    }
+    throw;
+  }
+}
+
+void CommunicatorImpl::throw_failure(const Failure& f) const {
   Status status = status_of(f);
   switch (f.code) {
     case ErrorCode::kPeerDied:
@@ -363,7 +378,7 @@ void CommunicatorImpl::abort(const std::string& reason) {
 std::optional<Status> CommunicatorImpl::status() const {
   if (rank() < 0 || closed_ || !control_->failed()) return std::nullopt;
   try {
-    const_cast<CommunicatorImpl*>(this)->raise_failure();
+    throw_failure(control_->failure());
   } catch (const Error& error) {
     return error.status();
   }

@@ -206,6 +206,7 @@ World init(const InitOptions& options) {
   parts.engines = comm::choose_engines(
       options.engines.empty() ? comm::split_names(config.engines) : options.engines, false);
   parts.deadline = options.deadline.value_or(config.deadline);
+  parts.dump_directory = config.flight_recorder_dir;
   const auto world = comm::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
 }
@@ -233,7 +234,8 @@ void run_threads(int size,
                              .host_ranks = std::vector<int>(n),
                              .threads = job,
                              .engines = engines,
-                             .deadline = options.deadline.value_or(config.deadline)};
+                             .deadline = options.deadline.value_or(config.deadline),
+          .dump_directory = config.flight_recorder_dir};
       for (std::size_t i = 0; i < n; ++i) parts.host_ranks[i] = static_cast<int>(i);
       const auto impl =
           comm::WorldImpl::make(std::move(parts), Deadline::in(std::chrono::seconds(60)));

@@ -25,6 +25,7 @@ struct WorldParts {
   std::shared_ptr<ThreadJob> threads;  // for ranks that are threads
   std::vector<std::string> engines;
   Duration deadline{};
+  std::string dump_directory;
   std::shared_ptr<Store> store;  // lives as long as the world
 };
 
@@ -41,6 +42,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
+  const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
   bool forked() const noexcept { return guard_.forked(); }
   // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
   bool interrupted();

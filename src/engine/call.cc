@@ -7,7 +7,7 @@ namespace hocket::engine {
 std::string_view name_of(Kind kind) noexcept {
   switch (kind) {
     case Kind::kNone:
-      return "nothing";
+      return "call";
     case Kind::kBarrier:
       return "barrier";
     case Kind::kBroadcast:
