@@ -13,6 +13,7 @@ struct alignas(kCacheLine) SharedRecord {
   std::atomic<std::uint64_t> sequence{0};
   std::uint64_t fingerprint = 0;
   engine::Signature signature;
+  bool refused = false;
 };
 static_assert(sizeof(SharedRecord) == kCacheLine);
 
@@ -22,7 +23,7 @@ struct alignas(kApart) SharedRefusal {
   char text[Failure::kTextBytes + 1] = {};
 };
 
-constexpr std::size_t kRefusals = 2;
+constexpr std::size_t kRefusals = 4;
 
 void copy_text(char (&to)[Failure::kTextBytes + 1], std::string_view from) noexcept {
   const std::size_t length = std::min(from.size(), Failure::kTextBytes);
@@ -71,13 +72,15 @@ GroupControl::Member& GroupControl::member(int rank) const noexcept {
 
 void GroupControl::record(std::uint64_t sequence,
                           std::uint64_t fingerprint,
-                          const engine::Signature& signature) noexcept {
+                          const engine::Signature& signature,
+                          bool refused) noexcept {
   Member& self = member(rank_);
   SharedRecord& record = self.records[sequence % kRecords];
   record.sequence.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   record.fingerprint = fingerprint;
   record.signature = signature;
+  record.refused = refused;
   record.sequence.store(sequence, std::memory_order_release);
   self.last.store(sequence, std::memory_order_release);
 }
@@ -87,12 +90,12 @@ std::optional<Record> GroupControl::find(int rank, std::uint64_t sequence) const
   if (sequence == 0 || shared.sequence.load(std::memory_order_acquire) != sequence) {
     return std::nullopt;
   }
-  Record record{
-      .sequence = sequence, .fingerprint = shared.fingerprint, .signature = shared.signature};
+  const Record record{.sequence = sequence,
+                      .fingerprint = shared.fingerprint,
+                      .signature = shared.signature,
+                      .refused = shared.refused};
   std::atomic_thread_fence(std::memory_order_acquire);
   if (shared.sequence.load(std::memory_order_relaxed) != sequence) return std::nullopt;
-  const SharedRefusal& refusal = member(rank).refusals[sequence % kRefusals];
-  record.refused = refusal.sequence.load(std::memory_order_acquire) == sequence;
   return record;
 }
 
@@ -112,6 +115,33 @@ std::optional<Record> GroupControl::last(int rank) const noexcept {
   return find(rank, last_sequence(rank));
 }
 
+bool GroupControl::may_refuse(std::uint64_t sequence) const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    if (i != rank_ && last_sequence(i) + kRefusals <= sequence &&
+        host_->state(host_rank(i)) == RankState::kAlive) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool GroupControl::refused(std::uint64_t sequence) const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    const auto record = find(i, sequence);
+    if (record && record->refused) return true;
+  }
+  return false;
+}
+
+bool GroupControl::any_refusal() const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    for (const SharedRefusal& refusal : member(i).refusals) {
+      if (refusal.sequence.load(std::memory_order_acquire) != 0) return true;
+    }
+  }
+  return false;
+}
+
 void GroupControl::refuse(std::uint64_t sequence,
                           engine::Kind kind,
                           std::string_view reason) noexcept {
@@ -121,7 +151,7 @@ void GroupControl::refuse(std::uint64_t sequence,
   refusal.kind = kind;
   copy_text(refusal.text, reason);
   refusal.sequence.store(sequence, std::memory_order_release);
-  record(sequence, 0, {.kind = kind});
+  record(sequence, 0, {.kind = kind}, true);
   finish(sequence);
   ring_peers();
 }

@@ -67,7 +67,8 @@ class GroupControl {
   // Announces this rank's next call.
   void record(std::uint64_t sequence,
               std::uint64_t fingerprint,
-              const engine::Signature& signature) noexcept;
+              const engine::Signature& signature,
+              bool refused = false) noexcept;
   // The record of `member` with this number; absent where it has not come so far, or has been
   // overwritten since (then it is far ahead).
   std::optional<Record> find(int member, std::uint64_t sequence) const noexcept;
@@ -81,6 +82,12 @@ class GroupControl {
   std::uint64_t finished_sequence(int member) const noexcept;
 
   // --- Refusals -------------------------------------------------------------------------------
+  // Whether refusing call `sequence` leaves the reasons that others have yet to read; else wait.
+  bool may_refuse(std::uint64_t sequence) const noexcept;
+  // Whether any member has refused the call, as far back as records go.
+  bool refused(std::uint64_t sequence) const noexcept;
+  // Whether any member has ever refused a call.
+  bool any_refusal() const noexcept;
   // Announces call `sequence` as refused by this rank, with the reason.
   void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept;
   // The reason for which `member` refused call `sequence`; absent where it did not.
