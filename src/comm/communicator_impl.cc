@@ -133,8 +133,13 @@ void CommunicatorImpl::refuse(Kind kind, const InvalidArgument& reason) {
   operation->shown.kind = kind;
   operation->refusal = reason.what();
   queue_.push_back(operation);
-  advance(false);
-  if (!operation->done()) world_->watch(shared_from_this());
+  // Its turn comes after what is under way, and after the others have read earlier refusals.
+  Waiter waiter(world_->host());
+  const Deadline deadline = Deadline::in(deadline_);
+  for (bool look = false; !operation->done() && !(look && deadline.has_passed());) {
+    if (advance(look)) waiter.moved();
+    if (!operation->done()) look = waiter.pause();
+  }
   Status status = reason.status();
   status.communicator = membership_.name;
   status.sequence = sequence;
@@ -325,7 +330,7 @@ void CommunicatorImpl::find_symmetric(Call& call) const noexcept {
       symmetric = reachable(call.in) && call.in != call.out;
       break;
     case Kind::kBroadcast:
-      symmetric = reachable(call.in != nullptr ? call.in : call.out);
+      symmetric = reachable(call.out);  // which all ranks have; the root's is read by the others
       break;
     default:
       break;

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "comm/allocation.h"
 #include "comm/communicator_impl.h"
 #include "comm/world.h"
 
@@ -74,13 +75,15 @@ Communicator make_group(CommunicatorImpl& parent,
     if (leader < 0) leader = member;
     ++neighbours;
   }
-  std::uint64_t block = 0;
+  const int size = made.size();
+  comm::Allocation own{.what = fmt::format("a group of {}", size)};
   if (made.rank >= 0 && leader == parent.rank()) {
-    block = world->host().allocate(comm::group_bytes(world->engines(), made.size()), neighbours);
-    comm::format_group(world->host().at(block), made.size());
+    own.bytes = comm::group_bytes(world->engines(), size);
+    own.holders = neighbours;
+    own.format = [size](std::byte* memory) { comm::format_group(memory, size); };
   }
-  const auto blocks = gather_all(parent, shown, block, options);
-  if (made.rank >= 0) block = blocks[static_cast<std::size_t>(leader)];
+  const auto blocks = comm::allocate_together(parent, shown, own, options.deadline);
+  const std::uint64_t block = made.rank >= 0 ? blocks[static_cast<std::size_t>(leader)] : 0;
   auto impl = std::make_shared<CommunicatorImpl>(world, std::move(made), block);
   impl->set_deadline(parent.deadline());
   return Communicator(std::move(impl));

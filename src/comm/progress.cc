@@ -42,11 +42,11 @@ class ProgressThread::State {
   // From any thread.
   void add(std::shared_ptr<CommunicatorImpl> communicator);
   void stop() noexcept;
+  void wake() noexcept;
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
 
  private:
   bool stopped() const noexcept { return stop_.load(std::memory_order_acquire); }
-  void wake() noexcept;
   void sleep_idle() noexcept;
   void watch_peers();
   bool move_calls();
@@ -86,6 +86,8 @@ void ProgressThread::add(std::shared_ptr<CommunicatorImpl> communicator) {
   state_->add(std::move(communicator));
 }
 
+void ProgressThread::look_again() noexcept { state_->wake(); }
+
 void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) {
   {
     const std::lock_guard lock(mutex_);
@@ -111,6 +113,7 @@ void ProgressThread::State::wake() noexcept {
 void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
   const std::uint32_t ticket = bell_.load(std::memory_order_seq_cst);
+  if (watches_) watch_peers();
   if (!stopped() && !wakes_.load(std::memory_order_acquire)) {
     std::array<os::FutexWait, os::kMaxFutexWaits + 1> all;
     all[0] = {&bell_, ticket};

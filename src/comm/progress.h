@@ -22,6 +22,8 @@ class ProgressThread {
 
   // Has the thread move `communicator`'s calls until none is under way.
   void add(std::shared_ptr<CommunicatorImpl> communicator);
+  // Has the thread look anew at who lives: to be called once all ranks of the host have arrived.
+  void look_again() noexcept;
 
  private:
   class State;

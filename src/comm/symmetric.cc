@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "comm/allocation.h"
 #include "comm/communicator_impl.h"
 #include "comm/world.h"
 
@@ -72,39 +73,15 @@ SymmetricMemory::SymmetricMemory(std::shared_ptr<comm::CommunicatorImpl> impl) n
 SymmetricMemory Communicator::symmetric() { return SymmetricMemory(impl_); }
 
 SymmetricArray SymmetricMemory::empty(std::size_t count, DType dtype, const CallOptions& options) {
-  impl_->require_usable();
-  const auto& world = impl_->world();
-  const engine::Signature shown{
-      .kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
-  // A rank without memory says so; then nobody gets any.
-  constexpr std::uint64_t kNone = 0;
-  std::uint64_t own = kNone;
-  std::string reason;
-  try {
-    own = world->host().allocate(std::max<std::size_t>(1, count * size_of(dtype)), impl_->size());
-  } catch (const Error& error) {
-    reason = error.what();
-  }
-  std::vector<std::uint64_t> offsets(static_cast<std::size_t>(impl_->size()));
-  impl_->run_as(shown,
-                {.kind = engine::Kind::kAllGather,
-                 .in = {&own, 1, DType::kUInt64},
-                 .out = {offsets.data(), offsets.size(), DType::kUInt64},
-                 .deadline = options.deadline});
-  const auto missing = std::find(offsets.begin(), offsets.end(), kNone);
-  if (missing != offsets.end()) {
-    for (const std::uint64_t offset : offsets) {
-      if (offset != kNone) world->host().release(offset);
-    }
-    throw InvalidArgument(fmt::format("rank {} has no shared memory for {} x {}{}{}",
-                                      missing - offsets.begin(),
-                                      count,
-                                      name_of(dtype),
-                                      reason.empty() ? "" : ": ",
-                                      reason));
-  }
-  return SymmetricArray(
-      std::make_shared<symmetric::Block>(world, std::move(offsets), impl_->rank(), count, dtype));
+  auto offsets = comm::allocate_together(
+      *impl_,
+      {.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count},
+      {.bytes = std::max<std::size_t>(1, count * size_of(dtype)),
+       .holders = impl_->size(),
+       .what = fmt::format("{} x {}", count, name_of(dtype))},
+      options.deadline);
+  return SymmetricArray(std::make_shared<symmetric::Block>(
+      impl_->world(), std::move(offsets), impl_->rank(), count, dtype));
 }
 
 }  // namespace hocket

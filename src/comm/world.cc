@@ -80,6 +80,7 @@ void WorldImpl::join(Deadline deadline) {
   }
   host_->arrive(rank);
   host_->wait_for_all(neighbours, deadline);
+  progress_->look_again();
 }
 
 Communicator WorldImpl::make_communicator() {

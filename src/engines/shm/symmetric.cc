@@ -91,19 +91,21 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
 Task symmetric_move(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   co_await until([&] { return group.may_write(call); });
+  const auto& s = call.signature;
+  const std::size_t bytes = bytes_of(s);
+  if (s.kind == Kind::kBroadcast && s.root == group.rank() && call.out != call.in) {
+    core::copy(call.out, call.in, bytes, core::Stores::kCached);
+  }
   group.begin_sharing(call);
   co_await meet(group, call, 1);
 
-  const auto& s = call.signature;
-  const std::size_t bytes = bytes_of(s);
   const auto n = static_cast<std::size_t>(group.size());
   auto* out = static_cast<std::byte*>(call.out);
   const auto fetch = [&](std::byte* to, const std::byte* from, std::size_t total) {
     if (to != from) core::copy(to, from, bytes, stores_for(total));
   };
   if (s.kind == Kind::kBroadcast) {
-    if (s.root != group.rank() || call.out != call.in)
-      fetch(out, group.peer_in(s.root, call, bytes), bytes);
+    if (s.root != group.rank()) fetch(out, group.peer_out(s.root, call, bytes), bytes);
   } else {
     const std::size_t mine =
         s.kind == Kind::kAllToAll ? static_cast<std::size_t>(group.rank()) * bytes : 0;
