@@ -113,14 +113,8 @@ void CommunicatorImpl::require_usable() {
 
 // Whom a new collective needs: all.
 void CommunicatorImpl::require_members() {
+  if (world_->host().losses() == losses_seen_) return;
   if (const auto loss = find_loss({.sequence = sequence_ + 1})) raise(*loss);
-}
-
-// The next number of the group goes to the call.
-Call CommunicatorImpl::number(const Call& call) noexcept {
-  Call numbered = call;
-  numbered.sequence = ++sequence_;
-  return numbered;
 }
 
 // A call whose arguments are bad takes its number and is announced as refused, so that the others
@@ -204,7 +198,7 @@ Call CommunicatorImpl::checked(const Request& request, CallStorage& storage) {
   }
 }
 
-void CommunicatorImpl::execute(const Call& call,
+void CommunicatorImpl::execute(Call& call,
                                const Signature& shown,
                                std::optional<Duration> deadline,
                                CallStorage* storage) {
@@ -219,14 +213,14 @@ void CommunicatorImpl::execute(const Call& call,
     if (operation->error()) std::rethrow_exception(operation->error());
     return;
   }
-  Call numbered = number(call);
-  engine::CollectiveEngine& engine = begin(numbered, shown);
-  if (!engine.attempt(numbered)) {
-    Task task = engine.start(numbered);
-    drive(task, {.sequence = numbered.sequence}, deadline.value_or(deadline_));
+  call.sequence = ++sequence_;
+  engine::CollectiveEngine& engine = begin(call, shown);
+  if (!engine.attempt(call)) {
+    Task task = engine.start(call);
+    drive(task, {.sequence = call.sequence}, deadline.value_or(deadline_));
   }
-  end(numbered.sequence);
-  if (!engine.compares()) compare_ended(numbered.sequence);
+  end(call.sequence);
+  if (!engine.compares()) compare_ended(call.sequence);
 }
 
 // Steps a task to its end in this thread.
@@ -262,7 +256,7 @@ void CommunicatorImpl::run(const Request& request) {
   require_usable();
   require_members();
   CallStorage storage;
-  const Call call = checked(request, storage);
+  Call call = checked(request, storage);
   execute(call, call.signature, request.deadline, &storage);
 }
 
@@ -271,7 +265,7 @@ void CommunicatorImpl::run_as(const Signature& shown, const Request& request) {
   require_usable();
   require_members();
   CallStorage storage;
-  const Call call = checked(request, storage);
+  Call call = checked(request, storage);
   execute(call, shown, request.deadline, &storage);
 }
 
@@ -293,7 +287,7 @@ Call CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
   return call;
 }
 
-void CommunicatorImpl::run_prepared(const Call& call, std::optional<Duration> deadline) {
+void CommunicatorImpl::run_prepared(Call& call, std::optional<Duration> deadline) {
   const Seat seat(*this);
   require_usable();
   require_members();
@@ -346,7 +340,8 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Call& call,
                                                      std::optional<Duration> deadline) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
-  operation->call = number(call);
+  operation->call = call;
+  operation->call.sequence = ++sequence_;
   operation->shown = shown;
   operation->storage = std::move(storage);
   queue_.push_back(operation);

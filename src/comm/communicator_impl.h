@@ -84,7 +84,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // --- Prepared -------------------------------------------------------------------------------
   // Checks now; `run_prepared` then only numbers, records and starts.
   engine::Call prepare(const Request& request, CallStorage& storage);
-  void run_prepared(const engine::Call& call, std::optional<Duration> deadline);
+  void run_prepared(engine::Call& call, std::optional<Duration> deadline);
   // `keep` lives until the call has ended.
   std::shared_ptr<Operation> start_prepared(const engine::Call& call,
                                             std::optional<Duration> deadline,
@@ -134,14 +134,14 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   void require_members();
   static std::uint64_t mix(std::uint64_t hash, const engine::Signature& signature) noexcept;
   static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
-  engine::Call number(const engine::Call& call) noexcept;
   engine::Call checked(const Request& request, CallStorage& storage);
   void find_symmetric(engine::Call& call) const noexcept;
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   engine::CollectiveEngine& choose(const engine::Signature& signature);
   engine::CollectiveEngine& begin(engine::Call& call, const engine::Signature& shown);
   void end(std::uint64_t sequence) noexcept;
-  void execute(const engine::Call& call,
+  // Numbers the call.
+  void execute(engine::Call& call,
                const engine::Signature& shown,
                std::optional<Duration> deadline,
                CallStorage* storage);

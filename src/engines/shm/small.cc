@@ -75,12 +75,19 @@ Task root_posts(ShmGroup& group, Call call, const void* data, std::size_t bytes,
   use(group, call);
 }
 
-// Reduces element range [first, first + count) of everybody's posted array, in rank order.
+// A rank's own data is always read from where it came from: its slot is on its way to the peers,
+// and reading it there would wait for the line to come back.
+const std::byte* given_by(const ShmGroup& group, const Call& call, int rank) {
+  return rank == group.rank() ? static_cast<const std::byte*>(call.in)
+                              : group.slot(rank, call.sequence).data;
+}
+
+// Reduces element range [first, first + count) of everybody's array, in rank order.
 void reduce_slots(ShmGroup& group, const Call& call, std::size_t first, std::size_t count) {
   const auto& s = call.signature;
   const void** sources = group.sources();
   for (int i = 0; i < group.size(); ++i) {
-    sources[i] = group.slot(i, call.sequence).data + first * size_of(s.dtype);
+    sources[i] = given_by(group, call, i) + first * size_of(s.dtype);
   }
   group.kernel(call, core::Stores::kCached)(call.out, sources, group.size(), count, group.size());
 }
@@ -132,7 +139,7 @@ Task small_reduce(ShmGroup& group, const Call& call) {
       group, call, call.in, bytes_of(call.signature), [](ShmGroup& g, const Call& c) {
         const void** sources = g.sources();
         for (int i = 0; i < g.size(); ++i) {
-          sources[i] = i == g.rank() ? c.in : g.slot(i, c.sequence).data;
+          sources[i] = given_by(g, c, i);
         }
         g.kernel(c, core::Stores::kCached)(c.out, sources, g.size(), c.signature.count, g.size());
       });
@@ -164,7 +171,7 @@ Task small_all_gather(ShmGroup& group, const Call& call) {
     const std::size_t bytes = bytes_of(c.signature);
     auto* out = static_cast<std::byte*>(c.out);
     for (int i = 0; i < g.size(); ++i, out += bytes) {
-      if (out != c.in) copy_small(out, g.slot(i, c.sequence).data, bytes);
+      if (out != c.in) copy_small(out, given_by(g, c, i), bytes);
     }
   });
 }
@@ -175,7 +182,7 @@ Task small_gather(ShmGroup& group, const Call& call) {
         const std::size_t bytes = bytes_of(c.signature);
         auto* out = static_cast<std::byte*>(c.out);
         for (int i = 0; i < g.size(); ++i, out += bytes) {
-          const void* from = i == g.rank() ? c.in : g.slot(i, c.sequence).data;
+          const std::byte* from = given_by(g, c, i);
           if (out != from) copy_small(out, from, bytes);
         }
       });
@@ -200,7 +207,8 @@ Task small_all_to_all(ShmGroup& group, const Call& call) {
     auto* out = static_cast<std::byte*>(c.out);
     const std::size_t mine = static_cast<std::size_t>(g.rank()) * bytes;
     for (int i = 0; i < g.size(); ++i, out += bytes) {
-      copy_small(out, g.slot(i, c.sequence).data + mine, bytes);
+      const std::byte* from = given_by(g, c, i) + mine;
+      if (out != from) copy_small(out, from, bytes);
     }
   });
 }
