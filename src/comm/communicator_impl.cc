@@ -127,13 +127,17 @@ void CommunicatorImpl::refuse(Kind kind, const InvalidArgument& reason) {
   operation->shown.kind = kind;
   operation->refusal = reason.what();
   queue_.push_back(operation);
-  // Its turn comes after what is under way, and after the others have read earlier refusals.
+  advance(false);
+  // After the others have read earlier refusals; but never after work under way, which may need
+  // what this thread does next.
   Waiter waiter(world_->host());
   const Deadline deadline = Deadline::in(deadline_);
-  for (bool look = false; !operation->done() && !(look && deadline.has_passed());) {
+  while (!operation->done() && queue_.front() == operation) {
+    const bool look = waiter.pause();
+    if (look && deadline.has_passed()) break;
     if (advance(look)) waiter.moved();
-    if (!operation->done()) look = waiter.pause();
   }
+  if (!operation->done()) world_->watch(shared_from_this());
   Status status = reason.status();
   status.communicator = membership_.name;
   status.sequence = sequence;

@@ -1,0 +1,129 @@
+// Work under way: many calls outstanding, several communicators, messages between them, and more
+// ranks than processors.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <random>
+
+#include "collectives.h"
+#include "ranks.h"
+
+namespace hocket::multiprocess {
+namespace {
+
+TEST(Async, ManyOutstandingEndInOrderWithTheirOwnResults) {
+  for (const char* engine : {"shm", "algorithm"}) {
+    run_job({.size = 3, .engines = {engine}}, [](Rank& rank) {
+      World world = rank.join();
+      auto& comm = world.communicator();
+      constexpr int kCalls = 120;
+      std::vector<std::vector<int>> arrays;
+      std::vector<Work> works;
+      for (int i = 0; i < kCalls; ++i) {
+        const std::size_t count = i % 10 == 0 ? 30'000 : static_cast<std::size_t>(1 + i);
+        arrays.emplace_back(count);
+        std::iota(arrays.back().begin(), arrays.back().end(), 1000 * i + rank.rank());
+      }
+      for (auto& array : arrays) works.push_back(comm.all_reduce_async(array));
+      // Each rank waits in an order of its own.
+      std::vector<int> order(kCalls);
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(rank.rank())));
+      for (const int i : order) {
+        works[static_cast<std::size_t>(i)].wait();
+        const auto& array = arrays[static_cast<std::size_t>(i)];
+        const int last = static_cast<int>(array.size()) - 1;
+        rank.check(array[0] == 3000 * i + 3 && array.back() == 3000 * i + 3 + 3 * last,
+                   fmt::format("the result of call {} is wrong", i));
+      }
+    });
+  }
+}
+
+TEST(Async, OppositeOrdersOnTwoCommunicatorsDoNotDeadlock) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto a = world.communicator().duplicate();
+    auto b = world.communicator().duplicate();
+    for (int round = 0; round < 100; ++round) {
+      const std::size_t count = round % 5 == 0 ? 50'000 : 3;
+      std::vector<int> x(count, 1);
+      std::vector<int> y(count, 10);
+      auto& first = rank.rank() == 0 ? a : b;
+      auto& second = rank.rank() == 0 ? b : a;
+      Work one = first.all_reduce_async(rank.rank() == 0 ? x : y);
+      Work two = second.all_reduce_async(rank.rank() == 0 ? y : x);
+      one.wait();
+      two.wait();
+      rank.check(x.back() == 2 && y.back() == 20, fmt::format("round {} is wrong", round));
+    }
+  });
+}
+
+TEST(Async, BlockingCallsWorkAndMessagesMix) {
+  for (const char* engine : {"shm", "algorithm"}) {
+    run_job({.size = 4, .engines = {engine}}, [](Rank& rank) {
+      World world = rank.join();
+      auto& comm = world.communicator();
+      const int next = (rank.rank() + 1) % 4;
+      const int before = (rank.rank() + 3) % 4;
+      for (int round = 0; round < 40; ++round) {
+        const std::size_t count = round % 4 == 0 ? 40'000 : 20;
+        std::vector<int> sum(count, rank.rank() + round);
+        std::vector<int> out(count, 100 * rank.rank() + round);
+        std::vector<int> in(count);
+        std::vector<int> copy(5, rank.rank() == round % 4 ? round : -1);
+        Work reduces = comm.all_reduce_async(sum);
+        Work receives = comm.recv_async(in, before, {.tag = round});
+        comm.broadcast(copy, {.root = round % 4});
+        Work sends = comm.send_async(out, next, {.tag = round});
+        comm.barrier();
+        rank.check(reduces.test(), "a call before the barrier is not done");
+        reduces.wait();
+        sends.wait();
+        receives.wait();
+        rank.check(sum.back() == 6 + 4 * round, "the sum is wrong");
+        rank.check(in.back() == 100 * before + round, "the message is wrong");
+        rank.check(copy[4] == round, "the broadcast is wrong");
+      }
+    });
+  }
+}
+
+TEST(Async, CallbacksRunOnce) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    std::atomic<int> calls{0};
+    std::vector<int> x(10, 1);
+    Work work = world.communicator().all_reduce_async(x);
+    work.on_done([&] { ++calls; });
+    work.wait();
+    work.wait();
+    work.on_done([&] { ++calls; });
+    rank.check(calls == 2, fmt::format("{} callbacks ran, expected 2", calls.load()));
+  });
+}
+
+// More ranks than processors: waits must give the processor away.
+TEST(Async, EightRanksMakeTwoThousandMixedCalls) {
+  run_job({.size = 8, .watchdog = std::chrono::seconds(120)}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    std::mt19937 random(5);
+    Arrays arrays(8, 3000);
+    for (int i = 0; i < 2000; ++i) {
+      if (i % 100 == 0) rank.stage(fmt::format("call {}", i));
+      const auto& each = collectives()[random() % collectives().size()];
+      Arrays small(8, 1 + random() % 50);
+      each.run(comm, i % 50 == 0 ? arrays : small, static_cast<int>(random() % 8), {});
+    }
+    const std::string wrong = wrong_results(comm, 3, 77);
+    rank.check(wrong.empty(), wrong);
+  });
+}
+
+}  // namespace
+}  // namespace hocket::multiprocess

@@ -1,0 +1,171 @@
+// Ranks that end in good order, or without a word once their work is done: no false alarms.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "collectives.h"
+#include "ranks.h"
+
+namespace hocket::multiprocess {
+namespace {
+
+using std::chrono::milliseconds;
+
+// `rounds` jobs in which every rank ends right behind its last call, which must have succeeded.
+void last_call_then(const std::string& name,
+                    std::size_t share,
+                    int size,
+                    int rounds,
+                    const std::vector<std::string>& engines,
+                    void (*end)(World&)) {
+  for (int round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(fmt::format("{} of {} floats, {} ranks, round {}", name, share, size, round));
+    run_job({.size = size, .engines = engines}, [&](Rank& rank) {
+      World world = rank.join();
+      Arrays arrays(size, share);
+      const auto& last = collective(name);
+      if (name != "barrier") last.run(world.communicator(), arrays, 0, {});
+      const Outcome outcome =
+          outcome_of([&] { last.run(world.communicator(), arrays, round % size, {}); });
+      rank.check(outcome.ok(), "the last call: " + outcome.message);
+      end(world);
+    });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+void end_at_once(World&) { _exit(0); }
+void end_by_exit(World&) { exit(0); }
+void end_by_close(World& world) { world.close(); }
+
+TEST(Exit, AtOnceAfterTheLastBarrierIsNoDeath) {
+  last_call_then("barrier", 1, 2, 150, {}, end_at_once);
+  last_call_then("barrier", 1, 3, 150, {}, end_at_once);
+  last_call_then("barrier", 1, 5, 40, {}, end_at_once);
+}
+
+TEST(Exit, AtOnceAfterTheLastBarrierOfTheAlgorithmEngineIsNoDeath) {
+  last_call_then("barrier", 1, 3, 100, {"algorithm"}, end_at_once);
+}
+
+TEST(Exit, AtOnceAfterAnyCollectiveIsNoDeath) {
+  for (const Collective& each : collectives()) {
+    last_call_then(each.name, 5, 3, 12, {}, end_at_once);
+    last_call_then(each.name, 70'000, 3, 5, {}, end_at_once);
+  }
+}
+
+TEST(Exit, AtOnceAfterAnyCollectiveOfTheAlgorithmEngineIsNoDeath) {
+  for (const Collective& each : collectives()) {
+    last_call_then(each.name, 5, 3, 5, {"algorithm"}, end_at_once);
+    last_call_then(each.name, 70'000, 3, 3, {"algorithm"}, end_at_once);
+  }
+}
+
+TEST(Exit, WithAndWithoutClosingIsNoDeath) {
+  last_call_then("barrier", 1, 3, 40, {}, end_by_exit);
+  last_call_then("all_reduce", 9, 3, 40, {}, end_by_exit);
+  last_call_then("barrier", 1, 3, 40, {}, end_by_close);
+  last_call_then("all_reduce", 9, 3, 40, {}, end_by_close);
+}
+
+// Many barriers in one job, and the last one just before the end: the latest moment there is.
+TEST(Exit, AfterManyBarriersOfGroupsIsNoDeath) {
+  for (int round = 0; round < 25; ++round) {
+    run_job({.size = 3}, [](Rank& rank) {
+      World world = rank.join();
+      std::vector<Communicator> groups;
+      for (int i = 0; i < 10; ++i) groups.push_back(world.communicator().duplicate());
+      for (Communicator& group : groups) group.barrier();
+      _exit(0);
+    });
+    if (HasFailure()) return;
+  }
+}
+
+// A message that has been sent whole is there, whatever became of its sender.
+TEST(Exit, OfASenderLeavesWhatItSent) {
+  for (const bool in_order : {true, false}) {
+    run_job({.size = 2}, [&](Rank& rank) {
+      World world = rank.join();
+      std::vector<int> x{41};
+      if (rank.rank() == 1) {
+        x[0] = 42;
+        world.communicator().send(x, 0, {.tag = 3});
+        rank.mark(0);
+        if (in_order) return;
+        _exit(0);
+      }
+      rank.await(0, 1);
+      std::this_thread::sleep_for(milliseconds(100));
+      rank.attempt("recv", [&] { world.communicator().recv(x, 1, {.tag = 3}); });
+      rank.check(x[0] == 42, "what was sent before the end did not arrive");
+    });
+  }
+}
+
+// Who comes later hears of it, and that it was no crash.
+TEST(Exit, InGoodOrderIsToldApartFromADeath) {
+  const auto ranks = run_job({.size = 3}, [](Rank& rank) {
+    World world = rank.join();
+    world.communicator().barrier();
+    if (rank.rank() == 1) exit(0);
+    rank.attempt("call", [&] {
+      std::vector<int> x{1};
+      world.communicator().all_reduce(x);
+    });
+  });
+  for (const int i : {0, 2}) {
+    const auto& rank = ranks[static_cast<std::size_t>(i)];
+    EXPECT_EQ(rank.get("call"), "PeerDied");
+    EXPECT_EQ(rank.number("call.peer"), 1);
+    EXPECT_EQ(rank.number("call.pid"), ranks[1].pid);
+    EXPECT_NE(rank.get("call.message").find("ended in good order"), std::string::npos)
+        << rank.get("call.message");
+  }
+}
+
+// --- What is left behind
+// --------------------------------------------------------------------------
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename();
+    if (name.find("hocket") != std::string::npos) names.insert(name);
+  }
+  return names;
+}
+
+TEST(Exit, ByKillingAllRanksLeavesNothingBehind) {
+  const auto before = names_in("/dev/shm");
+  const auto before_tmp = names_in(std::filesystem::temp_directory_path());
+  std::vector<int> all{0, 1, 2, 3};
+  run_job(
+      {.size = 4},
+      [](Rank& rank) {
+        World world = rank.join();
+        auto array = world.communicator().symmetric().empty<float>(100'000);
+        auto group = world.communicator().duplicate();
+        rank.mark(0);
+        for (;;) group.all_reduce(array);
+      },
+      all,
+      [&](const Watcher& watcher) {
+        watcher.await(0, 4);
+        // By the names of open files too: a memfd has none that outlives it.
+        for (const int rank : all) watcher.signal(rank, SIGKILL);
+      });
+  EXPECT_EQ(names_in("/dev/shm"), before);
+  EXPECT_EQ(names_in(std::filesystem::temp_directory_path()), before_tmp);
+}
+
+}  // namespace
+}  // namespace hocket::multiprocess

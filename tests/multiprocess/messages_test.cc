@@ -1,0 +1,149 @@
+// Messages between processes: tags, sources, sizes, and both directions at once.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collectives.h"
+#include "ranks.h"
+
+namespace hocket::multiprocess {
+namespace {
+
+// Element i of message `tag` from `rank`.
+std::uint64_t value(int rank, int tag, std::size_t i) {
+  return static_cast<std::uint64_t>(rank) << 56 | static_cast<std::uint64_t>(tag) << 40 | i;
+}
+std::vector<std::uint64_t> message(int rank, int tag, std::size_t count) {
+  std::vector<std::uint64_t> made(count);
+  for (std::size_t i = 0; i < count; ++i) made[i] = value(rank, tag, i);
+  return made;
+}
+
+TEST(Messages, TagsComeInAnyOrder) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (const std::size_t count : {1, 1000, 50'000}) {
+      constexpr int kTags = 20;
+      if (rank.rank() == 0) {
+        std::vector<std::vector<std::uint64_t>> made;
+        std::vector<Work> works;
+        for (int tag = 0; tag < kTags; ++tag) made.push_back(message(0, tag, count));
+        for (int tag = 0; tag < kTags; ++tag) {
+          works.push_back(comm.send_async(made[static_cast<std::size_t>(tag)], 1, {.tag = tag}));
+        }
+        for (Work& work : works) work.wait();
+      } else {
+        for (int tag = kTags - 1; tag >= 0; --tag) {
+          std::vector<std::uint64_t> in(count);
+          const Received received = comm.recv(in, 0, {.tag = tag});
+          rank.check(in == message(0, tag, count), fmt::format("tag {} is wrong", tag));
+          rank.check(received.source == 0 && received.tag == tag, "source and tag are wrong");
+        }
+      }
+    }
+  });
+}
+
+TEST(Messages, OfOneTagKeepTheirOrder) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    // Short and long ones in turns: they travel by different ways.
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t count = i % 3 == 0 ? 20'000 : 5;
+      if (rank.rank() == 0) comm.send(message(0, i, count), 1, {.tag = 4});
+      if (rank.rank() == 1) {
+        std::vector<std::uint64_t> in(count);
+        comm.recv(in, 0, {.tag = 4});
+        rank.check(in == message(0, i, count), fmt::format("message {} is wrong", i));
+      }
+    }
+  });
+}
+
+TEST(Messages, FromAnySourceSayWhoSentThem) {
+  run_job({.size = 4}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (const std::size_t count : {3, 30'000}) {
+      if (rank.rank() != 2) {
+        comm.send(message(rank.rank(), 6, count), 2, {.tag = 6});
+      } else {
+        std::set<int> sources;
+        for (int i = 0; i < 3; ++i) {
+          std::vector<std::uint64_t> in(count);
+          const Received received = comm.recv(in, kAnySource, {.tag = 6});
+          sources.insert(received.source);
+          rank.check(in == message(received.source, 6, count), "a message is wrong");
+        }
+        rank.check(sources == std::set<int>{0, 1, 3}, "not everybody's message came");
+      }
+      comm.barrier();
+    }
+  });
+}
+
+TEST(Messages, LongOnesBothWaysAtOnceFinish) {
+  for (const char* engine : {"shm", "algorithm"}) {
+    run_job({.size = 2, .engines = {engine}}, [](Rank& rank) {
+      World world = rank.join();
+      auto& comm = world.communicator();
+      const int peer = 1 - rank.rank();
+      const std::size_t count = std::size_t{8} << 20;  // 64 MiB
+      const auto out = message(rank.rank(), 1, count);
+      std::vector<std::uint64_t> in(count);
+      Work sends = comm.send_async(out, peer, {.tag = 1});
+      Work receives = comm.recv_async(in, peer, {.tag = 1});
+      receives.wait();
+      sends.wait();
+      rank.check(in == message(peer, 1, count), "64 MiB are wrong");
+      std::fill(in.begin(), in.end(), 0);
+      comm.send_recv(out, in, peer);
+      rank.check(in == message(peer, 1, count), "64 MiB by send_recv are wrong");
+    });
+  }
+}
+
+TEST(Messages, InARingAndToOneselfArrive) {
+  run_job({.size = 5}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    const int next = (rank.rank() + 1) % 5;
+    const int before = (rank.rank() + 4) % 5;
+    for (const std::size_t count : {0, 1, 9, 100'000}) {
+      std::vector<std::uint64_t> in(count);
+      comm.send_recv(message(rank.rank(), 2, count), next, in, before, {.tag = 2});
+      rank.check(in == message(before, 2, count), fmt::format("{} around the ring", count));
+      auto both = message(rank.rank(), 3, count);
+      comm.send_recv(both, next, both, before);
+      rank.check(both == message(before, 3, count), fmt::format("{} in place", count));
+      std::fill(in.begin(), in.end(), 0);
+      comm.send_recv(message(rank.rank(), 7, count), in, rank.rank());
+      rank.check(in == message(rank.rank(), 7, count), fmt::format("{} to oneself", count));
+    }
+  });
+}
+
+// What nobody receives must neither block others nor grow without end.
+TEST(Messages, UnreceivedOnesHarmNothing) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    const auto lost = message(0, 9, 100);
+    if (rank.rank() == 0) {
+      for (int i = 0; i < 50; ++i) comm.send(lost, 1, {.tag = 9});
+    }
+    for (int round = 0; round < 20; ++round) {
+      const std::string wrong = wrong_results(comm, round, 900);
+      rank.check(wrong.empty(), wrong);
+      std::vector<int> x{rank.rank()};
+      comm.send_recv(x, x, 1 - rank.rank());
+      rank.check(x[0] == 1 - rank.rank(), "a message behind unreceived ones is wrong");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hocket::multiprocess
