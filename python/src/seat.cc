@@ -32,7 +32,7 @@ void announce_refusal(Seat& seat) noexcept {
   } catch (...) {
   }
   try {
-    seat.comm.refuse(reason);
+    without_gil([&] { seat.comm.refuse(reason); });
   } catch (const std::exception&) {  // as it should
   }
 }
