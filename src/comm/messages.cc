@@ -183,22 +183,31 @@ void Communicator::send_recv(ConstArrayView in,
 
 void Communicator::send_recv(
     ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
-  const comm::Seat seat(*impl_);
-  impl_->require_usable();
-  const Envelope to = envelope(*impl_, destination, true, in, options);
-  const Envelope from = envelope(*impl_, source, false, out, options);
-  // In place: what is sent goes through a copy.
   std::vector<std::byte> copy;
-  if (in.data() == out.data() && in.bytes() != 0) {
-    const auto* bytes = static_cast<const std::byte*>(in.data());
-    copy.assign(bytes, bytes + in.bytes());
-    in = ConstArrayView(copy.data(), in.count(), in.dtype());
+  {
+    const comm::Seat seat(*impl_);
+    impl_->require_usable();
+    const Envelope to = envelope(*impl_, destination, true, in, options);
+    const Envelope from = envelope(*impl_, source, false, out, options);
+    // In place: what is sent goes through a copy.
+    if (in.data() == out.data() && in.bytes() != 0) {
+      const auto* bytes = static_cast<const std::byte*>(in.data());
+      copy.assign(bytes, bytes + in.bytes());
+      in = ConstArrayView(copy.data(), in.count(), in.dtype());
+    }
+    if (destination == source) {
+      impl_->run_message(
+          comm::send_and_receive(impl_->messages(), to, in, from, out),
+          from.peer,
+          [&] { return describe(*impl_, from, false); },
+          options.deadline);
+      return;
+    }
   }
-  impl_->run_message(
-      comm::send_and_receive(impl_->messages(), to, in, from, out),
-      from.peer,
-      [&] { return describe(*impl_, from, false); },
-      options.deadline);
+  // Two peers, each of whom is needed until its own message is through and no longer.
+  Work sends = send_async(in, destination, options);
+  recv(out, source, options);
+  sends.wait();
 }
 
 }  // namespace hocket

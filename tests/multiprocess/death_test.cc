@@ -308,6 +308,36 @@ TEST(Death, FailsReceiveAndSend) {
   }
 }
 
+// Of the two peers of a send_recv either may be the one that dies.
+TEST(Death, OfEitherPeerOfASendAndReceiveIsNoticed) {
+  for (const int victim : {1, 2}) {
+    const auto ranks = run_job({.size = 3},
+                               [&](Rank& rank) {
+                                 World world = rank.join();
+                                 auto& comm = world.communicator();
+                                 comm.barrier();
+                                 std::vector<int> out(1'000'000);
+                                 std::vector<int> in(1'000'000);
+                                 if (rank.rank() == 0) {
+                                   rank.mark(0);
+                                   rank.attempt("call", [&] { comm.send_recv(out, 1, in, 2); });
+                                 } else if (rank.rank() == victim) {
+                                   rank.await(0, 1);
+                                   std::this_thread::sleep_for(milliseconds(10));
+                                   die(Manner::kKill);
+                                 } else {
+                                   rank.attempt("call", [&] {
+                                     if (victim == 1) comm.send(out, 0);
+                                     if (victim == 2) comm.recv(in, 0);
+                                     for (;;) comm.barrier();
+                                   });
+                                 }
+                               },
+                               {victim});
+    expect_named(ranks, victim, "call");
+  }
+}
+
 TEST(Death, InTheMiddleOfALongMessageIsNoticed) {
   const int victim = 1;
   const auto ranks = run_job({.size = 2},

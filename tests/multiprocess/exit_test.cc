@@ -110,6 +110,24 @@ TEST(Exit, OfASenderLeavesWhatItSent) {
   }
 }
 
+// In a ring each rank needs one to send to and another to receive from, and whoever is through
+// goes.
+TEST(Exit, AtOnceAfterARingOfMessagesIsNoDeath) {
+  for (int round = 0; round < 40; ++round) {
+    run_job({.size = 3}, [&](Rank& rank) {
+      World world = rank.join();
+      const std::vector<int> out(round % 2 == 0 ? 400'000 : 100, rank.rank());
+      std::vector<int> in(out.size(), -1);
+      const Outcome outcome = outcome_of([&] {
+        world.communicator().send_recv(out, (rank.rank() + 1) % 3, in, (rank.rank() + 2) % 3);
+      });
+      rank.check(outcome.ok() && in.back() == (rank.rank() + 2) % 3, outcome.message);
+      if (round % 4 < 2) _exit(0);
+    });
+    if (HasFailure()) return;
+  }
+}
+
 // Who comes later hears of it, and that it was no crash.
 TEST(Exit, InGoodOrderIsToldApartFromADeath) {
   const auto ranks = run_job({.size = 3}, [](Rank& rank) {
