@@ -145,7 +145,8 @@ TEST(Groups, TenThousandMadeAndClosedLeaveNothing) {
       if (i % 1000 == 0) rank.stage(fmt::format("group {}", i));
       make_one(i);
     }
-    rank.check(entries("/proc/self/fd") == fds, "file descriptors have leaked");
+    // Fewer is fine: rank 0's store lets go of what it needed for the joining.
+    rank.check(entries("/proc/self/fd") <= fds, "file descriptors have leaked");
     rank.check(entries("/proc/self/task") == threads, "threads have leaked");
     rank.check(lines("/proc/self/maps") <= mappings + 2,
                fmt::format("{} mappings, {} before", lines("/proc/self/maps"), mappings));
@@ -221,12 +222,20 @@ void use_everything(Rank& rank) {
   rank.check(in.back() == 1.0F, "the message is wrong");
 }
 
+// The sanitizers reserve terabytes.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMayLimitAddresses = false;
+#else
+constexpr bool kMayLimitAddresses = true;
+#endif
+
 TEST(Limits, ASmallSegmentIsEnough) {
   run_job({.size = 3, .environment = {{"HOCKET_SEGMENT_GIB", "1"}}, .segment_bytes = 0},
           use_everything);
 }
 
 TEST(Limits, LittleAddressSpaceIsEnough) {
+  if (!kMayLimitAddresses) GTEST_SKIP();
   for (const std::size_t gib : {1, 4, 16}) {
     SCOPED_TRACE(fmt::format("{} GiB of address space", gib));
     run_job({.size = 3, .address_space = gib << 30, .segment_bytes = 0}, use_everything);
@@ -235,6 +244,7 @@ TEST(Limits, LittleAddressSpaceIsEnough) {
 
 // One rank has less than the others, perhaps too little: then a clear error, and no rank waits.
 TEST(Limits, OneRankWithLessAddressSpaceIsAClearError) {
+  if (!kMayLimitAddresses) GTEST_SKIP();
   const auto ranks = run_job({.size = 2, .segment_bytes = std::size_t{2} << 30}, [](Rank& rank) {
     if (rank.rank() == 1) {
       const rlimit limit{.rlim_cur = std::size_t{1} << 30, .rlim_max = std::size_t{1} << 30};
