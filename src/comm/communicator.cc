@@ -16,17 +16,17 @@ class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
   PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const Request& request)
       : impl_(std::move(impl)),
-        call_(impl_->prepare(request, storage_)),
+        plan_(impl_->prepare(request, storage_)),
         deadline_(request.deadline) {}
-  void run() { impl_->run_prepared(call_, deadline_); }
+  void run() { impl_->run_prepared(plan_, deadline_); }
   std::shared_ptr<Operation> start() {
-    return impl_->start_prepared(call_, deadline_, shared_from_this());
+    return impl_->start_prepared(plan_, deadline_, shared_from_this());
   }
 
  private:
   std::shared_ptr<CommunicatorImpl> impl_;
   CallStorage storage_;
-  engine::Call call_;
+  Plan plan_;
   std::optional<Duration> deadline_;
 };
 

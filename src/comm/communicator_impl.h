@@ -14,10 +14,12 @@
 
 #include "base/deadline.h"
 #include "comm/request.h"
+#include "comm/turnstile.h"
 #include "control/group.h"
 #include "engine/engine.h"
 #include "engine/point_to_point.h"
 #include "hocket/communicator.h"
+#include "os/segment.h"
 
 namespace hocket::comm {
 
@@ -39,6 +41,13 @@ struct Membership {
 struct Engines {
   std::vector<std::unique_ptr<engine::CollectiveEngine>> collectives;  // best first on ties
   std::unique_ptr<engine::PointToPoint> messages;
+};
+
+// A call that has been checked, and what follows from its signature. A value.
+struct Plan {
+  engine::Call call;
+  engine::CollectiveEngine* engine = nullptr;
+  std::uint64_t mark = 0;  // what the fingerprint takes in; see CommunicatorImpl::mark_of
 };
 
 // A resource, shared by its Communicator and the operations under way. One thread at a time, which
@@ -71,7 +80,11 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // `peer`: whom the message needs; kAnyPeer: anybody. `what`: for messages of errors.
   // The caller holds the Seat, as the tasks begin outside.
   using Describe = std::function<RankCall()>;
-  void require_usable();
+  void require_usable() {
+    if (!open_.load(std::memory_order_relaxed) || forks_.forked() || control_->failed()) {
+      raise_unusable();
+    }
+  }
   void run_message(engine::Task task,
                    int peer,
                    const Describe& what,
@@ -83,10 +96,10 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   // --- Prepared -------------------------------------------------------------------------------
   // Checks now; `run_prepared` then only numbers, records and starts.
-  engine::Call prepare(const Request& request, CallStorage& storage);
-  void run_prepared(engine::Call& call, std::optional<Duration> deadline);
+  Plan prepare(const Request& request, CallStorage& storage);
+  void run_prepared(Plan& plan, std::optional<Duration> deadline);
   // `keep` lives until the call has ended.
-  std::shared_ptr<Operation> start_prepared(const engine::Call& call,
+  std::shared_ptr<Operation> start_prepared(const Plan& plan,
                                             std::optional<Duration> deadline,
                                             std::shared_ptr<void> keep);
 
@@ -120,7 +133,6 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
  private:
   friend class Seat;
-  enum : std::uint32_t { kFree = 0, kUser = 1, kProgress = 2 };
 
   void confirm(int peer, std::uint64_t sequence) override;
 
@@ -131,22 +143,34 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
     const Describe* message = nullptr;
   };
 
-  void require_members();
-  static std::uint64_t mix(std::uint64_t hash, const engine::Signature& signature) noexcept;
+  [[noreturn]] void raise_unusable();
+  // Whom a new collective needs: all.
+  void require_members() {
+    if (control_->host().losses() != losses_seen_) find_members();
+  }
+  void find_members();
+  // Fingerprints: a hash of each signature, and of all of them so far.
+  static std::uint64_t mark_of(const engine::Signature& signature) noexcept;
+  static std::uint64_t chain(std::uint64_t fingerprint, std::uint64_t mark) noexcept;
   static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
-  engine::Call checked(const Request& request, CallStorage& storage);
+  // `shown`: what the records say, where that is not the call itself.
+  Plan plan(const Request& request, CallStorage& storage, const engine::Signature* shown);
+  Plan checked(const Request& request,
+               CallStorage& storage,
+               const engine::Signature* shown = nullptr);
   void find_symmetric(engine::Call& call) const noexcept;
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
-  engine::CollectiveEngine& choose(const engine::Signature& signature);
-  engine::CollectiveEngine& begin(engine::Call& call, const engine::Signature& shown);
+  engine::CollectiveEngine& choose(const engine::Signature& signature) const;
+  void begin(Plan& plan, const engine::Signature& shown);
   void end(std::uint64_t sequence) noexcept;
   // Numbers the call.
-  void execute(engine::Call& call,
+  void execute(Plan& plan,
                const engine::Signature& shown,
                std::optional<Duration> deadline,
                CallStorage* storage);
+  void finish_queued(Operation& operation);
   void drive(engine::Task& task, const Awaited& awaited, Duration allowed);
-  std::shared_ptr<Operation> enqueue(const engine::Call& call,
+  std::shared_ptr<Operation> enqueue(const Plan& plan,
                                      const engine::Signature& shown,
                                      CallStorage storage,
                                      std::optional<Duration> deadline);
@@ -175,12 +199,13 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   std::shared_ptr<WorldImpl> world_;
   Membership membership_;
+  const os::ForkGuard& forks_;  // the world's
   std::uint64_t block_ = 0;
   std::unique_ptr<control::GroupControl> control_;
   Engines engines_;
 
-  std::atomic<std::uint32_t> holder_{kFree};
-  bool closed_ = false;
+  Turnstile turnstile_;
+  std::atomic<bool> open_{false};     // a member's, until it is closed
   std::atomic<bool> written_{false};  // the flight record
   int groups_ = 0;
   std::uint64_t sequence_ = 0;     // of the last call
@@ -190,21 +215,33 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
-  // The engine chosen last, and for what.
-  engine::Signature chosen_for_;
-  engine::CollectiveEngine* chosen_ = nullptr;
+  // The last of `run`'s calls: programs repeat themselves, and what was right is right again.
+  Request repeated_;
+  Plan repeated_plan_;
 };
 
 // A user thread's turn on a communicator. Throws where another thread has it.
 class Seat {
  public:
-  explicit Seat(CommunicatorImpl& impl);
-  ~Seat();
+  explicit Seat(CommunicatorImpl& impl) : impl_(impl), shortly_(impl.turnstile_.enter_shortly()) {
+    if (!shortly_) enter();
+  }
+  ~Seat() {
+    if (shortly_) {
+      impl_.turnstile_.leave_shortly();
+    } else {
+      leave();
+    }
+  }
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
 
  private:
+  void enter();
+  void leave() noexcept;
+
   CommunicatorImpl& impl_;
+  const bool shortly_;
 };
 
 }  // namespace hocket::comm

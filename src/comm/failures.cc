@@ -73,7 +73,7 @@ std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
     if (auto mismatch = compare_records(awaited.sequence)) return mismatch;
   }
   // Never in the progress thread: the hook is for threads of the program's own.
-  if (holder_.load(std::memory_order_relaxed) == kUser && world_->interrupted()) {
+  if (!turnstile_.is_progress() && world_->interrupted()) {
     return interruption();
   }
   return std::nullopt;
@@ -172,7 +172,7 @@ void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
     } else if (own && theirs && !(own->signature == theirs->signature)) {
       raise(mismatch(peer, at));
     } else if (own && anew) {
-      anew = mix(*anew, own->signature);
+      anew = chain(*anew, mark_of(own->signature));
     }
   }
   // This rank may have given its part before it could hear of a refusal: it begins anew now.
@@ -367,7 +367,7 @@ void CommunicatorImpl::throw_failure(const Failure& f) const {
 }
 
 void CommunicatorImpl::abort(const std::string& reason) {
-  if (rank() < 0 || closed_ || world_->forked()) return;
+  if (!open_ || forks_.forked()) return;
   control_->fail({.code = ErrorCode::kAborted,
                   .reporter = rank(),
                   .culprit = rank(),
@@ -376,7 +376,7 @@ void CommunicatorImpl::abort(const std::string& reason) {
 }
 
 std::optional<Status> CommunicatorImpl::status() const {
-  if (rank() < 0 || closed_ || !control_->failed()) return std::nullopt;
+  if (!open_ || !control_->failed()) return std::nullopt;
   try {
     throw_failure(control_->failure());
   } catch (const Error& error) {

@@ -235,7 +235,7 @@ void run_threads(int size,
                              .threads = job,
                              .engines = engines,
                              .deadline = options.deadline.value_or(config.deadline),
-          .dump_directory = config.flight_recorder_dir};
+                             .dump_directory = config.flight_recorder_dir};
       for (std::size_t i = 0; i < n; ++i) parts.host_ranks[i] = static_cast<int>(i);
       const auto impl =
           comm::WorldImpl::make(std::move(parts), Deadline::in(std::chrono::seconds(60)));

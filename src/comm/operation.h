@@ -25,7 +25,7 @@ class Operation {
   Duration allowed() const noexcept { return allowed_; }
 
   // A collective: begun when its turn comes.
-  engine::Call call;
+  Plan plan;
   engine::Signature shown;
   CallStorage storage;
   // A message, or a refusal to be announced (then `task` is empty and `refusal` set).
@@ -36,6 +36,8 @@ class Operation {
 
   engine::Task task;
   bool begun = false;
+
+  std::uint64_t& sequence() noexcept { return plan.call.sequence; }  // 0: a message
 
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // Ends the operation; runs the callback in this thread.

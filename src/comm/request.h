@@ -23,6 +23,18 @@ struct Request {
   std::optional<Duration> deadline = {};
 };
 
+// Whether `b` asks for the same as `a` of the same memory, so that what was found of one holds for
+// the other. Requests with parts never do: the parts' values are not compared.
+inline bool repeats(const Request& a, const Request& b) noexcept {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.data() == y.data() && x.count() == y.count() && x.dtype() == y.dtype() &&
+           x.memory() == y.memory();
+  };
+  return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
+         a.op == b.op && a.root == b.root && a.extra == b.extra &&
+         b.kind < engine::Kind::kReduceScatterV;
+}
+
 // Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its
 // Call; empty, and without allocation, for regular calls.
 struct CallStorage {

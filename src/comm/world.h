@@ -43,6 +43,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
   const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
+  const os::ForkGuard& forks() const noexcept { return guard_; }
   bool forked() const noexcept { return guard_.forked(); }
   // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
   bool interrupted();

@@ -88,6 +88,7 @@ HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
         fmt::format("host rank {} has no seat in a segment of {} ranks", self, ranks_));
   }
   lines_ = reinterpret_cast<RankLine*>(segment_->data() + lines_offset());
+  losses_ = &header_of(*segment_).losses;
   robust_ = reinterpret_cast<os::RobustWord*>(segment_->data() + robust_offset(ranks_));
   stripe_offset_ = stripes_offset(ranks_) + static_cast<std::size_t>(self) * stripe_bytes_;
   free_.push_back({stripe_offset_, stripe_bytes_});
@@ -187,10 +188,6 @@ void HostControl::sleep(std::uint32_t ticket,
 
 void HostControl::after_sleep() noexcept {
   lines_[self_].parked.fetch_sub(1, std::memory_order_relaxed);
-}
-
-std::uint32_t HostControl::losses() const noexcept {
-  return header_of(*segment_).losses.load(std::memory_order_acquire);
 }
 
 void HostControl::leave() noexcept {

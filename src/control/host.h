@@ -63,6 +63,8 @@ class HostControl {
   int ranks() const noexcept { return ranks_; }
   // Whether waiting may burn processor time: there are as many processors as ranks.
   bool may_spin() const noexcept { return may_spin_; }
+  // Whether os::heavy_fence works in this process.
+  bool fenced() const noexcept { return fenced_; }
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
   void arrive(int world_rank);
   // Waits until every rank of the host has arrived; throws RendezvousError naming the world
@@ -102,7 +104,7 @@ class HostControl {
     return static_cast<int>(lines_[rank].processors.load(std::memory_order_relaxed));
   }
   // Counts deaths and departures; changes when a state does.
-  std::uint32_t losses() const noexcept;
+  std::uint32_t losses() const noexcept { return losses_->load(std::memory_order_acquire); }
   // Announces a clean end. No peer waits for this rank any more.
   void leave() noexcept;
   // The word of `owner` that `watcher` watches.
@@ -146,6 +148,7 @@ class HostControl {
   int ranks_ = 0;
   bool may_spin_ = false;
   bool fenced_ = false;  // heavy fences work here
+  const std::atomic<std::uint32_t>* losses_ = nullptr;
   std::size_t stripe_bytes_ = 0;
   std::uint64_t stripe_offset_ = 0;
   RankLine* lines_ = nullptr;

@@ -1,0 +1,68 @@
+// Who is at work on a communicator: one thread at a time, which is checked.
+//
+// A thread that comes again and again gets a short way in, of two plain stores. Whoever else comes
+// takes it away first and pays for both with a fence on all processors (biased locking; Russell and
+// Detlefs, OOPSLA 2006).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "os/futex.h"
+
+namespace hocket::comm {
+
+// Where a thread is told from others: the address of something it alone has.
+inline std::uintptr_t this_thread() noexcept {
+  static thread_local char mark [[gnu::tls_model("initial-exec")]];
+  return reinterpret_cast<std::uintptr_t>(&mark);
+}
+
+// A resource; safe from any thread.
+class Turnstile {
+ public:
+  enum class Who : std::uint32_t { kNobody, kUser, kProgress };
+
+  // `fences`: whether os::heavy_fence works in this process; without it there is no short way.
+  explicit Turnstile(bool fences) noexcept : fences_(fences) {}
+  Turnstile(const Turnstile&) = delete;
+  Turnstile& operator=(const Turnstile&) = delete;
+
+  // The short way. True: in; leave the same way.
+  bool enter_shortly() noexcept {
+    const std::uintptr_t self = this_thread();
+    if (favourite_.load(std::memory_order_relaxed) != self) return false;
+    if (inside_.load(std::memory_order_relaxed)) return false;  // from a callback: the same thread
+    inside_.store(true, std::memory_order_relaxed);
+    os::light_fence();  // pairs with the heavy one in try_enter
+    if (favourite_.load(std::memory_order_relaxed) == self) return true;
+    inside_.store(false, std::memory_order_release);
+    return false;
+  }
+  void leave_shortly() noexcept { inside_.store(false, std::memory_order_release); }
+
+  // The long way. False: somebody is in, `found` says who.
+  bool try_enter(Who who, Who* found = nullptr) noexcept;
+  void leave() noexcept { holder_.store(Who::kNobody, std::memory_order_release); }
+  // The same for a user's thread that leaves nothing under way behind: if it is always the same,
+  // it gets the short way.
+  void leave_quietly() noexcept;
+
+  // Whether the progress thread is in. Meant for whoever is in.
+  bool is_progress() const noexcept {
+    return holder_.load(std::memory_order_relaxed) == Who::kProgress;
+  }
+
+ private:
+  static constexpr int kVisits = 16;  // as many in a row make a favourite
+
+  const bool fences_;
+  std::atomic<std::uintptr_t> favourite_{0};
+  std::atomic<bool> inside_{false};  // the favourite is in, by the short way
+  std::atomic<Who> holder_{Who::kNobody};
+  // Guarded by being in the long way.
+  std::uintptr_t visitor_ = 0;
+  int visits_ = 0;
+};
+
+}  // namespace hocket::comm

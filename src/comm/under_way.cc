@@ -1,0 +1,213 @@
+// Calls under way that nobody waits for in place: the queue of collectives, the messages, and
+// whoever moves them.
+#include <algorithm>
+
+#include "comm/communicator_impl.h"
+#include "comm/operation.h"
+#include "comm/waiter.h"
+#include "comm/world.h"
+
+namespace hocket::comm {
+
+using base::Deadline;
+using engine::Poll;
+using engine::Signature;
+using engine::Task;
+
+std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Plan& plan,
+                                                     const Signature& shown,
+                                                     CallStorage storage,
+                                                     std::optional<Duration> deadline) {
+  const Duration allowed = deadline.value_or(deadline_);
+  auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+  operation->plan = plan;
+  operation->plan.call.sequence = ++sequence_;
+  operation->shown = shown;
+  operation->storage = std::move(storage);
+  queue_.push_back(operation);
+  advance(false);
+  if (!operation->done()) world_->watch(shared_from_this());
+  return operation;
+}
+
+// One step of everything that can move; true when something ended.
+bool CommunicatorImpl::advance(bool look) {
+  bool moved = false;
+  try {
+    while (!queue_.empty() && advance_one(*queue_.front(), look)) {
+      const auto done = std::move(queue_.front());
+      queue_.pop_front();
+      done->finish(nullptr);
+      moved = true;
+    }
+    if (look) check_deadlines();
+    for (std::size_t i = 0; i < messages_.size();) {
+      if (!advance_one(*messages_[i], look)) {
+        ++i;
+        continue;
+      }
+      const auto done = std::move(messages_[i]);
+      messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
+      done->finish(nullptr);
+      moved = true;
+    }
+  } catch (...) {
+    fail_all(std::current_exception());
+    moved = true;
+  }
+  return moved;
+}
+
+// What follows the last step. Always true.
+bool CommunicatorImpl::settle(Operation& operation) {
+  const std::uint64_t sequence = operation.sequence();
+  operation.task.reset();
+  if (sequence == 0) return true;
+  end(sequence);
+  if (!operation.plan.engine->compares()) compare_ended(sequence);
+  return true;
+}
+
+// Calls that wait for their turn have deadlines too.
+void CommunicatorImpl::check_deadlines() {
+  for (const auto& operation : queue_) {
+    if (operation->begun || !operation->deadline().has_passed()) continue;
+    control::Failure failure = lateness({.sequence = operation->sequence()}, operation->allowed());
+    failure.signature = operation->shown;
+    raise(failure);
+  }
+}
+
+// True when the operation has ended well; throws when it has ended otherwise for good, and with it
+// the communicator. A refusal by a peer ends this operation alone.
+bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
+  const std::uint64_t sequence = operation.sequence();
+  if (operation.refusal) {
+    if (control_->failed()) raise_failure();
+    if (!control_->may_refuse(sequence)) return false;
+    fingerprint_ = fingerprint_after_refusal(sequence);
+    control_->refuse(sequence, operation.shown.kind, *operation.refusal);
+    for (const auto& engine : engines_.collectives) engine->skip(sequence);
+    return true;
+  }
+  const Describe describe = [&operation] { return operation.message; };
+  const Awaited awaited{.sequence = sequence, .peer = operation.peer, .message = &describe};
+  try {
+    if (!operation.begun) {
+      operation.begun = true;
+      begin(operation.plan, operation.shown);
+      operation.task = operation.plan.engine->start(operation.plan.call);
+    }
+    if (operation.task.step() == Poll::kDone) return settle(operation);
+    if (!look) return false;
+    std::optional<control::Failure> failure = look_around(awaited);
+    if (!failure && operation.deadline().has_passed()) {
+      failure = lateness(awaited, operation.allowed());
+    }
+    if (!failure) return false;
+    if (operation.task.step() != Poll::kDone) raise(*failure);
+    return settle(operation);
+  } catch (const InvalidArgument&) {
+    operation.task.reset();
+    if (sequence != 0) end(sequence);
+    const auto held = sequence != 0 ? queue_.front() : nullptr;
+    if (held) {
+      queue_.pop_front();
+      held->finish(std::current_exception());
+      return false;
+    }
+    throw;
+  } catch (const engine::EnvelopeMismatch& found) {
+    operation.task.reset();
+    raise_envelopes(found, awaited);
+  }
+}
+
+void CommunicatorImpl::fail_all(const std::exception_ptr& error) noexcept {
+  const auto queue = std::exchange(queue_, {});
+  const auto messages = std::exchange(messages_, {});
+  for (const auto& operation : queue) {
+    operation->task.reset();
+    if (operation->begun) end(operation->sequence());
+    operation->finish(error);
+  }
+  for (const auto& operation : messages) operation->finish(error);
+}
+
+void CommunicatorImpl::run_message(Task task,
+                                   int peer,
+                                   const Describe& what,
+                                   std::optional<Duration> deadline) {
+  if (busy()) {
+    finish_queued(*start_message(std::move(task), peer, what(), deadline));
+    return;
+  }
+  drive(task, {.peer = peer, .message = &what}, deadline.value_or(deadline_));
+}
+
+std::shared_ptr<Operation> CommunicatorImpl::start_message(Task task,
+                                                           int peer,
+                                                           RankCall what,
+                                                           std::optional<Duration> deadline) {
+  const Duration allowed = deadline.value_or(deadline_);
+  auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+  operation->task = std::move(task);
+  operation->begun = true;
+  operation->peer = peer;
+  operation->message = std::move(what);
+  messages_.push_back(operation);
+  advance(false);
+  if (!operation->done()) world_->watch(shared_from_this());
+  return operation;
+}
+
+bool CommunicatorImpl::wait(Operation& operation, Deadline until) {
+  Waiter waiter(world_->host());
+  waiter.wake_by(std::min(until, operation.deadline()));
+  while (!operation.done()) {
+    const bool look = waiter.pause();
+    if (turnstile_.try_enter(Turnstile::Who::kUser)) {
+      const bool moved = advance(look);
+      try {
+        if (look && world_->interrupted()) raise(interruption());
+      } catch (...) {
+        fail_all(std::current_exception());
+      }
+      turnstile_.leave();
+      if (moved) waiter.moved();
+    }
+    if (look && !operation.done() && until.has_passed()) return false;
+  }
+  return true;
+}
+
+void CommunicatorImpl::poke() {
+  if (!turnstile_.try_enter(Turnstile::Who::kUser)) return;
+  advance(true);
+  turnstile_.leave();
+}
+
+CommunicatorImpl::Turn CommunicatorImpl::progress() noexcept {
+  if (!turnstile_.try_enter(Turnstile::Who::kProgress)) return Turn::kIdle;
+  const bool moved = open_ && advance(true);
+  const bool left = busy();
+  turnstile_.leave();
+  if (!left) return Turn::kNothingLeft;
+  return moved ? Turn::kMoved : Turn::kIdle;
+}
+
+void CommunicatorImpl::abandon(Operation& operation) noexcept {
+  if (world_->forked()) return;
+  control_->fail({.code = ErrorCode::kAborted,
+                  .reporter = rank(),
+                  .culprit = rank(),
+                  .sequence = operation.sequence(),
+                  .signature = operation.shown,
+                  .text = "gave up a call that was under way (its Work was destroyed)"});
+  while (!operation.done()) {
+    poke();
+    relax();
+  }
+}
+
+}  // namespace hocket::comm

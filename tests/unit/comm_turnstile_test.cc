@@ -1,0 +1,99 @@
+// One thread at a time, however it comes in: the counters below are plain on purpose.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "comm/turnstile.h"
+
+namespace hocket::comm {
+namespace {
+
+using Who = Turnstile::Who;
+
+bool fences() { return os::register_for_heavy_fence() && os::heavy_fence(); }
+
+// Comes in as a user's thread does and says whether it did.
+template <typename F>
+bool visit(Turnstile& turnstile, F inside) {
+  if (turnstile.enter_shortly()) {
+    inside();
+    turnstile.leave_shortly();
+    return true;
+  }
+  if (!turnstile.try_enter(Who::kUser)) return false;
+  inside();
+  turnstile.leave_quietly();
+  return true;
+}
+
+void become_favourite(Turnstile& turnstile) {
+  for (int i = 0; i < 100 && !turnstile.enter_shortly(); ++i) {
+    ASSERT_TRUE(turnstile.try_enter(Who::kUser));
+    turnstile.leave_quietly();
+    if (i == 99) FAIL() << "a hundred visits made no favourite";
+  }
+  turnstile.leave_shortly();
+}
+
+TEST(Turnstile, whoever_comes_often_gets_the_short_way) {
+  if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
+  Turnstile turnstile(true);
+  EXPECT_FALSE(turnstile.enter_shortly());
+  become_favourite(turnstile);
+}
+
+TEST(Turnstile, without_fences_there_is_no_short_way) {
+  Turnstile turnstile(false);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_FALSE(turnstile.enter_shortly());
+    ASSERT_TRUE(turnstile.try_enter(Who::kUser));
+    turnstile.leave_quietly();
+  }
+}
+
+TEST(Turnstile, others_see_the_favourite_inside_and_then_take_its_place) {
+  if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
+  Turnstile turnstile(true);
+  become_favourite(turnstile);
+  ASSERT_TRUE(turnstile.enter_shortly());
+  EXPECT_FALSE(turnstile.enter_shortly()) << "from within";
+  Who found = Who::kNobody;
+  std::thread([&] { EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found)); }).join();
+  EXPECT_EQ(found, Who::kUser);
+  turnstile.leave_shortly();
+
+  std::thread([&] {
+    ASSERT_TRUE(turnstile.try_enter(Who::kProgress));
+    EXPECT_TRUE(turnstile.is_progress());
+  }).join();
+  EXPECT_FALSE(turnstile.enter_shortly()) << "the privilege was taken";
+  EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found));
+  EXPECT_EQ(found, Who::kProgress);
+  turnstile.leave();
+  become_favourite(turnstile);
+}
+
+TEST(Turnstile, lets_in_one_at_a_time) {
+  Turnstile turnstile(fences());
+  constexpr int kThreads = 3;
+  constexpr int kVisits = 100'000;
+  long inside = 0;
+  std::vector<long> entered(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kVisits; ++i) {
+        // In bursts, so that each of them is the favourite now and then.
+        entered[t] += visit(turnstile, [&] { inside = inside + 1; });
+        if (i % 500 == 499) std::this_thread::yield();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(inside, entered[0] + entered[1] + entered[2]);
+  for (const long count : entered) EXPECT_GT(count, 0);
+}
+
+}  // namespace
+}  // namespace hocket::comm
