@@ -64,10 +64,51 @@ else
   say "no apt here; these Debian packages, or their like, must be in place:" $packages
 fi
 
+# A Python that can make an environment and compile extensions. The system's own comes first: its
+# headers are among the packages above.
+able_python() {
+  for python in /usr/bin/python3 python3; do
+    if "$python" - 2>/dev/null <<'END'; then echo "$python"; return; fi
+import ensurepip, os, ssl, sys, sysconfig, venv
+assert sys.version_info >= (3, 9)
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
+END
+  done
+  say "no python3 here is 3.9 or later with venv, ssl and its headers (python3-venv, python3-dev)" >&2
+  exit 1
+}
+
+# Whether .venv is one that was made here to the end and works: its interpreter runs, is the one that
+# it was made with, and can install packages and compile extensions.
 stamp=.venv/requirements.txt
-if ! [ -x .venv/bin/python ] || ! cmp -s tools/requirements.txt "$stamp"; then
+venv_works() {
+  [ -e "$stamp" ] && .venv/bin/python - 2>/dev/null <<'END'
+import os, pip, re, ssl, sys, sysconfig
+home = re.search(r"^home = (.*)$", open(".venv/pyvenv.cfg").read(), re.M)[1]
+assert os.path.samefile(sys.executable, os.path.join(home, "python3"))
+assert os.path.samefile(sys.prefix, ".venv") and sys.version_info >= (3, 9)
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
+END
+}
+
+# Whether .venv has what is required: all of it was installed once, and is still there.
+venv_is_complete() {
+  cmp -s tools/requirements.txt "$stamp" && .venv/bin/python - 2>/dev/null <<'END'
+import importlib.metadata, re
+for line in open("tools/requirements.txt"):
+    if not line.startswith("#"):
+        importlib.metadata.version(re.match(r"[\w.-]+", line)[0])
+END
+}
+
+if ! venv_works; then
   say "making the Python environment .venv"
-  quietly python3 -m venv .venv
+  python=$(able_python)
+  rm -rf .venv
+  quietly "$python" -m venv .venv
+fi
+if ! venv_is_complete; then
+  say "installing Python packages into .venv"
   quietly .venv/bin/python -m pip install --disable-pip-version-check -r tools/requirements.txt
   cp tools/requirements.txt "$stamp"
 fi

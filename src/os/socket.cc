@@ -27,6 +27,10 @@ AddressList resolve(const HostPort& address, int flags) {
   addrinfo* found = nullptr;
   const std::string port = std::to_string(address.port);
   const int error = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
+  // A bare machine may have no /etc/hosts; this name needs none (RFC 6761).
+  if (error != 0 && address.host == "localhost") {
+    return resolve({.host = "127.0.0.1", .port = address.port}, flags);
+  }
   if (error != 0) {
     throw RendezvousError(fmt::format("cannot resolve the host name \"{}\": {}; check the address",
                                       address.host,

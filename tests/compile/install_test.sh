@@ -1,11 +1,11 @@
 #!/bin/sh
-# install_test.sh BUILD_DIR CXX
+# install_test.sh BUILD_DIR CXX GENERATOR
 #
 # Installs a build into a folder of its own, moves that away (nothing may depend on where it was
 # installed first), and builds and runs an outside program against it: by find_package, and by
 # pkg-config.
 set -eu
-build=$1 cxx=$2
+build=$1 cxx=$2 generator=$3
 source=$(cd "$(dirname "$0")/outside" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -15,8 +15,8 @@ cmake --install "$build" --prefix "$work/first" >"$work/install.log" ||
 mv "$work/first" "$work/prefix"
 
 echo "by find_package"
-cmake -S "$source" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
-  -DCMAKE_BUILD_TYPE=Release
+cmake -G "$generator" -S "$source" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release
 cmake --build "$work/cmake"
 "$work/cmake/outside"
 
