@@ -21,6 +21,7 @@ enum class ErrorCode : std::uint8_t {
   kAborted,           // somebody called abort(), or a wait was interrupted
   kRendezvous,        // the ranks could not find or trust each other
   kSystem,            // the operating system refused something
+  kDevice,            // a GPU, its driver or its libraries refused something, or are not there
 };
 
 // What one rank was doing.
@@ -124,6 +125,14 @@ class SystemError : public Error {
 
  private:
   int error_number_;
+};
+
+// A GPU, its driver or one of its libraries refused or failed, or is not there.
+class DeviceError : public Error {
+ public:
+  explicit DeviceError(const std::string& message)
+      : Error({.code = ErrorCode::kDevice, .message = message}) {}
+  explicit DeviceError(Status status) : Error(std::move(status)) {}
 };
 
 }  // namespace hocket

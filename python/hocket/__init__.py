@@ -13,6 +13,7 @@ from ._types import Received
 from .errors import (
     Aborted,
     DeadlineExceeded,
+    DeviceError,
     Error,
     InvalidArgument,
     Mismatch,
@@ -33,6 +34,7 @@ __all__ = [
     "Aborted",
     "Communicator",
     "DeadlineExceeded",
+    "DeviceError",
     "Error",
     "InvalidArgument",
     "Mismatch",

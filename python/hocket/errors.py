@@ -13,6 +13,7 @@ from typing import NamedTuple, Optional
 __all__ = [
     "Aborted",
     "DeadlineExceeded",
+    "DeviceError",
     "Error",
     "InvalidArgument",
     "Mismatch",
@@ -129,3 +130,7 @@ class SystemError_(Error, OSError):
     """The operating system refused something that hocket needs."""
 
     error_number: int = 0
+
+
+class DeviceError(Error, RuntimeError):
+    """A GPU, its driver or one of its libraries refused or failed, or is not there."""

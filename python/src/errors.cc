@@ -25,6 +25,8 @@ const char* code_name(ErrorCode code) {
       return "rendezvous";
     case ErrorCode::kSystem:
       return "system";
+    case ErrorCode::kDevice:
+      return "device";
   }
   return "system";
 }
@@ -45,6 +47,8 @@ const char* class_name(ErrorCode code) {
       return "RendezvousError";
     case ErrorCode::kSystem:
       return "SystemError_";
+    case ErrorCode::kDevice:
+      return "DeviceError";
   }
   return "Error";
 }

@@ -20,6 +20,7 @@ def test_classes():
         "PeerDied": ConnectionError,
         "RendezvousError": ConnectionError,
         "SystemError_": OSError,
+        "DeviceError": RuntimeError,
         "Mismatch": Exception,
         "Aborted": Exception,
     }.items():

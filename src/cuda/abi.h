@@ -1,0 +1,124 @@
+// The part of the CUDA driver's binary interface that hocket uses, so that building it takes no
+// toolkit. Layout and values are the driver's, as of version 12.0; names are ours where only the
+// layout crosses the border. tests/compile holds them against cuda.h where that is installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The driver's own opaque types, also those of its runtime (cudaStream_t is a CUstream_st*).
+struct CUctx_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
+
+namespace hocket::cuda {
+
+using Context = CUctx_st*;
+using Stream = CUstream_st*;
+using Event = CUevent_st*;
+using Module = CUmod_st*;
+using Function = CUfunc_st*;
+using Graph = CUgraph_st*;
+using GraphExec = CUgraphExec_st*;
+using DevicePtr = unsigned long long;
+using AllocationHandle = unsigned long long;
+
+enum class Result : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kDeinitialized = 4,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidContext = 201,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kPeerAccessAlreadyEnabled = 704,
+  kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureImplicit = 906,
+};
+
+enum class DeviceAttribute : int {
+  kMultiprocessors = 16,
+  kUnifiedAddressing = 41,
+  kComputeMajor = 75,
+  kComputeMinor = 76,
+  kVmm = 102,
+  kPosixFdHandles = 103,
+};
+
+enum class PointerAttribute : int {
+  kMemoryType = 2,
+  kIsManaged = 8,
+  kDeviceOrdinal = 9,
+  kRangeStart = 11,
+  kRangeSize = 12,
+};
+enum class MemoryType : unsigned { kNone = 0, kHost = 1, kDevice = 2, kArray = 3, kUnified = 4 };
+
+// --- Flags, each set for the function that its name begins with -------------------------------
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr unsigned kHostAllocDeviceMap = 2;
+inline constexpr unsigned kStreamWaitGreaterOrEqual = 0;  // in the ring of 2^32: signed difference
+inline constexpr unsigned kStreamWaitEqual = 1;
+enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
+enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
+
+// --- Physical allocations -----------------------------------------------------------------------
+enum class AllocationType : int { kPinned = 1 };
+enum class HandleType : int { kNone = 0, kPosixFd = 1 };
+enum class LocationType : int { kDevice = 1 };
+enum class Access : int { kNone = 0, kRead = 1, kReadWrite = 3 };
+enum class Granularity : int { kMinimum = 0, kRecommended = 1 };
+
+struct Location {
+  LocationType type = LocationType::kDevice;
+  int id = 0;
+};
+struct AllocationProperties {
+  AllocationType type = AllocationType::kPinned;
+  HandleType handles = HandleType::kPosixFd;
+  Location location;
+  void* unused_on_this_system = nullptr;
+  struct {
+    unsigned char compression = 0;
+    unsigned char rdma = 0;
+    unsigned short usage = 0;
+    unsigned char reserved[4] = {};
+  } flags;
+};
+struct AccessDescription {
+  Location location;
+  Access flags = Access::kReadWrite;
+};
+
+// --- Launches -----------------------------------------------------------------------------------
+struct LaunchAttribute;  // hocket sets none
+struct LaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  Stream stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+enum class FunctionAttribute : int {
+  kMaxThreadsPerBlock = 0,
+  kRegisters = 4,
+  kMaxDynamicSharedBytes = 8,
+};
+
+struct Uuid {
+  unsigned char bytes[16];
+};
+
+}  // namespace hocket::cuda

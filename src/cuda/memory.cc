@@ -1,0 +1,81 @@
+#include "cuda/memory.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+namespace hocket::cuda {
+namespace {
+
+std::string allocate_text(const Driver& driver, std::size_t bytes, int device) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  driver.mem_get_info(&free, &total);
+  return fmt::format(
+      "allocate {} bytes on GPU {}, where {} of {} are free", bytes, device, free, total);
+}
+
+}  // namespace
+
+DeviceBuffer::DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes)
+    : device_(std::move(device)), bytes_(bytes) {
+  const DeviceGuard guard(*device_);
+  const Driver& driver = device_->driver();
+  const Result result = driver.mem_alloc(&address_, bytes == 0 ? 1 : bytes);
+  if (result != Result::kSuccess) {
+    throw_failure(driver, result, allocate_text(driver, bytes, device_->ordinal()));
+  }
+}
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+    : device_(std::move(other.device_)),
+      address_(std::exchange(other.address_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (address_ == 0) return;
+  const DeviceGuard guard(*device_);
+  device_->driver().mem_free(address_);
+}
+
+HostBuffer::HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes)
+    : device_(std::move(device)), bytes_(bytes) {
+  const DeviceGuard guard(*device_);
+  const Driver& driver = device_->driver();
+  void* data = nullptr;
+  check(driver,
+        driver.mem_host_alloc(&data, bytes, kHostAllocPortable | kHostAllocDeviceMap),
+        fmt::format("allocate {} bytes of page-locked host memory", bytes));
+  data_ = static_cast<std::byte*>(data);
+  std::memset(data_, 0, bytes);
+  check(driver,
+        driver.mem_host_get_device_pointer(&device_address_, data, 0),
+        "map host memory for the GPU");
+}
+
+HostBuffer::~HostBuffer() {
+  const DeviceGuard guard(*device_);
+  device_->driver().mem_free_host(data_);
+}
+
+Whereabouts whereabouts(const Driver& driver, const void* address) {
+  MemoryType type = MemoryType::kNone;
+  int device = -1;
+  PointerAttribute wanted[] = {PointerAttribute::kMemoryType, PointerAttribute::kDeviceOrdinal};
+  void* values[] = {&type, &device};
+  const Result result =
+      driver.pointer_get_attributes(2, wanted, values, reinterpret_cast<DevicePtr>(address));
+  if (result != Result::kSuccess || type != MemoryType::kDevice) return {};
+  return {MemoryKind::kCuda, device};
+}
+
+void copy(const Driver& driver, void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  check(driver,
+        driver.memcpy_async(
+            reinterpret_cast<DevicePtr>(to), reinterpret_cast<DevicePtr>(from), bytes, stream),
+        "copy on the GPU");
+}
+
+}  // namespace hocket::cuda

@@ -1,0 +1,63 @@
+// Memory of a device, and host memory that devices reach.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "cuda/context.h"
+#include "hocket/types.h"
+
+namespace hocket::cuda {
+
+// A resource: plain device memory, uninitialized. Movable; any thread. Throws DeviceError, which
+// names the size and what is free, where there is not enough.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
+  ~DeviceBuffer();
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&&) = delete;
+
+  DevicePtr address() const noexcept { return address_; }
+  void* data() const noexcept { return reinterpret_cast<void*>(address_); }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::shared_ptr<const DeviceContext> device_;
+  DevicePtr address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// A resource: zeroed, page-locked host memory that every device of the process reaches under
+// `device_address`. For words between host and kernels, and for staging. Any thread.
+class HostBuffer {
+ public:
+  HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
+  ~HostBuffer();
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  std::byte* data() const noexcept { return data_; }
+  DevicePtr device_address() const noexcept { return device_address_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::shared_ptr<const DeviceContext> device_;
+  std::byte* data_ = nullptr;
+  DevicePtr device_address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// Where an address lies. A value.
+struct Whereabouts {
+  MemoryKind memory = MemoryKind::kHost;
+  int device = -1;  // kCuda: whose memory
+};
+// Host memory that no driver knows of is host memory; so is page-locked host memory.
+Whereabouts whereabouts(const Driver& driver, const void* address);
+
+// Copies as work of `stream`; host memory that is not page-locked makes the caller wait.
+void copy(const Driver& driver, void* to, const void* from, std::size_t bytes, Stream stream);
+
+}  // namespace hocket::cuda

@@ -1,0 +1,96 @@
+#include "cuda/stream.h"
+
+#include <thread>
+
+namespace hocket::cuda {
+namespace {
+
+// First without a pause, for what is about to end.
+constexpr int kEagerPolls = 2000;
+
+template <typename Ended>
+bool poll(const Ended& ended, base::Deadline deadline) {
+  for (int polls = 0; !ended(); ++polls) {
+    if (deadline.has_passed()) return false;
+    if (polls > kEagerPolls) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+}  // namespace
+
+OwnedStream::OwnedStream(std::shared_ptr<const DeviceContext> device) : device_(std::move(device)) {
+  const DeviceGuard guard(*device_);
+  const Driver& driver = device_->driver();
+  check(driver, driver.stream_create(&stream_, kStreamNonBlocking), "make a stream");
+}
+
+OwnedStream::~OwnedStream() {
+  const DeviceGuard guard(*device_);
+  device_->driver().stream_destroy(stream_);
+}
+
+OwnedEvent::OwnedEvent(std::shared_ptr<const DeviceContext> device, Timing timing)
+    : device_(std::move(device)) {
+  const DeviceGuard guard(*device_);
+  const Driver& driver = device_->driver();
+  const unsigned flags = timing == Timing::kOff ? kEventDisableTiming : 0;
+  check(driver, driver.event_create(&event_, flags), "make an event");
+}
+
+OwnedEvent::~OwnedEvent() {
+  const DeviceGuard guard(*device_);
+  device_->driver().event_destroy(event_);
+}
+
+void OwnedEvent::record(Stream stream) {
+  const Driver& driver = device_->driver();
+  check(driver, driver.event_record(event_, stream), "record an event");
+}
+
+bool OwnedEvent::passed() const {
+  const Driver& driver = device_->driver();
+  const Result result = driver.event_query(event_);
+  if (result == Result::kNotReady) return false;
+  check(driver, result, "go on: work on the GPU has failed");
+  return true;
+}
+
+bool OwnedEvent::wait(base::Deadline deadline) const {
+  return poll([this] { return passed(); }, deadline);
+}
+
+void OwnedEvent::hold(Stream stream) const {
+  const Driver& driver = device_->driver();
+  check(driver, driver.stream_wait_event(stream, event_, 0), "make a stream wait for an event");
+}
+
+Capture capture_of(const Driver& driver, Stream stream) {
+  CaptureStatus status = CaptureStatus::kNone;
+  const Result result = driver.stream_is_capturing(stream, &status);
+  // The legacy default stream, while another stream is captured in the strictest mode.
+  if (result == Result::kCaptureImplicit) return Capture::kBroken;
+  check(driver, result, "use the stream; is its handle a CUstream of this GPU?");
+  switch (status) {
+    case CaptureStatus::kNone:
+      return Capture::kNone;
+    case CaptureStatus::kActive:
+      return Capture::kActive;
+    case CaptureStatus::kInvalidated:
+      break;
+  }
+  return Capture::kBroken;
+}
+
+bool drained(const Driver& driver, Stream stream) {
+  const Result result = driver.stream_query(stream);
+  if (result == Result::kNotReady) return false;
+  check(driver, result, "go on: work on the GPU has failed");
+  return true;
+}
+
+bool drain(const Driver& driver, Stream stream, base::Deadline deadline) {
+  return poll([&] { return drained(driver, stream); }, deadline);
+}
+
+}  // namespace hocket::cuda

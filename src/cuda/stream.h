@@ -1,0 +1,57 @@
+// Streams and events.
+#pragma once
+
+#include <memory>
+
+#include "base/deadline.h"
+#include "cuda/context.h"
+
+namespace hocket::cuda {
+
+// A resource: a stream of its own, which the legacy default stream does not wait for. Any thread.
+class OwnedStream {
+ public:
+  explicit OwnedStream(std::shared_ptr<const DeviceContext> device);
+  ~OwnedStream();
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+  Stream get() const noexcept { return stream_; }
+
+ private:
+  std::shared_ptr<const DeviceContext> device_;
+  Stream stream_ = nullptr;
+};
+
+// A resource: a mark in a stream, without a time stamp unless wanted. One thread at a time.
+class OwnedEvent {
+ public:
+  enum class Timing : bool { kOff, kOn };
+  explicit OwnedEvent(std::shared_ptr<const DeviceContext> device, Timing timing = Timing::kOff);
+  ~OwnedEvent();
+  OwnedEvent(const OwnedEvent&) = delete;
+  OwnedEvent& operator=(const OwnedEvent&) = delete;
+
+  Event get() const noexcept { return event_; }
+  void record(Stream stream);
+  // Whether all that was before the last `record` has ended. Throws where a kernel failed.
+  bool passed() const;
+  // Polls until then; false at the deadline.
+  bool wait(base::Deadline deadline) const;
+  // Later work of `stream` waits for the mark.
+  void hold(Stream stream) const;
+
+ private:
+  std::shared_ptr<const DeviceContext> device_;
+  Event event_ = nullptr;
+};
+
+// How a stream stands to capture into a graph.
+enum class Capture { kNone, kActive, kBroken };
+Capture capture_of(const Driver& driver, Stream stream);
+
+// Whether all of a stream has ended. Throws where a kernel failed.
+bool drained(const Driver& driver, Stream stream);
+// Polls until then; false at the deadline.
+bool drain(const Driver& driver, Stream stream, base::Deadline deadline);
+
+}  // namespace hocket::cuda

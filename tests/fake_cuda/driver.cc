@@ -1,0 +1,176 @@
+// Devices, contexts, and the table of functions.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_map>
+
+#include "fake.h"
+
+using namespace hocket::cuda;
+
+struct CUctx_st {
+  int device = 0;
+};
+
+namespace fake {
+namespace {
+
+constexpr int kMaxDevices = 8;
+CUctx_st contexts[kMaxDevices];
+thread_local std::vector<Context> stack;
+
+Result init(unsigned) {
+  for (int i = 0; i < kMaxDevices; ++i) contexts[i].device = i;
+  return device_count() > 0 ? Result::kSuccess : Result::kNoDevice;
+}
+Result driver_get_version(int* version) {
+  *version = 12040;
+  return Result::kSuccess;
+}
+Result get_error_name(Result, const char** text) {
+  *text = "FAKE_ERROR";
+  return Result::kSuccess;
+}
+Result get_error_string(Result, const char** text) {
+  *text = "the fake driver says no";
+  return Result::kSuccess;
+}
+Result device_get_count(int* count) {
+  *count = device_count();
+  return Result::kSuccess;
+}
+Result device_get(int* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < device_count() ? Result::kSuccess : Result::kInvalidDevice;
+}
+Result device_get_name(char* name, int length, int) {
+  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU");
+  return Result::kSuccess;
+}
+Result device_get_uuid(Uuid* uuid, int device) {
+  std::memset(uuid->bytes, device + 1, sizeof(uuid->bytes));
+  return Result::kSuccess;
+}
+Result device_get_attribute(int* value, DeviceAttribute, int) {
+  *value = 1;
+  return Result::kSuccess;
+}
+Result device_total_mem(std::size_t* bytes, int) {
+  *bytes = std::size_t{1} << 34;
+  return Result::kSuccess;
+}
+Result device_get_pci_bus_id(char* text, int length, int device) {
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", device + 1);
+  return Result::kSuccess;
+}
+Result device_can_access_peer(int* can, int, int) {
+  *can = 1;
+  return Result::kSuccess;
+}
+Result primary_retain(Context* context, int device) {
+  *context = &contexts[device];
+  return Result::kSuccess;
+}
+Result primary_release(int) { return Result::kSuccess; }
+Result ctx_get_current(Context* context) {
+  *context = stack.empty() ? nullptr : stack.back();
+  return Result::kSuccess;
+}
+Result ctx_set_current(Context context) {
+  if (!stack.empty()) stack.pop_back();
+  if (context != nullptr) stack.push_back(context);
+  return Result::kSuccess;
+}
+Result ctx_push_current(Context context) {
+  stack.push_back(context);
+  return Result::kSuccess;
+}
+Result ctx_pop_current(Context* context) {
+  if (stack.empty()) return Result::kInvalidContext;
+  *context = stack.back();
+  stack.pop_back();
+  return Result::kSuccess;
+}
+Result ctx_get_device(int* device) {
+  *device = current_device();
+  return *device < 0 ? Result::kInvalidContext : Result::kSuccess;
+}
+Result ctx_enable_peer_access(Context, unsigned) { return Result::kSuccess; }
+Result unsupported() { return Result::kNotSupported; }
+
+const std::unordered_map<std::string, void*>& table() {
+  static const auto made = [] {
+    std::unordered_map<std::string, void*> all;
+    const auto add = [&all](const std::vector<Entry>& entries) {
+      for (const Entry& e : entries) all[e.name] = e.function;
+    };
+    add(memory_functions());
+    add(stream_functions());
+    add({entry("cuInit", init),
+         entry("cuDriverGetVersion", driver_get_version),
+         entry("cuGetErrorName", get_error_name),
+         entry("cuGetErrorString", get_error_string),
+         entry("cuDeviceGetCount", device_get_count),
+         entry("cuDeviceGet", device_get),
+         entry("cuDeviceGetName", device_get_name),
+         entry("cuDeviceGetUuid", device_get_uuid),
+         entry("cuDeviceGetAttribute", device_get_attribute),
+         entry("cuDeviceTotalMem", device_total_mem),
+         entry("cuDeviceGetPCIBusId", device_get_pci_bus_id),
+         entry("cuDeviceCanAccessPeer", device_can_access_peer),
+         entry("cuDevicePrimaryCtxRetain", primary_retain),
+         entry("cuDevicePrimaryCtxRelease", primary_release),
+         entry("cuCtxGetCurrent", ctx_get_current),
+         entry("cuCtxSetCurrent", ctx_set_current),
+         entry("cuCtxPushCurrent", ctx_push_current),
+         entry("cuCtxPopCurrent", ctx_pop_current),
+         entry("cuCtxGetDevice", ctx_get_device),
+         entry("cuCtxEnablePeerAccess", ctx_enable_peer_access)});
+    for (const char* name : {"cuGraphInstantiateWithFlags",
+                             "cuGraphLaunch",
+                             "cuGraphExecDestroy",
+                             "cuGraphDestroy",
+                             "cuModuleLoadData",
+                             "cuModuleUnload",
+                             "cuModuleGetFunction",
+                             "cuFuncGetAttribute",
+                             "cuFuncSetAttribute",
+                             "cuLaunchKernelEx",
+                             "cuEventElapsedTime",
+                             "cuCtxSynchronize",
+                             "cuStreamBeginCapture",
+                             "cuStreamEndCapture",
+                             "cuThreadExchangeStreamCaptureMode"}) {
+      all.emplace(name, reinterpret_cast<void*>(unsupported));
+    }
+    return all;
+  }();
+  return made;
+}
+
+}  // namespace
+
+int device_count() {
+  const char* wanted = std::getenv("FAKE_CUDA_DEVICES");
+  return wanted == nullptr ? 2 : std::atoi(wanted);
+}
+
+int current_device() { return stack.empty() ? -1 : stack.back()->device; }
+
+}  // namespace fake
+
+extern "C" Result cuGetProcAddress_v2(
+    const char* name, void** function, int, std::uint64_t, int* status) {
+  const auto found = fake::table().find(name);
+  *function = found == fake::table().end() ? nullptr : found->second;
+  if (status != nullptr) *status = *function == nullptr ? 1 : 0;
+  return *function == nullptr ? Result::kNotFound : Result::kSuccess;
+}
+
+// What those ask who look for a driver without loading its table.
+extern "C" Result cuDriverGetVersion(int* version) { return fake::driver_get_version(version); }
+extern "C" Result cuInit(unsigned flags) { return fake::init(flags); }
+extern "C" Result cuDeviceGetCount(int* count) { return fake::device_get_count(count); }
+extern "C" Result cuDeviceGetName(char* name, int length, int device) {
+  return fake::device_get_name(name, length, device);
+}

@@ -1,0 +1,38 @@
+// The parts of the fake driver. See CMakeLists.txt.
+//
+// Device memory is host memory at its own address; a stream is a thread with a queue of closures,
+// so that what is not ordered is really not; kernels and graphs there are none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cuda/abi.h"
+
+namespace fake {
+
+using hocket::cuda::Result;
+
+struct Entry {
+  const char* name;
+  void* function;
+};
+std::vector<Entry> memory_functions();
+std::vector<Entry> stream_functions();
+
+int device_count();
+// Of this thread's current context; -1 without one.
+int current_device();
+
+template <typename F>
+Entry entry(const char* name, F* function) {
+  return {name, reinterpret_cast<void*>(function)};
+}
+
+// Runs `work` after all that `stream` has so far.
+void enqueue(hocket::cuda::Stream stream, std::function<void()> work);
+
+}  // namespace fake

@@ -1,0 +1,158 @@
+// Streams as threads, events as counts of what has passed.
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "fake.h"
+
+using namespace hocket::cuda;
+
+struct CUstream_st {
+  CUstream_st() : thread([this] { run(); }) {}
+  ~CUstream_st() {
+    add(nullptr);
+    thread.join();
+  }
+
+  void add(std::function<void()> work) {
+    const std::lock_guard lock(mutex);
+    queue.push_back(std::move(work));
+    ++added;
+    ready.notify_one();
+  }
+  bool empty() const { return ended.load(std::memory_order_acquire) == added.load(); }
+
+  std::mutex mutex;
+  std::condition_variable ready;
+  std::deque<std::function<void()>> queue;  // guarded by mutex; an empty closure is the end
+  std::atomic<std::uint64_t> added{0};
+  std::atomic<std::uint64_t> ended{0};
+  std::thread thread;  // last: it uses the rest
+
+ private:
+  void run() {
+    while (true) {
+      std::function<void()> work;
+      {
+        std::unique_lock lock(mutex);
+        ready.wait(lock, [this] { return !queue.empty(); });
+        work = std::move(queue.front());
+        queue.pop_front();
+      }
+      if (!work) return;
+      work();
+      ended.fetch_add(1, std::memory_order_release);
+    }
+  }
+};
+
+struct CUevent_st {
+  std::atomic<std::uint64_t> recorded{0};
+  std::atomic<std::uint64_t> passed{0};
+};
+
+namespace fake {
+namespace {
+
+CUstream_st& resolve(Stream stream) {
+  static auto* const legacy = new CUstream_st;  // its thread ends with the process
+  return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? *legacy : *stream;
+}
+
+void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+Result stream_create(Stream* stream, unsigned) {
+  *stream = new CUstream_st;
+  return Result::kSuccess;
+}
+Result stream_destroy(Stream stream) {
+  // As the driver does it: at once, and the work goes on to its end.
+  std::thread([stream] { delete stream; }).detach();
+  return Result::kSuccess;
+}
+Result stream_query(Stream stream) {
+  return resolve(stream).empty() ? Result::kSuccess : Result::kNotReady;
+}
+Result stream_synchronize(Stream stream) {
+  while (!resolve(stream).empty()) pause();
+  return Result::kSuccess;
+}
+Result stream_wait_event(Stream stream, Event event, unsigned) {
+  const std::uint64_t mark = event->recorded.load();
+  enqueue(stream, [event, mark] {
+    while (event->passed.load(std::memory_order_acquire) < mark) pause();
+  });
+  return Result::kSuccess;
+}
+Result stream_is_capturing(Stream, CaptureStatus* status) {
+  *status = CaptureStatus::kNone;
+  return Result::kSuccess;
+}
+Result stream_get_ctx(Stream, Context* context) {
+  *context = nullptr;
+  return Result::kSuccess;
+}
+
+std::atomic<std::uint32_t>& word(DevicePtr at) {
+  return *reinterpret_cast<std::atomic<std::uint32_t>*>(at);
+}
+Result stream_wait_value32(Stream stream, DevicePtr at, std::uint32_t value, unsigned flags) {
+  enqueue(stream, [=] {
+    const auto reached = [&](std::uint32_t found) {
+      return flags == kStreamWaitEqual ? found == value
+                                       : static_cast<std::int32_t>(found - value) >= 0;
+    };
+    while (!reached(word(at).load(std::memory_order_acquire))) pause();
+  });
+  return Result::kSuccess;
+}
+Result stream_write_value32(Stream stream, DevicePtr at, std::uint32_t value, unsigned) {
+  enqueue(stream, [=] { word(at).store(value, std::memory_order_release); });
+  return Result::kSuccess;
+}
+
+Result event_create(Event* event, unsigned) {
+  *event = new CUevent_st;
+  return Result::kSuccess;
+}
+Result event_destroy(Event) { return Result::kSuccess; }  // streams may still look at it
+Result event_record(Event event, Stream stream) {
+  const std::uint64_t mark = ++event->recorded;
+  enqueue(stream, [event, mark] { event->passed.store(mark, std::memory_order_release); });
+  return Result::kSuccess;
+}
+Result event_query(Event event) {
+  return event->passed.load(std::memory_order_acquire) >= event->recorded.load()
+             ? Result::kSuccess
+             : Result::kNotReady;
+}
+Result event_synchronize(Event event) {
+  while (event_query(event) != Result::kSuccess) pause();
+  return Result::kSuccess;
+}
+
+}  // namespace
+
+void enqueue(Stream stream, std::function<void()> work) { resolve(stream).add(std::move(work)); }
+
+std::vector<Entry> stream_functions() {
+  return {entry("cuStreamCreate", stream_create),
+          entry("cuStreamDestroy", stream_destroy),
+          entry("cuStreamQuery", stream_query),
+          entry("cuStreamSynchronize", stream_synchronize),
+          entry("cuStreamWaitEvent", stream_wait_event),
+          entry("cuStreamIsCapturing", stream_is_capturing),
+          entry("cuStreamGetCtx", stream_get_ctx),
+          entry("cuStreamWaitValue32", stream_wait_value32),
+          entry("cuStreamWriteValue32", stream_write_value32),
+          entry("cuEventCreate", event_create),
+          entry("cuEventDestroy", event_destroy),
+          entry("cuEventRecord", event_record),
+          entry("cuEventQuery", event_query),
+          entry("cuEventSynchronize", event_synchronize)};
+}
+
+}  // namespace fake
