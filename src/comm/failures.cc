@@ -1,6 +1,7 @@
 // How a communicator learns that a call cannot end well, and what it says then.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <csignal>
@@ -29,6 +30,36 @@ std::string describe(std::uint64_t sequence, const engine::Signature& s) {
 
 std::string seconds(Duration duration) {
   return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
+}
+
+constexpr std::string_view kDied = "died";
+constexpr std::string_view kLeft = "ended in good order";
+
+// `member` is as a peer wrote it.
+int pid_of(const control::GroupControl& group, int member) {
+  if (member < 0 || member >= group.size()) return 0;
+  return group.host().pid(group.host_rank(member));
+}
+
+// How the rank that `failure` names died, as waitpid says; absent where it left, or nobody knows.
+std::optional<int> end_of(const control::GroupControl& group, const Failure& failure) {
+  if (failure.culprit < 0 || failure.culprit >= group.size() || failure.text != kDied) {
+    return std::nullopt;
+  }
+  return group.host().await_end(group.host_rank(failure.culprit));
+}
+
+int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
+
+std::string manner_of_end(const Failure& failure, std::optional<int> end) {
+  if (!end) return failure.text;
+  if (const int number = signal_of(end); number != 0) {
+    const char* name = sigabbrev_np(number);
+    return fmt::format("was killed by signal {}{}",
+                       number,
+                       name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
+  }
+  return fmt::format("exited with code {} and without leaving the job", WEXITSTATUS(*end));
 }
 
 }  // namespace
@@ -102,7 +133,7 @@ std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
                    .reporter = rank(),
                    .culprit = i,
                    .sequence = awaited.sequence,
-                   .text = state == RankState::kLeft ? "ended in good order" : "died"};
+                   .text = std::string(state == RankState::kLeft ? kLeft : kDied)};
   }
   // Those who were lost are of other groups.
   if (!any_lost) losses_seen_ = losses;
@@ -278,8 +309,8 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
           "rank {} (pid {}) {} while it was needed {}; see its own output, and start the job again "
           "or go on without it",
           f.culprit,
-          f.culprit < 0 ? 0 : world_->host().pid(control_->host_rank(f.culprit)),
-          f.text,
+          pid_of(*control_, f.culprit),
+          manner_of_end(f, end_of(*control_, f)),
           where);
       break;
     case ErrorCode::kMismatch:
@@ -330,8 +361,8 @@ void CommunicatorImpl::throw_failure(const Failure& f) const {
     case ErrorCode::kPeerDied:
       throw PeerDied(std::move(status),
                      f.culprit,
-                     f.culprit < 0 ? 0 : world_->host().pid(control_->host_rank(f.culprit)),
-                     0);
+                     pid_of(*control_, f.culprit),
+                     signal_of(end_of(*control_, f)));
     case ErrorCode::kMismatch:
       throw Mismatch(std::move(status),
                      {{f.reporter, f.sequence, describe(f.sequence, f.signature)},

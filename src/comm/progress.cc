@@ -12,6 +12,7 @@
 
 #include "comm/communicator_impl.h"
 #include "comm/waiter.h"
+#include "comm/witness.h"
 
 namespace hocket::comm {
 namespace {
@@ -36,7 +37,7 @@ class SignalsBlocked {
 class ProgressThread::State {
  public:
   State(std::shared_ptr<control::HostControl> host, bool watches)
-      : host_(std::move(host)), watches_(watches) {}
+      : host_(std::move(host)), watches_(watches), witness_(*host_) {}
 
   void run();
   // From any thread.
@@ -62,6 +63,7 @@ class ProgressThread::State {
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
   std::vector<os::FutexWait> waits_;  // on the peers that live
+  Witness witness_;
 };
 
 ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host, bool watches)
@@ -118,7 +120,7 @@ void ProgressThread::State::sleep_idle() noexcept {
     std::array<os::FutexWait, os::kMaxFutexWaits + 1> all;
     all[0] = {&bell_, ticket};
     const auto end = std::copy(waits_.begin(), waits_.end(), all.begin() + 1);
-    os::futex_wait_any({all.begin(), end}, base::Deadline::never());
+    os::futex_wait_any({all.begin(), end}, witness_.next());
   }
   idle_.store(false, std::memory_order_relaxed);
 }
@@ -141,6 +143,7 @@ void ProgressThread::State::run() {
         waiter.moved();
       } else if (!moving_.empty()) {
         waiter.also(waits_);
+        waiter.wake_by(witness_.next());
         waiter.pause();
       }
     } while (!moving_.empty() && !stopped());
@@ -164,6 +167,8 @@ void ProgressThread::State::watch_peers() {
       waits_.push_back({&word.word, value});
     }
   }
+  // After the deaths have been made known.
+  witness_.look();
 }
 
 // True when something moved. A communicator whose last user this thread turns out to be is

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 #include <new>
 
 #include "hocket/error.h"
+#include "os/process_exit.h"
 
 namespace hocket::control {
 namespace {
@@ -25,6 +28,14 @@ struct HostHeader {
   std::atomic<std::uint64_t> world{0};  // offset of the world's group
   alignas(kApart) std::atomic<std::uint32_t> losses{0};
 };
+
+// RankLine::end: 0 while unknown; else this, and waitpid's status.
+constexpr std::int32_t kEndKnown = 1 << 16;
+constexpr std::chrono::milliseconds kWaitForEnd{2};
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 // In front of each block of a stripe. `holders` counts down to zero.
 struct alignas(kApart) BlockHeader {
@@ -98,6 +109,7 @@ HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
 void HostControl::arrive(int world_rank) {
   RankLine& line = lines_[self_];
   line.pid.store(static_cast<std::int32_t>(getpid()), std::memory_order_relaxed);
+  line.start.store(os::process_start(0), std::memory_order_relaxed);
   line.world_rank.store(world_rank, std::memory_order_relaxed);
   line.processors.store(static_cast<std::uint32_t>(allowed_processors()),
                         std::memory_order_relaxed);
@@ -200,12 +212,31 @@ void HostControl::leave() noexcept {
 }
 
 void HostControl::record_death(int rank) noexcept {
+  std::int64_t never = 0;
+  lines_[rank].death_seen.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
   auto expected = RankState::kAlive;
   if (lines_[rank].state.compare_exchange_strong(
           expected, RankState::kDied, std::memory_order_acq_rel)) {
     header_of(*segment_).losses.fetch_add(1, std::memory_order_acq_rel);
   }
   ring_all();
+}
+
+void HostControl::record_end(int rank, int status) noexcept {
+  lines_[rank].end.store(kEndKnown | (status & 0xffff), std::memory_order_release);
+}
+
+std::optional<int> HostControl::await_end(int rank) const noexcept {
+  const RankLine& line = lines_[rank];
+  const std::int64_t latest =
+      line.death_seen.load(std::memory_order_relaxed) + kWaitForEnd / std::chrono::nanoseconds(1);
+  while (!has_end(rank) && now_ns() < latest) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+    nanosleep(&pause, nullptr);
+  }
+  const std::int32_t end = line.end.load(std::memory_order_acquire);
+  if (end == 0) return std::nullopt;
+  return end & 0xffff;
 }
 
 std::byte* HostControl::at(std::uint64_t offset, std::size_t bytes) const {

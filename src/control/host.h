@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct alignas(kApart) RankLine {
   std::atomic<std::int32_t> pid{0};
   std::atomic<std::int32_t> world_rank{-1};
   std::atomic<std::uint32_t> processors{0};
+  std::atomic<std::int32_t> end{0};          // how it ended; see host.cc
+  std::atomic<std::uint64_t> start{0};       // os::process_start
+  std::atomic<std::int64_t> death_seen{0};  // ns of the steady clock; 0: not
 };
 
 // A resource: one rank's end of the segment. Shared by everything of that rank; functions are safe
@@ -115,6 +119,18 @@ class HostControl {
   // Records that `rank` has ended, as seen on its word, and wakes everybody. Any rank may, also
   // more than once.
   void record_death(int rank) noexcept;
+  // The process of `rank`, see os::process_start.
+  std::uint64_t start(int rank) const noexcept {
+    return lines_[rank].start.load(std::memory_order_relaxed);
+  }
+  // Tells everybody how `rank` ended: waitpid's status.
+  void record_end(int rank, int status) noexcept;
+  bool has_end(int rank) const noexcept {
+    return lines_[rank].end.load(std::memory_order_acquire) != 0;
+  }
+  // How `rank`, which died, ended, as waitpid says. Waits for it, but no longer than until 2 ms
+  // after its death was recorded, so that nobody hears of a death late.
+  std::optional<int> await_end(int rank) const noexcept;
 
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }

@@ -223,6 +223,7 @@ Outcome outcome_of(const std::function<void()>& action) {
     Outcome outcome = of("PeerDied", error);
     outcome.peer = error.rank();
     outcome.pid = error.pid();
+    outcome.signal = error.signal();
     return outcome;
   } catch (const DeadlineExceeded& error) {
     Outcome outcome = of("DeadlineExceeded", error);
@@ -274,6 +275,7 @@ void Rank::report(const std::string& key, const Outcome& outcome) const {
   report(key + ".message", outcome.message);
   report(key + ".peer", std::to_string(outcome.peer));
   report(key + ".pid", std::to_string(outcome.pid));
+  report(key + ".signal", std::to_string(outcome.signal));
   report(key + ".missing", outcome.missing);
   report(key + ".calls", outcome.calls);
 }

@@ -46,6 +46,7 @@ struct Outcome {
   std::string message = {};
   int peer = -1;
   int pid = 0;
+  int signal = 0;            // what ended the dead, 0 where unknown
   std::string missing = {};  // "1,2"
   std::string calls = {};    // what the missing, or those that disagree, called
 

@@ -1,0 +1,130 @@
+#include "os/process_exit.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+namespace hocket::os {
+namespace {
+
+// The kernel's struct pidfd_info, as far as its first version goes; newer than our headers.
+struct PidfdInfo {
+  std::uint64_t mask;
+  std::uint64_t cgroup;
+  std::uint32_t pid, tgid, ppid;
+  std::array<std::uint32_t, 8> users;
+  std::int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr std::uint64_t kExitIsKnown = 1 << 3;
+
+// What /proc/PID/stat says. A value.
+struct Stat {
+  char state = '?';
+  std::uint64_t start = 0;
+  int exit_code = 0;
+};
+
+using Path = std::array<char, 40>;
+Path path_of(pid_t pid, const char* name) noexcept {
+  Path path{};
+  if (pid == 0) {
+    std::snprintf(path.data(), path.size(), "/proc/self/%s", name);
+  } else {
+    std::snprintf(path.data(), path.size(), "/proc/%d/%s", pid, name);
+  }
+  return path;
+}
+
+template <typename Number>
+Number parse(std::string_view text) noexcept {
+  Number number{};
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// The fields after the program's name, which may itself contain anything, are numbers but for the
+// first; see proc(5).
+std::optional<Stat> parse_stat(std::string_view line) noexcept {
+  constexpr int kState = 3;
+  constexpr int kStart = 22;
+  constexpr int kExitCode = 52;
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  Stat stat;
+  line.remove_prefix(name_end + 1);
+  for (int field = kState; field <= kExitCode; ++field) {
+    const auto begin = line.find_first_not_of(" \n");
+    if (begin == std::string_view::npos) return std::nullopt;
+    line.remove_prefix(begin);
+    const auto word = line.substr(0, line.find_first_of(" \n"));
+    line.remove_prefix(word.size());
+    if (field == kState) stat.state = word[0];
+    if (field == kStart) stat.start = parse<std::uint64_t>(word);
+    if (field == kExitCode) stat.exit_code = parse<int>(word);
+  }
+  return stat;
+}
+
+std::optional<Stat> read_stat(pid_t pid) noexcept {
+  const Fd file(::open(path_of(pid, "stat").data(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::array<char, 1024> text;
+  const ssize_t length = ::read(file.get(), text.data(), text.size());
+  if (length <= 0) return std::nullopt;
+  return parse_stat({text.data(), static_cast<std::size_t>(length)});
+}
+
+}  // namespace
+
+std::uint64_t process_start(pid_t pid) noexcept {
+  const auto stat = read_stat(pid);
+  return stat ? stat->start : 0;
+}
+
+ProcessExit::ProcessExit(pid_t pid, std::uint64_t start) noexcept
+    : pid_(pid), start_(start), descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
+  // Looked at after the opening, so that the descriptor is of the process that was looked at.
+  if (start_ == 0 || process_start(pid) != start_) descriptor_.reset();
+}
+
+ProcessExit::Answer ProcessExit::ask() const noexcept {
+  if (start_ == 0) return {.state = State::kNeverKnown};
+  if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
+  const Answer answer = ask_proc();
+  if (answer.state != State::kNeverKnown) return answer;
+  // Its parent may have taken note between the two.
+  if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
+  return answer;
+}
+
+std::optional<int> ProcessExit::ask_descriptor() const noexcept {
+  if (!descriptor_) return std::nullopt;
+  PidfdInfo info{};
+  info.mask = kExitIsKnown;
+  if (::ioctl(descriptor_.get(), kGetInfo, &info) != 0) return std::nullopt;
+  if ((info.mask & kExitIsKnown) == 0) return std::nullopt;
+  return info.exit_code;
+}
+
+ProcessExit::Answer ProcessExit::ask_proc() const noexcept {
+  // Reading `stat` borrows the process's memory for a moment, and the last to give it back has to
+  // free it, which can take long. Its first thread has no memory any more when it has no program.
+  std::array<char, 1> unused;
+  const bool has_memory =
+      ::readlink(path_of(pid_, "exe").data(), unused.data(), unused.size()) >= 0;
+  if (has_memory || errno == EACCES) return {};
+  const auto stat = read_stat(pid_);
+  if (!stat || stat->start != start_) return {.state = State::kNeverKnown};
+  return {.state = State::kKnown, .status = stat->exit_code};
+}
+
+}  // namespace hocket::os
