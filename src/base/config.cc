@@ -28,7 +28,13 @@ std::optional<long long> environment_integer(const char* name, long long low, lo
   return value;
 }
 
+void default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }
+
 namespace {
+
+bool environment_switch(const char* name) {
+  return environment_integer(name, 0, 1).value_or(0) == 1;
+}
 
 LogLevel log_level() {
   const auto text = environment("HOCKET_LOG");
@@ -65,6 +71,9 @@ Config Config::from_environment() {
   }
   config.engines = environment("HOCKET_ENGINES").value_or("");
   config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
+  config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
+  config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");
+  config.ras = environment_switch("HOCKET_NCCL_RAS");
   return config;
 }
 

@@ -17,6 +17,10 @@ std::optional<std::string> environment(const char* name);
 // The same as a whole number in [low, high].
 std::optional<long long> environment_integer(const char* name, long long low, long long high);
 
+// Gives a variable that is not set this value, for libraries that read nothing else. To be called
+// before they are started.
+void default_environment(const char* name, const char* value);
+
 // hocket's own settings.
 struct Config {
   LogLevel log = LogLevel::kWarning;              // HOCKET_LOG
@@ -24,6 +28,10 @@ struct Config {
   std::size_t segment_bytes = 0;    // HOCKET_SEGMENT_GIB a rank; 0: by the machine's memory
   std::string engines;              // HOCKET_ENGINES, comma separated; empty: all
   std::string flight_recorder_dir;  // HOCKET_DUMP_DIR: where a failing rank writes its calls
+
+  std::string nccl_library;  // HOCKET_NCCL_LIBRARY: its file; empty: looked for
+  bool multicast = false;    // HOCKET_NVLINK_MULTICAST: NCCL may use it
+  bool ras = false;          // HOCKET_NCCL_RAS: NCCL may open its port for monitoring
 
   static Config from_environment();
 };

@@ -107,6 +107,8 @@ std::string Driver::fill() {
 
   find("cuMemAlloc", mem_alloc);
   find("cuMemFree", mem_free);
+  find("cuMemAllocAsync", mem_alloc_async);
+  find("cuMemFreeAsync", mem_free_async);
   find("cuMemGetInfo", mem_get_info);
   find("cuMemHostAlloc", mem_host_alloc);
   find("cuMemFreeHost", mem_free_host);

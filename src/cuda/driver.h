@@ -54,6 +54,8 @@ class Driver {
 
   Result (*mem_alloc)(DevicePtr*, std::size_t bytes) = nullptr;
   Result (*mem_free)(DevicePtr) = nullptr;
+  Result (*mem_alloc_async)(DevicePtr*, std::size_t bytes, Stream) = nullptr;
+  Result (*mem_free_async)(DevicePtr, Stream) = nullptr;
   Result (*mem_get_info)(std::size_t* free, std::size_t* total) = nullptr;
   Result (*mem_host_alloc)(void**, std::size_t bytes, unsigned flags) = nullptr;
   Result (*mem_free_host)(void*) = nullptr;

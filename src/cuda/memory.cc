@@ -59,6 +59,16 @@ HostBuffer::~HostBuffer() {
   device_->driver().mem_free_host(data_);
 }
 
+ScratchMemory::ScratchMemory(const DeviceContext& device, std::size_t bytes, Stream stream)
+    : driver_(device.driver()), stream_(stream) {
+  const Result result = driver_.mem_alloc_async(&address_, bytes, stream);
+  if (result != Result::kSuccess) {
+    throw_failure(driver_, result, allocate_text(driver_, bytes, device.ordinal()));
+  }
+}
+
+ScratchMemory::~ScratchMemory() { driver_.mem_free_async(address_, stream_); }
+
 Whereabouts whereabouts(const Driver& driver, const void* address) {
   MemoryType type = MemoryType::kNone;
   int device = -1;

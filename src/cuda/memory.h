@@ -49,6 +49,22 @@ class HostBuffer {
   std::size_t bytes_ = 0;
 };
 
+// A resource: device memory for work of one stream, which is taken and given back as work of that
+// stream; also while it is captured. One thread; lives at most as long as the device's context.
+class ScratchMemory {
+ public:
+  ScratchMemory(const DeviceContext& device, std::size_t bytes, Stream stream);
+  ~ScratchMemory();
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+  void* data() const noexcept { return reinterpret_cast<void*>(address_); }
+
+ private:
+  const Driver& driver_;
+  Stream stream_;
+  DevicePtr address_ = 0;
+};
+
 // Where an address lies. A value.
 struct Whereabouts {
   MemoryKind memory = MemoryKind::kHost;

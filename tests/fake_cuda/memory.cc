@@ -48,6 +48,11 @@ Result mem_free(DevicePtr at) {
   ranges.erase(found);
   return Result::kSuccess;
 }
+Result mem_alloc_async(DevicePtr* at, std::size_t bytes, Stream) { return mem_alloc(at, bytes); }
+Result mem_free_async(DevicePtr at, Stream stream) {
+  enqueue(stream, [at] { mem_free(at); });
+  return Result::kSuccess;
+}
 Result mem_get_info(std::size_t* free, std::size_t* total) {
   *free = *total = std::size_t{1} << 34;
   return Result::kSuccess;
@@ -166,6 +171,8 @@ Result mem_set_access(DevicePtr at,
 std::vector<Entry> memory_functions() {
   return {entry("cuMemAlloc", mem_alloc),
           entry("cuMemFree", mem_free),
+          entry("cuMemAllocAsync", mem_alloc_async),
+          entry("cuMemFreeAsync", mem_free_async),
           entry("cuMemGetInfo", mem_get_info),
           entry("cuMemHostAlloc", mem_host_alloc),
           entry("cuMemFreeHost", mem_free_host),

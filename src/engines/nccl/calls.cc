@@ -1,0 +1,236 @@
+// How each collective is said in NCCL's words.
+#include <algorithm>
+#include <optional>
+
+#include "cuda/memory.h"
+#include "engines/nccl/nccl_engine.h"
+#include "hocket/error.h"
+
+namespace hocket::engines::nccl {
+
+using engine::Call;
+using engine::Kind;
+using engine::Signature;
+
+namespace {
+
+// Elements as NCCL counts and adds them: a complex number is two, a bool a byte.
+struct Elements {
+  Type type;
+  std::size_t each;
+};
+
+Elements elements_of(DType dtype) {
+  switch (dtype) {
+    case DType::kInt8:
+      return {Type::kInt8, 1};
+    case DType::kInt32:
+      return {Type::kInt32, 1};
+    case DType::kInt64:
+      return {Type::kInt64, 1};
+    case DType::kUInt32:
+      return {Type::kUInt32, 1};
+    case DType::kUInt64:
+      return {Type::kUInt64, 1};
+    case DType::kFloat16:
+      return {Type::kFloat16, 1};
+    case DType::kBFloat16:
+      return {Type::kBFloat16, 1};
+    case DType::kFloat32:
+      return {Type::kFloat32, 1};
+    case DType::kFloat64:
+      return {Type::kFloat64, 1};
+    case DType::kComplex64:
+      return {Type::kFloat32, 2};
+    case DType::kComplex128:
+      return {Type::kFloat64, 2};
+    default:
+      return {Type::kUInt8, size_of(dtype)};
+  }
+}
+
+// The logical operators on bools are those of numbers 0 and 1.
+Op op_of(const Signature& s) {
+  const bool is_bool = s.dtype == DType::kBool;
+  switch (s.op) {
+    case ReduceOp::kProduct:
+      return is_bool ? Op::kMin : Op::kProduct;
+    case ReduceOp::kMin:
+      return Op::kMin;
+    case ReduceOp::kMax:
+      return Op::kMax;
+    case ReduceOp::kAvg:
+      return Op::kAvg;
+    default:
+      return is_bool ? Op::kMax : Op::kSum;
+  }
+}
+
+// A rank's part of an array, in bytes.
+struct Part {
+  std::size_t offset;
+  std::size_t bytes;
+};
+Part part_of(const Call& call, const engine::PartsView& listed, int rank) {
+  const auto r = static_cast<std::size_t>(rank);
+  if (call.signature.kind >= Kind::kReduceScatterV) return {listed.offsets[r], listed.bytes[r]};
+  const std::size_t share = bytes_of(call.signature);
+  return {r * share, share};
+}
+std::size_t own_bytes(const Call& call) {
+  return call.signature.kind >= Kind::kReduceScatterV ? call.own_bytes : bytes_of(call.signature);
+}
+const std::byte* in_at(const Call& call, std::size_t offset) {
+  return static_cast<const std::byte*>(call.in) + offset;
+}
+std::byte* out_at(const Call& call, std::size_t offset) {
+  return static_cast<std::byte*>(call.out) + offset;
+}
+
+}  // namespace
+
+template <typename Calls>
+void NcclEngine::group(const Calls& calls) {
+  check(library_->group_start());
+  try {
+    calls();
+  } catch (...) {
+    library_->group_end();
+    throw;
+  }
+  check(library_->group_end());
+}
+
+void NcclEngine::send(const void* data, std::size_t bytes, int peer, cuda::Stream stream) {
+  if (bytes != 0) check(library_->send(data, bytes, Type::kUInt8, peer, comm_, stream));
+}
+
+void NcclEngine::receive(void* data, std::size_t bytes, int peer, cuda::Stream stream) {
+  if (bytes != 0) check(library_->recv(data, bytes, Type::kUInt8, peer, comm_, stream));
+}
+
+void NcclEngine::put(const Call& call, cuda::Stream stream) {
+  const Signature& s = call.signature;
+  const auto [type, each] = elements_of(s.dtype);
+  const std::size_t count = s.count * each;
+  switch (s.kind) {
+    case Kind::kAllReduce:
+      return check(library_->all_reduce(call.in, call.out, count, type, op_of(s), comm_, stream));
+    case Kind::kReduce:
+      return check(
+          library_->reduce(call.in, call.out, count, type, op_of(s), s.root, comm_, stream));
+    case Kind::kReduceScatter:
+      return check(
+          library_->reduce_scatter(call.in, call.out, count, type, op_of(s), comm_, stream));
+    case Kind::kBroadcast: {
+      const void* in = call.in == nullptr ? call.out : call.in;
+      return check(
+          library_->broadcast(in, call.out, bytes_of(s), Type::kUInt8, s.root, comm_, stream));
+    }
+    case Kind::kAllGather:
+      return check(
+          library_->all_gather(call.in, call.out, bytes_of(s), Type::kUInt8, comm_, stream));
+    case Kind::kReduceScatterV:
+      return put_reduce_scatter_v(call, stream);
+    case Kind::kAllToAll:
+    case Kind::kAllToAllV:
+      return put_all_to_all(call, stream);
+    case Kind::kBarrier: {
+      const cuda::ScratchMemory word(*device_, sizeof(std::uint32_t), stream);
+      return check(library_->all_reduce(
+          word.data(), word.data(), 1, Type::kUInt32, Op::kSum, comm_, stream));
+    }
+    default:
+      return put_movement(call, stream);
+  }
+}
+
+// gather, scatter, and the v-forms of all_gather: each rank sends and receives parts; its own is
+// copied where it is not in place.
+void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
+  const Signature& s = call.signature;
+  const int rank = facts_.rank;
+  const bool gathers = s.kind == Kind::kGather || s.kind == Kind::kGatherV;
+  const bool scatters = s.kind == Kind::kScatter || s.kind == Kind::kScatterV;
+  const bool takes = s.kind == Kind::kAllGatherV || (gathers && rank == s.root);
+  group([&] {
+    for (int peer = 0; peer < facts_.size; ++peer) {
+      if (peer == rank) continue;
+      if (takes) {
+        const Part part = part_of(call, call.out_parts, peer);
+        receive(out_at(call, part.offset), part.bytes, peer, stream);
+      }
+      if (scatters && rank == s.root) {
+        const Part part = part_of(call, call.in_parts, peer);
+        send(in_at(call, part.offset), part.bytes, peer, stream);
+      }
+      if (s.kind == Kind::kAllGatherV || (gathers && peer == s.root)) {
+        send(call.in, own_bytes(call), peer, stream);
+      }
+      if (scatters && peer == s.root) receive(call.out, own_bytes(call), peer, stream);
+    }
+  });
+  const void* from = call.in;
+  void* to = call.out;
+  if (takes) {
+    to = out_at(call, part_of(call, call.out_parts, rank).offset);
+  } else if (scatters && rank == s.root) {
+    from = in_at(call, part_of(call, call.in_parts, rank).offset);
+  } else {
+    return;
+  }
+  if (from != to) cuda::copy(device_->driver(), to, from, own_bytes(call), stream);
+}
+
+// In place, a rank would overwrite what others have yet to read: then it reads from a copy.
+void NcclEngine::put_all_to_all(const Call& call, cuda::Stream stream) {
+  const int last = facts_.size - 1;
+  std::optional<cuda::ScratchMemory> copy;
+  const std::byte* in = in_at(call, 0);
+  if (call.in == call.out) {
+    std::size_t bytes = 0;
+    for (int peer = 0; peer <= last; ++peer) {
+      const Part part = part_of(call, call.in_parts, peer);
+      bytes = std::max(bytes, part.offset + part.bytes);
+    }
+    if (bytes == 0) return;
+    copy.emplace(*device_, bytes, stream);
+    cuda::copy(device_->driver(), copy->data(), call.in, bytes, stream);
+    in = static_cast<const std::byte*>(copy->data());
+  }
+  group([&] {
+    for (int peer = 0; peer <= last; ++peer) {
+      if (peer == facts_.rank) continue;
+      const Part to = part_of(call, call.in_parts, peer);
+      const Part from = part_of(call, call.out_parts, peer);
+      send(in + to.offset, to.bytes, peer, stream);
+      receive(out_at(call, from.offset), from.bytes, peer, stream);
+    }
+  });
+  if (call.in == call.out) return;
+  const Part to = part_of(call, call.in_parts, facts_.rank);
+  const Part from = part_of(call, call.out_parts, facts_.rank);
+  cuda::copy(device_->driver(), out_at(call, from.offset), in + to.offset, to.bytes, stream);
+}
+
+void NcclEngine::put_reduce_scatter_v(const Call& call, cuda::Stream stream) {
+  const Signature& s = call.signature;
+  const auto [type, each] = elements_of(s.dtype);
+  const std::size_t unit = size_of(s.dtype) / each;
+  group([&] {
+    for (int owner = 0; owner < facts_.size; ++owner) {
+      const Part part = part_of(call, call.in_parts, owner);
+      if (part.bytes == 0) continue;
+      check(library_->reduce(in_at(call, part.offset),
+                             call.out,
+                             part.bytes / unit,
+                             type,
+                             op_of(s),
+                             owner,
+                             comm_,
+                             stream));
+    }
+  });
+}
+
+}  // namespace hocket::engines::nccl

@@ -1,0 +1,63 @@
+// Collectives of GPUs by NCCL.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "cuda/context.h"
+#include "engine/device_engine.h"
+#include "engines/nccl/library.h"
+
+namespace hocket::engines::nccl {
+
+// See engine::DeviceEngine. Carries everything but what NCCL cannot, or does otherwise than hocket
+// promises: bit operators, integers of 16 bits, products of complex numbers, the 8-bit floats, and
+// minimum and maximum of floating-point numbers, where NCCL drops NaNs. Sums of half types are
+// rounded at every step.
+//
+// NCCL's communicator is made at `connect`, without blocking, so that a rank that never comes ends
+// in the deadline; it is destroyed in bounded time.
+class NcclEngine final : public engine::DeviceEngine {
+ public:
+  NcclEngine(std::shared_ptr<const Library> library,
+             std::shared_ptr<const cuda::DeviceContext> device,
+             const engine::GroupFacts& facts);
+  ~NcclEngine() override;
+
+  std::string_view name() const noexcept override { return "nccl"; }
+  std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
+  void connect(const engine::Introduction& introduction) override;
+  void enqueue(const engine::Call& call, cuda::Stream stream) override;
+  bool has_messages() const noexcept override { return true; }
+  void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
+  std::optional<std::string> problem() noexcept override;
+  void abort() noexcept override;
+
+ private:
+  // NCCL's calls; each throws DeviceError.
+  void put(const engine::Call& call, cuda::Stream stream);
+  void put_movement(const engine::Call& call, cuda::Stream stream);
+  void put_all_to_all(const engine::Call& call, cuda::Stream stream);
+  void put_reduce_scatter_v(const engine::Call& call, cuda::Stream stream);
+  void send(const void* data, std::size_t bytes, int peer, cuda::Stream stream);
+  void receive(void* data, std::size_t bytes, int peer, cuda::Stream stream);
+  // Runs `calls` as one group.
+  template <typename Calls>
+  void group(const Calls& calls);
+  void check(Status status);
+  // Waits until what the last calls began in the background has been begun.
+  void settle(base::Deadline deadline);
+  void destroy() noexcept;
+
+  std::shared_ptr<const Library> library_;
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  engine::GroupFacts facts_;
+  std::mutex mutex_;  // one call at a time into NCCL for this communicator
+  Comm comm_ = nullptr;
+  std::atomic<bool> aborted_{false};
+  std::thread aborting_;
+};
+
+}  // namespace hocket::engines::nccl
