@@ -8,20 +8,12 @@
 
 namespace hocket::engines::shm {
 
-// Through slots: what a rank gives to all fits into one, or what it gives to each does together.
-engine::Task small_barrier(ShmGroup& group, const engine::Call& call);
-engine::Task small_all_reduce(ShmGroup& group, const engine::Call& call);
-engine::Task small_reduce(ShmGroup& group, const engine::Call& call);
-engine::Task small_reduce_scatter(ShmGroup& group, const engine::Call& call);
-engine::Task small_broadcast(ShmGroup& group, const engine::Call& call);
-engine::Task small_all_gather(ShmGroup& group, const engine::Call& call);
-engine::Task small_gather(ShmGroup& group, const engine::Call& call);
-engine::Task small_scatter(ShmGroup& group, const engine::Call& call);
-engine::Task small_all_to_all(ShmGroup& group, const engine::Call& call);
-
+// Through slots, any regular kind: what a rank gives fits into one.
+engine::Task small(ShmGroup& group, engine::Call call);
 // The same without a task, where everybody comes within moments; see CollectiveEngine::attempt.
-bool attempt_barrier(ShmGroup& group, const engine::Call& call);
-bool attempt_all_reduce(ShmGroup& group, const engine::Call& call);
+bool attempt_small(ShmGroup& group, const engine::Call& call);
+// Bytes of its slot that a rank would fill in such a call.
+std::size_t slot_bytes(const engine::Signature& signature, int size) noexcept;
 
 // Through chunks, any size, the v-forms too.
 engine::Task move(ShmGroup& group, const engine::Call& call);

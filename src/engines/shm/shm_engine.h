@@ -25,7 +25,7 @@ class ShmEngine final : public engine::CollectiveEngine {
 
  private:
   engine::Task start_symmetric(const engine::Call& call);
-  engine::Task start_reduction(const engine::Call& call, bool small);
+  bool is_small(const engine::Signature& signature) const noexcept;
 
   ShmGroup group_;
 };

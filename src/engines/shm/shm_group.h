@@ -61,6 +61,9 @@ class ShmGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
+  // How often to look for a peer's post before anything dearer: a cache line's journey and then
+  // some where each rank has a processor, hardly at all where the peer may wait for this one.
+  int eager_polls() const noexcept { return eager_polls_; }
 
   // Room for one pointer a rank, for whichever call runs.
   const void** sources() noexcept { return sources_.data(); }
@@ -95,7 +98,7 @@ class ShmGroup {
   // After a call in which every peer was seen to have begun it.
   void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
 
-  // Announces what this rank wrote to its slot.
+  // Announces what this rank wrote to its slot; whether it has.
   bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
   void post(const engine::Call& call) noexcept {
     posted_ = call.sequence;
@@ -188,6 +191,7 @@ class ShmGroup {
   engine::Consistency& consistency_;
   int rank_;
   int size_;
+  int eager_polls_;
   // Every peer has finished all calls before this one.
   std::uint64_t floor_ = 1;
   std::uint64_t posted_ = 0;  // the last call for which this rank posted
