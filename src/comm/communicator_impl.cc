@@ -63,6 +63,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       forks_(world_->forks()),
       block_(block),
       turnstile_(world_->host().fenced()),
+      eager_polls_(world_->host().may_spin() ? 1000 : 20),
       deadline_(world_->default_deadline()) {
   if (rank() < 0) return;
   std::byte* memory = world_->host().at(block);
@@ -117,6 +118,10 @@ void CommunicatorImpl::raise_unusable() {
     throw InvalidArgument(fmt::format("communicator {} has been closed", membership_.name));
   }
   raise_failure();
+}
+
+void CommunicatorImpl::find_peer(int peer) {
+  if (const auto loss = find_loss({.peer = peer})) raise(*loss);
 }
 
 void CommunicatorImpl::find_members() {

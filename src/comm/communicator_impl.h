@@ -85,6 +85,13 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
       raise_unusable();
     }
   }
+  // Whom a message is sent to must be there; whom one comes from may be gone, if the message is
+  // not.
+  void require_peer(int peer) {
+    if (control_->host().losses() != losses_seen_) find_peer(peer);
+  }
+  // How often to look for a message before anything dearer than looking.
+  int eager_polls() const noexcept { return eager_polls_; }
   void run_message(engine::Task task,
                    int peer,
                    const Describe& what,
@@ -149,6 +156,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
     if (control_->host().losses() != losses_seen_) find_members();
   }
   void find_members();
+  void find_peer(int peer);
   // Fingerprints: a hash of each signature, and of all of them so far.
   static std::uint64_t mark_of(const engine::Signature& signature) noexcept;
   static std::uint64_t chain(std::uint64_t fingerprint, std::uint64_t mark) noexcept;
@@ -212,6 +220,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::uint64_t fingerprint_ = 0;  // of all calls so far
   std::uint64_t compared_ = 0;  // the last call whose records were found alike; see compare_ended
   std::uint32_t losses_seen_ = 0;
+  int eager_polls_ = 0;
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order

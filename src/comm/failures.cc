@@ -97,6 +97,8 @@ std::vector<RankCall> CommunicatorImpl::recent_calls() const {
 // --- Looking ------------------------------------------------------------------------------------
 
 std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
+  // Messages that nobody waits for here yet: their sender may be waiting for room.
+  engines_.messages->progress();
   if (control_->failed()) return control_->failure();
   if (auto loss = find_loss(awaited)) return loss;
   if (awaited.sequence != 0) {

@@ -9,66 +9,20 @@ namespace hocket {
 namespace comm {
 
 using engine::Envelope;
-using engine::MessageId;
-using engine::PointToPoint;
 using engine::Task;
 
-namespace {
-
-// A message under way: cancelled, synchronously, unless it was seen done.
-class Pending {
- public:
-  Pending(PointToPoint& via, MessageId id) : via_(via), id_(id) {}
-  Pending(const Pending&) = delete;
-  Pending& operator=(const Pending&) = delete;
-  ~Pending() {
-    if (!done_) via_.cancel(id_);
-  }
-  bool done(Envelope* received = nullptr) {
-    if (!done_) done_ = via_.test(id_, received);
-    return done_;
-  }
-
- private:
-  PointToPoint& via_;
-  MessageId id_;
-  bool done_ = false;
-};
-
-std::span<const std::byte> bytes_of(ConstArrayView view) {
-  return {static_cast<const std::byte*>(view.data()), view.bytes()};
-}
-std::span<std::byte> bytes_of(ArrayView view) {
-  return {static_cast<std::byte*>(view.data()), view.bytes()};
-}
-
-}  // namespace
-
-Task send_message(PointToPoint& via, Envelope to, ConstArrayView in) {
-  Pending message(via, via.send(to, bytes_of(in)));
-  co_await engine::until([&] {
-    if (message.done()) return true;
-    via.progress();
-    return message.done();
-  });
-}
-
-Task receive_message(PointToPoint& via, Envelope from, ArrayView out, Received* received) {
-  Pending message(via, via.recv(from, bytes_of(out)));
+Task finish(Message message, Received* received) {
   Envelope sender;
   co_await engine::until([&] {
-    via.progress();
+    message.via().progress();
     return message.done(&sender);
   });
   if (received != nullptr) *received = {sender.peer, static_cast<int>(sender.tag)};
 }
 
-Task send_and_receive(
-    PointToPoint& via, Envelope to, ConstArrayView in, Envelope from, ArrayView out) {
-  Pending outgoing(via, via.send(to, bytes_of(in)));
-  Pending incoming(via, via.recv(from, bytes_of(out)));
+Task finish_both(Message outgoing, Message incoming) {
   co_await engine::until([&] {
-    via.progress();
+    outgoing.via().progress();
     return static_cast<int>(outgoing.done()) + static_cast<int>(incoming.done()) == 2;
   });
 }
@@ -80,7 +34,35 @@ Task send_and_receive(
 namespace {
 
 using comm::CommunicatorImpl;
+using comm::Message;
 using engine::Envelope;
+
+std::span<const std::byte> bytes_of(ConstArrayView view) {
+  return {static_cast<const std::byte*>(view.data()), view.bytes()};
+}
+std::span<std::byte> bytes_of(ArrayView view) {
+  return {static_cast<std::byte*>(view.data()), view.bytes()};
+}
+
+Message begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
+  return {impl.messages(), impl.messages().send(to, bytes_of(in))};
+}
+Message begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
+  return {impl.messages(), impl.messages().recv(from, bytes_of(out))};
+}
+
+// Whether a message is through within moments, as short ones are; disagreement is left to whoever
+// waits in earnest.
+bool is_through(Message& message, int polls, Envelope* received) {
+  try {
+    for (; polls >= 0; --polls) {
+      if (message.done(received)) return true;
+      message.via().progress();
+    }
+  } catch (const engine::EnvelopeMismatch&) {
+  }
+  return false;
+}
 
 void check_array(const void* data, std::size_t count, MemoryKind memory, const char* name) {
   if (data == nullptr && count != 0) {
@@ -134,8 +116,11 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
+  impl_->require_peer(to.peer);
+  Message message = begin_send(*impl_, to, in);
+  if (is_through(message, 0, nullptr)) return;
   impl_->run_message(
-      comm::send_message(impl_->messages(), to, in),
+      comm::finish(std::move(message), nullptr),
       to.peer,
       [&] { return describe(*impl_, to, true); },
       options.deadline);
@@ -145,9 +130,14 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
+  Message message = begin_recv(*impl_, from, out);
+  Envelope sender;
+  if (is_through(message, impl_->eager_polls(), &sender)) {
+    return {sender.peer, static_cast<int>(sender.tag)};
+  }
   Received received;
   impl_->run_message(
-      comm::receive_message(impl_->messages(), from, out, &received),
+      comm::finish(std::move(message), &received),
       from.peer,
       [&] { return describe(*impl_, from, false); },
       options.deadline);
@@ -158,7 +148,8 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
-  return Work(impl_->start_message(comm::send_message(impl_->messages(), to, in),
+  impl_->require_peer(to.peer);
+  return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
                                    to.peer,
                                    describe(*impl_, to, true),
                                    options.deadline));
@@ -168,7 +159,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
-  return Work(impl_->start_message(comm::receive_message(impl_->messages(), from, out, nullptr),
+  return Work(impl_->start_message(comm::finish(begin_recv(*impl_, from, out), nullptr),
                                    from.peer,
                                    describe(*impl_, from, false),
                                    options.deadline));
@@ -189,6 +180,7 @@ void Communicator::send_recv(
     impl_->require_usable();
     const Envelope to = envelope(*impl_, destination, true, in, options);
     const Envelope from = envelope(*impl_, source, false, out, options);
+    impl_->require_peer(to.peer);
     // In place: what is sent goes through a copy.
     if (in.data() == out.data() && in.bytes() != 0) {
       const auto* bytes = static_cast<const std::byte*>(in.data());
@@ -197,7 +189,7 @@ void Communicator::send_recv(
     }
     if (destination == source) {
       impl_->run_message(
-          comm::send_and_receive(impl_->messages(), to, in, from, out),
+          comm::finish_both(begin_send(*impl_, to, in), begin_recv(*impl_, from, out)),
           from.peer,
           [&] { return describe(*impl_, from, false); },
           options.deadline);

@@ -1,23 +1,41 @@
 // Messages between two ranks, as tasks over a PointToPoint.
 #pragma once
 
+#include <utility>
+
 #include "engine/point_to_point.h"
 #include "engine/task.h"
 #include "hocket/communicator.h"
 
 namespace hocket::comm {
 
-// Each ends when the bytes may be used again; destroying one takes the message back.
-engine::Task send_message(engine::PointToPoint& via, engine::Envelope to, ConstArrayView in);
-// `received`, which outlives the task or is null, learns who sent.
-engine::Task receive_message(engine::PointToPoint& via,
-                             engine::Envelope from,
-                             ArrayView out,
-                             Received* received);
-engine::Task send_and_receive(engine::PointToPoint& via,
-                              engine::Envelope to,
-                              ConstArrayView in,
-                              engine::Envelope from,
-                              ArrayView out);
+// A resource: a message under way, taken back, synchronously, unless it was seen done.
+class Message {
+ public:
+  Message(engine::PointToPoint& via, engine::MessageId id) noexcept : via_(&via), id_(id) {}
+  Message(Message&& other) noexcept
+      : via_(other.via_), id_(other.id_), done_(std::exchange(other.done_, true)) {}
+  Message& operator=(Message&&) = delete;
+  ~Message() {
+    if (!done_) via_->cancel(id_);
+  }
+
+  // Throws engine::EnvelopeMismatch where the two sides disagree, each time.
+  bool done(engine::Envelope* received = nullptr) {
+    if (!done_) done_ = via_->test(id_, received);
+    return done_;
+  }
+  engine::PointToPoint& via() const noexcept { return *via_; }
+
+ private:
+  engine::PointToPoint* via_;
+  engine::MessageId id_;
+  bool done_ = false;
+};
+
+// Each ends when the bytes may be used again; destroying it takes the message back. `received`,
+// which outlives the task or is null, learns who sent.
+engine::Task finish(Message message, Received* received);
+engine::Task finish_both(Message outgoing, Message incoming);
 
 }  // namespace hocket::comm

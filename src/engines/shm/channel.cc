@@ -8,68 +8,73 @@
 namespace hocket::engines::shm {
 namespace {
 
-constexpr std::size_t kHeader = sizeof(RecordHeader);
-
-std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+std::size_t padded(std::size_t bytes) {
+  return (bytes + control::kCacheLine - 1) / control::kCacheLine * control::kCacheLine;
+}
 
 }  // namespace
 
-// Here `limit_` is the reader's tail.
+void Channel::learn_what_is_done() noexcept {
+  const std::uint64_t done = shared_->done.load(std::memory_order_acquire);  // pairs with pop
+  if (done <= done_ || done > count_) return;
+  done_ = done;
+  freed_ = ends_[(done - 1) % ChannelShared::kLines];
+}
+
+bool Channel::has_line() noexcept {
+  if (count_ - done_ == ChannelShared::kLines) learn_what_is_done();
+  return count_ - done_ < ChannelShared::kLines;
+}
+
 std::size_t Channel::room(std::size_t wanted, std::size_t least) noexcept {
+  if (!has_line()) return 0;
+  if (wanted <= RecordLine::kInline) return wanted;
   for (int look = 0; look < 2; ++look) {
-    const std::size_t free = capacity_ - static_cast<std::size_t>(position_ - limit_);
-    const std::size_t here = std::min(free, contiguous(position_));
-    if (here >= kHeader + padded(least)) return std::min(wanted, here - kHeader);
-    // The rest of the ring is too short: skip it, if then there is room at the beginning.
-    const std::size_t rest = contiguous(position_);
-    if (rest < kHeader + padded(least) && free >= rest + kHeader + padded(least)) {
-      const RecordHeader skip{.bytes = static_cast<std::uint32_t>(rest - kHeader)};
-      std::memcpy(ring_ + position_ % capacity_, &skip, sizeof(skip));
+    const std::size_t free = capacity_ - static_cast<std::size_t>(position_ - freed_);
+    const std::size_t rest = capacity_ - position_ % capacity_;  // to the end of the ring
+    const std::size_t here = std::min(free, rest);
+    if (here >= padded(least)) return std::min(wanted, here);
+    if (here == rest && free - rest >= padded(least)) {
       position_ += rest;
-      words_->head.store(position_, std::memory_order_release);
-      continue;
+      return std::min<std::size_t>(wanted, free - rest);
     }
-    limit_ = words_->tail.load(std::memory_order_acquire);  // pairs with pop
+    learn_what_is_done();
   }
-  const std::size_t free = capacity_ - static_cast<std::size_t>(position_ - limit_);
-  const std::size_t here = std::min(free, contiguous(position_));
-  return here >= kHeader + padded(least) ? std::min(wanted, here - kHeader) : 0;
+  return 0;
 }
 
 void Channel::write(RecordHeader header, std::span<const std::byte> payload) noexcept {
+  RecordLine& line = this->line();
   header.bytes = static_cast<std::uint32_t>(payload.size());
-  std::byte* at = ring_ + position_ % capacity_;
-  if (!payload.empty()) {
-    core::copy(at + kHeader, payload.data(), payload.size(), core::Stores::kCached);
+  if (payload.size() > RecordLine::kInline) {
+    const std::size_t at = position_ % capacity_;
+    header.at = static_cast<std::uint32_t>(at);
+    core::copy(ring_ + at, payload.data(), payload.size(), core::Stores::kCached);
+    position_ += padded(payload.size());
+  } else if (!payload.empty()) {
+    std::memcpy(line.payload, payload.data(), payload.size());
   }
-  std::memcpy(at, &header, kHeader);
-  position_ += kHeader + padded(payload.size());
-  words_->head.store(position_, std::memory_order_release);  // pairs with front
+  ends_[count_ % ChannelShared::kLines] = position_;
+  line.header = header;
+  line.stamp.store(++count_, std::memory_order_release);  // pairs with front
 }
 
-// Here `limit_` is the writer's head.
-std::optional<Channel::Record> Channel::front() noexcept {
-  for (;;) {
-    if (limit_ == position_) {
-      limit_ = words_->head.load(std::memory_order_acquire);
-      if (limit_ == position_) return std::nullopt;
-    }
-    Record record;
-    const std::byte* at = ring_ + position_ % capacity_;
-    std::memcpy(&record.header, at, kHeader);
-    record.payload = at + kHeader;
-    // A peer's length is never believed past the ring's end.
-    const std::size_t most = contiguous(position_) - kHeader;
+std::optional<Channel::Record> Channel::front() const noexcept {
+  const RecordLine& line = this->line();
+  if (line.stamp.load(std::memory_order_acquire) != count_ + 1) return std::nullopt;
+  Record record{.header = line.header, .payload = line.payload};
+  if (record.header.bytes > RecordLine::kInline) {
+    // A peer's position and length are never believed past the ring's end.
+    const std::size_t at = std::min<std::size_t>(record.header.at, capacity_);
+    record.payload = ring_ + at;
     record.header.bytes =
-        static_cast<std::uint32_t>(std::min<std::size_t>(record.header.bytes, most));
-    if (record.header.type != RecordType::kSkip) return record;
-    pop(record);
+        static_cast<std::uint32_t>(std::min<std::size_t>(record.header.bytes, capacity_ - at));
   }
+  return record;
 }
 
-void Channel::pop(const Record& record) noexcept {
-  position_ += kHeader + padded(record.header.bytes);
-  words_->tail.store(position_, std::memory_order_release);  // pairs with room
+void Channel::pop() noexcept {
+  shared_->done.store(++count_, std::memory_order_release);  // pairs with learn_what_is_done
 }
 
 }  // namespace hocket::engines::shm

@@ -1,11 +1,14 @@
 // One direction between two ranks: a ring of records in shared memory.
 //
-// One writer, one reader. A record is a header and its bytes, padded to 64; a record never wraps
-// (a skip record fills the end). Both ends count bytes for ever; head - tail is what is in the
-// ring. The writer owns what is not in it, the reader what is. What the reader finds was written by
-// a peer: headers are copied once and checked against what is there.
+// One writer, one reader. A record is one cache line: a header, the stamp that announces it, and
+// the bytes of the shortest messages, so that such a message is one line's journey. Longer payloads
+// lie in a second ring, where they never wrap. A record's stamp is its number, from 1: the reader
+// knows which one comes next. The reader says how many records it has done with; only the writer
+// knows what payload that frees, so that it believes nothing but that number. What the reader finds
+// was written by a peer: headers are copied once and checked against what is there.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +19,7 @@
 
 namespace hocket::engines::shm {
 
-enum class RecordType : std::uint32_t {
-  kSkip,     // nothing; to the end of the ring
+enum class RecordType : std::uint8_t {
   kEager,    // a whole message
   kRequest,  // a message too long to send unasked; its bytes follow when they are granted
   kGrant,    // the reader of message `id` is ready for its bytes
@@ -27,30 +29,43 @@ enum class RecordType : std::uint32_t {
 };
 
 // A value.
-struct alignas(64) RecordHeader {
-  RecordType type = RecordType::kSkip;
-  std::uint32_t bytes = 0;  // behind this header
+struct RecordHeader {
+  RecordType type = RecordType::kEager;
+  std::uint8_t dtype = 0;
+  std::uint32_t bytes = 0;  // of payload; `write` sets it
   std::uint64_t tag = 0;
   std::uint64_t count = 0;  // elements of the message
-  std::uint64_t total = 0;  // bytes of the message
   std::uint32_t id = 0;     // the sender's number of the message
-  std::uint32_t dtype = 0;
+  std::uint32_t at = 0;  // where the payload lies in the ring, if not in the line; `write` sets it
 };
 
-struct ChannelWords {
-  alignas(control::kApart) std::atomic<std::uint64_t> head{0};  // written by the writer
-  alignas(control::kApart) std::atomic<std::uint64_t> tail{0};  // written by the reader
+struct alignas(control::kCacheLine) RecordLine {
+  static constexpr std::size_t kInline = 24;
+  std::atomic<std::uint64_t> stamp{0};
+  RecordHeader header;
+  std::byte payload[kInline];
+};
+static_assert(sizeof(RecordLine) == control::kCacheLine);
+
+// What both ends share, beside the ring of payloads. Zeros to begin with.
+struct ChannelShared {
+  static constexpr std::size_t kLines = 64;
+  alignas(control::kApart) std::atomic<std::uint64_t> done{0};  // records the reader has done with
+  alignas(control::kApart) RecordLine lines[kLines];
 };
 
-// A view of one ring; value-like, but each end keeps its own count.
+// A view of one channel; each end keeps its own count.
 class Channel {
  public:
-  Channel(ChannelWords* words, std::byte* ring, std::size_t capacity) noexcept
-      : words_(words), ring_(ring), capacity_(capacity) {}
+  // `capacity`: bytes of `ring`, a multiple of 64.
+  Channel(ChannelShared* shared, std::byte* ring, std::size_t capacity) noexcept
+      : shared_(shared), ring_(ring), capacity_(capacity) {}
 
   std::size_t capacity() const noexcept { return capacity_; }
 
   // --- The writer's end -------------------------------------------------------------------------
+  // Whether a record without payload can be written now.
+  bool has_line() noexcept;
   // The most payload that can be written now, at most `wanted`; none when not even `least` fits.
   std::size_t room(std::size_t wanted, std::size_t least) noexcept;
   // Writes a record whose payload `room` allowed, and publishes it.
@@ -62,17 +77,22 @@ class Channel {
     const std::byte* payload;
   };
   // The oldest record, which stays until `pop`.
-  std::optional<Record> front() noexcept;
-  void pop(const Record& record) noexcept;
+  std::optional<Record> front() const noexcept;
+  void pop() noexcept;
 
  private:
-  std::size_t contiguous(std::uint64_t at) const noexcept { return capacity_ - at % capacity_; }
+  RecordLine& line() const noexcept { return shared_->lines[count_ % ChannelShared::kLines]; }
+  void learn_what_is_done() noexcept;
 
-  ChannelWords* words_;
+  ChannelShared* shared_;
   std::byte* ring_;
   std::size_t capacity_;
-  std::uint64_t position_ = 0;  // head at the writer, tail at the reader
-  std::uint64_t limit_ = 0;     // the other end's, as last seen
+  std::uint64_t count_ = 0;  // records written, or read
+  // The writer's own. Positions count payload bytes for ever, padding included.
+  std::uint64_t done_ = 0;  // records known to be done with
+  std::uint64_t position_ = 0;
+  std::uint64_t freed_ = 0;
+  std::array<std::uint64_t, ChannelShared::kLines> ends_{};  // position after each record
 };
 
 }  // namespace hocket::engines::shm

@@ -44,11 +44,10 @@ Envelope envelope_of(const RecordHeader& header, int peer) {
 
 RecordHeader header_of(RecordType type, const Envelope& envelope, std::uint32_t id) {
   return {.type = type,
+          .dtype = static_cast<std::uint8_t>(envelope.dtype),
           .tag = envelope.tag,
           .count = envelope.count,
-          .total = envelope.count * size_of(envelope.dtype),
-          .id = id,
-          .dtype = static_cast<std::uint32_t>(envelope.dtype)};
+          .id = id};
 }
 
 void drop(std::vector<std::uint32_t>& list, std::uint32_t index) noexcept {
@@ -59,18 +58,18 @@ void drop(std::vector<std::uint32_t>& list, std::uint32_t index) noexcept {
 
 std::size_t ShmPointToPoint::bytes(int size) {
   const std::size_t pairs = index_of(size, 0, size);
-  return pairs * (sizeof(ChannelWords) + ring_bytes(size));
+  return pairs * (sizeof(ChannelShared) + ring_bytes(size));
 }
 
 ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memory)
     : control_(control) {
   const int size = control.size();
   const std::size_t ring = ring_bytes(size);
-  auto* words = reinterpret_cast<ChannelWords*>(memory);
-  std::byte* rings = memory + index_of(size, 0, size) * sizeof(ChannelWords);
+  auto* shared = reinterpret_cast<ChannelShared*>(memory);
+  std::byte* rings = memory + index_of(size, 0, size) * sizeof(ChannelShared);
   const auto channel = [&](int from, int to) {
     const std::size_t index = index_of(from, to, size);
-    return Channel(words + index, rings + index * ring, ring);
+    return Channel(shared + index, rings + index * ring, ring);
   };
   peers_.reserve(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) {
@@ -181,7 +180,7 @@ bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.notes.empty() && peer.streaming.empty() && peer.queued.empty()) return false;
   bool moved = false;
-  while (!peer.notes.empty() && peer.out.room(1, 1) != 0) {
+  while (!peer.notes.empty() && peer.out.has_line()) {
     peer.out.write(peer.notes.front(), {});
     peer.notes.erase(peer.notes.begin());
     moved = true;
@@ -201,14 +200,14 @@ bool ShmPointToPoint::write_queued(int rank) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
     if (is_eager(peer, message.bytes)) {
-      const std::size_t least = std::max<std::size_t>(1, message.bytes);
-      if (peer.out.room(least, least) < least) break;
+      if (!peer.out.has_line()) break;
+      if (peer.out.room(message.bytes, message.bytes) < message.bytes) break;
       peer.out.write(header_of(RecordType::kEager, message.envelope, message.id),
                      {message.from, message.bytes});
       message.received = message.envelope;
       message.state = Slot::State::kDone;
     } else {
-      if (peer.out.room(1, 1) == 0) break;
+      if (!peer.out.has_line()) break;
       peer.out.write(header_of(RecordType::kRequest, message.envelope, message.id), {});
       message.state = Slot::State::kRequested;
       peer.requested.push_back(index);
@@ -253,7 +252,7 @@ bool ShmPointToPoint::read_from(int rank) {
     const auto record = peer.in.front();
     if (!record) break;
     take(rank, *record);
-    peer.in.pop(*record);
+    peer.in.pop();
     moved = true;
   }
   if (moved) control_.ring(rank);  // it may wait for room
@@ -294,8 +293,6 @@ void ShmPointToPoint::take(int rank, const Channel::Record& record) {
       std::erase_if(peer.early, [&](const Early& early) {
         return early.requested && early.id == record.header.id;
       });
-      break;
-    case RecordType::kSkip:
       break;
   }
 }
