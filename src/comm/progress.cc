@@ -13,6 +13,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/waiter.h"
 #include "comm/witness.h"
+#include "os/scheduling.h"
 
 namespace hocket::comm {
 namespace {
@@ -36,8 +37,8 @@ class SignalsBlocked {
 // What the thread works with. Its fields are the thread's own, but for those that say otherwise.
 class ProgressThread::State {
  public:
-  State(std::shared_ptr<control::HostControl> host, bool watches)
-      : host_(std::move(host)), watches_(watches), witness_(*host_) {}
+  State(std::shared_ptr<control::HostControl> host, std::shared_ptr<Witness> witness)
+      : host_(std::move(host)), witness_(std::move(witness)), watches_(witness_ != nullptr) {}
 
   void run();
   // From any thread.
@@ -53,6 +54,7 @@ class ProgressThread::State {
   bool move_calls();
 
   const std::shared_ptr<control::HostControl> host_;
+  const std::shared_ptr<Witness> witness_;
   const bool watches_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<CommunicatorImpl>> added_;  // guarded by mutex_
@@ -63,11 +65,12 @@ class ProgressThread::State {
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
   std::vector<os::FutexWait> waits_;  // on the peers that live
-  Witness witness_;
+  base::Deadline next_look_ = base::Deadline::never();
 };
 
-ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host, bool watches)
-    : state_(std::make_shared<State>(std::move(host), watches)) {
+ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
+                               std::shared_ptr<Witness> witness)
+    : state_(std::make_shared<State>(std::move(host), std::move(witness))) {
   const SignalsBlocked blocked;
   thread_ = std::thread([state = state_] { state->run(); });
   pthread_setname_np(thread_.native_handle(), "hocket");
@@ -120,13 +123,14 @@ void ProgressThread::State::sleep_idle() noexcept {
     std::array<os::FutexWait, os::kMaxFutexWaits + 1> all;
     all[0] = {&bell_, ticket};
     const auto end = std::copy(waits_.begin(), waits_.end(), all.begin() + 1);
-    os::futex_wait_any({all.begin(), end}, witness_.next());
+    os::futex_wait_any({all.begin(), end}, next_look_);
   }
   idle_.store(false, std::memory_order_relaxed);
 }
 
 void ProgressThread::State::run() {
   std::optional<os::RobustHold> hold;
+  os::take_short_turns();
   if (watches_) {
     hold.emplace();
     for (int peer = 0; peer < host_->ranks(); ++peer) {
@@ -143,7 +147,7 @@ void ProgressThread::State::run() {
         waiter.moved();
       } else if (!moving_.empty()) {
         waiter.also(waits_);
-        waiter.wake_by(witness_.next());
+        waiter.wake_by(next_look_);
         waiter.pause();
       }
     } while (!moving_.empty() && !stopped());
@@ -168,7 +172,7 @@ void ProgressThread::State::watch_peers() {
     }
   }
   // After the deaths have been made known.
-  witness_.look();
+  next_look_ = witness_->look();
 }
 
 // True when something moved. A communicator whose last user this thread turns out to be is

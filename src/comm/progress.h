@@ -10,14 +10,15 @@
 namespace hocket::comm {
 
 class CommunicatorImpl;
+class Witness;
 
 // A resource: the thread, from construction to destruction. The thread may itself be the last user
 // of the world that owns this, and so end up destroying it; what it needs to come to its end then
 // is its own, in State.
 class ProgressThread {
  public:
-  // `watches`: look out for deaths of other processes (no use where ranks are threads).
-  ProgressThread(std::shared_ptr<control::HostControl> host, bool watches);
+  // `witness`: look out for deaths of other processes, and have it find out how they ended.
+  ProgressThread(std::shared_ptr<control::HostControl> host, std::shared_ptr<Witness> witness);
   ~ProgressThread();
 
   // Has the thread move `communicator`'s calls until none is under way.

@@ -192,6 +192,8 @@ CommunicatorImpl::Turn CommunicatorImpl::progress() noexcept {
   const bool moved = open_ && advance(true);
   const bool left = busy();
   turnstile_.leave();
+  // Who waits may have found this thread at it, and gone to sleep.
+  if (moved) world_->host().ring(world_->host().self());
   if (!left) return Turn::kNothingLeft;
   return moved ? Turn::kMoved : Turn::kIdle;
 }

@@ -7,8 +7,9 @@ namespace hocket::comm {
 bool Waiter::pause_slowly() noexcept {
   const std::uint32_t yields = host_.may_spin() ? kYields : kCrowdedYields;
   if (polls_ < spins_ + yields) {
+    // It may have been long: others had the processor.
     sched_yield();
-    return (polls_ - spins_) % 16 == 0;
+    return true;
   }
   // Announce the sleep; the caller polls once more before the next pause sleeps.
   ticket_ = host_.before_sleep();

@@ -43,7 +43,7 @@ class Waiter {
     if (armed_) return sleep();
     if (++polls_ < spins_) {
       if (polls_ > kEagerPolls) relax();
-      return false;
+      return polls_ % kPollsALook == 0;
     }
     return pause_slowly();
   }
@@ -66,6 +66,7 @@ class Waiter {
   static constexpr std::uint32_t kEagerPolls = 4'000;
   static constexpr std::uint32_t kSpins = 20'000;  // about a millisecond
   static constexpr std::uint32_t kShortSpins = 2'000;
+  static constexpr std::uint32_t kPollsALook = 2'048;  // a tenth of a millisecond
   static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
   static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
   bool pause_slowly() noexcept;

@@ -1,6 +1,8 @@
 // Who finds out how a rank ended, so that errors can name the signal.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -11,30 +13,32 @@
 namespace hocket::comm {
 
 // A resource: descriptors of the next few processes of the host, each of which so has a few
-// witnesses; what one learns it tells all. One thread: the progress thread.
+// witnesses; what one learns it tells all. Thread-safe.
 class Witness {
  public:
-  explicit Witness(control::HostControl& host) : host_(host) {}
+  explicit Witness(std::shared_ptr<control::HostControl> host) : host_(std::move(host)) {}
 
-  // Looks how those ended who have died. Cheap where nobody has. Never waits.
-  void look();
-  // When to look again; never, where all is known.
-  base::Deadline next() const noexcept { return next_; }
+  // Looks how those ended who have died. Cheap where nobody has; never waits. Returns when to look
+  // again; never, where all is known.
+  base::Deadline look();
+
+  // How `rank`, which died, ended, as waitpid says. Waits for it, but no longer than until 2 ms
+  // after its death was recorded, so that nobody hears of a death late.
+  std::optional<int> await_end(int rank);
 
  private:
   struct Watched {
     int rank;
     os::ProcessExit process;
-    std::optional<base::Deadline> give_up;  // from its death on
   };
   void meet();
   // False when there is nothing more to learn.
   bool look_at(Watched& watched);
 
-  control::HostControl& host_;
+  const std::shared_ptr<control::HostControl> host_;
+  std::mutex mutex_;  // guards all below
   bool met_ = false;
   std::vector<Watched> watched_;
-  base::Deadline next_ = base::Deadline::never();
 };
 
 }  // namespace hocket::comm

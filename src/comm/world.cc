@@ -9,6 +9,7 @@
 
 #include "base/interrupt.h"
 #include "comm/progress.h"
+#include "comm/witness.h"
 
 namespace hocket::comm {
 
@@ -64,7 +65,9 @@ std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) 
 void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
-  progress_ = std::make_unique<ProgressThread>(host_, parts_.threads == nullptr);
+  witness_ = std::make_shared<Witness>(host_);
+  // Ranks that are threads do not die one by one.
+  progress_ = std::make_unique<ProgressThread>(host_, parts_.threads ? nullptr : witness_);
 
   std::vector<int> neighbours;  // world ranks of this host, by host rank
   for (std::size_t i = 0; i < parts_.hosts.size(); ++i) {
@@ -109,7 +112,13 @@ WorldImpl::~WorldImpl() {
 void WorldImpl::leave() noexcept {
   if (forked()) return;
   host_->leave();
-  if (parts_.store) parts_.store->close();
+  // A goodbye waits for the store's answer, and the store may have been that of a rank that died,
+  // whose connection lasts for as long as its memory is being freed.
+  bool all_lived = true;
+  for (int i = 0; i < host_->ranks(); ++i) {
+    all_lived &= host_->state(i) != control::RankState::kDied;
+  }
+  if (parts_.store && all_lived) parts_.store->close();
   parts_.store.reset();
 }
 

@@ -14,6 +14,7 @@
 namespace hocket::comm {
 
 class ProgressThread;
+class Witness;
 
 // What a rank's world is made of. A value.
 struct WorldParts {
@@ -38,6 +39,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   ~WorldImpl();
 
   control::HostControl& host() noexcept { return *host_; }
+  Witness& witness() noexcept { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
   const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
@@ -64,6 +66,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   WorldParts parts_;
   os::ForkGuard guard_;
   std::shared_ptr<control::HostControl> host_;
+  std::shared_ptr<Witness> witness_;
   std::unique_ptr<ProgressThread> progress_;
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
 };

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <ctime>
 #include <new>
 
 #include "hocket/error.h"
@@ -31,7 +30,6 @@ struct HostHeader {
 
 // RankLine::end: 0 while unknown; else this, and waitpid's status.
 constexpr std::int32_t kEndKnown = 1 << 16;
-constexpr std::chrono::milliseconds kWaitForEnd{2};
 
 std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -226,17 +224,15 @@ void HostControl::record_end(int rank, int status) noexcept {
   lines_[rank].end.store(kEndKnown | (status & 0xffff), std::memory_order_release);
 }
 
-std::optional<int> HostControl::await_end(int rank) const noexcept {
-  const RankLine& line = lines_[rank];
-  const std::int64_t latest =
-      line.death_seen.load(std::memory_order_relaxed) + kWaitForEnd / std::chrono::nanoseconds(1);
-  while (!has_end(rank) && now_ns() < latest) {
-    const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-    nanosleep(&pause, nullptr);
-  }
-  const std::int32_t end = line.end.load(std::memory_order_acquire);
+std::optional<int> HostControl::end(int rank) const noexcept {
+  const std::int32_t end = lines_[rank].end.load(std::memory_order_acquire);
   if (end == 0) return std::nullopt;
   return end & 0xffff;
+}
+
+std::chrono::nanoseconds HostControl::since_death(int rank) const noexcept {
+  return std::chrono::nanoseconds(now_ns() -
+                                  lines_[rank].death_seen.load(std::memory_order_relaxed));
 }
 
 std::byte* HostControl::at(std::uint64_t offset, std::size_t bytes) const {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -128,9 +129,10 @@ class HostControl {
   bool has_end(int rank) const noexcept {
     return lines_[rank].end.load(std::memory_order_acquire) != 0;
   }
-  // How `rank`, which died, ended, as waitpid says. Waits for it, but no longer than until 2 ms
-  // after its death was recorded, so that nobody hears of a death late.
-  std::optional<int> await_end(int rank) const noexcept;
+  // What was recorded; absent: nothing so far.
+  std::optional<int> end(int rank) const noexcept;
+  // The time since its death was first recorded.
+  std::chrono::nanoseconds since_death(int rank) const noexcept;
 
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }

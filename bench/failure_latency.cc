@@ -1,0 +1,250 @@
+// How long after a rank's death the others hear of it.
+//
+//     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S]
+//
+// A round is a job of its own: its ranks make one kind of call over and over, one of them holds so
+// much memory, and at a random point it is killed by SIGKILL. A sample is the time from just before
+// the kill to where a survivor has its PeerDied in hand, by the host's one clock.
+#include <fmt/format.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hocket/hocket.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+struct Options {
+  int ranks = 4;
+  int rounds = 50;
+  std::vector<double> gib{0, 1, 8};
+  unsigned seed = 1;
+};
+
+enum class Stream : std::uint8_t { kSmall, kLarge, kBarrier, kMessages, kAsync };
+constexpr std::array kStreams{
+    Stream::kSmall, Stream::kLarge, Stream::kBarrier, Stream::kMessages, Stream::kAsync};
+constexpr std::array kNames{
+    "all_reduce 8 B", "all_reduce 4 MiB", "barrier", "send_recv 64 KiB", "all_reduce_async 64 KiB"};
+
+constexpr int kMaxRanks = 64;
+
+// What the processes of a round share.
+struct Board {
+  std::atomic<int> ready{0};
+  std::array<std::atomic<std::int64_t>, kMaxRanks> heard_at{};  // ns; 0: not
+  std::array<std::atomic<int>, kMaxRanks> signal{};
+};
+
+std::int64_t now_ns() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+// Memory in ordinary pages, all of them touched.
+void hold_memory(double gib) {
+  const auto bytes = static_cast<std::size_t>(gib * (1 << 30));
+  if (bytes == 0) return;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  madvise(memory, bytes, MADV_NOHUGEPAGE);
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
+}
+
+// Calls until a call throws.
+void stream(hocket::Communicator& comm, Stream kind) {
+  const int next = (comm.rank() + 1) % comm.size();
+  const int before = (comm.rank() + comm.size() - 1) % comm.size();
+  std::vector<float> small(2);
+  std::vector<float> medium(16 << 10);
+  std::vector<float> received(medium.size());
+  std::vector<float> large(1 << 20);
+  for (;;) {
+    switch (kind) {
+      case Stream::kSmall:
+        comm.all_reduce(small);
+        break;
+      case Stream::kLarge:
+        comm.all_reduce(large);
+        break;
+      case Stream::kBarrier:
+        comm.barrier();
+        break;
+      case Stream::kMessages:
+        comm.send_recv(medium, next, received, before);
+        break;
+      case Stream::kAsync:
+        comm.all_reduce_async(medium).wait();
+        break;
+    }
+  }
+}
+
+struct Round {
+  int ranks;
+  int victim;
+  double gib;
+  Stream kind;
+  microseconds until_the_kill;
+  std::string address;
+};
+
+[[noreturn]] void be_rank(int rank, const Round& round, Board& board) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    if (rank == round.victim) hold_memory(round.gib);
+    auto world = hocket::init({.rank = rank, .size = round.ranks, .address = round.address});
+    world.communicator().barrier();
+    ++board.ready;
+    try {
+      stream(world.communicator(), round.kind);
+    } catch (const hocket::PeerDied& error) {
+      const auto at = static_cast<std::size_t>(rank);
+      board.heard_at[at] = now_ns();
+      board.signal[at] = error.signal();
+      _exit(error.rank() == round.victim ? 0 : 1);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
+  }
+  _exit(1);
+}
+
+struct Sample {
+  double milliseconds;
+  bool signal_known;
+};
+
+// Throws where a survivor heard of nothing, or of something else.
+std::vector<Sample> run(const Round& round) {
+  void* page =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::bad_alloc();
+  auto& board = *new (page) Board;
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < round.ranks; ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) be_rank(rank, round, board);
+    pids.push_back(pid);
+  }
+  while (board.ready < round.ranks) std::this_thread::sleep_for(microseconds(200));
+  std::this_thread::sleep_for(round.until_the_kill);
+  const std::int64_t killed_at = now_ns();
+  kill(pids[static_cast<std::size_t>(round.victim)], SIGKILL);
+  std::vector<Sample> samples;
+  for (std::size_t rank = 0; rank < pids.size(); ++rank) {
+    int status = 0;
+    waitpid(pids[rank], &status, 0);
+    if (static_cast<int>(rank) == round.victim) continue;
+    if (status != 0) throw std::runtime_error(fmt::format("rank {} did not hear of it", rank));
+    samples.push_back({.milliseconds = static_cast<double>(board.heard_at[rank] - killed_at) / 1e6,
+                       .signal_known = board.signal[rank] == SIGKILL});
+  }
+  munmap(page, sizeof(Board));
+  return samples;
+}
+
+void print(const std::string& name, std::vector<Sample> samples) {
+  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+    return a.milliseconds < b.milliseconds;
+  });
+  const std::size_t count = samples.size();
+  const auto known = std::count_if(
+      samples.begin(), samples.end(), [](const Sample& sample) { return sample.signal_known; });
+  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.0f} % |\n",
+             name,
+             count,
+             samples[count / 2].milliseconds,
+             samples[std::min(count - 1, count * 99 / 100)].milliseconds,
+             samples.back().milliseconds,
+             100.0 * static_cast<double>(known) / static_cast<double>(count));
+  std::fflush(stdout);
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  constexpr std::array<option, 4> kLong{{{"rounds", required_argument, nullptr, 'r'},
+                                         {"gib", required_argument, nullptr, 'g'},
+                                         {"seed", required_argument, nullptr, 's'},
+                                         {}}};
+  for (int got; (got = getopt_long(argc, argv, "n:", kLong.data(), nullptr)) != -1;) {
+    if (got == 'n') options.ranks = std::atoi(optarg);
+    if (got == 'r') options.rounds = std::atoi(optarg);
+    if (got == 's') options.seed = static_cast<unsigned>(std::atoi(optarg));
+    if (got == 'g') {
+      options.gib.clear();
+      std::stringstream list(optarg);
+      for (std::string word; std::getline(list, word, ',');) {
+        options.gib.push_back(std::atof(word.c_str()));
+      }
+    }
+    if (got == '?') std::exit(2);
+  }
+  if (options.ranks < 2 || options.ranks > kMaxRanks || options.rounds < 1) {
+    std::fprintf(stderr, "expected 2 to %d ranks, and a round at least\n", kMaxRanks);
+    std::exit(2);
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  utsname names{};
+  uname(&names);
+  fmt::print("{} ranks on {} processors, Linux {}, {} rounds a row, seed {}\n\n",
+             options.ranks,
+             std::thread::hardware_concurrency(),
+             names.release,
+             options.rounds,
+             options.seed);
+  fmt::print(
+      "| resident, in a stream of | samples | median ms | p99 ms | max ms | signal told |\n");
+  fmt::print("|---|---|---|---|---|---|\n");
+  std::mt19937 random(options.seed);
+  const auto below = [&random](int end) {
+    return std::uniform_int_distribution(0, end - 1)(random);
+  };
+  int job = 0;
+  for (const double gib : options.gib) {
+    std::array<std::vector<Sample>, kStreams.size()> by_stream;
+    std::vector<Sample> all;
+    for (int i = 0; i < options.rounds; ++i) {
+      const std::size_t kind = static_cast<std::size_t>(i) % kStreams.size();
+      const Round round{.ranks = options.ranks,
+                        .victim = below(options.ranks),
+                        .gib = gib,
+                        .kind = kStreams[kind],
+                        .until_the_kill = microseconds(below(20'000)),
+                        .address = fmt::format("unix:hocket-latency-{}-{}", getpid(), ++job)};
+      for (const Sample& sample : run(round)) {
+        by_stream[kind].push_back(sample);
+        all.push_back(sample);
+      }
+    }
+    for (std::size_t kind = 0; kind < kStreams.size(); ++kind) {
+      if (!by_stream[kind].empty()) {
+        print(fmt::format("{} GiB, {}", gib, kNames[kind]), by_stream[kind]);
+      }
+    }
+    print(fmt::format("**{} GiB, all**", gib), all);
+  }
+}

@@ -1,0 +1,205 @@
+// What a communicator says of its calls, and of what ended it.
+#include "comm/failure_texts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string_view>
+
+#include "comm/communicator_impl.h"
+#include "comm/witness.h"
+#include "comm/world.h"
+#include "observe/flight_record.h"
+
+namespace hocket::comm {
+
+using control::Failure;
+using engine::Kind;
+
+namespace {
+
+std::string describe(std::uint64_t sequence, const engine::Signature& s) {
+  if (sequence == 0) return engine::describe(s);
+  const std::string text = engine::describe(s);
+  const std::string_view kind = engine::name_of(s.kind);
+  return fmt::format("{} #{}{}", kind, sequence, text.substr(kind.size()));
+}
+
+// `member` is as a peer wrote it.
+int pid_of(const control::GroupControl& group, int member) {
+  if (member < 0 || member >= group.size()) return 0;
+  return group.host().pid(group.host_rank(member));
+}
+
+// How the rank that `failure` names died, as waitpid says; absent where it left, or nobody knows.
+std::optional<int> end_of(Witness& witness,
+                          const control::GroupControl& group,
+                          const Failure& failure) {
+  if (failure.culprit < 0 || failure.culprit >= group.size() || failure.text != kDiedText) {
+    return std::nullopt;
+  }
+  return witness.await_end(group.host_rank(failure.culprit));
+}
+
+int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
+
+std::string manner_of_end(const Failure& failure, std::optional<int> end) {
+  if (!end) return failure.text;
+  if (const int number = signal_of(end); number != 0) {
+    const char* name = sigabbrev_np(number);
+    return fmt::format("was killed by signal {}{}",
+                       number,
+                       name == nullptr ? std::string() : fmt::format(" (SIG{})", name));
+  }
+  return fmt::format("exited with code {} and without leaving the job", WEXITSTATUS(*end));
+}
+
+}  // namespace
+
+RankCall CommunicatorImpl::call_of(int member) const {
+  const std::uint64_t sequence = control_->last_sequence(member);
+  if (sequence == 0) return {.rank = member, .sequence = 0, .call = "no call so far"};
+  const auto record = control_->find(member, sequence);
+  std::string text = record ? describe(sequence, record->signature) : fmt::format("#{}", sequence);
+  if (control_->finished_sequence(member) >= sequence) text += " (finished)";
+  return {.rank = member, .sequence = sequence, .call = std::move(text)};
+}
+
+std::vector<RankCall> CommunicatorImpl::last_calls() const {
+  std::vector<RankCall> calls;
+  for (int i = 0; i < size() && rank() >= 0; ++i) calls.push_back(call_of(i));
+  return calls;
+}
+
+std::vector<RankCall> CommunicatorImpl::recent_calls() const {
+  std::vector<RankCall> calls;
+  if (rank() < 0) return calls;
+  const std::uint64_t last = control_->last_sequence(rank());
+  const std::uint64_t first = last > control::kRecords ? last - control::kRecords + 1 : 1;
+  for (std::uint64_t sequence = first; sequence <= last; ++sequence) {
+    const auto record = control_->find(rank(), sequence);
+    if (!record) continue;
+    std::string text = describe(sequence, record->signature);
+    if (record->refused) text += " (refused)";
+    calls.push_back({.rank = rank(), .sequence = sequence, .call = std::move(text)});
+  }
+  return calls;
+}
+
+Status CommunicatorImpl::status_of(const Failure& f) const {
+  Status status{.code = f.code,
+                .communicator = membership_.name,
+                .sequence = f.sequence,
+                .rank = rank(),
+                .peer = f.culprit};
+  if (f.signature.kind != Kind::kNone) status.operation = engine::name_of(f.signature.kind);
+  const std::string where = f.sequence == 0
+                                ? fmt::format("on {}", membership_.name)
+                                : fmt::format("in call #{} on {}", f.sequence, membership_.name);
+  switch (f.code) {
+    case ErrorCode::kPeerDied:
+      status.message = fmt::format(
+          "rank {} (pid {}) {} while it was needed {}; see its own output, and start the job again "
+          "or go on without it",
+          f.culprit,
+          pid_of(*control_, f.culprit),
+          manner_of_end(f, end_of(world_->witness(), *control_, f)),
+          where);
+      break;
+    case ErrorCode::kMismatch:
+      status.message = fmt::format(
+          fmt::runtime(
+              f.text == "parts"
+                  ? "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}; counts "
+                    "at both ends must agree"
+                  : "ranks called different things {}: rank {} called {}, rank {} called {}; all "
+                    "ranks must make the same calls in the same order"),
+          where,
+          f.reporter,
+          describe(f.sequence, f.signature),
+          f.culprit,
+          describe(f.sequence, f.other));
+      break;
+    case ErrorCode::kAborted:
+      status.message = fmt::format("rank {} {}; every call on {} ends here",
+                                   f.culprit < 0 ? f.reporter : f.culprit,
+                                   f.text,
+                                   membership_.name);
+      break;
+    default:
+      status.message = f.text;
+  }
+  return status;
+}
+
+void CommunicatorImpl::raise_failure() {
+  try {
+    throw_failure(control_->failure());
+  } catch (const Error& error) {
+    if (!written_.exchange(true) && !world_->dump_directory().empty()) {
+      observe::write({.world_rank = world_->launch().rank,
+                      .communicator = membership_.name,
+                      .error = error.what(),
+                      .recent = recent_calls(),
+                      .ranks = last_calls()},
+                     world_->dump_directory());
+    }
+    throw;
+  }
+}
+
+void CommunicatorImpl::throw_failure(const Failure& f) const {
+  Status status = status_of(f);
+  switch (f.code) {
+    case ErrorCode::kPeerDied:
+      throw PeerDied(std::move(status),
+                     f.culprit,
+                     pid_of(*control_, f.culprit),
+                     signal_of(end_of(world_->witness(), *control_, f)));
+    case ErrorCode::kMismatch:
+      throw Mismatch(std::move(status),
+                     {{f.reporter, f.sequence, describe(f.sequence, f.signature)},
+                      {f.culprit, f.sequence, describe(f.sequence, f.other)}});
+    case ErrorCode::kDeadlineExceeded: {
+      std::vector<int> missing;
+      std::vector<RankCall> calls;
+      std::vector<std::string> seen;
+      for (int i = 0; i < std::min(size(), 64); ++i) {
+        if ((f.missing >> i & 1) == 0) continue;
+        missing.push_back(i);
+        calls.push_back(call_of(i));
+        seen.push_back(fmt::format("rank {} (pid {}) last seen in {}",
+                                   i,
+                                   world_->host().pid(control_->host_rank(i)),
+                                   calls.back().call));
+      }
+      const std::string what = f.sequence == 0 ? fmt::format("rank {}'s {}", f.reporter, f.text)
+                                               : fmt::format("{} on {} did not finish within {}",
+                                                             describe(f.sequence, f.signature),
+                                                             membership_.name,
+                                                             f.text);
+      status.message =
+          fmt::format("{}: {}; give a longer deadline if it is only slow",
+                      f.sequence == 0 ? what + " did not finish" : what,
+                      seen.empty() ? std::string("every rank had come, so one is slow or stopped")
+                                   : fmt::format("{}", fmt::join(seen, "; ")));
+      throw DeadlineExceeded(std::move(status), std::move(missing), std::move(calls));
+    }
+    default:
+      throw Aborted(std::move(status));
+  }
+}
+
+std::optional<Status> CommunicatorImpl::status() const {
+  if (!open_ || !control_->failed()) return std::nullopt;
+  try {
+    throw_failure(control_->failure());
+  } catch (const Error& error) {
+    return error.status();
+  }
+}
+
+}  // namespace hocket::comm

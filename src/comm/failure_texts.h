@@ -1,0 +1,11 @@
+// What a failure of a lost rank says in the record that all ranks of a group share.
+#pragma once
+
+#include <string_view>
+
+namespace hocket::comm {
+
+inline constexpr std::string_view kDiedText = "died";
+inline constexpr std::string_view kLeftText = "ended in good order";
+
+}  // namespace hocket::comm
