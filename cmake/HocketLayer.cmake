@@ -13,10 +13,12 @@ find_package(hwy REQUIRED)
 add_library(hocket_options INTERFACE)
 target_compile_options(hocket_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -fno-semantic-interposition
-  $<$<CXX_COMPILER_ID:GNU>:-fcoroutines -Wno-missing-field-initializers>
+  $<$<CXX_COMPILER_ID:GNU>:-fcoroutines -Wno-missing-field-initializers -Wno-psabi>
   $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>)
 if(HOCKET_SANITIZE)
-  add_compile_options(-fsanitize=${HOCKET_SANITIZE} -fno-omit-frame-pointer -g)
+  # Whatever the build type: code that builds twice as fast, and names the lines it stands for.
+  add_compile_options(-fsanitize=${HOCKET_SANITIZE} -fno-omit-frame-pointer -O1 -g1
+    -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${HOCKET_SANITIZE})
   if(HOCKET_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)

@@ -49,7 +49,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     if [ "$(id -u)" -ne 0 ]; then
       as_root=sudo
       if ! command -v sudo >/dev/null; then
-        say "this is neither root nor is there sudo; as root: apt-get install $missing" >&2
+        say "this is neither root nor is there sudo; as root: apt-get update && apt-get install $missing" >&2
         exit 1
       fi
     fi
