@@ -12,6 +12,7 @@
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
 #include "os/segment.h"
+#include "peer_on_host.h"
 
 namespace hocket::conformance {
 namespace {
@@ -178,6 +179,63 @@ EngineCase shm_processes(std::string name) {
       }};
 }
 
+// --- GPU kernels, as the host runs them
+// --------------------------------------------------------------------------------
+
+constexpr std::chrono::seconds kPeerLimit{20};
+
+// A task that has ended.
+engine::Task nothing_left() { co_return; }
+
+class PeerOnHost final : public engine::CollectiveEngine {
+ public:
+  PeerOnHost(const peer::Member& member, const peer::Tuning& tuning)
+      : member_(member), tuning_(tuning) {}
+  std::string_view name() const noexcept override { return "peer"; }
+  std::optional<engine::Score> score(const engine::Signature&) const noexcept override {
+    return engine::Score{};
+  }
+  engine::Task start(const engine::Call& call) override {
+    for (const peer::Step& step : peer::plan(call, member_, tuning_)) run_on_host(step, 1);
+    if (member_.host->verdict != 0) {
+      throw std::runtime_error("gave up " + describe(call.signature) +
+                               "; missing, a bit a rank: " + std::to_string(member_.host->missing));
+    }
+    return nothing_left();
+  }
+
+ private:
+  peer::Member member_;
+  peer::Tuning tuning_;
+};
+
+class PeerTeam final : public Team {
+ public:
+  PeerTeam(int size, const peer::Tuning& tuning) : staging_(size) {
+    for (int rank = 0; rank < size; ++rank) {
+      engines_.push_back(std::make_unique<PeerOnHost>(staging_.member(rank, kPeerLimit), tuning));
+    }
+  }
+  Seat seat(int rank) override {
+    return {.rank = rank,
+            .size = static_cast<int>(engines_.size()),
+            .engine = engines_[static_cast<std::size_t>(rank)].get()};
+  }
+
+ private:
+  HostStaging staging_;
+  std::vector<std::unique_ptr<PeerOnHost>> engines_;
+};
+
+EngineCase peer_case(std::string name, const peer::Tuning& tuning) {
+  return {.name = std::move(name),
+          .run =
+              [tuning](int size, const Body& body) {
+                return run_threads(size, std::make_unique<PeerTeam>(size, tuning), body);
+              },
+          .has_messages = false};
+}
+
 }  // namespace
 
 const std::vector<EngineCase>& engine_cases() {
@@ -190,6 +248,11 @@ const std::vector<EngineCase>& engine_cases() {
       shm_threads("shm_threads", Carried::kDirectly),
       shm_threads("shm_messages", Carried::kByMessages),
       shm_processes("shm"),
+      // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes.
+      peer_case("peer", {.one_hop = 3000, .two_hops = 100'000, .packets = 2000, .relays = 20'000}),
+      peer_case(
+          "peer_chunks",
+          {.one_hop = 0, .two_hops = 0, .packets = 0, .relays = 0, .turns = 1, .channels = 2}),
   };
   return cases;
 }

@@ -1,0 +1,123 @@
+// Bundles: up to three vectors of one lane, which travel as four packets. The lanes of a warp, side
+// by side, make a group: vector r of lane l is vector 32 r + l of the group, so arrays are read and
+// written without gaps; so are the packets.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/peer/block.h"
+
+namespace hocket::engines::peer {
+
+struct Bundle {
+  Vector row[kRows];
+};
+// The same as it lies in a slot: each packet the first three words of a vector, the last one the
+// fourth words.
+struct PackedBundle {
+  Packet packet[4];
+};
+
+// What of a part one channel moves in one round, in vectors. Empty: nothing.
+struct Strip {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+HOCKET_ANYWHERE Strip strip_of(const Part& part, int channel, std::uint32_t round) {
+  const auto c = static_cast<std::uint32_t>(channel);
+  if (c >= part.channels) return {};
+  const auto vectors = static_cast<std::uint32_t>(vectors_in(part.bytes));
+  std::uint32_t end = (c + 1) * part.unit * kVectorsOfGroup;
+  const std::uint32_t first = (c * part.unit + round * kGroupsOfSlot) * kVectorsOfGroup;
+  if (end > vectors) end = vectors;
+  if (first >= end) return {};
+  const std::uint32_t most = kGroupsOfSlot * kVectorsOfGroup;
+  return {first, end - first < most ? end - first : most};
+}
+
+// How many vectors of a strip lane `lane` of group `group` has.
+HOCKET_ANYWHERE std::uint32_t rows_of(const Strip& strip, std::uint32_t group, std::uint32_t lane) {
+  const std::uint32_t before = group * kVectorsOfGroup + lane;
+  if (before >= strip.count) return 0;
+  const std::uint32_t rows = (strip.count - before + kLanesOfGroup - 1) / kLanesOfGroup;
+  return rows < kRows ? rows : kRows;
+}
+
+HOCKET_ANYWHERE Bundle load_bundle(const Part& part, std::uint32_t vector, std::uint32_t rows) {
+  Bundle bundle;
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    bundle.row[r] =
+        r < rows ? load_vector(part.at, part.bytes, vector + r * kLanesOfGroup) : Vector{};
+  }
+  return bundle;
+}
+HOCKET_ANYWHERE void store_bundle(const Part& part,
+                                  std::uint32_t vector,
+                                  std::uint32_t rows,
+                                  const Bundle& bundle) {
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    if (r < rows) store_vector(part.at, part.bytes, vector + r * kLanesOfGroup, bundle.row[r]);
+  }
+}
+
+// `slot` is the lane's first packet in its group.
+template <typename Machine>
+HOCKET_ANYWHERE void send_bundle(
+    Machine& m, Packet* slot, std::uint32_t rows, std::uint32_t flag, const Bundle& bundle) {
+  const Vector* row = bundle.row;
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    if (r >= rows) continue;
+    m.store_packet(slot + r * kLanesOfGroup,
+                   {{row[r].word[0], row[r].word[1], row[r].word[2]}, flag});
+  }
+  m.store_packet(slot + kRows * kLanesOfGroup,
+                 {{row[0].word[3], row[1].word[3], row[2].word[3]}, flag});
+}
+
+// Reads without waiting. Rows that are not there are read from where others are, so that there is
+// no branch between the loads.
+template <typename Machine>
+HOCKET_ANYWHERE PackedBundle peek_bundle(Machine& m, const Packet* slot, std::uint32_t rows) {
+  PackedBundle packed;
+  packed.packet[0] = m.load_packet(slot);
+  packed.packet[1] = m.load_packet(slot + (rows > 1 ? 1 : 0) * kLanesOfGroup);
+  packed.packet[2] = m.load_packet(slot + (rows > 2 ? 2 : 0) * kLanesOfGroup);
+  packed.packet[3] = m.load_packet(slot + kRows * kLanesOfGroup);
+  return packed;
+}
+HOCKET_ANYWHERE bool is_there(const PackedBundle& packed, std::uint32_t flag) {
+  return packed.packet[0].flag == flag && packed.packet[1].flag == flag &&
+         packed.packet[2].flag == flag && packed.packet[3].flag == flag;
+}
+HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, int row) {
+  const Packet& packet = packed.packet[row];
+  return {{packet.word[0], packet.word[1], packet.word[2], packed.packet[3].word[row]}};
+}
+HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed) {
+  return {{row_of(packed, 0), row_of(packed, 1), row_of(packed, 2)}};
+}
+
+// Ends a step from each peer q that has `which(q)`, and gives its slot back, swept where it is time
+// for that; all have read it.
+template <typename Machine, typename Which>
+HOCKET_ANYWHERE void give_back_packets(Block<Machine>& block, const Which& which) {
+  Machine& m = block.m;
+  block.for_kept([&](int q) {
+    if (!which(q)) return;
+    const std::uint64_t step = m.shared().received[q];
+    if (step % kSweepEvery < kSlots) {
+      Packet* slot = block.packets(block.p.rank, q, step);
+      for (std::uint32_t i = 0; i < kGroupsOfSlot * kPacketsOfGroup; ++i) {
+        m.store_packet(slot + i, {});
+      }
+      m.fence();
+    }
+    m.shared().received[q] = step + 1;
+    m.store_credit(&block.link(q, block.p.rank)->peer.credit, step + 1);
+  });
+}
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,104 @@
+#include "engines/peer/fold.h"
+
+namespace hocket::engines::peer {
+namespace {
+
+Form form_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kBool:
+      return Form::kBool;
+    case DType::kInt8:
+      return Form::kInt8;
+    case DType::kInt16:
+      return Form::kInt16;
+    case DType::kInt32:
+      return Form::kInt32;
+    case DType::kInt64:
+      return Form::kInt64;
+    case DType::kUInt8:
+      return Form::kUInt8;
+    case DType::kUInt16:
+      return Form::kUInt16;
+    case DType::kUInt32:
+      return Form::kUInt32;
+    case DType::kUInt64:
+      return Form::kUInt64;
+    case DType::kFloat16:
+      return Form::kFloat16;
+    case DType::kBFloat16:
+      return Form::kBFloat16;
+    case DType::kFloat32:
+      return Form::kFloat32;
+    case DType::kFloat64:
+      return Form::kFloat64;
+    case DType::kComplex64:
+      return Form::kComplex64;
+    case DType::kComplex128:
+      return Form::kComplex128;
+    case DType::kFloat8E4M3:
+      return Form::kFloat8E4M3;
+    case DType::kFloat8E5M2:
+      return Form::kFloat8E5M2;
+  }
+  return Form::kBits;
+}
+
+// The unsigned integer of a signed one's width; others as they are.
+Form without_sign(Form form) noexcept {
+  switch (form) {
+    case Form::kInt8:
+      return Form::kUInt8;
+    case Form::kInt16:
+      return Form::kUInt16;
+    case Form::kInt32:
+      return Form::kUInt32;
+    case Form::kInt64:
+      return Form::kUInt64;
+    default:
+      return form;
+  }
+}
+
+FoldCode fold_of_bool(ReduceOp op) noexcept {
+  switch (op) {
+    case ReduceOp::kProduct:
+    case ReduceOp::kMin:
+    case ReduceOp::kBitAnd:
+      return {Form::kBool, Operation::kAnd, 1};
+    case ReduceOp::kBitXor:
+      return {Form::kBool, Operation::kXor, 1};
+    default:
+      return {Form::kBool, Operation::kOr, 1};
+  }
+}
+
+}  // namespace
+
+FoldCode fold_code(DType dtype, ReduceOp op, int ranks) noexcept {
+  if (dtype == DType::kBool) return fold_of_bool(op);
+  const Form form = form_of(dtype);
+  const Form parts = form == Form::kComplex64    ? Form::kFloat32
+                     : form == Form::kComplex128 ? Form::kFloat64
+                                                 : form;
+  switch (op) {
+    case ReduceOp::kSum:
+      return {without_sign(parts), Operation::kSum, 1};
+    case ReduceOp::kAvg:
+      return {parts, Operation::kSum, static_cast<std::uint16_t>(ranks)};
+    case ReduceOp::kProduct:
+      return {without_sign(form), Operation::kProduct, 1};
+    case ReduceOp::kMin:
+      return {form, Operation::kMin, 1};
+    case ReduceOp::kMax:
+      return {form, Operation::kMax, 1};
+    case ReduceOp::kBitAnd:
+      return {Form::kBits, Operation::kAnd, 1};
+    case ReduceOp::kBitOr:
+      return {Form::kBits, Operation::kOr, 1};
+    case ReduceOp::kBitXor:
+      return {Form::kBits, Operation::kXor, 1};
+  }
+  return {};
+}
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,129 @@
+// The memory through which the ranks of a group exchange data on GPUs, and its rules.
+//
+// Words: each rank owns one *staging* area in its GPU's memory, mapped by all others. A *channel*
+// is the block of one number on every rank; channels share nothing, so that blocks may run in any
+// order and number. A *link* goes from one rank to another within a channel and a lane. What
+// travels over a link does so in *steps*, counted from 0 without end; both ends count alike, as
+// both know what each call moves between them. Each step has a *slot* in the receiver's staging, by
+// its number modulo kSlots: of packets, where data and flag are one (latency), or a chunk,
+// announced by a counter (bandwidth). A step that carries nothing takes no slot, but may be
+// announced.
+//
+// The rule that protects slots: step s is written once the receiver's *credit*, a counter in the
+// sender's staging, says that steps up to s - kSlots have been taken. All counters live in GPU
+// memory and are advanced by the kernels, so a captured graph can be replayed with no host at work.
+//
+// Lanes keep messages between two ranks apart from collectives: each has links of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/peer/marks.h"
+
+namespace hocket::engines::peer {
+
+inline constexpr int kMaxRanks = 8;
+inline constexpr int kLanes = 2;
+inline constexpr int kCollectives = 0;
+inline constexpr int kMessages = 1;
+inline constexpr int kMaxChannels = 32;
+inline constexpr std::uint64_t kSlots = 4;
+
+// Packets lie in groups: what one warp sends of three vectors a lane, in four packets a lane.
+inline constexpr std::uint32_t kLanesOfGroup = 32;
+inline constexpr std::uint32_t kRows = 3;
+inline constexpr std::uint32_t kVectorsOfGroup = kLanesOfGroup * kRows;
+inline constexpr std::uint32_t kPacketsOfGroup = kLanesOfGroup * 4;
+inline constexpr std::uint32_t kGroupsOfSlot = 16;
+inline constexpr std::uint32_t kPacketBytes = 16;
+inline constexpr std::size_t kPacketSlotBytes = kGroupsOfSlot * kPacketsOfGroup * kPacketBytes;
+inline constexpr std::size_t kChunkBytes = 32 * 1024;
+
+constexpr int channels_of(int lane) noexcept { return lane == kCollectives ? 32 : 16; }
+
+// The two halves of what a rank keeps of its links with one peer in one channel. Zero at first.
+struct alignas(32) OwnCounters {
+  std::uint64_t sent = 0;      // steps to the peer
+  std::uint64_t received = 0;  // steps from the peer
+  std::uint64_t opened = 0;    // times this rank's arrays were opened to the peer
+  std::uint64_t entered = 0;   // times the peer's arrays were entered
+};
+struct alignas(32) PeerCounters {  // written by the peer
+  std::uint64_t credit = 0;        // steps from here that the peer has taken
+  std::uint64_t arrived = 0;       // steps from the peer whose chunks are here
+  std::uint64_t opened = 0;        // times the peer opened its arrays
+  std::uint64_t unused = 0;
+};
+struct Link {
+  OwnCounters own;
+  PeerCounters peer;
+};
+static_assert(sizeof(Link) == 64);
+
+// What else a rank keeps for itself. Zero at first.
+struct Header {
+  // Not 0: a kernel of this group gave up; all later ones end at once. The value is a Verdict.
+  std::uint32_t dead = 0;
+  std::uint32_t unused[31] = {};
+};
+
+enum class Verdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
+
+// One a rank, in host memory that its GPU reaches. `abort` is written by the host, the rest by the
+// first kernel that gave up, `verdict` last. Zero at first.
+struct HostWords {
+  std::uint32_t abort = 0;  // not 0: kernels of this group shall end
+  std::uint32_t verdict = 0;
+  std::uint32_t missing = 0;  // a bit a rank: what was waited for had not come from these
+  std::uint32_t channel = 0;
+  std::uint64_t step = 0;  // of the link from the first of the missing
+  std::uint64_t unused[5] = {};
+};
+static_assert(sizeof(HostWords) == 64);
+
+// Where things lie in a rank's staging area; the same on all ranks of a group of `size`.
+struct Layout {
+  static constexpr std::size_t kHeaderBytes = 4096;
+  static constexpr std::size_t kLinksBytes = sizeof(Link) * kLanes * kMaxChannels * kMaxRanks;
+
+  static constexpr std::size_t link(int lane, int channel, int peer) noexcept {
+    const int index = (lane * kMaxChannels + channel) * kMaxRanks + peer;
+    return kHeaderBytes + static_cast<std::size_t>(index) * sizeof(Link);
+  }
+  // Slots of a link from `source` to `owner`, in the owner's staging.
+  static constexpr std::size_t packets(
+      int size, int lane, int channel, int owner, int source, std::uint64_t step) noexcept {
+    return kHeaderBytes + kLinksBytes +
+           slot(size, lane, channel, owner, source, step) * kPacketSlotBytes;
+  }
+  static constexpr std::size_t chunk(
+      int size, int lane, int channel, int owner, int source, std::uint64_t step) noexcept {
+    return zeroed_bytes(size) + slot(size, lane, channel, owner, source, step) * kChunkBytes;
+  }
+
+  // What has to be zero when the group starts: the first bytes of the area.
+  static constexpr std::size_t zeroed_bytes(int size) noexcept {
+    return kHeaderBytes + kLinksBytes + slots(size) * kPacketSlotBytes;
+  }
+  static constexpr std::size_t bytes(int size) noexcept {
+    return zeroed_bytes(size) + slots(size) * kChunkBytes;
+  }
+
+ private:
+  static constexpr int links(int size) noexcept {
+    return (channels_of(kCollectives) + channels_of(kMessages)) * (size - 1);
+  }
+  static constexpr std::size_t slots(int size) noexcept {
+    return static_cast<std::size_t>(links(size)) * kSlots;
+  }
+  static constexpr std::size_t slot(
+      int size, int lane, int channel, int owner, int source, std::uint64_t step) noexcept {
+    const int first = lane == kCollectives ? 0 : channels_of(kCollectives);
+    const int neighbour = source < owner ? source : source - 1;
+    return static_cast<std::size_t>((first + channel) * (size - 1) + neighbour) * kSlots +
+           static_cast<std::size_t>(step % kSlots);
+  }
+};
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,99 @@
+// From a call to the kernels and copies that carry it out. Pure functions: the same on a host
+// without a GPU, and where it matters the same on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/call.h"
+#include "engines/peer/params.h"
+
+namespace hocket::engines::peer {
+
+// Where one protocol takes over from another, equal on all ranks of a group. A value. Sizes are
+// bytes that one rank sends another, unless said otherwise.
+struct Tuning {
+  std::size_t one_hop = 96 * 1024;   // all_reduce: bytes of the array times size - 1
+  std::size_t two_hops = 1 << 20;    // all_reduce by packets: bytes of the array
+  std::size_t packets = 64 * 1024;   // all others: what goes by packets
+  std::size_t relays = 512 * 1024;   // broadcast, reduce: from here on all ranks help
+  std::size_t engines = 4 << 20;     // symmetric movement: from here on by the copy engines
+  std::uint32_t groups = 3;          // groups of packets to a channel before there is another one
+  std::uint32_t least_chunk = 8192;  // bytes of a chunk
+  std::uint32_t turns = 4;           // chunks of a channel before chunks grow
+  std::uint32_t channels = kMaxChannels;  // the most
+};
+// The defaults, as measured, for groups of `size`.
+Tuning default_tuning(int size) noexcept;
+
+// One rank's view of its group's memory. A value; see PeerGroup for what each is.
+struct Member {
+  int rank = 0;
+  int size = 1;
+  std::byte* staging[kMaxRanks] = {};
+  HostWords* host = nullptr;
+  std::uint64_t limit_ns = 0;
+};
+
+// Where the peers' `in` and `out` of a call on symmetric arrays lie, as mapped here, by rank.
+struct PeerArrays {
+  std::byte* in[kMaxRanks] = {};
+  std::byte* out[kMaxRanks] = {};
+};
+
+enum class Protocol : std::uint8_t {
+  kBarrier,
+  kExchangePackets,
+  kExchangeChunks,
+  kExchangeDirect,
+  kReducePackets,
+  kAllReducePackets,
+  kReduceChunks,
+};
+inline constexpr int kProtocolCount = 7;
+constexpr bool folds(Protocol protocol) noexcept { return protocol >= Protocol::kReducePackets; }
+
+// Which of the kernels of a protocol that folds: those of some sums, and one for all the rest.
+enum class Folding : std::uint8_t { kAny, kSumFloat32, kSumFloat16, kSumBFloat16 };
+inline constexpr int kFoldingCount = 4;
+Folding folding_of(FoldCode code) noexcept;
+// Kernels that fold come for so many ranks at most: 2, 4 and 8.
+constexpr int capacity_index(int size) noexcept { return size <= 2 ? 0 : size <= 4 ? 1 : 2; }
+inline constexpr int kCapacityCount = 3;
+
+// One kernel, or one copy where `copy_bytes` is not 0. A value.
+struct Step {
+  Protocol protocol = Protocol::kBarrier;
+  int blocks = 1;
+  int threads = 32;
+  Params params;
+  std::byte* copy_to = nullptr;
+  const std::byte* copy_from = nullptr;
+  std::size_t copy_bytes = 0;
+};
+
+// The steps of `call` on this rank, in order on one stream; none where there is nothing to do.
+// `arrays`: for symmetric calls.
+std::vector<Step> plan(const engine::Call& call,
+                       const Member& member,
+                       const Tuning& tuning,
+                       const PeerArrays* arrays = nullptr);
+
+// A message to or from another rank; both where they are exchanged.
+struct Message {
+  int peer = 0;
+  const void* send = nullptr;
+  std::size_t send_bytes = 0;
+  void* receive = nullptr;
+  std::size_t receive_bytes = 0;
+};
+// Messages of one launch, at most one each way with a peer; the peer's launch may hold others too.
+// Messages between two ranks meet in the order of their launches.
+std::vector<Step> plan_messages(std::span<const Message> messages,
+                                const Member& member,
+                                const Tuning& tuning);
+
+}  // namespace hocket::engines::peer

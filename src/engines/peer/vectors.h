@@ -1,0 +1,118 @@
+// Sixteen bytes, the unit in which data moves, and arrays of any alignment cut into them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "engines/peer/layout.h"
+#include "engines/peer/marks.h"
+
+namespace hocket::engines::peer {
+
+// Values. A Vector is whole elements of any dtype; those past the end of an array are zeros.
+struct alignas(16) Vector {
+  std::uint32_t word[4];
+};
+inline constexpr std::uint32_t kVectorBytes = sizeof(Vector);
+
+// What is written and read as a whole: whoever reads `flag` reads the words that came with it.
+struct alignas(16) Packet {
+  std::uint32_t word[3];
+  std::uint32_t flag;
+};
+static_assert(sizeof(Packet) == kPacketBytes);
+
+// A flag is never 0, the state of fresh memory, and differs for any 2^31 steps in a row.
+constexpr std::uint32_t flag_of(std::uint64_t step) noexcept {
+  return static_cast<std::uint32_t>(step) | 0x80000000u;
+}
+// Steps after which packets' slots are swept, so that no old flag is taken for a new one. Each slot
+// is swept in the round in which this divides a step of it.
+inline constexpr std::uint64_t kSweepEvery = std::uint64_t{1} << 30;
+
+// The unit in which `at` can be read, of the powers of two up to 16, if `bytes` is in whole units.
+HOCKET_ANYWHERE std::uint32_t unit_of(const void* at, std::uint64_t bytes) {
+  const auto bits = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) |
+                    static_cast<std::uint32_t>(bytes) | kVectorBytes;
+  return bits & (~bits + 1);
+}
+
+// A T at an address that is aligned to it, whatever the type of the memory.
+template <typename T>
+HOCKET_ANYWHERE T load_aligned(const std::byte* from) {
+  T value;
+  std::memcpy(&value, __builtin_assume_aligned(from, sizeof(T)), sizeof(T));
+  return value;
+}
+template <typename T>
+HOCKET_ANYWHERE void store_aligned(std::byte* to, const T& value) {
+  std::memcpy(__builtin_assume_aligned(to, sizeof(T)), &value, sizeof(T));
+}
+
+template <typename Unit>
+HOCKET_ANYWHERE Vector load_units(const std::byte* from, std::uint32_t bytes) {
+  constexpr std::uint32_t kPerWord = sizeof(std::uint32_t) / sizeof(Unit);
+  Vector vector{};
+  HOCKET_UNROLL
+  for (std::uint32_t i = 0; i < kVectorBytes / sizeof(Unit); ++i) {
+    if (i * sizeof(Unit) >= bytes) continue;
+    const auto unit = static_cast<std::uint32_t>(load_aligned<Unit>(from + i * sizeof(Unit)));
+    vector.word[i / kPerWord] |= unit << (i % kPerWord * sizeof(Unit) * 8);
+  }
+  return vector;
+}
+
+template <typename Unit>
+HOCKET_ANYWHERE void store_units(std::byte* to, const Vector& vector, std::uint32_t bytes) {
+  constexpr std::uint32_t kPerWord = sizeof(std::uint32_t) / sizeof(Unit);
+  HOCKET_UNROLL
+  for (std::uint32_t i = 0; i < kVectorBytes / sizeof(Unit); ++i) {
+    if (i * sizeof(Unit) >= bytes) continue;
+    const std::uint32_t word = vector.word[i / kPerWord] >> (i % kPerWord * sizeof(Unit) * 8);
+    store_aligned<Unit>(to + i * sizeof(Unit), static_cast<Unit>(word));
+  }
+}
+
+// Arrays that are not aligned, and the ends of all.
+HOCKET_ANYWHERE_APART Vector load_some(const std::byte* from, std::uint32_t bytes) {
+  const std::uint32_t unit = unit_of(from, bytes);
+  if (unit >= 4) return load_units<std::uint32_t>(from, bytes);
+  return unit == 2 ? load_units<std::uint16_t>(from, bytes) : load_units<std::uint8_t>(from, bytes);
+}
+HOCKET_ANYWHERE_APART void store_some(std::byte* to, const Vector& vector, std::uint32_t bytes) {
+  const std::uint32_t unit = unit_of(to, bytes);
+  if (unit >= 4) return store_units<std::uint32_t>(to, vector, bytes);
+  if (unit == 2) return store_units<std::uint16_t>(to, vector, bytes);
+  store_units<std::uint8_t>(to, vector, bytes);
+}
+
+// Vector `index` of an array of `bytes`; the index is within it.
+HOCKET_ANYWHERE Vector load_vector(const std::byte* array,
+                                   std::uint64_t bytes,
+                                   std::uint64_t index) {
+  const std::byte* from = array + index * kVectorBytes;
+  const std::uint64_t left = bytes - index * kVectorBytes;
+  if (left >= kVectorBytes && (reinterpret_cast<std::uintptr_t>(array) & 15) == 0) {
+    return load_aligned<Vector>(from);
+  }
+  return load_some(from, left < kVectorBytes ? static_cast<std::uint32_t>(left) : kVectorBytes);
+}
+HOCKET_ANYWHERE void store_vector(std::byte* array,
+                                  std::uint64_t bytes,
+                                  std::uint64_t index,
+                                  const Vector& vector) {
+  std::byte* to = array + index * kVectorBytes;
+  const std::uint64_t left = bytes - index * kVectorBytes;
+  if (left >= kVectorBytes && (reinterpret_cast<std::uintptr_t>(array) & 15) == 0) {
+    store_aligned(to, vector);
+    return;
+  }
+  store_some(to, vector, left < kVectorBytes ? static_cast<std::uint32_t>(left) : kVectorBytes);
+}
+
+constexpr std::uint64_t vectors_in(std::uint64_t bytes) noexcept {
+  return (bytes + kVectorBytes - 1) / kVectorBytes;
+}
+
+}  // namespace hocket::engines::peer

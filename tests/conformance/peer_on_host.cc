@@ -1,0 +1,106 @@
+#include "peer_on_host.h"
+
+namespace hocket::conformance {
+namespace {
+
+template <int kMost, typename Fold>
+void run_folding(peer::Protocol protocol, HostMachine& machine) {
+  switch (protocol) {
+    case peer::Protocol::kReducePackets:
+      return peer::reduce_packets<kMost, Fold>(machine);
+    case peer::Protocol::kAllReducePackets:
+      return peer::all_reduce_packets<kMost, Fold>(machine);
+    default:
+      return peer::reduce_chunks<kMost, Fold>(machine);
+  }
+}
+
+template <int kMost>
+void run_capacity(const peer::Step& step, HostMachine& machine) {
+  if (peer::folding_of(step.params.fold) == peer::Folding::kSumFloat32) {
+    return run_folding<kMost, peer::SumFold<float>>(step.protocol, machine);
+  }
+  if (peer::folding_of(step.params.fold) == peer::Folding::kSumBFloat16) {
+    return run_folding<kMost, peer::SumFold<bfloat16>>(step.protocol, machine);
+  }
+  run_folding<kMost, peer::AnyFold>(step.protocol, machine);
+}
+
+void run_thread(const peer::Step& step, HostMachine machine) {
+  switch (step.protocol) {
+    case peer::Protocol::kBarrier:
+      return peer::barrier(machine);
+    case peer::Protocol::kExchangePackets:
+      return peer::exchange_packets(machine);
+    case peer::Protocol::kExchangeChunks:
+      return peer::exchange_chunks(machine);
+    case peer::Protocol::kExchangeDirect:
+      return peer::exchange_direct(machine);
+    default:
+      if (step.params.size <= 2) return run_capacity<2>(step, machine);
+      if (step.params.size <= 4) return run_capacity<4>(step, machine);
+      return run_capacity<8>(step, machine);
+  }
+}
+
+}  // namespace
+
+void run_on_host(const peer::Step& step, int threads) {
+  if (step.copy_bytes > 0) {
+    std::memcpy(step.copy_to, step.copy_from, step.copy_bytes);
+    return;
+  }
+  for (int channel = 0; channel < step.blocks; ++channel) {
+    HostBlock block(threads);
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t) {
+      others.emplace_back([&, t] {
+        run_thread(step, HostMachine(step.params, block, t, threads, channel, step.blocks));
+      });
+    }
+    run_thread(step, HostMachine(step.params, block, 0, threads, channel, step.blocks));
+    for (std::thread& other : others) other.join();
+  }
+}
+
+HostStaging::HostStaging(int size) : size_(size), words_(static_cast<std::size_t>(size)) {
+  for (int rank = 0; rank < size; ++rank) {
+    void* memory = mmap(nullptr,
+                        peer::Layout::bytes(size),
+                        PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1,
+                        0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    staging_.push_back(static_cast<std::byte*>(memory));
+  }
+}
+
+HostStaging::~HostStaging() {
+  for (std::byte* memory : staging_) munmap(memory, peer::Layout::bytes(size_));
+}
+
+peer::Member HostStaging::member(int rank, std::chrono::nanoseconds limit) const {
+  peer::Member member{.rank = rank, .size = size_};
+  for (std::size_t q = 0; q < staging_.size(); ++q) member.staging[q] = staging_[q];
+  member.host = &words_[static_cast<std::size_t>(rank)];
+  member.limit_ns = static_cast<std::uint64_t>(limit.count());
+  return member;
+}
+
+void HostStaging::start_at(std::uint64_t step) {
+  for (std::byte* memory : staging_) {
+    for (int lane = 0; lane < peer::kLanes; ++lane) {
+      for (int channel = 0; channel < peer::kMaxChannels; ++channel) {
+        for (int q = 0; q < size_; ++q) {
+          auto& link =
+              *reinterpret_cast<peer::Link*>(memory + peer::Layout::link(lane, channel, q));
+          link.own = {.sent = step, .received = step, .opened = step, .entered = step};
+          link.peer = {.credit = step, .arrived = step, .opened = step};
+        }
+      }
+    }
+  }
+}
+
+}  // namespace hocket::conformance

@@ -1,0 +1,161 @@
+// The protocols of the engine `peer`, at work on the host: ranks are threads, staging is ordinary
+// memory, a block is one thread or a few. What runs is the source of the kernels.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "engines/peer/plan.h"
+#include "engines/peer/protocols.h"
+
+namespace hocket::conformance {
+
+namespace peer = engines::peer;
+
+// What the threads of a block share.
+struct HostBlock {
+  explicit HostBlock(int threads) : barrier(threads) {}
+  peer::Counters counters{};
+  std::barrier<> barrier;
+  std::atomic<bool> said[2] = {};
+};
+
+// The machine that protocols are written over; see engines/peer/block.h. A value, one a thread.
+class HostMachine {
+ public:
+  HostMachine(const peer::Params& params,
+              HostBlock& block,
+              int thread,
+              int threads,
+              int channel,
+              int channels)
+      : params_(params),
+        block_(block),
+        thread_(thread),
+        threads_(threads),
+        channel_(channel),
+        channels_(channels) {}
+
+  int thread() const { return thread_; }
+  int threads() const { return threads_; }
+  int channel() const { return channel_; }
+  int channels() const { return channels_; }
+  const peer::Params& params() const { return params_; }
+  peer::Counters& shared() { return block_.counters; }
+
+  bool sync_or(bool value) {
+    if (threads_ == 1) return value;
+    std::atomic<bool>& said = block_.said[meetings_++ % 2];
+    if (value) said.store(true, std::memory_order_relaxed);
+    block_.barrier.arrive_and_wait();
+    const bool result = said.load(std::memory_order_relaxed);
+    block_.barrier.arrive_and_wait();
+    if (thread_ == 0) said.store(false, std::memory_order_relaxed);
+    return result;
+  }
+
+  // The second half of a packet holds the flag: who sees it sees the first one.
+  peer::Packet load_packet(const peer::Packet* at) const {
+    auto* halves = reinterpret_cast<std::uint64_t*>(const_cast<peer::Packet*>(at));
+    const std::uint64_t second = std::atomic_ref(halves[1]).load(std::memory_order_acquire);
+    const std::uint64_t first = std::atomic_ref(halves[0]).load(std::memory_order_relaxed);
+    return {{static_cast<std::uint32_t>(first),
+             static_cast<std::uint32_t>(first >> 32),
+             static_cast<std::uint32_t>(second)},
+            static_cast<std::uint32_t>(second >> 32)};
+  }
+  void store_packet(peer::Packet* at, const peer::Packet& packet) const {
+    auto* halves = reinterpret_cast<std::uint64_t*>(at);
+    std::atomic_ref(halves[0]).store(packet.word[0] | std::uint64_t{packet.word[1]} << 32,
+                                     std::memory_order_relaxed);
+    std::atomic_ref(halves[1]).store(packet.word[2] | std::uint64_t{packet.flag} << 32,
+                                     std::memory_order_release);
+  }
+  peer::Vector load_staged(const std::byte* at) const {
+    return peer::load_aligned<peer::Vector>(at);
+  }
+  void store_staged(std::byte* at, const peer::Vector& vector) const {
+    peer::store_aligned(at, vector);
+  }
+  std::uint64_t load_acquire(const std::uint64_t* word) const {
+    return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_acquire);
+  }
+  void store_release(std::uint64_t* word, std::uint64_t value) const {
+    std::atomic_ref(*word).store(value, std::memory_order_release);
+  }
+  void store_credit(std::uint64_t* word, std::uint64_t value) const { store_release(word, value); }
+  void fence() const {}  // packets and credits are released anyway
+
+  bool own_dead() const {
+    return std::atomic_ref(header().dead).load(std::memory_order_relaxed) != 0;
+  }
+  bool look(std::uint32_t missing) {
+    std::this_thread::yield();
+    if (own_dead()) return true;
+    if (std::atomic_ref(params_.host->abort).load(std::memory_order_relaxed) != 0) {
+      report(peer::Verdict::kAborted, missing);
+      return true;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
+    if (params_.limit_ns == 0) return false;
+    if (now - since_ < std::chrono::nanoseconds(params_.limit_ns)) return false;
+    report(peer::Verdict::kDeadline, missing);
+    return true;
+  }
+
+ private:
+  peer::Header& header() const {
+    return *reinterpret_cast<peer::Header*>(params_.staging[params_.rank]);
+  }
+  void report(peer::Verdict verdict, std::uint32_t missing) const {
+    std::uint32_t none = 0;
+    if (!std::atomic_ref(header().dead)
+             .compare_exchange_strong(none, static_cast<std::uint32_t>(verdict))) {
+      return;
+    }
+    peer::HostWords& host = *params_.host;
+    host.missing = missing;
+    host.channel = static_cast<std::uint32_t>(channel_);
+    std::atomic_ref(host.verdict)
+        .store(static_cast<std::uint32_t>(verdict), std::memory_order_release);
+  }
+
+  const peer::Params& params_;
+  HostBlock& block_;
+  int thread_, threads_, channel_, channels_;
+  unsigned meetings_ = 0;
+  std::chrono::steady_clock::time_point since_{};
+};
+
+// Runs one kernel of a plan, its blocks one after the other, each with `threads` threads.
+void run_on_host(const peer::Step& step, int threads);
+
+// The memory of a group: staging and host words of all ranks, zeroed.
+class HostStaging {
+ public:
+  explicit HostStaging(int size);
+  ~HostStaging();
+  HostStaging(const HostStaging&) = delete;
+  HostStaging& operator=(const HostStaging&) = delete;
+
+  peer::Member member(int rank, std::chrono::nanoseconds limit) const;
+  peer::HostWords& words(int rank) { return words_[static_cast<std::size_t>(rank)]; }
+  // Lets all links of the group look as if so many steps had been made.
+  void start_at(std::uint64_t step);
+
+ private:
+  int size_;
+  std::vector<std::byte*> staging_;
+  mutable std::vector<peer::HostWords> words_;
+};
+
+}  // namespace hocket::conformance
