@@ -278,6 +278,10 @@ class Communicator {
   // rank's last calls, oldest first.
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
+  // Writes both, and the error if there is one, to a file in `directory`, by default where
+  // HOCKET_DUMP_DIR says; returns its name. Any thread may, at any time. Throws InvalidArgument
+  // where no directory is known, SystemError where it cannot be written.
+  std::string dump(const std::string& directory = "") const;
   // Gives back what the communicator holds. Local and cheap; calls afterwards are refused. Pending
   // work is cancelled.
   void close();

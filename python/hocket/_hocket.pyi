@@ -171,6 +171,22 @@ class Communicator:
     def recent_calls(self) -> list[RankCall]:
         """This rank's last calls, oldest first."""
 
+    def dump(self, directory: Optional[Union[str, PathLike[str]]] = None) -> str:
+        """
+        Write the flight record to a file: what each rank was last seen in, this rank's last calls,
+        and the error if there is one.
+
+        Parameters
+        ----------
+        directory : path, optional
+            By default where HOCKET_DUMP_DIR says. Made where it does not exist.
+
+        Returns
+        -------
+        str
+            The file's name. Any thread may ask, also while another one waits in a call.
+        """
+
     def close(self) -> None:
         """
         Give back what the communicator holds: local and cheap. Later calls are refused.

@@ -169,6 +169,31 @@ void bind_life(CommunicatorClass& cls) {
       nb::sig("def recent_calls(self) -> list[RankCall]"),
       "This rank's last calls, oldest first.");
   cls.def(
+      "dump",
+      [](const Seat& s, nb::handle directory) {
+        std::string name;
+        if (!directory.is_none()) {
+          const nb::object path = nb::module_::import_("os").attr("fspath")(directory);
+          name = nb::cast<nb::str>(path).c_str();
+        }
+        return nb::str(without_gil([&] { return s.comm.dump(name); }).c_str());
+      },
+      nb::arg("directory") = nb::none(),
+      nb::sig("def dump(self, directory: Optional[Union[str, PathLike[str]]] = None) -> str"),
+      R"(Write the flight record to a file: what each rank was last seen in, this rank's last calls,
+and the error if there is one.
+
+Parameters
+----------
+directory : path, optional
+    By default where HOCKET_DUMP_DIR says. Made where it does not exist.
+
+Returns
+-------
+str
+    The file's name. Any thread may ask, also while another one waits in a call.
+)");
+  cls.def(
       "close",
       [](Seat& s) { without_gil([&] { s.comm.close(); }); },
       nb::sig("def close(self) -> None"),

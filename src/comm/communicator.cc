@@ -60,6 +60,9 @@ void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadlin
 Duration Communicator::deadline() const noexcept { return impl_->deadline(); }
 std::vector<RankCall> Communicator::last_calls() const { return impl_->last_calls(); }
 std::vector<RankCall> Communicator::recent_calls() const { return impl_->recent_calls(); }
+std::string Communicator::dump(const std::string& directory) const {
+  return impl_->dump(directory);
+}
 void Communicator::close() { impl_->close(); }
 
 namespace {

@@ -127,6 +127,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   void close() noexcept;
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
+  std::string dump(const std::string& directory) const;
 
   // How many groups were made of this one: part of their names.
   int next_group() noexcept { return ++groups_; }

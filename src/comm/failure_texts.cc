@@ -9,6 +9,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/log.h"
 #include "comm/communicator_impl.h"
 #include "comm/witness.h"
 #include "comm/world.h"
@@ -123,6 +124,9 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
           f.culprit,
           describe(f.sequence, f.other));
       break;
+    case ErrorCode::kDevice:
+      status.message = fmt::format("rank {}'s GPU failed {}: {}", f.culprit, where, f.text);
+      break;
     case ErrorCode::kAborted:
       status.message = fmt::format("rank {} {}; every call on {} ends here",
                                    f.culprit < 0 ? f.reporter : f.culprit,
@@ -135,17 +139,31 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
   return status;
 }
 
+std::string CommunicatorImpl::dump(const std::string& directory) const {
+  const std::string& where = directory.empty() ? world_->dump_directory() : directory;
+  if (where.empty()) {
+    throw InvalidArgument(
+        "dump has no directory to write to; give one, or set HOCKET_DUMP_DIR for the job");
+  }
+  const auto error = status();
+  return observe::write({.world_rank = world_->launch().rank,
+                         .communicator = membership_.name,
+                         .error = error ? error->message : "",
+                         .recent = recent_calls(),
+                         .ranks = last_calls()},
+                        where);
+}
+
 void CommunicatorImpl::raise_failure() {
   try {
     throw_failure(control_->failure());
-  } catch (const Error& error) {
+  } catch (const Error&) {
     if (!written_.exchange(true) && !world_->dump_directory().empty()) {
-      observe::write({.world_rank = world_->launch().rank,
-                      .communicator = membership_.name,
-                      .error = error.what(),
-                      .recent = recent_calls(),
-                      .ranks = last_calls()},
-                     world_->dump_directory());
+      try {
+        dump("");
+      } catch (const Error& refused) {
+        base::log(base::LogLevel::kWarning, fmt::format("no flight record: {}", refused.what()));
+      }
     }
     throw;
   }
@@ -188,6 +206,8 @@ void CommunicatorImpl::throw_failure(const Failure& f) const {
                                    : fmt::format("{}", fmt::join(seen, "; ")));
       throw DeadlineExceeded(std::move(status), std::move(missing), std::move(calls));
     }
+    case ErrorCode::kDevice:
+      throw DeviceError(std::move(status));
     default:
       throw Aborted(std::move(status));
   }

@@ -1,4 +1,5 @@
-// What is written down when a communicator fails, for whoever looks afterwards.
+// What is written down when a communicator fails, or when somebody asks, for whoever looks
+// afterwards.
 #pragma once
 
 #include <string>
@@ -12,13 +13,16 @@ namespace hocket::observe {
 struct FlightRecord {
   int world_rank = 0;
   std::string communicator;
-  std::string error;
+  std::string error;             // empty: none so far
   std::vector<RankCall> recent;  // this rank's last calls, oldest first
   std::vector<RankCall> ranks;   // what each rank was last seen in
 };
 
+// As text, for people.
+std::string to_text(const FlightRecord& record);
+
 // Writes DIRECTORY/rank-N.COMMUNICATOR.txt, replacing one that is there; '/' in a name becomes '-'.
-// Makes the directory if need be. A failure to write is logged, as there is an error under way.
-void write(const FlightRecord& record, const std::string& directory) noexcept;
+// Makes the directory if need be. Returns the file's name. Throws SystemError.
+std::string write(const FlightRecord& record, const std::string& directory);
 
 }  // namespace hocket::observe

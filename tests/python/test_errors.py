@@ -1,10 +1,12 @@
 """Failures as exceptions: their classes, their fields, what is usable afterwards."""
 
 import math
+import os
 import pickle
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +123,22 @@ def test_calls_are_recorded():
         last = comm.last_calls()
         assert [call.rank for call in last] == [0, 1]
         assert all(isinstance(call, hocket.RankCall) for call in calls + last)
+
+    threads(2, body)
+
+
+def test_dump(tmp_path):
+    def body(comm):
+        comm.all_reduce(np.arange(3.0))
+        with pytest.raises(hocket.InvalidArgument, match="HOCKET_DUMP_DIR"):
+            comm.dump()
+        written = comm.dump(tmp_path / "records")
+        assert written == str(tmp_path / "records" / f"rank-{comm.rank}.world.txt")
+        text = Path(written).read_text()
+        assert text.startswith(f"rank {comm.rank} of the world (pid {os.getpid()}), ")
+        assert "no error so far" in text
+        assert "  all_reduce #1 sum float64[3]\n" in text
+        comm.barrier()
 
     threads(2, body)
 
