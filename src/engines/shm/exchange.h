@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "engine/point_to_point.h"
 #include "engine/task.h"
@@ -118,14 +119,40 @@ class Piece {
   Sizes sizes_;
 };
 
+// What a rank has for itself, copied piece by piece beside what it gives: what is given to itself
+// too is in the caches then, and what is not fills the time in which a peer would be waited for.
+struct OwnPart {
+  std::byte* out = nullptr;
+  const std::byte* in = nullptr;
+  std::size_t bytes = 0;
+
+  static OwnPart make(void* out, const void* in, std::size_t bytes) {
+    if (out == in) bytes = 0;
+    return {static_cast<std::byte*>(out), static_cast<const std::byte*>(in), bytes};
+  }
+  // Piece `step` of `piece` bytes; with the last one all that is left.
+  void copy(std::uint64_t step, std::size_t piece, bool last) const {
+    Range range = range_of(step, piece, bytes);
+    if (last) range.length = bytes - range.first;
+    if (range.length != 0) {
+      core::copy(out + range.first, in + range.first, range.length, stores_for(bytes));
+    }
+  }
+  void copy_all() const { copy(0, 0, true); }
+};
+
 // Gives the same bytes to everybody, a chunk at a time.
 struct GiveShared {
   const std::byte* data;
   std::size_t bytes;
   Piece piece{kChunkBytes, Sizes::kAgreed};
+  OwnPart own = {};  // no larger than `bytes`
 
   std::uint64_t steps() const { return piece.steps(bytes); }
-  void fill(std::byte* chunk, std::uint64_t step) const { piece.fill(chunk, data, bytes, step); }
+  void fill(std::byte* chunk, std::uint64_t step) const {
+    piece.fill(chunk, data, bytes, step);
+    own.copy(step, piece.bytes(), false);
+  }
 };
 
 // Where each rank's part lies: evenly, or as the v-forms say.
@@ -163,14 +190,18 @@ struct GiveParts {
   Parts parts;
   Pieces pieces;
   Piece piece;
+  OwnPart own;
   std::uint64_t most = 0;  // steps; set by make
 
-  static GiveParts make(const void* data, const Parts& parts, int rank, int size, Sizes sizes) {
+  static GiveParts make(
+      const void* data, const Parts& parts, int rank, int size, Sizes sizes, OwnPart own = {}) {
     const Pieces pieces{rank, size};
-    GiveParts give{static_cast<const std::byte*>(data), parts, pieces, {pieces.bytes(), sizes}};
+    GiveParts give{
+        static_cast<const std::byte*>(data), parts, pieces, {pieces.bytes(), sizes}, own};
     for (int peer = 0; peer < size; ++peer) {
       if (peer != rank) give.most = std::max(give.most, give.piece.steps(parts.bytes(peer)));
     }
+    if (give.most == 0) std::exchange(give.own, {}).copy_all();
     return give;
   }
   std::uint64_t steps() const { return most; }
@@ -179,6 +210,7 @@ struct GiveParts {
       if (peer == pieces.rank || step >= piece.steps(parts.bytes(peer))) continue;
       piece.fill(chunk + pieces.offset(peer), data + parts.offset(peer), parts.bytes(peer), step);
     }
+    own.copy(step, piece.bytes(), step + 1 == most);
   }
 };
 

@@ -66,16 +66,13 @@ TakeParts take_from_root(
   return take_parts(group, call.out, whole, call.signature.root, each, sizes);
 }
 
-void copy_own(void* out, const void* in, std::size_t bytes) {
-  if (out != in && bytes != 0) core::copy(out, in, bytes, stores_for(bytes));
-}
-
 Task broadcast(ShmGroup& group, const Call& call) {
   const std::size_t bytes = bytes_of(call.signature);
   if (group.rank() == call.signature.root) {
-    copy_own(call.out, call.in, bytes);
-    return exchange(
-        group, call, GiveShared{static_cast<const std::byte*>(call.in), bytes}, TakeNothing{});
+    const GiveShared give{.data = static_cast<const std::byte*>(call.in),
+                          .bytes = bytes,
+                          .own = OwnPart::make(call.out, call.in, bytes)};
+    return exchange(group, call, give, TakeNothing{});
   }
   return exchange(
       group, call, GiveNothing{}, take_from_root(group, call, bytes, false, Sizes::kAgreed));
@@ -84,32 +81,38 @@ Task broadcast(ShmGroup& group, const Call& call) {
 // all_gather and gather: every rank gives its part to everybody, or to the root.
 Task gather(
     ShmGroup& group, const Call& call, const Parts& parts, std::size_t own, int root, Sizes sizes) {
-  const GiveShared give{static_cast<const std::byte*>(call.in), own, {kChunkBytes, sizes}};
+  GiveShared give{
+      .data = static_cast<const std::byte*>(call.in), .bytes = own, .piece = {kChunkBytes, sizes}};
   if (root >= 0 && group.rank() != root) return exchange(group, call, give, TakeNothing{});
-  copy_own(static_cast<std::byte*>(call.out) + parts.offset(group.rank()), call.in, own);
+  std::byte* place = static_cast<std::byte*>(call.out) + parts.offset(group.rank());
   const TakeParts take = take_parts(group, call.out, parts, -1, false, sizes);
-  if (root >= 0) return exchange(group, call, GiveNothing{}, take);
-  return exchange(group, call, give, take);
+  give.own = OwnPart::make(place, call.in, own);
+  if (root < 0) return exchange(group, call, give, take);
+  give.own.copy_all();
+  return exchange(group, call, GiveNothing{}, take);
 }
 
 Task scatter(ShmGroup& group, const Call& call, const Parts& parts, std::size_t own, Sizes sizes) {
   const int rank = group.rank();
   if (rank == call.signature.root) {
-    copy_own(call.out, static_cast<const std::byte*>(call.in) + parts.offset(rank), own);
-    return exchange(
-        group, call, GiveParts::make(call.in, parts, rank, group.size(), sizes), TakeNothing{});
+    const auto* mine = static_cast<const std::byte*>(call.in) + parts.offset(rank);
+    const OwnPart own_part = OwnPart::make(call.out, mine, own);
+    return exchange(group,
+                    call,
+                    GiveParts::make(call.in, parts, rank, group.size(), sizes, own_part),
+                    TakeNothing{});
   }
   return exchange(group, call, GiveNothing{}, take_from_root(group, call, own, true, sizes));
 }
 
 Task all_to_all(ShmGroup& group, const Call& call, const Parts& in, const Parts& out, Sizes sizes) {
   const int rank = group.rank();
-  copy_own(static_cast<std::byte*>(call.out) + out.offset(rank),
-           static_cast<const std::byte*>(call.in) + in.offset(rank),
-           in.bytes(rank));
+  const OwnPart own = OwnPart::make(static_cast<std::byte*>(call.out) + out.offset(rank),
+                                    static_cast<const std::byte*>(call.in) + in.offset(rank),
+                                    in.bytes(rank));
   return exchange(group,
                   call,
-                  GiveParts::make(call.in, in, rank, group.size(), sizes),
+                  GiveParts::make(call.in, in, rank, group.size(), sizes, own),
                   take_parts(group, call.out, out, -1, true, sizes));
 }
 
