@@ -1,5 +1,7 @@
 #include "base/deadline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <climits>
 
@@ -20,6 +22,12 @@ int Deadline::poll_timeout_ms() const noexcept {
   if (is_never()) return -1;
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(left()).count();
   return static_cast<int>(std::min<long long>(milliseconds, INT_MAX));
+}
+
+std::string in_seconds(Duration duration) {
+  if (duration == kForever) return "ever";
+  const double seconds = std::chrono::duration<double>(duration).count();
+  return seconds < 100 ? fmt::format("{:.3g} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
 
 }  // namespace hocket::base

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "hocket/types.h"
 
@@ -31,5 +32,8 @@ class Deadline {
   explicit Deadline(Clock::time_point when) noexcept : when_(when) {}
   Clock::time_point when_;
 };
+
+// "0.5 s", "300 s", for messages; "ever" for kForever.
+std::string in_seconds(Duration duration);
 
 }  // namespace hocket::base

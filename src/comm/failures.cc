@@ -14,14 +14,6 @@ using control::RankState;
 using control::Record;
 using engine::Kind;
 
-namespace {
-
-std::string seconds(Duration duration) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
-}
-
-}  // namespace
-
 std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
   // Messages that nobody waits for here yet: their sender may be waiting for room.
   engines_.messages->progress();
@@ -186,11 +178,12 @@ Failure CommunicatorImpl::lateness(const Awaited& awaited, Duration allowed) con
   Failure failure{.code = ErrorCode::kDeadlineExceeded,
                   .reporter = rank(),
                   .sequence = awaited.sequence,
-                  .text = seconds(allowed)};
+                  .text = base::in_seconds(allowed)};
   if (awaited.sequence == 0) {
     failure.culprit = awaited.peer;
     if (awaited.peer >= 0 && awaited.peer < 64) failure.missing = std::uint64_t{1} << awaited.peer;
-    failure.text = fmt::format("{} within {}", (*awaited.message)().call, seconds(allowed));
+    failure.text =
+        fmt::format("{} within {}", (*awaited.message)().call, base::in_seconds(allowed));
   } else {
     if (const auto own = control_->find(rank(), awaited.sequence)) {
       failure.signature = own->signature;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <new>
 
+#include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/process_exit.h"
 
@@ -130,6 +131,7 @@ void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline 
     const auto ticket = before_sleep();
     if (!present()) sleep(ticket, deadline);
     after_sleep();
+    base::throw_if_interrupted("the wait for all ranks of this host");
     if (present() || !deadline.has_passed()) continue;
     std::vector<int> missing;
     for (int i = 0; i < ranks_; ++i) {

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <memory>
 
+#include "base/interrupt.h"
 #include "hocket/error.h"
 
 namespace hocket::os {
@@ -79,9 +80,10 @@ bool wait_ready(int fd, Readiness readiness, base::Deadline deadline) {
                 .events = static_cast<short>(readiness == Readiness::kRead ? POLLIN : POLLOUT),
                 .revents = 0};
   for (;;) {
-    const int ready = ::poll(&waited, 1, deadline.poll_timeout_ms());
+    const int ready = ::poll(&waited, 1, base::until_asked(deadline).poll_timeout_ms());
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) throw SystemError("cannot wait for a socket", errno);
+    base::throw_if_interrupted("the wait for another process");
     if (deadline.has_passed()) return false;
   }
 }

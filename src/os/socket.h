@@ -17,6 +17,7 @@ namespace hocket::os {
 enum class Readiness { kRead, kWrite };
 
 // False when the deadline passed first. Errors and hang-ups count as ready: the next call tells.
+// Aborted where the user interrupts it, as for all below that wait.
 bool wait_ready(int fd, Readiness readiness, base::Deadline deadline);
 
 // All bytes or an error: RendezvousError when time runs out or the peer has closed.

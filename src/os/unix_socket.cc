@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/socket.h"
 
@@ -123,6 +124,7 @@ Fd connect_abstract(std::string_view name, base::Deadline deadline) {
       throw RendezvousError(
           fmt::format("the listener at the AF_UNIX name \"{}\" accepted nobody in time", name));
     }
+    base::throw_if_interrupted("the wait for another process");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

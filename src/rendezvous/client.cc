@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/deadline.h"
+#include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/wakeup.h"
 #include "rendezvous/channel.h"
@@ -45,7 +46,7 @@ class Client final : public RequestStore {
 
   void close() noexcept override {
     try {
-      ask({.op = Op::kGoodbye}, Deadline::in(kGoodbyeTimeout));
+      ask({.op = Op::kGoodbye}, Deadline::in(kGoodbyeTimeout), Interrupts::kIgnored);
     } catch (const std::exception&) {
       // The store is gone, and the claim with it.
     }
@@ -56,13 +57,14 @@ class Client final : public RequestStore {
  protected:
   Reply perform(Request&& request) override {
     const Duration limit = may_wait(request.op) ? sum(request.timeout, kGrace) : timeout_;
-    return ask(std::move(request), Deadline::in(limit));
+    return ask(std::move(request), Deadline::in(limit), Interrupts::kAskedFor);
   }
 
  private:
   using Slot = std::shared_ptr<std::optional<Reply>>;
+  enum class Interrupts : std::uint8_t { kAskedFor, kIgnored };
 
-  Reply ask(Request&& request, Deadline deadline) {
+  Reply ask(Request&& request, Deadline deadline, Interrupts interrupts) {
     std::unique_lock lock(mutex_);
     const std::uint32_t id = next_id_++;
     const auto slot = std::make_shared<std::optional<Reply>>();
@@ -79,15 +81,30 @@ class Client final : public RequestStore {
         throw RendezvousError(fmt::format(
             "the store at {} does not answer; its process or host may be stopped", address_));
       }
+      const Deadline until = base::until_asked(deadline);
       if (is_worked_) {
-        wait_for_change(lock, deadline);
+        wait_for_change(lock, until);
       } else {
-        work(lock, deadline);
+        work(lock, until);
       }
+      if (interrupts == Interrupts::kAskedFor && until.has_passed()) look_for_interrupt(lock, id);
     }
     asked_.erase(id);
     if (!*slot) throw RendezvousError(failure_);
     return std::move(**slot);
+  }
+
+  // Nobody relies on this thread now: who works the socket has told the others when it stopped.
+  void look_for_interrupt(std::unique_lock<std::mutex>& lock, std::uint32_t id) {
+    lock.unlock();
+    try {
+      base::throw_if_interrupted(fmt::format("the wait at the store at {}", address_));
+    } catch (...) {
+      lock.lock();
+      asked_.erase(id);
+      throw;
+    }
+    lock.lock();
   }
 
   void wait_for_change(std::unique_lock<std::mutex>& lock, Deadline deadline) {

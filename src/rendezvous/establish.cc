@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/deadline.h"
+#include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/peer_credentials.h"
 #include "os/socket.h"
@@ -255,12 +256,13 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
     if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(tried.reason);
     if (deadline.has_passed()) {
       throw RendezvousError(fmt::format(
-          "no store could be reached at {} in {:g} s: {}. Is rank 0, or the launcher, running, and "
+          "no store could be reached at {} in {}: {}. Is rank 0, or the launcher, running, and "
           "is the address right?",
           options.address,
-          std::chrono::duration<double>(options.timeout).count(),
+          base::in_seconds(options.timeout),
           tried.reason));
     }
+    base::throw_if_interrupted(fmt::format("the search for the store at {}", options.address));
     std::this_thread::sleep_for(std::min<Duration>(pause, deadline.left()));
   }
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/deadline.h"
+#include "base/interrupt.h"
 #include "hocket/error.h"
 #include "rendezvous/address.h"
 #include "rendezvous/establish.h"
@@ -62,12 +63,13 @@ std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
       if (!is_elsewhere) throw;
       if (!is_unix) return std::nullopt;
       if (deadline.has_passed()) {
-        throw RendezvousError(fmt::format(
-            "another job meets at {}; wait for its end, or give this one an address "
-            "of its own (HOCKET_STORE, or the launcher's port)",
-            launch.store_address));
+        throw RendezvousError(
+            fmt::format("another job meets at {}; wait for its end, or give this one an address "
+                        "of its own (HOCKET_STORE, or the launcher's port)",
+                        launch.store_address));
       }
     }
+    base::throw_if_interrupted(fmt::format("the wait for {}", launch.store_address));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }

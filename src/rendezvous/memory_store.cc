@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/interrupt.h"
 #include "rendezvous/request_store.h"
 #include "rendezvous/table.h"
 
@@ -21,11 +22,13 @@ class MemoryStore final : public RequestStore {
     table_.execute(0, std::move(request), [reply](Reply&& given) { *reply = std::move(given); });
     changed_.notify_all();
     while (!*reply) {
-      const auto deadline = table_.next_deadline();
+      const auto deadline = base::until_asked(table_.next_deadline());
       if (deadline.is_never()) {
         changed_.wait(lock);
-      } else {
-        changed_.wait_until(lock, deadline.when());
+      } else if (changed_.wait_until(lock, deadline.when()) == std::cv_status::timeout) {
+        lock.unlock();
+        base::throw_if_interrupted("the wait in the store");
+        lock.lock();
       }
       // Only when something was due: else waiters would wake each other without end.
       if (!table_.next_deadline().has_passed()) continue;

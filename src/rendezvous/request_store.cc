@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
-
+#include "base/deadline.h"
 #include "hocket/error.h"
 
 namespace hocket::rendezvous {
@@ -27,10 +26,6 @@ void check_value(std::string_view key, std::span<const std::byte> value) {
                   kMaxValueBytes));
 }
 
-std::string seconds(Duration duration) {
-  return fmt::format("{:g} s", std::chrono::duration<double>(duration).count());
-}
-
 // "2, 5" or "2, 5 and 97 more".
 std::string listed(const Reply& reply) {
   const auto more = reply.number - static_cast<std::int64_t>(reply.missing.size());
@@ -38,34 +33,42 @@ std::string listed(const Reply& reply) {
   return more > 0 ? fmt::format("{} and {} more", names, more) : names;
 }
 
-// "ranks 2, 5 had not joined ...": what the ranks in a room waited for in vain.
-std::string absent_ranks(const Request& request, const Reply& reply) {
+// What the ranks in a room waited for in vain.
+[[noreturn]] void throw_absent_ranks(const Request& request, const Reply& reply) {
   const bool one = reply.number == 1;
   const char* verb = request.op == Op::kExchange ? "joined" : "reached the barrier";
-  const std::string after = seconds(request.timeout);
+  const std::string after = base::in_seconds(request.timeout);
+  const std::string others = reply.text.empty() ? "" : "rank " + reply.text;
+  // Who had given up were all that were missing.
   if (reply.missing.empty()) {
-    return fmt::format(
-        "not all ranks had {} \"{}\" after {}: rank {}", verb, request.key, after, reply.text);
+    throw RanksMissing(
+        fmt::format("not all ranks had {} \"{}\" after {}: {}", verb, request.key, after, others),
+        "a rank",
+        true,
+        others);
   }
-  return fmt::format("{} {} had not {} \"{}\" after {}{}",
-                     one ? "rank" : "ranks",
-                     listed(reply),
-                     verb,
-                     request.key,
-                     after,
-                     reply.text.empty() ? "" : fmt::format(" (rank {})", reply.text));
+  const std::string who = fmt::format("{} {}", one ? "rank" : "ranks", listed(reply));
+  throw RanksMissing(fmt::format("{} had not {} \"{}\" after {}{}",
+                                 who,
+                                 verb,
+                                 request.key,
+                                 after,
+                                 others.empty() ? "" : fmt::format(" ({})", others)),
+                     who,
+                     one,
+                     others);
 }
 
 [[noreturn]] void throw_timeout(const Request& request, const Reply& reply) {
   if (request.op == Op::kExchange || request.op == Op::kBarrier) {
-    throw RendezvousError(absent_ranks(request, reply));
+    throw_absent_ranks(request, reply);
   }
   const bool one = reply.number == 1;
   throw RendezvousError(fmt::format("{} {} {} not set in the store after {}",
                                     one ? "key" : "keys",
                                     listed(reply),
                                     one ? "was" : "were",
-                                    seconds(request.timeout)));
+                                    base::in_seconds(request.timeout)));
 }
 
 Bytes value_of(const Reply& reply) { return reply.value ? *reply.value : Bytes(); }

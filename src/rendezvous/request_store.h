@@ -1,9 +1,30 @@
 // The operations of a store in terms of requests, for all stores that answer requests.
 #pragma once
 
+#include <string>
+#include <utility>
+
+#include "hocket/error.h"
 #include "rendezvous/request.h"
 
 namespace hocket::rendezvous {
+
+// Not all ranks came to an exchange in time. Its message is for users of a store; who does more
+// than that with one says it in words of its own.
+class RanksMissing : public RendezvousError {
+ public:
+  RanksMissing(const std::string& message, std::string who, bool one, std::string others)
+      : RendezvousError(message), who_(std::move(who)), one_(one), others_(std::move(others)) {}
+  const std::string& who() const noexcept { return who_; }  // "rank 3", "ranks 2, 5 and 97 more"
+  bool one() const noexcept { return one_; }
+  // What else is known, of others: "rank 0 had given up waiting"; empty: nothing.
+  const std::string& others() const noexcept { return others_; }
+
+ private:
+  std::string who_;
+  bool one_;
+  std::string others_;
+};
 
 // A resource; abstract. As `Store`: any thread.
 class RequestStore : public Store {

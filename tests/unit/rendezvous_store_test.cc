@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hocket/error.h"
+#include "hocket/interrupt.h"
 #include "hocket/store.h"
 #include "rendezvous_stores.h"
 
@@ -242,6 +243,29 @@ TEST_P(StoreTest, BarrierNamesTheMissingRank) {
   const auto store = home_.open(1);
   const auto message = message_of([&] { store->barrier("gate", 3, 1, kShort); });
   EXPECT_TRUE(message.starts_with("ranks 0, 2 had not reached the barrier \"")) << message;
+}
+
+std::atomic<bool> stop_wanted{false};
+
+TEST_P(StoreTest, WaitsCanBeInterrupted) {
+  const auto store = home_.open(0);
+  set_interrupt_check([] { return stop_wanted.load(); });
+  stop_wanted = true;
+  const auto expect_aborted = [](const std::function<void()>& wait) {
+    try {
+      wait();
+      ADD_FAILURE() << "the wait was not interrupted";
+    } catch (const Aborted& error) {
+      EXPECT_NE(std::string(error.what()).find("was interrupted"), std::string::npos);
+    }
+  };
+  expect_aborted([&] { store->get("nobody sets it", kPatience); });
+  expect_aborted([&] { store->wait(std::vector<std::string>{"a", "b"}, kForever); });
+  expect_aborted([&] { store->exchange("x", 0, 2, {}, kPatience); });
+  stop_wanted = false;
+  store->set("key", as_bytes("value"));
+  EXPECT_EQ(to_string(store->get("key", kPatience)), "value");
+  set_interrupt_check(nullptr);
 }
 
 TEST_P(StoreTest, ACallThatRanOutOfTimeCountsAsNotMade) {

@@ -1,0 +1,85 @@
+"""Joining a job: Ctrl-C breaks it, and who is missing is named."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hocket_command
+import pytest
+from helpers import free_address
+
+import hocket
+
+WATCHDOG = 50
+
+JOINS = """
+import sys, hocket
+print("joining", flush=True)
+try:
+    hocket.init(rank=int(sys.argv[1]), size=2, address=sys.argv[2], key=bytes(32), timeout=1000)
+except KeyboardInterrupt:
+    print("interrupted")
+    sys.exit(130)
+"""
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)}
+
+
+@pytest.mark.parametrize("rank", [0, 1])  # waits for rank 1; finds nobody who serves
+@pytest.mark.parametrize("unix", [False, True])
+def test_ctrl_c_breaks_joining(rank, unix):
+    address = f"unix:hocket-joining-{os.getpid()}-{rank}" if unix else free_address()
+    joiner = subprocess.Popen(
+        [sys.executable, "-c", JOINS, str(rank), address],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert joiner.stdout.readline() == "joining\n"
+        time.sleep(0.2)  # into the wait; before it, Ctrl-C works anyhow
+        joiner.send_signal(signal.SIGINT)
+        assert joiner.communicate(timeout=WATCHDOG)[0] == "interrupted\n"
+        assert joiner.returncode == 130
+    finally:
+        joiner.kill()
+        joiner.wait()
+
+
+LATE = """
+import os, sys, time, hocket
+if os.environ["HOCKET_RANK"] == "1":
+    print("late", flush=True)
+    time.sleep(1000)
+print("joining", flush=True)
+hocket.init(timeout=1000)
+"""
+
+
+def test_ctrl_c_ends_a_job_that_is_joining():
+    job = hocket_command.start("run", "-n", 2, "--no-prefix", "--", sys.executable, "-c", LATE,
+                               env=environment())
+    assert sorted(job.stdout.readline() for _ in range(2)) == ["joining\n", "late\n"]
+    time.sleep(0.2)
+    job.send_signal(signal.SIGINT)
+    _, errors = job.communicate(timeout=WATCHDOG)
+    assert job.returncode == 130
+    assert errors.count("KeyboardInterrupt") == 2, errors  # nobody had to be killed
+
+
+def test_who_is_missing_is_named():
+    address = f"unix:hocket-missing-{os.getpid()}"
+    with pytest.raises(hocket.RendezvousError) as caught:
+        hocket.init(rank=1, size=3, address=f"{address}-x", timeout=0.25)
+    assert f"no store could be reached at {address}-x in 0.25 s" in str(caught.value)
+    with pytest.raises(hocket.RendezvousError) as caught:
+        hocket.init(rank=0, size=3, address=address, timeout=0.25)
+    message = str(caught.value)
+    assert message.startswith(f"ranks 1, 2 of 3 had not come to {address} within 0.25 s; "), message
+    assert not re.search(r"cards|\d{4,} s", message.replace(address, "")), message
