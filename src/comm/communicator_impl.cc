@@ -43,7 +43,7 @@ void Seat::enter() {
           "let them take turns",
           impl_.membership_.name));
     }
-    relax();
+    base::relax();
   }
 }
 

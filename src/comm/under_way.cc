@@ -208,7 +208,7 @@ void CommunicatorImpl::abandon(Operation& operation) noexcept {
                   .text = "gave up a call that was under way (its Work was destroyed)"});
   while (!operation.done()) {
     poke();
-    relax();
+    base::relax();
   }
 }
 

@@ -6,17 +6,10 @@
 #include <span>
 
 #include "base/deadline.h"
+#include "base/relax.h"
 #include "control/host.h"
 
 namespace hocket::comm {
-
-inline void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // A value for the length of one wait. Use:
 //
@@ -42,7 +35,7 @@ class Waiter {
   bool pause() noexcept {
     if (armed_) return sleep();
     if (++polls_ < spins_) {
-      if (polls_ > kEagerPolls) relax();
+      if (polls_ > kEagerPolls) base::relax();
       return polls_ % kPollsALook == 0;
     }
     return pause_slowly();

@@ -15,8 +15,13 @@ namespace {
 // What a peer may have waiting in this rank's memory before its ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
 constexpr std::size_t kEagerBytes = 16 * 1024;
-// Long messages go in pieces of this: one is copied in while the last is copied out.
-constexpr std::size_t kBulkBytes = 32 * 1024;
+// Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in smaller
+// pieces, as the first copy overlaps with nothing.
+constexpr std::size_t kLargestPiece = 32 * 1024;
+constexpr std::size_t kSmallestPiece = 4 * 1024;
+std::size_t piece_of(std::size_t message) {
+  return std::clamp(message / 8 / 64 * 64, kSmallestPiece, kLargestPiece);
+}
 
 // Bytes of one ring: what fits the caches when all pairs talk.
 std::size_t ring_bytes(int size) {
@@ -221,10 +226,10 @@ bool ShmPointToPoint::write_queued(int rank) {
 bool ShmPointToPoint::write_streams(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   bool moved = false;
-  const std::size_t piece = std::min(kBulkBytes, peer.out.capacity() / 4);
   while (!peer.streaming.empty()) {
     const std::uint32_t index = peer.streaming.front();
     Slot& message = slots_[index];
+    const std::size_t piece = std::min(piece_of(message.bytes), peer.out.capacity() / 4);
     const std::size_t wanted = std::min(piece, message.bytes - message.moved);
     const std::size_t room = peer.out.room(wanted, std::min<std::size_t>(wanted, 4096));
     if (room == 0) break;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/relax.h"
 #include "engines/shm/collectives.h"
 
 namespace hocket::engines::shm {
@@ -158,6 +159,7 @@ bool attempt_small(ShmGroup& group, const Call& call) {
     if (peer == group.rank()) continue;
     for (int polls = group.eager_polls(); !group.posted(peer, call); --polls) {
       if (polls == 0) return false;
+      base::relax();
     }
     group.check_slot(peer, call);
   }
