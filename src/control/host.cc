@@ -148,7 +148,7 @@ void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline 
   // Ranks bound to one processor each count the machine by their number.
   const bool bound_apart =
       fewest < ranks_ && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks_);
-  may_spin_ = fewest >= ranks_ || bound_apart;
+  may_spin_.store(fewest >= ranks_ || bound_apart, std::memory_order_relaxed);
 }
 
 void HostControl::publish_world(std::uint64_t offset) noexcept {

@@ -67,7 +67,7 @@ class HostControl {
   int self() const noexcept { return self_; }
   int ranks() const noexcept { return ranks_; }
   // Whether waiting may burn processor time: there are as many processors as ranks.
-  bool may_spin() const noexcept { return may_spin_; }
+  bool may_spin() const noexcept { return may_spin_.load(std::memory_order_relaxed); }
   // Whether os::heavy_fence works in this process.
   bool fenced() const noexcept { return fenced_; }
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
@@ -164,7 +164,8 @@ class HostControl {
   std::shared_ptr<os::Segment> segment_;
   int self_;
   int ranks_ = 0;
-  bool may_spin_ = false;
+  // Learnt when all are present, while the progress thread is at work already.
+  std::atomic<bool> may_spin_{false};
   bool fenced_ = false;  // heavy fences work here
   const std::atomic<std::uint32_t>* losses_ = nullptr;
   std::size_t stripe_bytes_ = 0;
