@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "hocket/error.h"
 
@@ -115,6 +116,15 @@ bool JobOutput::is_open() const {
     if (entry.stream.is_open()) return true;
   }
   return out_->wants_to_write() || err_->wants_to_write();
+}
+
+std::string JobOutput::lost() const {
+  if (out_->error() != 0) return fmt::format("standard output: {}", std::strerror(out_->error()));
+  for (const Entry& entry : entries_) {
+    const int error = entry.stream.log_error();
+    if (error != 0) return fmt::format("a file in {}: {}", options_.log_dir, std::strerror(error));
+  }
+  return {};
 }
 
 void JobOutput::abandon() {

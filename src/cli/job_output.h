@@ -46,6 +46,9 @@ class JobOutput {
   void writers_are_gone() { writers_are_gone_ = true; }
   // True while there is something to read or to write.
   bool is_open() const;
+  // What of the output could not be written, and why, for people; empty: nothing is known to be
+  // lost.
+  std::string lost() const;
   // Gives up what has not been written. Also what a forked child does with its copy.
   void abandon();
 

@@ -55,10 +55,18 @@ class Launcher {
     tell_verbosely("the job ended, exit code {}", exit_code());
     output_.writers_are_gone();
     while (output_.is_open()) turn();
-    return exit_code();
+    return told_what_was_lost() && exit_code() == 0 ? 1 : exit_code();
   }
 
  private:
+  bool told_what_was_lost() {
+    const std::string lost = output_.lost();
+    if (lost.empty()) return false;
+    tell("not all output could be written to {}", lost);
+    while (output_.is_open()) turn();
+    return true;
+  }
+
   // Waits for something to happen, and does what it asks for.
   void turn() {
     std::vector<pollfd> wait{{all_ended_ ? -1 : guardian_.fd(), POLLIN, 0},

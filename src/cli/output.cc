@@ -47,7 +47,11 @@ void Sink::write_some() {
     const std::size_t length = std::min<std::size_t>(pending_.size() - written_, PIPE_BUF);
     const ssize_t written = ::write(fd_, pending_.data() + written_, length);
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (written < 0) return abandon();
+    if (written < 0) {
+      // Who closed the other end of a pipe wants no more; a closed descriptor was never wanted.
+      if (errno != EPIPE && errno != EBADF) error_ = errno;
+      return abandon();
+    }
     written_ += static_cast<std::size_t>(written);
     if (written_ == pending_.size()) {
       pending_.clear();
@@ -114,7 +118,10 @@ void Stream::log(std::string_view text) {
   while (options_.log.valid() && !text.empty()) {
     const ssize_t written = ::write(options_.log.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return options_.log.reset();  // a full disk ends the log, not the job
+    if (written < 0) {
+      log_error_ = errno;
+      return options_.log.reset();  // a full disk ends the log, not the job
+    }
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }

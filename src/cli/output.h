@@ -32,6 +32,8 @@ class Sink {
   bool is_full() const noexcept { return pending_.size() >= kFull; }
   // Nobody reads it any more.
   bool is_broken() const noexcept { return broken_; }
+  // What made writing fail (errno), other than a reader that went away; 0: nothing.
+  int error() const noexcept { return error_; }
 
   // Adds a piece of a line, or a whole one, of `owner` (any number that tells streams apart).
   // `prefix` goes before it where it begins a line.
@@ -55,6 +57,7 @@ class Sink {
   int line_owner_ = kNobody;   // whose unfinished line is the last
   bool at_line_start_ = true;  // false: in the middle of it; true with an owner: after '\r'
   bool broken_ = false;
+  int error_ = 0;
 };
 
 // A resource: one stream of one rank. One thread.
@@ -84,6 +87,8 @@ class Stream {
   void last_read(Clock::time_point time) noexcept { last_read_ = time; }
   void flush_partial();
   void close();
+  // What ended the log (errno); 0: nothing.
+  int log_error() const noexcept { return log_error_; }
 
  private:
   void take(std::string_view text);
@@ -94,6 +99,7 @@ class Stream {
   Options options_;
   std::string partial_;
   Clock::time_point last_read_{};
+  int log_error_ = 0;
 };
 
 }  // namespace hocket::cli

@@ -25,7 +25,7 @@ ranks have started ends too.
 
 Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
 that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout ran out, 126
-and 127 when the program cannot be executed or found, 2 for wrong options.
+and 127 when the program cannot be executed or found, 2 for wrong options, 1 when output was lost.
 
 Examples:
   hocket run -n 4 -- python train.py --epochs 3

@@ -4,10 +4,12 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import hocket_command
 import pytest
@@ -33,7 +35,7 @@ def is_running(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -454,6 +456,81 @@ def test_rank_0_reads_the_terminal():
     text, code = at_a_terminal(["run", "-n", "2", *sh(script)], answer)
     assert code == 0, text
     assert b"got something" in text
+
+
+def state_of(pid):
+    """One letter, as ps shows it: T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_stopped_launcher_stops_its_ranks_and_goes_on_with_them(tmp_path):
+    flag = tmp_path / "go"
+    job, pids = started(*sh('echo $$; while [ ! -e "$GO" ]; do sleep 0.02; done; echo went on'),
+                        env={**os.environ, "GO": str(flag)})
+    for _ in range(2):
+        job.send_signal(signal.SIGTSTP)
+        stopped = lambda pid: state_of(pid) == "T"
+        wait_until(lambda: all(map(stopped, [job.pid, *pids])), "not all stop")
+        job.send_signal(signal.SIGCONT)
+        wait_until(lambda: not any(map(stopped, [job.pid, *pids])), "not all go on")
+    flag.touch()
+    output, errors = job.communicate(timeout=WATCHDOG)
+    assert (job.returncode, output) == (0, "went on\nwent on\n"), errors
+
+
+def test_a_launcher_that_is_killed_while_stopped_leaves_nobody():
+    job, pids = started(*sh("echo $$; exec sleep 1000"))
+    job.send_signal(signal.SIGSTOP)
+    wait_until(lambda: state_of(job.pid) == "T", "the launcher does not stop")
+    job.kill()
+    job.wait()
+    wait_until(lambda: not any(map(is_running, pids)), "ranks live on")
+
+
+def test_nohup_holds_for_ranks_too():
+    launcher = hocket_command.find()
+    command = ["nohup", launcher, "run", "-n", "2", "--no-prefix",
+               *sh("echo $$; read line; echo $line")]
+    job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+    pids = [int(job.stdout.readline()) for _ in range(2)]
+    for pid in [job.pid, *pids]:
+        if is_running(pid):  # rank 1 has nothing to read, and may have ended
+            os.kill(pid, signal.SIGHUP)
+    output, errors = job.communicate("still there\n", timeout=WATCHDOG)
+    assert job.returncode == 0, errors
+    assert output.split("\n").count("still there") == 1
+
+
+# --- Output that nobody takes ---------------------------------------------------------------------
+
+
+def test_a_reader_that_goes_ends_the_job_quietly():
+    writes = "i=0; while [ $i -lt 1000000 ]; do echo line $i; i=$((i+1)); done"
+    command = f"{shlex.quote(hocket_command.find())} run -n 2 -- sh -c {shlex.quote(writes)}"
+    done = subprocess.run(["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
+                          capture_output=True, text=True, timeout=WATCHDOG)
+    assert done.stdout.count("\n") == 1
+    assert done.returncode == 128 + signal.SIGPIPE, done.stderr
+    assert done.stderr.count("\n") == 1 and "SIGPIPE" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(closed):
+    ranks = "cat; echo out; echo err >&2; exit 4"
+    command = f"{shlex.quote(hocket_command.find())} run -n 2 -- sh -c {shlex.quote(ranks)} {closed}"
+    done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=WATCHDOG)
+    assert done.returncode == 4, done.stderr
+
+
+def test_output_that_is_lost_is_told():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([hocket_command.find(), "run", "-n", "2", "--", "echo", "lost"],
+                              stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=WATCHDOG)
+    assert done.returncode == 1
+    assert "standard output: No space left on device" in done.stderr
 
 
 def test_user_signals_are_passed_on():
