@@ -490,12 +490,12 @@ def test_a_launcher_that_is_killed_while_stopped_leaves_nobody():
 def test_nohup_holds_for_ranks_too():
     launcher = hocket_command.find()
     command = ["nohup", launcher, "run", "-n", "2", "--no-prefix",
-               *sh("echo $$; read line; echo $line")]
+               *sh("echo $$; [ $HOCKET_RANK = 1 ] && exec sleep 0.2; read line; echo $line")]
     job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
     pids = [int(job.stdout.readline()) for _ in range(2)]
     for pid in [job.pid, *pids]:
-        if is_running(pid):  # rank 1 has nothing to read, and may have ended
+        if is_running(pid):  # rank 1 may have ended by now
             os.kill(pid, signal.SIGHUP)
     output, errors = job.communicate("still there\n", timeout=WATCHDOG)
     assert job.returncode == 0, errors
