@@ -32,7 +32,18 @@ T expected(const Case& c, int size, const Slice& slice, std::size_t i) {
     return exactly_reduced<T>(
         c.op, size, [&](int r) { return exact_number(c.seed, r, index, c.op); });
   }
-  return reduced<T>(c.op, size, [&](int r) { return element<T>(c.data, c.seed, r, index, c.op); });
+  const auto value = [&](int r) { return element<T>(c.data, c.seed, r, index, c.op); };
+  return c.data == Data::kSpecial ? specially_reduced<T>(c.op, size, value)
+                                  : reduced<T>(c.op, size, value);
+}
+
+// The same bits; of special values, which NaN and which zero is not promised.
+template <typename T>
+bool is_right(const Case& c, const std::byte* found, T wanted) {
+  if (std::memcmp(found, &wanted, sizeof(T)) == 0) return true;
+  T value;
+  std::memcpy(&value, found, sizeof(T));
+  return c.data == Data::kSpecial && alike(value, wanted);
 }
 
 // The index of the first wrong element of `out`, or -1.
@@ -40,7 +51,7 @@ template <typename T>
 std::ptrdiff_t first_wrong(const Case& c, int size, const Slice& slice, const std::byte* out) {
   for (std::size_t i = 0; i < slice.count; ++i) {
     const T value = expected<T>(c, size, slice, i);
-    if (std::memcmp(out + (slice.at + i) * sizeof(T), &value, sizeof(T)) != 0) {
+    if (!is_right(c, out + (slice.at + i) * sizeof(T), value)) {
       return static_cast<std::ptrdiff_t>(i);
     }
   }
@@ -80,6 +91,7 @@ std::string describe(const Case& c) {
   if (has_root(c.kind)) text += " root " + std::to_string(c.root);
   if (c.in_place) text += c.on_odd_ranks ? " in place on odd ranks" : " in place";
   if (c.data == Data::kExact) text += " exact";
+  if (c.data == Data::kSpecial) text += " special";
   return text + " seed " + std::to_string(c.seed);
 }
 

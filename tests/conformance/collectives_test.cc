@@ -38,6 +38,54 @@ INSTANTIATE_TEST_SUITE_P(Every,
                                           testing::ValuesIn(kKinds)),
                          name);
 
+// NaN and infinities, in every place that a rank may bring them from.
+class Specials : public testing::TestWithParam<Parameters> {};
+
+TEST_P(Specials, GoWhereIeeeSays) {
+  const auto [index, ranks, kind] = GetParam();
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::kFloat16,
+                            DType::kBFloat16,
+                            DType::kFloat32,
+                            DType::kFloat64,
+                            DType::kFloat8E4M3,
+                            DType::kFloat8E5M2,
+                            DType::kComplex64,
+                            DType::kComplex128}) {
+    const bool complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
+    for (const ReduceOp op :
+         {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax}) {
+      // Complex numbers have no order, and what infinities come to in their products depends on it.
+      if (complex && op != ReduceOp::kSum && op != ReduceOp::kAvg) continue;
+      for (const std::size_t count : {3, 9'000}) {
+        cases.push_back({.kind = kind,
+                         .dtype = dtype,
+                         .op = op,
+                         .count = count,
+                         .root = ranks - 1,
+                         .in_place = cases.size() % 2 == 1 && kind != Kind::kReduceScatterV,
+                         .data = Data::kSpecial,
+                         .seed = mix(cases.size())});
+      }
+    }
+  }
+  const std::string failure = engine_cases()[index].run(ranks, [&](const Seat& seat) {
+    std::uint64_t sequence = 0;
+    for (const Case& c : cases) run_case(seat, c, ++sequence);
+  });
+  EXPECT_EQ(failure, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Every,
+                         Specials,
+                         testing::Combine(testing::Range<std::size_t>(0, engine_cases().size()),
+                                          testing::Values(1, 2, 3, 5),
+                                          testing::Values(Kind::kReduce,
+                                                          Kind::kAllReduce,
+                                                          Kind::kReduceScatter,
+                                                          Kind::kReduceScatterV)),
+                         name);
+
 class Barriers : public testing::TestWithParam<std::tuple<std::size_t, int>> {};
 
 TEST_P(Barriers, NobodyLeavesBeforeAllHaveCome) {

@@ -7,6 +7,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <type_traits>
 
 #include "hocket/types.h"
@@ -14,9 +16,11 @@
 namespace hocket::conformance {
 
 enum class Data {
-  kRandom,  // any integers; floats in [-2, 2): results depend on order and rounding, to the last
-            // bit
-  kExact,   // small whole numbers: results are exact, and known without any order
+  kRandom,   // any integers; floats in [-2, 2): results depend on order and rounding, to the last
+             // bit
+  kExact,    // small whole numbers: results are exact, and known without any order
+  kSpecial,  // floats: small whole numbers, and now and then NaN, an infinity, a zero of either
+             // sign
 };
 
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -53,6 +57,21 @@ T from_random(std::uint64_t h) {
   }
 }
 
+template <typename T>
+T from_specials(std::uint64_t h) {
+  if constexpr (Complex<T>) {
+    using Real = typename T::value_type;
+    return {from_specials<Real>(h), from_specials<Real>(mix(h))};
+  } else {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kNumbers[] = {
+        std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity, 0.0F, -0.0F};
+    const std::uint64_t choice = h % 20;
+    if (choice < std::size(kNumbers)) return static_cast<T>(kNumbers[choice]);
+    return static_cast<T>(static_cast<float>(static_cast<int>(choice % 7) - 3));
+  }
+}
+
 // Element `index` of what `rank` brings.
 template <typename T>
 T element(Data data, std::uint64_t seed, int rank, std::size_t index, ReduceOp op) {
@@ -61,7 +80,11 @@ T element(Data data, std::uint64_t seed, int rank, std::size_t index, ReduceOp o
     if constexpr (std::same_as<T, bool>) return number != 0;
     if constexpr (!std::same_as<T, bool>) return static_cast<T>(static_cast<float>(number));
   }
-  return from_random<T>(mix(seed ^ mix(static_cast<std::uint64_t>(rank) << 40 ^ index)));
+  const std::uint64_t h = mix(seed ^ mix(static_cast<std::uint64_t>(rank) << 40 ^ index));
+  if constexpr (!std::integral<T>) {
+    if (data == Data::kSpecial) return from_specials<T>(h);
+  }
+  return from_random<T>(h);
 }
 
 template <std::integral T>
@@ -154,6 +177,29 @@ T exactly_reduced(ReduceOp op, int ranks, const Number& number) {
   } else {
     return static_cast<T>(static_cast<float>(result));
   }
+}
+
+// NaN of any kind are alike, and so are the zeros: which of them it is depends on the order.
+template <typename T>
+bool alike(T a, T b) {
+  if constexpr (Complex<T>) {
+    return alike(a.real(), b.real()) && alike(a.imag(), b.imag());
+  } else {
+    const auto x = static_cast<double>(a), y = static_cast<double>(b);
+    return x == y || (std::isnan(x) && std::isnan(y));
+  }
+}
+
+// What special values come to, in any order: one NaN makes NaN, also of min and max; the rest is
+// IEEE's arithmetic, as sums and products of the others are exact.
+template <typename T, typename Value>
+T specially_reduced(ReduceOp op, int ranks, const Value& value) {
+  if constexpr (!std::integral<T> && !Complex<T>) {
+    for (int r = 0; r < ranks; ++r) {
+      if (std::isnan(static_cast<double>(value(r)))) return value(r);
+    }
+  }
+  return reduced<T>(op, ranks, value);
 }
 
 }  // namespace hocket::conformance
