@@ -85,6 +85,13 @@ void CommunicatorImpl::close() noexcept {
   intra_node.reset();
   inter_node.reset();
   if (!open_.exchange(false)) return;
+  // The progress thread may be at a step; when it comes again it finds the communicator closed.
+  auto found = Turnstile::Who::kProgress;
+  bool in = false;
+  while (!in && found == Turnstile::Who::kProgress) {
+    in = turnstile_.try_enter(Turnstile::Who::kUser, &found);
+    if (!in) base::relax();
+  }
   if (busy()) {
     control_->fail({.code = ErrorCode::kAborted,
                     .reporter = rank(),
@@ -99,6 +106,7 @@ void CommunicatorImpl::close() noexcept {
   }
   engines_ = {};
   world_->host().release(block_);
+  if (in) turnstile_.leave();
 }
 
 // --- The way of a call --------------------------------------------------------------------------
