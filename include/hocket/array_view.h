@@ -6,6 +6,7 @@
 //     std::vector<float> x(1024);
 //     comm.all_reduce(x);                       // the whole
 //     comm.all_reduce(std::span(x).first(10));  // a part
+//     comm.all_reduce(hocket::cuda_array(device_pointer, 1024));  // in a GPU's memory
 #pragma once
 
 #include <cstddef>
@@ -29,9 +30,13 @@ constexpr void require_element() {
 // Contiguous ranges, views themselves excluded.
 template <typename R>
 concept ContiguousRange =
-    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    !requires { typename std::remove_cvref_t<R>::IsArrayView; };
+    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && !requires {
+  typename std::remove_cvref_t<R>::IsArrayView;
+};
 }  // namespace detail
+
+// A GPU's number where the driver is to be asked.
+inline constexpr int kAnyDevice = -1;
 
 // An array to read from.
 class ConstArrayView {
@@ -43,8 +48,9 @@ class ConstArrayView {
   constexpr ConstArrayView(const void* data,
                            std::size_t count,
                            DType dtype,
-                           MemoryKind memory = MemoryKind::kHost) noexcept
-      : data_(data), count_(count), dtype_(dtype), memory_(memory) {}
+                           MemoryKind memory = MemoryKind::kHost,
+                           int device = kAnyDevice) noexcept
+      : data_(data), count_(count), device_(device), dtype_(dtype), memory_(memory) {}
 
   template <detail::ContiguousRange R>
   constexpr ConstArrayView(const R& range) noexcept  // NOLINT: implicit on purpose
@@ -59,15 +65,21 @@ class ConstArrayView {
   constexpr std::size_t bytes() const noexcept { return count_ * size_of(dtype_); }
   constexpr DType dtype() const noexcept { return dtype_; }
   constexpr MemoryKind memory() const noexcept { return memory_; }
+  constexpr int device() const noexcept { return device_; }
 
   // Elements [first, first + count).
   constexpr ConstArrayView slice(std::size_t first, std::size_t count) const noexcept {
-    return {static_cast<const std::byte*>(data_) + first * size_of(dtype_), count, dtype_, memory_};
+    return {static_cast<const std::byte*>(data_) + first * size_of(dtype_),
+            count,
+            dtype_,
+            memory_,
+            device_};
   }
 
  private:
   const void* data_ = nullptr;
   std::size_t count_ = 0;
+  int device_ = kAnyDevice;
   DType dtype_ = DType::kUInt8;
   MemoryKind memory_ = MemoryKind::kHost;
 };
@@ -81,33 +93,39 @@ class ArrayView {
   constexpr ArrayView(void* data,
                       std::size_t count,
                       DType dtype,
-                      MemoryKind memory = MemoryKind::kHost) noexcept
-      : data_(data), count_(count), dtype_(dtype), memory_(memory) {}
+                      MemoryKind memory = MemoryKind::kHost,
+                      int device = kAnyDevice) noexcept
+      : data_(data), count_(count), device_(device), dtype_(dtype), memory_(memory) {}
 
   template <detail::ContiguousRange R>
-    requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
-  constexpr ArrayView(R&& range) noexcept  // NOLINT: implicit on purpose
+  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<
+               R>>>) constexpr ArrayView(R&& range) noexcept  // NOLINT: implicit on purpose
       : data_(std::ranges::data(range)), count_(std::ranges::size(range)) {
     using T = std::remove_cv_t<std::ranges::range_value_t<R>>;
     detail::require_element<T>();
     if constexpr (Element<T>) dtype_ = dtype_of<T>;
   }
 
-  constexpr operator ConstArrayView() const noexcept { return {data_, count_, dtype_, memory_}; }
+  constexpr operator ConstArrayView() const noexcept {
+    return {data_, count_, dtype_, memory_, device_};
+  }
 
   constexpr void* data() const noexcept { return data_; }
   constexpr std::size_t count() const noexcept { return count_; }
   constexpr std::size_t bytes() const noexcept { return count_ * size_of(dtype_); }
   constexpr DType dtype() const noexcept { return dtype_; }
   constexpr MemoryKind memory() const noexcept { return memory_; }
+  constexpr int device() const noexcept { return device_; }
 
   constexpr ArrayView slice(std::size_t first, std::size_t count) const noexcept {
-    return {static_cast<std::byte*>(data_) + first * size_of(dtype_), count, dtype_, memory_};
+    return {
+        static_cast<std::byte*>(data_) + first * size_of(dtype_), count, dtype_, memory_, device_};
   }
 
  private:
   void* data_ = nullptr;
   std::size_t count_ = 0;
+  int device_ = kAnyDevice;
   DType dtype_ = DType::kUInt8;
   MemoryKind memory_ = MemoryKind::kHost;
 };
@@ -116,6 +134,19 @@ class ArrayView {
 template <Element T>
 constexpr ArrayView scalar(T& value) noexcept {
   return {std::addressof(value), 1, dtype_of<T>};
+}
+
+// An array in a GPU's memory, by the address there. `device` is its number in this process; where
+// it is not given, the driver is asked.
+template <Element T>
+constexpr ArrayView cuda_array(T* data, std::size_t count, int device = kAnyDevice) noexcept {
+  return {data, count, dtype_of<T>, MemoryKind::kCuda, device};
+}
+template <Element T>
+constexpr ConstArrayView cuda_array(const T* data,
+                                    std::size_t count,
+                                    int device = kAnyDevice) noexcept {
+  return {data, count, dtype_of<T>, MemoryKind::kCuda, device};
 }
 
 }  // namespace hocket

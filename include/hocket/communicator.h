@@ -39,6 +39,7 @@
 
 #include "hocket/array_view.h"
 #include "hocket/error.h"
+#include "hocket/stream.h"
 #include "hocket/types.h"
 #include "hocket/work.h"
 
@@ -51,26 +52,35 @@ class PreparedCall;
 class SymmetricMemory;
 
 // `deadline` is how long the call may take; absent: the communicator's default.
+//
+// `stream` is for arrays in a GPU's memory: the call is put on it, behind what is there, and
+// returns at once; absent: the legacy default stream. A barrier with a stream is one of the
+// streams, not of the ranks' threads. The deadline of such a call runs from its start on the GPU.
 struct CallOptions {
   std::optional<Duration> deadline = {};
+  std::optional<StreamRef> stream = {};
 };
 struct ReduceOptions {
   ReduceOp op = ReduceOp::kSum;
   std::optional<Duration> deadline = {};
+  std::optional<StreamRef> stream = {};
 };
 struct RootOptions {
   int root = 0;
   std::optional<Duration> deadline = {};
+  std::optional<StreamRef> stream = {};
 };
 struct ReduceRootOptions {
   ReduceOp op = ReduceOp::kSum;
   int root = 0;
   std::optional<Duration> deadline = {};
+  std::optional<StreamRef> stream = {};
 };
 // Messages between two ranks pair by peer, tag and order. Tags are at least 0.
 struct MessageOptions {
   int tag = 0;
   std::optional<Duration> deadline = {};
+  std::optional<StreamRef> stream = {};
 };
 // `source` of a receive from whoever sends first.
 inline constexpr int kAnySource = -1;

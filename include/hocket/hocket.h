@@ -9,6 +9,7 @@
 #include "hocket/launch.h"
 #include "hocket/object.h"
 #include "hocket/store.h"
+#include "hocket/stream.h"
 #include "hocket/symmetric.h"
 #include "hocket/types.h"
 #include "hocket/work.h"

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "hocket/error.h"
+#include "hocket/stream.h"
 #include "hocket/types.h"
 
 namespace hocket {
@@ -17,7 +18,8 @@ class Operation;
 // A resource: owns one started call. Movable, not copyable; may be moved to, and waited for in,
 // another thread, one at a time. The arrays of the call must stay alive and untouched until `wait`
 // has returned or `test` has said true; with an error too, nobody touches them afterwards.
-// Destroying a pending Work cancels the call, which fails the communicator on all ranks.
+// Destroying a pending Work cancels the call, which fails the communicator on all ranks; a call on
+// a GPU just goes on, and its arrays must stay alive as long as the stream needs them.
 class Work {
  public:
   Work() noexcept;  // of nothing: done, without error
@@ -28,11 +30,18 @@ class Work {
 
   // Returns when the call has finished; throws its error. Moves the communicator's calls forward
   // in this thread while it waits. The call's own deadline applies.
+  //
+  // A call on arrays in a GPU's memory is waited for by streams, not by threads: what follows on
+  // its own stream comes after it anyway, so this only throws what has gone wrong so far.
   void wait();
+  // Has later work of `stream` wait for the call. For arrays in host memory: as wait().
+  void wait(StreamRef stream);
 
-  // Waits for at most `timeout`: true when the call has finished, false when time ran out (the call
-  // goes on). Throws the call's error.
+  // Waits in this thread for at most `timeout`: true when the call has finished, on the GPU too;
+  // false when time ran out (the call goes on). Throws the call's error.
   bool wait_for(Duration timeout);
+  // The same without a limit of its own.
+  void synchronize() { wait_for(kForever); }
 
   // True when finished, with or without error. Never blocks; gives the call a chance to move.
   bool test();

@@ -25,11 +25,17 @@ bool is_rooted(Kind kind) {
          kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
 }
 
-void require_host(MemoryKind memory, const char* name) {
-  if (memory != MemoryKind::kHost) {
-    refuse(
-        fmt::format("{} lies in GPU memory, which no engine of this communicator carries", name));
+// The memory that a call's arrays lie in. One that is absent lies nowhere.
+MemoryKind common_memory(ConstArrayView in, ArrayView out) {
+  const bool has_in = in.data() != nullptr || in.count() != 0;
+  const bool has_out = out.data() != nullptr || out.count() != 0;
+  if (has_in && has_out && in.memory() != out.memory()) {
+    refuse(fmt::format("{} lies in a GPU's memory and {} in the host's; they must lie in one",
+                       in.memory() == MemoryKind::kCuda ? "in" : "out",
+                       in.memory() == MemoryKind::kCuda ? "out" : "in"));
   }
+  if (has_in) return in.memory();
+  return has_out || in.memory() == MemoryKind::kHost ? out.memory() : in.memory();
 }
 void require_data(const void* data, std::size_t count, const char* name) {
   if (data == nullptr && count != 0) {
@@ -176,8 +182,7 @@ void lay_out(const Request& r, const Place& place, Call& call) {
   require_same_dtype(in, out);
   require_data(in.data(), in.count(), "in");
   require_data(out.data(), out.count(), "out");
-  require_host(in.memory(), "in");
-  require_host(out.memory(), "out");
+  call.signature.memory = common_memory(r.in_place ? ConstArrayView(r.out) : r.in, r.out);
   require_apart(in.data(), in.bytes(), out.data(), out.bytes(), may_coincide);
   call.signature.dtype = out.dtype();
   call.signature.count = share;
@@ -294,8 +299,7 @@ void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage
   if (wants_in && wants_out) require_same_dtype(r.in, r.out);
   if (wants_in) require_data(r.in.data(), r.in.count(), "in");
   if (wants_out) require_data(r.out.data(), r.out.count(), "out");
-  if (wants_in) require_host(r.in.memory(), "in");
-  if (wants_out) require_host(r.out.memory(), "out");
+  call.signature.memory = common_memory(r.in, r.out);
   if (wants_in && wants_out) {
     require_apart(r.in.data(), r.in.bytes(), r.out.data(), r.out.bytes(), may_coincide);
   }
@@ -306,7 +310,10 @@ void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage
 Call check(const Request& r, const Place& place, CallStorage& storage) {
   Call call;
   call.signature.kind = r.kind;
-  if (r.kind == Kind::kBarrier) return call;
+  if (r.kind == Kind::kBarrier) {
+    if (r.stream) call.signature.memory = MemoryKind::kCuda;
+    return call;
+  }
   if (is_rooted(r.kind)) {
     if (r.root < 0 || r.root >= place.size) {
       refuse(fmt::format("root is {}, expected a rank from 0 to {}", r.root, place.size - 1));

@@ -2,6 +2,7 @@
 #include "hocket/communicator.h"
 
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/operation.h"
 
 namespace hocket {
@@ -15,19 +16,32 @@ namespace comm {
 class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
   PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const Request& request)
-      : impl_(std::move(impl)),
-        plan_(impl_->prepare(request, storage_)),
-        deadline_(request.deadline) {}
-  void run() { impl_->run_prepared(plan_, deadline_); }
+      : impl_(std::move(impl)), request_(request) {
+    if (request.is_device()) {
+      device_plan_ = impl_->prepare_device(request, storage_);
+    } else {
+      plan_ = impl_->prepare(request, storage_);
+    }
+  }
+  void run() {
+    if (request_.is_device()) {
+      impl_->run_prepared_device(device_plan_, request_);
+    } else {
+      impl_->run_prepared(plan_, request_.deadline);
+    }
+  }
   std::shared_ptr<Operation> start() {
-    return impl_->start_prepared(plan_, deadline_, shared_from_this());
+    return request_.is_device()
+               ? impl_->start_prepared_device(device_plan_, request_)
+               : impl_->start_prepared(plan_, request_.deadline, shared_from_this());
   }
 
  private:
   std::shared_ptr<CommunicatorImpl> impl_;
+  Request request_;
   CallStorage storage_;
   Plan plan_;
-  std::optional<Duration> deadline_;
+  DevicePlan device_plan_;
 };
 
 }  // namespace comm
@@ -67,43 +81,43 @@ void Communicator::close() { impl_->close(); }
 
 namespace {
 
-Request one(Kind kind, ArrayView inout, ReduceOp op, int root, std::optional<Duration> deadline) {
-  return {
-      .kind = kind, .out = inout, .in_place = true, .op = op, .root = root, .deadline = deadline};
+// The options that every family has.
+template <typename Options>
+Request with(Request request, const Options& o) {
+  request.deadline = o.deadline;
+  request.stream = o.stream;
+  return request;
 }
-Request two(Kind kind,
-            ConstArrayView in,
-            ArrayView out,
-            ReduceOp op,
-            int root,
-            std::optional<Duration> deadline) {
-  return {.kind = kind, .in = in, .out = out, .op = op, .root = root, .deadline = deadline};
+Request one(Kind kind, ArrayView inout, ReduceOp op = ReduceOp::kSum, int root = 0) {
+  return {.kind = kind, .out = inout, .in_place = true, .op = op, .root = root};
+}
+Request two(
+    Kind kind, ConstArrayView in, ArrayView out, ReduceOp op = ReduceOp::kSum, int root = 0) {
+  return {.kind = kind, .in = in, .out = out, .op = op, .root = root};
 }
 
 // The options of each family, as a request's fields.
 Request ask(Kind kind, ArrayView inout, const ReduceOptions& o) {
-  return one(kind, inout, o.op, 0, o.deadline);
+  return with(one(kind, inout, o.op), o);
 }
 Request ask(Kind kind, ArrayView inout, const ReduceRootOptions& o) {
-  return one(kind, inout, o.op, o.root, o.deadline);
+  return with(one(kind, inout, o.op, o.root), o);
 }
 Request ask(Kind kind, ArrayView inout, const RootOptions& o) {
-  return one(kind, inout, ReduceOp::kSum, o.root, o.deadline);
+  return with(one(kind, inout, ReduceOp::kSum, o.root), o);
 }
-Request ask(Kind kind, ArrayView inout, const CallOptions& o) {
-  return one(kind, inout, ReduceOp::kSum, 0, o.deadline);
-}
+Request ask(Kind kind, ArrayView inout, const CallOptions& o) { return with(one(kind, inout), o); }
 Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceOptions& o) {
-  return two(kind, in, out, o.op, 0, o.deadline);
+  return with(two(kind, in, out, o.op), o);
 }
 Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
-  return two(kind, in, out, o.op, o.root, o.deadline);
+  return with(two(kind, in, out, o.op, o.root), o);
 }
 Request ask(Kind kind, ConstArrayView in, ArrayView out, const RootOptions& o) {
-  return two(kind, in, out, ReduceOp::kSum, o.root, o.deadline);
+  return with(two(kind, in, out, ReduceOp::kSum, o.root), o);
 }
 Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
-  return two(kind, in, out, ReduceOp::kSum, 0, o.deadline);
+  return with(two(kind, in, out), o);
 }
 
 Prepared prepare(const std::shared_ptr<comm::CommunicatorImpl>& impl, const Request& request) {
@@ -250,10 +264,10 @@ Prepared Communicator::prepare_all_to_all(ConstArrayView in, ArrayView out, cons
 }
 
 void Communicator::barrier(const CallOptions& o) {
-  impl_->run({.kind = Kind::kBarrier, .deadline = o.deadline});
+  impl_->run({.kind = Kind::kBarrier, .deadline = o.deadline, .stream = o.stream});
 }
 Work Communicator::barrier_async(const CallOptions& o) {
-  return Work(impl_->start({.kind = Kind::kBarrier, .deadline = o.deadline}));
+  return Work(impl_->start({.kind = Kind::kBarrier, .deadline = o.deadline, .stream = o.stream}));
 }
 
 }  // namespace hocket

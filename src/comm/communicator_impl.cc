@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "comm/composition.h"
+#include "comm/device_calls.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
@@ -85,6 +86,7 @@ void CommunicatorImpl::close() noexcept {
   intra_node.reset();
   inter_node.reset();
   if (!open_.exchange(false)) return;
+  if (devices_) devices_->close();
   // The progress thread may be at a step; when it comes again it finds the communicator closed.
   auto found = Turnstile::Who::kProgress;
   bool in = false;
@@ -284,6 +286,8 @@ void CommunicatorImpl::run(const Request& request) {
   const Seat seat(*this);
   require_usable();
   require_members();
+  if (request.is_device()) [[unlikely]]
+    return devices().run(request);
   if (!repeats(repeated_, request)) {
     CallStorage storage;
     repeated_.kind = Kind::kNone;
@@ -310,6 +314,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
   const Seat seat(*this);
   require_usable();
   require_members();
+  if (request.is_device()) return devices().start(request);
   CallStorage storage;
   const Plan plan = checked(request, storage);
   return enqueue(plan, plan.call.signature, std::move(storage), request.deadline);

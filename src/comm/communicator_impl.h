@@ -24,7 +24,10 @@
 namespace hocket::comm {
 
 class WorldImpl;
+class DeviceCalls;
+struct DevicePlan;
 class Operation;
+class StagedCall;
 
 // Who is in a group. A value.
 struct Membership {
@@ -119,6 +122,17 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Turn progress() noexcept;
   void abandon(Operation& operation) noexcept;
 
+  // --- Calls of GPUs ----------------------------------------------------------------------------
+  // Guarded by the communicator's turn.
+  DeviceCalls& devices();
+  DevicePlan prepare_device(const Request& request, CallStorage& storage);
+  void run_prepared_device(DevicePlan& plan, const Request& request);
+  std::shared_ptr<Operation> start_prepared_device(DevicePlan& plan, const Request& request);
+  // For Work: throws what has ended the call; whether it has ended on the GPU; waits for that.
+  void check_device_work(Operation& operation);
+  bool test_device_work(Operation& operation);
+  bool wait_device_work(Operation& operation, base::Deadline until);
+
   // --- Failure --------------------------------------------------------------------------------
   void abort(const std::string& reason);
   std::optional<Status> status() const;
@@ -141,6 +155,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
  private:
   friend class Seat;
+  friend class DeviceCalls;
 
   void confirm(int peer, std::uint64_t sequence) override;
 
@@ -182,7 +197,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::shared_ptr<Operation> enqueue(const Plan& plan,
                                      const engine::Signature& shown,
                                      CallStorage storage,
-                                     std::optional<Duration> deadline);
+                                     std::optional<Duration> deadline,
+                                     std::shared_ptr<StagedCall> staged = nullptr);
   bool advance(bool look);
   bool advance_one(Operation& operation, bool look);
   bool settle(Operation& operation);
@@ -225,6 +241,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
+  std::unique_ptr<DeviceCalls> devices_;
   // The last of `run`'s calls: programs repeat themselves, and what was right is right again.
   Request repeated_;
   Plan repeated_plan_;

@@ -10,6 +10,7 @@
 #include "algorithm/algorithm_engine.h"
 #include "comm/world.h"
 #include "engines/local/local_point_to_point.h"
+#include "engines/nccl/nccl_engine.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
 
@@ -38,6 +39,41 @@ class ThreadJob {
   std::map<std::uint64_t, std::weak_ptr<LocalFabric>> fabrics_;
 };
 
+// Looks once for each, in whichever thread asks first.
+class FoundLibraries final : public DeviceLibraries {
+ public:
+  explicit FoundLibraries(DeviceSettings settings) : settings_(std::move(settings)) {}
+
+  const cuda::Found& driver() override {
+    std::call_once(driver_once_, [this] { driver_ = cuda::Driver::find(); });
+    return driver_;
+  }
+  const engines::nccl::Found& nccl() {
+    std::call_once(nccl_once_, [this] {
+      nccl_ = engines::nccl::Library::find({.file = settings_.nccl_library,
+                                            .folders = settings_.folders,
+                                            .multicast = settings_.multicast,
+                                            .ras = settings_.ras});
+    });
+    return nccl_;
+  }
+  int nccl_version(std::string& why_not) override {
+    why_not = nccl().why_not;
+    return nccl().library ? nccl().library->version() : 0;
+  }
+
+ private:
+  DeviceSettings settings_;
+  std::once_flag driver_once_;
+  std::once_flag nccl_once_;
+  cuda::Found driver_;
+  engines::nccl::Found nccl_;
+};
+
+std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings) {
+  return std::make_shared<FoundLibraries>(std::move(settings));
+}
+
 std::shared_ptr<ThreadJob> make_thread_job() { return std::make_shared<ThreadJob>(); }
 
 namespace {
@@ -58,6 +94,8 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
 
 }  // namespace
 
+bool is_of_gpus(const std::string& name) { return name == "nccl"; }
+
 std::vector<std::string> split_names(const std::string& comma_separated) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at < comma_separated.size();) {
@@ -69,9 +107,9 @@ std::vector<std::string> split_names(const std::string& comma_separated) {
 }
 
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads) {
-  const std::vector<std::string> there = threads
-                                             ? std::vector<std::string>{"local", "shm", "algorithm"}
-                                             : std::vector<std::string>{"shm", "algorithm"};
+  const std::vector<std::string> there =
+      threads ? std::vector<std::string>{"local", "shm", "algorithm", "nccl"}
+              : std::vector<std::string>{"shm", "algorithm", "nccl"};
   for (const std::string& name : wanted) {
     if (!has(there, name)) {
       throw InvalidArgument(
@@ -81,9 +119,13 @@ std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, 
                       fmt::join(there, ", ")));
     }
   }
-  if (!wanted.empty()) return wanted;
-  // shm carries everything within a host; `algorithm` is there to be asked for.
-  return {threads ? "local" : "shm"};
+  // shm carries everything within a host; `algorithm` is there to be asked for. Who asks for
+  // engines of GPUs alone means those; the host's are needed all the same.
+  const std::string host = threads ? "local" : "shm";
+  if (wanted.empty()) return {host, "nccl"};
+  std::vector<std::string> chosen = wanted;
+  if (std::all_of(wanted.begin(), wanted.end(), is_of_gpus)) chosen.push_back(host);
+  return chosen;
 }
 
 std::size_t group_bytes(const std::vector<std::string>& engines, int size) {
@@ -111,12 +153,35 @@ Engines make_engines(WorldImpl& world,
     made.messages = std::make_unique<ShmPointToPoint>(control, memory + channels_offset(size));
   }
   for (const std::string& name : names) {
+    if (is_of_gpus(name)) continue;
     if (name == "shm") {
       made.collectives.push_back(
           std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
     } else {
       made.collectives.push_back(
           std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts));
+    }
+  }
+  return made;
+}
+
+std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
+    WorldImpl& world,
+    const Membership& membership,
+    const std::shared_ptr<const cuda::DeviceContext>& device,
+    const DeviceAgreement& agreed,
+    std::vector<std::string>& notes) {
+  const engine::GroupFacts facts{
+      .rank = membership.rank, .size = membership.size(), .hosts = membership.hosts};
+  auto& libraries = static_cast<FoundLibraries&>(world.device_libraries());
+  std::vector<std::unique_ptr<engine::DeviceEngine>> made;
+  for (const std::string& name : world.engines()) {
+    if (name != "nccl") continue;
+    if (agreed.why_no_nccl.empty()) {
+      made.push_back(
+          std::make_unique<engines::nccl::NcclEngine>(libraries.nccl().library, device, facts));
+    } else {
+      notes.push_back("nccl: " + agreed.why_no_nccl);
     }
   }
   return made;

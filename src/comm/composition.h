@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_engines.h"
+#include "cuda/driver.h"
 
 namespace hocket::comm {
 
@@ -14,8 +16,28 @@ namespace hocket::comm {
 class ThreadJob;
 std::shared_ptr<ThreadJob> make_thread_job();
 
+// What is told of libraries for GPUs. A value.
+struct DeviceSettings {
+  std::string nccl_library;          // a file; empty: looked for
+  std::vector<std::string> folders;  // where Python's packages have theirs
+  bool multicast = false;            // NCCL may use NVLink multicast
+  bool ras = false;                  // NCCL may open its port for monitoring
+};
+
+// A resource: the driver and libraries of GPUs, loaded when they are first asked for. Any thread.
+class DeviceLibraries {
+ public:
+  virtual ~DeviceLibraries() = default;
+  virtual const cuda::Found& driver() = 0;
+  // 0: there is none, and why.
+  virtual int nccl_version(std::string& why_not) = 0;
+};
+std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
+
 // "a,b" as {"a", "b"}.
 std::vector<std::string> split_names(const std::string& comma_separated);
+// Whether the engine is for arrays in GPUs' memory.
+bool is_of_gpus(const std::string& name);
 // Names of the engines there are for this kind of job, best first. Throws InvalidArgument for a
 // wanted one that there is not.
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads);
@@ -24,6 +46,15 @@ std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, 
 std::size_t group_bytes(const std::vector<std::string>& engines, int size);
 // Writes an empty group into zeroed memory.
 void format_group(std::byte* memory, int size);
+
+// Engines of GPUs for a group whose ranks agreed so, best first. `notes` learns why others are not
+// among them.
+std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
+    WorldImpl& world,
+    const Membership& membership,
+    const std::shared_ptr<const cuda::DeviceContext>& device,
+    const DeviceAgreement& agreed,
+    std::vector<std::string>& notes);
 
 Engines make_engines(WorldImpl& world,
                      const Membership& membership,

@@ -15,6 +15,14 @@ namespace {
 
 using base::Deadline;
 
+std::shared_ptr<comm::DeviceLibraries> device_libraries(const InitOptions& options,
+                                                        const base::Config& config) {
+  return comm::make_device_libraries({.nccl_library = config.nccl_library,
+                                      .folders = options.library_folders,
+                                      .multicast = config.multicast,
+                                      .ras = config.ras});
+}
+
 comm::WorldParts alone(const InitOptions& options,
                        const base::Config& config,
                        const LaunchInfo& launch) {
@@ -37,6 +45,7 @@ World init(const InitOptions& options) {
       options.engines.empty() ? comm::split_names(config.engines) : options.engines, false);
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;
+  parts.device_libraries = device_libraries(options, config);
   const auto world = comm::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
 }
@@ -50,6 +59,7 @@ void run_threads(int size,
   const auto segment =
       comm::make_segment(size, options.segment_bytes.value_or(std::size_t{1} << 30), true);
   const auto job = comm::make_thread_job();
+  const auto libraries = device_libraries(options, config);
   const auto engines = comm::choose_engines(
       options.engines.empty() ? comm::split_names(config.engines) : options.engines, true);
   std::mutex mutex;
@@ -65,7 +75,8 @@ void run_threads(int size,
                              .threads = job,
                              .engines = engines,
                              .deadline = options.deadline.value_or(config.deadline),
-                             .dump_directory = config.flight_recorder_dir};
+                             .dump_directory = config.flight_recorder_dir,
+                             .device_libraries = libraries};
       for (std::size_t i = 0; i < n; ++i) parts.host_ranks[i] = static_cast<int>(i);
       const auto impl =
           comm::WorldImpl::make(std::move(parts), Deadline::in(std::chrono::seconds(60)));

@@ -18,6 +18,18 @@ std::string obstacle(const Machine& machine) {
              : fmt::format("{} does not work: {}", broken->name, broken->error);
 }
 
+// What an engine of GPUs lacks here; empty: nothing.
+std::string missing_for_gpus(const Machine& machine) {
+  for (const char* name : {"CUDA driver", "NCCL"}) {
+    const auto library = std::ranges::find(machine.libraries, name, &Software::name);
+    if (library == machine.libraries.end() || !library->found()) {
+      return fmt::format("there is no {}", name);
+    }
+    if (library->version.find("no usable GPU") != std::string::npos) return "there is no GPU";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<Engine> find_engines(const Machine& machine) {
@@ -26,8 +38,11 @@ std::vector<Engine> find_engines(const Machine& machine) {
   const auto add = [&](const std::vector<std::string>& names, const char* scope) {
     for (const std::string& name : names) {
       if (std::ranges::find(result, name, &Engine::name) != result.end()) continue;
+      const std::string lacks =
+          why_not.empty() && comm::is_of_gpus(name) ? missing_for_gpus(machine) : why_not;
+      const char* what = comm::is_of_gpus(name) ? "a GPU a rank, GPU memory" : scope;
       result.push_back(
-          {.name = name, .available = why_not.empty(), .note = why_not.empty() ? scope : why_not});
+          {.name = name, .available = lacks.empty(), .note = lacks.empty() ? what : lacks});
     }
   };
   add(comm::choose_engines({}, false), "ranks on one host, host memory");

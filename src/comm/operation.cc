@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "comm/device_staging.h"
+#include "comm/device_work.h"
 #include "hocket/work.h"
 
 namespace hocket {
@@ -9,6 +11,7 @@ namespace comm {
 
 void Operation::finish(std::exception_ptr error) noexcept {
   task.reset();
+  staged.reset();  // its stream goes on
   error_ = std::move(error);
   std::function<void()> callback;
   {
@@ -46,17 +49,27 @@ Work& Work::operator=(Work&& other) noexcept {
 }
 
 Work::~Work() {
+  if (operation_ && operation_->device) return;
   if (operation_ && !operation_->done()) operation_->owner().abandon(*operation_);
 }
 
 void Work::wait() {
   if (!operation_) return;
+  if (operation_->device) return operation_->owner().check_device_work(*operation_);
   operation_->owner().wait(*operation_, base::Deadline::never());
   if (operation_->error()) std::rethrow_exception(operation_->error());
 }
 
+void Work::wait(StreamRef stream) {
+  wait();
+  if (operation_ && operation_->device) operation_->device->hold(stream.handle());
+}
+
 bool Work::wait_for(Duration timeout) {
   if (!operation_) return true;
+  if (operation_->device) {
+    return operation_->owner().wait_device_work(*operation_, base::Deadline::in(timeout));
+  }
   if (!operation_->owner().wait(*operation_, base::Deadline::in(timeout))) return false;
   if (operation_->error()) std::rethrow_exception(operation_->error());
   return true;
@@ -64,11 +77,13 @@ bool Work::wait_for(Duration timeout) {
 
 bool Work::test() {
   if (!operation_) return true;
+  if (operation_->device) return operation_->owner().test_device_work(*operation_);
   if (!operation_->done()) operation_->owner().poke();
   return operation_->done();
 }
 
 std::optional<Status> Work::error() const {
+  if (operation_ && operation_->device) return operation_->owner().status();
   if (!operation_ || !operation_->done() || !operation_->error()) return std::nullopt;
   try {
     std::rethrow_exception(operation_->error());

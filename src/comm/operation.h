@@ -13,6 +13,9 @@
 
 namespace hocket::comm {
 
+class DeviceWork;
+class StagedCall;
+
 // A resource, shared by its Work and by the communicator's queue. The fields down to `waiting` are
 // guarded by the communicator's turn; the rest by their own means.
 class Operation {
@@ -33,6 +36,10 @@ class Operation {
   RankCall message;
   std::optional<std::string> refusal;
   std::shared_ptr<void> keep;  // what the call points to, where that is not `storage`
+
+  // Calls of GPUs: what is copied for it; the mark behind it on its stream.
+  std::shared_ptr<StagedCall> staged;
+  std::shared_ptr<DeviceWork> device;
 
   engine::Task task;
   bool begun = false;

@@ -43,8 +43,10 @@ class ProgressThread::State {
   void run();
   // From any thread.
   void add(std::shared_ptr<CommunicatorImpl> communicator);
+  void attend(std::weak_ptr<Attended> attended);
   void stop() noexcept;
   void wake() noexcept;
+  void look_again() noexcept;
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
 
  private:
@@ -52,6 +54,12 @@ class ProgressThread::State {
   void sleep_idle() noexcept;
   void watch_peers();
   bool move_calls();
+  bool wants_tick() const noexcept {
+    return asked_.load(std::memory_order_relaxed) || next_tick_.has_passed() ||
+           host_->losses() != losses_at_tick_;
+  }
+  void tick();
+  base::Deadline next_look() const noexcept { return std::min(next_end_, next_tick_); }
 
   const std::shared_ptr<control::HostControl> host_;
   const std::shared_ptr<Witness> witness_;
@@ -64,8 +72,12 @@ class ProgressThread::State {
   std::atomic<bool> idle_{false};  // sleeps, or is about to, on bell_
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
-  std::vector<os::FutexWait> waits_;  // on the peers that live
-  base::Deadline next_look_ = base::Deadline::never();
+  std::vector<os::FutexWait> waits_;                   // on the peers that live
+  base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
+  std::vector<std::weak_ptr<Attended>> attended_;      // guarded by mutex_
+  base::Deadline next_tick_ = base::Deadline::never();
+  std::uint32_t losses_at_tick_ = 0;
+  std::atomic<bool> asked_{false};  // for a tick
 };
 
 ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
@@ -91,7 +103,11 @@ void ProgressThread::add(std::shared_ptr<CommunicatorImpl> communicator) {
   state_->add(std::move(communicator));
 }
 
-void ProgressThread::look_again() noexcept { state_->wake(); }
+void ProgressThread::attend(std::weak_ptr<Attended> attended) {
+  state_->attend(std::move(attended));
+}
+
+void ProgressThread::look_again() noexcept { state_->look_again(); }
 
 void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) {
   {
@@ -102,8 +118,37 @@ void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) 
   wake();
 }
 
+void ProgressThread::State::attend(std::weak_ptr<Attended> attended) {
+  {
+    const std::lock_guard lock(mutex_);
+    attended_.push_back(std::move(attended));
+  }
+  look_again();
+}
+
+void ProgressThread::State::tick() {
+  asked_.store(false, std::memory_order_seq_cst);
+  losses_at_tick_ = host_->losses();
+  next_tick_ = base::Deadline::never();
+  std::vector<std::shared_ptr<Attended>> living;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(attended_, [&living](const std::weak_ptr<Attended>& attended) {
+      auto held = attended.lock();
+      if (held) living.push_back(std::move(held));
+      return attended.expired();
+    });
+  }
+  for (const auto& attended : living) next_tick_ = std::min(next_tick_, attended->tick());
+}
+
 void ProgressThread::State::stop() noexcept {
   stop_.store(true, std::memory_order_release);
+  wake();
+}
+
+void ProgressThread::State::look_again() noexcept {
+  asked_.store(true, std::memory_order_seq_cst);
   wake();
 }
 
@@ -119,11 +164,12 @@ void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
   const std::uint32_t ticket = bell_.load(std::memory_order_seq_cst);
   if (watches_) watch_peers();
+  tick();
   if (!stopped() && !wakes_.load(std::memory_order_acquire)) {
     std::array<os::FutexWait, os::kMaxFutexWaits + 1> all;
     all[0] = {&bell_, ticket};
     const auto end = std::copy(waits_.begin(), waits_.end(), all.begin() + 1);
-    os::futex_wait_any({all.begin(), end}, next_look_);
+    os::futex_wait_any({all.begin(), end}, next_look());
   }
   idle_.store(false, std::memory_order_relaxed);
 }
@@ -143,11 +189,12 @@ void ProgressThread::State::run() {
     Waiter waiter(*host_, Waiter::Patience::kBackground);
     do {
       if (watches_) watch_peers();
+      if (wants_tick()) tick();
       if (move_calls()) {
         waiter.moved();
       } else if (!moving_.empty()) {
         waiter.also(waits_);
-        waiter.wake_by(next_look_);
+        waiter.wake_by(next_look());
         waiter.pause();
       }
     } while (!moving_.empty() && !stopped());
@@ -172,7 +219,7 @@ void ProgressThread::State::watch_peers() {
     }
   }
   // After the deaths have been made known.
-  next_look_ = witness_->look();
+  next_end_ = witness_->look();
 }
 
 // True when something moved. A communicator whose last user this thread turns out to be is

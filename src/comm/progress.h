@@ -12,6 +12,14 @@ namespace hocket::comm {
 class CommunicatorImpl;
 class Witness;
 
+// What the progress thread looks at from time to time.
+class Attended {
+ public:
+  virtual ~Attended() = default;
+  // Looks; when to look again. Also called when a peer has ended, at once. Must not wait.
+  virtual base::Deadline tick() noexcept = 0;
+};
+
 // A resource: the thread, from construction to destruction. The thread may itself be the last user
 // of the world that owns this, and so end up destroying it; what it needs to come to its end then
 // is its own, in State.
@@ -23,6 +31,8 @@ class ProgressThread {
 
   // Has the thread move `communicator`'s calls until none is under way.
   void add(std::shared_ptr<CommunicatorImpl> communicator);
+  // Has the thread look at `attended` for as long as it lives.
+  void attend(std::weak_ptr<Attended> attended);
   // Has the thread look anew at who lives: to be called once all ranks of the host have arrived.
   void look_again() noexcept;
 

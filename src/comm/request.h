@@ -21,6 +21,13 @@ struct Request {
   Parts out_parts = {};
   std::uint64_t extra = 0;  // a hash of what else must agree; 0: nothing
   std::optional<Duration> deadline = {};
+  std::optional<StreamRef> stream = {};
+
+  // Whether it is a call of GPUs: then it is put on a stream.
+  bool is_device() const noexcept {
+    return in.memory() != MemoryKind::kHost || out.memory() != MemoryKind::kHost ||
+           (kind == engine::Kind::kBarrier && stream.has_value());
+  }
 };
 
 // Whether `b` asks for the same as `a` of the same memory, so that what was found of one holds for
@@ -28,7 +35,7 @@ struct Request {
 inline bool repeats(const Request& a, const Request& b) noexcept {
   const auto same = [](const auto& x, const auto& y) {
     return x.data() == y.data() && x.count() == y.count() && x.dtype() == y.dtype() &&
-           x.memory() == y.memory();
+           x.memory() == y.memory() && x.device() == y.device();
   };
   return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
          a.op == b.op && a.root == b.root && a.extra == b.extra &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_staging.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
@@ -17,13 +18,15 @@ using engine::Task;
 std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Plan& plan,
                                                      const Signature& shown,
                                                      CallStorage storage,
-                                                     std::optional<Duration> deadline) {
+                                                     std::optional<Duration> deadline,
+                                                     std::shared_ptr<StagedCall> staged) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
   operation->plan = plan;
   operation->plan.call.sequence = ++sequence_;
   operation->shown = shown;
   operation->storage = std::move(storage);
+  operation->staged = std::move(staged);
   queue_.push_back(operation);
   advance(false);
   if (!operation->done()) world_->watch(shared_from_this());
@@ -96,7 +99,9 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     if (!operation.begun) {
       operation.begun = true;
       begin(operation.plan, operation.shown);
-      operation.task = operation.plan.engine->start(operation.plan.call);
+      operation.task = operation.staged
+                           ? operation.staged->carry(*operation.plan.engine, operation.plan.call)
+                           : operation.plan.engine->start(operation.plan.call);
     }
     if (operation.task.step() == Poll::kDone) return settle(operation);
     if (!look) return false;
@@ -120,6 +125,14 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
   } catch (const engine::EnvelopeMismatch& found) {
     operation.task.reset();
     raise_envelopes(found, awaited);
+  } catch (const DeviceError& found) {
+    operation.task.reset();
+    raise({.code = ErrorCode::kDevice,
+           .reporter = rank(),
+           .culprit = rank(),
+           .sequence = sequence,
+           .signature = operation.shown,
+           .text = found.what()});
   }
 }
 

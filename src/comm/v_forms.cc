@@ -41,7 +41,9 @@ struct Complete {
 
 Complete all_gather_v(
     CommunicatorImpl& impl, ConstArrayView in, ArrayView out, Parts parts, const CallOptions& o) {
-  Complete made{{.kind = Kind::kAllGatherV, .in = in, .out = out, .deadline = o.deadline}, {}};
+  Complete made{
+      {.kind = Kind::kAllGatherV, .in = in, .out = out, .deadline = o.deadline, .stream = o.stream},
+      {}};
   if (parts.counts.empty()) {
     made.counts = ask_all(impl, Kind::kAllGatherV, in.count(), o.deadline);
     parts.counts = made.counts;
@@ -52,8 +54,13 @@ Complete all_gather_v(
 
 Complete gather_v(
     CommunicatorImpl& impl, ConstArrayView in, ArrayView out, Parts parts, const RootOptions& o) {
-  Complete made{
-      {.kind = Kind::kGatherV, .in = in, .out = out, .root = o.root, .deadline = o.deadline}, {}};
+  Complete made{{.kind = Kind::kGatherV,
+                 .in = in,
+                 .out = out,
+                 .root = o.root,
+                 .deadline = o.deadline,
+                 .stream = o.stream},
+                {}};
   if (parts.counts.empty()) {
     made.counts = ask_all(impl, Kind::kGatherV, in.count(), o.deadline);
     parts.counts = made.counts;
@@ -67,9 +74,13 @@ Complete reduce_scatter_v(CommunicatorImpl& impl,
                           ArrayView out,
                           std::span<const std::size_t> counts,
                           const ReduceOptions& o) {
-  Complete made{
-      {.kind = Kind::kReduceScatterV, .in = in, .out = out, .op = o.op, .deadline = o.deadline},
-      {}};
+  Complete made{{.kind = Kind::kReduceScatterV,
+                 .in = in,
+                 .out = out,
+                 .op = o.op,
+                 .deadline = o.deadline,
+                 .stream = o.stream},
+                {}};
   if (counts.empty()) {
     made.counts = ask_all(impl, Kind::kReduceScatterV, out.count(), o.deadline);
     counts = made.counts;
@@ -88,7 +99,8 @@ Complete all_to_all_v(CommunicatorImpl& impl,
                  .in = in,
                  .out = out,
                  .in_parts = in_parts,
-                 .deadline = o.deadline},
+                 .deadline = o.deadline,
+                 .stream = o.stream},
                 {}};
   if (out_parts.counts.empty()) {
     made.counts.resize(static_cast<std::size_t>(impl.size()));
@@ -109,7 +121,8 @@ Request scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptio
           .out = out,
           .root = o.root,
           .in_parts = parts,
-          .deadline = o.deadline};
+          .deadline = o.deadline,
+          .stream = o.stream};
 }
 
 }  // namespace

@@ -131,6 +131,15 @@ bool WorldImpl::interrupted() {
   return base::interrupted();
 }
 
+int WorldImpl::default_device() {
+  const auto& driver = device_libraries().driver().driver;
+  return driver ? parts_.host_rank % driver->devices() : 0;
+}
+
+void WorldImpl::attend(std::weak_ptr<Attended> attended) { progress_->attend(std::move(attended)); }
+
+void WorldImpl::look_again() noexcept { progress_->look_again(); }
+
 void WorldImpl::watch(std::shared_ptr<CommunicatorImpl> communicator) {
   progress_->add(std::move(communicator));
 }

@@ -13,6 +13,7 @@
 
 namespace hocket::comm {
 
+class Attended;
 class ProgressThread;
 class Witness;
 
@@ -27,6 +28,7 @@ struct WorldParts {
   std::vector<std::string> engines;
   Duration deadline{};
   std::string dump_directory;
+  std::shared_ptr<DeviceLibraries> device_libraries;
   std::shared_ptr<Store> store;  // lives as long as the world
 };
 
@@ -55,6 +57,14 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
 
   // Has the progress thread look after a communicator until it has nothing under way.
   void watch(std::shared_ptr<CommunicatorImpl> communicator);
+
+  // What drives GPUs, looked for when it is first asked for.
+  DeviceLibraries& device_libraries() noexcept { return *parts_.device_libraries; }
+  // The GPU of a rank that does not say: by its number on its host.
+  int default_device();
+  // Has the progress thread look at it for as long as it lives; has it look now.
+  void attend(std::weak_ptr<Attended> attended);
+  void look_again() noexcept;
 
   // Says goodbye to the others; lets go of the store.
   void leave() noexcept;

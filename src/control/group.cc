@@ -42,6 +42,8 @@ struct alignas(kApart) GroupControl::Member {
   std::atomic<std::uint64_t> finished{0};
   alignas(kCacheLine) SharedRecord records[kRecords];
   SharedRefusal refusals[kRefusals];
+  alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
+  std::atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
 };
 
 std::size_t GroupControl::bytes(int size) {
@@ -113,6 +115,20 @@ std::uint64_t GroupControl::finished_sequence(int rank) const noexcept {
 
 std::optional<Record> GroupControl::last(int rank) const noexcept {
   return find(rank, last_sequence(rank));
+}
+
+void GroupControl::announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept {
+  Member& self = member(rank_);
+  self.device_fingerprints[index % kDeviceCalls].store(fingerprint, std::memory_order_relaxed);
+  self.device_calls.store(index, std::memory_order_release);
+}
+
+std::uint64_t GroupControl::device_calls(int rank) const noexcept {
+  return member(rank).device_calls.load(std::memory_order_acquire);
+}
+
+std::uint64_t GroupControl::device_fingerprint(int rank, std::uint64_t index) const noexcept {
+  return member(rank).device_fingerprints[index % kDeviceCalls].load(std::memory_order_relaxed);
 }
 
 bool GroupControl::may_refuse(std::uint64_t sequence) const noexcept {

@@ -39,6 +39,7 @@ struct Failure {
 };
 
 inline constexpr std::size_t kRecords = 16;
+inline constexpr std::size_t kDeviceCalls = 256;
 
 // One rank's view of its group's block. A resource in that the block is not held by it: whoever
 // made it releases it. One thread at a time but for `fail` and `failed`.
@@ -80,6 +81,14 @@ class GroupControl {
   void finish(std::uint64_t sequence) noexcept;
   // The number of the last call that `member` has finished.
   std::uint64_t finished_sequence(int member) const noexcept;
+
+  // --- Calls of GPUs ----------------------------------------------------------------------------
+  // They go on after their rank has announced them, and ranks run ahead of each other: what is
+  // compared is the fingerprint of all calls up to the `index`th of GPUs, from 1, of which each rank
+  // keeps the last kDeviceCalls.
+  void announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept;
+  std::uint64_t device_calls(int member) const noexcept;
+  std::uint64_t device_fingerprint(int member, std::uint64_t index) const noexcept;
 
   // --- Refusals -------------------------------------------------------------------------------
   // Whether refusing call `sequence` leaves the reasons that others have yet to read; else wait.

@@ -36,15 +36,14 @@ class DeviceContext {
 };
 
 // Makes a device's context this thread's current one until the end of the scope. Cheap where it is
-// already.
+// already. Where the driver refuses (when the process ends), so does whatever follows.
 class DeviceGuard {
  public:
-  explicit DeviceGuard(const DeviceContext& device) : driver_(device.driver()) {
+  explicit DeviceGuard(const DeviceContext& device) noexcept : driver_(device.driver()) {
     Context current = nullptr;
     driver_.ctx_get_current(&current);
     if (current == device.handle()) return;
-    check(driver_, driver_.ctx_push_current(device.handle()), "make a GPU's context current");
-    pushed_ = true;
+    pushed_ = driver_.ctx_push_current(device.handle()) == Result::kSuccess;
   }
   ~DeviceGuard() {
     if (!pushed_) return;

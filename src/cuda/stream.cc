@@ -49,6 +49,7 @@ void OwnedEvent::record(Stream stream) {
 }
 
 bool OwnedEvent::passed() const {
+  const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
   const Result result = driver.event_query(event_);
   if (result == Result::kNotReady) return false;

@@ -74,6 +74,7 @@ std::string describe(const Signature& s) {
   if (reduces(s.kind)) text += fmt::format(" {}", name_of(s.op));
   if (moves_elements(s.kind)) text += fmt::format(" {}[{}]", name_of(s.dtype), s.count);
   if (has_root(s.kind)) text += fmt::format(" root {}", s.root);
+  if (s.memory == MemoryKind::kCuda) text += " on GPUs";
   if (s.symmetric != 0) text += " (symmetric)";
   return text;
 }

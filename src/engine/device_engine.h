@@ -13,6 +13,7 @@
 #include "cuda/abi.h"
 #include "engine/call.h"
 #include "engine/engine.h"
+#include "hocket/error.h"
 
 namespace hocket::engine {
 
@@ -25,12 +26,23 @@ struct DeviceMessage {
   std::size_t bytes = 0;
 };
 
-// What an engine needs of the others, once, when it is first wanted. `gather` is collective: it
-// tells every rank these bytes and returns all ranks' bytes, by rank, by a way that only ranks of
-// the job can write to. A value; its views last as long as the call.
+// What an engine needs of the others, once, when it is first wanted. A value; it lasts as long as
+// the call.
 struct Introduction {
+  // Collective: tells every rank these bytes and returns all ranks' bytes, by rank, by a way that
+  // only ranks of the job can write to.
   std::function<std::vector<std::byte>(std::span<const std::byte>)> gather;
+  // To be called while waiting: throws where the group has failed meanwhile.
+  std::function<void()> look;
   base::Deadline deadline;
+  int size = 1;  // of the group
+};
+
+// What has gone wrong on the device by itself. A value.
+struct DeviceProblem {
+  ErrorCode code = ErrorCode::kDevice;  // kDevice, kDeadlineExceeded or kAborted
+  std::uint64_t missing = 0;            // kDeadlineExceeded: a bit a rank that had not come
+  std::string text;
 };
 
 // A resource, one a rank and group, used by one thread at a time but for `problem` and `abort`. The
@@ -58,11 +70,22 @@ class DeviceEngine {
     static_cast<void>(stream);
   }
 
-  // What has gone wrong by itself since; absent: nothing. Cheap; asked now and then by any thread.
-  virtual std::optional<std::string> problem() noexcept { return std::nullopt; }
+  // How long calls enqueued from now on may take from their start on the device, for engines that
+  // watch that themselves; the communicator does it for those that say no.
+  virtual bool keeps_time(Duration allowed) noexcept {
+    static_cast<void>(allowed);
+    return false;
+  }
 
-  // Ends what is under way on the device, soon, and without anybody's cooperation. Any thread.
+  // What has gone wrong since; absent: nothing. Cheap; asked now and then, from any thread.
+  virtual std::optional<DeviceProblem> problem() noexcept { return std::nullopt; }
+
+  // Ends what is under way on the device, soon, and without anybody's cooperation; later calls do
+  // nothing. Any thread.
   virtual void abort() noexcept = 0;
+  // Whether that spares what needs no peer any more. Then it is done as soon as a peer is lost, and
+  // `problem` tells whether something was ended by it.
+  virtual bool aborts_gently() const noexcept { return false; }
 };
 
 }  // namespace hocket::engine

@@ -32,6 +32,8 @@ Entry entry(const char* name, F* function) {
   return {name, reinterpret_cast<void*>(function)};
 }
 
+// Waits for all streams of the current device, as freeing memory does.
+void quiesce();
 // Runs `work` after all that `stream` has so far.
 void enqueue(hocket::cuda::Stream stream, std::function<void()> work);
 

@@ -40,7 +40,7 @@ Result mem_alloc(DevicePtr* at, std::size_t bytes) {
   note(*at, bytes, current_device());
   return Result::kSuccess;
 }
-Result mem_free(DevicePtr at) {
+Result mem_free_now(DevicePtr at) {
   const std::lock_guard lock(mutex);
   const auto found = ranges.find(at);
   if (found == ranges.end()) return Result::kInvalidValue;
@@ -48,9 +48,13 @@ Result mem_free(DevicePtr at) {
   ranges.erase(found);
   return Result::kSuccess;
 }
+Result mem_free(DevicePtr at) {
+  quiesce();
+  return mem_free_now(at);
+}
 Result mem_alloc_async(DevicePtr* at, std::size_t bytes, Stream) { return mem_alloc(at, bytes); }
 Result mem_free_async(DevicePtr at, Stream stream) {
-  enqueue(stream, [at] { mem_free(at); });
+  enqueue(stream, [at] { mem_free_now(at); });
   return Result::kSuccess;
 }
 Result mem_get_info(std::size_t* free, std::size_t* total) {

@@ -1,9 +1,12 @@
 // Streams as threads, events as counts of what has passed.
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "fake.h"
@@ -23,6 +26,7 @@ struct CUstream_st {
     ++added;
     ready.notify_one();
   }
+  const int device = fake::current_device();
   bool empty() const { return ended.load(std::memory_order_acquire) == added.load(); }
 
   std::mutex mutex;
@@ -58,27 +62,44 @@ namespace fake {
 namespace {
 
 CUstream_st& resolve(Stream stream) {
-  static auto* const legacy = new CUstream_st;  // its thread ends with the process
-  return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? *legacy : *stream;
+  if (reinterpret_cast<std::uintptr_t>(stream) > 2) return *stream;
+  static std::mutex mutex;
+  static std::map<int, CUstream_st*> legacy;  // by device; their threads end with the process
+  const std::lock_guard lock(mutex);
+  CUstream_st*& made = legacy[current_device()];
+  if (made == nullptr) made = new CUstream_st;
+  return *made;
 }
+
+std::mutex all_mutex;
+std::set<CUstream_st*> all;  // guarded by all_mutex
 
 void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
+Result stream_synchronize(Stream stream) {
+  while (!resolve(stream).empty()) pause();
+  return Result::kSuccess;
+}
 Result stream_create(Stream* stream, unsigned) {
   *stream = new CUstream_st;
+  const std::lock_guard lock(all_mutex);
+  all.insert(*stream);
   return Result::kSuccess;
 }
 Result stream_destroy(Stream stream) {
   // As the driver does it: at once, and the work goes on to its end.
-  std::thread([stream] { delete stream; }).detach();
+  std::thread([stream] {
+    stream_synchronize(stream);
+    {
+      const std::lock_guard lock(all_mutex);
+      all.erase(stream);
+    }
+    delete stream;
+  }).detach();
   return Result::kSuccess;
 }
 Result stream_query(Stream stream) {
   return resolve(stream).empty() ? Result::kSuccess : Result::kNotReady;
-}
-Result stream_synchronize(Stream stream) {
-  while (!resolve(stream).empty()) pause();
-  return Result::kSuccess;
 }
 Result stream_wait_event(Stream stream, Event event, unsigned) {
   const std::uint64_t mark = event->recorded.load();
@@ -135,6 +156,20 @@ Result event_synchronize(Event event) {
 }
 
 }  // namespace
+
+void quiesce() {
+  while (!resolve(nullptr).empty()) pause();
+  while (true) {
+    {
+      const std::lock_guard lock(all_mutex);
+      const auto is_quiet = [](const CUstream_st* stream) {
+        return stream->device != current_device() || stream->empty();
+      };
+      if (std::all_of(all.begin(), all.end(), is_quiet)) return;
+    }
+    pause();
+  }
+}
 
 void enqueue(Stream stream, std::function<void()> work) { resolve(stream).add(std::move(work)); }
 

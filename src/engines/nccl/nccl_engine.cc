@@ -84,11 +84,11 @@ void NcclEngine::connect(const engine::Introduction& introduction) {
   Config config{.blocking = 0};
   const std::lock_guard lock(mutex_);
   check(library_->comm_init_rank_config(&comm_, facts_.size, id, facts_.rank, &config));
-  settle(introduction.deadline);
+  settle(introduction.deadline, introduction.look);
 }
 
 // Every call returns at once; what NCCL has still to begin it begins in a thread of its own.
-void NcclEngine::settle(Deadline deadline) {
+void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
   for (int polls = 0;; ++polls) {
     Status state = Status::kSuccess;
     const Status asked = library_->comm_get_async_error(comm_, &state);
@@ -99,6 +99,7 @@ void NcclEngine::settle(Deadline deadline) {
     if (deadline.has_passed()) {
       throw DeviceError("NCCL did not get ready in time: a rank is missing, or cannot be reached");
     }
+    if (look && polls % 64 == 0) look();
     if (polls > 1000) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
@@ -141,7 +142,7 @@ void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, cuda:
 }
 
 // A launch holds the lock for long only while NCCL makes its first connections.
-std::optional<std::string> NcclEngine::problem() noexcept {
+std::optional<engine::DeviceProblem> NcclEngine::problem() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || comm_ == nullptr) return std::nullopt;
   Status state = Status::kSuccess;
@@ -150,10 +151,10 @@ std::optional<std::string> NcclEngine::problem() noexcept {
     return std::nullopt;
   }
   const char* last = library_->get_last_error(comm_);
-  return fmt::format("NCCL {}: {}: {}",
-                     library_->version_text(),
-                     library_->get_error_string(state),
-                     last == nullptr ? "" : last);
+  return engine::DeviceProblem{.text = fmt::format("NCCL {}: {}: {}",
+                                                   library_->version_text(),
+                                                   library_->get_error_string(state),
+                                                   last == nullptr ? "" : last)};
 }
 
 // In a thread of its own: NCCL waits there for its kernels and its own threads to end.

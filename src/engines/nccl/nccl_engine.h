@@ -32,7 +32,7 @@ class NcclEngine final : public engine::DeviceEngine {
   void enqueue(const engine::Call& call, cuda::Stream stream) override;
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
-  std::optional<std::string> problem() noexcept override;
+  std::optional<engine::DeviceProblem> problem() noexcept override;
   void abort() noexcept override;
 
  private:
@@ -48,7 +48,7 @@ class NcclEngine final : public engine::DeviceEngine {
   void group(const Calls& calls);
   void check(Status status);
   // Waits until what the last calls began in the background has been begun.
-  void settle(base::Deadline deadline);
+  void settle(base::Deadline deadline, const std::function<void()>& look = {});
   void destroy() noexcept;
 
   std::shared_ptr<const Library> library_;

@@ -1,0 +1,421 @@
+#include "comm/device_calls.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "comm/composition.h"
+#include "comm/operation.h"
+#include "comm/waiter.h"
+#include "comm/world.h"
+
+namespace hocket::comm {
+
+using base::Deadline;
+using engine::Call;
+using engine::Kind;
+using engine::Signature;
+
+namespace {
+
+// The default streams of CUDA are never destroyed.
+bool is_default(cuda::Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
+engine::Task until_others_follow(const DeviceWatch& watch) {
+  co_await engine::until([&watch] { return !watch.is_ahead(); });
+}
+
+}  // namespace
+
+DeviceCalls::~DeviceCalls() { close(); }
+
+void DeviceCalls::run(const Request& request) {
+  if (repeats(repeated_, request)) {
+    go(repeated_plan_, opened(request), {});
+    return;
+  }
+  repeated_.kind = Kind::kNone;
+  CallStorage storage;
+  repeated_plan_ = checked(request, storage);
+  const Launch how = opened(request);
+  const bool has_parts = !storage.positions.empty();
+  go(repeated_plan_, how, std::move(storage));
+  if (!has_parts) repeated_ = request;
+}
+
+std::shared_ptr<Operation> DeviceCalls::start(const Request& request) {
+  CallStorage storage;
+  DevicePlan plan = checked(request, storage);
+  const Launch how = opened(request);
+  return with_work(plan, how, go(plan, how, std::move(storage)));
+}
+
+void DeviceCalls::run_prepared(DevicePlan& plan, const Request& request) {
+  go(plan, opened(request), {});
+}
+
+std::shared_ptr<Operation> DeviceCalls::start_prepared(DevicePlan& plan, const Request& request) {
+  const Launch how = opened(request);
+  return with_work(plan, how, go(plan, how, {}));
+}
+
+DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
+  try {
+    return prepare(request, storage);
+  } catch (const InvalidArgument& reason) {
+    owner_.refuse(request.kind, reason);
+  }
+}
+
+DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
+  DevicePlan plan{.call = check(request, owner_.place(), storage)};
+  plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
+  if (!device_) {
+    try {
+      const int ordinal = device_of(request);
+      device_ = std::make_shared<cuda::DeviceContext>(
+          owner_.world()->device_libraries().driver().driver, ordinal);
+    } catch (const DeviceError& error) {
+      throw InvalidArgument(error.what());
+    }
+  }
+  check_device(request.in, "in");
+  check_device(request.out, "out");
+  return plan;
+}
+
+// --- Which GPU ----------------------------------------------------------------------------------
+
+// Of the arrays, or, for a barrier, the one whose context is current.
+int DeviceCalls::device_of(const Request& request) const {
+  const auto& found = owner_.world()->device_libraries().driver();
+  if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
+  const auto of = [&](ConstArrayView array) {
+    if (array.memory() != MemoryKind::kCuda) return -1;
+    if (array.device() >= 0) return array.device();
+    return array.count() == 0 ? -1 : cuda::whereabouts(*found.driver, array.data()).device;
+  };
+  int device = of(request.out);
+  if (device < 0) device = of(request.in);
+  if (device < 0 && found.driver->ctx_get_device(&device) != cuda::Result::kSuccess) {
+    device = owner_.world()->default_device();
+  }
+  return device;
+}
+
+void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
+  if (array.memory() != MemoryKind::kCuda || array.count() == 0) return;
+  int device = array.device();
+  if (device < 0) {
+    const auto& driver = *owner_.world()->device_libraries().driver().driver;
+    const cuda::Whereabouts found = cuda::whereabouts(driver, array.data());
+    if (found.memory != MemoryKind::kCuda) {
+      throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
+    }
+    device = found.device;
+  }
+  if (device != device_->ordinal()) {
+    throw InvalidArgument(fmt::format(
+        "{} lies on GPU {}, and this rank's GPU in communicator {} is {}; a rank has one GPU",
+        name,
+        device,
+        owner_.membership().name,
+        device_->ordinal()));
+  }
+}
+
+// Every rank's bytes, by the communicator's own engine of the host; within a call of GPUs, whose
+// name it carries.
+std::vector<std::byte> DeviceCalls::gather(const Signature& shown, std::span<const std::byte> own) {
+  std::vector<std::byte> all(own.size() * static_cast<std::size_t>(owner_.size()));
+  CallStorage storage;
+  Plan plan = owner_.plan({.kind = Kind::kAllGather,
+                           .in = {own.data(), own.size(), DType::kUInt8},
+                           .out = {all.data(), all.size(), DType::kUInt8}},
+                          storage,
+                          &shown);
+  owner_.execute(plan, shown, std::nullopt, nullptr);
+  return all;
+}
+
+void DeviceCalls::require_engines(const Signature& shown) {
+  if (engines_) return;
+  engines_ = std::make_unique<DeviceEngines>(
+      *owner_.world(), owner_.membership(), device_, [&](std::span<const std::byte> own) {
+        return gather(shown, own);
+      });
+  watch_ = std::make_shared<DeviceWatch>(
+      owner_.control(), device_, [this](std::uint64_t sequence, Duration allowed) {
+        return owner_.lateness({.sequence = sequence}, allowed);
+      });
+  staging_ = std::make_shared<Staging>(device_);
+  events_ = std::make_shared<EventPool>(device_);
+  owner_.world()->attend(watch_);
+}
+
+// --- The way of a call --------------------------------------------------------------------------
+
+DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
+  try {
+    return open(request);
+  } catch (const InvalidArgument& reason) {
+    owner_.refuse(request.kind, reason);
+  }
+}
+
+DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
+  const cuda::DeviceGuard guard(*device_);
+  Launch how{.stream = request.stream.value_or(StreamRef()).handle(),
+             .allowed = request.deadline.value_or(owner_.deadline())};
+  cuda::Capture capture;
+  try {
+    capture = cuda::capture_of(device_->driver(), how.stream);
+  } catch (const DeviceError& error) {
+    throw InvalidArgument(fmt::format("stream: {}", error.what()));
+  }
+  if (capture == cuda::Capture::kBroken) {
+    throw InvalidArgument(
+        "stream cannot be used: its capture into a graph has been broken off, or it is the legacy "
+        "default stream while another is captured");
+  }
+  how.captured = capture == cuda::Capture::kActive;
+  return how;
+}
+
+void DeviceCalls::choose(DevicePlan& plan) {
+  const engine::Introduction introduction{
+      .gather = [&](std::span<const std::byte> own) { return gather(plan.call.signature, own); },
+      .look =
+          [&] {
+            const auto failure = owner_.look_around({.sequence = owner_.sequence_});
+            if (failure) owner_.raise(*failure);
+          },
+      .deadline = Deadline::in(owner_.deadline()),
+      .size = owner_.size()};
+  while (true) {
+    plan.engine = engines_->choose(plan.call.signature);
+    if (plan.engine == nullptr || engines_->is_connected(*plan.engine)) break;
+    // Nothing that is done there belongs into a graph.
+    cuda::CaptureMode mode = cuda::CaptureMode::kRelaxed;
+    device_->driver().thread_exchange_stream_capture_mode(&mode);
+    const bool works = engines_->connect(*plan.engine, introduction);
+    device_->driver().thread_exchange_stream_capture_mode(&mode);
+    if (works) watch_->add(*plan.engine);
+  }
+  plan.chosen = true;
+}
+
+std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
+                                           const Launch& how,
+                                           CallStorage storage) {
+  const cuda::DeviceGuard guard(*device_);
+  require_engines(plan.call.signature);
+  if (!plan.chosen || (plan.engine != nullptr && !engines_->is_connected(*plan.engine))) {
+    choose(plan);
+  }
+  if (plan.engine != nullptr) {
+    launch(plan, how);
+    return nullptr;
+  }
+  if (how.captured) {
+    owner_.refuse(plan.call.signature.kind,
+                  InvalidArgument(fmt::format("{} cannot be captured into a graph: no engine of "
+                                              "GPUs carries it, so the host has to",
+                                              engine::describe(plan.call.signature))));
+  }
+  return stage(plan, how, std::move(storage));
+}
+
+// A Work's operation: what is under way on the host, if anything is, and a mark on the stream.
+std::shared_ptr<Operation> DeviceCalls::with_work(const DevicePlan& plan,
+                                                  const Launch& how,
+                                                  std::shared_ptr<Operation> operation) {
+  if (!operation) {
+    operation =
+        std::make_shared<Operation>(owner_.shared_from_this(), Deadline::never(), how.allowed);
+    operation->plan.call = plan.call;
+    operation->finish(nullptr);
+  }
+  const cuda::DeviceGuard guard(*device_);
+  if (!how.captured) operation->device = std::make_shared<DeviceWork>(events_, how.stream);
+  return operation;
+}
+
+// The call's number and fingerprint, told to the others. From here on this rank takes part.
+void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
+  call.sequence = ++owner_.sequence_;
+  owner_.fingerprint_ = CommunicatorImpl::chain(owner_.fingerprint_, mark);
+  call.fingerprint = owner_.fingerprint_;
+  owner_.control_->record(call.sequence, call.fingerprint, call.signature);
+  for (const auto& engine : owner_.engines_.collectives) engine->skip(call.sequence);
+  if (watch_->is_ahead()) {
+    engine::Task task = until_others_follow(*watch_);
+    owner_.drive(task, {.sequence = call.sequence}, how.allowed);
+  }
+  owner_.end(call.sequence);
+  const int differing = watch_->announce(call.sequence, call.fingerprint);
+  if (differing >= 0) owner_.confirm(differing, watch_->differing());
+}
+
+void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
+  finish_queue();
+  number(plan.call, plan.mark, how);
+  try {
+    if (!how.captured) follow(how.stream);
+    const bool keeps_time = plan.engine->keeps_time(how.allowed);
+    const bool marks = !keeps_time && !how.captured;
+    if (marks) watch_->mark_begin(how.stream, how.allowed);
+    plan.engine->enqueue(plan.call, how.stream);
+    if (marks) watch_->mark_end(how.stream);
+    if (!how.captured) leave_mark(how.stream);
+  } catch (const DeviceError& error) {
+    // The others have put it on their GPUs, or will.
+    owner_.raise({.code = ErrorCode::kDevice,
+                  .reporter = owner_.rank(),
+                  .culprit = owner_.rank(),
+                  .sequence = plan.call.sequence,
+                  .signature = plan.call.signature,
+                  .text = error.what()});
+  }
+  if (watch_->was_asleep()) owner_.world()->look_again();
+}
+
+std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
+                                              const Launch& how,
+                                              CallStorage storage) {
+  follow(how.stream);
+  auto staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
+  leave_mark(how.stream);
+  Plan host{.call = staged->call(),
+            .engine = &owner_.choose(staged->call().signature),
+            .mark = plan.mark};
+  // The parts' positions are this rank's own again.
+  auto operation =
+      owner_.enqueue(host, plan.call.signature, std::move(storage), how.allowed, std::move(staged));
+  if (watch_->was_asleep()) owner_.world()->look_again();
+  return operation;
+}
+
+// Calls that the host carries come first, as they were made first.
+void DeviceCalls::finish_queue() {
+  Waiter waiter(owner_.world()->host());
+  while (!owner_.queue_.empty()) {
+    const bool look = waiter.pause();
+    if (owner_.advance(look)) waiter.moved();
+  }
+  owner_.require_usable();
+}
+
+// --- Order on the GPU ---------------------------------------------------------------------------
+
+void DeviceCalls::follow(cuda::Stream stream) {
+  if (!last_stream_ || *last_stream_ == stream) return;
+  if (!last_is_marked_) {
+    if (!last_) last_ = std::make_unique<cuda::OwnedEvent>(device_);
+    last_->record(*last_stream_);
+  }
+  last_->hold(stream);
+}
+
+// A stream that its owner may destroy cannot be asked later.
+void DeviceCalls::leave_mark(cuda::Stream stream) {
+  last_stream_ = stream;
+  last_is_marked_ = !is_default(stream);
+  if (!last_is_marked_) return;
+  if (!last_) last_ = std::make_unique<cuda::OwnedEvent>(device_);
+  last_->record(stream);
+}
+
+void DeviceCalls::await_end() noexcept {
+  if (!last_stream_) return;
+  try {
+    const cuda::DeviceGuard guard(*device_);
+    if (!last_is_marked_) {
+      if (!last_) last_ = std::make_unique<cuda::OwnedEvent>(device_);
+      last_->record(*last_stream_);
+    }
+    // The watch ends what cannot end well.
+    last_->wait(Deadline::in(owner_.deadline()));
+  } catch (const Error&) {  // the driver has ended, or a kernel has failed
+  }
+}
+
+// Nobody else moves the calls of a communicator that is being closed.
+void DeviceCalls::finish_staged() noexcept {
+  Waiter waiter(owner_.world()->host());
+  while (true) {
+    const bool look = waiter.pause();
+    if (!owner_.turnstile_.try_enter(Turnstile::Who::kUser)) continue;
+    if (owner_.advance(look)) waiter.moved();
+    const bool is_through = owner_.queue_.empty() || !owner_.queue_.front()->staged;
+    owner_.turnstile_.leave();
+    if (is_through) return;
+  }
+}
+
+void DeviceCalls::close() noexcept {
+  if (!engines_) return;
+  finish_staged();
+  await_end();
+  watch_->close();
+  const cuda::DeviceGuard guard(*device_);
+  engines_.reset();
+  watch_.reset();
+  staging_.reset();
+  last_.reset();
+  device_.reset();
+}
+
+// --- For Work -----------------------------------------------------------------------------------
+
+DeviceCalls& CommunicatorImpl::devices() {
+  if (!devices_) devices_ = std::make_unique<DeviceCalls>(*this);
+  return *devices_;
+}
+
+DevicePlan CommunicatorImpl::prepare_device(const Request& request, CallStorage& storage) {
+  const Seat seat(*this);
+  require_usable();
+  return devices().prepare(request, storage);
+}
+
+void CommunicatorImpl::run_prepared_device(DevicePlan& plan, const Request& request) {
+  const Seat seat(*this);
+  require_usable();
+  require_members();
+  devices_->run_prepared(plan, request);
+}
+
+std::shared_ptr<Operation> CommunicatorImpl::start_prepared_device(DevicePlan& plan,
+                                                                   const Request& request) {
+  const Seat seat(*this);
+  require_usable();
+  require_members();
+  return devices_->start_prepared(plan, request);
+}
+
+void CommunicatorImpl::check_device_work(Operation& operation) {
+  if (operation.done() && operation.error()) std::rethrow_exception(operation.error());
+  if (open_ && control_->failed()) raise_failure();
+}
+
+bool CommunicatorImpl::test_device_work(Operation& operation) {
+  if (!operation.done()) poke();
+  return operation.done() && (operation.error() || operation.device->passed());
+}
+
+bool CommunicatorImpl::wait_device_work(Operation& operation, Deadline until) {
+  if (!operation.done() && !wait(operation, until)) return false;
+  constexpr int kEagerPolls = 2000;
+  for (int polls = 0; !operation.device->passed(); ++polls) {
+    check_device_work(operation);
+    if (until.has_passed()) return false;
+    if (polls < kEagerPolls) continue;
+    if (world_->interrupted()) raise(interruption());
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  check_device_work(operation);
+  return true;
+}
+
+}  // namespace hocket::comm

@@ -1,0 +1,94 @@
+// Calls on arrays in GPUs' memory: numbered, recorded and compared like all others, but put on a
+// stream, where they go on by themselves.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "comm/communicator_impl.h"
+#include "comm/device_engines.h"
+#include "comm/device_staging.h"
+#include "comm/device_watch.h"
+#include "comm/device_work.h"
+
+namespace hocket::comm {
+
+// A checked call, and who carries it. A value.
+struct DevicePlan {
+  engine::Call call;
+  std::uint64_t mark = 0;
+  engine::DeviceEngine* engine = nullptr;  // null: not chosen so far, or the host
+  bool chosen = false;
+};
+
+// A resource, one a communicator that has had such a call; guarded by the communicator's turn.
+class DeviceCalls {
+ public:
+  explicit DeviceCalls(CommunicatorImpl& owner) : owner_(owner) {}
+  ~DeviceCalls();
+
+  // Return when the call is on its stream.
+  void run(const Request& request);
+  std::shared_ptr<Operation> start(const Request& request);
+
+  DevicePlan prepare(const Request& request, CallStorage& storage);
+  void run_prepared(DevicePlan& plan, const Request& request);
+  std::shared_ptr<Operation> start_prepared(DevicePlan& plan, const Request& request);
+
+  // The GPU of this rank in this communicator; -1 before the first call.
+  int device() const noexcept { return device_ ? device_->ordinal() : -1; }
+  // The engines that were found, and why others were not; null before the first call.
+  const std::vector<std::string>* notes() const noexcept {
+    return engines_ ? &engines_->notes() : nullptr;
+  }
+  // Lets the calls on the GPU end, well or not, and gives all back.
+  void close() noexcept;
+
+ private:
+  struct Launch {
+    cuda::Stream stream = nullptr;
+    Duration allowed{};
+    bool captured = false;
+  };
+
+  // Local, and without effects on others: what they throw is a refusal.
+  DevicePlan checked(const Request& request, CallStorage& storage);
+  Launch opened(const Request& request);
+  int device_of(const Request& request) const;
+  void check_device(ConstArrayView array, const char* name) const;
+  Launch open(const Request& request) const;
+
+  // Collective where they are the first of their kind.
+  void require_engines(const engine::Signature& shown);
+  void choose(DevicePlan& plan);
+  std::vector<std::byte> gather(const engine::Signature& shown, std::span<const std::byte> own);
+
+  std::shared_ptr<Operation> go(DevicePlan& plan, const Launch& how, CallStorage storage);
+  std::shared_ptr<Operation> with_work(const DevicePlan& plan,
+                                       const Launch& how,
+                                       std::shared_ptr<Operation> operation);
+  void launch(DevicePlan& plan, const Launch& how);
+  std::shared_ptr<Operation> stage(const DevicePlan& plan, const Launch& how, CallStorage storage);
+  void number(engine::Call& call, std::uint64_t mark, const Launch& how);
+  void finish_queue();
+  void finish_staged() noexcept;
+  void follow(cuda::Stream stream);
+  void leave_mark(cuda::Stream stream);
+  void await_end() noexcept;
+
+  CommunicatorImpl& owner_;
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  std::unique_ptr<DeviceEngines> engines_;
+  std::shared_ptr<DeviceWatch> watch_;
+  std::shared_ptr<Staging> staging_;
+  std::shared_ptr<EventPool> events_;
+  // Calls of one communicator follow each other on the GPU too, whatever their streams.
+  std::optional<cuda::Stream> last_stream_;
+  std::unique_ptr<cuda::OwnedEvent> last_;  // behind the last call, where streams may go away
+  bool last_is_marked_ = false;
+  // The last of `run`'s calls.
+  Request repeated_;
+  DevicePlan repeated_plan_;
+};
+
+}  // namespace hocket::comm

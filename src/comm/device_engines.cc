@@ -1,0 +1,126 @@
+#include "comm/device_engines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "comm/communicator_impl.h"
+#include "comm/composition.h"
+#include "comm/world.h"
+
+namespace hocket::comm {
+namespace {
+
+void copy_text(char (&to)[160], const std::string& from) {
+  const std::size_t length = std::min(from.size(), sizeof(to) - 1);
+  std::memcpy(to, from.data(), length);
+  to[length] = '\0';
+}
+
+template <typename T>
+std::vector<T> gather_values(const DeviceEngines::Gather& gather, const T& own, int size) {
+  const std::vector<std::byte> bytes = gather(std::as_bytes(std::span(&own, 1)));
+  std::vector<T> all(static_cast<std::size_t>(size));
+  std::memcpy(all.data(), bytes.data(), std::min(bytes.size(), all.size() * sizeof(T)));
+  return all;
+}
+
+bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
+  return std::equal(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes));
+}
+
+}  // namespace
+
+DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
+  DeviceAgreement agreed{.one_gpu_a_rank = true, .shareable = true, .why_no_nccl = {}};
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    agreed.shareable = agreed.shareable && facts[i].shareable != 0;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (equal(facts[i].uuid, facts[j].uuid)) agreed.one_gpu_a_rank = false;
+    }
+    if (!agreed.why_no_nccl.empty()) continue;
+    if (facts[i].nccl == 0) {
+      agreed.why_no_nccl = fmt::format("rank {}: {:.159}", i, facts[i].why_no_nccl);
+    } else if (facts[i].nccl != facts[0].nccl) {
+      agreed.why_no_nccl = fmt::format(
+          "rank 0 has version {} and rank {} version {}", facts[0].nccl, i, facts[i].nccl);
+    }
+  }
+  if (agreed.why_no_nccl.empty() && !agreed.one_gpu_a_rank) {
+    agreed.why_no_nccl = "two ranks use one GPU, which NCCL refuses";
+  }
+  return agreed;
+}
+
+DeviceEngines::DeviceEngines(WorldImpl& world,
+                             const Membership& membership,
+                             std::shared_ptr<const cuda::DeviceContext> device,
+                             const Gather& gather) {
+  DeviceFacts own;
+  device->driver().device_get_uuid(&own.uuid, device->ordinal());
+  own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
+                  device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
+  std::string why_not;
+  own.nccl = world.device_libraries().nccl_version(why_not);
+  copy_text(own.why_no_nccl, why_not);
+  const DeviceAgreement agreed = agree(gather_values(gather, own, membership.size()));
+  for (auto& engine : make_device_engines(world, membership, device, agreed, notes_)) {
+    notes_.emplace_back(engine->name());
+    entries_.push_back({std::move(engine)});
+  }
+  for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
+}
+
+engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature) const noexcept {
+  engine::DeviceEngine* best = nullptr;
+  double least = 0;
+  for (const Entry& entry : entries_) {
+    const auto score = entry.engine->score(signature);
+    if (!score || (best != nullptr && score->microseconds >= least)) continue;
+    best = entry.engine.get();
+    least = score->microseconds;
+  }
+  return best;
+}
+
+engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
+  const auto found = std::ranges::find_if(
+      entries_, [](const Entry& entry) { return entry.engine->has_messages(); });
+  return found == entries_.end() ? nullptr : found->engine.get();
+}
+
+bool DeviceEngines::is_connected(const engine::DeviceEngine& engine) const noexcept {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    return entry.engine.get() == &engine && entry.connected;
+  });
+}
+
+bool DeviceEngines::connect(engine::DeviceEngine& engine,
+                            const engine::Introduction& introduction) {
+  struct Outcome {
+    char why_not[160] = {};
+  } own;
+  try {
+    engine.connect(introduction);
+  } catch (const DeviceError& error) {
+    copy_text(own.why_not, *error.what() == '\0' ? "it failed" : error.what());
+  }
+  const auto found = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.engine.get() == &engine; });
+  const auto all = gather_values(introduction.gather, own, introduction.size);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].why_not[0] == '\0') continue;
+    std::string note = fmt::format("{}: rank {}: {:.159}", engine.name(), i, all[i].why_not);
+    base::log(base::LogLevel::kWarning, "GPU engine " + note);
+    std::erase(notes_, std::string(engine.name()));
+    notes_.push_back(std::move(note));
+    entries_.erase(found);
+    return false;
+  }
+  found->connected = true;
+  return true;
+}
+
+}  // namespace hocket::comm

@@ -1,0 +1,64 @@
+// Which engines of GPUs a communicator has, found out by all its ranks together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/context.h"
+#include "engine/device_engine.h"
+
+namespace hocket::comm {
+
+class WorldImpl;
+class DeviceLibraries;
+struct Membership;
+
+// What a rank tells the others of its GPU. A value of fixed size, as it travels.
+struct DeviceFacts {
+  cuda::Uuid uuid{};
+  std::int32_t nccl = 0;       // its version; 0: none
+  std::int32_t shareable = 0;  // 1: its memory can be mapped by other processes
+  char why_no_nccl[160] = {};
+};
+
+// What is agreed by all: equal on all ranks. A value.
+struct DeviceAgreement {
+  bool one_gpu_a_rank = false;  // no two ranks use the same one
+  bool shareable = false;
+  std::string why_no_nccl;  // empty: all ranks have it, in one version
+};
+DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
+
+// A resource: the engines, best first on ties, and which of them have been connected. One thread at
+// a time.
+class DeviceEngines {
+ public:
+  // `gather`: collective.
+  using Gather = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
+  DeviceEngines(WorldImpl& world,
+                const Membership& membership,
+                std::shared_ptr<const cuda::DeviceContext> device,
+                const Gather& gather);
+
+  // The best for such calls; null where the host has to carry them.
+  engine::DeviceEngine* choose(const engine::Signature& signature) const noexcept;
+  // The first that carries messages, or null.
+  engine::DeviceEngine* messenger() const noexcept;
+  bool is_connected(const engine::DeviceEngine& engine) const noexcept;
+  // Collective. False, on all ranks, where it does not work on one of them: then it is gone.
+  bool connect(engine::DeviceEngine& engine, const engine::Introduction& introduction);
+  // What is there, and why the rest is not: "nccl", "peer: ...".
+  const std::vector<std::string>& notes() const noexcept { return notes_; }
+
+ private:
+  struct Entry {
+    std::unique_ptr<engine::DeviceEngine> engine;
+    bool connected = false;
+  };
+  std::vector<Entry> entries_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace hocket::comm

@@ -1,0 +1,145 @@
+#include "comm/device_staging.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+namespace hocket::comm {
+
+using engine::Call;
+using engine::Kind;
+using engine::Task;
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kSmallest = std::size_t{1} << 16;
+
+std::size_t round_up(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+std::size_t end_of(const engine::PartsView& parts, int size) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; parts.bytes != nullptr && i < static_cast<std::size_t>(size); ++i) {
+    end = std::max(end, parts.offsets[i] + parts.bytes[i]);
+  }
+  return end;
+}
+
+}  // namespace
+
+Extents extents_of(const Call& call, int rank, int size) {
+  const engine::Signature& s = call.signature;
+  const std::size_t one = bytes_of(s);
+  const std::size_t all = one * static_cast<std::size_t>(size);
+  const bool at_root = rank == s.root;
+  switch (s.kind) {
+    case Kind::kAllReduce:
+      return {one, one};
+    case Kind::kReduce:
+      return {one, at_root ? one : 0};
+    case Kind::kBroadcast:
+      return {at_root ? one : 0, one};
+    case Kind::kAllGather:
+      return {one, all};
+    case Kind::kGather:
+      return {one, at_root ? all : 0};
+    case Kind::kScatter:
+      return {at_root ? all : 0, one};
+    case Kind::kReduceScatter:
+      return {all, one};
+    case Kind::kAllToAll:
+      return {all, all};
+    case Kind::kAllGatherV:
+      return {call.own_bytes, end_of(call.out_parts, size)};
+    case Kind::kGatherV:
+      return {call.own_bytes, at_root ? end_of(call.out_parts, size) : 0};
+    case Kind::kScatterV:
+      return {at_root ? end_of(call.in_parts, size) : 0, call.own_bytes};
+    case Kind::kReduceScatterV:
+      return {end_of(call.in_parts, size), call.own_bytes};
+    case Kind::kAllToAllV:
+      return {end_of(call.in_parts, size), end_of(call.out_parts, size)};
+    default:
+      return {};
+  }
+}
+
+Staging::Staging(std::shared_ptr<const cuda::DeviceContext> device)
+    : device_(std::move(device)), word_(device_, kLine) {}
+
+Staging::Kept Staging::take(std::size_t bytes) {
+  for (Kept& kept : kept_) {
+    // Nobody else holds it, and its last copies have ended.
+    if (kept.buffer->bytes() >= bytes && kept.buffer.use_count() == 1 && kept.back->passed()) {
+      return kept;
+    }
+  }
+  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
+  kept_.push_back({std::make_shared<cuda::HostBuffer>(device_, size),
+                   std::make_shared<cuda::OwnedEvent>(device_)});
+  return kept_.back();
+}
+
+std::shared_ptr<StagedCall> Staging::begin(const Call& call,
+                                           int rank,
+                                           int size,
+                                           cuda::Stream stream) {
+  const cuda::Driver& driver = device_->driver();
+  const Extents extents = extents_of(call, rank, size);
+  const Kept kept = take(round_up(extents.in) + extents.out);
+  std::shared_ptr<StagedCall> staged(new StagedCall);
+  staged->staging_ = shared_from_this();
+  staged->call_ = call;
+  staged->buffer_ = kept.buffer;
+  staged->back_ = kept.back;
+  staged->here_ = std::make_shared<cuda::OwnedEvent>(device_);
+  std::byte* in = kept.buffer->data();
+  std::byte* out = in + round_up(extents.in);
+  cuda::copy(driver, in, call.in, extents.in, stream);
+  // Where the parts have gaps, what lies there stays.
+  if (call.out_parts.bytes != nullptr) cuda::copy(driver, out, call.out, extents.out, stream);
+  staged->here_->record(stream);
+  staged->ticket_ = ++tickets_;
+  cuda::check(driver,
+              driver.stream_wait_value32(
+                  stream, word_.device_address(), staged->ticket_, cuda::kStreamWaitGreaterOrEqual),
+              "have a stream wait for the host");
+  try {
+    cuda::copy(driver, call.out, out, extents.out, stream);
+    staged->back_->record(stream);
+  } catch (...) {
+    staged->release();
+    throw;
+  }
+  staged->call_.signature.memory = MemoryKind::kHost;
+  staged->call_.in = call.in == nullptr ? nullptr : in;
+  staged->call_.out = call.out == nullptr ? nullptr : out;
+  return staged;
+}
+
+void Staging::set(std::uint32_t ticket) noexcept {
+  std::atomic_ref word(*reinterpret_cast<std::uint32_t*>(word_.data()));
+  // Calls end in their order; those that are given up, in any.
+  std::uint32_t seen = word.load(std::memory_order_relaxed);
+  while (static_cast<std::int32_t>(ticket - seen) > 0 &&
+         !word.compare_exchange_weak(seen, ticket, std::memory_order_release)) {
+  }
+}
+
+StagedCall::~StagedCall() { release(); }
+
+void StagedCall::release() noexcept {
+  if (ticket_ != 0 && !released_) staging_->set(ticket_);
+  released_ = true;
+}
+
+Task StagedCall::carry(engine::CollectiveEngine& engine, const Call& call) {
+  struct Releases {
+    StagedCall& call;
+    ~Releases() { call.release(); }
+  } const releases{*this};
+  co_await engine::until([this] { return here_->passed(); });
+  co_await engine.start(call);
+}
+
+}  // namespace hocket::comm

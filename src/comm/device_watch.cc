@@ -1,0 +1,286 @@
+#include "comm/device_watch.h"
+
+#include <algorithm>
+
+namespace hocket::comm {
+
+using base::Deadline;
+using control::RankState;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often to look while calls are under way, and for how long after the last.
+constexpr auto kTick = milliseconds(10);
+constexpr auto kActive = milliseconds(500);
+// How often where a replayed graph may be at work of which nobody tells.
+constexpr auto kIdleTick = milliseconds(50);
+// How long a call may still take to end well after a peer that it may have needed is gone.
+constexpr auto kDiedGrace = milliseconds(5);
+constexpr auto kLeftGrace = milliseconds(300);
+
+constexpr std::size_t kEnded = 64;  // where the second word lies
+
+std::uint32_t read(const std::byte* word) noexcept {
+  auto* at = reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(word));
+  return std::atomic_ref(*at).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+DeviceWatch::DeviceWatch(control::GroupControl& control,
+                         std::shared_ptr<const cuda::DeviceContext> device,
+                         Lateness lateness)
+    : device_(std::move(device)),
+      words_(device_, 2 * kEnded),
+      compared_(static_cast<std::size_t>(control.size())),
+      control_(&control),
+      lateness_(std::move(lateness)),
+      active_(Clock::now()) {}
+
+void DeviceWatch::add(engine::DeviceEngine& engine) {
+  const std::lock_guard lock(mutex_);
+  engines_.push_back(&engine);
+  any_gentle_ = any_gentle_ || engine.aborts_gently();
+}
+
+void DeviceWatch::forget(engine::DeviceEngine& engine) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(engines_, &engine);
+}
+
+void DeviceWatch::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  engines_.clear();
+  control_ = nullptr;
+}
+
+bool DeviceWatch::was_asleep() noexcept {
+  return asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false);
+}
+
+// --- Announcing and comparing -------------------------------------------------------------------
+
+bool DeviceWatch::is_ahead() const noexcept {
+  const std::uint64_t next = index_.load(std::memory_order_relaxed) + 1;
+  for (int i = 0; i < control_->size(); ++i) {
+    if (i != control_->rank() && control_->device_calls(i) + control::kDeviceCalls <= next) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int DeviceWatch::announce(std::uint64_t sequence, std::uint64_t fingerprint) {
+  const std::uint64_t index = index_.load(std::memory_order_relaxed) + 1;
+  launched(index).sequence.store(sequence, std::memory_order_relaxed);
+  launched(index).fingerprint.store(fingerprint, std::memory_order_relaxed);
+  index_.store(index, std::memory_order_release);
+  control_->announce_device(index, fingerprint);
+  for (int i = 0; i < control_->size(); ++i) {
+    if (i == control_->rank()) continue;
+    const std::uint64_t common = std::min(index, control_->device_calls(i));
+    auto& compared = compared_[static_cast<std::size_t>(i)];
+    if (common <= compared) continue;
+    compared = common;
+    if (control_->device_fingerprint(i, common) ==
+        launched(common).fingerprint.load(std::memory_order_relaxed)) {
+      continue;
+    }
+    differing_ = launched(common).sequence.load(std::memory_order_relaxed);
+    return i;
+  }
+  return -1;
+}
+
+// --- Words around a call ------------------------------------------------------------------------
+
+std::uint32_t DeviceWatch::begun() const noexcept { return read(words_.data()); }
+std::uint32_t DeviceWatch::ended() const noexcept { return read(words_.data() + kEnded); }
+bool DeviceWatch::pending() const noexcept {
+  return ended() != marked_.load(std::memory_order_acquire);
+}
+
+void DeviceWatch::mark_begin(cuda::Stream stream, Duration allowed) {
+  const std::uint64_t index = index_.load(std::memory_order_relaxed);
+  launched(index).allowed.store(allowed.count(), std::memory_order_relaxed);
+  marked_.store(static_cast<std::uint32_t>(index), std::memory_order_release);
+  const cuda::Driver& driver = device_->driver();
+  cuda::check(driver,
+              driver.stream_write_value32(
+                  stream, words_.device_address(), static_cast<std::uint32_t>(index), 0),
+              "put a word on the stream");
+}
+
+void DeviceWatch::mark_end(cuda::Stream stream) {
+  const cuda::Driver& driver = device_->driver();
+  const auto index = static_cast<std::uint32_t>(index_.load(std::memory_order_relaxed));
+  cuda::check(driver,
+              driver.stream_write_value32(stream, words_.device_address() + kEnded, index, 0),
+              "put a word on the stream");
+}
+
+// --- Looking ------------------------------------------------------------------------------------
+
+Deadline DeviceWatch::tick() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (control_ == nullptr) return Deadline::never();
+  const auto now = Clock::now();
+  try {
+    look(now);
+  } catch (...) {
+    fail({.code = ErrorCode::kDevice,
+          .reporter = control_->rank(),
+          .culprit = control_->rank(),
+          .text = "an error ended the watch over its GPU"});
+  }
+  if (ended_engines_) return Deadline::never();
+  const std::uint64_t index = index_.load(std::memory_order_acquire);
+  if (index != seen_index_ || pending() || lost_) active_ = now;
+  seen_index_ = index;
+  if (now - active_ < kActive) return Deadline::at(now + (lost_ ? milliseconds(1) : kTick));
+  if (any_gentle_) return Deadline::at(now + kIdleTick);
+  asleep_.store(true);
+  // A call that came meanwhile may have found it awake.
+  if (index_.load(std::memory_order_seq_cst) != index) return Deadline::at(now);
+  return Deadline::never();
+}
+
+void DeviceWatch::look(Clock::time_point now) {
+  if (ended_engines_) return;
+  if (control_->failed()) return end_engines();
+  look_at_losses(now);
+  look_at_problems();
+  look_at_deadline(now);
+  look_at_calls();
+}
+
+void DeviceWatch::fail(const control::Failure& failure) noexcept {
+  control_->fail(failure);
+  end_engines();
+}
+
+void DeviceWatch::end_engines() noexcept {
+  if (ended_engines_) return;
+  ended_engines_ = true;
+  for (engine::DeviceEngine* engine : engines_) engine->abort();
+}
+
+int DeviceWatch::lost_member(bool died_only) const noexcept {
+  for (int i = 0; i < control_->size(); ++i) {
+    if (i == control_->rank()) continue;
+    const RankState state = control_->host().state(control_->host_rank(i));
+    if (state == RankState::kDied || (!died_only && state == RankState::kLeft)) return i;
+  }
+  return -1;
+}
+
+// Engines that spare what needs no peer are told at once; with the others a call gets the time to
+// end that it takes where nobody is needed any more.
+void DeviceWatch::look_at_losses(Clock::time_point now) {
+  const std::uint32_t losses = control_->host().losses();
+  if (losses != losses_seen_) {
+    losses_seen_ = losses;
+    if (lost_member(false) < 0) return;
+    if (!lost_) lost_at_ = now;
+    lost_ = true;
+    for (engine::DeviceEngine* engine : engines_) {
+      if (engine->aborts_gently()) engine->abort();
+    }
+  }
+  if (!lost_) return;
+  const int dead = lost_member(true);
+  const int lost = dead >= 0 ? dead : lost_member(false);
+  if (!pending()) {
+    if (now - lost_at_ > kLeftGrace) lost_ = false;
+    return;
+  }
+  if (now - lost_at_ < (dead >= 0 ? kDiedGrace : kLeftGrace)) return;
+  const std::uint32_t index = ended() + 1;
+  const std::uint64_t sequence = launched(index).sequence.load();
+  const auto own = control_->find(control_->rank(), sequence);
+  fail({.code = ErrorCode::kPeerDied,
+        .reporter = control_->rank(),
+        .culprit = lost,
+        .sequence = sequence,
+        .signature = own ? own->signature : engine::Signature{},
+        .text = dead >= 0 ? "died" : "ended in good order"});
+}
+
+void DeviceWatch::look_at_problems() {
+  for (engine::DeviceEngine* engine : engines_) {
+    const auto problem = engine->problem();
+    if (!problem) continue;
+    const std::uint64_t sequence = launched(index_.load(std::memory_order_acquire)).sequence.load();
+    const int lost = lost_member(false);
+    if (lost >= 0) {
+      fail({.code = ErrorCode::kPeerDied,
+            .reporter = control_->rank(),
+            .culprit = lost,
+            .sequence = sequence,
+            .text = lost_member(true) >= 0 ? "died" : "ended in good order"});
+    } else if (problem->code == ErrorCode::kDeadlineExceeded) {
+      control::Failure failure = lateness_(
+          sequence, Duration(launched(index_.load(std::memory_order_acquire)).allowed.load()));
+      failure.missing |= problem->missing;
+      fail(failure);
+    } else {
+      fail({.code = problem->code,
+            .reporter = control_->rank(),
+            .culprit = control_->rank(),
+            .sequence = sequence,
+            .text = problem->text});
+    }
+    return;
+  }
+}
+
+void DeviceWatch::look_at_deadline(Clock::time_point now) {
+  const std::uint32_t done = ended();
+  const std::uint32_t started = begun();
+  if (done == started || !pending()) {
+    running_ = 0;
+    return;
+  }
+  // The last to begin is the one that runs: those before it on the stream have ended.
+  if (started != running_) {
+    running_ = started;
+    running_since_ = now;
+  }
+  Launched& call = launched(started);
+  const Duration allowed(call.allowed.load(std::memory_order_relaxed));
+  if (allowed == kForever || now - running_since_ < allowed) return;
+  fail(lateness_(call.sequence.load(std::memory_order_relaxed), allowed));
+}
+
+// What the communicator's thread compares when it comes next may be too late for those who wait on
+// their GPUs: others that announce something else, or refuse.
+void DeviceWatch::look_at_calls() {
+  const std::uint64_t last = index_.load(std::memory_order_acquire);
+  if (last == 0) return;
+  const std::uint64_t first = last > control::kRecords ? last - control::kRecords + 1 : 1;
+  for (std::uint64_t index = first; index <= last; ++index) {
+    const std::uint64_t sequence = launched(index).sequence.load(std::memory_order_relaxed);
+    const auto own = control_->find(control_->rank(), sequence);
+    if (!own || own->refused) continue;
+    for (int i = 0; i < control_->size(); ++i) {
+      const auto theirs = i == control_->rank() ? std::nullopt : control_->find(i, sequence);
+      if (!theirs || (!theirs->refused && theirs->signature == own->signature)) continue;
+      control::Failure failure{.code = ErrorCode::kMismatch,
+                               .reporter = control_->rank(),
+                               .culprit = i,
+                               .sequence = sequence,
+                               .signature = own->signature,
+                               .other = theirs->signature};
+      if (theirs->refused) {
+        failure.code = ErrorCode::kAborted;
+        failure.text = "refused a call that others had put on their GPUs: " +
+                       control_->refusal(i, sequence).value_or("");
+      }
+      return fail(failure);
+    }
+  }
+}
+
+}  // namespace hocket::comm

@@ -1,0 +1,100 @@
+// Looks after the calls that one rank has put on its GPU: their deadlines, peers that die, calls
+// that do not match. The progress thread does that while nobody's thread is at it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/progress.h"
+#include "control/group.h"
+#include "cuda/memory.h"
+#include "engine/device_engine.h"
+
+namespace hocket::comm {
+
+// A resource, shared by the communicator's thread and the progress thread.
+class DeviceWatch final : public Attended {
+ public:
+  // Says who is missing in call `sequence`, which was allowed so long.
+  using Lateness = std::function<control::Failure(std::uint64_t sequence, Duration allowed)>;
+
+  DeviceWatch(control::GroupControl& control,
+              std::shared_ptr<const cuda::DeviceContext> device,
+              Lateness lateness);
+
+  // --- The communicator's thread
+  // ------------------------------------------------------------------ An engine that has been
+  // connected, until it is `forget`ten.
+  void add(engine::DeviceEngine& engine);
+  void forget(engine::DeviceEngine& engine) noexcept;
+  // Announces the next call and compares it with what the others have announced; the peer whose
+  // calls differ from this rank's, or -1. `sequence` is the call's number.
+  int announce(std::uint64_t sequence, std::uint64_t fingerprint);
+  // Whether this rank is so far ahead of another that its announcements would be overwritten.
+  bool is_ahead() const noexcept;
+  // The number of the call that `announce` found to differ.
+  std::uint64_t differing() const noexcept { return differing_; }
+  // Words in front of and behind a call, for engines that do not keep time themselves.
+  void mark_begin(cuda::Stream stream, Duration allowed);
+  void mark_end(cuda::Stream stream);
+  // True once, when the progress thread has to be woken to look from now on.
+  bool was_asleep() noexcept;
+  // From here on nothing of the communicator is touched any more.
+  void close() noexcept;
+
+  // --- The progress thread
+  // ------------------------------------------------------------------------
+  base::Deadline tick() noexcept override;
+
+ private:
+  struct Launched {
+    std::atomic<std::uint64_t> sequence{0};
+    std::atomic<std::uint64_t> fingerprint{0};
+    std::atomic<std::int64_t> allowed{0};  // ns
+  };
+  using Clock = base::Deadline::Clock;
+
+  Launched& launched(std::uint64_t index) noexcept {
+    return launched_[index % control::kDeviceCalls];
+  }
+  std::uint32_t begun() const noexcept;
+  std::uint32_t ended() const noexcept;
+  bool pending() const noexcept;
+  void look(Clock::time_point now);
+  void look_at_losses(Clock::time_point now);
+  void look_at_problems();
+  void look_at_deadline(Clock::time_point now);
+  void look_at_calls();
+  void fail(const control::Failure& failure) noexcept;
+  void end_engines() noexcept;
+  int lost_member(bool died_only) const noexcept;
+
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  cuda::HostBuffer words_;  // the index of the last call that has begun; that has ended
+  std::array<Launched, control::kDeviceCalls> launched_;
+  std::atomic<std::uint64_t> index_{0};   // of the last call
+  std::atomic<std::uint32_t> marked_{0};  // the last one with words
+  std::atomic<bool> asleep_{true};
+  std::uint64_t differing_ = 0;
+  std::vector<std::uint64_t> compared_;  // by member: index up to which calls were alike
+
+  std::mutex mutex_;  // guards what follows
+  control::GroupControl* control_;
+  Lateness lateness_;
+  std::vector<engine::DeviceEngine*> engines_;
+  bool ended_engines_ = false;
+  bool any_gentle_ = false;
+  std::uint64_t seen_index_ = 0;
+  Clock::time_point active_;
+  std::uint32_t running_ = 0;  // the call that was running at the last look
+  Clock::time_point running_since_;
+  std::uint32_t losses_seen_ = 0;
+  Clock::time_point lost_at_;
+  bool lost_ = false;
+};
+
+}  // namespace hocket::comm

@@ -1,0 +1,40 @@
+#include "comm/device_work.h"
+
+namespace hocket::comm {
+
+std::unique_ptr<cuda::OwnedEvent> EventPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto event = std::move(free_.back());
+      free_.pop_back();
+      return event;
+    }
+  }
+  return std::make_unique<cuda::OwnedEvent>(device_);
+}
+
+void EventPool::give_back(std::unique_ptr<cuda::OwnedEvent> event) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(event));
+  } catch (const std::bad_alloc&) {  // then it is destroyed
+  }
+}
+
+DeviceWork::DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream)
+    : pool_(std::move(pool)), event_(pool_->take()), stream_(stream) {
+  event_->record(stream);
+}
+
+DeviceWork::~DeviceWork() { pool_->give_back(std::move(event_)); }
+
+bool DeviceWork::passed() const { return event_->passed(); }
+
+void DeviceWork::hold(cuda::Stream stream) const {
+  if (stream == stream_) return;
+  const cuda::DeviceGuard guard(pool_->device());
+  event_->hold(stream);
+}
+
+}  // namespace hocket::comm

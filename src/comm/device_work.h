@@ -1,0 +1,46 @@
+// What a Work holds of a call that goes on on a GPU: a mark behind it on its stream.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cuda/stream.h"
+
+namespace hocket::comm {
+
+// A resource: events to be used again and again. Any thread.
+class EventPool {
+ public:
+  explicit EventPool(std::shared_ptr<const cuda::DeviceContext> device)
+      : device_(std::move(device)) {}
+  std::unique_ptr<cuda::OwnedEvent> take();
+  void give_back(std::unique_ptr<cuda::OwnedEvent> event) noexcept;
+  const cuda::DeviceContext& device() const noexcept { return *device_; }
+
+ private:
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<cuda::OwnedEvent>> free_;  // guarded by mutex_
+};
+
+// A resource: the mark. One thread at a time.
+class DeviceWork {
+ public:
+  DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream);
+  ~DeviceWork();
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+
+  // Whether the call has ended on the GPU. Throws DeviceError where a kernel failed.
+  bool passed() const;
+  // Has later work of `stream` wait for it.
+  void hold(cuda::Stream stream) const;
+
+ private:
+  std::shared_ptr<EventPool> pool_;
+  std::unique_ptr<cuda::OwnedEvent> event_;
+  cuda::Stream stream_;
+};
+
+}  // namespace hocket::comm

@@ -1,0 +1,87 @@
+// Every collective on arrays in GPUs' memory, by every engine there is, against the reference.
+#include <gtest/gtest.h>
+
+#include "device_arrays.h"
+
+namespace hocket::gpu {
+namespace {
+
+using conformance::Case;
+using conformance::Data;
+using engine::Kind;
+
+struct Job {
+  const char* name;
+  int size;
+  std::vector<std::string> engines;
+};
+
+const std::vector<Job>& jobs() {
+  static const std::vector<Job> all{{"host", 2, {"local"}},
+                                    {"host", 3, {"local"}},
+                                    {"nccl", 1, {"nccl"}},
+                                    {"nccl", 2, {"nccl"}},
+                                    {"nccl", 4, {"nccl"}},
+                                    {"any", 2, {}},
+                                    {"any", 4, {}}};
+  return all;
+}
+
+class Collectives : public testing::TestWithParam<std::tuple<std::size_t, Kind>> {
+ protected:
+  void SetUp() override {
+    const Machine here = machine();
+    if (here.gpus == 0) GTEST_SKIP() << here.why_not;
+    const Job& job = jobs()[std::get<0>(GetParam())];
+    const bool is_host = job.engines == std::vector<std::string>{"local"};
+    if (here.fake && !is_host) GTEST_SKIP() << "GPUs that are none have no engine of theirs";
+    // Ranks that share a GPU may wait for each other where one frees memory.
+    if (job.size > here.gpus) {
+      GTEST_SKIP() << job.size << " GPUs are wanted and there are " << here.gpus;
+    }
+  }
+};
+
+// Engines of GPUs may add in any order, so what is added is known without one.
+std::vector<Case> cases(Kind kind, int size) {
+  std::vector<Case> all = conformance::sweep(kind, size);
+  // The public call has its parts one after the other.
+  if (kind == Kind::kReduceScatterV) {
+    std::erase_if(all, [](const Case& c) { return (c.seed & 1) != 0; });
+  }
+  for (Case& c : all) {
+    if (!conformance::reduces(kind) || c.op > ReduceOp::kAvg) continue;
+    if (c.op == ReduceOp::kAvg) c.op = ReduceOp::kSum;
+    c.data = Data::kExact;
+  }
+  return all;
+}
+
+TEST_P(Collectives, MatchTheReference) {
+  const auto [index, kind] = GetParam();
+  const Job& job = jobs()[index];
+  const std::string failure = run(job.size, job.engines, [&, kind = kind](Seat& seat) {
+    std::uint64_t sequence = 0;
+    for (const Case& c : cases(kind, job.size)) {
+      ++sequence;
+      DeviceArrays arrays(seat, c, sequence);
+      arrays.call(sequence % 4 == 0 ? DeviceArrays::Verb::kAsync : DeviceArrays::Verb::kBlocking);
+      const std::string wrong = arrays.check();
+      if (!wrong.empty()) throw std::runtime_error(conformance::describe(c) + ": " + wrong);
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Every,
+                         Collectives,
+                         testing::Combine(testing::Range<std::size_t>(0, jobs().size()),
+                                          testing::ValuesIn(conformance::kKinds)),
+                         [](const auto& parameters) {
+                           const Job& job = jobs()[std::get<0>(parameters.param)];
+                           return std::string(job.name) + "_" + std::to_string(job.size) + "_" +
+                                  std::string(engine::name_of(std::get<1>(parameters.param)));
+                         });
+
+}  // namespace
+}  // namespace hocket::gpu

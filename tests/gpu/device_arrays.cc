@@ -1,0 +1,212 @@
+#include "device_arrays.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "comm/device_staging.h"
+
+namespace hocket::gpu {
+
+using conformance::Case;
+using engine::Kind;
+
+namespace {
+
+constexpr std::size_t kGuard = 64;  // what conformance::Buffers has on either side
+
+const cuda::Found& found() {
+  static const cuda::Found once = cuda::Driver::find();
+  return once;
+}
+
+std::vector<std::size_t> elements(const std::size_t* bytes, int size, DType dtype) {
+  std::vector<std::size_t> counts;
+  for (int i = 0; bytes != nullptr && i < size; ++i) counts.push_back(bytes[i] / size_of(dtype));
+  return counts;
+}
+
+}  // namespace
+
+Machine machine() {
+  if (!found().driver) return {.why_not = found().why_not};
+  return {.gpus = found().driver->devices(),
+          .fake = found().driver->path().find("fake_cuda") != std::string::npos,
+          .why_not = {}};
+}
+
+const std::shared_ptr<const cuda::Driver>& driver() { return found().driver; }
+
+std::string run(int size,
+                const std::vector<std::string>& engines,
+                const std::function<void(Seat&)>& body) {
+  try {
+    run_threads(size,
+                [&](Communicator& comm) {
+                  const auto device = std::make_shared<cuda::DeviceContext>(
+                      driver(), comm.rank() % driver()->devices());
+                  const cuda::DeviceGuard guard(*device);
+                  Seat seat{comm, device, cuda::OwnedStream(device)};
+                  body(seat);
+                },
+                {.deadline = std::chrono::seconds(60), .engines = engines});
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool DeviceArrays::Range::holds(const void* address) const {
+  const auto* at = static_cast<const std::byte*>(address);
+  return host != nullptr && at >= host && at < host + bytes;
+}
+
+DeviceArrays::DeviceArrays(const Seat& seat, const Case& c, std::uint64_t sequence)
+    : seat_(seat), case_(c), buffers_(c, seat.comm.rank(), seat.comm.size(), sequence) {
+  const engine::Call& call = buffers_.call();
+  const auto extents = comm::extents_of(call, seat.comm.rank(), seat.comm.size());
+  in_bytes_ = call.in == nullptr ? 0 : extents.in;
+  out_bytes_ = call.out == nullptr ? 0 : extents.out;
+  auto* in = static_cast<std::byte*>(const_cast<void*>(call.in));
+  auto* out = static_cast<std::byte*>(call.out);
+  if (out_bytes_ != 0) out_range_ = {out - kGuard, out_bytes_ + 2 * kGuard, nullptr};
+  if (in_bytes_ != 0 && out_bytes_ != 0 && in < out + out_bytes_ && out < in + in_bytes_) {
+    // In place: one range holds both.
+    std::byte* begin = std::min(in, out) - kGuard;
+    std::byte* end = std::max(in + in_bytes_, out + out_bytes_) + kGuard;
+    out_range_ = {begin, static_cast<std::size_t>(end - begin), nullptr};
+  } else if (in_bytes_ != 0) {
+    in_range_ = {in - kGuard, in_bytes_ + 2 * kGuard, nullptr};
+  }
+  put(in_range_);
+  put(out_range_);
+}
+
+void DeviceArrays::put(Range& range) {
+  if (range.bytes == 0) return;
+  range.copy = std::make_unique<cuda::DeviceBuffer>(seat_.device, range.bytes);
+  const auto& gpu = seat_.device->driver();
+  cuda::check(
+      gpu,
+      gpu.memcpy_htod_async(range.copy->address(), range.host, range.bytes, seat_.stream.get()),
+      "copy to the GPU");
+}
+
+const void* DeviceArrays::on_device(const void* host) const {
+  for (const Range* range : {&in_range_, &out_range_}) {
+    if (range->holds(host)) {
+      return static_cast<const std::byte*>(range->copy->data()) +
+             (static_cast<const std::byte*>(host) - range->host);
+    }
+  }
+  return nullptr;
+}
+
+ConstArrayView DeviceArrays::in() const {
+  return {on_device(buffers_.call().in),
+          in_bytes_ / size_of(case_.dtype),
+          case_.dtype,
+          MemoryKind::kCuda};
+}
+
+ArrayView DeviceArrays::out() const {
+  return {const_cast<void*>(on_device(buffers_.call().out)),
+          out_bytes_ / size_of(case_.dtype),
+          case_.dtype,
+          MemoryKind::kCuda,
+          seat_.device->ordinal()};
+}
+
+void DeviceArrays::call(Verb verb) {
+  const engine::Call& call = buffers_.call();
+  Communicator& comm = seat_.comm;
+  const StreamRef stream(seat_.stream.get());
+  const int size = comm.size();
+  const auto in_counts = elements(call.in_parts.bytes, size, case_.dtype);
+  const auto in_places = elements(call.in_parts.offsets, size, case_.dtype);
+  auto out_counts = elements(call.out_parts.bytes, size, case_.dtype);
+  // Where counts matter at the root alone the others bring some all the same, so that nobody asks.
+  if (out_counts.empty()) out_counts.resize(static_cast<std::size_t>(size));
+  const auto out_places = elements(call.out_parts.offsets, size, case_.dtype);
+  const Parts in_parts{in_counts, in_places};
+  const Parts out_parts{out_counts, out_places};
+  const ReduceOptions reduce{.op = case_.op, .stream = stream};
+  const RootOptions root{.root = case_.root, .stream = stream};
+  const ReduceRootOptions reduce_root{.op = case_.op, .root = case_.root, .stream = stream};
+  const CallOptions plain{.stream = stream};
+  const bool async = verb == Verb::kAsync;
+  Work work;
+  switch (case_.kind) {
+    case Kind::kBarrier:
+      async ? void(work = comm.barrier_async(plain)) : comm.barrier(plain);
+      break;
+    case Kind::kBroadcast:
+      async ? void(work = comm.broadcast_async(in(), out(), root))
+            : comm.broadcast(in(), out(), root);
+      break;
+    case Kind::kReduce:
+      async ? void(work = comm.reduce_async(in(), out(), reduce_root))
+            : comm.reduce(in(), out(), reduce_root);
+      break;
+    case Kind::kAllReduce:
+      async ? void(work = comm.all_reduce_async(in(), out(), reduce))
+            : comm.all_reduce(in(), out(), reduce);
+      break;
+    case Kind::kReduceScatter:
+      async ? void(work = comm.reduce_scatter_async(in(), out(), reduce))
+            : comm.reduce_scatter(in(), out(), reduce);
+      break;
+    case Kind::kAllGather:
+      async ? void(work = comm.all_gather_async(in(), out(), plain))
+            : comm.all_gather(in(), out(), plain);
+      break;
+    case Kind::kGather:
+      async ? void(work = comm.gather_async(in(), out(), root)) : comm.gather(in(), out(), root);
+      break;
+    case Kind::kScatter:
+      async ? void(work = comm.scatter_async(in(), out(), root)) : comm.scatter(in(), out(), root);
+      break;
+    case Kind::kAllToAll:
+      async ? void(work = comm.all_to_all_async(in(), out(), plain))
+            : comm.all_to_all(in(), out(), plain);
+      break;
+    case Kind::kReduceScatterV:
+      async ? void(work = comm.reduce_scatter_v_async(in(), out(), in_counts, reduce))
+            : comm.reduce_scatter_v(in(), out(), in_counts, reduce);
+      break;
+    case Kind::kAllGatherV:
+      async ? void(work = comm.all_gather_v_async(in(), out(), out_parts, plain))
+            : comm.all_gather_v(in(), out(), out_parts, plain);
+      break;
+    case Kind::kGatherV:
+      async ? void(work = comm.gather_v_async(in(), out(), out_parts, root))
+            : comm.gather_v(in(), out(), out_parts, root);
+      break;
+    case Kind::kScatterV:
+      async ? void(work = comm.scatter_v_async(in(), in_parts, out(), root))
+            : comm.scatter_v(in(), in_parts, out(), root);
+      break;
+    case Kind::kAllToAllV:
+      async ? void(work = comm.all_to_all_v_async(in(), in_parts, out(), out_parts, plain))
+            : comm.all_to_all_v(in(), in_parts, out(), out_parts, plain);
+      break;
+    default:
+      throw InvalidArgument("no such case");
+  }
+  if (async) work.synchronize();
+}
+
+std::string DeviceArrays::check() {
+  const auto& gpu = seat_.device->driver();
+  for (Range* range : {&in_range_, &out_range_}) {
+    if (!range->copy) continue;
+    cuda::check(gpu,
+                gpu.memcpy_dtoh_async(
+                    range->host, range->copy->address(), range->bytes, seat_.stream.get()),
+                "copy from the GPU");
+  }
+  const auto deadline = base::Deadline::in(std::chrono::seconds(60));
+  if (!cuda::drain(gpu, seat_.stream.get(), deadline)) return "the stream did not end in a minute";
+  return buffers_.check();
+}
+
+}  // namespace hocket::gpu

@@ -1,0 +1,71 @@
+// Arrays of the conformance cases in a GPU's memory, and the ranks that call with them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "hocket/hocket.h"
+
+namespace hocket::gpu {
+
+// This process's GPUs; 0 and the reason where there are none.
+struct Machine {
+  int gpus = 0;
+  bool fake = false;
+  std::string why_not;
+};
+Machine machine();
+// The driver; only where there is one.
+const std::shared_ptr<const cuda::Driver>& driver();
+
+// A rank's seat: its communicator, its GPU, and a stream there of its own.
+struct Seat {
+  Communicator& comm;
+  std::shared_ptr<const cuda::DeviceContext> device;
+  cuda::OwnedStream stream;
+};
+
+// Runs `body` on ranks that are threads, rank r on GPU r modulo how many there are. What went wrong
+// first, or nothing. `engines`: as InitOptions.
+std::string run(int size,
+                const std::vector<std::string>& engines,
+                const std::function<void(Seat&)>& body);
+
+// A case's arrays, copied to the GPU with what surrounds them, and back to be checked.
+class DeviceArrays {
+ public:
+  DeviceArrays(const Seat& seat, const conformance::Case& c, std::uint64_t sequence);
+
+  enum class Verb { kBlocking, kAsync };
+  // Makes the call on the seat's stream.
+  void call(Verb verb);
+  // Brings the result back once the stream is there; what is wrong with it, or nothing.
+  std::string check();
+
+ private:
+  struct Range {
+    std::byte* host = nullptr;
+    std::size_t bytes = 0;
+    std::unique_ptr<cuda::DeviceBuffer> copy;
+
+    bool holds(const void* address) const;
+  };
+  void put(Range& range);
+  const void* on_device(const void* host) const;
+  ConstArrayView in() const;
+  ArrayView out() const;
+
+  const Seat& seat_;
+  conformance::Case case_;
+  conformance::Buffers buffers_;
+  std::size_t in_bytes_ = 0, out_bytes_ = 0;
+  Range in_range_, out_range_;
+  std::vector<std::size_t> counts_;
+};
+
+}  // namespace hocket::gpu

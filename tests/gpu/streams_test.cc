@@ -1,0 +1,146 @@
+// What is ordered on streams and what is not.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "device_arrays.h"
+
+namespace hocket::gpu {
+namespace {
+
+class Streams : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
+  }
+};
+
+// Ints in the GPU's memory.
+class Ints {
+ public:
+  Ints(Seat& seat, std::size_t count)
+      : seat_(seat), buffer_(seat.device, count * 4), count_(count) {}
+
+  void set(const std::vector<std::int32_t>& values, cuda::Stream stream) {
+    const auto& gpu = seat_.device->driver();
+    cuda::check(
+        gpu, gpu.memcpy_htod_async(buffer_.address(), values.data(), count_ * 4, stream), "copy");
+    cuda::drain(gpu, stream, base::Deadline::in(std::chrono::seconds(30)));
+  }
+  std::vector<std::int32_t> get(cuda::Stream stream) {
+    std::vector<std::int32_t> values(count_);
+    const auto& gpu = seat_.device->driver();
+    cuda::check(
+        gpu, gpu.memcpy_dtoh_async(values.data(), buffer_.address(), count_ * 4, stream), "copy");
+    if (!cuda::drain(gpu, stream, base::Deadline::in(std::chrono::seconds(30)))) {
+      throw std::runtime_error("a stream did not end");
+    }
+    return values;
+  }
+  ArrayView view() { return cuda_array(static_cast<std::int32_t*>(buffer_.data()), count_); }
+
+ private:
+  Seat& seat_;
+  cuda::DeviceBuffer buffer_;
+  std::size_t count_;
+};
+
+TEST_F(Streams, ACallWaitsForWhatIsBeforeItAndReturnsAtOnce) {
+  std::atomic<int> returned{0};
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    const auto& gpu = seat.device->driver();
+    const cuda::HostBuffer gate(seat.device, 64);
+    Ints x(seat, 100);
+    x.set(std::vector<std::int32_t>(100, 5), seat.stream.get());
+    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});  // engines are made
+    // The stream is held up, and has yet to overwrite the array.
+    cuda::check(gpu,
+                gpu.stream_wait_value32(seat.stream.get(), gate.device_address(), 1, 0),
+                "hold a stream");
+    gpu.memset_d8_async(x.view().data() ? reinterpret_cast<cuda::DevicePtr>(x.view().data()) : 0,
+                        static_cast<unsigned char>(seat.comm.rank() + 1),
+                        400,
+                        seat.stream.get());
+    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+    Work work = seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()});
+    ++returned;
+    while (returned < 2) std::this_thread::yield();
+    if (work.test()) throw std::runtime_error("a call ended before what it waits for");
+    if (work.wait_for(std::chrono::milliseconds(20))) throw std::runtime_error("it ended");
+    std::atomic_ref(*reinterpret_cast<std::uint32_t*>(gate.data())).store(1);
+    work.synchronize();
+    const auto values = x.get(seat.stream.get());
+    const std::int32_t expected = 2 * (0x01010101 + 0x02020202);
+    for (const std::int32_t v : values) {
+      if (v != expected) throw std::runtime_error("got " + std::to_string(v));
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(Streams, WorkOrdersAnotherStream) {
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    const cuda::OwnedStream other(seat.device);
+    Ints x(seat, 1000);
+    std::vector<std::int32_t> values(1000);
+    std::iota(values.begin(), values.end(), seat.comm.rank());
+    x.set(values, seat.stream.get());
+    for (int round = 0; round < 20; ++round) {
+      // Turns of two streams on one array.
+      const cuda::Stream mine = round % 2 == 0 ? seat.stream.get() : other.get();
+      const cuda::Stream next = round % 2 == 0 ? other.get() : seat.stream.get();
+      Work work = seat.comm.all_reduce_async(x.view(), {.op = ReduceOp::kMax, .stream = mine});
+      work.wait(next);
+    }
+    const auto found = x.get(seat.stream.get());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i] != static_cast<std::int32_t>(i) + 1) {
+        throw std::runtime_error("element " + std::to_string(i) + " is " +
+                                 std::to_string(found[i]));
+      }
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+// Host and device calls in turn keep one order and one numbering.
+TEST_F(Streams, HostAndDeviceCallsMix) {
+  const std::string failure = run(3, {}, [&](Seat& seat) {
+    if (machine().gpus < 1) return;
+    Ints x(seat, 10);
+    for (std::int32_t round = 1; round <= 50; ++round) {
+      x.set(std::vector<std::int32_t>(10, seat.comm.rank() + round), seat.stream.get());
+      std::int64_t host = round;
+      Work pending = seat.comm.all_reduce_async(scalar(host));
+      seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+      seat.comm.barrier();
+      pending.wait();
+      if (host != 3 * round) throw std::runtime_error("host: " + std::to_string(host));
+      const auto values = x.get(seat.stream.get());
+      if (values[9] != 3 + 3 * round) {
+        throw std::runtime_error("device: " + std::to_string(values[9]));
+      }
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(Streams, PreparedCallsAreMadeAgainAndAgain) {
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    Ints x(seat, 64);
+    Ints y(seat, 64);
+    Prepared call = seat.comm.prepare_all_reduce(
+        ConstArrayView(x.view()), y.view(), {.stream = seat.stream.get()});
+    for (std::int32_t round = 0; round < 30; ++round) {
+      x.set(std::vector<std::int32_t>(64, round * (seat.comm.rank() + 1)), seat.stream.get());
+      call();
+      if (y.get(seat.stream.get())[63] != 3 * round) throw std::runtime_error("wrong sum");
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace hocket::gpu
