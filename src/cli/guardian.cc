@@ -226,7 +226,11 @@ void Guardian::signal(int number, bool from_terminal) {
 
 std::optional<GuardianReport> Guardian::next_report() {
   GuardianReport report{};
-  const ssize_t length = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
+  ssize_t length = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
+  // It ended before it took an order of ours: the kernel says that first, its last reports after.
+  if (length < 0 && errno == ECONNRESET) {
+    length = ::recv(socket_.get(), &report, sizeof report, MSG_DONTWAIT);
+  }
   if (length == sizeof report) return report;
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return {};
   throw SystemError("the process that guards the ranks ended unexpectedly",

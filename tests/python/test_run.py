@@ -465,8 +465,11 @@ def state_of(pid):
 
 def test_a_stopped_launcher_stops_its_ranks_and_goes_on_with_them(tmp_path):
     flag = tmp_path / "go"
-    job, pids = started(*sh('echo $$; while [ ! -e "$GO" ]; do sleep 0.02; done; echo went on'),
-                        env={**os.environ, "GO": str(flag)})
+    # One process a rank: a shell whose child is stopped while it starts is not stopped itself.
+    waits = ("import os, time; print(os.getpid(), flush=True)\n"
+             "while not os.path.exists(os.environ['GO']): time.sleep(0.02)\n"
+             "print('went on')")
+    job, pids = started(sys.executable, "-c", waits, env={**os.environ, "GO": str(flag)})
     for _ in range(2):
         job.send_signal(signal.SIGTSTP)
         stopped = lambda pid: state_of(pid) == "T"
