@@ -37,6 +37,10 @@ Work start_collective(Communicator& comm,
                       unsigned number,
                       std::optional<Duration> deadline = {});
 
+// Calls of every kind, small and large, blocking and not, that all ranks make alike, from the seed.
+// Returns by an exception alone.
+[[noreturn]] void work_for_ever(Communicator& comm, unsigned seed);
+
 // A round of all_reduce, broadcast and all_gather whose results are compared with what they must
 // be; returns the first difference, or nothing. Values depend on rank, index and `round`.
 std::string wrong_results(Communicator& comm, int round, std::size_t count);

@@ -438,34 +438,6 @@ TEST(Death, OfAllButOneIsNoticed) {
 
 // --- At any point -------------------------------------------------------------------------------
 
-// A stretch of calls that all ranks make alike, from the seed.
-void work_for_ever(Communicator& comm, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto below = [&](unsigned n) { return random() % n; };
-  for (;;) {
-    const std::size_t share = below(4) == 0 ? 1 + below(60'000) : 1 + below(200);
-    Arrays arrays(comm.size(), share);
-    switch (below(4)) {
-      case 0: {
-        std::vector<Arrays> many(2 + below(4), Arrays(comm.size(), share));
-        std::vector<Work> works;
-        for (Arrays& each : many) works.push_back(start_collective(comm, each, below(7)));
-        for (Work& work : works) work.wait();
-        break;
-      }
-      case 1: {
-        const int next = (comm.rank() + 1) % comm.size();
-        const int before = (comm.rank() + comm.size() - 1) % comm.size();
-        comm.send_recv(arrays.in_share(), next, arrays.out_share(), before);
-        break;
-      }
-      default:
-        collectives()[below(static_cast<unsigned>(collectives().size()))].run(
-            comm, arrays, static_cast<int>(below(static_cast<unsigned>(comm.size()))), {});
-    }
-  }
-}
-
 void random_rounds(unsigned seed, int rounds, const std::vector<std::string>& engines) {
   std::mt19937 random(seed);
   for (int round = 0; round < rounds; ++round) {
