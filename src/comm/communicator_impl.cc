@@ -38,6 +38,8 @@ void Seat::enter() {
   auto found = Turnstile::Who::kNobody;
   // The progress thread gives way within one step; a user's thread is a mistake.
   while (!impl_.turnstile_.try_enter(Turnstile::Who::kUser, &found)) {
+    // Whoever was in when this process was forked is not here to leave.
+    if (impl_.forks_.forked()) impl_.raise_unusable();
     if (found == Turnstile::Who::kUser) {
       throw InvalidArgument(fmt::format(
           "two threads are using communicator {} at once; give each a duplicate() of its own, or "

@@ -178,6 +178,7 @@ bool CommunicatorImpl::wait(Operation& operation, Deadline until) {
   Waiter waiter(world_->host());
   waiter.wake_by(std::min(until, operation.deadline()));
   while (!operation.done()) {
+    if (forks_.forked()) raise_unusable();
     const bool look = waiter.pause();
     if (turnstile_.try_enter(Turnstile::Who::kUser)) {
       const bool moved = advance(look);
@@ -195,6 +196,7 @@ bool CommunicatorImpl::wait(Operation& operation, Deadline until) {
 }
 
 void CommunicatorImpl::poke() {
+  if (forks_.forked()) raise_unusable();
   if (!turnstile_.try_enter(Turnstile::Who::kUser)) return;
   advance(true);
   turnstile_.leave();

@@ -204,8 +204,8 @@ TEST(Threads, OnCommunicatorsOfTheirOwnAreFine) {
 
 enum class End { kReturn, kExit, kAtOnce };
 
-// What a child forked by a rank does; 0: all as it should be.
-int in_child(World& world, SymmetricArray& array) {
+// What a child forked by a rank does; 0: all as it should be. `work` is under way, or empty.
+int in_child(World& world, SymmetricArray& array, Work& work) {
   std::vector<float> x(4);
   int wrong = 0;
   const auto refused = [&](const std::function<void()>& action) {
@@ -220,6 +220,13 @@ int in_child(World& world, SymmetricArray& array) {
   refused([&] { world.communicator().recv_async(x, 0); });
   refused([&] { world.communicator().duplicate(); });
   refused([&] { world.communicator().symmetric().empty<float>(3); });
+  bool done_before = false;
+  outcome_of([&] { done_before = work.test(); });
+  if (!done_before) {
+    refused([&] { work.wait(); });
+    refused([&] { work.wait_for(std::chrono::seconds(1)); });
+    refused([&] { work.test(); });
+  }
   world.communicator().abort("a child has no say");
   array.free();
   return wrong;
@@ -235,7 +242,7 @@ TEST(Fork, AfterInitIsRefusedAndHarmless) {
       Work work = rank.rank() == 0 ? world->communicator().all_reduce_async(pending) : Work();
       const pid_t child = fork();
       if (child == 0) {
-        const int wrong = in_child(*world, array);
+        const int wrong = in_child(*world, array, work);
         if (end == End::kAtOnce) _exit(wrong);
         if (end == End::kExit) exit(wrong);
         { Work ended = std::move(work); }
