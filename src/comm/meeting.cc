@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <random>
 #include <set>
 
+#include "comm/segment_handover.h"
 #include "hocket/object.h"
 #include "os/host_identity.h"
 #include "os/socket.h"
@@ -22,22 +21,12 @@ namespace {
 
 using base::Deadline;
 
-// Proves to a host's first rank that whoever connects is of this job. Travels through the store.
-using Token = std::array<std::byte, 16>;
-
-Token random_token() {
-  Token token;
-  std::random_device source;
-  for (auto& byte : token) byte = static_cast<std::byte>(source() & 0xff);
-  return token;
-}
-
 // What each rank tells the others, through the store.
 struct Card {
   std::string host;       // identity
   std::string host_name;  // for people
   std::string listener;   // abstract AF_UNIX name
-  Token token;
+  JobToken token;
 };
 
 Object to_object(const Card& card) {
@@ -101,70 +90,6 @@ std::set<int> others_here(const Seating& seating, int rank) {
   return others;
 }
 
-// What a rank shows to get the segment.
-struct Ticket {
-  Token token;
-  std::int32_t rank;
-};
-
-// The first rank of the host hands the segment to each other one; `waiting` are their ranks.
-void hand_out(const os::Segment& segment,
-              os::UnixListener& listener,
-              const Token& token,
-              std::set<int> waiting,
-              Deadline deadline) {
-  const std::uint64_t bytes = segment.size();
-  while (!waiting.empty()) {
-    if (!os::wait_ready(listener.fd().get(), os::Readiness::kRead, deadline)) {
-      throw RendezvousError(fmt::format(
-          "{} {} met the others and did not come for this host's shared memory in time; see {} "
-          "output, and whether {} stopped",
-          waiting.size() == 1 ? "rank" : "ranks",
-          fmt::join(waiting, ", "),
-          waiting.size() == 1 ? "its" : "their",
-          waiting.size() == 1 ? "it was" : "they were"));
-    }
-    const os::Fd peer = listener.accept(deadline);
-    if (os::peer_credentials(peer).uid != getuid()) continue;
-    Ticket shown{};
-    try {
-      os::receive_all(peer,
-                      std::as_writable_bytes(std::span(&shown, 1)),
-                      std::min(deadline, Deadline::in(std::chrono::seconds(5))));
-      if (shown.token != token || !waiting.contains(shown.rank)) continue;
-      os::send_fd(peer, segment.fd(), std::as_bytes(std::span(&bytes, 1)), deadline);
-    } catch (const RendezvousError&) {
-      continue;  // whoever it was, it is not of this job, or has gone
-    }
-    waiting.erase(shown.rank);
-  }
-}
-
-std::shared_ptr<os::Segment> fetch(const Card& leader,
-                                   const Ticket& ticket,
-                                   int leader_rank,
-                                   Deadline deadline) {
-  try {
-    const os::Fd socket = os::connect_abstract(leader.listener, deadline);
-    if (os::peer_credentials(socket).uid != getuid()) {
-      throw RendezvousError("another user's process answers for this job's shared memory");
-    }
-    os::send_all(socket, std::as_bytes(std::span(&ticket, 1)), deadline);
-    std::uint64_t bytes = 0;
-    os::Fd fd = os::receive_fd(socket, std::as_writable_bytes(std::span(&bytes, 1)), deadline);
-    return std::make_shared<os::Segment>(os::Segment::map(std::move(fd), bytes));
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kAborted) throw;
-    throw RendezvousError(fmt::format(
-        "rank {} got no shared memory from rank {}, which has it for this host ({}); see the "
-        "output of rank {}",
-        ticket.rank,
-        leader_rank,
-        error.what(),
-        leader_rank));
-  }
-}
-
 // Everybody's card, by rank.
 std::vector<Card> exchange_cards(
     Store& store, const Card& own, const LaunchInfo& launch, Duration timeout, Deadline deadline) {
@@ -223,7 +148,7 @@ WorldParts meet(const InitOptions& options,
   const Card own{.host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),
                  .listener = listener.name(),
-                 .token = random_token()};
+                 .token = random_job_token()};
   const auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
   const Seating seating = seat(cards, launch.rank);
   if (*std::max_element(seating.hosts.begin(), seating.hosts.end()) > 0) {
@@ -242,8 +167,8 @@ WorldParts meet(const InitOptions& options,
     hand_out(*parts.segment, listener, own.token, others_here(seating, launch.rank), deadline);
   } else {
     const Card& leader = cards[static_cast<std::size_t>(seating.leader)];
-    parts.segment =
-        fetch(leader, {.token = leader.token, .rank = launch.rank}, seating.leader, deadline);
+    parts.segment = fetch(
+        leader.listener, {.token = leader.token, .rank = launch.rank}, seating.leader, deadline);
   }
   parts.store = store;
   return parts;
