@@ -76,15 +76,15 @@ std::shared_ptr<os::Segment> fetch(const std::string& name,
                                    const Ticket& ticket,
                                    int leader,
                                    Deadline deadline) {
+  std::uint64_t bytes = 0;
+  os::Fd fd;
   try {
     const os::Fd socket = os::connect_abstract(name, deadline);
     if (os::peer_credentials(socket).uid != getuid()) {
       throw RendezvousError("another user's process answers");
     }
     os::send_all(socket, std::as_bytes(std::span(&ticket, 1)), deadline);
-    std::uint64_t bytes = 0;
-    os::Fd fd = os::receive_fd(socket, std::as_writable_bytes(std::span(&bytes, 1)), deadline);
-    return std::make_shared<os::Segment>(os::Segment::map(std::move(fd), bytes));
+    fd = os::receive_fd(socket, std::as_writable_bytes(std::span(&bytes, 1)), deadline);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kAborted) throw;
     throw RendezvousError(fmt::format(
@@ -95,6 +95,7 @@ std::shared_ptr<os::Segment> fetch(const std::string& name,
         error.what(),
         leader));
   }
+  return std::make_shared<os::Segment>(os::Segment::map(std::move(fd), bytes));
 }
 
 }  // namespace hocket::comm
