@@ -71,7 +71,7 @@ class PeerDied : public Error {
       : Error(std::move(status)), rank_(rank), pid_(pid), signal_(signal) {}
   int rank() const noexcept { return rank_; }      // in the communicator
   int pid() const noexcept { return pid_; }        // on its host
-  int signal() const noexcept { return signal_; }  // 0 where unknown
+  int signal() const noexcept { return signal_; }  // what killed it; 0: nothing, or unknown
 
  private:
   int rank_, pid_, signal_;

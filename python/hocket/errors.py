@@ -83,7 +83,7 @@ class PeerDied(Error, ConnectionError):
     pid : int
         Its process on its host.
     signal : int
-        The signal that ended it; 0 where unknown.
+        The signal that killed it; 0 where it ended by itself, or where that is not known yet.
     """
 
     rank: int = -1

@@ -18,6 +18,7 @@ std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
   // Messages that nobody waits for here yet: their sender may be waiting for room.
   engines_.messages->progress();
   if (control_->failed()) return control_->failure();
+  world_->host().look_for_deaths();
   if (auto loss = find_loss(awaited)) return loss;
   if (awaited.sequence != 0) {
     check_refusals(awaited.sequence);

@@ -32,7 +32,8 @@ void hand_out(const os::Segment& segment,
               std::set<int> waiting,
               base::Deadline deadline);
 
-// Gets it from rank `leader`, who listens at `name`. Throws RendezvousError naming it.
+// Gets it from rank `leader`, who listens at `name`. Throws RendezvousError naming it, and
+// SystemError where it cannot be mapped.
 std::shared_ptr<os::Segment> fetch(const std::string& name,
                                    const Ticket& ticket,
                                    int leader,

@@ -222,6 +222,15 @@ void HostControl::record_death(int rank) noexcept {
   ring_all();
 }
 
+void HostControl::look_for_deaths() noexcept {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (rank != self_ && robust_word(rank, self_).owner_died() &&
+        state(rank) == RankState::kAlive) {
+      record_death(rank);
+    }
+  }
+}
+
 void HostControl::record_end(int rank, int status) noexcept {
   lines_[rank].end.store(kEndKnown | (status & 0xffff), std::memory_order_release);
 }

@@ -120,6 +120,9 @@ class HostControl {
   // Records that `rank` has ended, as seen on its word, and wakes everybody. Any rank may, also
   // more than once.
   void record_death(int rank) noexcept;
+  // Looks at the words of all ranks and records the deaths it finds. The progress thread is woken
+  // for that; who waits and is running anyway sees it sooner.
+  void look_for_deaths() noexcept;
   // The process of `rank`, see os::process_start.
   std::uint64_t start(int rank) const noexcept {
     return lines_[rank].start.load(std::memory_order_relaxed);
