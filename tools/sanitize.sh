@@ -24,9 +24,19 @@ fast_units="object_codec_test object_value_test rendezvous_wire_test rendezvous_
 # Engines whose ranks are threads, three of them: enough for every pattern, few enough to be quick.
 fast_conformance='*local_3_*:*shm_threads_3_*:*shm_messages_3_*'
 
+# Not everywhere: where addresses are randomised more than the sanitizer knows and may not be fixed.
+starts() {
+  said=$($fixed_addresses "build/$1/bin/object_value_test" --gtest_list_tests 2>&1) && return 0
+  case $said in *"unexpected memory mapping"*) ;; *) return 0 ;; esac
+  echo "sanitize: $1 does not start on this machine, whose kernel randomises too many address bits" \
+    "and lets no one fix them (sysctl vm.mmap_rnd_bits=28 helps): left out"
+  return 1
+}
+
 run_fast() {
   # shellcheck disable=SC2086  # lists of words
   cmake --build --preset "$1" --target $fast_units conformance_test
+  starts "$1" || return 0
   for test in $fast_units; do
     echo "sanitize: $1 $test"
     $fixed_addresses "build/$1/bin/$test" --gtest_brief=1
