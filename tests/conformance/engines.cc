@@ -197,9 +197,9 @@ class PeerOnHost final : public engine::CollectiveEngine {
   }
   engine::Task start(const engine::Call& call) override {
     for (const peer::Step& step : peer::plan(call, member_, tuning_)) run_on_host(step, 1);
-    if (member_.host->verdict != 0) {
-      throw std::runtime_error("gave up " + describe(call.signature) +
-                               "; missing, a bit a rank: " + std::to_string(member_.host->missing));
+    if (member_.lanes[0].host->verdict != 0) {
+      throw std::runtime_error("gave up " + describe(call.signature) + "; missing, a bit a peer: " +
+                               std::to_string(member_.lanes[0].host->missing));
     }
     return nothing_left();
   }
@@ -249,10 +249,16 @@ const std::vector<EngineCase>& engine_cases() {
       shm_threads("shm_messages", Carried::kByMessages),
       shm_processes("shm"),
       // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes.
-      peer_case("peer", {.one_hop = 3000, .two_hops = 100'000, .packets = 2000, .relays = 20'000}),
       peer_case(
-          "peer_chunks",
-          {.one_hop = 0, .two_hops = 0, .packets = 0, .relays = 0, .turns = 1, .channels = 2}),
+          "peer",
+          {.one_hop = 3000, .two_hops = 100'000, .packets = 2000, .small = 500, .relays = 20'000}),
+      peer_case("peer_chunks",
+                {.one_hop = 0,
+                 .two_hops = 0,
+                 .packets = 0,
+                 .relays = 0,
+                 .most_chunk = 16384,
+                 .channels = 2}),
   };
   return cases;
 }

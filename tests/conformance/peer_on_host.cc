@@ -3,27 +3,30 @@
 namespace hocket::conformance {
 namespace {
 
-template <int kMost, typename Fold>
+template <int kPeers, typename Fold>
 void run_folding(peer::Protocol protocol, HostMachine& machine) {
   switch (protocol) {
+    case peer::Protocol::kReduceSmall:
+      return peer::reduce_small<kPeers, Fold>(machine);
     case peer::Protocol::kReducePackets:
-      return peer::reduce_packets<kMost, Fold>(machine);
+      return peer::reduce_packets<kPeers, Fold>(machine);
     case peer::Protocol::kAllReducePackets:
-      return peer::all_reduce_packets<kMost, Fold>(machine);
+      return peer::all_reduce_packets<kPeers, Fold>(machine);
     default:
-      return peer::reduce_chunks<kMost, Fold>(machine);
+      return peer::reduce_chunks<kPeers, Fold>(machine);
   }
 }
 
-template <int kMost>
+template <int kPeers>
 void run_capacity(const peer::Step& step, HostMachine& machine) {
+  if (step.protocol == peer::Protocol::kExchangeSmall) return peer::exchange_small<kPeers>(machine);
   if (peer::folding_of(step.params.fold) == peer::Folding::kSumFloat32) {
-    return run_folding<kMost, peer::SumFold<float>>(step.protocol, machine);
+    return run_folding<kPeers, peer::SumFold<float>>(step.protocol, machine);
   }
   if (peer::folding_of(step.params.fold) == peer::Folding::kSumBFloat16) {
-    return run_folding<kMost, peer::SumFold<bfloat16>>(step.protocol, machine);
+    return run_folding<kPeers, peer::SumFold<bfloat16>>(step.protocol, machine);
   }
-  run_folding<kMost, peer::AnyFold>(step.protocol, machine);
+  run_folding<kPeers, peer::AnyFold>(step.protocol, machine);
 }
 
 void run_thread(const peer::Step& step, HostMachine machine) {
@@ -37,9 +40,9 @@ void run_thread(const peer::Step& step, HostMachine machine) {
     case peer::Protocol::kExchangeDirect:
       return peer::exchange_direct(machine);
     default:
-      if (step.params.size <= 2) return run_capacity<2>(step, machine);
-      if (step.params.size <= 4) return run_capacity<4>(step, machine);
-      return run_capacity<8>(step, machine);
+      if (step.params.peers <= 1) return run_capacity<1>(step, machine);
+      if (step.params.peers <= 3) return run_capacity<3>(step, machine);
+      return run_capacity<7>(step, machine);
   }
 }
 
@@ -81,10 +84,11 @@ HostStaging::~HostStaging() {
 }
 
 peer::Member HostStaging::member(int rank, std::chrono::nanoseconds limit) const {
-  peer::Member member{.rank = rank, .size = size_};
-  for (std::size_t q = 0; q < staging_.size(); ++q) member.staging[q] = staging_[q];
-  member.host = &words_[static_cast<std::size_t>(rank)];
-  member.limit_ns = static_cast<std::uint64_t>(limit.count());
+  peer::Member member =
+      peer::make_member(rank, size_, staging_.data(), &words_[static_cast<std::size_t>(rank)]);
+  for (peer::LaneParams& lane : member.lanes) {
+    lane.limit_ns = static_cast<std::uint64_t>(limit.count());
+  }
   return member;
 }
 
@@ -92,9 +96,10 @@ void HostStaging::start_at(std::uint64_t step) {
   for (std::byte* memory : staging_) {
     for (int lane = 0; lane < peer::kLanes; ++lane) {
       for (int channel = 0; channel < peer::kMaxChannels; ++channel) {
-        for (int q = 0; q < size_; ++q) {
-          auto& link =
-              *reinterpret_cast<peer::Link*>(memory + peer::Layout::link(lane, channel, q));
+        for (int q = 0; q < size_ - 1; ++q) {
+          auto& link = reinterpret_cast<peer::Link*>(
+              memory +
+              peer::Layout::link(lane, q))[static_cast<std::size_t>(channel) * peer::kLinkStride];
           link.own = {.sent = step, .received = step, .opened = step, .entered = step};
           link.peer = {.credit = step, .arrived = step, .opened = step};
         }

@@ -31,6 +31,8 @@ struct HostBlock {
 // The machine that protocols are written over; see engines/peer/block.h. A value, one a thread.
 class HostMachine {
  public:
+  static constexpr bool kWide = false;
+
   HostMachine(const peer::Params& params,
               HostBlock& block,
               int thread,
@@ -91,15 +93,19 @@ class HostMachine {
   void store_release(std::uint64_t* word, std::uint64_t value) const {
     std::atomic_ref(*word).store(value, std::memory_order_release);
   }
+  std::uint64_t load_credit(const std::uint64_t* word) const { return load_acquire(word); }
   void store_credit(std::uint64_t* word, std::uint64_t value) const { store_release(word, value); }
   void fence() const {}  // packets and credits are released anyway
 
-  bool own_dead() const {
-    return std::atomic_ref(header().dead).load(std::memory_order_relaxed) != 0;
+  peer::OpenLink load_link(const peer::Link* link) const {
+    return {.sent = link->own.sent,
+            .received = link->own.received,
+            .credit = load_acquire(&link->peer.credit),
+            .dead = is_dead()};
   }
   bool look(std::uint32_t missing) {
     std::this_thread::yield();
-    if (own_dead()) return true;
+    if (is_dead()) return true;
     if (std::atomic_ref(params_.host->abort).load(std::memory_order_relaxed) != 0) {
       report(peer::Verdict::kAborted, missing);
       return true;
@@ -113,12 +119,12 @@ class HostMachine {
   }
 
  private:
-  peer::Header& header() const {
-    return *reinterpret_cast<peer::Header*>(params_.staging[params_.rank]);
+  bool is_dead() const {
+    return std::atomic_ref(*params_.dead).load(std::memory_order_relaxed) != 0;
   }
   void report(peer::Verdict verdict, std::uint32_t missing) const {
     std::uint32_t none = 0;
-    if (!std::atomic_ref(header().dead)
+    if (!std::atomic_ref(*params_.dead)
              .compare_exchange_strong(none, static_cast<std::uint32_t>(verdict))) {
       return;
     }

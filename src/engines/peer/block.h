@@ -5,15 +5,17 @@
 // threads of the host at the same; see cuda_machine.cuh and tests/conformance. It offers
 //
 //   thread(), threads(), channel(), channels()    who and how many
+//   kWide                                         there is a thread for each place of a small call
 //   params()                                      the Params of the launch
 //   shared()                                      a Counters, shared by the block
 //   sync_or(bool)                                 barrier of the block; true if any said true
 //   load_packet, store_packet                     as a whole, in any order
 //   load_staged(at), store_staged(at, vector)     a chunk's vectors; from this GPU, to a peer's
+//   load_link(link)                               at the start: OpenLink, all loads together
 //   load_acquire(word), store_release(word, v)    counters
-//   store_credit(word, v)                         after all loads of the slot have been used
+//   load_credit(word), store_credit(word, v)      before stores to a slot; after loads from it, all
+//                                                 of which have been used
 //   fence()                                       before what this thread stores from now on
-//   own_dead()                                    the header's word, at the start
 //   look(missing)                                 now and then while waiting; true: give up
 #pragma once
 
@@ -24,12 +26,18 @@
 
 namespace hocket::engines::peer {
 
-// A block's counters, those of OwnCounters, while a kernel runs. Thread q writes those of peer q.
+// A block's counters while a kernel runs. The thread that keeps peer j writes those of peer j.
 struct Counters {
-  std::uint64_t sent[kMaxRanks];
-  std::uint64_t received[kMaxRanks];
-  std::uint64_t opened[kMaxRanks];
-  std::uint64_t entered[kMaxRanks];
+  std::uint64_t sent[kMaxPeers];
+  std::uint64_t received[kMaxPeers];
+  std::uint64_t credit[kMaxPeers];  // as last seen
+  std::uint64_t waiting_since;      // 0: nobody has looked at the clock
+};
+
+// What a kernel needs of a link at its start.
+struct OpenLink {
+  std::uint64_t sent, received, credit;
+  bool dead;
 };
 
 // Looks around once in so many fruitless polls.
@@ -45,22 +53,42 @@ struct Block {
 
   HOCKET_ANYWHERE explicit Block(Machine& machine) : m(machine), p(machine.params()) {}
 
-  // Calls act(q) for each peer q whose counters this thread keeps. On a GPU there is one at most.
+  // Calls act(j) for each peer j whose counters this thread keeps. On a GPU there is one at most.
   template <typename Act>
   HOCKET_ANYWHERE void for_kept(const Act& act) {
-    for (int q = m.thread(); q < p.size; q += m.threads()) {
-      if (q != p.rank) act(q);
+    if constexpr (Machine::kWide) {
+      if (m.thread() < static_cast<int>(p.peers)) act(m.thread());
+    } else {
+      for (int j = m.thread(); j < static_cast<int>(p.peers); j += m.threads()) act(j);
     }
   }
-  HOCKET_ANYWHERE Link* link(int owner, int peer) const {
-    return reinterpret_cast<Link*>(p.staging[owner] + Layout::link(p.lane, m.channel(), peer));
+
+  HOCKET_ANYWHERE Link* here(int j) const {
+    return p.here + static_cast<std::size_t>(m.channel()) * kLinkStride + j;
   }
-  HOCKET_ANYWHERE Packet* packets(int owner, int source, std::uint64_t step) const {
-    return reinterpret_cast<Packet*>(
-        p.staging[owner] + Layout::packets(p.size, p.lane, m.channel(), owner, source, step));
+  HOCKET_ANYWHERE Link* there(int j) const {
+    return p.there[j] + static_cast<std::size_t>(m.channel()) * kLinkStride;
   }
-  HOCKET_ANYWHERE std::byte* chunk(int owner, int source, std::uint64_t step) const {
-    return p.staging[owner] + Layout::chunk(p.size, p.lane, m.channel(), owner, source, step);
+  // From the first slot of packets in channel 0 to that of `step` in this one.
+  HOCKET_ANYWHERE std::uint32_t packet_offset(std::uint64_t step) const {
+    return static_cast<std::uint32_t>(m.channel()) * p.packet_stride +
+           static_cast<std::uint32_t>(step) % kPacketSlots * kPacketSlotBytes;
+  }
+  HOCKET_ANYWHERE Packet* packets_to(int j, std::uint64_t step) const {
+    return reinterpret_cast<Packet*>(p.packets_to[j] + packet_offset(step));
+  }
+  HOCKET_ANYWHERE Packet* packets_from(int j, std::uint64_t step) const {
+    return reinterpret_cast<Packet*>(p.packets_from[j] + packet_offset(step));
+  }
+  HOCKET_ANYWHERE std::size_t chunk_offset(std::uint64_t step) const {
+    return std::size_t{p.chunk_stride} * static_cast<std::size_t>(m.channel()) +
+           std::size_t{p.chunk_bytes} * (static_cast<std::uint32_t>(step) % p.chunk_slots);
+  }
+  HOCKET_ANYWHERE std::byte* chunk_to(int j) const {
+    return p.chunks_to[j] + chunk_offset(m.shared().sent[j]);
+  }
+  HOCKET_ANYWHERE std::byte* chunk_from(int j) const {
+    return p.chunks_from[j] + chunk_offset(m.shared().received[j]);
   }
 
   // To be called after each fruitless poll; true: give up.
@@ -77,89 +105,118 @@ struct Block {
   HOCKET_ANYWHERE bool meet() { return !m.sync_or(failed); }
 
   HOCKET_ANYWHERE void open() {
-    failed = m.own_dead();
-    for_kept([&](int q) {
-      const OwnCounters own = link(p.rank, q)->own;
-      m.shared().sent[q] = own.sent;
-      m.shared().received[q] = own.received;
-      m.shared().opened[q] = own.opened;
-      m.shared().entered[q] = own.entered;
+    if (m.thread() == 0) m.shared().waiting_since = 0;
+    for_kept([&](int j) {
+      const OpenLink link = m.load_link(here(j));
+      m.store_credit(&there(j)->peer.credit, link.received);
+      m.shared().sent[j] = link.sent;
+      m.shared().received[j] = link.received;
+      m.shared().credit[j] = link.credit;
+      failed = failed || link.dead;
     });
   }
   HOCKET_ANYWHERE void save() {
-    const Counters& c = m.shared();
-    for_kept([&](int q) {
-      link(p.rank, q)->own = {c.sent[q], c.received[q], c.opened[q], c.entered[q]};
+    for_kept([&](int j) {
+      Link* link = here(j);
+      link->own.sent = m.shared().sent[j];
+      link->own.received = m.shared().received[j];
     });
   }
 
-  // Waits until step `ahead` from now may be written to each peer q that has `which(q)`.
+  // Waits until step `ahead` from now may be written to each peer j that has `which(j)`, of as many
+  // slots.
   template <typename Which>
-  HOCKET_ANYWHERE void reserve(std::uint64_t ahead, const Which& which) {
-    for_kept([&](int q) {
-      if (failed || !which(q)) return;
-      const std::uint64_t step = m.shared().sent[q] + ahead;
-      const std::uint64_t* credit = &link(p.rank, q)->peer.credit;
+  HOCKET_ANYWHERE void reserve(std::uint64_t slots, std::uint64_t ahead, const Which& which) {
+    for_kept([&](int j) {
+      if (failed || !which(j)) return;
+      const std::uint64_t step = m.shared().sent[j] + ahead;
+      std::uint64_t credit = m.shared().credit[j];
       // A peer may have taken an empty step before it was sent.
-      while (m.load_acquire(credit) + kSlots <= step) {
-        if (gives_up(1u << q)) break;
+      if (credit + slots > step) return;
+      while ((credit = m.load_credit(&here(j)->peer.credit)) + slots <= step) {
+        if (gives_up(1u << j)) return;
       }
+      m.shared().credit[j] = credit;
     });
   }
-  // Ends a step to each peer q that has `which(q)`, and announces its chunks, which have met.
+  // Ends a step to each peer j that has `which(j)`, and announces its chunks, which have met.
   template <typename Which>
   HOCKET_ANYWHERE void announce(const Which& which) {
-    for_kept([&](int q) {
-      if (!which(q)) return;
-      m.store_release(&link(q, p.rank)->peer.arrived, ++m.shared().sent[q]);
+    for_kept([&](int j) {
+      if (which(j)) m.store_release(&there(j)->peer.arrived, ++m.shared().sent[j]);
     });
   }
-  // Ends a step to each peer q that has `which(q)`, whose packets announce themselves.
+  // Ends steps to each peer j that has `which(j)`, whose packets announce themselves.
   template <typename Which>
   HOCKET_ANYWHERE void count_sent(std::uint64_t steps, const Which& which) {
-    for_kept([&](int q) {
-      if (which(q)) m.shared().sent[q] += steps;
+    for_kept([&](int j) {
+      if (which(j)) m.shared().sent[j] += steps;
     });
   }
-  // Waits for the chunks of each peer q that has `which(q)`.
+  // Waits for the chunks of each peer j that has `which(j)`.
   template <typename Which>
   HOCKET_ANYWHERE void await(const Which& which) {
-    for_kept([&](int q) {
-      if (failed || !which(q)) return;
-      const std::uint64_t* arrived = &link(p.rank, q)->peer.arrived;
-      while (m.load_acquire(arrived) <= m.shared().received[q]) {
-        if (gives_up(1u << q)) break;
+    for_kept([&](int j) {
+      if (failed || !which(j)) return;
+      const std::uint64_t received = m.shared().received[j];
+      while (m.load_acquire(&here(j)->peer.arrived) <= received) {
+        if (gives_up(1u << j)) return;
       }
     });
   }
-  // Ends a step from each peer q that has `which(q)`, and gives its slot back; all have read it.
+  // Ends a step from each peer j that has `which(j)`; all have read it. Its slot is given back now,
+  // or, where this was the last of the call, by the next kernel.
   template <typename Which>
-  HOCKET_ANYWHERE void give_back(const Which& which) {
-    for_kept([&](int q) {
-      if (!which(q)) return;
-      m.store_credit(&link(q, p.rank)->peer.credit, ++m.shared().received[q]);
+  HOCKET_ANYWHERE void give_back(bool last, const Which& which) {
+    for_kept([&](int j) {
+      if (!which(j)) return;
+      const std::uint64_t received = ++m.shared().received[j];
+      if (!last) m.store_credit(&there(j)->peer.credit, received);
+    });
+  }
+  // The same for packets, of `steps` steps. Their slots are swept where it is time for that.
+  template <typename Which>
+  HOCKET_ANYWHERE void give_back_packets(bool last, std::uint64_t steps, const Which& which) {
+    for_kept([&](int j) {
+      if (!which(j)) return;
+      const std::uint64_t step = m.shared().received[j];
+      if (step % kSweepEvery < kSweepFor) sweep(j, step, steps);
+      m.shared().received[j] = step + steps;
+      if (!last) m.store_credit(&there(j)->peer.credit, step + steps);
     });
   }
 
-  // Opens this rank's arrays to each peer q that has `which(q)`: they will be written to.
+  // Opens this rank's arrays to each peer j that has `which(j)`: they will be written to.
   template <typename Which>
   HOCKET_ANYWHERE void open_arrays(const Which& which) {
-    for_kept([&](int q) {
-      if (!which(q)) return;
-      m.store_release(&link(q, p.rank)->peer.opened, ++m.shared().opened[q]);
+    for_kept([&](int j) {
+      if (which(j)) m.store_release(&there(j)->peer.opened, ++here(j)->own.opened);
     });
   }
-  // Waits until each peer q that has `which(q)` has opened its arrays.
+  // Waits until each peer j that has `which(j)` has opened its arrays.
   template <typename Which>
   HOCKET_ANYWHERE void enter_arrays(const Which& which) {
-    for_kept([&](int q) {
-      if (failed || !which(q)) return;
-      const std::uint64_t* opened = &link(p.rank, q)->peer.opened;
-      while (m.load_acquire(opened) <= m.shared().entered[q]) {
-        if (gives_up(1u << q)) break;
+    for_kept([&](int j) {
+      if (failed || !which(j)) return;
+      const std::uint64_t entered = here(j)->own.entered;
+      while (m.load_acquire(&here(j)->peer.opened) <= entered) {
+        if (gives_up(1u << j)) return;
       }
-      ++m.shared().entered[q];
+      here(j)->own.entered = entered + 1;
     });
+  }
+
+ private:
+  HOCKET_ANYWHERE void sweep(int j, std::uint64_t step, std::uint64_t steps) {
+    HOCKET_KEEP_LOOP
+    for (std::uint64_t s = step; s < step + steps; ++s) {
+      Packet* slot = packets_from(j, s);
+      HOCKET_KEEP_LOOP
+      for (std::uint32_t i = 0; i < kGroupsOfSlot * kPacketsOfGroup; ++i) {
+        m.store_packet(slot + i, {});
+      }
+    }
+    m.fence();
   }
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engines/peer/block.h"
+#include "engines/peer/fold.h"
 
 namespace hocket::engines::peer {
 
@@ -43,12 +44,26 @@ HOCKET_ANYWHERE std::uint32_t rows_of(const Strip& strip, std::uint32_t group, s
   return rows < kRows ? rows : kRows;
 }
 
+// Whether all rows of the bundle are there and plain: the common case, of large arrays.
+HOCKET_ANYWHERE bool is_plain(const Part& part, std::uint32_t vector) {
+  const std::uint64_t end = std::uint64_t{vector + (kRows - 1) * kLanesOfGroup + 1} * kVectorBytes;
+  return end <= part.bytes && is_plain(part.at, 0);
+}
+
 HOCKET_ANYWHERE Bundle load_bundle(const Part& part, std::uint32_t vector, std::uint32_t rows) {
   Bundle bundle;
+  if (rows == kRows && is_plain(part, vector)) {
+    const std::byte* from = part.at + std::uint64_t{vector} * kVectorBytes;
+    HOCKET_UNROLL
+    for (std::uint32_t r = 0; r < kRows; ++r) {
+      bundle.row[r] = load_aligned<Vector>(from + r * kLanesOfGroup * kVectorBytes);
+    }
+    return bundle;
+  }
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
-    bundle.row[r] =
-        r < rows ? load_vector(part.at, part.bytes, vector + r * kLanesOfGroup) : Vector{};
+    bundle.row[r] = Vector{};
+    if (r < rows) bundle.row[r] = load_vector(part.at, part.bytes, vector + r * kLanesOfGroup);
   }
   return bundle;
 }
@@ -56,6 +71,14 @@ HOCKET_ANYWHERE void store_bundle(const Part& part,
                                   std::uint32_t vector,
                                   std::uint32_t rows,
                                   const Bundle& bundle) {
+  if (rows == kRows && is_plain(part, vector)) {
+    std::byte* to = part.at + std::uint64_t{vector} * kVectorBytes;
+    HOCKET_UNROLL
+    for (std::uint32_t r = 0; r < kRows; ++r) {
+      store_aligned(to + r * kLanesOfGroup * kVectorBytes, bundle.row[r]);
+    }
+    return;
+  }
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
     if (r < rows) store_vector(part.at, part.bytes, vector + r * kLanesOfGroup, bundle.row[r]);
@@ -98,26 +121,6 @@ HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, int row) {
 }
 HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed) {
   return {{row_of(packed, 0), row_of(packed, 1), row_of(packed, 2)}};
-}
-
-// Ends a step from each peer q that has `which(q)`, and gives its slot back, swept where it is time
-// for that; all have read it.
-template <typename Machine, typename Which>
-HOCKET_ANYWHERE void give_back_packets(Block<Machine>& block, const Which& which) {
-  Machine& m = block.m;
-  block.for_kept([&](int q) {
-    if (!which(q)) return;
-    const std::uint64_t step = m.shared().received[q];
-    if (step % kSweepEvery < kSlots) {
-      Packet* slot = block.packets(block.p.rank, q, step);
-      for (std::uint32_t i = 0; i < kGroupsOfSlot * kPacketsOfGroup; ++i) {
-        m.store_packet(slot + i, {});
-      }
-      m.fence();
-    }
-    m.shared().received[q] = step + 1;
-    m.store_credit(&block.link(q, block.p.rank)->peer.credit, step + 1);
-  });
 }
 
 }  // namespace hocket::engines::peer

@@ -21,7 +21,7 @@ HOCKET_ANYWHERE Stretch stretch_of(const Part& part, int channel, std::uint32_t 
 }
 
 // Vectors that a thread keeps under way.
-inline constexpr int kUnderWay = 4;
+inline constexpr int kUnderWay = 8;
 
 // Calls move(vector) for each vector of `bytes`, in batches: load(vector) of all, then
 // store(vector, loaded).
@@ -47,13 +47,24 @@ HOCKET_ANYWHERE void for_vectors(Machine& m,
 template <typename Machine>
 HOCKET_ANYWHERE void put_chunk(Machine& m, std::byte* slot, const Part& part, Stretch stretch) {
   const std::byte* from = part.at + stretch.first;
-  for_vectors(
-      m,
-      stretch.bytes,
-      [&](std::uint32_t i) { return load_vector(from, stretch.bytes, i); },
-      [&](std::uint32_t i, const Vector& v) {
-        m.store_staged(slot + std::uint64_t{i} * kVectorBytes, v);
-      });
+  const auto store = [&](std::uint32_t i, const Vector& v) {
+    m.store_staged(slot + std::uint64_t{i} * kVectorBytes, v);
+  };
+  if (is_plain(from, stretch.bytes)) {
+    for_vectors(
+        m,
+        stretch.bytes,
+        [&](std::uint32_t i) {
+          return load_aligned<Vector>(from + std::uint64_t{i} * kVectorBytes);
+        },
+        store);
+  } else {
+    for_vectors(
+        m,
+        stretch.bytes,
+        [&](std::uint32_t i) { return load_vector(from, stretch.bytes, i); },
+        store);
+  }
 }
 template <typename Machine>
 HOCKET_ANYWHERE void take_chunk(Machine& m,
@@ -61,22 +72,41 @@ HOCKET_ANYWHERE void take_chunk(Machine& m,
                                 Stretch stretch,
                                 const std::byte* slot) {
   std::byte* to = part.at + stretch.first;
-  for_vectors(
-      m,
-      stretch.bytes,
-      [&](std::uint32_t i) { return m.load_staged(slot + std::uint64_t{i} * kVectorBytes); },
-      [&](std::uint32_t i, const Vector& v) { store_vector(to, stretch.bytes, i, v); });
+  const auto load = [&](std::uint32_t i) {
+    return m.load_staged(slot + std::uint64_t{i} * kVectorBytes);
+  };
+  if (is_plain(to, stretch.bytes)) {
+    for_vectors(m, stretch.bytes, load, [&](std::uint32_t i, const Vector& v) {
+      store_aligned(to + std::uint64_t{i} * kVectorBytes, v);
+    });
+  } else {
+    for_vectors(m, stretch.bytes, load, [&](std::uint32_t i, const Vector& v) {
+      store_vector(to, stretch.bytes, i, v);
+    });
+  }
 }
 template <typename Machine>
 HOCKET_ANYWHERE void copy_chunk(Machine& m,
                                 std::byte* to,
                                 const std::byte* from,
                                 std::uint32_t bytes) {
-  for_vectors(
-      m,
-      bytes,
-      [&](std::uint32_t i) { return load_vector(from, bytes, i); },
-      [&](std::uint32_t i, const Vector& v) { store_vector(to, bytes, i, v); });
+  if (is_plain(from, bytes) && is_plain(to, bytes)) {
+    for_vectors(
+        m,
+        bytes,
+        [&](std::uint32_t i) {
+          return load_aligned<Vector>(from + std::uint64_t{i} * kVectorBytes);
+        },
+        [&](std::uint32_t i, const Vector& v) {
+          store_aligned(to + std::uint64_t{i} * kVectorBytes, v);
+        });
+  } else {
+    for_vectors(
+        m,
+        bytes,
+        [&](std::uint32_t i) { return load_vector(from, bytes, i); },
+        [&](std::uint32_t i, const Vector& v) { store_vector(to, bytes, i, v); });
+  }
 }
 
 }  // namespace hocket::engines::peer

@@ -12,54 +12,67 @@ constexpr std::uint64_t pieces(std::uint64_t whole, std::uint64_t piece) noexcep
   return (whole + piece - 1) / piece;
 }
 
+// All parts of a call.
 template <typename Cut>
 void for_parts(Params& p, const Cut& cut) {
-  for (int q = 0; q < p.size; ++q) {
-    if (p.send[q].bytes > 0) cut(p.send[q]);
-    if (p.receive[q].bytes > 0) cut(p.receive[q]);
+  for (std::uint32_t j = 0; j < p.peers; ++j) {
+    if (p.send[j].bytes > 0) cut(p.send[j]);
+    if (p.receive[j].bytes > 0) cut(p.receive[j]);
   }
-}
-
-std::uint32_t most_channels(const Params& p, const Tuning& tuning) {
-  return std::min(tuning.channels, static_cast<std::uint32_t>(channels_of(p.lane)));
+  if (p.kept.bytes > 0) cut(p.kept);
+  if (p.kept_to.bytes > 0) cut(p.kept_to);
 }
 
 }  // namespace
 
+void cut_small(Step& step) {
+  Params& p = step.params;
+  std::uint32_t most = 1;
+  for_parts(p, [&](Part& part) {
+    part.unit = static_cast<std::uint32_t>(vectors_in(part.bytes));
+    most = std::max(most, part.unit);
+  });
+  step.blocks = static_cast<int>(pieces(most, kSmallThreads));
+  step.threads = static_cast<int>(
+      std::min<std::uint64_t>(kSmallThreads, pieces(most, kLanesOfGroup) * kLanesOfGroup));
+}
+
 void cut_packets(Step& step, const Tuning& tuning) {
   Params& p = step.params;
-  std::uint32_t blocks = 1;
+  const std::uint32_t most = tuning.channels;
+  std::uint32_t channels = 1;
   for_parts(p, [&](Part& part) {
     const auto groups = static_cast<std::uint32_t>(pieces(vectors_in(part.bytes), kVectorsOfGroup));
-    part.channels = std::clamp(
-        static_cast<std::uint32_t>(pieces(groups, tuning.groups)), 1u, most_channels(p, tuning));
+    part.channels = std::clamp(static_cast<std::uint32_t>(pieces(groups, tuning.groups)), 1u, most);
     part.unit = static_cast<std::uint32_t>(pieces(groups, part.channels));
     p.rounds = std::max(p.rounds, static_cast<std::uint32_t>(pieces(part.unit, kGroupsOfSlot)));
     p.groups = std::max(p.groups, std::min(part.unit, kGroupsOfSlot));
-    blocks = std::max(blocks, part.channels);
+    channels = std::max(channels, part.channels);
   });
   // A warp a group, and a peer where they get different things.
-  const std::uint32_t warps = p.groups * (folds(step.protocol) ? 1u : p.size);
-  step.blocks = static_cast<int>(blocks);
+  const std::uint32_t warps = p.groups * (folds(step.protocol) ? 1u : p.peers);
+  step.blocks = static_cast<int>(channels);
   step.threads = std::min(kPacketThreads, static_cast<int>(warps * kLanesOfGroup));
 }
 
 void cut_chunks(Step& step, const Tuning& tuning) {
   Params& p = step.params;
-  std::uint32_t blocks = 1;
+  const std::uint32_t most = tuning.channels;
+  // What the threads of a block move at once.
+  constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkThreads} * kVectorBytes;
+  std::uint32_t channels = 1;
   for_parts(p, [&](Part& part) {
-    part.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        pieces(part.bytes, tuning.least_chunk), 1, most_channels(p, tuning)));
-    // Whole times what the threads of a block move at once, where there is enough.
-    const std::uint64_t at_once = kChunkThreads * kVectorBytes;
+    part.channels = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(pieces(part.bytes, tuning.least_chunk), 1, most));
     const std::uint64_t wanted = pieces(part.bytes, std::uint64_t{part.channels} * tuning.turns);
+    const std::uint64_t room = std::min(tuning.most_chunk, p.chunk_bytes);
     part.unit = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(pieces(wanted, at_once) * at_once, at_once, kChunkBytes));
+        std::clamp<std::uint64_t>(pieces(wanted, kAtOnce) * kAtOnce, kAtOnce, room));
     const std::uint64_t chunks = pieces(part.bytes, part.unit);
     p.rounds = std::max(p.rounds, static_cast<std::uint32_t>(pieces(chunks, part.channels)));
-    blocks = std::max(blocks, part.channels);
+    channels = std::max(channels, part.channels);
   });
-  step.blocks = static_cast<int>(blocks);
+  step.blocks = static_cast<int>(channels);
   step.threads = kChunkThreads;
 }
 

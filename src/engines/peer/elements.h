@@ -12,22 +12,6 @@
 
 namespace hocket::engines::peer {
 
-// The 16 / sizeof(T) elements of a Vector.
-template <typename T>
-struct Elements {
-  static constexpr int kCount = static_cast<int>(kVectorBytes / sizeof(T));
-  T at[kCount];
-};
-
-template <typename T>
-HOCKET_ANYWHERE Elements<T> elements_of(const Vector& vector) {
-  return std::bit_cast<Elements<T>>(vector);
-}
-template <typename T>
-HOCKET_ANYWHERE Vector vector_of(const Elements<T>& elements) {
-  return std::bit_cast<Vector>(elements);
-}
-
 // Pairs of real and imaginary part.
 template <typename Real>
 struct Pair {

@@ -1,4 +1,4 @@
-// Movement of small arrays: every rank sends packets straight to those who get its data.
+// Movement of fairly small arrays: every rank sends packets straight to those who get its data.
 #pragma once
 
 #include "engines/peer/bundles.h"
@@ -7,36 +7,37 @@ namespace hocket::engines::peer {
 
 namespace exchange_packets_detail {
 
-// Goes through the groups of all peers that `part_of` has something for, a warp a group.
-// act(peer, group, lane, rows, vector).
-template <typename Machine, typename Act>
-HOCKET_ANYWHERE void for_bundles(const Block<Machine>& block,
-                                 const Part (&parts)[kMaxRanks],
-                                 std::uint32_t round,
-                                 const Act& act) {
+// One bundle of one peer: a warp a group, the groups of all peers side by side. Empty: no rows.
+struct Place {
+  int peer = 0;
+  std::uint32_t offset = 0;  // of its first packet in the slot
+  std::uint32_t vector = 0;  // of its first one in the array
+  std::uint32_t rows = 0;
+};
+
+template <typename Machine>
+HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
+                               const Part (&parts)[kMaxPeers],
+                               std::uint32_t round,
+                               std::uint32_t i) {
   const Params& p = block.p;
-  const std::uint32_t bundles = p.groups * kLanesOfGroup * p.size;
-  const auto threads = static_cast<std::uint32_t>(block.m.threads());
-  for (auto i = static_cast<std::uint32_t>(block.m.thread()); i < bundles; i += threads) {
-    const std::uint32_t lane = i % kLanesOfGroup;
-    const std::uint32_t group = i / kLanesOfGroup / p.size;
-    // Each rank begins with its right neighbour.
-    std::uint32_t peer = i / kLanesOfGroup % p.size + p.rank + 1;
-    if (peer >= p.size) peer -= p.size;
-    if (peer == p.rank) continue;
-    const Strip strip = strip_of(parts[peer], block.m.channel(), round);
-    const std::uint32_t rows = rows_of(strip, group, lane);
-    if (rows == 0) continue;
-    act(static_cast<int>(peer), group, lane, rows, strip.first + group * kVectorsOfGroup + lane);
-  }
+  const std::uint32_t lane = i % kLanesOfGroup;
+  const std::uint32_t group = i / kLanesOfGroup / p.peers;
+  // Each rank begins with its right neighbour.
+  std::uint32_t peer = i / kLanesOfGroup % p.peers + p.rank;
+  if (peer >= p.peers) peer -= p.peers;
+  const Strip strip = strip_of(parts[peer], block.m.channel(), round);
+  return {static_cast<int>(peer),
+          group * kPacketsOfGroup + lane,
+          strip.first + group * kVectorsOfGroup + lane,
+          rows_of(strip, group, lane)};
 }
 
 // The part that stays: all blocks together.
 template <typename Machine>
-HOCKET_ANYWHERE void copy_own(const Block<Machine>& block) {
-  const Part& from = block.p.send[block.p.rank];
-  const Part& to = block.p.receive[block.p.rank];
-  if (from.at == to.at) return;
+HOCKET_ANYWHERE void copy_kept(const Block<Machine>& block) {
+  const Part& from = block.p.kept;
+  const Part& to = block.p.kept_to;
   const auto threads = static_cast<std::uint64_t>(block.m.threads());
   const std::uint64_t vectors = vectors_in(to.bytes);
   auto i = static_cast<std::uint64_t>(block.m.channel()) * threads +
@@ -56,29 +57,43 @@ HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
-  block.open();
+  const std::uint32_t bundles = p.groups * kLanesOfGroup * p.peers;
+  const auto first = static_cast<std::uint32_t>(m.thread());
+  const auto threads = static_cast<std::uint32_t>(m.threads());
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    const auto sends = [&](int q) { return strip_of(p.send[q], m.channel(), round).count > 0; };
-    const auto gets = [&](int q) { return strip_of(p.receive[q], m.channel(), round).count > 0; };
-    block.reserve(0, sends);
+    const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
+    const auto gets = [&](int j) { return strip_of(p.receive[j], m.channel(), round).count > 0; };
+    // The first bundle is under way while the counters come.
+    Place place = first < bundles ? place_of(block, p.send, round, first) : Place{};
+    Bundle bundle = load_bundle(p.send[place.peer], place.vector, place.rows);
+    if (round == 0) block.open();
+    block.reserve(kPacketSlots, 0, sends);
     if (!block.meet()) return;
-    for_bundles(block, p.send, round, [&](int q, auto group, auto lane, auto rows, auto vector) {
-      const std::uint64_t step = m.shared().sent[q];
-      Packet* slot = block.packets(q, p.rank, step) + group * kPacketsOfGroup + lane;
-      send_bundle(m, slot, rows, flag_of(step), load_bundle(p.send[q], vector, rows));
-    });
-    if (round == 0) copy_own(block);
-    for_bundles(block, p.receive, round, [&](int q, auto group, auto lane, auto rows, auto vector) {
-      const std::uint64_t step = m.shared().received[q];
-      const Packet* slot = block.packets(p.rank, q, step) + group * kPacketsOfGroup + lane;
-      PackedBundle packed = peek_bundle(m, slot, rows);
-      while (!block.failed && !is_there(packed, flag_of(step))) {
-        if (!block.gives_up(1u << q)) packed = peek_bundle(m, slot, rows);
+    for (std::uint32_t i = first; i < bundles; i += threads) {
+      if (i != first) {
+        place = place_of(block, p.send, round, i);
+        bundle = load_bundle(p.send[place.peer], place.vector, place.rows);
       }
-      if (!block.failed) store_bundle(p.receive[q], vector, rows, unpacked(packed));
-    });
+      if (place.rows == 0) continue;
+      const std::uint64_t step = m.shared().sent[place.peer];
+      Packet* slot = block.packets_to(place.peer, step) + place.offset;
+      send_bundle(m, slot, place.rows, flag_of(step), bundle);
+    }
+    if (round == 0) copy_kept(block);
+    for (std::uint32_t i = first; i < bundles && !block.failed; i += threads) {
+      place = place_of(block, p.receive, round, i);
+      if (place.rows == 0) continue;
+      const std::uint64_t step = m.shared().received[place.peer];
+      const Packet* slot = block.packets_from(place.peer, step) + place.offset;
+      PackedBundle packed = peek_bundle(m, slot, place.rows);
+      while (!is_there(packed, flag_of(step)) && !block.gives_up(1u << place.peer)) {
+        packed = peek_bundle(m, slot, place.rows);
+      }
+      if (block.failed) break;
+      store_bundle(p.receive[place.peer], place.vector, place.rows, unpacked(packed));
+    }
     if (!block.meet()) return;
-    give_back_packets(block, gets);
+    block.give_back_packets(round + 1 == p.rounds, 1, gets);
     block.count_sent(1, sends);
   }
   block.save();

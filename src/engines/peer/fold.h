@@ -62,34 +62,51 @@ HOCKET_ANYWHERE T greater(T a, T b) {
   if constexpr (!std::is_floating_point_v<T>) return a < b ? b : a;
 }
 
-template <Operation kOperation, typename T>
-HOCKET_ANYWHERE T combine(T a, T b) {
-  if constexpr (kOperation == Operation::kSum && std::is_integral_v<T>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+// Integers wrap around, which signed ones may not do by themselves.
+template <typename T>
+HOCKET_ANYWHERE T combine(Operation operation, T a, T b) {
+  switch (operation) {
+    case Operation::kProduct:
+      if constexpr (std::is_integral_v<T>) {
+        using Unsigned = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
+      } else {
+        return a * b;
+      }
+    case Operation::kMin:
+      return lesser(a, b);
+    case Operation::kMax:
+      return greater(a, b);
+    default:
+      if constexpr (std::is_integral_v<T>) {
+        using Unsigned = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+      } else {
+        return a + b;
+      }
   }
-  if constexpr (kOperation == Operation::kSum && !std::is_integral_v<T>) return a + b;
-  if constexpr (kOperation == Operation::kProduct) return a * b;
-  if constexpr (kOperation == Operation::kMin) return lesser(a, b);
-  if constexpr (kOperation == Operation::kMax) return greater(a, b);
-  if constexpr (kOperation == Operation::kAnd) return a & b;
-  if constexpr (kOperation == Operation::kOr) return a | b;
-  if constexpr (kOperation == Operation::kXor) return a ^ b;
 }
-template <Operation kOperation, typename Real>
-HOCKET_ANYWHERE Pair<Real> combine(Pair<Real> a, Pair<Real> b) {
-  static_assert(kOperation == Operation::kProduct);
+// Sums of complex numbers are sums of their parts; this is the product.
+template <typename Real>
+HOCKET_ANYWHERE Pair<Real> combine(Operation, Pair<Real> a, Pair<Real> b) {
   return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
 }
+HOCKET_ANYWHERE std::uint32_t combine_bits(Operation operation, std::uint32_t a, std::uint32_t b) {
+  if (operation == Operation::kAnd) return a & b;
+  return operation == Operation::kOr ? a | b : a ^ b;
+}
 
-// Sums of integers wrap around in the element's own width first.
+// Sums of integers wrap around in the element's own width first. Products of complex numbers, of
+// which there are no averages here, stay.
 template <typename T>
 HOCKET_ANYWHERE typename Number<T>::Wide divide(typename Number<T>::Wide sum, int divisor) {
   using Wide = typename Number<T>::Wide;
   if constexpr (std::is_integral_v<T>) {
     return static_cast<Wide>(static_cast<T>(sum)) / static_cast<Wide>(divisor);
-  } else {
+  } else if constexpr (std::is_floating_point_v<Wide>) {
     return sum / static_cast<Wide>(divisor);
+  } else {
+    return sum;
   }
 }
 
@@ -104,67 +121,82 @@ HOCKET_ANYWHERE Vector truths_of(Vector vector) {
   return vector;
 }
 
-template <typename T, Operation kOperation, int kMost>
-HOCKET_ANYWHERE Vector fold_numbers(const Vector* v, int n, int divisor) {
+// The elements of a part of a vector, `Cell`; value(s) is that of source s. Sources up to kMost, or
+// any number where that is 0.
+template <typename T, int kMost, typename Cell, typename Value>
+HOCKET_ANYWHERE Cell fold_cell(Operation operation, int n, int divisor, const Value& value) {
   using Stored = typename Number<T>::Stored;
-  typename Number<T>::Wide value[Elements<Stored>::kCount];
-  const auto first = elements_of<Stored>(v[0]);
+  constexpr int kCount = static_cast<int>(sizeof(Cell) / sizeof(Stored));
+  struct Elements {
+    Stored at[kCount];
+  };
+  typename Number<T>::Wide folded[kCount];
+  const auto first = std::bit_cast<Elements>(value(0));
   HOCKET_UNROLL
-  for (int i = 0; i < Elements<Stored>::kCount; ++i) value[i] = Number<T>::widen(first.at[i]);
-  const auto add = [&](const Vector& vector) {
-    const auto next = elements_of<Stored>(vector);
+  for (int i = 0; i < kCount; ++i) folded[i] = Number<T>::widen(first.at[i]);
+  const auto add = [&](int s) {
+    const auto next = std::bit_cast<Elements>(value(s));
     HOCKET_UNROLL
-    for (int i = 0; i < Elements<Stored>::kCount; ++i) {
-      value[i] = combine<kOperation>(value[i], Number<T>::widen(next.at[i]));
+    for (int i = 0; i < kCount; ++i) {
+      folded[i] = combine(operation, folded[i], Number<T>::widen(next.at[i]));
     }
   };
   if constexpr (kMost > 0) {
     HOCKET_UNROLL
     for (int s = 1; s < kMost; ++s) {
-      if (s < n) add(v[s]);
+      if (s < n) add(s);
     }
   } else {
-    for (int s = 1; s < n; ++s) add(v[s]);
+    HOCKET_KEEP_LOOP
+    for (int s = 1; s < n; ++s) add(s);
   }
-  if constexpr (kOperation == Operation::kSum) {
-    if (divisor != 1) {
-      HOCKET_UNROLL
-      for (auto& x : value) x = divide<T>(x, divisor);
-    }
+  if (divisor != 1) {
+    HOCKET_UNROLL
+    for (auto& x : folded) x = divide<T>(x, divisor);
   }
-  Elements<Stored> result;
+  Elements result;
   HOCKET_UNROLL
-  for (int i = 0; i < Elements<Stored>::kCount; ++i) result.at[i] = Number<T>::narrow(value[i]);
-  return vector_of(result);
+  for (int i = 0; i < kCount; ++i) result.at[i] = Number<T>::narrow(folded[i]);
+  return std::bit_cast<Cell>(result);
 }
 
-template <Operation kOperation>
-HOCKET_ANYWHERE Vector fold_bits(const Vector* v, int n, bool truths) {
+// Whole vectors at once, in registers.
+template <typename T, int kMost>
+HOCKET_ANYWHERE Vector sum_vectors(const Vector (&v)[kMost], int n, int divisor) {
+  return fold_cell<T, kMost, Vector>(Operation::kSum, n, divisor, [&](int s) { return v[s]; });
+}
+
+// Word by word, or element by element where those are larger: little code, for the many.
+template <typename T>
+HOCKET_ANYWHERE Vector fold_words(FoldCode code, const Vector* v, int n) {
+  using Stored = typename Number<T>::Stored;
+  using Cell = std::conditional_t<(sizeof(Stored) > sizeof(std::uint32_t)), Stored, std::uint32_t>;
+  Vector result;
+  auto* to = reinterpret_cast<std::byte*>(&result);
+  HOCKET_KEEP_LOOP
+  for (std::uint32_t at = 0; at < kVectorBytes; at += sizeof(Cell)) {
+    const Cell cell = fold_cell<T, 0, Cell>(code.operation, n, code.divisor, [&](int s) {
+      Cell value;
+      std::memcpy(&value, reinterpret_cast<const std::byte*>(&v[s]) + at, sizeof(Cell));
+      return value;
+    });
+    std::memcpy(to + at, &cell, sizeof(Cell));
+  }
+  return result;
+}
+
+HOCKET_ANYWHERE Vector fold_bits(FoldCode code, const Vector* v, int n) {
+  const bool truths = code.form == Form::kBool;
   Vector value = truths ? truths_of(v[0]) : v[0];
+  HOCKET_KEEP_LOOP
   for (int s = 1; s < n; ++s) {
     const Vector next = truths ? truths_of(v[s]) : v[s];
     HOCKET_UNROLL
-    for (int i = 0; i < 4; ++i) value.word[i] = combine<kOperation>(value.word[i], next.word[i]);
+    for (int i = 0; i < 4; ++i) {
+      value.word[i] = combine_bits(code.operation, value.word[i], next.word[i]);
+    }
   }
   return value;
-}
-
-// The operations of real numbers. Integers' sums and products need no sign but for the division.
-template <typename T>
-HOCKET_ANYWHERE Vector fold_real(FoldCode code, const Vector* v, int n) {
-  switch (code.operation) {
-    case Operation::kProduct:
-      if constexpr (!std::is_signed_v<T> || !std::is_integral_v<T>) {
-        return fold_numbers<T, Operation::kProduct, 0>(v, n, 1);
-      }
-      return v[0];
-    case Operation::kMin:
-      return fold_numbers<T, Operation::kMin, 0>(v, n, 1);
-    case Operation::kMax:
-      return fold_numbers<T, Operation::kMax, 0>(v, n, 1);
-    default:
-      return fold_numbers<T, Operation::kSum, 0>(v, n, code.divisor);
-  }
 }
 
 }  // namespace fold_detail
@@ -174,50 +206,66 @@ HOCKET_ANYWHERE_APART Vector fold_any(FoldCode code, const Vector* v, int n) {
   using namespace fold_detail;
   switch (code.form) {
     case Form::kBits:
-    case Form::kBool: {
-      const bool truths = code.form == Form::kBool;
-      if (code.operation == Operation::kAnd) return fold_bits<Operation::kAnd>(v, n, truths);
-      if (code.operation == Operation::kOr) return fold_bits<Operation::kOr>(v, n, truths);
-      return fold_bits<Operation::kXor>(v, n, truths);
-    }
+    case Form::kBool:
+      return fold_bits(code, v, n);
     case Form::kInt8:
-      return fold_real<std::int8_t>(code, v, n);
+      return fold_words<std::int8_t>(code, v, n);
     case Form::kInt16:
-      return fold_real<std::int16_t>(code, v, n);
+      return fold_words<std::int16_t>(code, v, n);
     case Form::kInt32:
-      return fold_real<std::int32_t>(code, v, n);
+      return fold_words<std::int32_t>(code, v, n);
     case Form::kInt64:
-      return fold_real<std::int64_t>(code, v, n);
+      return fold_words<std::int64_t>(code, v, n);
     case Form::kUInt8:
-      return fold_real<std::uint8_t>(code, v, n);
+      return fold_words<std::uint8_t>(code, v, n);
     case Form::kUInt16:
-      return fold_real<std::uint16_t>(code, v, n);
+      return fold_words<std::uint16_t>(code, v, n);
     case Form::kUInt32:
-      return fold_real<std::uint32_t>(code, v, n);
+      return fold_words<std::uint32_t>(code, v, n);
     case Form::kUInt64:
-      return fold_real<std::uint64_t>(code, v, n);
+      return fold_words<std::uint64_t>(code, v, n);
     case Form::kFloat16:
-      return fold_real<float16>(code, v, n);
+      return fold_words<float16>(code, v, n);
     case Form::kBFloat16:
-      return fold_real<bfloat16>(code, v, n);
+      return fold_words<bfloat16>(code, v, n);
     case Form::kFloat32:
-      return fold_real<float>(code, v, n);
+      return fold_words<float>(code, v, n);
     case Form::kFloat64:
-      return fold_real<double>(code, v, n);
+      return fold_words<double>(code, v, n);
     case Form::kFloat8E4M3:
-      return fold_real<float8_e4m3>(code, v, n);
+      return fold_words<float8_e4m3>(code, v, n);
     case Form::kFloat8E5M2:
-      return fold_real<float8_e5m2>(code, v, n);
+      return fold_words<float8_e5m2>(code, v, n);
     case Form::kComplex64:
-      return fold_numbers<Pair<float>, Operation::kProduct, 0>(v, n, 1);
+      return fold_words<Pair<float>>(code, v, n);
     case Form::kComplex128:
-      return fold_numbers<Pair<double>, Operation::kProduct, 0>(v, n, 1);
+      return fold_words<Pair<double>>(code, v, n);
   }
   return v[0];
 }
 
-// The two kinds of folds that kernels are made for.
-struct AnyFold {
+// The two kinds of folds that kernels are made for. `apply` folds n vectors, up to kMost;
+// `apply_around` those of `peers` peers, up to kPeers, with the own one in the place of `rank`.
+template <typename Self>
+struct FoldAround {
+  template <int kPeers>
+  static HOCKET_ANYWHERE Vector apply_around(FoldCode code,
+                                             const Vector (&come)[kPeers],
+                                             const Vector& own,
+                                             std::uint32_t rank,
+                                             std::uint32_t peers) {
+    Vector v[kPeers + 1];
+    HOCKET_UNROLL
+    for (int q = 0; q <= kPeers; ++q) {
+      const Vector& before = come[q < kPeers ? q : kPeers - 1];
+      const Vector& after = come[q > 0 ? q - 1 : 0];
+      const auto place = static_cast<std::uint32_t>(q);
+      v[q] = place < rank ? before : place > rank ? after : own;
+    }
+    return Self::apply(code, v, static_cast<int>(peers) + 1);
+  }
+};
+struct AnyFold : FoldAround<AnyFold> {
   template <int kMost>
   static HOCKET_ANYWHERE Vector apply(FoldCode code, const Vector (&v)[kMost], int n) {
     return fold_any(code, v, n);
@@ -225,10 +273,10 @@ struct AnyFold {
 };
 // The sums, and averages, of the floats that nets are trained in: code of their own.
 template <typename T>
-struct SumFold {
+struct SumFold : FoldAround<SumFold<T>> {
   template <int kMost>
   static HOCKET_ANYWHERE Vector apply(FoldCode code, const Vector (&v)[kMost], int n) {
-    return fold_detail::fold_numbers<T, Operation::kSum, kMost>(v, n, code.divisor);
+    return fold_detail::sum_vectors<T>(v, n, code.divisor);
   }
 };
 

@@ -5,15 +5,19 @@
 // order and number. A *link* goes from one rank to another within a channel and a lane. What
 // travels over a link does so in *steps*, counted from 0 without end; both ends count alike, as
 // both know what each call moves between them. Each step has a *slot* in the receiver's staging, by
-// its number modulo kSlots: of packets, where data and flag are one (latency), or a chunk,
-// announced by a counter (bandwidth). A step that carries nothing takes no slot, but may be
+// its number modulo the slots there are: of packets, where data and flag are one (latency), or a
+// chunk, announced by a counter (bandwidth). A step that carries nothing takes no slot, but may be
 // announced.
 //
 // The rule that protects slots: step s is written once the receiver's *credit*, a counter in the
-// sender's staging, says that steps up to s - kSlots have been taken. All counters live in GPU
-// memory and are advanced by the kernels, so a captured graph can be replayed with no host at work.
+// sender's staging, says that steps up to s - (number of slots) have been taken. A kernel gives no
+// credit for its last steps, as it would end later by the way there and back; the next one begins
+// with it. All counters live in GPU memory and are advanced by the kernels, so a captured graph can
+// be replayed with no host at work.
 //
 // Lanes keep messages between two ranks apart from collectives: each has links of its own.
+//
+// Each rank numbers its *peers* in the order of their ranks, without itself.
 #pragma once
 
 #include <cstddef>
@@ -24,35 +28,47 @@
 namespace hocket::engines::peer {
 
 inline constexpr int kMaxRanks = 8;
+inline constexpr int kMaxPeers = kMaxRanks - 1;
 inline constexpr int kLanes = 2;
 inline constexpr int kCollectives = 0;
 inline constexpr int kMessages = 1;
 inline constexpr int kMaxChannels = 32;
-inline constexpr std::uint64_t kSlots = 4;
 
-// Packets lie in groups: what one warp sends of three vectors a lane, in four packets a lane.
+// What is small goes a vector a thread, in two packets.
+inline constexpr std::uint32_t kSmallThreads = 256;
+inline constexpr std::size_t kSmallBytes = std::size_t{kMaxChannels} * kSmallThreads * 16;
+
+// What is not lies in groups: what one warp sends of three vectors a lane, in four packets a lane.
 inline constexpr std::uint32_t kLanesOfGroup = 32;
 inline constexpr std::uint32_t kRows = 3;
 inline constexpr std::uint32_t kVectorsOfGroup = kLanesOfGroup * kRows;
 inline constexpr std::uint32_t kPacketsOfGroup = kLanesOfGroup * 4;
-inline constexpr std::uint32_t kGroupsOfSlot = 16;
+inline constexpr std::uint32_t kGroupsOfSlot = 24;
 inline constexpr std::uint32_t kPacketBytes = 16;
-inline constexpr std::size_t kPacketSlotBytes = kGroupsOfSlot * kPacketsOfGroup * kPacketBytes;
-inline constexpr std::size_t kChunkBytes = 32 * 1024;
+inline constexpr std::uint32_t kPacketSlotBytes = kGroupsOfSlot * kPacketsOfGroup * kPacketBytes;
+inline constexpr std::uint32_t kPacketSlots = 4;
 
-constexpr int channels_of(int lane) noexcept { return lane == kCollectives ? 32 : 16; }
+// A chunk holds enough to make up for the way there and back that it takes to announce it. With
+// more ranks there are more links to fill the wires.
+constexpr std::uint32_t chunk_bytes(int lane, int size) noexcept {
+  const std::uint32_t large = size <= 2 ? 256 * 1024 : size <= 4 ? 128 * 1024 : 64 * 1024;
+  return lane == kMessages && size > 2 ? 2 * large : large;
+}
+// Reductions have two kinds of steps under way.
+constexpr std::uint32_t chunk_slots(int lane) noexcept { return lane == kCollectives ? 4 : 2; }
 
-// The two halves of what a rank keeps of its links with one peer in one channel. Zero at first.
+// What a rank keeps of its links with one peer in one channel: the own half, and what the peer
+// writes. Zero at first.
 struct alignas(32) OwnCounters {
   std::uint64_t sent = 0;      // steps to the peer
   std::uint64_t received = 0;  // steps from the peer
   std::uint64_t opened = 0;    // times this rank's arrays were opened to the peer
   std::uint64_t entered = 0;   // times the peer's arrays were entered
 };
-struct alignas(32) PeerCounters {  // written by the peer
-  std::uint64_t credit = 0;        // steps from here that the peer has taken
-  std::uint64_t arrived = 0;       // steps from the peer whose chunks are here
-  std::uint64_t opened = 0;        // times the peer opened its arrays
+struct alignas(32) PeerCounters {
+  std::uint64_t credit = 0;   // steps from here that the peer has taken
+  std::uint64_t arrived = 0;  // steps from the peer whose chunks are here
+  std::uint64_t opened = 0;   // times the peer opened its arrays
   std::uint64_t unused = 0;
 };
 struct Link {
@@ -60,6 +76,10 @@ struct Link {
   PeerCounters peer;
 };
 static_assert(sizeof(Link) == 64);
+// From a link to that with the same peer in the next channel.
+inline constexpr std::size_t kLinkStride = kMaxRanks;
+
+enum class Verdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
 
 // What else a rank keeps for itself. Zero at first.
 struct Header {
@@ -68,61 +88,60 @@ struct Header {
   std::uint32_t unused[31] = {};
 };
 
-enum class Verdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
-
 // One a rank, in host memory that its GPU reaches. `abort` is written by the host, the rest by the
 // first kernel that gave up, `verdict` last. Zero at first.
 struct HostWords {
   std::uint32_t abort = 0;  // not 0: kernels of this group shall end
   std::uint32_t verdict = 0;
-  std::uint32_t missing = 0;  // a bit a rank: what was waited for had not come from these
+  std::uint32_t missing = 0;  // a bit a peer: what was waited for had not come from these
   std::uint32_t channel = 0;
-  std::uint64_t step = 0;  // of the link from the first of the missing
-  std::uint64_t unused[5] = {};
+  std::uint64_t unused[6] = {};
 };
 static_assert(sizeof(HostWords) == 64);
 
-// Where things lie in a rank's staging area; the same on all ranks of a group of `size`.
+// Where things lie in a rank's staging area; the same on all ranks of a group of `size`. A peer is
+// told by its number at the area's owner.
 struct Layout {
   static constexpr std::size_t kHeaderBytes = 4096;
-  static constexpr std::size_t kLinksBytes = sizeof(Link) * kLanes * kMaxChannels * kMaxRanks;
+  static constexpr std::size_t kLinksBytes = sizeof(Link) * kLanes * kMaxChannels * kLinkStride;
 
-  static constexpr std::size_t link(int lane, int channel, int peer) noexcept {
-    const int index = (lane * kMaxChannels + channel) * kMaxRanks + peer;
+  // Of channel 0.
+  static constexpr std::size_t link(int lane, int peer) noexcept {
+    const int index = lane * kMaxChannels * static_cast<int>(kLinkStride) + peer;
     return kHeaderBytes + static_cast<std::size_t>(index) * sizeof(Link);
   }
-  // Slots of a link from `source` to `owner`, in the owner's staging.
-  static constexpr std::size_t packets(
-      int size, int lane, int channel, int owner, int source, std::uint64_t step) noexcept {
+  // The first slot of what comes from `peer`, in channel 0.
+  static constexpr std::size_t packets(int size, int lane, int peer) noexcept {
     return kHeaderBytes + kLinksBytes +
-           slot(size, lane, channel, owner, source, step) * kPacketSlotBytes;
+           (lane * links(size) + static_cast<std::size_t>(peer)) * kPacketSlots * kPacketSlotBytes;
   }
-  static constexpr std::size_t chunk(
-      int size, int lane, int channel, int owner, int source, std::uint64_t step) noexcept {
-    return zeroed_bytes(size) + slot(size, lane, channel, owner, source, step) * kChunkBytes;
+  static constexpr std::size_t chunks(int size, int lane, int peer) noexcept {
+    const std::size_t before = lane == kCollectives ? 0 : lane_bytes(kCollectives, size);
+    return zeroed_bytes(size) + before +
+           static_cast<std::size_t>(peer) * chunk_slots(lane) * chunk_bytes(lane, size);
+  }
+  // From there to the next channel.
+  static constexpr std::uint32_t packet_stride(int size) noexcept {
+    return static_cast<std::uint32_t>(size - 1) * kPacketSlots * kPacketSlotBytes;
+  }
+  static constexpr std::uint32_t chunk_stride(int size, int lane) noexcept {
+    return static_cast<std::uint32_t>(size - 1) * chunk_slots(lane) * chunk_bytes(lane, size);
   }
 
   // What has to be zero when the group starts: the first bytes of the area.
   static constexpr std::size_t zeroed_bytes(int size) noexcept {
-    return kHeaderBytes + kLinksBytes + slots(size) * kPacketSlotBytes;
+    return kHeaderBytes + kLinksBytes + kLanes * links(size) * kPacketSlots * kPacketSlotBytes;
   }
   static constexpr std::size_t bytes(int size) noexcept {
-    return zeroed_bytes(size) + slots(size) * kChunkBytes;
+    return zeroed_bytes(size) + lane_bytes(kCollectives, size) + lane_bytes(kMessages, size);
   }
 
  private:
-  static constexpr int links(int size) noexcept {
-    return (channels_of(kCollectives) + channels_of(kMessages)) * (size - 1);
+  static constexpr std::size_t links(int size) noexcept {
+    return static_cast<std::size_t>(kMaxChannels * (size - 1));
   }
-  static constexpr std::size_t slots(int size) noexcept {
-    return static_cast<std::size_t>(links(size)) * kSlots;
-  }
-  static constexpr std::size_t slot(
-      int size, int lane, int channel, int owner, int source, std::uint64_t step) noexcept {
-    const int first = lane == kCollectives ? 0 : channels_of(kCollectives);
-    const int neighbour = source < owner ? source : source - 1;
-    return static_cast<std::size_t>((first + channel) * (size - 1) + neighbour) * kSlots +
-           static_cast<std::size_t>(step % kSlots);
+  static constexpr std::size_t lane_bytes(int lane, int size) noexcept {
+    return links(size) * chunk_slots(lane) * chunk_bytes(lane, size);
   }
 };
 

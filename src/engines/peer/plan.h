@@ -19,24 +19,26 @@ struct Tuning {
   std::size_t one_hop = 96 * 1024;   // all_reduce: bytes of the array times size - 1
   std::size_t two_hops = 1 << 20;    // all_reduce by packets: bytes of the array
   std::size_t packets = 64 * 1024;   // all others: what goes by packets
+  std::size_t small = kSmallBytes;   // what goes a vector a thread; at most this
   std::size_t relays = 512 * 1024;   // broadcast, reduce: from here on all ranks help
   std::size_t engines = 4 << 20;     // symmetric movement: from here on by the copy engines
   std::uint32_t groups = 3;          // groups of packets to a channel before there is another one
-  std::uint32_t least_chunk = 8192;  // bytes of a chunk
-  std::uint32_t turns = 4;           // chunks of a channel before chunks grow
+  std::uint32_t least_chunk = 8192;  // bytes of a chunk, at least and at most
+  std::uint32_t most_chunk = 1 << 20;
+  std::uint32_t turns = 1;                // chunks of a channel before chunks grow
   std::uint32_t channels = kMaxChannels;  // the most
 };
 // The defaults, as measured, for groups of `size`.
 Tuning default_tuning(int size) noexcept;
 
-// One rank's view of its group's memory. A value; see PeerGroup for what each is.
+// One rank's view of its group's memory, ready for each lane. A value.
 struct Member {
   int rank = 0;
   int size = 1;
-  std::byte* staging[kMaxRanks] = {};
-  HostWords* host = nullptr;
-  std::uint64_t limit_ns = 0;
+  LaneParams lanes[kLanes];
 };
+// `staging`: the areas of all ranks, by rank, as mapped here.
+Member make_member(int rank, int size, std::byte* const* staging, HostWords* host) noexcept;
 
 // Where the peers' `in` and `out` of a call on symmetric arrays lie, as mapped here, by rank.
 struct PeerArrays {
@@ -46,15 +48,17 @@ struct PeerArrays {
 
 enum class Protocol : std::uint8_t {
   kBarrier,
+  kExchangeSmall,
   kExchangePackets,
   kExchangeChunks,
   kExchangeDirect,
+  kReduceSmall,
   kReducePackets,
   kAllReducePackets,
   kReduceChunks,
 };
-inline constexpr int kProtocolCount = 7;
-constexpr bool folds(Protocol protocol) noexcept { return protocol >= Protocol::kReducePackets; }
+inline constexpr int kProtocolCount = 9;
+constexpr bool folds(Protocol protocol) noexcept { return protocol >= Protocol::kReduceSmall; }
 
 // Which of the kernels of a protocol that folds: those of some sums, and one for all the rest.
 enum class Folding : std::uint8_t { kAny, kSumFloat32, kSumFloat16, kSumBFloat16 };

@@ -6,3 +6,4 @@
 #include "engines/peer/exchange_packets.h"
 #include "engines/peer/reduce_chunks.h"
 #include "engines/peer/reduce_packets.h"
+#include "engines/peer/small.h"

@@ -10,66 +10,109 @@ namespace hocket::engines::peer {
 
 namespace reduce_chunks_detail {
 
-// Vector `i` of a chunk, of all sources, folded, for `kBatch` places at once, to have many loads
-// under way.
-template <int kMost, int kBatch, typename Fold, typename Machine>
+// Where a chunk comes from and goes to. `plain`: all of it in whole, aligned vectors.
+template <int kPeers>
+struct Route {
+  const std::byte* from[kPeers + 1] = {};  // the sources, in the order of ranks
+  int sources = 0;
+  int own = -1;                // which of them is this rank's array, if any
+  std::byte* out = nullptr;    // here; null: nowhere
+  std::byte* to[kPeers] = {};  // slots or arrays of peers; null: it is not wanted
+  std::uint32_t bytes = 0;
+  bool plain = true;
+};
+
+template <int kPeers, typename Machine>
+HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept) {
+  const Params& p = block.p;
+  Route<kPeers> route;
+  route.bytes = kept.bytes;
+  const std::byte* own = p.kept.at + kept.first;
+  if (p.own_source) route.plain = is_plain(own, kept.bytes);
+  // Ranks in order; the sources among them are moved together.
+  HOCKET_UNROLL
+  for (int q = 0; q <= kPeers; ++q) {
+    const int rank = static_cast<int>(p.rank);
+    const int j = q < rank ? q : q - 1;
+    const std::byte* source = nullptr;
+    if (q == rank && p.own_source) source = own;
+    if (q != rank && (p.sources >> j & 1) != 0) source = block.chunk_from(j);
+    if (source == nullptr) continue;
+    if (q == rank) route.own = route.sources;
+    HOCKET_UNROLL
+    for (int s = 0; s <= kPeers; ++s) {
+      if (s == route.sources) route.from[s] = source;
+    }
+    ++route.sources;
+  }
+  if (p.kept_to.bytes > 0) {
+    route.out = p.kept_to.at + kept.first;
+    route.plain = route.plain && is_plain(route.out, kept.bytes);
+  }
+  HOCKET_UNROLL
+  for (int j = 0; j < kPeers; ++j) {
+    if ((p.forward >> j & 1) == 0) continue;
+    route.to[j] = p.enter ? p.direct[j] + kept.first : block.chunk_to(j);
+    route.plain = route.plain && is_plain(route.to[j], kept.bytes);
+  }
+  return route;
+}
+
+// Vectors `i`, `i` + threads(), ... of a chunk: kBatch of them, to have many loads under way.
+template <bool kPlain, int kBatch, typename Fold, int kPeers, typename Machine>
 HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
-                                 const std::byte* const (&from)[kMost],
-                                 Stretch kept,
+                                 const Route<kPeers>& route,
                                  std::uint32_t i) {
   Machine& m = block.m;
   const Params& p = block.p;
   const auto stride = static_cast<std::uint32_t>(m.threads());
-  Vector v[kBatch][kMost];
+  Vector v[kBatch][kPeers + 1];
   HOCKET_UNROLL
   for (std::uint32_t b = 0; b < kBatch; ++b) {
-    const std::uint32_t place = i + b * stride;
+    const std::uint64_t place = i + b * stride;
     HOCKET_UNROLL
-    for (int s = 0; s < kMost; ++s) {
-      if (s >= p.source_count) {
+    for (int s = 0; s <= kPeers; ++s) {
+      if (s >= route.sources) {
         v[b][s] = Vector{};
-        continue;
+      } else if (!kPlain && s == route.own) {
+        v[b][s] = load_vector(route.from[s], route.bytes, place);
+      } else {
+        v[b][s] = m.load_staged(route.from[s] + place * kVectorBytes);
       }
-      v[b][s] = p.sources[s] == p.rank
-                    ? load_vector(from[s], kept.bytes, place)
-                    : m.load_staged(from[s] + std::uint64_t{place} * kVectorBytes);
     }
   }
   HOCKET_UNROLL
   for (std::uint32_t b = 0; b < kBatch; ++b) {
-    const std::uint32_t place = i + b * stride;
-    const Vector result = Fold::apply(p.fold, v[b], p.source_count);
-    if (p.out != nullptr) store_vector(p.out + kept.first, kept.bytes, place, result);
-    exchange_chunks_detail::for_peers(block, [&](int q) {
-      if ((p.forward >> q & 1) == 0) return;
-      if (p.enter) return store_vector(p.direct[q] + kept.first, kept.bytes, place, result);
-      std::byte* slot = block.chunk(q, p.rank, m.shared().sent[q]);
-      m.store_staged(slot + std::uint64_t{place} * kVectorBytes, result);
-    });
+    const std::uint64_t place = i + b * stride;
+    const Vector result = Fold::apply(p.fold, v[b], route.sources);
+    const auto put = [&](std::byte* to) {
+      if (kPlain) return m.store_staged(to + place * kVectorBytes, result);
+      store_vector(to, route.bytes, place, result);
+    };
+    if (route.out != nullptr) put(route.out);
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) {
+      if (route.to[j] != nullptr) put(route.to[j]);
+    }
   }
 }
 
 // This rank's chunk, from its array and the slots of the others.
-template <int kMost, typename Fold, typename Machine>
+template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
-  Machine& m = block.m;
-  const Params& p = block.p;
-  const std::byte* from[kMost] = {};
-  HOCKET_UNROLL
-  for (int s = 0; s < kMost; ++s) {
-    if (s >= p.source_count) continue;
-    const int q = p.sources[s];
-    from[s] =
-        q == p.rank ? p.send[q].at + kept.first : block.chunk(p.rank, q, m.shared().received[q]);
-  }
-  constexpr int kBatch = kMost > 4 ? 1 : kMost > 2 ? 2 : 4;
+  const Route<kPeers> route = route_of<kPeers>(block, kept);
+  constexpr int kBatch = kPeers > 3 ? 1 : kPeers > 1 ? 2 : 4;
   const auto vectors = static_cast<std::uint32_t>(vectors_in(kept.bytes));
-  const auto threads = static_cast<std::uint32_t>(m.threads());
-  auto i = static_cast<std::uint32_t>(m.thread());
-  for (; i + (kBatch - 1) * threads < vectors; i += kBatch * threads) {
-    fold_places<kMost, kBatch, Fold>(block, from, kept, i);
+  const auto threads = static_cast<std::uint32_t>(block.m.threads());
+  auto i = static_cast<std::uint32_t>(block.m.thread());
+  if (route.plain) {
+    for (; i + (kBatch - 1) * threads < vectors; i += kBatch * threads) {
+      fold_places<true, kBatch, Fold>(block, route, i);
+    }
+    for (; i < vectors; i += threads) fold_places<true, 1, Fold>(block, route, i);
+  } else {
+    for (; i < vectors; i += threads) fold_places<false, 1, Fold>(block, route, i);
   }
-  for (; i < vectors; i += threads) fold_places<kMost, 1, Fold>(block, from, kept, i);
 }
 
 }  // namespace reduce_chunks_detail
@@ -77,63 +120,56 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
 // A pipeline of three stages, each a round behind the one before: send, reduce and forward, collect
 // results. Both ends of a link take its steps in the same order: in each turn a chunk to be
 // reduced, then a result of the round before.
-template <int kMost, typename Fold, typename Machine>
+template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
+  using exchange_chunks_detail::for_peers;
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
-  const auto is_source = [&](int q) {
-    for (int s = 0; s < p.source_count; ++s) {
-      if (p.sources[s] == q) return true;
-    }
-    return false;
-  };
   block.open();
   if (p.enter) {
-    block.open_arrays([&](int q) { return stretch_of(p.receive[q], m.channel(), 0).bytes > 0; });
-    block.enter_arrays([&](int q) {
-      return (p.forward >> q & 1) != 0 && stretch_of(p.send[p.rank], m.channel(), 0).bytes > 0;
+    block.open_arrays([&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; });
+    block.enter_arrays([&](int j) {
+      return (p.forward >> j & 1) != 0 && stretch_of(p.kept, m.channel(), 0).bytes > 0;
     });
   }
   for (std::uint32_t turn = 0; turn < p.rounds + 2; ++turn) {
-    const auto sends = [&](int q) { return stretch_of(p.send[q], m.channel(), turn).bytes > 0; };
-    block.reserve(0, sends);
+    const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), turn).bytes > 0; };
+    block.reserve(p.chunk_slots, 0, sends);
     if (!block.meet()) return;
-    exchange_chunks_detail::for_peers(block, [&](int q) {
-      const Stretch stretch = stretch_of(p.send[q], m.channel(), turn);
-      if (stretch.bytes == 0) return;
-      put_chunk(m, block.chunk(q, p.rank, m.shared().sent[q]), p.send[q], stretch);
+    for_peers(block, [&](int j) {
+      const Stretch stretch = stretch_of(p.send[j], m.channel(), turn);
+      if (stretch.bytes > 0) put_chunk(m, block.chunk_to(j), p.send[j], stretch);
     });
     if (!block.meet()) return;
     block.announce(sends);
 
     Stretch kept;
-    if (turn > 0) kept = stretch_of(p.send[p.rank], m.channel(), turn - 1);
-    const auto gives = [&](int q) { return kept.bytes > 0 && is_source(q); };
-    const auto wants = [&](int q) { return kept.bytes > 0 && (p.forward >> q & 1) != 0; };
+    if (turn > 0) kept = stretch_of(p.kept, m.channel(), turn - 1);
+    const auto gives = [&](int j) { return kept.bytes > 0 && (p.sources >> j & 1) != 0; };
+    const auto wants = [&](int j) { return kept.bytes > 0 && (p.forward >> j & 1) != 0; };
     block.await(gives);
-    block.reserve(0, wants);
+    block.reserve(p.chunk_slots, 0, wants);
     if (!block.meet()) return;
-    if (kept.bytes > 0) reduce_chunks_detail::fold_chunk<kMost, Fold>(block, kept);
+    if (kept.bytes > 0) reduce_chunks_detail::fold_chunk<kPeers, Fold>(block, kept);
     if (!block.meet()) return;
-    block.give_back(gives);
+    block.give_back(turn == p.rounds, gives);
     block.announce(wants);
 
-    const auto gets = [&](int q) {
-      return turn > 1 && stretch_of(p.receive[q], m.channel(), turn - 2).bytes > 0;
+    const auto gets = [&](int j) {
+      return turn > 1 && stretch_of(p.receive[j], m.channel(), turn - 2).bytes > 0;
     };
     block.await(gets);
     if (!block.meet()) return;
     if (turn < 2) continue;
     if (!p.enter) {
-      exchange_chunks_detail::for_peers(block, [&](int q) {
-        const Stretch stretch = stretch_of(p.receive[q], m.channel(), turn - 2);
-        if (stretch.bytes == 0) return;
-        take_chunk(m, p.receive[q], stretch, block.chunk(p.rank, q, m.shared().received[q]));
+      for_peers(block, [&](int j) {
+        const Stretch stretch = stretch_of(p.receive[j], m.channel(), turn - 2);
+        if (stretch.bytes > 0) take_chunk(m, p.receive[j], stretch, block.chunk_from(j));
       });
       if (!block.meet()) return;
     }
-    block.give_back(gets);
+    block.give_back(turn == p.rounds + 1, gets);
   }
   block.save();
 }

@@ -1,5 +1,5 @@
-// Reductions of small arrays: in one hop, where every rank sends its data to whoever reduces it,
-// and in two, where the results of parts are sent to all.
+// Reductions of fairly small arrays: in one hop, where every rank sends its data to whoever reduces
+// it, and in two, where the results of parts are sent to all.
 #pragma once
 
 #include "engines/peer/bundles.h"
@@ -8,186 +8,205 @@ namespace hocket::engines::peer {
 
 namespace reduce_packets_detail {
 
-// Packets of one place from up to kMost ranks, polled together. Ranks that send nothing here are
-// read from where another one writes, to save branches between the loads.
-template <int kMost, typename Machine>
-HOCKET_ANYWHERE bool collect(Block<Machine>& block,
-                             std::uint32_t offset,
-                             std::uint32_t rows,
-                             std::uint64_t ahead,
-                             PackedBundle (&packed)[kMost]) {
+// The bundles that a thread sends from one place of all parts. Where all parts are one array, that
+// is one bundle.
+template <int kPeers>
+struct Outgoing {
+  Bundle bundle[kPeers];
+};
+
+// One thread's place in a round.
+struct Place {
+  std::uint32_t round, group, lane;
+
+  HOCKET_ANYWHERE Place(std::uint32_t r, std::uint32_t i)
+      : round(r), group(i / kLanesOfGroup), lane(i % kLanesOfGroup) {}
+  HOCKET_ANYWHERE std::uint32_t rows(const Part& part, int channel) const {
+    return rows_of(strip_of(part, channel, round), group, lane);
+  }
+  HOCKET_ANYWHERE std::uint32_t vector(const Part& part, int channel) const {
+    return strip_of(part, channel, round).first + group * kVectorsOfGroup + lane;
+  }
+  HOCKET_ANYWHERE std::uint32_t packet() const { return group * kPacketsOfGroup + lane; }
+};
+
+template <int kPeers, typename Machine>
+HOCKET_ANYWHERE Outgoing<kPeers> load_outgoing(const Block<Machine>& block, const Place& place) {
+  const Params& p = block.p;
+  Outgoing<kPeers> out;
+  HOCKET_UNROLL
+  for (int j = 0; j < kPeers; ++j) {
+    if (j > 0 && p.same) continue;
+    const int channel = block.m.channel();
+    out.bundle[j] =
+        load_bundle(p.send[j], place.vector(p.send[j], channel), place.rows(p.send[j], channel));
+  }
+  return out;
+}
+
+template <int kPeers, typename Machine>
+HOCKET_ANYWHERE void send_outgoing(Block<Machine>& block,
+                                   const Place& place,
+                                   const Outgoing<kPeers>& out) {
   Machine& m = block.m;
   const Params& p = block.p;
-  const int other = p.rank == 0 ? 1 : 0;
+  HOCKET_UNROLL
+  for (int j = 0; j < kPeers; ++j) {
+    const std::uint32_t rows = place.rows(p.send[j], m.channel());
+    if (rows == 0) continue;
+    const std::uint64_t step = m.shared().sent[j];
+    Packet* slot = block.packets_to(j, step) + place.packet();
+    send_bundle(m, slot, rows, flag_of(step), p.same ? out.bundle[0] : out.bundle[j]);
+  }
+}
+
+// Packets of one place from all peers, polled together; rows(j) of peer j, which may be 0. Places
+// of peers that are not there are read from another one's, so that loads have no branch between
+// them.
+template <int kPeers, typename Machine, typename Rows>
+HOCKET_ANYWHERE bool collect(Block<Machine>& block,
+                             const Place& place,
+                             std::uint64_t ahead,
+                             const Rows& rows,
+                             PackedBundle (&packed)[kPeers]) {
+  Machine& m = block.m;
+  const Params& p = block.p;
+  const Packet* slot[kPeers];
+  std::uint32_t flag[kPeers];
+  HOCKET_UNROLL
+  for (int j = 0; j < kPeers; ++j) {
+    const int peer = j < static_cast<int>(p.peers) ? j : 0;
+    const std::uint64_t step = m.shared().received[peer] + ahead;
+    slot[j] = block.packets_from(peer, step) + place.packet();
+    flag[j] = flag_of(step);
+  }
   std::uint32_t missing;
   do {
     HOCKET_UNROLL
-    for (int q = 0; q < kMost; ++q) {
-      const int from = q < p.size && q != p.rank ? q : other;
-      const std::uint64_t step = m.shared().received[from] + ahead;
-      packed[q] = peek_bundle(m, block.packets(p.rank, from, step) + offset, rows);
-    }
+    for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], rows(j));
     missing = 0;
     HOCKET_UNROLL
-    for (int q = 0; q < kMost; ++q) {
-      const int from = q < p.size && q != p.rank ? q : other;
-      const std::uint64_t step = m.shared().received[from] + ahead;
-      if (!is_there(packed[q], flag_of(step))) missing |= 1u << from;
+    for (int j = 0; j < kPeers; ++j) {
+      if (rows(j) > 0 && !is_there(packed[j], flag[j])) missing |= 1u << j;
     }
   } while (missing != 0 && !block.gives_up(missing));
   return missing == 0;
 }
 
-// The bundle of this rank's part, reduced over all ranks.
-template <int kMost, typename Fold>
-HOCKET_ANYWHERE Bundle fold_bundles(const Params& p,
-                                    const Bundle& own,
-                                    std::uint32_t rows,
-                                    const PackedBundle (&packed)[kMost]) {
-  Bundle result;
+// What a thread has of this rank's part at one place: its rows, and the sum of all ranks' there.
+struct Folded {
+  Bundle bundle;
+  std::uint32_t rows = 0;
+  std::uint32_t vector = 0;
+};
+// False: given up.
+template <int kPeers, typename Fold, typename Machine>
+HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const Place& place, Folded& folded) {
+  const Params& p = block.p;
+  const std::uint32_t rows = place.rows(p.kept, block.m.channel());
+  folded.rows = rows;
+  folded.vector = place.vector(p.kept, block.m.channel());
+  if (rows == 0) return true;
+  const Bundle own = load_bundle(p.kept, folded.vector, rows);
+  PackedBundle packed[kPeers];
+  const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? rows : 0; };
+  if (!collect<kPeers>(block, place, 0, all, packed)) return false;
   HOCKET_UNROLL
   for (int r = 0; r < static_cast<int>(kRows); ++r) {
     if (static_cast<std::uint32_t>(r) >= rows) continue;
-    Vector v[kMost];
+    Vector come[kPeers];
     HOCKET_UNROLL
-    for (int q = 0; q < kMost; ++q) v[q] = q == p.rank ? own.row[r] : row_of(packed[q], r);
-    result.row[r] = Fold::apply(p.fold, v, p.size);
+    for (int j = 0; j < kPeers; ++j) come[j] = row_of(packed[j], r);
+    folded.bundle.row[r] =
+        Fold::template apply_around<kPeers>(p.fold, come, own.row[r], p.rank, p.peers);
   }
-  return result;
-}
-
-// Sends the place of `vector` in each part to whoever reduces that; returns what stays here.
-template <int kMost, typename Machine>
-HOCKET_ANYWHERE Bundle
-scatter(Block<Machine>& block, std::uint32_t round, std::uint32_t group, std::uint32_t lane) {
-  Machine& m = block.m;
-  const Params& p = block.p;
-  const std::uint32_t place = group * kVectorsOfGroup + lane;
-  const std::uint32_t offset = group * kPacketsOfGroup + lane;
-  Bundle own{};
-  const Strip kept = strip_of(p.send[p.rank], m.channel(), round);
-  const std::uint32_t kept_rows = rows_of(kept, group, lane);
-  if (kept_rows > 0) own = load_bundle(p.send[p.rank], kept.first + place, kept_rows);
-  if (p.same) {
-    HOCKET_UNROLL
-    for (int q = 0; q < kMost; ++q) {
-      if (q >= p.size || q == p.rank || kept_rows == 0) continue;
-      const std::uint64_t step = m.shared().sent[q];
-      send_bundle(m, block.packets(q, p.rank, step) + offset, kept_rows, flag_of(step), own);
-    }
-    return own;
-  }
-  // All loads first: they come from memory far away.
-  Bundle bundle[kMost];
-  std::uint32_t rows[kMost];
-  HOCKET_UNROLL
-  for (int q = 0; q < kMost; ++q) {
-    rows[q] = 0;
-    if (q >= p.size || q == p.rank) continue;
-    const Strip strip = strip_of(p.send[q], m.channel(), round);
-    rows[q] = rows_of(strip, group, lane);
-    if (rows[q] > 0) bundle[q] = load_bundle(p.send[q], strip.first + place, rows[q]);
-  }
-  HOCKET_UNROLL
-  for (int q = 0; q < kMost; ++q) {
-    if (rows[q] == 0) continue;
-    const std::uint64_t step = m.shared().sent[q];
-    send_bundle(m, block.packets(q, p.rank, step) + offset, rows[q], flag_of(step), bundle[q]);
-  }
-  return own;
+  return true;
 }
 
 }  // namespace reduce_packets_detail
 
-// One hop. Blocks of whole warps; every thread stays at its places, so that `out` may be `send`.
-template <int kMost, typename Fold, typename Machine>
+// One hop. Blocks of whole warps; every thread stays at its places, so that kept_to may be `send`.
+template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
-  block.open();
+  const std::uint32_t bundles = p.groups * kLanesOfGroup;
+  const auto first = static_cast<std::uint32_t>(m.thread());
+  const auto threads = static_cast<std::uint32_t>(m.threads());
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    const auto sends = [&](int q) { return strip_of(p.send[q], m.channel(), round).count > 0; };
-    const Strip kept = strip_of(p.send[p.rank], m.channel(), round);
-    block.reserve(0, sends);
+    const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
+    const bool keeps = strip_of(p.kept, m.channel(), round).count > 0;
+    // The first bundles are under way while the counters come.
+    Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, Place(round, first));
+    if (round == 0) block.open();
+    block.reserve(kPacketSlots, 0, sends);
     if (!block.meet()) return;
-    const std::uint32_t bundles = p.groups * kLanesOfGroup;
-    for (auto i = static_cast<std::uint32_t>(m.thread()); i < bundles;
-         i += static_cast<std::uint32_t>(m.threads())) {
-      const std::uint32_t lane = i % kLanesOfGroup, group = i / kLanesOfGroup;
-      const Bundle own = scatter<kMost>(block, round, group, lane);
-      const std::uint32_t rows = rows_of(kept, group, lane);
-      if (rows == 0) continue;
-      PackedBundle packed[kMost];
-      if (!collect(block, group * kPacketsOfGroup + lane, rows, 0, packed)) break;
-      const Part out{p.out, p.send[p.rank].bytes};
-      store_bundle(out,
-                   kept.first + group * kVectorsOfGroup + lane,
-                   rows,
-                   fold_bundles<kMost, Fold>(p, own, rows, packed));
+    for (std::uint32_t i = first; i < bundles; i += threads) {
+      if (i != first) outgoing = load_outgoing<kPeers>(block, Place(round, i));
+      send_outgoing(block, Place(round, i), outgoing);
+    }
+    for (std::uint32_t i = first; keeps && i < bundles; i += threads) {
+      Folded folded;
+      if (!fold_place<kPeers, Fold>(block, Place(round, i), folded)) break;
+      if (folded.rows > 0) store_bundle(p.kept_to, folded.vector, folded.rows, folded.bundle);
     }
     if (!block.meet()) return;
-    give_back_packets(block, [&](int) { return kept.count > 0; });
+    block.give_back_packets(round + 1 == p.rounds, 1, [&](int) { return keeps; });
     block.count_sent(1, sends);
   }
   block.save();
 }
 
-// Two hops, for all_reduce: send[q] is the part that rank q reduces, receive[q] where its result
-// goes, for the own rank too. In each round every link carries two steps, if with nothing in them.
-template <int kMost, typename Fold, typename Machine>
+// Two hops, for all_reduce. In each round every link carries two steps, if with nothing in them.
+template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
+  const std::uint32_t bundles = p.groups * kLanesOfGroup;
+  const auto first = static_cast<std::uint32_t>(m.thread());
+  const auto threads = static_cast<std::uint32_t>(m.threads());
   const auto everybody = [](int) { return true; };
-  block.open();
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    block.reserve(1, everybody);
+    Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, Place(round, first));
+    if (round == 0) block.open();
+    block.reserve(kPacketSlots, 1, everybody);
     if (!block.meet()) return;
-    const Strip kept = strip_of(p.send[p.rank], m.channel(), round);
-    const std::uint32_t bundles = p.groups * kLanesOfGroup;
-    for (auto i = static_cast<std::uint32_t>(m.thread()); i < bundles;
-         i += static_cast<std::uint32_t>(m.threads())) {
-      const std::uint32_t lane = i % kLanesOfGroup, group = i / kLanesOfGroup;
-      const std::uint32_t offset = group * kPacketsOfGroup + lane;
-      const std::uint32_t place = group * kVectorsOfGroup + lane;
-      const Bundle own = scatter<kMost>(block, round, group, lane);
-      PackedBundle packed[kMost];
-      const std::uint32_t rows = rows_of(kept, group, lane);
-      if (rows > 0) {
-        if (!collect(block, offset, rows, 0, packed)) break;
-        const Bundle result = fold_bundles<kMost, Fold>(p, own, rows, packed);
-        HOCKET_UNROLL
-        for (int q = 0; q < kMost; ++q) {
-          if (q >= p.size || q == p.rank) continue;
-          const std::uint64_t step = m.shared().sent[q] + 1;
-          send_bundle(m, block.packets(q, p.rank, step) + offset, rows, flag_of(step), result);
-        }
-        store_bundle(p.receive[p.rank], kept.first + place, rows, result);
-      }
-      // The results of others. Parts differ in length by little, so nearly always all have one.
+    for (std::uint32_t i = first; i < bundles; i += threads) {
+      if (i != first) outgoing = load_outgoing<kPeers>(block, Place(round, i));
+      send_outgoing(block, Place(round, i), outgoing);
+    }
+    for (std::uint32_t i = first; i < bundles; i += threads) {
+      const Place place(round, i);
+      Folded folded;
+      if (!fold_place<kPeers, Fold>(block, place, folded)) break;
+      if (folded.rows == 0) continue;
       HOCKET_UNROLL
-      for (int q = 0; q < kMost; ++q) {
-        if (q >= p.size || q == p.rank || block.failed) continue;
-        const Strip strip = strip_of(p.receive[q], m.channel(), round);
-        const std::uint32_t theirs = rows_of(strip, group, lane);
-        if (theirs == 0) continue;
-        const std::uint64_t step = m.shared().received[q] + 1;
-        const Packet* slot = block.packets(p.rank, q, step) + offset;
-        PackedBundle come = peek_bundle(m, slot, theirs);
-        while (!is_there(come, flag_of(step)) && !block.gives_up(1u << q)) {
-          come = peek_bundle(m, slot, theirs);
-        }
-        if (!block.failed) store_bundle(p.receive[q], strip.first + place, theirs, unpacked(come));
+      for (int j = 0; j < kPeers; ++j) {
+        if (j >= static_cast<int>(p.peers)) continue;
+        const std::uint64_t step = m.shared().sent[j] + 1;
+        Packet* slot = block.packets_to(j, step) + place.packet();
+        send_bundle(m, slot, folded.rows, flag_of(step), folded.bundle);
       }
-      if (block.failed) break;
+      store_bundle(p.kept_to, folded.vector, folded.rows, folded.bundle);
+    }
+    for (std::uint32_t i = first; i < bundles && !block.failed; i += threads) {
+      const Place place(round, i);
+      const auto rows = [&](int j) { return place.rows(p.receive[j], m.channel()); };
+      PackedBundle packed[kPeers];
+      if (!collect<kPeers>(block, place, 1, rows, packed)) break;
+      HOCKET_UNROLL
+      for (int j = 0; j < kPeers; ++j) {
+        if (rows(j) == 0) continue;
+        const std::uint32_t vector = place.vector(p.receive[j], m.channel());
+        store_bundle(p.receive[j], vector, rows(j), unpacked(packed[j]));
+      }
     }
     if (!block.meet()) return;
-    give_back_packets(block, everybody);
-    give_back_packets(block, everybody);
+    block.give_back_packets(round + 1 == p.rounds, 2, everybody);
     block.count_sent(2, everybody);
   }
   block.save();

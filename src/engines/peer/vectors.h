@@ -27,9 +27,10 @@ static_assert(sizeof(Packet) == kPacketBytes);
 constexpr std::uint32_t flag_of(std::uint64_t step) noexcept {
   return static_cast<std::uint32_t>(step) | 0x80000000u;
 }
-// Steps after which packets' slots are swept, so that no old flag is taken for a new one. Each slot
-// is swept in the round in which this divides a step of it.
+// Packets' slots are swept in the first kSweepFor of so many steps, so that no old flag is ever
+// taken for a new one.
 inline constexpr std::uint64_t kSweepEvery = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kSweepFor = 64;
 
 // The unit in which `at` can be read, of the powers of two up to 16, if `bytes` is in whole units.
 HOCKET_ANYWHERE std::uint32_t unit_of(const void* at, std::uint64_t bytes) {
@@ -41,12 +42,14 @@ HOCKET_ANYWHERE std::uint32_t unit_of(const void* at, std::uint64_t bytes) {
 // A T at an address that is aligned to it, whatever the type of the memory.
 template <typename T>
 HOCKET_ANYWHERE T load_aligned(const std::byte* from) {
+  assume_global(from);
   T value;
   std::memcpy(&value, __builtin_assume_aligned(from, sizeof(T)), sizeof(T));
   return value;
 }
 template <typename T>
 HOCKET_ANYWHERE void store_aligned(std::byte* to, const T& value) {
+  assume_global(to);
   std::memcpy(__builtin_assume_aligned(to, sizeof(T)), &value, sizeof(T));
 }
 
@@ -87,15 +90,18 @@ HOCKET_ANYWHERE_APART void store_some(std::byte* to, const Vector& vector, std::
   store_units<std::uint8_t>(to, vector, bytes);
 }
 
+// Whether an array consists of whole vectors, at addresses that are aligned to them.
+HOCKET_ANYWHERE bool is_plain(const void* at, std::uint64_t bytes) {
+  return unit_of(at, bytes) == kVectorBytes;
+}
+
 // Vector `index` of an array of `bytes`; the index is within it.
 HOCKET_ANYWHERE Vector load_vector(const std::byte* array,
                                    std::uint64_t bytes,
                                    std::uint64_t index) {
   const std::byte* from = array + index * kVectorBytes;
   const std::uint64_t left = bytes - index * kVectorBytes;
-  if (left >= kVectorBytes && (reinterpret_cast<std::uintptr_t>(array) & 15) == 0) {
-    return load_aligned<Vector>(from);
-  }
+  if (left >= kVectorBytes && is_plain(array, 0)) return load_aligned<Vector>(from);
   return load_some(from, left < kVectorBytes ? static_cast<std::uint32_t>(left) : kVectorBytes);
 }
 HOCKET_ANYWHERE void store_vector(std::byte* array,
@@ -104,10 +110,7 @@ HOCKET_ANYWHERE void store_vector(std::byte* array,
                                   const Vector& vector) {
   std::byte* to = array + index * kVectorBytes;
   const std::uint64_t left = bytes - index * kVectorBytes;
-  if (left >= kVectorBytes && (reinterpret_cast<std::uintptr_t>(array) & 15) == 0) {
-    store_aligned(to, vector);
-    return;
-  }
+  if (left >= kVectorBytes && is_plain(array, 0)) return store_aligned(to, vector);
   store_some(to, vector, left < kVectorBytes ? static_cast<std::uint32_t>(left) : kVectorBytes);
 }
 

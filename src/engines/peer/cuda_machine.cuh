@@ -1,0 +1,144 @@
+// The machine of the protocols on a GPU; see block.h for what each function promises.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/peer/block.h"
+
+namespace hocket::engines::peer {
+
+// A value, in every thread of a block, which is a channel.
+class CudaMachine {
+ public:
+  static constexpr bool kWide = true;
+
+  __device__ CudaMachine(const Params& params, Counters& shared)
+      : params_(params), shared_(shared) {}
+
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ int channel() const { return static_cast<int>(blockIdx.x); }
+  __device__ int channels() const { return static_cast<int>(gridDim.x); }
+  __device__ const Params& params() const { return params_; }
+  __device__ Counters& shared() const { return shared_; }
+  __device__ bool sync_or(bool value) const { return __syncthreads_or(value) != 0; }
+
+  // As scalars of 128 bits, not vectors of four words, for these are read and written as a whole.
+  __device__ Packet load_packet(const Packet* at) const {
+    std::uint64_t low, high;
+    asm volatile(
+        "{ .reg .b128 packet;\n"
+        "ld.relaxed.sys.global.b128 packet, [%2];\n"
+        "mov.b128 {%0, %1}, packet; }"
+        : "=l"(low), "=l"(high)
+        : "l"(at)
+        : "memory");
+    return {{static_cast<std::uint32_t>(low),
+             static_cast<std::uint32_t>(low >> 32),
+             static_cast<std::uint32_t>(high)},
+            static_cast<std::uint32_t>(high >> 32)};
+  }
+  __device__ void store_packet(Packet* at, const Packet& packet) const {
+    const std::uint64_t low = packet.word[0] | static_cast<std::uint64_t>(packet.word[1]) << 32;
+    const std::uint64_t high = packet.word[2] | static_cast<std::uint64_t>(packet.flag) << 32;
+    asm volatile(
+        "{ .reg .b128 packet;\n"
+        "mov.b128 packet, {%1, %2};\n"
+        "st.relaxed.sys.global.b128 [%0], packet; }" ::"l"(at),
+        "l"(low),
+        "l"(high)
+        : "memory");
+  }
+
+  // Past the first-level cache, which knows nothing of what peers write.
+  __device__ Vector load_staged(const std::byte* at) const {
+    Vector v;
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+                 : "l"(at)
+                 : "memory");
+    return v;
+  }
+  __device__ void store_staged(std::byte* at, const Vector& v) const {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at),
+                 "r"(v.word[0]),
+                 "r"(v.word[1]),
+                 "r"(v.word[2]),
+                 "r"(v.word[3])
+                 : "memory");
+  }
+  __device__ std::uint64_t load_acquire(const std::uint64_t* word) const {
+    std::uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+  }
+  __device__ void store_release(std::uint64_t* word, std::uint64_t value) const {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
+  // No loads follow that would need an order, and no stores go before what they depend on.
+  __device__ std::uint64_t load_credit(const std::uint64_t* word) const {
+    std::uint64_t value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+  }
+  // All loads of the slot have ended, as their values went through the barrier before this; stores
+  // need not have.
+  __device__ void store_credit(std::uint64_t* word, std::uint64_t value) const {
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
+  __device__ void fence() const { __threadfence_system(); }
+
+  // In one piece, so that nothing waits for one of them before the others are under way.
+  __device__ OpenLink load_link(const Link* link) const {
+    OpenLink opened;
+    std::uint32_t dead;
+    asm volatile(
+        "ld.global.v2.u64 {%0, %1}, [%4];\n"
+        "ld.relaxed.sys.global.u64 %2, [%4 + 32];\n"
+        "ld.relaxed.gpu.global.u32 %3, [%5];"
+        : "=l"(opened.sent), "=l"(opened.received), "=l"(opened.credit), "=r"(dead)
+        : "l"(link), "l"(params_.dead)
+        : "memory");
+    opened.dead = dead != 0;
+    return opened;
+  }
+
+  __device__ bool look(std::uint32_t missing) const {
+    return look_around(params_, shared_, missing);
+  }
+
+ private:
+  // The host's word lies across a slow bus, so that one thread of those that wait in a warp reads
+  // it, and lets the whole GPU know. Apart, as it is never on the way of a call that goes well.
+  static __device__ __noinline__ bool look_around(const Params& p,
+                                                  Counters& shared,
+                                                  std::uint32_t missing) {
+    std::uint32_t dead;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead) : "memory");
+    if (dead != 0) return true;
+    if (__ffs(static_cast<int>(__activemask())) - 1 != static_cast<int>(threadIdx.x % 32)) {
+      return false;
+    }
+    auto* host = static_cast<volatile HostWords*>(p.host);
+    Verdict verdict = host->abort != 0 ? Verdict::kAborted : Verdict::kNone;
+    std::uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    // Several may look at once; the times they take for the first one differ by nothing.
+    auto* since = static_cast<volatile std::uint64_t*>(&shared.waiting_since);
+    if (*since == 0) *since = now;
+    if (p.limit_ns != 0 && now - *since >= p.limit_ns) verdict = Verdict::kDeadline;
+    if (verdict == Verdict::kNone) return false;
+    if (atomicCAS(p.dead, 0u, static_cast<std::uint32_t>(verdict)) == 0) {
+      host->missing = missing;
+      host->channel = blockIdx.x;
+      __threadfence_system();
+      host->verdict = static_cast<std::uint32_t>(verdict);
+    }
+    return true;
+  }
+
+  const Params& params_;
+  Counters& shared_;
+};
+
+}  // namespace hocket::engines::peer

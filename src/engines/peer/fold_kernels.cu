@@ -1,0 +1,118 @@
+// The kernels that come for up to HOCKET_PEER_RANKS ranks. The sums of some floats have code of
+// their own, all other reductions share one.
+#include "engines/peer/cuda_machine.cuh"
+#include "engines/peer/reduce_chunks.h"
+#include "engines/peer/reduce_packets.h"
+#include "engines/peer/small.h"
+
+using namespace hocket::engines::peer;
+
+namespace {
+
+constexpr int kPeers = HOCKET_PEER_RANKS - 1;
+
+template <typename Fold>
+__device__ void run_reduce_small(const Params& params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  reduce_small<kPeers, Fold>(machine);
+}
+template <typename Fold>
+__device__ void run_reduce_packets(const Params& params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  reduce_packets<kPeers, Fold>(machine);
+}
+template <typename Fold>
+__device__ void run_all_reduce_packets(const Params& params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  all_reduce_packets<kPeers, Fold>(machine);
+}
+template <typename Fold>
+__device__ void run_reduce_chunks(const Params& params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  reduce_chunks<kPeers, Fold>(machine);
+}
+
+}  // namespace
+
+extern "C" {
+
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_exchange_small(const __grid_constant__ Params params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  exchange_small<kPeers>(machine);
+}
+
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_small_any(const __grid_constant__ Params params) {
+  run_reduce_small<AnyFold>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_small_float32(const __grid_constant__ Params params) {
+  run_reduce_small<SumFold<float>>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_small_float16(const __grid_constant__ Params params) {
+  run_reduce_small<SumFold<hocket::float16>>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_small_bfloat16(const __grid_constant__ Params params) {
+  run_reduce_small<SumFold<hocket::bfloat16>>(params);
+}
+
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_packets_any(const __grid_constant__ Params params) {
+  run_reduce_packets<AnyFold>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_packets_float32(const __grid_constant__ Params params) {
+  run_reduce_packets<SumFold<float>>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_packets_float16(const __grid_constant__ Params params) {
+  run_reduce_packets<SumFold<hocket::float16>>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_reduce_packets_bfloat16(const __grid_constant__ Params params) {
+  run_reduce_packets<SumFold<hocket::bfloat16>>(params);
+}
+
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_all_reduce_packets_any(const __grid_constant__ Params params) {
+  run_all_reduce_packets<AnyFold>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_all_reduce_packets_float32(const __grid_constant__ Params params) {
+  run_all_reduce_packets<SumFold<float>>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_all_reduce_packets_float16(const __grid_constant__ Params params) {
+  run_all_reduce_packets<SumFold<hocket::float16>>(params);
+}
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_all_reduce_packets_bfloat16(const __grid_constant__ Params params) {
+  run_all_reduce_packets<SumFold<hocket::bfloat16>>(params);
+}
+
+__global__ void __launch_bounds__(512, 1)
+    hocket_peer_reduce_chunks_any(const __grid_constant__ Params params) {
+  run_reduce_chunks<AnyFold>(params);
+}
+__global__ void __launch_bounds__(512, 1)
+    hocket_peer_reduce_chunks_float32(const __grid_constant__ Params params) {
+  run_reduce_chunks<SumFold<float>>(params);
+}
+__global__ void __launch_bounds__(512, 1)
+    hocket_peer_reduce_chunks_float16(const __grid_constant__ Params params) {
+  run_reduce_chunks<SumFold<hocket::float16>>(params);
+}
+__global__ void __launch_bounds__(512, 1)
+    hocket_peer_reduce_chunks_bfloat16(const __grid_constant__ Params params) {
+  run_reduce_chunks<SumFold<hocket::bfloat16>>(params);
+}
+
+}  // extern "C"

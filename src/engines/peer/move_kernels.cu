@@ -1,0 +1,38 @@
+// The kernels that only move data, and the barrier.
+#include "engines/peer/barrier.h"
+#include "engines/peer/cuda_machine.cuh"
+#include "engines/peer/exchange_chunks.h"
+#include "engines/peer/exchange_packets.h"
+
+using namespace hocket::engines::peer;
+
+extern "C" {
+
+__global__ void __launch_bounds__(32) hocket_peer_barrier(const __grid_constant__ Params params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  barrier(machine);
+}
+
+__global__ void __launch_bounds__(256, 1)
+    hocket_peer_exchange_packets(const __grid_constant__ Params params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  exchange_packets(machine);
+}
+
+__global__ void __launch_bounds__(512, 1)
+    hocket_peer_exchange_chunks(const __grid_constant__ Params params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  exchange_chunks(machine);
+}
+
+__global__ void __launch_bounds__(512, 1)
+    hocket_peer_exchange_direct(const __grid_constant__ Params params) {
+  __shared__ Counters counters;
+  CudaMachine machine(params, counters);
+  exchange_direct(machine);
+}
+
+}  // extern "C"

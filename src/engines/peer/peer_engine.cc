@@ -1,0 +1,196 @@
+#include "engines/peer/peer_engine.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <bit>
+
+#include "cuda/exchange.h"
+#include "cuda/proof.h"
+#include "engines/peer/costs.h"
+#include "hocket/error.h"
+
+namespace hocket::engines::peer {
+
+using engine::Call;
+using engine::DeviceMessage;
+using engine::Kind;
+
+std::string PeerEngine::why_not(const engine::GroupFacts& facts) {
+  if (facts.size < 2) return "one rank has no peers";
+  if (facts.size > kMaxRanks) {
+    return fmt::format("{} ranks, the kernels serve up to {}", facts.size, kMaxRanks);
+  }
+  if (!facts.one_host) return "the ranks are on several hosts";
+  return PeerKernels::why_not();
+}
+
+PeerEngine::PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
+                       const engine::GroupFacts& facts,
+                       const Tuning& tuning)
+    : device_(std::move(device)), tuning_(tuning), rank_(facts.rank), size_(facts.size) {}
+
+PeerEngine::~PeerEngine() {
+  abort();
+  const cuda::DeviceGuard guard(*device_);
+  // What is under way reads the memory that goes now.
+  device_->driver().ctx_synchronize();
+}
+
+std::optional<engine::Score> PeerEngine::score(const engine::Signature& signature) const noexcept {
+  if (signature.kind == Kind::kNone || signature.kind > Kind::kAllToAllV) return std::nullopt;
+  return engine::Score{expected_microseconds(signature, size_)};
+}
+
+template <typename Stage>
+void PeerEngine::together(const engine::Introduction& introduction, const Stage& stage) {
+  std::string error;
+  try {
+    stage();
+  } catch (const DeviceError& e) {
+    error = e.what();
+  }
+  const std::byte failed{static_cast<unsigned char>(!error.empty())};
+  const std::vector<std::byte> all = introduction.gather(std::span(&failed, 1));
+  if (!error.empty()) throw DeviceError(error);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] != std::byte{0}) throw DeviceError(fmt::format("rank {} cannot", rank));
+  }
+}
+
+void PeerEngine::connect(const engine::Introduction& introduction) {
+  together(introduction, [&] { allocate(); });
+  const os::Fd shared = mappings_.front().share();
+  const std::vector<cuda::Handed> handed = cuda::exchange_descriptors(
+      rank_, size_, shared, mappings_.front().bytes(), introduction.gather, introduction.deadline);
+  together(introduction, [&] {
+    mappings_.reserve(static_cast<std::size_t>(size_));
+    for (std::size_t rank = 0; rank < handed.size(); ++rank) {
+      if (static_cast<int>(rank) == rank_) continue;
+      if (handed[rank].bytes < Layout::bytes(size_)) {
+        throw DeviceError(fmt::format("rank {} shares too little memory", rank));
+      }
+      mappings_.push_back(cuda::Mapping::import(device_, handed[rank].fd, handed[rank].bytes));
+      staging_[rank] = reinterpret_cast<std::byte*>(mappings_.back().address());
+    }
+    write_patterns(introduction.deadline);
+  });
+  // Whoever fails here tells the others in the caller.
+  read_patterns(introduction.deadline);
+  member_ =
+      make_member(rank_, size_, staging_, reinterpret_cast<HostWords*>(words_->device_address()));
+  keeps_time(allowed_);
+}
+
+void PeerEngine::allocate() {
+  if (const std::string why = PeerKernels::why_not(); !why.empty()) throw DeviceError(why);
+  kernels_ = std::make_unique<PeerKernels>(device_, size_);
+  words_.emplace(device_, sizeof(HostWords));
+  mappings_.push_back(cuda::Mapping::create(device_, Layout::bytes(size_)));
+  staging_[rank_] = reinterpret_cast<std::byte*>(mappings_.front().address());
+}
+
+// Where the chunks will be, which need not be zero.
+void PeerEngine::write_patterns(base::Deadline deadline) {
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const auto at = reinterpret_cast<cuda::DevicePtr>(staging_[peer]) +
+                    Layout::zeroed_bytes(size_) +
+                    static_cast<std::size_t>(rank_) * cuda::kPatternBytes;
+    const std::string why =
+        cuda::write_pattern(device_, at, static_cast<std::uint32_t>(rank_), deadline);
+    if (!why.empty()) throw DeviceError(fmt::format("rank {}'s memory: {}", peer, why));
+  }
+}
+void PeerEngine::read_patterns(base::Deadline deadline) {
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const auto at = reinterpret_cast<cuda::DevicePtr>(staging_[rank_]) +
+                    Layout::zeroed_bytes(size_) +
+                    static_cast<std::size_t>(peer) * cuda::kPatternBytes;
+    const std::string why =
+        cuda::read_pattern(device_, at, static_cast<std::uint32_t>(peer), deadline);
+    if (!why.empty()) {
+      throw DeviceError(fmt::format("what rank {} wrote did not arrive: {}", peer, why));
+    }
+  }
+}
+
+void PeerEngine::launch(std::span<const Step> steps, cuda::Stream stream) const {
+  for (const Step& step : steps) kernels_->launch(step, stream);
+}
+
+void PeerEngine::enqueue(const Call& call, cuda::Stream stream) {
+  launch(plan(call, member_, tuning_), stream);
+}
+
+void PeerEngine::enqueue_symmetric(const Call& call,
+                                   const PeerArrays& arrays,
+                                   cuda::Stream stream) {
+  launch(plan(call, member_, tuning_, &arrays), stream);
+}
+
+// At most one message each way with a peer goes into a launch; all ranks take them in the order of
+// the list, so that those between two ranks meet.
+void PeerEngine::exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {
+  std::vector<DeviceMessage> left(messages.begin(), messages.end());
+  while (!left.empty()) {
+    Message now[kMaxRanks];
+    std::vector<DeviceMessage> later;
+    for (const DeviceMessage& message : left) {
+      Message& pair = now[message.peer];
+      pair.peer = message.peer;
+      const bool sends = message.way == DeviceMessage::Way::kSend;
+      if ((sends ? pair.send_bytes : pair.receive_bytes) > 0) {
+        later.push_back(message);
+      } else if (sends) {
+        pair.send = message.data;
+        pair.send_bytes = message.bytes;
+      } else {
+        pair.receive = message.data;
+        pair.receive_bytes = message.bytes;
+      }
+    }
+    launch(plan_messages(now, member_, tuning_), stream);
+    left = std::move(later);
+  }
+}
+
+bool PeerEngine::keeps_time(Duration allowed) noexcept {
+  allowed_ = allowed;
+  const auto limit = allowed == kForever ? 0 : static_cast<std::uint64_t>(allowed.count());
+  for (LaneParams& lane : member_.lanes) lane.limit_ns = limit;
+  return true;
+}
+
+std::optional<engine::DeviceProblem> PeerEngine::problem() noexcept {
+  if (!words_) return std::nullopt;
+  const auto missing = [&] {
+    std::uint64_t ranks = 0;
+    for (int j = 0; j < size_ - 1; ++j) {
+      if ((words().missing >> j & 1) != 0) ranks |= std::uint64_t{1} << rank_of_peer(j, rank_);
+    }
+    return ranks;
+  };
+  const auto verdict =
+      static_cast<Verdict>(std::atomic_ref(words().verdict).load(std::memory_order_acquire));
+  switch (verdict) {
+    case Verdict::kNone:
+      return std::nullopt;
+    case Verdict::kAborted:
+      return engine::DeviceProblem{.code = ErrorCode::kAborted,
+                                   .missing = missing(),
+                                   .text = "the kernels were told to end"};
+    case Verdict::kDeadline:
+      break;
+  }
+  return engine::DeviceProblem{.code = ErrorCode::kDeadlineExceeded,
+                               .missing = missing(),
+                               .text = "a kernel has waited for its peers as long as it may"};
+}
+
+void PeerEngine::abort() noexcept {
+  if (words_) std::atomic_ref(words().abort).store(1, std::memory_order_release);
+}
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,77 @@
+// Collectives and messages between GPUs of one host, by kernels of our own.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/memory.h"
+#include "cuda/vmm.h"
+#include "engine/device_engine.h"
+#include "engines/peer/peer_kernels.h"
+#include "engines/peer/plan.h"
+
+namespace hocket::engines::peer {
+
+// See engine::DeviceEngine. Carries everything, for up to kMaxRanks ranks of one host, processes or
+// threads, whose GPUs reach each other's memory; ranks may share a GPU.
+//
+// `connect` takes memory: Layout::bytes(size) of this GPU's (12 MiB a peer), shared by descriptor
+// with all ranks, which map it, and a line of host memory. Each way is proved by a pattern first.
+//
+// Kernels wait for kernels of the peers. They take up to 32 blocks, in no order that matters, and
+// need no more than one of them to run at a time; but other kernels that fill the GPU, and wait
+// themselves for something behind these, stop them. A captured call may be replayed as long as the
+// engine lives.
+class PeerEngine final : public engine::DeviceEngine {
+ public:
+  // Empty: groups like this may have the engine; else why not.
+  static std::string why_not(const engine::GroupFacts& facts);
+
+  PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
+             const engine::GroupFacts& facts,
+             const Tuning& tuning);
+  // Aborts, and waits for this GPU's work.
+  ~PeerEngine() override;
+
+  std::string_view name() const noexcept override { return "peer"; }
+  std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
+  void connect(const engine::Introduction& introduction) override;
+  void enqueue(const engine::Call& call, cuda::Stream stream) override;
+  // The same for a call whose arrays are symmetric: where those of the peers are mapped here.
+  void enqueue_symmetric(const engine::Call& call, const PeerArrays& arrays, cuda::Stream stream);
+  bool has_messages() const noexcept override { return true; }
+  void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
+  bool keeps_time(Duration allowed) noexcept override;
+  std::optional<engine::DeviceProblem> problem() noexcept override;
+  void abort() noexcept override;
+  bool aborts_gently() const noexcept override { return true; }
+
+ private:
+  void allocate();
+  void import(const engine::Introduction& introduction);
+  void write_patterns(base::Deadline deadline);
+  void read_patterns(base::Deadline deadline);
+  // Runs `stage` on every rank; throws on all where it threw DeviceError on one.
+  template <typename Stage>
+  void together(const engine::Introduction& introduction, const Stage& stage);
+  HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
+  void launch(std::span<const Step> steps, cuda::Stream stream) const;
+
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  Tuning tuning_;
+  int rank_;
+  int size_;
+  Duration allowed_ = kForever;
+  // Empty until connected.
+  std::byte* staging_[kMaxRanks] = {};
+  Member member_;
+  std::optional<cuda::HostBuffer> words_;
+  std::unique_ptr<PeerKernels> kernels_;
+  std::vector<cuda::Mapping> mappings_;  // the own one first
+};
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,123 @@
+#include "engines/peer/peer_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "engines/peer/images.h"
+
+namespace hocket::engines::peer {
+namespace {
+
+constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
+                                                        "exchange_small",
+                                                        "exchange_packets",
+                                                        "exchange_chunks",
+                                                        "exchange_direct",
+                                                        "reduce_small",
+                                                        "reduce_packets",
+                                                        "all_reduce_packets",
+                                                        "reduce_chunks"};
+constexpr const char* kFoldingNames[kFoldingCount] = {"any", "float32", "float16", "bfloat16"};
+
+int foldings_of(Protocol protocol) { return folds(protocol) ? kFoldingCount : 1; }
+
+}  // namespace
+
+std::string PeerKernels::why_not() {
+  return images().move.empty() ? "hocket was built without GPU kernels, as there was no nvcc" : "";
+}
+
+PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size)
+    : device_(std::move(device)) {
+  const cuda::DeviceGuard guard(*device_);
+  move_ = load(images().move);
+  try {
+    fold_ = load(images().fold[capacity_index(size)]);
+    find_functions();
+    run_all();
+  } catch (...) {
+    if (fold_ != nullptr) device_->driver().module_unload(fold_);
+    device_->driver().module_unload(move_);
+    throw;
+  }
+}
+
+PeerKernels::~PeerKernels() {
+  const cuda::DeviceGuard guard(*device_);
+  device_->driver().module_unload(fold_);
+  device_->driver().module_unload(move_);
+}
+
+cuda::Module PeerKernels::load(std::span<const std::byte> image) const {
+  cuda::Module module = nullptr;
+  cuda::check(device_->driver(),
+              device_->driver().module_load_data(&module, image.data()),
+              fmt::format("load hocket's kernels on GPU {}", device_->ordinal()));
+  return module;
+}
+
+void PeerKernels::find_functions() {
+  const cuda::Driver& driver = device_->driver();
+  for (int p = 0; p < kProtocolCount; ++p) {
+    const auto protocol = static_cast<Protocol>(p);
+    const bool by_ranks = folds(protocol) || protocol == Protocol::kExchangeSmall;
+    for (int f = 0; f < foldings_of(protocol); ++f) {
+      std::string name = fmt::format("hocket_peer_{}", kProtocolNames[p]);
+      if (folds(protocol)) name += fmt::format("_{}", kFoldingNames[f]);
+      cuda::check(
+          driver,
+          driver.module_get_function(&functions_[p][f], by_ranks ? fold_ : move_, name.c_str()),
+          fmt::format("find kernel {}", name));
+    }
+  }
+}
+
+// Each kernel once, with nothing to do: where the driver loads lazily, it loads now, and it makes
+// the room for stacks now.
+void PeerKernels::run_all() const {
+  const cuda::Driver& driver = device_->driver();
+  const cuda::OwnedStream stream(device_);
+  const cuda::DeviceBuffer header(device_, sizeof(Header));
+  cuda::check(driver,
+              driver.memset_d8_async(header.address(), 0, sizeof(Header), stream.get()),
+              "clear memory of a GPU");
+  for (int p = 0; p < kProtocolCount; ++p) {
+    Step step{.protocol = static_cast<Protocol>(p)};
+    step.params.dead = &static_cast<Header*>(header.data())->dead;
+    const int threads = step.protocol == Protocol::kBarrier ? step.threads : 256;
+    for (int f = 0; f < foldings_of(step.protocol); ++f) {
+      void* arguments[] = {&step.params};
+      const cuda::LaunchConfig config{.block_x = static_cast<unsigned>(threads),
+                                      .stream = stream.get()};
+      cuda::check(driver,
+                  driver.launch_kernel_ex(&config, functions_[p][f], arguments, nullptr),
+                  "launch a kernel for the first time");
+    }
+  }
+  cuda::check(driver, driver.stream_synchronize(stream.get()), "run kernels for the first time");
+}
+
+void PeerKernels::launch(const Step& step, cuda::Stream stream) const {
+  const cuda::Driver& driver = device_->driver();
+  if (step.copy_bytes > 0) {
+    return cuda::copy(driver, step.copy_to, step.copy_from, step.copy_bytes, stream);
+  }
+  const auto folding = folds(step.protocol) ? folding_of(step.params.fold) : Folding::kAny;
+  // The driver reads the parameters only.
+  void* arguments[] = {const_cast<Params*>(&step.params)};
+  const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(step.blocks),
+                                  .block_x = static_cast<unsigned>(step.threads),
+                                  .stream = stream};
+  cuda::check(driver,
+              driver.launch_kernel_ex(
+                  &config,
+                  functions_[static_cast<int>(step.protocol)][static_cast<int>(folding)],
+                  arguments,
+                  nullptr),
+              "launch a kernel");
+}
+
+}  // namespace hocket::engines::peer

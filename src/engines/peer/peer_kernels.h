@@ -1,0 +1,39 @@
+// The kernels of one device, loaded.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cuda/context.h"
+#include "engines/peer/plan.h"
+
+namespace hocket::engines::peer {
+
+// A resource: the kernels for groups of one size on one device, all of them loaded and run once, so
+// that nothing is loaded or allocated beside a kernel that waits. Immutable once made; any thread.
+// Throws DeviceError.
+class PeerKernels {
+ public:
+  // Empty: the library has kernels; else why not.
+  static std::string why_not();
+
+  PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size);
+  ~PeerKernels();
+  PeerKernels(const PeerKernels&) = delete;
+  PeerKernels& operator=(const PeerKernels&) = delete;
+
+  // Puts a step on the stream.
+  void launch(const Step& step, cuda::Stream stream) const;
+
+ private:
+  cuda::Module load(std::span<const std::byte> image) const;
+  void find_functions();
+  void run_all() const;
+
+  std::shared_ptr<const cuda::DeviceContext> device_;
+  cuda::Module move_ = nullptr;
+  cuda::Module fold_ = nullptr;
+  cuda::Function functions_[kProtocolCount][kFoldingCount] = {};
+};
+
+}  // namespace hocket::engines::peer

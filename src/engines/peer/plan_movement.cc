@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "engines/peer/cuts.h"
+#include "engines/peer/plan_parts.h"
+
+namespace hocket::engines::peer {
+
+using engine::Call;
+using engine::Kind;
+
+namespace {
+
+// What this rank moves: to and from each rank, itself included.
+struct Moves {
+  std::array<Part, kMaxRanks> send{}, receive{};
+  bool same = false;  // to all ranks the same
+  // Where each rank takes what comes from here, by its address here; null: not known.
+  std::array<std::byte*, kMaxRanks> direct{};
+  bool symmetric = false;
+};
+
+class MovesOf {
+ public:
+  MovesOf(const Call& call, const Member& member, const PeerArrays* arrays)
+      : call_(call), member_(member), arrays_(arrays) {}
+
+  Moves make() {
+    const auto rank = static_cast<std::size_t>(member_.rank);
+    const auto root = static_cast<std::size_t>(call_.signature.root);
+    const bool at_root = rank == root;
+    const auto nowhere = [](std::size_t) { return std::size_t{0}; };
+    switch (call_.signature.kind) {
+      case Kind::kBroadcast:
+        if (at_root) send_all(nowhere);
+        take(root, 0, share());
+        moves_.same = at_root;
+        enter(nowhere);
+        break;
+      case Kind::kAllGather:
+        send_all(nowhere);
+        take_all();
+        moves_.same = true;
+        enter([&](std::size_t) { return rank * share(); });
+        break;
+      case Kind::kAllToAll:
+        send_all([&](std::size_t q) { return q * share(); });
+        take_all();
+        if (call_.in != call_.out) enter([&](std::size_t) { return rank * share(); });
+        break;
+      case Kind::kGather:
+        send(root, 0, share());
+        if (at_root) take_all();
+        break;
+      case Kind::kScatter:
+        if (at_root) send_all([&](std::size_t q) { return q * share(); });
+        take(root, 0, share());
+        break;
+      case Kind::kAllGatherV:
+        for (std::size_t q = 0; q < size(); ++q) send(q, 0, call_.own_bytes);
+        take_listed();
+        moves_.same = call_.own_bytes > 0;
+        break;
+      case Kind::kGatherV:
+        send(root, 0, call_.own_bytes);
+        if (at_root) take_listed();
+        break;
+      case Kind::kScatterV:
+        if (at_root) send_listed();
+        take(root, 0, call_.own_bytes);
+        break;
+      default:  // all_to_all_v
+        send_listed();
+        take_listed();
+        break;
+    }
+    return moves_;
+  }
+
+ private:
+  std::size_t size() const { return static_cast<std::size_t>(member_.size); }
+  std::size_t share() const { return engine::bytes_of(call_.signature); }
+  void send(std::size_t q, std::size_t offset, std::size_t bytes) {
+    moves_.send[q] = part_at(call_.in, offset, bytes);
+  }
+  void take(std::size_t q, std::size_t offset, std::size_t bytes) {
+    moves_.receive[q] = part_at(call_.out, offset, bytes);
+  }
+  template <typename Offset>
+  void send_all(const Offset& offset) {
+    for (std::size_t q = 0; q < size(); ++q) send(q, offset(q), share());
+  }
+  void take_all() {
+    for (std::size_t q = 0; q < size(); ++q) take(q, q * share(), share());
+  }
+  void send_listed() {
+    for (std::size_t q = 0; q < size(); ++q) {
+      send(q, call_.in_parts.offsets[q], call_.in_parts.bytes[q]);
+    }
+  }
+  void take_listed() {
+    for (std::size_t q = 0; q < size(); ++q) {
+      take(q, call_.out_parts.offsets[q], call_.out_parts.bytes[q]);
+    }
+  }
+  template <typename Offset>
+  void enter(const Offset& offset) {
+    if (arrays_ == nullptr) return;
+    moves_.symmetric = true;
+    for (std::size_t q = 0; q < size(); ++q) moves_.direct[q] = arrays_->out[q] + offset(q);
+  }
+
+  const Call& call_;
+  const Member& member_;
+  const PeerArrays* arrays_;
+  Moves moves_;
+};
+
+class Movement {
+ public:
+  Movement(const Moves& moves, const Params& params, int rank, const Tuning& tuning)
+      : moves_(moves),
+        params_(params),
+        tuning_(tuning),
+        rank_(static_cast<std::size_t>(rank)),
+        size_(params.peers + std::size_t{1}) {
+    for (std::size_t q = 0; q < size_; ++q) {
+      if (q != rank_) most_ = std::max({most_, moves.send[q].bytes, moves.receive[q].bytes});
+    }
+  }
+
+  std::vector<Step> steps() {
+    constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+    if (moves_.symmetric && most_ > tuning_.packets) {  // all moves are of one size
+      if (most_ >= tuning_.engines) {
+        add_copies();
+      } else {
+        add_exchange(Protocol::kExchangeDirect, 0, kAll);
+      }
+      return steps_;
+    }
+    const std::size_t small = std::min(tuning_.small, tuning_.packets);
+    add_exchange(Protocol::kExchangeSmall, 0, small);
+    add_exchange(Protocol::kExchangePackets, small, tuning_.packets);
+    add_exchange(Protocol::kExchangeChunks, tuning_.packets, kAll);
+    if (steps_.empty() && stays()) steps_.push_back(copy_own());
+    return steps_;
+  }
+
+ private:
+  // Whether this rank has to copy its own part.
+  bool stays() const {
+    return moves_.receive[rank_].bytes > 0 && moves_.receive[rank_].at != moves_.send[rank_].at;
+  }
+  Step copy_own() const {
+    return copy_step(moves_.receive[rank_].at, moves_.send[rank_].at, moves_.receive[rank_].bytes);
+  }
+
+  // A launch for what has more than `over` bytes, up to `upto`; the own part goes with the largest.
+  void add_exchange(Protocol protocol, std::size_t over, std::size_t upto) {
+    Step step{.protocol = protocol, .params = params_};
+    Params& p = step.params;
+    const auto within = [&](const Part& part) { return part.bytes > over && part.bytes <= upto; };
+    bool any = false;
+    for (std::size_t q = 0; q < size_; ++q) {
+      if (q == rank_) continue;
+      const int j = peer_number(static_cast<int>(q), static_cast<int>(rank_));
+      if (within(moves_.send[q])) p.send[j] = moves_.send[q];
+      if (within(moves_.receive[q])) p.receive[j] = moves_.receive[q];
+      p.direct[j] = moves_.direct[q];
+      any = any || p.send[j].bytes + p.receive[j].bytes > 0;
+    }
+    if (!any) return;
+    if (most_ > over && most_ <= upto && stays()) {
+      p.kept = moves_.send[rank_];
+      p.kept_to = moves_.receive[rank_];
+    }
+    p.same = moves_.same && p.peers > 1 ? 1 : 0;
+    if (protocol == Protocol::kExchangeSmall) {
+      cut_small(step);
+    } else if (protocol == Protocol::kExchangePackets) {
+      cut_packets(step, tuning_);
+    } else {
+      cut_chunks(step, tuning_);
+    }
+    steps_.push_back(step);
+  }
+
+  // By the copy engines, between two barriers.
+  void add_copies() {
+    const Step barrier{.protocol = Protocol::kBarrier, .params = params_};
+    steps_.push_back(barrier);
+    for (std::size_t i = 1; i < size_; ++i) {
+      const std::size_t q = (rank_ + i) % size_;
+      const Part& part = moves_.send[q];
+      if (part.bytes > 0) steps_.push_back(copy_step(moves_.direct[q], part.at, part.bytes));
+    }
+    if (stays()) steps_.push_back(copy_own());
+    steps_.push_back(barrier);
+  }
+
+  const Moves& moves_;
+  const Params& params_;
+  const Tuning& tuning_;
+  std::size_t rank_;
+  std::size_t size_;
+  std::size_t most_ = 0;  // bytes to or from a peer
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+std::vector<Step> plan_movement(const Call& call,
+                                const Member& member,
+                                const Tuning& tuning,
+                                const PeerArrays* arrays) {
+  const Moves moves = MovesOf(call, member, arrays).make();
+  return Movement(moves, params_of(member, kCollectives), member.rank, tuning).steps();
+}
+
+std::vector<Step> plan_messages(std::span<const Message> messages,
+                                const Member& member,
+                                const Tuning& tuning) {
+  Moves moves;
+  for (const Message& message : messages) {
+    const auto q = static_cast<std::size_t>(message.peer);
+    if (message.send_bytes > 0) moves.send[q] = part_at(message.send, 0, message.send_bytes);
+    if (message.receive_bytes > 0) {
+      moves.receive[q] = part_at(message.receive, 0, message.receive_bytes);
+    }
+  }
+  return Movement(moves, params_of(member, kMessages), member.rank, tuning).steps();
+}
+
+}  // namespace hocket::engines::peer

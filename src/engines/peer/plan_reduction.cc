@@ -1,0 +1,191 @@
+#include <algorithm>
+
+#include "engines/peer/cuts.h"
+#include "engines/peer/plan_parts.h"
+
+namespace hocket::engines::peer {
+
+using engine::Call;
+using engine::Kind;
+
+namespace {
+
+struct Range {
+  std::size_t first = 0, bytes = 0;
+};
+// Part `index` of `bytes` cut into `parts` of whole vectors, the last ones perhaps shorter.
+Range range_of(std::size_t bytes, int parts, int index) {
+  const auto n = static_cast<std::uint64_t>(parts);
+  const std::size_t length = (vectors_in(bytes) + n - 1) / n * kVectorBytes;
+  const std::size_t first = std::min(bytes, length * static_cast<std::size_t>(index));
+  return {first, std::min(bytes - first, length)};
+}
+
+class Reduction {
+ public:
+  Reduction(const Call& call, const Member& member, const Tuning& tuning, const PeerArrays* arrays)
+      : call_(call),
+        tuning_(tuning),
+        arrays_(arrays),
+        rank_(member.rank),
+        size_(member.size),
+        p_(params_of(member, kCollectives)) {
+    p_.fold = fold_code(call.signature.dtype, call.signature.op, member.size);
+    p_.sources = all_peers();
+    p_.own_source = 1;
+  }
+
+  std::vector<Step> all_reduce() {
+    const std::size_t bytes = engine::bytes_of(call_.signature);
+    if (bytes * p_.peers <= tuning_.one_hop) {
+      whole_to_all(bytes);
+      return {one_hop(bytes)};
+    }
+    if (size_ == 2 && bytes > tuning_.two_hops) {
+      whole_to_all(bytes);
+      return {chunks()};
+    }
+    for (int q = 0; q < size_; ++q) {
+      const Range range = range_of(bytes, size_, q);
+      reduced_by(q, range.first, range.bytes);
+      wanted_from(q, range.first, range.bytes);
+    }
+    if (bytes <= tuning_.two_hops) return {packets(Protocol::kAllReducePackets)};
+    p_.forward = all_peers();
+    enter(range_of(bytes, size_, rank_).first);
+    return {chunks()};
+  }
+
+  std::vector<Step> reduce() {
+    const std::size_t bytes = engine::bytes_of(call_.signature);
+    const int root = call_.signature.root;
+    const bool at_root = rank_ == root;
+    if (bytes <= tuning_.relays || size_ == 2) {
+      reduced_by(root, 0, bytes);
+      if (at_root) wanted_from(root, 0, bytes);
+      return {bytes <= tuning_.packets ? one_hop(bytes) : chunks()};
+    }
+    // All but the root reduce a part each.
+    for_relays(bytes, root, [&](int q, Range range) {
+      reduced_by(q, range.first, range.bytes);
+      if (at_root) wanted_from(q, range.first, range.bytes);
+    });
+    if (!at_root) p_.forward = 1u << peer_number(root, rank_);
+    return {chunks()};
+  }
+
+  std::vector<Step> reduce_scatter() {
+    const bool listed = call_.signature.kind == Kind::kReduceScatterV;
+    const std::size_t share = engine::bytes_of(call_.signature);
+    std::size_t most = 0;
+    for (int q = 0; q < size_; ++q) {
+      const auto i = static_cast<std::size_t>(q);
+      const std::size_t bytes = listed ? call_.in_parts.bytes[i] : share;
+      reduced_by(q, listed ? call_.in_parts.offsets[i] : i * share, bytes);
+      most = std::max(most, bytes);
+    }
+    if (most == 0) return {};
+    p_.kept_to = part_at(call_.out, 0, p_.kept.bytes);
+    return {most <= tuning_.packets ? one_hop(most) : chunks()};
+  }
+
+  // A broadcast by relays: of one source, whose parts are forwarded by one rank each.
+  std::vector<Step> broadcast() {
+    const std::size_t bytes = engine::bytes_of(call_.signature);
+    const int root = call_.signature.root;
+    const bool at_root = rank_ == root;
+    p_.fold = FoldCode{};
+    p_.sources = at_root ? 0 : 1u << peer_number(root, rank_);
+    p_.own_source = 0;
+    for_relays(bytes, root, [&](int q, Range range) {
+      if (at_root || q == rank_) reduced_by(q, range.first, range.bytes);
+      if (!at_root) wanted_from(q, range.first, range.bytes);
+      if (q != rank_) return;
+      p_.forward = all_peers() & ~(1u << peer_number(root, rank_));
+      enter(range.first);
+    });
+    if (arrays_ != nullptr) p_.enter = 1;  // at the root too
+    std::vector<Step> steps{chunks()};
+    if (at_root && call_.out != call_.in) steps.push_back(copy_step(call_.out, call_.in, bytes));
+    return steps;
+  }
+
+ private:
+  std::uint32_t all_peers() const { return (1u << p_.peers) - 1; }
+  // Rank `q` reduces these bytes of all.
+  void reduced_by(int q, std::size_t first, std::size_t bytes) {
+    Part& part = q == rank_ ? p_.kept : p_.send[peer_number(q, rank_)];
+    part = part_at(call_.in, first, bytes);
+  }
+  // This rank wants the bytes that rank `q` reduces.
+  void wanted_from(int q, std::size_t first, std::size_t bytes) {
+    Part& part = q == rank_ ? p_.kept_to : p_.receive[peer_number(q, rank_)];
+    part = part_at(call_.out, first, bytes);
+  }
+  // Everybody reduces everything.
+  void whole_to_all(std::size_t bytes) {
+    for (int q = 0; q < size_; ++q) reduced_by(q, 0, bytes);
+    wanted_from(rank_, 0, bytes);
+    p_.same = 1;
+  }
+  template <typename Act>
+  void for_relays(std::size_t bytes, int root, const Act& act) const {
+    for (int q = 0, index = 0; q < size_; ++q) {
+      if (q != root) act(q, range_of(bytes, size_ - 1, index++));
+    }
+  }
+  // Results go to the peers' arrays where they are, where those are known.
+  void enter(std::size_t first) {
+    if (arrays_ == nullptr) return;
+    p_.enter = 1;
+    for (int q = 0; q < size_; ++q) {
+      if (q != rank_) p_.direct[peer_number(q, rank_)] = arrays_->out[q] + first;
+    }
+  }
+
+  // By packets, in one hop: the smallest in a simpler way. `most`: bytes of the longest part.
+  Step one_hop(std::size_t most) const {
+    if (most > std::min(tuning_.small, kSmallBytes)) return packets(Protocol::kReducePackets);
+    Step step{.protocol = Protocol::kReduceSmall, .params = p_};
+    cut_small(step);
+    return step;
+  }
+  Step packets(Protocol protocol) const {
+    Step step{.protocol = protocol, .params = p_};
+    cut_packets(step, tuning_);
+    return step;
+  }
+  Step chunks() const {
+    Step step{.protocol = Protocol::kReduceChunks, .params = p_};
+    cut_chunks(step, tuning_);
+    return step;
+  }
+
+  const Call& call_;
+  const Tuning& tuning_;
+  const PeerArrays* arrays_;
+  int rank_;
+  int size_;
+  Params p_;
+};
+
+}  // namespace
+
+std::vector<Step> plan_reduction(const Call& call,
+                                 const Member& member,
+                                 const Tuning& tuning,
+                                 const PeerArrays* arrays) {
+  Reduction reduction(call, member, tuning, arrays);
+  switch (call.signature.kind) {
+    case Kind::kAllReduce:
+      return reduction.all_reduce();
+    case Kind::kReduce:
+      return reduction.reduce();
+    case Kind::kBroadcast:
+      return reduction.broadcast();
+    default:
+      return reduction.reduce_scatter();
+  }
+}
+
+}  // namespace hocket::engines::peer
