@@ -259,6 +259,10 @@ class Communicator {
   void barrier(const CallOptions& = {});
   Work barrier_async(const CallOptions& = {});
 
+  // What ends when all that is on the stream now has ended on the GPU; for nothing but waiting.
+  // Local. The communicator must have had a call on GPUs.
+  Work stream_mark(StreamRef stream);
+
   // --- Groups -------------------------------------------------------------------------------
   // Each is a collective call of this communicator: every rank makes it, members or not, and gets
   // a communicator, of which it is perhaps no member.

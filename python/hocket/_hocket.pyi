@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 from numpy.typing import NDArray
 
-from ._types import Array, Op, Received, Timeout
+from ._types import Array, Op, Received, Stream, Timeout
 from .errors import Error, RankCall, Status
 
 class Work:
@@ -19,14 +19,41 @@ class Work:
     which fails the communicator on all ranks.
     """
 
-    def wait(self, timeout: Timeout = None) -> Any:
+    def wait(self, timeout: Timeout = None, stream: Stream = None) -> Any:
         """
         Wait for the call to finish.
+
+        A call on arrays in a GPU's memory is waited for by a stream: this returns at once, and what is put
+        on the stream from now on comes after the call. Use `synchronize` to wait here.
 
         Parameters
         ----------
         timeout : float or datetime.timedelta, optional
             Seconds to wait here; the call's own deadline holds besides.
+        stream : stream or int, optional
+            The stream that waits; by default the current one of the arrays' framework.
+
+        Returns
+        -------
+        array or None
+            What the blocking call would have returned.
+
+        Raises
+        ------
+        TimeoutError
+            Time ran out here; the call goes on.
+        Error
+            The call's error.
+        """
+
+    def synchronize(self, timeout: Timeout = None) -> Any:
+        """
+        Wait here for the call to finish, on the GPU too.
+
+        Parameters
+        ----------
+        timeout : float or datetime.timedelta, optional
+            Seconds to wait; the call's own deadline holds besides.
 
         Returns
         -------
@@ -196,7 +223,7 @@ class Communicator:
 
     def __exit__(self, *exc_info: object) -> None: ...
 
-    def all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Array:
+    def all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Reduce arrays over all ranks; every rank gets the result.
 
@@ -225,17 +252,17 @@ class Communicator:
             See :mod:`hocket.errors`.
         """
 
-    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Work:
+    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start an `all_reduce`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Prepared:
+    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check an `all_reduce` once, to call it again and again on the same arrays.
         """
 
-    def reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None) -> Optional[Array]:
+    def reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
         Reduce arrays over all ranks; the root alone gets the result.
 
@@ -256,15 +283,15 @@ class Communicator:
             The result at the root, None elsewhere.
         """
 
-    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None) -> Work:
+    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `reduce`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None) -> Prepared:
+    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
         """Check a `reduce` once, to call it again and again on the same arrays."""
 
-    def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Array:
+    def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Reduce arrays over all ranks; rank r gets the r-th share of the result.
 
@@ -284,17 +311,17 @@ class Communicator:
             `out`, or a new array of the shape of a share.
         """
 
-    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Work:
+    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `reduce_scatter`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None) -> Prepared:
+    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check a `reduce_scatter` once, to call it again and again on the same arrays.
         """
 
-    def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', timeout: Timeout = None) -> Array:
+    def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Sum shards so that the bits depend on the shards alone.
 
@@ -317,7 +344,7 @@ class Communicator:
             `out`.
         """
 
-    def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) -> Array:
+    def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Send the root's array to all ranks, in place.
 
@@ -337,17 +364,17 @@ class Communicator:
             `x`.
         """
 
-    def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None) -> Work:
+    def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `broadcast`; the array must be left alone until the Work is done.
         """
 
-    def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) -> Prepared:
+    def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check a `broadcast` once, to call it again and again on the same array.
         """
 
-    def all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Array:
+    def all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Collect every rank's array on every rank.
 
@@ -364,12 +391,12 @@ class Communicator:
             `out`, or a new array of shape (size, \\*x.shape).
         """
 
-    def all_gather_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Work:
+    def all_gather_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start an `all_gather`; the arrays must be left alone until the Work is done.
         """
 
-    def gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Optional[Array]:
+    def gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
         Collect every rank's array at the root.
 
@@ -389,12 +416,12 @@ class Communicator:
             At the root `out`, or a new array of shape (size, \\*x.shape); None elsewhere.
         """
 
-    def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Work:
+    def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `gather`; the arrays must be left alone until the Work is done.
         """
 
-    def scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Array:
+    def scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Hand the entries of the root's array out, one a rank.
 
@@ -415,12 +442,12 @@ class Communicator:
             `out`, or at the root a new array of the shape of a share.
         """
 
-    def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Work:
+    def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `scatter`; the arrays must be left alone until the Work is done.
         """
 
-    def all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Array:
+    def all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Send a part of `x` to each rank and get one from each.
 
@@ -437,18 +464,28 @@ class Communicator:
             `out`, or a new array of the shape of `x`.
         """
 
-    def all_to_all_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None) -> Work:
+    def all_to_all_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start an `all_to_all`; the arrays must be left alone until the Work is done.
         """
 
-    def barrier(self, timeout: Timeout = None) -> None:
-        """Return when all ranks have come here."""
+    def barrier(self, timeout: Timeout = None, stream: Stream = None) -> None:
+        """
+        Return when all ranks have come here.
 
-    def barrier_async(self, timeout: Timeout = None) -> Work:
+        Parameters
+        ----------
+        timeout : float or datetime.timedelta, optional
+            Seconds this call may take; by default the communicator's `deadline`.
+        stream : stream or int, optional
+            With a GPU's stream the barrier is one of the streams: it returns at once, and what follows on
+            this one waits until all ranks' streams have come here.
+        """
+
+    def barrier_async(self, timeout: Timeout = None, stream: Stream = None) -> Work:
         """Start a `barrier`."""
 
-    def all_gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Array:
+    def all_gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Collect every rank's rows, as many as it has, on every rank.
 
@@ -468,24 +505,24 @@ class Communicator:
             `out`, or a new array of shape (sum(counts), \\*x.shape[1:]).
         """
 
-    def all_gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Work:
+    def all_gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start an `all_gather_v`; counts that are not given are still asked for at once.
         """
 
-    def gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None) -> Optional[Array]:
+    def gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
         Collect every rank's rows, as many as it has, at the root.
 
         Parameters are those of `all_gather_v`; returns None at ranks other than the root.
         """
 
-    def gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None) -> Work:
+    def gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `gather_v`; counts that are not given are still asked for at once.
         """
 
-    def scatter_v(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Array:
+    def scatter_v(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Hand the rows of the root's array out, counts[r] of them to rank r.
 
@@ -504,12 +541,12 @@ class Communicator:
             `out`, or at the root a new array of its rows.
         """
 
-    def scatter_v_async(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None) -> Work:
+    def scatter_v_async(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `scatter_v`; the arrays must be left alone until the Work is done.
         """
 
-    def all_to_all_v(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Array:
+    def all_to_all_v(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Send counts[r] rows of `x` to rank r and get rows from each rank.
 
@@ -530,12 +567,12 @@ class Communicator:
             `out`, or a new array of shape (sum(out_counts), \\*x.shape[1:]).
         """
 
-    def all_to_all_v_async(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Work:
+    def all_to_all_v_async(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start an `all_to_all_v`; counts that are not given are still asked for at once.
         """
 
-    def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None) -> Array:
+    def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Reduce arrays over all ranks; rank r gets counts[r] rows of the result.
 
@@ -555,12 +592,12 @@ class Communicator:
             `out`, or a new array of shape (counts[rank], \\*x.shape[1:]).
         """
 
-    def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None) -> Work:
+    def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start a `reduce_scatter_v`; counts that are not given are still asked for at once.
         """
 
-    def send(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None) -> None:
+    def send(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> None:
         """
         Send an array to one rank, which receives it by `recv`.
 
@@ -576,7 +613,7 @@ class Communicator:
             At least 0.
         """
 
-    def recv(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None) -> Received:
+    def recv(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Received:
         """
         Receive an array into `x`.
 
@@ -595,13 +632,13 @@ class Communicator:
             Named tuple (source, tag): who sent it.
         """
 
-    def send_async(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None) -> Work:
+    def send_async(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """Start a `send`; the array must be left alone until the Work is done."""
 
-    def recv_async(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None) -> Work:
+    def recv_async(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """Start a `recv`; the Work's result is `x`."""
 
-    def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, source: Optional[int] = None, tag: int = 0, timeout: Timeout = None) -> Array:
+    def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, source: Optional[int] = None, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Send to one rank and receive from one, at once: an exchange, a ring, a shift.
 
@@ -624,20 +661,20 @@ class Communicator:
             `out`, or a new array of the shape and dtype of `x`.
         """
 
-    def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', timeout: Timeout = None) -> Sequence[Array]:
+    def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `all_reduce` of each array in place, in one call. They may differ in dtype and size; all ranks bring the same list. Returns `arrays`.
         """
 
-    def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, timeout: Timeout = None) -> Sequence[Array]:
+    def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """Like `broadcast` of each array, in one call. Returns `arrays`."""
 
-    def all_gather_coalesced(self, arrays: Sequence[Array], out: Optional[Sequence[Array]] = None, timeout: Timeout = None) -> Sequence[Array]:
+    def all_gather_coalesced(self, arrays: Sequence[Array], out: Optional[Sequence[Array]] = None, timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `all_gather` of arrays[i] into out[i], in one call. Returns `out`, or new arrays.
         """
 
-    def reduce_scatter_coalesced(self, arrays: Sequence[Array], out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None) -> Sequence[Array]:
+    def reduce_scatter_coalesced(self, arrays: Sequence[Array], out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.
         """

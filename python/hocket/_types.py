@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple, Optional, Union
 
-#: A NumPy array, a PyTorch tensor on the CPU, or anything with DLPack or the buffer protocol.
+#: An array of NumPy, PyTorch, CuPy, Numba, JAX (to read from), or anything with DLPack, the buffer
+#: protocol or the CUDA array interface.
 Array = Any
 
 #: What a reduction does with two elements.
@@ -13,6 +14,11 @@ Op = Literal["sum", "product", "prod", "min", "max", "avg", "band", "bor", "bxor
 
 #: Seconds, infinity for ever, None for the default.
 Timeout = Optional[Union[float, timedelta]]
+
+
+#: A GPU's stream: of CuPy, PyTorch, Numba, or its handle. None for the current one of the arrays'
+#: framework.
+Stream = Any
 
 
 class Received(NamedTuple):

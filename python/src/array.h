@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "hocket/array_view.h"
+#include "hocket/stream.h"
 
 namespace hocket::python {
 
@@ -41,13 +42,19 @@ struct Array {
   bool writable = false;
   nb::handle object = {};
   std::unique_ptr<Lease> lease = {};
+  // In a GPU's memory: which one's (kAnyDevice: the driver knows), and the stream that is current
+  // in the framework the array belongs to.
+  MemoryKind memory = MemoryKind::kHost;
+  int device = kAnyDevice;
+  std::optional<StreamRef> stream = {};
 
-  ConstArrayView input() const noexcept { return {data, count, dtype}; }
-  ArrayView output() const noexcept { return {data, count, dtype}; }
+  bool is_on_gpu() const noexcept { return memory == MemoryKind::kCuda; }
+  ConstArrayView input() const noexcept { return {data, count, dtype, memory, device}; }
+  ArrayView output() const noexcept { return {data, count, dtype, memory, device}; }
 };
 
 // The array of an argument. `name` is the argument's, for messages. Throws InvalidArgument where
-// the object is no array, not contiguous, on a GPU, or of a type that hocket does not take.
+// the object is no array, not contiguous, or of a type that hocket does not take.
 Array read_array(nb::handle object, const char* name);
 // The same of an argument that is written to.
 Array writable_array(nb::handle object, const char* name);
@@ -61,7 +68,8 @@ using Shape = std::vector<std::ptrdiff_t>;
 Shape shape_of(const Array& array);
 std::string to_string(const Shape& shape);
 
-// A new array of the kind, dtype and order of `like`: PyTorch gives PyTorch, everything else NumPy.
+// A new array of the kind, dtype and order of `like`: PyTorch gives PyTorch, CuPy gives CuPy, Numba
+// Numba; everything else in host memory gives NumPy.
 nb::object new_array_like(const Array& like, const Shape& shape);
 // A new NumPy array in C order.
 nb::object new_numpy_array(DType dtype, const Shape& shape);

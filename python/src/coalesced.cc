@@ -1,7 +1,7 @@
 // Many arrays in one call.
 #include <string>
 
-#include "seat.h"
+#include "device.h"
 
 namespace hocket::python {
 namespace {
@@ -30,30 +30,40 @@ std::vector<ConstArrayView> inputs(const std::vector<Array>& arrays) {
   return views;
 }
 
+std::optional<StreamRef> stream_of_all(nb::handle asked, const std::vector<Array>& arrays) {
+  if (!asked.is_none()) return stream_argument(asked);
+  return arrays.empty() ? std::nullopt : arrays.front().stream;
+}
+
 void require_c_order(const std::vector<Array>& arrays, const char* name) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     python::require_c_order(arrays[i], (std::string(name) + "[" + std::to_string(i) + "]").c_str());
   }
 }
 
-nb::object all_reduce(Seat& seat, nb::sequence arrays, nb::handle op, nb::handle timeout) {
+nb::object all_reduce(
+    Seat& seat, nb::sequence arrays, nb::handle op, nb::handle timeout, nb::handle stream) {
   const std::vector<Array> all = read_all(arrays, "arrays", writable_array);
-  const ReduceOptions options{op_argument(op), duration_argument(timeout, "timeout")};
+  const ReduceOptions options{
+      op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, all)};
   const std::vector<ArrayView> views = outputs(all);
   without_gil([&] { seat.comm.all_reduce_coalesced(views, options); });
   return arrays;
 }
 
-nb::object broadcast(Seat& seat, nb::sequence arrays, int root, nb::handle timeout) {
+nb::object broadcast(
+    Seat& seat, nb::sequence arrays, int root, nb::handle timeout, nb::handle stream) {
   const Reader read = seat.comm.rank() == root ? read_array : writable_array;
   const std::vector<Array> all = read_all(arrays, "arrays", read);
-  const RootOptions options{root, duration_argument(timeout, "timeout")};
+  const RootOptions options{
+      root, duration_argument(timeout, "timeout"), stream_of_all(stream, all)};
   const std::vector<ArrayView> views = outputs(all);
   without_gil([&] { seat.comm.broadcast_coalesced(views, options); });
   return arrays;
 }
 
-nb::object all_gather(Seat& seat, nb::sequence arrays, nb::object out, nb::handle timeout) {
+nb::object all_gather(
+    Seat& seat, nb::sequence arrays, nb::object out, nb::handle timeout, nb::handle stream) {
   const std::vector<Array> in = read_all(arrays, "arrays", read_array);
   require_c_order(in, "arrays");
   if (out.is_none()) {
@@ -69,20 +79,25 @@ nb::object all_gather(Seat& seat, nb::sequence arrays, nb::object out, nb::handl
   require_c_order(results, "out");
   const std::vector<ConstArrayView> from = inputs(in);
   const std::vector<ArrayView> to = outputs(results);
-  const CallOptions options{duration_argument(timeout, "timeout")};
+  const CallOptions options{duration_argument(timeout, "timeout"), stream_of_all(stream, results)};
   without_gil([&] { seat.comm.all_gather_coalesced(from, to, options); });
   return out;
 }
 
-nb::object reduce_scatter(
-    Seat& seat, nb::sequence arrays, nb::sequence out, nb::handle op, nb::handle timeout) {
+nb::object reduce_scatter(Seat& seat,
+                          nb::sequence arrays,
+                          nb::sequence out,
+                          nb::handle op,
+                          nb::handle timeout,
+                          nb::handle stream) {
   const std::vector<Array> in = read_all(arrays, "arrays", read_array);
   const std::vector<Array> results = read_all(out, "out", writable_array);
   require_c_order(in, "arrays");
   require_c_order(results, "out");
   const std::vector<ConstArrayView> from = inputs(in);
   const std::vector<ArrayView> to = outputs(results);
-  const ReduceOptions options{op_argument(op), duration_argument(timeout, "timeout")};
+  const ReduceOptions options{
+      op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, results)};
   without_gil([&] { seat.comm.reduce_scatter_coalesced(from, to, options); });
   return out;
 }
@@ -96,8 +111,9 @@ void bind_coalesced(CommunicatorClass& cls) {
           arg("arrays"),
           arg("op") = "sum",
           arg("timeout") = nb::none(),
+          arg("stream") = nb::none(),
           nb::sig("def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', "
-                  "timeout: Timeout = None) -> Sequence[Array]"),
+                  "timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
           "Like `all_reduce` of each array in place, in one call. They may differ in dtype and "
           "size; all ranks bring the same list. Returns `arrays`.");
   cls.def("broadcast_coalesced",
@@ -105,28 +121,35 @@ void bind_coalesced(CommunicatorClass& cls) {
           arg("arrays"),
           arg("root") = 0,
           arg("timeout") = nb::none(),
+          arg("stream") = nb::none(),
           nb::sig("def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, "
-                  "timeout: Timeout = None) -> Sequence[Array]"),
+                  "timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
           "Like `broadcast` of each array, in one call. Returns `arrays`.");
-  cls.def("all_gather_coalesced",
-          &all_gather,
-          arg("arrays"),
-          arg("out") = nb::none(),
-          arg("timeout") = nb::none(),
-          nb::sig("def all_gather_coalesced(self, arrays: Sequence[Array], "
-                  "out: Optional[Sequence[Array]] = None, timeout: Timeout = None) "
-                  "-> Sequence[Array]"),
-          "Like `all_gather` of arrays[i] into out[i], in one call. Returns `out`, or new arrays.");
-  cls.def("reduce_scatter_coalesced",
-          &reduce_scatter,
-          arg("arrays"),
-          arg("out"),
-          arg("op") = "sum",
-          arg("timeout") = nb::none(),
-          nb::sig("def reduce_scatter_coalesced(self, arrays: Sequence[Array], "
-                  "out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None) "
-                  "-> Sequence[Array]"),
-          "Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.");
+  cls.def(
+      "all_gather_coalesced",
+      &all_gather,
+      arg("arrays"),
+      arg("out") = nb::none(),
+      arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
+      nb::sig(
+          "def all_gather_coalesced(self, arrays: Sequence[Array], "
+          "out: Optional[Sequence[Array]] = None, timeout: Timeout = None, stream: Stream = None) "
+          "-> Sequence[Array]"),
+      "Like `all_gather` of arrays[i] into out[i], in one call. Returns `out`, or new arrays.");
+  cls.def(
+      "reduce_scatter_coalesced",
+      &reduce_scatter,
+      arg("arrays"),
+      arg("out"),
+      arg("op") = "sum",
+      arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
+      nb::sig(
+          "def reduce_scatter_coalesced(self, arrays: Sequence[Array], "
+          "out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) "
+          "-> Sequence[Array]"),
+      "Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.");
 }
 
 }  // namespace hocket::python

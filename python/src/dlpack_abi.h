@@ -77,7 +77,8 @@ struct ExchangeApi {
   void* import_tensor;
   // Fills a tensor that is good until the object changes; may be null.
   int (*view_tensor)(void* object, Tensor* out);
-  void* current_stream;
+  // The framework's current stream on a device of this kind.
+  int (*current_stream)(std::int32_t device_type, std::int32_t device_id, void** out);
 };
 
 }  // namespace hocket::python::dlpack

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dlpack_abi.h"
 #include "hocket/error.h"
@@ -94,11 +95,22 @@ Order order_of(
   refuse(name, "is not contiguous; pass a contiguous copy");
 }
 
+bool is_on_gpu(std::int32_t device_type) {
+  switch (device_type) {
+    case dlpack::kCuda:
+    case dlpack::kCudaManaged:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Array from_tensor(const dlpack::Tensor& tensor, nb::handle object, const char* name) {
-  if (tensor.device.type != dlpack::kCpu && tensor.device.type != dlpack::kCudaHost) {
+  const bool on_gpu = is_on_gpu(tensor.device.type);
+  if (!on_gpu && tensor.device.type != dlpack::kCpu && tensor.device.type != dlpack::kCudaHost) {
     refuse(name,
-           "is in a GPU's memory (DLPack device " + std::to_string(tensor.device.type) +
-               "), and this hocket carries host memory only; copy it to the host first");
+           "is in memory of a kind that hocket does not carry (DLPack device " +
+               std::to_string(tensor.device.type) + "); copy it to the host first");
   }
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
   if (!dtype) {
@@ -116,7 +128,9 @@ Array from_tensor(const dlpack::Tensor& tensor, nb::handle object, const char* n
           .dtype = *dtype,
           .order = order_of<std::int64_t>(tensor.shape, tensor.strides, tensor.ndim, 1, name),
           .writable = true,
-          .object = object};
+          .object = object,
+          .memory = on_gpu ? MemoryKind::kCuda : MemoryKind::kHost,
+          .device = on_gpu ? tensor.device.id : kAnyDevice};
 }
 
 // --- DLPack ---------------------------------------------------------------------------------
@@ -164,7 +178,7 @@ const dlpack::ExchangeApi* exchange_api(nb::handle object) {
   return reinterpret_cast<dlpack::ExchangeApi*>(header);
 }
 
-Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const char* name) {
+Array exported(const dlpack::ExchangeApi& api, nb::handle object, const char* name) {
   if (api.view_tensor != nullptr) {
     dlpack::Tensor tensor{};
     if (api.view_tensor(object.ptr(), &tensor) != 0) throw nb::python_error();
@@ -177,6 +191,18 @@ Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const cha
   return from_managed(tensor, tensor->flags, object, name);
 }
 
+Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const char* name) {
+  Array array = exported(api, object, name);
+  if (!array.is_on_gpu()) return array;
+  void* stream = nullptr;
+  if (api.current_stream != nullptr &&
+      api.current_stream(dlpack::kCuda, array.device, &stream) != 0) {
+    throw nb::python_error();
+  }
+  array.stream = StreamRef::from_handle(reinterpret_cast<std::uintptr_t>(stream));
+  return array;
+}
+
 // Takes what a capsule holds out of it, as its consumer must.
 template <typename Managed>
 Managed* take(nb::handle capsule, const char* fresh, const char* used) {
@@ -186,25 +212,50 @@ Managed* take(nb::handle capsule, const char* fresh, const char* used) {
   return tensor;
 }
 
-nb::object dlpack_capsule(nb::handle object) {
+nb::object dlpack_capsule(nb::handle object, nb::handle stream) {
   const nb::object method = object.attr("__dlpack__");
   try {
+    if (!stream.is_none()) {
+      return method(nb::arg("stream") = stream, nb::arg("max_version") = nb::make_tuple(1, 0));
+    }
     return method(nb::arg("max_version") = nb::make_tuple(1, 0));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;  // a library from before DLPack 1.0
   }
-  return method();
+  return stream.is_none() ? method() : method(nb::arg("stream") = stream);
 }
 
-Array from_method(nb::handle object, const char* name) {
-  if (nb::hasattr(object, "__dlpack_device__")) {  // asked first: exporting may cost a GPU's time
-    const nb::object device = object.attr("__dlpack_device__")();
-    const int type = nb::cast<int>(nb::int_(device[0]));
-    if (type != dlpack::kCpu && type != dlpack::kCudaHost) {
-      from_tensor({.device = {type, 0}}, object, name);
-    }
+// The stream that is current in the framework, by its name; the legacy default stream where it has
+// none to be asked for.
+StreamRef current_stream(nb::handle object, int device) {
+  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  const nb::object module = object.type().attr("__module__");
+  const std::string_view home =
+      nb::isinstance<nb::str>(module) ? nb::cast<nb::str>(module).c_str() : "";
+  std::uintptr_t handle = 0;
+  if (home.starts_with("torch") || type == "Tensor") {
+    const nb::object cuda = nb::module_::import_("torch").attr("cuda");
+    handle = nb::cast<std::uintptr_t>(cuda.attr("current_stream")(device).attr("cuda_stream"));
+  } else if (home.starts_with("cupy")) {
+    const nb::object cuda = nb::module_::import_("cupy").attr("cuda");
+    handle = nb::cast<std::uintptr_t>(cuda.attr("get_current_stream")().attr("ptr"));
   }
-  const nb::object capsule = dlpack_capsule(object);
+  return StreamRef::from_handle(handle);
+}
+
+bool is_of_cupy(nb::handle object) {
+  const nb::object module = object.type().attr("__module__");
+  return nb::isinstance<nb::str>(module) &&
+         std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("cupy");
+}
+
+// What DLPack calls a stream: 1 is the legacy default one.
+nb::object dlpack_stream(StreamRef stream) {
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream.handle());
+  return nb::int_(handle == 0 ? 1 : handle);
+}
+
+Array from_capsule(nb::handle capsule, nb::handle object, const char* name) {
   if (auto* tensor =
           take<dlpack::VersionedTensor>(capsule, "dltensor_versioned", "used_dltensor_versioned")) {
     return from_managed(tensor, tensor->flags, object, name);
@@ -213,6 +264,98 @@ Array from_method(nb::handle object, const char* name) {
     return from_managed(tensor, 0, object, name);
   }
   refuse(name, "gave no DLPack tensor");
+}
+
+Array from_method(nb::handle object, const char* name) {
+  int type = dlpack::kCpu;
+  int id = 0;
+  if (nb::hasattr(object, "__dlpack_device__")) {
+    const nb::object device = object.attr("__dlpack_device__")();
+    type = nb::cast<int>(nb::int_(device[0]));
+    id = nb::cast<int>(nb::int_(device[1]));
+  }
+  if (!is_on_gpu(type)) {
+    if (type != dlpack::kCpu && type != dlpack::kCudaHost) {
+      from_tensor({.device = {type, id}}, object, name);  // refuses it
+    }
+    return from_capsule(dlpack_capsule(object, nb::none()), object, name);
+  }
+  // Told the stream that the array is used on, its owner orders that behind its own.
+  const StreamRef stream = current_stream(object, id);
+  Array array = from_capsule(dlpack_capsule(object, dlpack_stream(stream)), object, name);
+  array.stream = stream;
+  return array;
+}
+
+// --- CUDA's array interface
+// -----------------------------------------------------------------------
+
+std::optional<DType> dtype_of_typestr(std::string_view text) {
+  if (text.size() < 3 || text[0] == '>') return std::nullopt;
+  const auto bytes = static_cast<unsigned>(std::stoul(std::string(text.substr(2))));
+  switch (text[1]) {
+    case 'b':
+      return bytes == 1 ? std::optional(DType::kBool) : std::nullopt;
+    case 'i':
+      return integer(8 * bytes, true);
+    case 'u':
+      return integer(8 * bytes, false);
+    case 'f':
+      return real(8 * bytes);
+    case 'c':
+      if (bytes == 8) return DType::kComplex64;
+      return bytes == 16 ? std::optional(DType::kComplex128) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::vector<std::ptrdiff_t> extents(nb::handle tuple) {
+  std::vector<std::ptrdiff_t> result;
+  for (nb::handle extent : tuple) result.push_back(nb::cast<std::ptrdiff_t>(extent));
+  return result;
+}
+
+// An entry of the interface, or none.
+nb::handle entry(nb::handle interface, const char* key) {
+  PyObject* value = PyDict_GetItemString(interface.ptr(), key);
+  return value == nullptr ? nb::handle(Py_None) : nb::handle(value);
+}
+
+// Version 3 says on which stream the array is being worked on; earlier ones say nothing, and their
+// arrays are ready.
+StreamRef interface_stream(nb::handle interface) {
+  const nb::handle stream = entry(interface, "stream");
+  return stream.is_none() ? StreamRef() : StreamRef::from_handle(nb::cast<std::uintptr_t>(stream));
+}
+
+Array from_interface(nb::handle object, const char* name) {
+  const nb::object interface = object.attr("__cuda_array_interface__");
+  if (!PyDict_Check(interface.ptr())) refuse(name, "gave no CUDA array interface");
+  const std::string text = nb::cast<nb::str>(entry(interface, "typestr")).c_str();
+  const std::optional<DType> dtype = dtype_of_typestr(text);
+  if (!dtype) {
+    refuse(name, "holds elements of type \"" + text + "\", which hocket does not take");
+  }
+  if (!entry(interface, "mask").is_none()) refuse(name, "has a mask, which hocket cannot carry");
+  const auto shape = extents(entry(interface, "shape"));
+  const nb::handle strides = entry(interface, "strides");
+  const auto steps = strides.is_none() ? std::vector<std::ptrdiff_t>() : extents(strides);
+  const nb::object data = nb::borrow(entry(interface, "data"));
+  std::size_t count = 1;
+  for (const std::ptrdiff_t extent : shape) count *= static_cast<std::size_t>(extent);
+  return {.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0])),
+          .count = count,
+          .dtype = *dtype,
+          .order = order_of<std::ptrdiff_t>(shape.data(),
+                                            strides.is_none() ? nullptr : steps.data(),
+                                            static_cast<int>(shape.size()),
+                                            static_cast<std::ptrdiff_t>(size_of(*dtype)),
+                                            name),
+          .writable = !nb::cast<bool>(data[1]) && !is_immutable(object),
+          .object = object,
+          .memory = MemoryKind::kCuda,
+          .stream = interface_stream(interface)};
 }
 
 // --- The buffer protocol ----------------------------------------------------------------------
@@ -286,16 +429,64 @@ Array from_buffer(nb::handle object, const char* name) {
           .lease = std::move(lease)};
 }
 
+// --- Which way --------------------------------------------------------------------------------
+
+enum class Way : std::uint8_t { kExchange, kInterface, kMethod, kBuffer, kNone };
+
+// How arrays of a type are read, found once: asking costs as much as reading.
+struct Known {
+  nb::object type;  // held, so that no other type gets its address
+  Way way = Way::kNone;
+  const dlpack::ExchangeApi* api = nullptr;
+};
+
+Known find_way(nb::handle object) {
+  Known known{.type = nb::borrow(object.type())};
+  known.api = exchange_api(object);
+  if (known.api != nullptr) {
+    known.way = Way::kExchange;
+  } else if (is_of_cupy(object)) {
+    known.way = Way::kInterface;  // always in a GPU's memory, and cheaper so
+  } else if (nb::hasattr(object, "__dlpack__")) {
+    // A type with more: DLPack knows more dtypes, and which memory; its NumPy scalars are no arrays
+    // to be written to.
+    known.way = Way::kMethod;
+  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+    known.way = Way::kInterface;
+  } else if (PyObject_CheckBuffer(object.ptr())) {
+    known.way = Way::kBuffer;
+  }
+  return known;
+}
+
+// The last few types. Guarded by the GIL, as everything of Python's.
+const Known& way_of(nb::handle object) {
+  constexpr std::size_t kKept = 16;
+  static auto* const kept = new std::vector<Known>;  // outlives the interpreter's end
+  const PyObject* type = object.type().ptr();
+  for (const Known& known : *kept) {
+    if (known.type.ptr() == type) return known;
+  }
+  if (kept->size() == kKept) kept->erase(kept->begin());
+  kept->push_back(find_way(object));
+  return kept->back();
+}
+
 }  // namespace
 
 Array read_foreign(nb::handle object, const char* name) {
-  if (const auto* api = exchange_api(object)) return from_exchange(*api, object, name);
-  const bool has_dlpack = nb::hasattr(object, "__dlpack__");
-  // A type with both: DLPack knows more dtypes; its NumPy scalars are no arrays to be written to.
-  if (has_dlpack) return from_method(object, name);
-  if (PyObject_CheckBuffer(object.ptr())) return from_buffer(object, name);
-  if (nb::hasattr(object, "__cuda_array_interface__")) {
-    refuse(name, "is in a GPU's memory, and this hocket carries host memory only; copy it first");
+  const Known& known = way_of(object);
+  switch (known.way) {
+    case Way::kExchange:
+      return from_exchange(*known.api, object, name);
+    case Way::kMethod:
+      return from_method(object, name);
+    case Way::kInterface:
+      return from_interface(object, name);
+    case Way::kBuffer:
+      return from_buffer(object, name);
+    case Way::kNone:
+      break;
   }
   refuse(name,
          std::string("is a ") + Py_TYPE(object.ptr())->tp_name +

@@ -1,5 +1,5 @@
 // send, recv, send_recv.
-#include "seat.h"
+#include "device.h"
 
 namespace hocket::python {
 namespace {
@@ -14,15 +14,18 @@ nb::object send_recv(Seat& seat,
                      nb::handle out,
                      nb::handle source,
                      int tag,
-                     nb::handle timeout) {
-  const Array in = read_array(x, "x");
+                     nb::handle timeout,
+                     nb::handle stream) {
+  Array in = read_array(x, "x");
   nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
-  const Array target = writable_array(result, "out");
+  Array target = writable_array(result, "out");
   require_same_order(in, "x", target, "out");
   const int from = source.is_none() ? destination : nb::cast<int>(source);
-  const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+  const MessageOptions options{
+      tag, duration_argument(timeout, "timeout"), stream_of(stream, in, target)};
   without_gil(
       [&] { seat.comm.send_recv(in.input(), destination, target.output(), from, options); });
+  if (in.is_on_gpu()) retain(seat, in, target, options.stream);
   return result;
 }
 
@@ -32,17 +35,21 @@ void bind_messages(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "send",
-      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout) {
-        const Array in = read_array(x, "x");
-        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout, nb::handle stream) {
+        Array in = read_array(x, "x");
+        Array none;
+        const MessageOptions options{
+            tag, duration_argument(timeout, "timeout"), stream_of(stream, in, none)};
         without_gil([&] { s.comm.send(in.input(), destination, options); });
+        if (in.is_on_gpu()) retain(s, in, none, options.stream);
       },
       arg("x").none(),
       arg("destination"),
       arg("tag") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def send(self, x: Array, destination: int, tag: int = 0, "
-              "timeout: Timeout = None) -> None"),
+              "timeout: Timeout = None, stream: Stream = None) -> None"),
       R"(Send an array to one rank, which receives it by `recv`.
 
 Messages pair by peer, tag and order, outside the order of collectives.
@@ -58,17 +65,23 @@ tag : int
 )");
   cls.def(
       "recv",
-      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout) {
-        const Array out = writable_array(x, "x");
-        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
-        return to_python(without_gil([&] { return s.comm.recv(out.output(), source, options); }));
+      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout, nb::handle stream) {
+        Array out = writable_array(x, "x");
+        Array none;
+        const MessageOptions options{
+            tag, duration_argument(timeout, "timeout"), stream_of(stream, none, out)};
+        const Received received =
+            without_gil([&] { return s.comm.recv(out.output(), source, options); });
+        if (out.is_on_gpu()) retain(s, none, out, options.stream);
+        return to_python(received);
       },
       arg("x").none(),
       arg("source") = kAnySource,
       arg("tag") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, "
-              "timeout: Timeout = None) -> Received"),
+              "timeout: Timeout = None, stream: Stream = None) -> Received"),
       R"(Receive an array into `x`.
 
 Parameters
@@ -87,9 +100,10 @@ Received
 )");
   cls.def(
       "send_async",
-      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout) {
+      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout, nb::handle stream) {
         Array in = read_array(x, "x");
-        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+        const MessageOptions options{
+            tag, duration_argument(timeout, "timeout"), stream_of(stream, in, {})};
         WorkHandle handle{.result = nb::none()};
         handle.work =
             without_gil([&] { return s.comm.send_async(in.input(), destination, options); });
@@ -100,14 +114,16 @@ Received
       arg("destination"),
       arg("tag") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def send_async(self, x: Array, destination: int, tag: int = 0, "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `send`; the array must be left alone until the Work is done.");
   cls.def(
       "recv_async",
-      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout) {
+      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout, nb::handle stream) {
         Array out = writable_array(x, "x");
-        const MessageOptions options{tag, duration_argument(timeout, "timeout")};
+        const MessageOptions options{
+            tag, duration_argument(timeout, "timeout"), stream_of(stream, {}, out)};
         WorkHandle handle{.result = nb::borrow(x)};
         handle.work = without_gil([&] { return s.comm.recv_async(out.output(), source, options); });
         keep(handle, out);
@@ -117,8 +133,9 @@ Received
       arg("source") = kAnySource,
       arg("tag") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `recv`; the Work's result is `x`.");
   cls.def("send_recv",
           &send_recv,
@@ -128,8 +145,10 @@ Received
           arg("source") = nb::none(),
           arg("tag") = 0,
           arg("timeout") = nb::none(),
+          arg("stream") = nb::none(),
           nb::sig("def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, "
-                  "source: Optional[int] = None, tag: int = 0, timeout: Timeout = None) -> Array"),
+                  "source: Optional[int] = None, tag: int = 0, timeout: Timeout = None, stream: "
+                  "Stream = None) -> Array"),
           R"(Send to one rank and receive from one, at once: an exchange, a ring, a shift.
 
 Parameters

@@ -130,13 +130,15 @@ void bind_broadcast(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "broadcast",
-      [](Seat& s, nb::handle x, int root, nb::handle timeout) {
-        return block<Broadcast>(s, [&] { return plan_broadcast(s, x, root, timeout); });
+      [](Seat& s, nb::handle x, int root, nb::handle timeout, nb::handle stream) {
+        return block<Broadcast>(s, stream, [&] { return plan_broadcast(s, x, root, timeout); });
       },
       arg("x").none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
-      nb::sig("def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) -> Array"),
+      arg("stream") = nb::none(),
+      nb::sig("def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, stream: "
+              "Stream = None) -> Array"),
       R"(Send the root's array to all ranks, in place.
 
 Parameters
@@ -156,19 +158,21 @@ array
 )");
   cls.def(
       "broadcast_async",
-      [](Seat& s, nb::handle x, int root, nb::handle timeout) {
-        return start<Broadcast>(s, [&] { return plan_broadcast(s, x, root, timeout); });
+      [](Seat& s, nb::handle x, int root, nb::handle timeout, nb::handle stream) {
+        return start<Broadcast>(s, stream, [&] { return plan_broadcast(s, x, root, timeout); });
       },
       arg("x").none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
-      nb::sig(
-          "def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None) -> Work"),
+      arg("stream") = nb::none(),
+      nb::sig("def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None, stream: "
+              "Stream = None) -> Work"),
       "Start a `broadcast`; the array must be left alone until the Work is done.");
   cls.def(
       "prepare_broadcast",
-      [](Seat& s, nb::handle x, int root, nb::handle timeout) {
+      [](Seat& s, nb::handle x, int root, nb::handle timeout, nb::handle stream) {
         auto plan = read_arguments(s, [&] { return plan_broadcast(s, x, root, timeout); });
+        choose_stream(plan, stream);
         PreparedHandle handle{.call = without_gil([&] {
                                 return s.comm.prepare_broadcast(plan.out.output(), plan.options);
                               })};
@@ -179,7 +183,9 @@ array
       arg("x").none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
-      nb::sig("def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None) "
+      arg("stream") = nb::none(),
+      nb::sig("def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, "
+              "stream: Stream = None) "
               "-> Prepared"),
       "Check a `broadcast` once, to call it again and again on the same array.");
 }
@@ -188,14 +194,15 @@ void bind_gathers(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "all_gather",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
-        return block<AllGather>(s, [&] { return plan_all_gather(s, x, out, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout, nb::handle stream) {
+        return block<AllGather>(s, stream, [&] { return plan_all_gather(s, x, out, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_gather(self, x: Array, out: Optional[Array] = None, "
-              "timeout: Timeout = None) -> Array"),
+              "timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Collect every rank's array on every rank.
 
 Parameters
@@ -212,26 +219,28 @@ array
 )");
   cls.def(
       "all_gather_async",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
-        return start<AllGather>(s, [&] { return plan_all_gather(s, x, out, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout, nb::handle stream) {
+        return start<AllGather>(s, stream, [&] { return plan_all_gather(s, x, out, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_gather_async(self, x: Array, out: Optional[Array] = None, "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start an `all_gather`; the arrays must be left alone until the Work is done.");
   cls.def(
       "gather",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout) {
-        return block<Gather>(s, [&] { return plan_gather(s, x, out, root, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout, nb::handle stream) {
+        return block<Gather>(s, stream, [&] { return plan_gather(s, x, out, root, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def gather(self, x: Array, out: Optional[Array] = None, root: int = 0, "
-              "timeout: Timeout = None) -> Optional[Array]"),
+              "timeout: Timeout = None, stream: Stream = None) -> Optional[Array]"),
       R"(Collect every rank's array at the root.
 
 Parameters
@@ -251,15 +260,16 @@ array or None
 )");
   cls.def(
       "gather_async",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout) {
-        return start<Gather>(s, [&] { return plan_gather(s, x, out, root, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout, nb::handle stream) {
+        return start<Gather>(s, stream, [&] { return plan_gather(s, x, out, root, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `gather`; the arrays must be left alone until the Work is done.");
 }
 
@@ -267,15 +277,16 @@ void bind_scatters(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "scatter",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout) {
-        return block<Scatter>(s, [&] { return plan_scatter(s, x, out, root, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout, nb::handle stream) {
+        return block<Scatter>(s, stream, [&] { return plan_scatter(s, x, out, root, timeout); });
       },
       arg("x").none() = nb::none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, "
-              "root: int = 0, timeout: Timeout = None) -> Array"),
+              "root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Hand the entries of the root's array out, one a rank.
 
 Parameters
@@ -296,26 +307,28 @@ array
 )");
   cls.def(
       "scatter_async",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout) {
-        return start<Scatter>(s, [&] { return plan_scatter(s, x, out, root, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle timeout, nb::handle stream) {
+        return start<Scatter>(s, stream, [&] { return plan_scatter(s, x, out, root, timeout); });
       },
       arg("x").none() = nb::none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, "
-              "root: int = 0, timeout: Timeout = None) -> Work"),
+              "root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `scatter`; the arrays must be left alone until the Work is done.");
   cls.def(
       "all_to_all",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
-        return block<AllToAll>(s, [&] { return plan_all_to_all(x, out, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout, nb::handle stream) {
+        return block<AllToAll>(s, stream, [&] { return plan_all_to_all(x, out, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_to_all(self, x: Array, out: Optional[Array] = None, "
-              "timeout: Timeout = None) -> Array"),
+              "timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Send a part of `x` to each rank and get one from each.
 
 Parameters
@@ -332,14 +345,15 @@ array
 )");
   cls.def(
       "all_to_all_async",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout) {
-        return start<AllToAll>(s, [&] { return plan_all_to_all(x, out, timeout); });
+      [](Seat& s, nb::handle x, nb::handle out, nb::handle timeout, nb::handle stream) {
+        return start<AllToAll>(s, stream, [&] { return plan_all_to_all(x, out, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_to_all_async(self, x: Array, out: Optional[Array] = None, "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start an `all_to_all`; the arrays must be left alone until the Work is done.");
 }
 
@@ -347,23 +361,34 @@ void bind_barrier(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "barrier",
-      [](Seat& s, nb::handle timeout) {
-        const CallOptions options{duration_argument(timeout, "timeout")};
+      [](Seat& s, nb::handle timeout, nb::handle stream) {
+        const CallOptions options{duration_argument(timeout, "timeout"), stream_argument(stream)};
         without_gil([&] { s.comm.barrier(options); });
       },
       arg("timeout") = nb::none(),
-      nb::sig("def barrier(self, timeout: Timeout = None) -> None"),
-      "Return when all ranks have come here.");
+      arg("stream") = nb::none(),
+      nb::sig("def barrier(self, timeout: Timeout = None, stream: Stream = None) -> None"),
+      R"(Return when all ranks have come here.
+
+Parameters
+----------
+timeout : float or datetime.timedelta, optional
+    Seconds this call may take; by default the communicator's `deadline`.
+stream : stream or int, optional
+    With a GPU's stream the barrier is one of the streams: it returns at once, and what follows on
+    this one waits until all ranks' streams have come here.
+)");
   cls.def(
       "barrier_async",
-      [](Seat& s, nb::handle timeout) {
-        const CallOptions options{duration_argument(timeout, "timeout")};
+      [](Seat& s, nb::handle timeout, nb::handle stream) {
+        const CallOptions options{duration_argument(timeout, "timeout"), stream_argument(stream)};
         WorkHandle handle{.result = nb::none()};
         handle.work = without_gil([&] { return s.comm.barrier_async(options); });
         return handle;
       },
       arg("timeout") = nb::none(),
-      nb::sig("def barrier_async(self, timeout: Timeout = None) -> Work"),
+      arg("stream") = nb::none(),
+      nb::sig("def barrier_async(self, timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `barrier`.");
 }
 

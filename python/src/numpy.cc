@@ -244,6 +244,25 @@ nb::object new_numpy_array(DType dtype, const Shape& shape) {
                                              nullptr));
 }
 
+namespace {
+
+nb::object new_gpu_array_like(const Array& like, const Shape& shape) {
+  const nb::object home = like.object.type().attr("__module__");
+  const std::string_view name = nb::cast<nb::str>(home).c_str();
+  nb::list extents;
+  for (const std::ptrdiff_t extent : shape) extents.append(extent);
+  const auto made_by = [&](const char* module, const char* function) {
+    return nb::module_::import_(module).attr(function)(nb::tuple(extents),
+                                                       like.object.attr("dtype"));
+  };
+  if (name.starts_with("cupy")) return made_by("cupy", "empty");
+  if (name.starts_with("numba")) return made_by("numba.cuda", "device_array");
+  throw InvalidArgument(std::string("a new array like ") + Py_TYPE(like.object.ptr())->tp_name +
+                        " cannot be made here; give out=");
+}
+
+}  // namespace
+
 nb::object new_array_like(const Array& like, const Shape& shape) {
   if (!PyArray_Check(like.object.ptr())) {
     if (nb::hasattr(like.object, "new_empty")) {  // PyTorch
@@ -251,6 +270,7 @@ nb::object new_array_like(const Array& like, const Shape& shape) {
       for (const std::ptrdiff_t extent : shape) extents.append(extent);
       return like.object.attr("new_empty")(nb::tuple(extents));
     }
+    if (like.is_on_gpu()) return new_gpu_array_like(like, shape);
     return new_numpy_array(like.dtype, shape);
   }
   PyArray_Descr* descr = PyArray_DESCR(as_numpy(like.object));

@@ -1,4 +1,5 @@
 // The v-forms: a part of its own size for each rank.
+#include "device.h"
 #include "part_plans.h"
 
 namespace hocket::python {
@@ -17,19 +18,28 @@ void bind_gathers(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "all_gather_v",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle counts,
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_all_gather_v(s, x, out, counts, timeout);
+        choose_stream(p, stream);
         without_gil([&] {
           s.comm.all_gather_v(p.in.input(), p.out.output(), {.counts = p.out_counts}, p.options);
         });
+        retain(s, p);
         return p.result;
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_gather_v(self, x: Array, out: Optional[Array] = None, "
-              "counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Array"),
+              "counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = "
+              "None) -> Array"),
       R"(Collect every rank's rows, as many as it has, on every rank.
 
 Parameters
@@ -49,8 +59,14 @@ array
 )");
   cls.def(
       "all_gather_v_async",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle counts,
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_all_gather_v(s, x, out, counts, timeout);
+        choose_stream(p, stream);
         return started(p, without_gil([&] {
                          return s.comm.all_gather_v_async(
                              p.in.input(), p.out.output(), {.counts = p.out_counts}, p.options);
@@ -60,16 +76,26 @@ array
       arg("out") = nb::none(),
       arg("counts") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_gather_v_async(self, x: Array, out: Optional[Array] = None, "
-              "counts: Optional[Sequence[int]] = None, timeout: Timeout = None) -> Work"),
+              "counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = "
+              "None) -> Work"),
       "Start an `all_gather_v`; counts that are not given are still asked for at once.");
   cls.def(
       "gather_v",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle counts,
+         int root,
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_gather_v(s, x, out, counts, root, timeout);
+        choose_stream(p, stream);
         without_gil([&] {
           s.comm.gather_v(p.in.input(), p.out.output(), {.counts = p.out_counts}, p.options);
         });
+        retain(s, p);
         return p.result;
       },
       arg("x").none(),
@@ -77,8 +103,10 @@ array
       arg("counts") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def gather_v(self, x: Array, out: Optional[Array] = None, "
-              "counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None) "
+              "counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, "
+              "stream: Stream = None) "
               "-> Optional[Array]"),
       R"(Collect every rank's rows, as many as it has, at the root.
 
@@ -86,8 +114,15 @@ Parameters are those of `all_gather_v`; returns None at ranks other than the roo
 )");
   cls.def(
       "gather_v_async",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle counts,
+         int root,
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_gather_v(s, x, out, counts, root, timeout);
+        choose_stream(p, stream);
         return started(p, without_gil([&] {
                          return s.comm.gather_v_async(
                              p.in.input(), p.out.output(), {.counts = p.out_counts}, p.options);
@@ -98,8 +133,10 @@ Parameters are those of `all_gather_v`; returns None at ranks other than the roo
       arg("counts") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def gather_v_async(self, x: Array, out: Optional[Array] = None, "
-              "counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None) "
+              "counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, "
+              "stream: Stream = None) "
               "-> Work"),
       "Start a `gather_v`; counts that are not given are still asked for at once.");
 }
@@ -108,11 +145,19 @@ void bind_scatters(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "scatter_v",
-      [](Seat& s, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle counts,
+         nb::handle out,
+         int root,
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_scatter_v(s, x, counts, out, root, timeout);
+        choose_stream(p, stream);
         without_gil([&] {
           s.comm.scatter_v(p.in.input(), {.counts = p.in_counts}, p.out.output(), p.options);
         });
+        retain(s, p);
         return p.result;
       },
       arg("x").none() = nb::none(),
@@ -120,9 +165,10 @@ void bind_scatters(CommunicatorClass& cls) {
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def scatter_v(self, x: Optional[Array] = None, "
               "counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, "
-              "root: int = 0, timeout: Timeout = None) -> Array"),
+              "root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Hand the rows of the root's array out, counts[r] of them to rank r.
 
 Parameters
@@ -141,8 +187,15 @@ array
 )");
   cls.def(
       "scatter_v_async",
-      [](Seat& s, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle counts,
+         nb::handle out,
+         int root,
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_scatter_v(s, x, counts, out, root, timeout);
+        choose_stream(p, stream);
         return started(p, without_gil([&] {
                          return s.comm.scatter_v_async(
                              p.in.input(), {.counts = p.in_counts}, p.out.output(), p.options);
@@ -153,9 +206,10 @@ array
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def scatter_v_async(self, x: Optional[Array] = None, "
               "counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, "
-              "root: int = 0, timeout: Timeout = None) -> Work"),
+              "root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `scatter_v`; the arrays must be left alone until the Work is done.");
 }
 
@@ -168,8 +222,10 @@ void bind_exchanges(CommunicatorClass& cls) {
          nb::handle counts,
          nb::handle out,
          nb::handle out_counts,
-         nb::handle timeout) {
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_all_to_all_v(s, x, counts, out, out_counts, timeout);
+        choose_stream(p, stream);
         without_gil([&] {
           s.comm.all_to_all_v(p.in.input(),
                               {.counts = p.in_counts},
@@ -177,6 +233,7 @@ void bind_exchanges(CommunicatorClass& cls) {
                               {.counts = p.out_counts},
                               p.options);
         });
+        retain(s, p);
         return p.result;
       },
       arg("x").none(),
@@ -184,9 +241,10 @@ void bind_exchanges(CommunicatorClass& cls) {
       arg("out") = nb::none(),
       arg("out_counts") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_to_all_v(self, x: Array, counts: Sequence[int], "
               "out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, "
-              "timeout: Timeout = None) -> Array"),
+              "timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Send counts[r] rows of `x` to rank r and get rows from each rank.
 
 Parameters
@@ -212,8 +270,10 @@ array
          nb::handle counts,
          nb::handle out,
          nb::handle out_counts,
-         nb::handle timeout) {
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_all_to_all_v(s, x, counts, out, out_counts, timeout);
+        choose_stream(p, stream);
         return started(p, without_gil([&] {
                          return s.comm.all_to_all_v_async(p.in.input(),
                                                           {.counts = p.in_counts},
@@ -227,9 +287,10 @@ array
       arg("out") = nb::none(),
       arg("out_counts") = nb::none(),
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_to_all_v_async(self, x: Array, counts: Sequence[int], "
               "out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start an `all_to_all_v`; counts that are not given are still asked for at once.");
   cls.def(
       "reduce_scatter_v",
@@ -238,8 +299,10 @@ array
          nb::handle out,
          nb::handle counts,
          nb::handle op,
-         nb::handle timeout) {
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_reduce_scatter_v(s, x, out, counts, op, timeout);
+        choose_stream(p, stream);
         without_gil(
             [&] { s.comm.reduce_scatter_v(p.in.input(), p.out.output(), p.in_counts, p.options); });
         return p.result;
@@ -249,8 +312,10 @@ array
       arg("counts") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, "
-              "counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None) "
+              "counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, "
+              "stream: Stream = None) "
               "-> Array"),
       R"(Reduce arrays over all ranks; rank r gets counts[r] rows of the result.
 
@@ -276,8 +341,10 @@ array
          nb::handle out,
          nb::handle counts,
          nb::handle op,
-         nb::handle timeout) {
+         nb::handle timeout,
+         nb::handle stream) {
         auto p = plan_reduce_scatter_v(s, x, out, counts, op, timeout);
+        choose_stream(p, stream);
         return started(p, without_gil([&] {
                          return s.comm.reduce_scatter_v_async(
                              p.in.input(), p.out.output(), p.in_counts, p.options);
@@ -288,8 +355,10 @@ array
       arg("counts") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, "
-              "counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None) "
+              "counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, "
+              "stream: Stream = None) "
               "-> Work"),
       "Start a `reduce_scatter_v`; counts that are not given are still asked for at once.");
 }

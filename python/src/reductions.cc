@@ -106,14 +106,19 @@ Plan<ReduceOptions> plan_reduce_scatter(
   return plan;
 }
 
-nb::object reproducible_sum(
-    Seat& seat, nb::handle shards, nb::handle out, nb::handle op, nb::handle timeout) {
+nb::object reproducible_sum(Seat& seat,
+                            nb::handle shards,
+                            nb::handle out,
+                            nb::handle op,
+                            nb::handle timeout,
+                            nb::handle stream) {
   const auto plan = read_arguments(seat, [&] {
     Plan<ReduceOptions> read{.in = read_array(shards, "shards"),
                              .out = writable_array(out, "out"),
                              .options = {op_argument(op), duration_argument(timeout, "timeout")}};
     require_c_order(read.in, "shards");
     require_c_order(read.out, "out");
+    choose_stream(read, stream);
     return read;
   });
   without_gil(
@@ -127,15 +132,21 @@ void bind_reductions(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "all_reduce",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
-        return block<AllReduce>(s, [&] { return plan_all_reduce(x, out, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return block<AllReduce>(s, stream, [&] { return plan_all_reduce(x, out, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', "
-              "timeout: Timeout = None) -> Array"),
+              "timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Reduce arrays over all ranks; every rank gets the result.
 
 Parameters
@@ -164,41 +175,60 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
 )");
   cls.def(
       "all_reduce_async",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
-        return start<AllReduce>(s, [&] { return plan_all_reduce(x, out, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return start<AllReduce>(s, stream, [&] { return plan_all_reduce(x, out, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', "
-              "timeout: Timeout = None) -> Work"),
+              "timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start an `all_reduce`; the arrays must be left alone until the Work is done.");
   cls.def(
       "prepare_all_reduce",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
-        return prepare<AllReduce>(s, [&] { return plan_all_reduce(x, out, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return prepare<AllReduce>(s, stream, [&] { return plan_all_reduce(x, out, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, "
-              "op: Op = 'sum', timeout: Timeout = None) -> Prepared"),
+              "op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared"),
       "Check an `all_reduce` once, to call it again and again on the same arrays.");
 
   cls.def(
       "reduce",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
-        return block<Reduce>(s, [&] { return plan_reduce(s, x, out, root, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         int root,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return block<Reduce>(s, stream, [&] { return plan_reduce(s, x, out, root, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, "
-              "op: Op = 'sum', timeout: Timeout = None) -> Optional[Array]"),
+              "op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Optional[Array]"),
       R"(Reduce arrays over all ranks; the root alone gets the result.
 
 Parameters
@@ -219,42 +249,64 @@ array or None
 )");
   cls.def(
       "reduce_async",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
-        return start<Reduce>(s, [&] { return plan_reduce(s, x, out, root, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         int root,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return start<Reduce>(s, stream, [&] { return plan_reduce(s, x, out, root, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, "
-              "op: Op = 'sum', timeout: Timeout = None) -> Work"),
+              "op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `reduce`; the arrays must be left alone until the Work is done.");
   cls.def(
       "prepare_reduce",
-      [](Seat& s, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
-        return prepare<Reduce>(s, [&] { return plan_reduce(s, x, out, root, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         int root,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return prepare<Reduce>(
+            s, stream, [&] { return plan_reduce(s, x, out, root, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("root") = 0,
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, "
-              "op: Op = 'sum', timeout: Timeout = None) -> Prepared"),
+              "op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared"),
       "Check a `reduce` once, to call it again and again on the same arrays.");
 
   cls.def(
       "reduce_scatter",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
-        return block<ReduceScatter>(s, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return block<ReduceScatter>(
+            s, stream, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', "
-              "timeout: Timeout = None) -> Array"),
+              "timeout: Timeout = None, stream: Stream = None) -> Array"),
       R"(Reduce arrays over all ranks; rank r gets the r-th share of the result.
 
 Parameters
@@ -274,28 +326,41 @@ array
 )");
   cls.def(
       "reduce_scatter_async",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
-        return start<ReduceScatter>(s, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return start<ReduceScatter>(
+            s, stream, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, "
-              "op: Op = 'sum', timeout: Timeout = None) -> Work"),
+              "op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `reduce_scatter`; the arrays must be left alone until the Work is done.");
   cls.def(
       "prepare_reduce_scatter",
-      [](Seat& s, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
-        return prepare<ReduceScatter>(s,
-                                      [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
+      [](Seat& s,
+         nb::handle x,
+         nb::handle out,
+         nb::handle op,
+         nb::handle timeout,
+         nb::handle stream) {
+        return prepare<ReduceScatter>(
+            s, stream, [&] { return plan_reduce_scatter(s, x, out, op, timeout); });
       },
       arg("x").none(),
       arg("out") = nb::none(),
       arg("op") = "sum",
       arg("timeout") = nb::none(),
+      arg("stream") = nb::none(),
       nb::sig("def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, "
-              "op: Op = 'sum', timeout: Timeout = None) -> Prepared"),
+              "op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared"),
       "Check a `reduce_scatter` once, to call it again and again on the same arrays.");
 
   cls.def("reproducible_sum",
@@ -304,8 +369,9 @@ array
           arg("out").none(),
           arg("op") = "sum",
           arg("timeout") = nb::none(),
+          arg("stream") = nb::none(),
           nb::sig("def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', "
-                  "timeout: Timeout = None) -> Array"),
+                  "timeout: Timeout = None, stream: Stream = None) -> Array"),
           R"(Sum shards so that the bits depend on the shards alone.
 
 All ranks bring consecutive shards of one globally numbered list, which are added by a fixed binary

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,10 +16,20 @@
 
 namespace hocket::python {
 
+// Python's `Work`: the C++ one, and what must outlive it.
+struct WorkHandle {
+  std::vector<nb::object> objects;  // the arrays of the call
+  std::vector<std::unique_ptr<Lease>> leases;
+  nb::object result;
+  Work work;  // last: goes first, and nobody touches the arrays after it
+};
+
 // Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
 struct Seat {
   Communicator comm;
   std::shared_ptr<World> world = {};  // null for ranks that are threads
+  // Arrays of calls on GPUs' streams that must not go before the streams have come so far.
+  std::shared_ptr<std::deque<WorkHandle>> held = std::make_shared<std::deque<WorkHandle>>();
 };
 
 // Runs a call that may wait; other Python threads go on meanwhile.
@@ -36,14 +47,6 @@ void announce_refusal(Seat& seat) noexcept;
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
 // "sum", "product", ...
 ReduceOp op_argument(nb::handle op);
-
-// Python's `Work`: the C++ one, and what must outlive it.
-struct WorkHandle {
-  std::vector<nb::object> objects;  // the arrays of the call
-  std::vector<std::unique_ptr<Lease>> leases;
-  nb::object result;
-  Work work;  // last: goes first, and nobody touches the arrays after it
-};
 
 // Python's `Prepared`.
 struct PreparedHandle {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "seat.h"
+#include "device.h"
 
 namespace hocket::python {
 
@@ -28,13 +28,19 @@ auto read_arguments(Seat& seat, Read&& read) {
   }
 }
 
+template <typename Options>
+Plan<Options> on_stream(Plan<Options> plan, nb::handle stream) {
+  choose_stream(plan, stream);
+  return plan;
+}
+
 // `Verbs` names one collective:
 //   static void block(Communicator&, auto&&...);
 //   static Work start(Communicator&, auto&&...);
 //   static Prepared prepare(Communicator&, const Plan<Options>&);
 template <typename Verbs, typename Read>
-nb::object block(Seat& seat, Read&& read) {
-  auto plan = read_arguments(seat, read);
+nb::object block(Seat& seat, nb::handle stream, Read&& read) {
+  auto plan = read_arguments(seat, [&] { return on_stream(read(), stream); });
   without_gil([&] {
     if (plan.in_place) {
       Verbs::block(seat.comm, plan.out.output(), plan.options);
@@ -42,12 +48,13 @@ nb::object block(Seat& seat, Read&& read) {
       Verbs::block(seat.comm, plan.in.input(), plan.out.output(), plan.options);
     }
   });
+  retain(seat, plan);
   return std::move(plan.result);
 }
 
 template <typename Verbs, typename Read>
-WorkHandle start(Seat& seat, Read&& read) {
-  auto plan = read_arguments(seat, read);
+WorkHandle start(Seat& seat, nb::handle stream, Read&& read) {
+  auto plan = read_arguments(seat, [&] { return on_stream(read(), stream); });
   WorkHandle handle;
   keep(handle, plan.in, plan.out);
   handle.result = std::move(plan.result);
@@ -60,8 +67,8 @@ WorkHandle start(Seat& seat, Read&& read) {
 }
 
 template <typename Verbs, typename Read>
-PreparedHandle prepare(Seat& seat, Read&& read) {
-  auto plan = read_arguments(seat, read);
+PreparedHandle prepare(Seat& seat, nb::handle stream, Read&& read) {
+  auto plan = read_arguments(seat, [&] { return on_stream(read(), stream); });
   PreparedHandle handle{.call = without_gil([&] { return Verbs::prepare(seat.comm, plan); })};
   keep(handle, plan.in, plan.out);
   handle.result = std::move(plan.result);

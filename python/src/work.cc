@@ -1,18 +1,42 @@
 // Calls that have been started, and calls that have been prepared.
+#include "device.h"
 #include "errors.h"
 #include "hocket/error.h"
-#include "seat.h"
 
 namespace hocket::python {
 namespace {
 
-nb::object wait(WorkHandle& handle, nb::handle timeout) {
+// The stream that is current in the framework of the call's arrays; absent for host memory.
+std::optional<StreamRef> current_stream(const WorkHandle& handle) {
+  for (const nb::object& object : handle.objects) {
+    const Array array = read_array(object, "x");
+    if (array.is_on_gpu()) return array.stream.value_or(StreamRef());
+  }
+  return std::nullopt;
+}
+
+nb::object wait(WorkHandle& handle, nb::handle timeout, nb::handle stream) {
   const auto limit = duration_argument(timeout, "timeout");
+  std::optional<StreamRef> ordered = stream_argument(stream);
+  if (!limit && !ordered) ordered = current_stream(handle);
+  if (ordered) {
+    without_gil([&] { handle.work.wait(*ordered); });
+    if (!limit) return handle.result;
+  }
   if (!limit) {
     without_gil([&] { handle.work.wait(); });
     return handle.result;
   }
   if (!without_gil([&] { return handle.work.wait_for(*limit); })) {
+    PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
+    throw nb::python_error();
+  }
+  return handle.result;
+}
+
+nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
+  const Duration limit = duration_argument(timeout, "timeout").value_or(kForever);
+  if (!without_gil([&] { return handle.work.wait_for(limit); })) {
     PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
     throw nb::python_error();
   }
@@ -47,13 +71,42 @@ which fails the communicator on all ranks.
       .def("wait",
            &wait,
            arg("timeout") = nb::none(),
-           nb::sig("def wait(self, timeout: Timeout = None) -> Any"),
+           arg("stream") = nb::none(),
+           nb::sig("def wait(self, timeout: Timeout = None, stream: Stream = None) -> Any"),
            R"(Wait for the call to finish.
+
+A call on arrays in a GPU's memory is waited for by a stream: this returns at once, and what is put
+on the stream from now on comes after the call. Use `synchronize` to wait here.
 
 Parameters
 ----------
 timeout : float or datetime.timedelta, optional
     Seconds to wait here; the call's own deadline holds besides.
+stream : stream or int, optional
+    The stream that waits; by default the current one of the arrays' framework.
+
+Returns
+-------
+array or None
+    What the blocking call would have returned.
+
+Raises
+------
+TimeoutError
+    Time ran out here; the call goes on.
+Error
+    The call's error.
+)")
+      .def("synchronize",
+           &synchronize,
+           arg("timeout") = nb::none(),
+           nb::sig("def synchronize(self, timeout: Timeout = None) -> Any"),
+           R"(Wait here for the call to finish, on the GPU too.
+
+Parameters
+----------
+timeout : float or datetime.timedelta, optional
+    Seconds to wait; the call's own deadline holds besides.
 
 Returns
 -------

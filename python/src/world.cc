@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <string>
 
@@ -31,6 +32,18 @@ Key key_argument(nb::handle key) {
   return Key::from_file(nb::cast<nb::str>(path).c_str());
 }
 
+// Where pip puts NCCL: beside every package.
+std::vector<std::string> library_folders() {
+  std::vector<std::string> folders;
+  for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
+    if (!nb::isinstance<nb::str>(entry)) continue;
+    std::string folder = std::string(nb::cast<nb::str>(entry).c_str()) + "/nvidia/nccl/lib";
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
 InitOptions init_options(nb::handle rank,
                          nb::handle size,
                          nb::handle address,
@@ -45,6 +58,7 @@ InitOptions init_options(nb::handle rank,
   if (!key.is_none()) options.key = key_argument(key);
   options.timeout = duration_argument(timeout, "timeout");
   options.deadline = duration_argument(deadline, "deadline");
+  options.library_folders = library_folders();
   if (!engines.is_none()) {
     for (nb::handle engine : engines)
       options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
@@ -80,7 +94,8 @@ void run_threads(int size, nb::object body) {
     }
   };
   try {
-    without_gil([&] { hocket::run_threads(size, rank); });
+    const InitOptions options{.library_folders = library_folders()};
+    without_gil([&] { hocket::run_threads(size, rank, options); });
   } catch (...) {
     if (first) std::rethrow_exception(first);
     throw;

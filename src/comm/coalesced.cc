@@ -41,7 +41,8 @@ void sort_out(std::span<const ArrayView> arrays,
     std::vector<std::size_t> small;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       if (static_cast<int>(arrays[i].dtype()) != d) continue;
-      if (arrays[i].bytes() < kPackBelow) {
+      // What lies in a GPU's memory cannot be packed by the host.
+      if (arrays[i].bytes() < kPackBelow && arrays[i].memory() == MemoryKind::kHost) {
         small.push_back(i);
       } else {
         alone(i);
@@ -110,14 +111,21 @@ void check_pairs(CommunicatorImpl& impl,
 void Communicator::all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& o) {
   packed_in_place(*impl_,
                   arrays,
-                  {.kind = Kind::kAllReduce, .in_place = true, .op = o.op, .deadline = o.deadline});
+                  {.kind = Kind::kAllReduce,
+                   .in_place = true,
+                   .op = o.op,
+                   .deadline = o.deadline,
+                   .stream = o.stream});
 }
 
 void Communicator::broadcast_coalesced(std::span<const ArrayView> arrays, const RootOptions& o) {
-  packed_in_place(
-      *impl_,
-      arrays,
-      {.kind = Kind::kBroadcast, .in_place = true, .root = o.root, .deadline = o.deadline});
+  packed_in_place(*impl_,
+                  arrays,
+                  {.kind = Kind::kBroadcast,
+                   .in_place = true,
+                   .root = o.root,
+                   .deadline = o.deadline,
+                   .stream = o.stream});
 }
 
 // Packed, a rank's parts lie together: [rank][array]. The arrays themselves are [array][rank].

@@ -263,6 +263,8 @@ Prepared Communicator::prepare_all_to_all(ConstArrayView in, ArrayView out, cons
   return prepare(impl_, ask(Kind::kAllToAll, in, out, o));
 }
 
+Work Communicator::stream_mark(StreamRef stream) { return Work(impl_->mark_stream(stream)); }
+
 void Communicator::barrier(const CallOptions& o) {
   impl_->run({.kind = Kind::kBarrier, .deadline = o.deadline, .stream = o.stream});
 }

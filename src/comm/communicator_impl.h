@@ -128,6 +128,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   DevicePlan prepare_device(const Request& request, CallStorage& storage);
   void run_prepared_device(DevicePlan& plan, const Request& request);
   std::shared_ptr<Operation> start_prepared_device(DevicePlan& plan, const Request& request);
+  std::shared_ptr<Operation> mark_stream(StreamRef stream);
   // For Work: throws what has ended the call; whether it has ended on the GPU; waits for that.
   void check_device_work(Operation& operation);
   bool test_device_work(Operation& operation);

@@ -11,6 +11,7 @@
 #include "comm/world.h"
 #include "engines/local/local_point_to_point.h"
 #include "engines/nccl/nccl_engine.h"
+#include "engines/peer/peer_engine.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
 
@@ -19,6 +20,7 @@ namespace hocket::comm {
 using control::GroupControl;
 using engines::local::LocalFabric;
 using engines::local::LocalPointToPoint;
+using engines::peer::PeerEngine;
 using engines::shm::ShmEngine;
 using engines::shm::ShmGroup;
 using engines::shm::ShmPointToPoint;
@@ -94,7 +96,7 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
 
 }  // namespace
 
-bool is_of_gpus(const std::string& name) { return name == "nccl"; }
+bool is_of_gpus(const std::string& name) { return name == "peer" || name == "nccl"; }
 
 std::vector<std::string> split_names(const std::string& comma_separated) {
   std::vector<std::string> names;
@@ -108,8 +110,8 @@ std::vector<std::string> split_names(const std::string& comma_separated) {
 
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads) {
   const std::vector<std::string> there =
-      threads ? std::vector<std::string>{"local", "shm", "algorithm", "nccl"}
-              : std::vector<std::string>{"shm", "algorithm", "nccl"};
+      threads ? std::vector<std::string>{"local", "shm", "algorithm", "peer", "nccl"}
+              : std::vector<std::string>{"shm", "algorithm", "peer", "nccl"};
   for (const std::string& name : wanted) {
     if (!has(there, name)) {
       throw InvalidArgument(
@@ -122,7 +124,7 @@ std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, 
   // shm carries everything within a host; `algorithm` is there to be asked for. Who asks for
   // engines of GPUs alone means those; the host's are needed all the same.
   const std::string host = threads ? "local" : "shm";
-  if (wanted.empty()) return {host, "nccl"};
+  if (wanted.empty()) return {host, "peer", "nccl"};
   std::vector<std::string> chosen = wanted;
   if (std::all_of(wanted.begin(), wanted.end(), is_of_gpus)) chosen.push_back(host);
   return chosen;
@@ -171,17 +173,30 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
     const std::shared_ptr<const cuda::DeviceContext>& device,
     const DeviceAgreement& agreed,
     std::vector<std::string>& notes) {
+  const auto& hosts = membership.hosts;
   const engine::GroupFacts facts{
-      .rank = membership.rank, .size = membership.size(), .hosts = membership.hosts};
+      .rank = membership.rank,
+      .size = membership.size(),
+      .hosts = hosts,
+      .one_host = std::all_of(hosts.begin(), hosts.end(), [&](int h) { return h == hosts[0]; })};
   auto& libraries = static_cast<FoundLibraries&>(world.device_libraries());
   std::vector<std::unique_ptr<engine::DeviceEngine>> made;
-  for (const std::string& name : world.engines()) {
-    if (name != "nccl") continue;
-    if (agreed.why_no_nccl.empty()) {
-      made.push_back(
-          std::make_unique<engines::nccl::NcclEngine>(libraries.nccl().library, device, facts));
+  const auto add = [&](const std::string& why_not, const std::string& name, const auto& make) {
+    if (why_not.empty()) {
+      made.push_back(make());
     } else {
-      notes.push_back("nccl: " + agreed.why_no_nccl);
+      notes.push_back(name + ": " + why_not);
+    }
+  };
+  for (const std::string& name : world.engines()) {
+    if (name == "peer") {
+      add(agreed.shareable ? PeerEngine::why_not(facts) : "a GPU's memory cannot be shared",
+          name,
+          [&] { return std::make_unique<PeerEngine>(device, facts, engines::peer::Tuning{}); });
+    } else if (name == "nccl") {
+      add(agreed.why_no_nccl, name, [&] {
+        return std::make_unique<engines::nccl::NcclEngine>(libraries.nccl().library, device, facts);
+      });
     }
   }
   return made;

@@ -70,18 +70,21 @@ DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
 DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
   DevicePlan plan{.call = check(request, owner_.place(), storage)};
   plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
-  if (!device_) {
-    try {
-      const int ordinal = device_of(request);
-      device_ = std::make_shared<cuda::DeviceContext>(
-          owner_.world()->device_libraries().driver().driver, ordinal);
-    } catch (const DeviceError& error) {
-      throw InvalidArgument(error.what());
-    }
-  }
+  require_device(request);
   check_device(request.in, "in");
   check_device(request.out, "out");
   return plan;
+}
+
+void DeviceCalls::require_device(const Request& request) {
+  if (device_) return;
+  try {
+    const int ordinal = device_of(request);
+    device_ = std::make_shared<cuda::DeviceContext>(
+        owner_.world()->device_libraries().driver().driver, ordinal);
+  } catch (const DeviceError& error) {
+    throw InvalidArgument(error.what());
+  }
 }
 
 // --- Which GPU ----------------------------------------------------------------------------------
@@ -151,6 +154,28 @@ void DeviceCalls::require_engines(const Signature& shown) {
   staging_ = std::make_shared<Staging>(device_);
   events_ = std::make_shared<EventPool>(device_);
   owner_.world()->attend(watch_);
+  while ((messenger_ = engines_->messenger()) != nullptr && !connect(*messenger_, shown)) {
+  }
+}
+
+// Collective; see DeviceEngines::connect.
+bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) {
+  const engine::Introduction introduction{
+      .gather = [&](std::span<const std::byte> own) { return gather(shown, own); },
+      .look =
+          [&] {
+            const auto failure = owner_.look_around({.sequence = owner_.sequence_});
+            if (failure) owner_.raise(*failure);
+          },
+      .deadline = Deadline::in(owner_.deadline()),
+      .size = owner_.size()};
+  // Nothing that is done there belongs into a graph.
+  cuda::CaptureMode mode = cuda::CaptureMode::kRelaxed;
+  device_->driver().thread_exchange_stream_capture_mode(&mode);
+  const bool works = engines_->connect(engine, introduction);
+  device_->driver().thread_exchange_stream_capture_mode(&mode);
+  if (works) watch_->add(engine);
+  return works;
 }
 
 // --- The way of a call --------------------------------------------------------------------------
@@ -183,25 +208,10 @@ DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
 }
 
 void DeviceCalls::choose(DevicePlan& plan) {
-  const engine::Introduction introduction{
-      .gather = [&](std::span<const std::byte> own) { return gather(plan.call.signature, own); },
-      .look =
-          [&] {
-            const auto failure = owner_.look_around({.sequence = owner_.sequence_});
-            if (failure) owner_.raise(*failure);
-          },
-      .deadline = Deadline::in(owner_.deadline()),
-      .size = owner_.size()};
-  while (true) {
+  do {
     plan.engine = engines_->choose(plan.call.signature);
-    if (plan.engine == nullptr || engines_->is_connected(*plan.engine)) break;
-    // Nothing that is done there belongs into a graph.
-    cuda::CaptureMode mode = cuda::CaptureMode::kRelaxed;
-    device_->driver().thread_exchange_stream_capture_mode(&mode);
-    const bool works = engines_->connect(*plan.engine, introduction);
-    device_->driver().thread_exchange_stream_capture_mode(&mode);
-    if (works) watch_->add(*plan.engine);
-  }
+  } while (plan.engine != nullptr && !engines_->is_connected(*plan.engine) &&
+           !connect(*plan.engine, plan.call.signature));
   plan.chosen = true;
 }
 
@@ -241,6 +251,14 @@ std::shared_ptr<Operation> DeviceCalls::with_work(const DevicePlan& plan,
   return operation;
 }
 
+std::shared_ptr<Operation> DeviceCalls::mark(StreamRef stream) {
+  if (!engines_) {
+    throw InvalidArgument(
+        fmt::format("communicator {} has had no call on GPUs so far", owner_.membership().name));
+  }
+  return with_work({}, open({.stream = stream}), nullptr);
+}
+
 // The call's number and fingerprint, told to the others. From here on this rank takes part.
 void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
   call.sequence = ++owner_.sequence_;
@@ -253,7 +271,7 @@ void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
     owner_.drive(task, {.sequence = call.sequence}, how.allowed);
   }
   owner_.end(call.sequence);
-  const int differing = watch_->announce(call.sequence, call.fingerprint);
+  const int differing = watch_->announce(call.sequence, call.fingerprint, how.allowed);
   if (differing >= 0) owner_.confirm(differing, watch_->differing());
 }
 
@@ -264,7 +282,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     if (!how.captured) follow(how.stream);
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
-    if (marks) watch_->mark_begin(how.stream, how.allowed);
+    if (marks) watch_->mark_begin(how.stream);
     plan.engine->enqueue(plan.call, how.stream);
     if (marks) watch_->mark_end(how.stream);
     if (!how.captured) leave_mark(how.stream);
@@ -392,6 +410,12 @@ std::shared_ptr<Operation> CommunicatorImpl::start_prepared_device(DevicePlan& p
   require_usable();
   require_members();
   return devices_->start_prepared(plan, request);
+}
+
+std::shared_ptr<Operation> CommunicatorImpl::mark_stream(StreamRef stream) {
+  const Seat seat(*this);
+  require_usable();
+  return devices().mark(stream);
 }
 
 void CommunicatorImpl::check_device_work(Operation& operation) {

@@ -35,6 +35,21 @@ class DeviceCalls {
   void run_prepared(DevicePlan& plan, const Request& request);
   std::shared_ptr<Operation> start_prepared(DevicePlan& plan, const Request& request);
 
+  // Puts a message each way, or one, on the stream; an absent array has a peer of -1.
+  void exchange(
+      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);
+  std::shared_ptr<Operation> start_exchange(
+      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);
+
+  // Makes a call that only the host can make on copies of the arrays, and waits for all of it.
+  void on_host(ConstArrayView in,
+               ArrayView out,
+               const std::optional<StreamRef>& stream,
+               const std::function<void(ConstArrayView, ArrayView)>& call);
+
+  // A mark behind what is on the stream.
+  std::shared_ptr<Operation> mark(StreamRef stream);
+
   // The GPU of this rank in this communicator; -1 before the first call.
   int device() const noexcept { return device_ ? device_->ordinal() : -1; }
   // The engines that were found, and why others were not; null before the first call.
@@ -54,12 +69,14 @@ class DeviceCalls {
   // Local, and without effects on others: what they throw is a refusal.
   DevicePlan checked(const Request& request, CallStorage& storage);
   Launch opened(const Request& request);
+  void require_device(const Request& request);
   int device_of(const Request& request) const;
   void check_device(ConstArrayView array, const char* name) const;
   Launch open(const Request& request) const;
 
   // Collective where they are the first of their kind.
   void require_engines(const engine::Signature& shown);
+  bool connect(engine::DeviceEngine& engine, const engine::Signature& shown);
   void choose(DevicePlan& plan);
   std::vector<std::byte> gather(const engine::Signature& shown, std::span<const std::byte> own);
 
@@ -68,6 +85,8 @@ class DeviceCalls {
                                        const Launch& how,
                                        std::shared_ptr<Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
+  Launch put_messages(
+      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);
   std::shared_ptr<Operation> stage(const DevicePlan& plan, const Launch& how, CallStorage storage);
   void number(engine::Call& call, std::uint64_t mark, const Launch& how);
   void finish_queue();
@@ -79,6 +98,8 @@ class DeviceCalls {
   CommunicatorImpl& owner_;
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::unique_ptr<DeviceEngines> engines_;
+  // Carries messages: the same on all ranks from the first call on, so that both ends agree.
+  engine::DeviceEngine* messenger_ = nullptr;
   std::shared_ptr<DeviceWatch> watch_;
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;

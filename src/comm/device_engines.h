@@ -44,7 +44,7 @@ class DeviceEngines {
 
   // The best for such calls; null where the host has to carry them.
   engine::DeviceEngine* choose(const engine::Signature& signature) const noexcept;
-  // The first that carries messages, or null.
+  // The first that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
   bool is_connected(const engine::DeviceEngine& engine) const noexcept;
   // Collective. False, on all ranks, where it does not work on one of them: then it is gone.

@@ -72,10 +72,11 @@ bool DeviceWatch::is_ahead() const noexcept {
   return false;
 }
 
-int DeviceWatch::announce(std::uint64_t sequence, std::uint64_t fingerprint) {
+int DeviceWatch::announce(std::uint64_t sequence, std::uint64_t fingerprint, Duration allowed) {
   const std::uint64_t index = index_.load(std::memory_order_relaxed) + 1;
   launched(index).sequence.store(sequence, std::memory_order_relaxed);
   launched(index).fingerprint.store(fingerprint, std::memory_order_relaxed);
+  launched(index).allowed.store(allowed.count(), std::memory_order_relaxed);
   index_.store(index, std::memory_order_release);
   control_->announce_device(index, fingerprint);
   for (int i = 0; i < control_->size(); ++i) {
@@ -102,9 +103,8 @@ bool DeviceWatch::pending() const noexcept {
   return ended() != marked_.load(std::memory_order_acquire);
 }
 
-void DeviceWatch::mark_begin(cuda::Stream stream, Duration allowed) {
+void DeviceWatch::mark_begin(cuda::Stream stream) {
   const std::uint64_t index = index_.load(std::memory_order_relaxed);
-  launched(index).allowed.store(allowed.count(), std::memory_order_relaxed);
   marked_.store(static_cast<std::uint32_t>(index), std::memory_order_release);
   const cuda::Driver& driver = device_->driver();
   cuda::check(driver,

@@ -33,13 +33,13 @@ class DeviceWatch final : public Attended {
   void forget(engine::DeviceEngine& engine) noexcept;
   // Announces the next call and compares it with what the others have announced; the peer whose
   // calls differ from this rank's, or -1. `sequence` is the call's number.
-  int announce(std::uint64_t sequence, std::uint64_t fingerprint);
+  int announce(std::uint64_t sequence, std::uint64_t fingerprint, Duration allowed);
   // Whether this rank is so far ahead of another that its announcements would be overwritten.
   bool is_ahead() const noexcept;
   // The number of the call that `announce` found to differ.
   std::uint64_t differing() const noexcept { return differing_; }
   // Words in front of and behind a call, for engines that do not keep time themselves.
-  void mark_begin(cuda::Stream stream, Duration allowed);
+  void mark_begin(cuda::Stream stream);
   void mark_end(cuda::Stream stream);
   // True once, when the progress thread has to be woken to look from now on.
   bool was_asleep() noexcept;

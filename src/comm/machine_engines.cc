@@ -19,15 +19,14 @@ std::string obstacle(const Machine& machine) {
 }
 
 // What an engine of GPUs lacks here; empty: nothing.
-std::string missing_for_gpus(const Machine& machine) {
-  for (const char* name : {"CUDA driver", "NCCL"}) {
-    const auto library = std::ranges::find(machine.libraries, name, &Software::name);
-    if (library == machine.libraries.end() || !library->found()) {
-      return fmt::format("there is no {}", name);
-    }
-    if (library->version.find("no usable GPU") != std::string::npos) return "there is no GPU";
-  }
-  return "";
+std::string missing_for_gpus(const Machine& machine, const std::string& name) {
+  const auto lacks = [&](const char* library) {
+    const auto found = std::ranges::find(machine.libraries, library, &Software::name);
+    return found == machine.libraries.end() || !found->found() ||
+           found->version.find("no usable GPU") != std::string::npos;
+  };
+  if (lacks("CUDA driver")) return "there is no GPU, or no driver for it";
+  return name == "nccl" && lacks("NCCL") ? "there is no NCCL" : "";
 }
 
 }  // namespace
@@ -39,8 +38,10 @@ std::vector<Engine> find_engines(const Machine& machine) {
     for (const std::string& name : names) {
       if (std::ranges::find(result, name, &Engine::name) != result.end()) continue;
       const std::string lacks =
-          why_not.empty() && comm::is_of_gpus(name) ? missing_for_gpus(machine) : why_not;
-      const char* what = comm::is_of_gpus(name) ? "a GPU a rank, GPU memory" : scope;
+          why_not.empty() && comm::is_of_gpus(name) ? missing_for_gpus(machine, name) : why_not;
+      const char* what = name == "peer"   ? "GPUs of one host, GPU memory, by kernels of our own"
+                         : name == "nccl" ? "a GPU a rank, GPU memory"
+                                          : scope;
       result.push_back(
           {.name = name, .available = lacks.empty(), .note = lacks.empty() ? what : lacks});
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/operation.h"
 
 namespace hocket {
@@ -64,14 +65,20 @@ bool is_through(Message& message, int polls, Envelope* received) {
   return false;
 }
 
-void check_array(const void* data, std::size_t count, MemoryKind memory, const char* name) {
+void check_array(const void* data, std::size_t count, const char* name) {
   if (data == nullptr && count != 0) {
     throw InvalidArgument(fmt::format("{} has {} elements at a null address", name, count));
   }
-  if (memory != MemoryKind::kHost) {
-    throw InvalidArgument(
-        fmt::format("{} lies in GPU memory, which no engine of this communicator carries", name));
+}
+
+bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
+
+// A message of GPUs comes from whom it names.
+int named(const Envelope& from) {
+  if (from.peer == engine::kAnyPeer) {
+    throw InvalidArgument("source is any rank; a GPU's stream receives from a certain one");
   }
+  return from.peer;
 }
 
 Envelope envelope(CommunicatorImpl& impl,
@@ -79,7 +86,7 @@ Envelope envelope(CommunicatorImpl& impl,
                   bool sends,
                   ConstArrayView array,
                   const MessageOptions& options) {
-  check_array(array.data(), array.count(), array.memory(), sends ? "in" : "out");
+  check_array(array.data(), array.count(), sends ? "in" : "out");
   const bool any = !sends && peer == kAnySource;
   if (impl.rank() >= 0 && !any && (peer < 0 || peer >= impl.size())) {
     throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}",
@@ -117,6 +124,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
+  if (is_on_gpu(in)) return impl_->devices().exchange(in, to.peer, {}, -1, options);
   Message message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
   impl_->run_message(
@@ -130,6 +138,10 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
+  if (is_on_gpu(out)) {
+    impl_->devices().exchange({}, -1, out, named(from), options);
+    return {from.peer, options.tag};
+  }
   Message message = begin_recv(*impl_, from, out);
   Envelope sender;
   if (is_through(message, impl_->eager_polls(), &sender)) {
@@ -149,6 +161,7 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
+  if (is_on_gpu(in)) return Work(impl_->devices().start_exchange(in, to.peer, {}, -1, options));
   return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
                                    to.peer,
                                    describe(*impl_, to, true),
@@ -159,6 +172,9 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
+  if (is_on_gpu(out)) {
+    return Work(impl_->devices().start_exchange({}, -1, out, named(from), options));
+  }
   return Work(impl_->start_message(comm::finish(begin_recv(*impl_, from, out), nullptr),
                                    from.peer,
                                    describe(*impl_, from, false),
@@ -181,6 +197,10 @@ void Communicator::send_recv(
     const Envelope to = envelope(*impl_, destination, true, in, options);
     const Envelope from = envelope(*impl_, source, false, out, options);
     impl_->require_peer(to.peer);
+    if (is_on_gpu(in) || is_on_gpu(out)) {
+      impl_->devices().exchange(in, to.peer, out, named(from), options);
+      return;
+    }
     // In place: what is sent goes through a copy.
     if (in.data() == out.data() && in.bytes() != 0) {
       const auto* bytes = static_cast<const std::byte*>(in.data());

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "core/reduce.h"
 
 namespace hocket {
@@ -259,6 +260,13 @@ class Sum {
 void Communicator::reproducible_sum(ConstArrayView shards,
                                     ArrayView out,
                                     const ReduceOptions& options) {
+  if (shards.memory() == MemoryKind::kCuda || out.memory() == MemoryKind::kCuda) {
+    const auto sum = [&](ConstArrayView in, ArrayView result) {
+      Sum(*impl_, in, result, options).run();
+    };
+    impl_->devices().on_host(shards, out, options.stream, sum);
+    return;
+  }
   Sum(*impl_, shards, out, options).run();
 }
 

@@ -142,5 +142,47 @@ TEST_F(Streams, PreparedCallsAreMadeAgainAndAgain) {
   EXPECT_EQ(failure, "");
 }
 
+// Not on GPUs that are none: there no engine carries messages.
+TEST_F(Streams, MessagesGoRound) {
+  if (machine().fake || machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    const MessageOptions here{.stream = seat.stream.get()};
+    const int other = 1 - seat.comm.rank();
+    Ints x(seat, 300'000);
+    Ints y(seat, 300'000);
+    seat.comm.barrier({.stream = seat.stream.get()});
+    for (std::int32_t round = 0; round < 10; ++round) {
+      x.set(std::vector<std::int32_t>(300'000, 10 * round + seat.comm.rank()), seat.stream.get());
+      if (round % 2 == 0) {
+        seat.comm.send_recv(x.view(), y.view(), other, here);
+      } else if (seat.comm.rank() == 0) {
+        seat.comm.send(x.view(), other, here);
+        seat.comm.recv(y.view(), other, here);
+      } else {
+        seat.comm.recv(y.view(), other, here);
+        seat.comm.send(x.view(), other, here);
+      }
+      if (y.get(seat.stream.get())[299'999] != 10 * round + other) {
+        throw std::runtime_error("a message of round " + std::to_string(round) + " is wrong");
+      }
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(Streams, AReproducibleSumGoesByTheHost) {
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    Ints x(seat, 20);
+    Ints y(seat, 10);
+    std::vector<std::int32_t> values(20);
+    std::iota(values.begin(), values.end(), 100 * seat.comm.rank());
+    x.set(values, seat.stream.get());
+    seat.comm.reproducible_sum(ConstArrayView(x.view()), y.view(), {.stream = seat.stream.get()});
+    const auto sums = y.get(seat.stream.get());
+    if (sums[3] != 3 + 13 + 103 + 113) throw std::runtime_error(std::to_string(sums[3]));
+  });
+  EXPECT_EQ(failure, "");
+}
+
 }  // namespace
 }  // namespace hocket::gpu

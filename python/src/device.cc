@@ -1,0 +1,63 @@
+#include "device.h"
+
+#include <string>
+
+#include "hocket/error.h"
+
+namespace hocket::python {
+namespace {
+
+std::optional<std::uintptr_t> handle_in(nb::handle object) {
+  if (!PyLong_Check(object.ptr())) return std::nullopt;
+  const std::size_t value = PyLong_AsSize_t(object.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+// The attribute, if it is there and a number.
+std::optional<std::uintptr_t> handle_in(nb::handle object, const char* attribute) {
+  const nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), attribute));
+  if (!value.is_valid()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return handle_in(value);
+}
+
+bool needs_hold(const Array& array, const std::optional<StreamRef>& stream) {
+  return array.is_on_gpu() && (array.lease || array.stream != stream);
+}
+
+}  // namespace
+
+std::optional<StreamRef> stream_argument(nb::handle stream) {
+  if (stream.is_none()) return std::nullopt;
+  if (const auto raw = handle_in(stream)) return StreamRef::from_handle(*raw);
+  // PyTorch, then CuPy.
+  for (const char* attribute : {"cuda_stream", "ptr"}) {
+    if (const auto raw = handle_in(stream, attribute)) return StreamRef::from_handle(*raw);
+  }
+  if (nb::hasattr(stream, "__cuda_stream__")) {
+    const nb::object pair = stream.attr("__cuda_stream__")();  // version, handle
+    if (const auto raw = handle_in(nb::object(pair[1]))) return StreamRef::from_handle(*raw);
+  }
+  if (nb::hasattr(stream, "handle")) {  // Numba: a ctypes pointer, None for the default stream
+    const nb::object value = nb::getattr(stream.attr("handle"), "value", nb::none());
+    if (value.is_none()) return StreamRef();
+    if (const auto raw = handle_in(value)) return StreamRef::from_handle(*raw);
+  }
+  throw InvalidArgument(std::string("stream is a ") + Py_TYPE(stream.ptr())->tp_name +
+                        "; give a stream of CuPy, PyTorch or Numba, or its handle as an int");
+}
+
+void retain(Seat& seat, Array& in, Array& out, const std::optional<StreamRef>& stream) {
+  std::deque<WorkHandle>& held = *seat.held;
+  while (!held.empty() && held.front().work.test()) held.pop_front();
+  if (!needs_hold(in, stream) && !needs_hold(out, stream)) return;
+  WorkHandle handle{.result = nb::none()};
+  keep(handle, in, out);
+  handle.work = seat.comm.stream_mark(stream.value_or(StreamRef()));
+  held.push_back(std::move(handle));
+}
+
+}  // namespace hocket::python

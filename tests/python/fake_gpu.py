@@ -1,0 +1,69 @@
+"""Arrays in the memory of the fake driver's GPUs; for processes that run with that driver."""
+
+import ctypes
+
+import numpy as np
+
+_PROTOTYPES = {
+    "cuInit": [ctypes.c_uint],
+    "cuDevicePrimaryCtxRetain": [ctypes.c_void_p, ctypes.c_int],
+    "cuCtxPushCurrent": [ctypes.c_void_p],
+    "cuMemAlloc": [ctypes.c_void_p, ctypes.c_size_t],
+    "cuMemFree": [ctypes.c_uint64],
+    "cuStreamCreate": [ctypes.c_void_p, ctypes.c_uint],
+    "cuStreamSynchronize": [ctypes.c_void_p],
+}
+
+
+class Driver:
+    """The functions that the tests need; a device of its own is current in each thread."""
+
+    def __init__(self):
+        library = ctypes.CDLL("libcuda.so.1")
+        find = library.cuGetProcAddress_v2
+        find.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64,
+                         ctypes.c_void_p]
+        for name, arguments in _PROTOTYPES.items():
+            address = ctypes.c_void_p()
+            assert find(name.encode(), ctypes.byref(address), 12000, 0, None) == 0, name
+            setattr(self, name, ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(address.value))
+        assert self.cuInit(0) == 0
+
+    def use(self, device):
+        context = ctypes.c_void_p()
+        assert self.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
+        assert self.cuCtxPushCurrent(context) == 0
+
+    def stream(self):
+        stream = ctypes.c_void_p()
+        assert self.cuStreamCreate(ctypes.byref(stream), 1) == 0
+        return stream.value
+
+    def synchronize(self, stream=None):
+        assert self.cuStreamSynchronize(stream) == 0
+
+
+class Array:
+    """What CuPy's arrays show of themselves; `host` is the same memory, as the driver is fake."""
+
+    def __init__(self, driver, values, stream=1):
+        self.driver, self.stream = driver, stream
+        values = np.ascontiguousarray(values)
+        address = ctypes.c_uint64()
+        assert driver.cuMemAlloc(ctypes.byref(address), max(values.nbytes, 1)) == 0
+        self.address = address.value
+        memory = (ctypes.c_char * values.nbytes).from_address(self.address)
+        self.host = np.frombuffer(memory, values.dtype).reshape(values.shape)
+        self.host[...] = values
+
+    def __del__(self):
+        self.driver.cuMemFree(self.address)
+
+    @property
+    def shape(self):
+        return self.host.shape
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.host.shape, "typestr": self.host.dtype.str, "strides": None,
+                "data": (self.address, False), "version": 3, "stream": self.stream}

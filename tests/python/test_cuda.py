@@ -1,0 +1,147 @@
+"""Arrays in GPUs' memory, on GPUs that are none: the host carries them, in the order of streams."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hocket
+
+FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
+
+PRELUDE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import hocket
+from fake_gpu import Array, Driver
+driver = Driver()
+def on(n, body):
+    def rank(comm):
+        driver.use(comm.rank)
+        body(comm)
+        driver.synchronize()
+    hocket.run_threads(rank, n)
+"""
+
+
+def run(program):
+    package = str(Path(hocket.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": package, "LD_LIBRARY_PATH": str(FAKE),
+                   "HOCKET_NCCL_LIBRARY": "none"}
+    done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(HERE)], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_calls_are_put_on_the_stream_and_return():
+    run("""
+def body(comm):
+    x = Array(driver, np.arange(6.0) + comm.rank)
+    assert comm.all_reduce(x) is x
+    y = Array(driver, np.zeros((2, 6)))
+    comm.all_gather(x, out=y)
+    work = comm.broadcast_async(x, root=1)
+    work.wait()
+    assert work.synchronize(timeout=20) is x and work.done
+    driver.synchronize()
+    expected = 2 * np.arange(6.0) + 1
+    assert np.array_equal(x.host, expected)
+    assert np.array_equal(y.host, np.stack([expected, expected]))
+on(2, body)
+""")
+
+
+def test_a_stream_can_be_named():
+    run("""
+class LikeCuPy:
+    def __init__(self, ptr): self.ptr = ptr
+class LikeCudaCore:
+    def __init__(self, ptr): self.value = ptr
+    def __cuda_stream__(self): return (0, self.value)
+def body(comm):
+    x = Array(driver, np.ones(5, "int32"))
+    for kind in (int, LikeCuPy, LikeCudaCore):
+        stream = driver.stream()
+        comm.all_reduce(x, stream=kind(stream))
+        work = comm.all_reduce_async(x, op="max", stream=kind(stream))
+        work.wait(stream=1)
+        driver.synchronize(stream)
+    driver.synchronize()
+    assert np.array_equal(x.host, np.full(5, 8))
+    comm.barrier(stream=driver.stream())
+    try:
+        comm.all_reduce(x, stream="the main one")
+    except hocket.InvalidArgument as error:
+        assert "stream is a str" in str(error)
+    else:
+        raise AssertionError("no error")
+    comm.barrier()
+on(2, body)
+""")
+
+
+def test_kinds_of_memory_do_not_mix():
+    run("""
+def body(comm):
+    x = Array(driver, np.ones(5))
+    try:
+        comm.all_reduce(np.ones(5), out=x)
+    except hocket.InvalidArgument as error:
+        assert "lies in a GPU's memory" in str(error), error
+    else:
+        raise AssertionError("no error")
+    class Sliced:
+        __cuda_array_interface__ = {**x.__cuda_array_interface__, "strides": (16,), "shape": (3,)}
+    try:
+        comm.all_reduce(Sliced())
+    except hocket.InvalidArgument as error:
+        assert "not contiguous" in str(error), error
+    else:
+        raise AssertionError("no error")
+    try:
+        comm.all_gather(x)
+    except hocket.InvalidArgument as error:
+        assert "give out=" in str(error), error
+    else:
+        raise AssertionError("no error")
+    comm.all_reduce(x)
+    driver.synchronize()
+    assert np.array_equal(x.host, np.full(5, 2.0))
+on(2, body)
+""")
+
+
+def test_all_forms():
+    run("""
+def body(comm):
+    n, r = comm.size, comm.rank
+    x = Array(driver, np.arange(2.0 * n) + r)
+    y = Array(driver, np.zeros(2))
+    comm.reduce_scatter(x, out=y)
+    z = Array(driver, np.zeros(2 * n))
+    comm.all_to_all(x, out=z)
+    v = Array(driver, np.full(r + 1, r, "int64"))
+    w = Array(driver, np.zeros(n * (n + 1) // 2, "int64"))
+    comm.all_gather_v(v, out=w)
+    comm.reduce(x, root=1)
+    g = Array(driver, np.zeros((n, 2)))
+    comm.gather(y, out=g, root=0)
+    s = Array(driver, np.zeros(2))
+    comm.scatter(g if r == 0 else None, out=s, root=0) if r == 0 else comm.scatter(None, out=s)
+    driver.synchronize()
+    part = n * np.arange(2.0 * r, 2.0 * r + 2) + n * (n - 1) / 2
+    assert np.array_equal(y.host, part), (y.host, part)
+    assert np.array_equal(s.host, part)
+    assert np.array_equal(z.host.reshape(n, 2),
+                          np.add.outer(np.arange(n), np.arange(2 * r, 2 * r + 2)))
+    assert np.array_equal(w.host, np.repeat(np.arange(n), np.arange(n) + 1))
+    if r == 1:
+        assert np.array_equal(x.host, n * np.arange(2.0 * n) + n * (n - 1) / 2)
+on(3, body)
+""")
