@@ -31,6 +31,9 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 # Layers that `algorithm` must not know, whatever their place in the list.
 HIDDEN_FROM_ALGORITHM = ("os", "cuda", "symmetric")
 COMPOSITION_ROOT = "src/comm/composition"
+# Public headers for programs that use another library anyhow, and that library's header; hocket.h
+# reaches none of them.
+VENDOR_HEADERS = {"mpi.h": "mpi.h"}
 ENVIRONMENT_READER = "src/base/config.cc"
 # Faces of the library: (folder, prefixes of includes that are their own).
 FACES = {
@@ -139,7 +142,8 @@ def check_public_headers(report: Report) -> None:
             is_own = include.path.startswith("hocket/")
             # The headers of the C++ standard library have neither folder nor suffix.
             is_standard = include.angled and "/" not in include.path and "." not in include.path
-            if not is_own and not is_standard:
+            is_vendor = include.path == VENDOR_HEADERS.get(path.name)
+            if not is_own and not is_standard and not is_vendor:
                 report.error(path, include.line,
                              f"a public header includes {include.path}; only the C++ standard "
                              "library and hocket/ may be reached from one")

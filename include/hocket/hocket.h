@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hocket/array_view.h"
+#include "hocket/bootstrap.h"
 #include "hocket/communicator.h"
 #include "hocket/error.h"
 #include "hocket/group.h"

@@ -33,7 +33,8 @@ struct LaunchInfo {
   int size = 1;
   int local_rank = -1;  // among the job's processes on this host; -1: the launcher does not say
   int local_size = -1;
-  // "hocket run", "torchrun", "Open MPI", "MPICH", "Slurm", "explicit", "single process"
+  // "hocket run", "torchrun", "Open MPI", "MPICH", "Slurm", "bootstrap", "explicit",
+  // "single process"
   std::string launcher = "single process";
   std::string store_address = {};  // "host:port" or "unix:NAME"; empty for a job of one
   std::string job = {};            // no secret: keeps jobs apart that meet at one address

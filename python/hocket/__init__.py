@@ -10,6 +10,7 @@ from ._hocket import Communicator, Prepared, SymmetricMemory, Work, init
 from ._spawn import spawn
 from ._threads import run_threads
 from ._types import Received
+from .bootstrap import Bootstrap, MPIBootstrap, TorchBootstrap
 from .errors import (
     Aborted,
     DeadlineExceeded,
@@ -32,11 +33,13 @@ ANY_SOURCE = -1
 __all__ = [
     "ANY_SOURCE",
     "Aborted",
+    "Bootstrap",
     "Communicator",
     "DeadlineExceeded",
     "DeviceError",
     "Error",
     "InvalidArgument",
+    "MPIBootstrap",
     "Mismatch",
     "PeerDied",
     "Prepared",
@@ -46,6 +49,7 @@ __all__ = [
     "Status",
     "SymmetricMemory",
     "SystemError_",
+    "TorchBootstrap",
     "Work",
     "init",
     "run_threads",

@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 
 from numpy.typing import NDArray
 
+from .bootstrap import Bootstrap
 from ._types import Array, Op, Received, Stream, Timeout
 from .errors import Error, RankCall, Status
 
@@ -768,7 +769,7 @@ class SymmetricMemory:
             a collective).
         """
 
-def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None) -> Communicator:
+def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator:
     """
     Join the job that this process was started in, or make a world of one.
 
@@ -789,6 +790,11 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, address: Option
         Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
     engines : iterable of str, optional
         Names of engines, best first; by default all there are.
+    bootstrap : Bootstrap, optional
+        A process group of your own to join by, instead of what the environment says. It is used for
+        setting up alone.
+    mpi : mpi4py.MPI.Intracomm, optional
+        The same by a communicator of mpi4py: its ranks become the world's.
 
     Returns
     -------

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "bootstrap.h"
 #include "hocket/error.h"
 #include "hocket/interrupt.h"
 #include "hocket/store.h"
@@ -72,9 +73,14 @@ Seat init(nb::handle rank,
           nb::handle key,
           nb::handle timeout,
           nb::handle deadline,
-          nb::handle engines) {
+          nb::handle engines,
+          nb::handle bootstrap,
+          nb::handle mpi) {
   const InitOptions options = init_options(rank, size, address, key, timeout, deadline, engines);
-  auto world = without_gil([&] { return std::make_shared<World>(hocket::init(options)); });
+  const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
+  auto world = without_gil([&] {
+    return std::make_shared<World>(group ? hocket::init(*group, options) : hocket::init(options));
+  });
   Communicator comm(world->communicator().impl());
   return {std::move(comm), std::move(world)};
 }
@@ -126,11 +132,14 @@ void bind_world(nb::module_& module) {
              arg("timeout") = nb::none(),
              arg("deadline") = nb::none(),
              arg("engines") = nb::none(),
+             arg("bootstrap") = nb::none(),
+             arg("mpi") = nb::none(),
              nb::sig("def init(rank: Optional[int] = None, size: Optional[int] = None, "
                      "address: Optional[str] = None, "
                      "key: Optional[Union[bytes, str, PathLike[str]]] = None, "
                      "timeout: Timeout = None, deadline: Timeout = None, "
-                     "engines: Optional[Iterable[str]] = None) -> Communicator"),
+                     "engines: Optional[Iterable[str]] = None, "
+                     "bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator"),
              R"(Join the job that this process was started in, or make a world of one.
 
 Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
@@ -150,6 +159,11 @@ deadline : float or datetime.timedelta, optional
     Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
 engines : iterable of str, optional
     Names of engines, best first; by default all there are.
+bootstrap : Bootstrap, optional
+    A process group of your own to join by, instead of what the environment says. It is used for
+    setting up alone.
+mpi : mpi4py.MPI.Intracomm, optional
+    The same by a communicator of mpi4py: its ranks become the world's.
 
 Returns
 -------

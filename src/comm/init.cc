@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "base/config.h"
+#include "comm/bootstrap.h"
 #include "comm/meeting.h"
 #include "comm/world.h"
+#include "hocket/bootstrap.h"
 
 namespace hocket {
 namespace {
@@ -32,15 +34,15 @@ comm::WorldParts alone(const InitOptions& options,
           .host_ranks = {0}};
 }
 
-}  // namespace
-
-World init(const InitOptions& options) {
-  const base::Config config = base::Config::from_environment();
-  const LaunchInfo launch = detect_launch(options);
+World join(const InitOptions& options,
+           const base::Config& config,
+           const LaunchInfo& launch,
+           std::optional<StoreServer> server) {
   base::configure_log(config.log, launch.size > 1 ? launch.rank : -1);
   const auto deadline = Deadline::in(comm::join_timeout(options));
-  comm::WorldParts parts = launch.size == 1 ? alone(options, config, launch)
-                                            : comm::meet(options, config, launch, deadline);
+  comm::WorldParts parts = launch.size == 1
+                               ? alone(options, config, launch)
+                               : comm::meet(options, config, launch, deadline, std::move(server));
   parts.engines = comm::choose_engines(
       options.engines.empty() ? comm::split_names(config.engines) : options.engines, false);
   parts.deadline = options.deadline.value_or(config.deadline);
@@ -48,6 +50,19 @@ World init(const InitOptions& options) {
   parts.device_libraries = device_libraries(options, config);
   const auto world = comm::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
+}
+
+}  // namespace
+
+World init(const InitOptions& options) {
+  const base::Config config = base::Config::from_environment();
+  return join(options, config, detect_launch(options), std::nullopt);
+}
+
+World init(Bootstrap& bootstrap, const InitOptions& options) {
+  const base::Config config = base::Config::from_environment();
+  comm::Introduced introduced = comm::introduce(bootstrap, options);
+  return join(options, config, introduced.launch, std::move(introduced.server));
 }
 
 void run_threads(int size,

@@ -141,9 +141,10 @@ std::shared_ptr<os::Segment> make_segment(int ranks, std::size_t stripe, bool th
 WorldParts meet(const InitOptions& options,
                 const base::Config& config,
                 const LaunchInfo& launch,
-                Deadline deadline) {
+                Deadline deadline,
+                std::optional<StoreServer> server) {
   WorldParts parts{.launch = launch};
-  const auto store = rendezvous::join(launch, deadline.left());
+  const auto store = rendezvous::join(launch, deadline.left(), std::move(server));
   os::UnixListener listener = os::UnixListener::autobind();
   const Card own{.host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "base/config.h"
 #include "base/deadline.h"
@@ -20,11 +21,13 @@ std::size_t stripe_bytes(const InitOptions& options, const base::Config& config,
 // `threads`: ordinary memory will do.
 std::shared_ptr<os::Segment> make_segment(int ranks, std::size_t stripe, bool threads);
 
-// Meets the others at the store, and gets this host's shared memory. Throws RendezvousError naming
+// Meets the others at the store, which `server` is where this rank serves it already, and gets this
+// host's shared memory. Throws RendezvousError naming
 // who is missing, SystemError, and Aborted where the user interrupts it.
 WorldParts meet(const InitOptions& options,
                 const base::Config& config,
                 const LaunchInfo& launch,
-                base::Deadline deadline);
+                base::Deadline deadline,
+                std::optional<StoreServer> server = {});
 
 }  // namespace hocket::comm

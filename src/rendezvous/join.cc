@@ -82,10 +82,15 @@ struct ServedStore {
 
 }  // namespace
 
-std::shared_ptr<Store> join(const LaunchInfo& launch, Duration timeout) {
+std::shared_ptr<Store> join(const LaunchInfo& launch,
+                            Duration timeout,
+                            std::optional<StoreServer> server) {
   if (launch.size == 1) return make_memory_store();
   auto served = std::make_shared<ServedStore>();
-  if (launch.rank == 0 && launch.rank_zero_serves) served->server = serve(launch, timeout);
+  served->server = std::move(server);
+  if (launch.rank == 0 && launch.rank_zero_serves && !served->server) {
+    served->server = serve(launch, timeout);
+  }
   const StoreClientOptions options = client_options(launch, timeout);
   served->client = make_client(establish(options, kStaleTimeout), options);
   return {served, served->client.get()};

@@ -1,0 +1,59 @@
+// A bootstrap by MPI, for programs that are MPI programs already. All of it is in this header,
+// which is compiled with the program's own mpi.h, whichever MPI that is; <hocket/hocket.h> does not
+// include it.
+//
+//     MPI_Init(nullptr, nullptr);
+//     auto world = hocket::init_mpi(MPI_COMM_WORLD);
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "hocket/bootstrap.h"
+#include "hocket/error.h"
+
+namespace hocket {
+
+// A value that refers to a communicator, which must outlive it. MPI must have been initialised, and
+// the thread that uses this must be one that may call MPI. Errors of MPI that the communicator's
+// handler returns become RendezvousErrors.
+class MpiBootstrap final : public Bootstrap {
+ public:
+  explicit MpiBootstrap(MPI_Comm comm) : comm_(comm) {
+    require(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+    require(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    require(MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, root, comm_),
+            "MPI_Bcast");
+  }
+  void all_reduce(std::span<std::int64_t> values, Fold fold) override {
+    const MPI_Op op = fold == Fold::kSum ? MPI_SUM : fold == Fold::kMin ? MPI_MIN : MPI_MAX;
+    require(
+        MPI_Allreduce(
+            MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_INT64_T, op, comm_),
+        "MPI_Allreduce");
+  }
+
+ private:
+  static void require(int code, const char* what) {
+    if (code == MPI_SUCCESS) return;
+    throw RendezvousError(std::string(what) + " failed with code " + std::to_string(code) +
+                          " while hocket was set up by MPI");
+  }
+
+  MPI_Comm comm_;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+// Joins with the ranks of a communicator.
+inline World init_mpi(MPI_Comm comm, const InitOptions& options = {}) {
+  MpiBootstrap bootstrap(comm);
+  return init(bootstrap, options);
+}
+
+}  // namespace hocket

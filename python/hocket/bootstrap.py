@@ -1,0 +1,158 @@
+"""Joining by a process group of the user's own, and ready ones for MPI and PyTorch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, Optional
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: What a bootstrap's all_reduce does with two integers.
+Fold = Literal["sum", "min", "max"]
+
+
+class Bootstrap(ABC):
+    """A process group to join by: ``hocket.init(bootstrap=...)``.
+
+    To be derived from. Its ranks become the world's. All of them call `broadcast` and `all_reduce`
+    alike and in one order, in the thread that called ``init``; both block. It is used while the
+    world is set up and never after; what it raises leaves ``init`` as it is. The key of the job
+    travels by it, so its peers must be those of the job.
+    """
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """This process's number, from 0."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many processes there are."""
+
+    @abstractmethod
+    def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
+        """Overwrite `buffer`, of one length on all ranks, by the root's, in place.
+
+        Parameters
+        ----------
+        buffer : numpy.ndarray
+            One-dimensional, of uint8. Valid during the call alone.
+        root : int
+            Whose it is.
+        """
+
+    @abstractmethod
+    def all_reduce(self, values: NDArray[np.int64], op: Fold) -> None:
+        """Replace each value by the fold of all ranks' values at its place.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            One-dimensional, of int64. Valid during the call alone.
+        op : {"sum", "min", "max"}
+            What to do with two of them; sums wrap around.
+        """
+
+
+class MPIBootstrap(Bootstrap):
+    """By a communicator of mpi4py; ``hocket.init(mpi=comm)`` makes one.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+        Its ranks become the world's, in its order.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        needed = ("Get_rank", "Get_size", "Bcast", "Allreduce")
+        if not all(hasattr(comm, name) for name in needed):
+            raise TypeError(
+                f"mpi is a {type(comm).__name__}; give an intracommunicator of mpi4py, such as "
+                "mpi4py.MPI.COMM_WORLD"
+            )
+        self._comm = comm
+
+    @property
+    def rank(self) -> int:
+        """This process's number in the communicator."""
+        return int(self._comm.Get_rank())
+
+    @property
+    def size(self) -> int:
+        """How many processes the communicator has."""
+        return int(self._comm.Get_size())
+
+    def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
+        """See `Bootstrap.broadcast`."""
+        self._comm.Bcast(buffer, root=root)
+
+    def all_reduce(self, values: NDArray[np.int64], op: Fold) -> None:
+        """See `Bootstrap.all_reduce`."""
+        from mpi4py import MPI
+
+        folds = {"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}
+        self._comm.Allreduce(MPI.IN_PLACE, values, op=folds[op])
+
+
+class TorchBootstrap(Bootstrap):
+    """By a process group of torch.distributed.
+
+    Parameters
+    ----------
+    group : torch.distributed.ProcessGroup, optional
+        By default the one that ``torch.distributed.init_process_group`` made.
+    device : str or torch.device, optional
+        Where the group's tensors have to be: "cpu" by default, or "cuda" (the current one) for a
+        group of NCCL alone.
+    """
+
+    def __init__(self, group: Any = None, device: Optional[Any] = None) -> None:
+        import torch
+        import torch.distributed as dist
+
+        if not dist.is_initialized():
+            raise RuntimeError(
+                "torch.distributed has no process group; call "
+                "torch.distributed.init_process_group before hocket.init"
+            )
+        self._group = group
+        if device is None:
+            device = "cuda" if dist.get_backend(group) == "nccl" else "cpu"
+        self._device = torch.device(device)
+
+    @property
+    def rank(self) -> int:
+        """This process's number in the group."""
+        import torch.distributed as dist
+
+        return int(dist.get_rank(self._group))
+
+    @property
+    def size(self) -> int:
+        """How many processes the group has."""
+        import torch.distributed as dist
+
+        return int(dist.get_world_size(self._group))
+
+    def broadcast(self, buffer: NDArray[np.uint8], root: int) -> None:
+        """See `Bootstrap.broadcast`."""
+        import torch
+        import torch.distributed as dist
+
+        tensor = torch.from_numpy(buffer).to(self._device, copy=True)
+        source = root if self._group is None else dist.get_global_rank(self._group, root)
+        dist.broadcast(tensor, source, group=self._group)
+        buffer[:] = tensor.cpu().numpy()
+
+    def all_reduce(self, values: NDArray[np.int64], op: Fold) -> None:
+        """See `Bootstrap.all_reduce`."""
+        import torch
+        import torch.distributed as dist
+
+        folds = {"sum": dist.ReduceOp.SUM, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX}
+        tensor = torch.from_numpy(values).to(self._device, copy=True)
+        dist.all_reduce(tensor, op=folds[op], group=self._group)
+        values[:] = tensor.cpu().numpy()

@@ -1,0 +1,68 @@
+#include "bootstrap.h"
+
+#include <utility>
+
+#include "hocket/error.h"
+
+namespace hocket::python {
+namespace {
+
+// Calls the methods of a Python object; what they raise is thrown.
+class PythonBootstrap final : public Bootstrap {
+ public:
+  explicit PythonBootstrap(nb::object self)
+      : self_(std::move(self)),
+        rank_(nb::cast<int>(self_.attr("rank"))),
+        size_(nb::cast<int>(self_.attr("size"))) {}
+  ~PythonBootstrap() override {
+    const nb::gil_scoped_acquire acquire;
+    self_.reset();
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    const nb::gil_scoped_acquire acquire;
+    self_.attr("broadcast")(array(bytes, "uint8"), root);
+  }
+  void all_reduce(std::span<std::int64_t> values, Fold fold) override {
+    const nb::gil_scoped_acquire acquire;
+    const char* op = fold == Fold::kSum ? "sum" : fold == Fold::kMin ? "min" : "max";
+    self_.attr("all_reduce")(array(std::as_writable_bytes(values), "int64"), op);
+  }
+
+ private:
+  // A NumPy array over the memory.
+  static nb::object array(std::span<std::byte> bytes, const char* dtype) {
+    const nb::object view = nb::steal(PyMemoryView_FromMemory(
+        reinterpret_cast<char*>(bytes.data()), static_cast<Py_ssize_t>(bytes.size()), PyBUF_WRITE));
+    if (!view.is_valid()) throw nb::python_error();
+    return nb::module_::import_("numpy").attr("frombuffer")(view, dtype);
+  }
+
+  nb::object self_;
+  int rank_;
+  int size_;
+};
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle mpi) {
+  if (bootstrap.is_none() && mpi.is_none()) return nullptr;
+  if (!bootstrap.is_none() && !mpi.is_none()) {
+    throw InvalidArgument("init was given both bootstrap and mpi; give one of them");
+  }
+  const nb::module_ classes = nb::module_::import_("hocket.bootstrap");
+  if (!mpi.is_none()) {
+    return std::make_unique<PythonBootstrap>(classes.attr("MPIBootstrap")(mpi));
+  }
+  if (!nb::isinstance(bootstrap, classes.attr("Bootstrap"))) {
+    PyErr_Format(PyExc_TypeError,
+                 "bootstrap is a %s; derive it from hocket.Bootstrap",
+                 Py_TYPE(bootstrap.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  return std::make_unique<PythonBootstrap>(nb::borrow(bootstrap));
+}
+
+}  // namespace hocket::python
