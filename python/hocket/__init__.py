@@ -6,7 +6,16 @@
 >>> comm.all_reduce(x)                  # in place, sum
 """
 
-from ._hocket import Communicator, Prepared, SymmetricMemory, Work, init
+from ._hocket import (
+    Communicator,
+    Prepared,
+    Store,
+    StoreServer,
+    SymmetricMemory,
+    Work,
+    connect_store,
+    init,
+)
 from ._spawn import spawn
 from ._threads import run_threads
 from ._types import Received
@@ -47,10 +56,13 @@ __all__ = [
     "Received",
     "RendezvousError",
     "Status",
+    "Store",
+    "StoreServer",
     "SymmetricMemory",
     "SystemError_",
     "TorchBootstrap",
     "Work",
+    "connect_store",
     "init",
     "run_threads",
     "spawn",

@@ -4,7 +4,7 @@
 
 from os import PathLike
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Optional, Union
+from typing import Any, NoReturn, Optional, Union
 
 from numpy.typing import NDArray
 
@@ -178,6 +178,11 @@ class Communicator:
     def abort(self, reason: str = '') -> None:
         """
         End the pending and later calls of all ranks with `Aborted`, now, without their doing. May be called while another thread waits in a call.
+        """
+
+    def refuse(self, reason: str) -> NoReturn:
+        """
+        Take part in the next call by refusing it: raises `InvalidArgument` here and, at once, on the other ranks. For layers above that check arguments of their own.
         """
 
     @property
@@ -810,3 +815,74 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, address: Option
     """
 
 def _run_threads(size: int, body: Callable[[Communicator], None]) -> None: ...
+
+class StoreServer:
+    """
+    Serves a store of keys and values; for rendezvous, not for data.
+
+    Runs in a thread of this process until `close`, or until nothing refers to it.
+
+    Parameters
+    ----------
+    address : str
+        An address of this host, or "unix:NAME", which the processes of this user alone can reach.
+    port : int
+        0: the system chooses.
+    key : bytes or path, optional
+        The secret that clients have to know: 32 bytes, or a file made by ``hocket key FILE``. Not
+        needed for "unix:".
+    job : str
+        What clients have to say likewise; no secret.
+    trust_network : bool
+        Serve anybody who can reach the port.
+    """
+
+    def __init__(self, address: str = '127.0.0.1', port: int = 0, key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', trust_network: bool = False) -> None: ...
+
+    @property
+    def address(self) -> str:
+        """For `connect_store`: "127.0.0.1:40123" or "unix:NAME"."""
+
+    def close(self) -> None:
+        """Stop serving. May be called again."""
+
+class Store:
+    """A client of a `StoreServer`; made by `connect_store`. Keys are str."""
+
+    def set(self, key: str, value: bytes) -> None:
+        """Set a key."""
+
+    def get(self, key: str, timeout: Timeout = None) -> bytes:
+        """The value, once it is there."""
+
+    def try_get(self, key: str) -> Optional[bytes]:
+        """The value, if it is there."""
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a counter, 0 where absent; the new value."""
+
+    def erase(self, key: str) -> bool:
+        """True when there was something to erase."""
+
+    def close(self) -> None:
+        """Leave. May be called again."""
+
+def connect_store(address: str, key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', timeout: Timeout = None, trust_network: bool = False) -> Store:
+    """
+    Connect to a `StoreServer`.
+
+    Parameters
+    ----------
+    address : str
+        "host:port" or "unix:NAME".
+    key, job, trust_network
+        As the server has them.
+    timeout : float or datetime.timedelta, optional
+        Seconds for connecting, trying again while nobody serves, and for calls that wait; 300 by
+        default.
+
+    Raises
+    ------
+    RendezvousError
+        Nobody serves there, or the two do not trust each other.
+    """

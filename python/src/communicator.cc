@@ -135,6 +135,16 @@ void bind_life(CommunicatorClass& cls) {
       nb::sig("def abort(self, reason: str = '') -> None"),
       "End the pending and later calls of all ranks with `Aborted`, now, without their doing. May "
       "be called while another thread waits in a call.");
+  cls.def(
+      "refuse",
+      [](Seat& s, const char* reason) {
+        const std::string text = reason;
+        without_gil([&] { s.comm.refuse(text); });
+      },
+      arg("reason"),
+      nb::sig("def refuse(self, reason: str) -> NoReturn"),
+      "Take part in the next call by refusing it: raises `InvalidArgument` here and, at once, on "
+      "the other ranks. For layers above that check arguments of their own.");
   cls.def_prop_ro(
       "status",
       [](const Seat& s) -> nb::object {

@@ -23,4 +23,5 @@ NB_MODULE(_hocket, module) {
   bind_objects(cls);
   bind_symmetric(module, cls);
   bind_world(module);
+  bind_store(module);
 }

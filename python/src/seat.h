@@ -12,6 +12,7 @@
 #include "array.h"
 #include "hocket/communicator.h"
 #include "hocket/group.h"
+#include "hocket/store.h"
 #include "hocket/work.h"
 
 namespace hocket::python {
@@ -47,6 +48,8 @@ void announce_refusal(Seat& seat) noexcept;
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
 // "sum", "product", ...
 ReduceOp op_argument(nb::handle op);
+// Bytes (32 of them), or the name of a key file.
+Key key_argument(nb::handle key);
 
 // Python's `Prepared`.
 struct PreparedHandle {
@@ -81,5 +84,6 @@ void bind_symmetric(nb::module_& module, CommunicatorClass& cls);
 CommunicatorClass bind_communicator(nb::module_& module);
 void bind_work(nb::module_& module);
 void bind_world(nb::module_& module);
+void bind_store(nb::module_& module);
 
 }  // namespace hocket::python

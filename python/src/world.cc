@@ -14,9 +14,7 @@
 #include "seat.h"
 
 namespace hocket::python {
-namespace {
 
-// Bytes (32 of them), or the name of a key file.
 Key key_argument(nb::handle key) {
   if (PyBytes_Check(key.ptr())) {
     Key result;
@@ -32,6 +30,8 @@ Key key_argument(nb::handle key) {
   const nb::object path = nb::module_::import_("os").attr("fspath")(key);
   return Key::from_file(nb::cast<nb::str>(path).c_str());
 }
+
+namespace {
 
 // Where pip puts NCCL: beside every package.
 std::vector<std::string> library_folders() {

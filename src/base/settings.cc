@@ -33,6 +33,7 @@ constexpr std::array kRows{
     Row{"HOCKET_TRUST_NETWORK", "1: no key between hosts. Anybody on the network can join"},
     Row{"HOCKET_HOST",
         "Added to the host's identity: ranks that differ in it count as on different hosts"},
+    Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},
 };
 
 }  // namespace

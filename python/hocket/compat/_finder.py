@@ -1,0 +1,157 @@
+"""The finder that puts hocket's faces under other packages' names.
+
+Imports the standard library alone: the start of every Python process in an environment that names
+faces loads this file (see `_site`), and must not pay for NumPy, let alone for more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any, Optional
+
+#: The variable in which the installed names go to child processes, with commas.
+VARIABLE = "HOCKET_COMPAT"
+
+#: What can be installed: the name, and each module that then comes from hocket, under its own name.
+FACES: dict[str, dict[str, str]] = {
+    "cupyx.distributed": {
+        "cupyx.distributed": "hocket.compat.cupyx_distributed",
+        "cupyx.distributed._init": "hocket.compat.cupyx_distributed._init",
+        "cupyx.distributed._nccl_comm": "hocket.compat.cupyx_distributed._nccl_comm",
+        "cupyx.distributed._store": "hocket.compat.cupyx_distributed._store",
+    },
+}
+
+
+def check(names: Iterable[str]) -> list[str]:
+    """The names without repetition; ValueError where there is no such face."""
+    unique = list(dict.fromkeys(names))
+    for name in unique:
+        if name not in FACES:
+            raise ValueError(
+                f"hocket.compat: there is no face for {name!r}, expected one of {', '.join(FACES)}"
+            )
+    return unique
+
+
+class Finder:
+    """Finds the modules of the installed faces, and their parents where nobody else has them.
+
+    One a process, first in ``sys.meta_path``. Holds names only; whatever a face needs is imported
+    with it.
+    """
+
+    def __init__(self) -> None:
+        self.modules: dict[str, str] = {}  # the name it is imported by: the module it is
+        self.parents: set[str] = set()
+
+    def add(self, names: Iterable[str]) -> None:
+        """Serve these faces too; what was imported under their names before is forgotten."""
+        for name in names:
+            for module, face in FACES[name].items():
+                if self.modules.get(module) != face:
+                    _forget(module)
+                self.modules[module] = face
+                parent = module.rpartition(".")[0]
+                while parent:
+                    self.parents.add(parent)
+                    parent = parent.rpartition(".")[0]
+        self.parents -= set(self.modules)
+
+    def find_spec(
+        self,
+        name: str,
+        path: Optional[Sequence[str]] = None,
+        target: Optional[ModuleType] = None,
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        """The import system asks for each module that it does not have yet."""
+        if name in self.modules:
+            return importlib.machinery.ModuleSpec(name, _FaceLoader(self.modules[name]))
+        if name in self.parents:
+            return self._found_by_others(name, path) or importlib.machinery.ModuleSpec(
+                name, _EmptyLoader(), is_package=True
+            )
+        return None
+
+    def _found_by_others(
+        self, name: str, path: Optional[Sequence[str]]
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        for finder in sys.meta_path:
+            find_spec = getattr(finder, "find_spec", None)
+            if finder is self or find_spec is None:
+                continue
+            spec: Optional[importlib.machinery.ModuleSpec] = find_spec(name, path)
+            if spec is not None:
+                return spec
+        return None
+
+
+class _FaceLoader:
+    """Loads a module by importing the one of hocket's that it is."""
+
+    def __init__(self, face: str) -> None:
+        self.face = face
+        self.spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.face)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # It has run already; the import system has merely given it the other name's spec.
+        module.__spec__ = self.spec
+
+
+class _EmptyLoader:
+    """Makes an empty package, the parent of a face whose own package is not installed."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        return None
+
+
+def _forget(module: str) -> None:
+    sys.modules.pop(module, None)
+    parent, _, child = module.rpartition(".")
+    if parent in sys.modules and hasattr(sys.modules[parent], child):
+        delattr(sys.modules[parent], child)
+
+
+def install_here(names: Iterable[str]) -> None:
+    """Serve the faces in this process alone."""
+    for finder in sys.meta_path:
+        # Not isinstance: at a process's start this file is loaded under another name.
+        if getattr(finder, "is_hocket", False):
+            finder.add(names)  # type: ignore[union-attr]
+            return
+    finder = Finder()
+    finder.is_hocket = True  # type: ignore[attr-defined]
+    finder.add(names)
+    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+
+
+def installed() -> list[str]:
+    """The names that child processes are told."""
+    return [name for name in os.environ.get(VARIABLE, "").split(",") if name]
+
+
+def site_folder() -> str:
+    """The folder whose sitecustomize installs the faces in a new process."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
+
+
+def tell_children(names: Iterable[str]) -> None:
+    """Have Python processes that this one starts from now on serve the faces too."""
+    os.environ[VARIABLE] = ",".join(dict.fromkeys([*installed(), *names]))
+    folder = site_folder()
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if folder not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *paths])

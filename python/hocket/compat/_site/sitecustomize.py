@@ -1,0 +1,35 @@
+"""Runs at the start of Python processes that shall find hocket's faces; see `hocket.compat`."""
+
+import os
+import sys
+
+
+def _install():
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    compat = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    spec = spec_from_file_location("_hocket_faces", os.path.join(compat, "_finder.py"))
+    finder = module_from_spec(spec)
+    spec.loader.exec_module(finder)
+    names = finder.installed()
+    if not names:
+        return
+    finder.install_here(finder.check(names))
+    root = os.path.dirname(os.path.dirname(compat))
+    if root not in sys.path:
+        sys.path.append(root)  # where hocket itself comes from
+
+
+def _go_on():
+    """Runs the sitecustomize that this one stands before, if there is one."""
+    from importlib.machinery import PathFinder
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    others = [path for path in sys.path if os.path.abspath(path) != here]
+    spec = PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(sys.modules[__name__])
+
+
+_install()
+_go_on()

@@ -1,0 +1,6 @@
+"""The face of ``cupyx.distributed``: one communicator a GPU or CPU process, over hocket."""
+
+from ._init import init_process_group
+from ._nccl_comm import NCCLBackend
+
+__all__ = ["NCCLBackend", "init_process_group"]

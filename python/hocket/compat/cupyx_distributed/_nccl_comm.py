@@ -1,0 +1,325 @@
+"""``cupyx.distributed.NCCLBackend``: the names and manners of CuPy's, the work of hocket's."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any, NoReturn, Optional
+
+from hocket.errors import InvalidArgument
+
+from . import _meeting, _store
+from ._sparse import SparseCalls, holds_sparse
+
+_mpi_available = importlib.util.find_spec("mpi4py") is not None
+
+_OPS = frozenset(("sum", "prod", "max", "min"))
+
+
+class RefusedCall(InvalidArgument, RuntimeError):
+    """What CuPy's raises RuntimeError for; the communicator can be used further."""
+
+
+class RefusedType(InvalidArgument, TypeError):
+    """What CuPy's raises TypeError for; the communicator can be used further."""
+
+
+class NCCLBackend:
+    """The communicator of one process.
+
+    Arrays are NumPy's, CuPy's, SciPy's and CuPy's sparse ones, or anything that hocket takes. On
+    arrays in host memory a call has finished when it returns; on those of a GPU it is put on
+    `stream`, by default the current one. Every call returns None.
+
+    What all ranks must agree in is checked, and a refused call raises on all of them: an error that
+    is a ValueError, and a RuntimeError or TypeError where CuPy's is.
+
+    Parameters
+    ----------
+    n_devices : int
+        How many processes take part.
+    rank : int
+        This one's number, from 0.
+    host, port
+        Where rank 0 serves.
+    use_mpi : bool
+        Meet by mpi4py's COMM_WORLD instead.
+    """
+
+    def __init__(
+        self,
+        n_devices: int,
+        rank: int,
+        host: str = _store._DEFAULT_HOST,
+        port: int = _store._DEFAULT_PORT,
+        use_mpi: bool = False,
+    ) -> None:
+        self._n_devices = n_devices
+        self.rank = rank
+        self._use_mpi = bool(use_mpi)
+        if use_mpi:
+            self._world, self._comm = _meeting.by_mpi(n_devices, rank)
+        else:
+            self._world, self._comm = _meeting.by_store(n_devices, rank, host, port)
+        self._dense: set[type] = set()  # types seen that are neither sparse nor lists
+        self._sparse = SparseCalls(self._comm)
+
+    def stop(self) -> None:
+        """End the communicator and free its port. Local; may be called again and again."""
+        self._comm.close()
+        _meeting.leave(self._world)
+
+    # --- Reductions ---------------------------------------------------------------------------
+    def all_reduce(
+        self, in_array: Any, out_array: Any, op: str = "sum", stream: Any = None
+    ) -> None:
+        """Reduce over all ranks; every rank gets the result.
+
+        Parameters
+        ----------
+        in_array, out_array : array
+            As many elements, of one dtype and order.
+        op : str
+            "sum", "prod", "max" or "min"; "sum" alone for complex numbers.
+        stream : optional
+            The GPU's stream; by default the current one.
+        """
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.all_reduce(in_array, out_array, op, stream)
+        if op != "sum":
+            self._check_op(in_array, op)
+        try:
+            self._comm.all_reduce(in_array, out_array, op, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    def reduce(
+        self,
+        in_array: Any,
+        out_array: Any,
+        root: int = 0,
+        op: str = "sum",
+        stream: Any = None,
+    ) -> None:
+        """Reduce over all ranks; the root alone gets the result, elsewhere `out_array` is ignored.
+
+        Parameters are those of `all_reduce`.
+        """
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.reduce(in_array, out_array, root, op, stream)
+        if op != "sum":
+            self._check_op(in_array, op)
+        if out_array is None and self.rank == root:
+            self._refuse("out_array is None at the root, expected an array")
+        try:
+            self._comm.reduce(in_array, out_array, root, op, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    def reduce_scatter(
+        self,
+        in_array: Any,
+        out_array: Any,
+        count: int,
+        op: str = "sum",
+        stream: Any = None,
+    ) -> None:
+        """Reduce over all ranks; rank r gets the r-th `count` elements of the result.
+
+        Parameters
+        ----------
+        in_array : array
+            At least n_devices * count elements.
+        out_array : array
+            At least count elements.
+        count : int
+            Elements of a rank's share.
+        op, stream
+            As for `all_reduce`.
+        """
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.reduce_scatter(in_array, out_array, count, op, stream)
+        if op != "sum":
+            self._check_op(in_array, op)
+        try:
+            self._comm.reduce_scatter(
+                self._first(in_array, self._n_devices * count, "in_array"),
+                self._first(out_array, count, "out_array"),
+                op,
+                None,
+                stream,
+            )
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    # --- Movement -----------------------------------------------------------------------------
+    def broadcast(self, in_out_array: Any, root: int = 0, stream: Any = None) -> None:
+        """Send the root's array to all ranks, in place."""
+        if type(in_out_array) not in self._dense and self._is_sparse(in_out_array):
+            return self._sparse.broadcast(in_out_array, root, stream)
+        try:
+            self._comm.broadcast(in_out_array, root, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_out_array)
+
+    def all_gather(self, in_array: Any, out_array: Any, count: int, stream: Any = None) -> None:
+        """Collect the first `count` elements of every rank on every rank.
+
+        Parameters
+        ----------
+        in_array : array
+            At least count elements.
+        out_array : array
+            At least n_devices * count elements, rank after rank.
+        count : int
+            Elements of a rank's share.
+        """
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.all_gather(in_array, out_array, count, stream)
+        try:
+            self._comm.all_gather(
+                self._first(in_array, count, "in_array"),
+                self._first(out_array, self._n_devices * count, "out_array"),
+                None,
+                stream,
+            )
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    def gather(self, in_array: Any, out_array: Any, root: int = 0, stream: Any = None) -> None:
+        """Collect every rank's array at the root: `out_array[r]` is rank r's.
+
+        At other ranks `out_array` may be None.
+        """
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.gather(in_array, out_array, root, stream)
+        if out_array is not None or self.rank == root:
+            self._check_leading(out_array, "out_array")
+        try:
+            self._comm.gather(in_array, out_array, root, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    def scatter(self, in_array: Any, out_array: Any, root: int = 0, stream: Any = None) -> None:
+        """Hand the entries of the root's array out: rank r gets `in_array[r]`.
+
+        At other ranks `in_array` may be None.
+        """
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.scatter(in_array, out_array, root, stream)
+        if in_array is not None or self.rank == root:
+            self._check_leading(in_array, "in_array")
+        elif holds_sparse(out_array):
+            return self._sparse.scatter(None, out_array, root, stream)
+        try:
+            self._comm.scatter(in_array, out_array, root, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    def all_to_all(self, in_array: Any, out_array: Any, stream: Any = None) -> None:
+        """Send `in_array[r]` to rank r and get `out_array[r]` from it."""
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.all_to_all(in_array, out_array, stream)
+        self._check_leading(in_array, "in_array")
+        self._check_leading(out_array, "out_array")
+        try:
+            self._comm.all_to_all(in_array, out_array, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    # --- Between two ranks ----------------------------------------------------------------------
+    def send(self, array: Any, peer: int, stream: Any = None) -> None:
+        """Send an array to rank `peer`."""
+        if type(array) not in self._dense and self._is_sparse(array):
+            return self._sparse.send(array, peer, stream)
+        try:
+            self._comm.send(array, peer, 0, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, array)
+
+    def recv(self, out_array: Any, peer: int, stream: Any = None) -> None:
+        """Receive an array from rank `peer`."""
+        if type(out_array) not in self._dense and self._is_sparse(out_array):
+            return self._sparse.recv(out_array, peer, stream)
+        try:
+            self._comm.recv(out_array, peer, 0, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, out_array)
+
+    def send_recv(self, in_array: Any, out_array: Any, peer: int, stream: Any = None) -> None:
+        """Send to and receive from rank `peer`, at once."""
+        if type(in_array) not in self._dense and self._is_sparse(in_array):
+            return self._sparse.send_recv(in_array, out_array, peer, stream)
+        try:
+            self._comm.send_recv(in_array, peer, out_array, peer, 0, None, stream)
+        except InvalidArgument as error:
+            self._translate(error, in_array, out_array)
+
+    def barrier(self) -> None:
+        """Return when the processes of all ranks have come here."""
+        self._comm.barrier()
+
+    # --- What calls share -----------------------------------------------------------------------
+    def _is_sparse(self, array: Any) -> bool:
+        """Of an argument whose type is not known to be dense."""
+        if holds_sparse(array):
+            return True
+        if not isinstance(array, (list, tuple)):
+            self._dense.add(type(array))
+        return False
+
+    def _check_op(self, array: Any, op: str) -> None:
+        if op not in _OPS:
+            self._refuse(f'op is {op!r}, expected "sum", "prod", "max" or "min"')
+        if array.dtype.kind == "c":
+            self._refuse(
+                f'op is "{op}" on complex numbers, expected "sum"; or reduce real and imaginary '
+                "parts apart",
+                InvalidArgument,
+            )
+
+    def _check_leading(self, array: Any, name: str) -> None:
+        shape: Optional[tuple[int, ...]] = getattr(array, "shape", None)
+        if not shape or shape[0] != self._n_devices:
+            found = f"shape {shape}" if shape is not None else f"a {type(array).__name__}"
+            self._refuse(
+                f"{name} needs {self._n_devices} entries along its first axis, one a rank; "
+                f"found {found}"
+            )
+
+    def _first(self, array: Any, count: int, name: str) -> Any:
+        """The array's first elements; itself where it has no more."""
+        size = array.size
+        if size == count:
+            return array
+        if size < count or count < 0:
+            self._refuse(f"{name} has {size} elements, expected at least {count} (by count)")
+        if not array.flags.c_contiguous:
+            self._refuse(f"{name} is cut by count and not contiguous in C order; pass a copy")
+        return array.reshape(-1)[:count]
+
+    def _refuse(
+        self, message: str, kind: type[InvalidArgument] = RefusedCall
+    ) -> NoReturn:
+        """Raises here, and on the other ranks, which are in the same call."""
+        try:
+            self._comm.refuse(message)
+        except InvalidArgument as error:
+            raise self._as(kind, error) from None
+
+    def _translate(self, error: InvalidArgument, *arrays: Any) -> NoReturn:
+        """Raises what CuPy's raises, where hocket has refused arguments."""
+        if type(error) is not InvalidArgument:
+            raise error
+        foreign = any(map(_has_foreign_dtype, arrays))
+        raise self._as(RefusedType if foreign else RefusedCall, error) from None
+
+    @staticmethod
+    def _as(kind: type[InvalidArgument], error: InvalidArgument) -> InvalidArgument:
+        translated = kind(str(error))
+        translated.status = error.status
+        return translated
+
+
+def _has_foreign_dtype(array: Any) -> bool:
+    dtype = getattr(array, "dtype", None)
+    return dtype is not None and dtype.kind in "OSUMmV" and dtype.names is None

@@ -1,0 +1,63 @@
+"""Sparse arrays through the face: what `hocket.sparse` returns goes into CuPy's placeholders."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import hocket
+from hocket import sparse
+
+holds_sparse = sparse.holds_sparse
+
+
+class SparseCalls:
+    """The calls of `NCCLBackend` on sparse arrays, or lists of them.
+
+    Outputs are placeholders: what they hold and their shape are replaced; lists are appended to.
+    """
+
+    def __init__(self, comm: hocket.Communicator) -> None:
+        self._comm = comm
+
+    def all_reduce(self, in_array: Any, out_array: Any, op: str, stream: Any) -> None:
+        sparse.assign(out_array, sparse.all_reduce(self._comm, in_array, op, stream=stream))
+
+    def reduce(self, in_array: Any, out_array: Any, root: int, op: str, stream: Any) -> None:
+        result = sparse.reduce(self._comm, in_array, op, root, stream=stream)
+        if result is not None:
+            sparse.assign(out_array, result)
+
+    def reduce_scatter(
+        self, in_array: Any, out_array: Any, count: int, op: str, stream: Any
+    ) -> None:
+        sparse.assign(out_array, sparse.reduce_scatter(self._comm, in_array, op, stream=stream))
+
+    def broadcast(self, in_out_array: Any, root: int, stream: Any) -> None:
+        result = sparse.broadcast(self._comm, in_out_array, root, stream=stream)
+        if self._comm.rank != root:
+            sparse.assign(in_out_array, result)
+
+    def all_gather(self, in_array: Any, out_array: list[Any], count: int, stream: Any) -> None:
+        out_array.extend(sparse.all_gather(self._comm, in_array, stream=stream))
+
+    def gather(self, in_array: Any, out_array: list[Any], root: int, stream: Any) -> None:
+        result = sparse.gather(self._comm, in_array, root, stream=stream)
+        if result is not None:
+            out_array.extend(result)
+
+    def scatter(self, in_array: Optional[Any], out_array: Any, root: int, stream: Any) -> None:
+        result = sparse.scatter(self._comm, in_array, root, like=out_array, stream=stream)
+        sparse.assign(out_array, result)
+
+    def all_to_all(self, in_array: Any, out_array: list[Any], stream: Any) -> None:
+        out_array.extend(sparse.all_to_all(self._comm, in_array, stream=stream))
+
+    def send(self, array: Any, peer: int, stream: Any) -> None:
+        sparse.send(self._comm, array, peer, stream=stream)
+
+    def recv(self, out_array: Any, peer: int, stream: Any) -> None:
+        sparse.assign(out_array, sparse.recv(self._comm, peer, like=out_array, stream=stream))
+
+    def send_recv(self, in_array: Any, out_array: Any, peer: int, stream: Any) -> None:
+        result = sparse.send_recv(self._comm, in_array, peer, like=out_array, stream=stream)
+        sparse.assign(out_array, result)

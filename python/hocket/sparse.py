@@ -1,0 +1,386 @@
+"""Collectives on sparse arrays of SciPy and CuPy: CSR, CSC and COO, matrices and arrays.
+
+>>> from hocket import sparse
+>>> total = sparse.all_reduce(comm, matrix)          # a new matrix, on every rank
+>>> parts = sparse.all_gather(comm, matrix)          # a list, rank after rank
+
+Ranks may bring different numbers of entries, shapes (where they are not added), element types and
+widths of indices. Everything that describes the arrays travels first, as one small call; then all
+their contents as one. Results are new: of the format, element type and index width of what was
+sent, in the memory (host or GPU) of this rank's own argument.
+
+Every function takes the communicator first; ``timeout`` and ``stream`` are those of its methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from ._hocket import Communicator
+from ._sparse_contents import (
+    LENGTH,
+    Description,
+    Kind,
+    Message,
+    Sparse,
+    announcing,
+    assign,
+    decode,
+    holds_sparse,
+    kind_of,
+    lengths_of,
+    make_message,
+    make_messages,
+    on,
+    pack,
+    unpack,
+    unpack_all,
+)
+from ._types import Stream, Timeout
+from .errors import InvalidArgument
+
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "assign",
+    "broadcast",
+    "gather",
+    "holds_sparse",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+    "send",
+    "send_recv",
+]
+
+# --- Movement ---------------------------------------------------------------------------------
+def broadcast(
+    comm: Communicator,
+    array: Sparse,
+    root: int = 0,
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Sparse:
+    """Send the root's array to all ranks.
+
+    Parameters
+    ----------
+    comm : Communicator
+    array : sparse array
+        At the root what is sent; elsewhere any sparse array of the package wanted.
+    root : int
+
+    Returns
+    -------
+    sparse array
+        `array` itself at the root, a new one elsewhere.
+
+    Raises
+    ------
+    TypeError
+        It is no sparse array in CSR, CSC or COO.
+    """
+    row = np.zeros(LENGTH, "int64")
+    with announcing(comm):
+        kind = kind_of(array, "array")
+        if comm.rank == root:
+            message = make_message(array, "array")
+            row[:] = message.description.encode()
+    comm.broadcast(row, root, timeout)
+    with on(stream, kind):
+        if comm.rank == root:
+            comm.broadcast(pack([message], kind.xp)[0], root, timeout, stream)
+            return array
+        description = decode(row)
+        packed = kind.xp.empty(description.offsets[3], "uint8")
+        comm.broadcast(packed, root, timeout, stream)
+        return unpack(description, packed, kind)
+
+
+def all_gather(
+    comm: Communicator, array: Sparse, *, timeout: Timeout = None, stream: Stream = None
+) -> list[Sparse]:
+    """Every rank's array, in rank order, on every rank."""
+    message, kind, table = _describe(comm, array, timeout)
+    with on(stream, kind):
+        packed, _ = pack([message], kind.xp)
+        gathered = comm.all_gather_v(packed, None, lengths_of(table), timeout, stream)
+        return unpack_all(table, gathered, kind)
+
+
+def gather(
+    comm: Communicator,
+    array: Sparse,
+    root: int = 0,
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Optional[list[Sparse]]:
+    """Every rank's array, in rank order, at the root; None elsewhere."""
+    message, kind, table = _describe(comm, array, timeout)
+    return _gather(comm, message, kind, table, root, timeout, stream)
+
+
+def _describe(
+    comm: Communicator, array: Sparse, timeout: Timeout
+) -> tuple[Message, Kind, Any]:
+    with announcing(comm):
+        kind = kind_of(array, "array")
+        message = make_message(array, "array")
+    row = np.array(message.description.encode(), "int64")
+    return message, kind, comm.all_gather(row, None, timeout)
+
+
+def _gather(
+    comm: Communicator,
+    message: Message,
+    kind: Kind,
+    table: Any,
+    root: int,
+    timeout: Timeout,
+    stream: Stream,
+) -> Optional[list[Sparse]]:
+    with on(stream, kind):
+        packed, _ = pack([message], kind.xp)
+        gathered = comm.gather_v(packed, None, lengths_of(table), root, timeout, stream)
+        return None if gathered is None else unpack_all(table, gathered, kind)
+
+
+def scatter(
+    comm: Communicator,
+    arrays: Optional[Sequence[Sparse]],
+    root: int = 0,
+    *,
+    like: Optional[Sparse] = None,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Sparse:
+    """Rank r gets ``arrays[r]`` of the root.
+
+    Parameters
+    ----------
+    comm : Communicator
+    arrays : sequence of sparse arrays
+        At the root, one a rank. Elsewhere it may be None.
+    root : int
+    like : sparse array, optional
+        Of the package wanted, where `arrays` does not say so; SciPy's by default.
+    """
+    table, packed, lengths = None, None, None
+    with announcing(comm):
+        kind = _kind_like(arrays[0] if arrays else like)
+        if comm.rank == root:
+            messages = make_messages(arrays, comm, "arrays")
+            table = np.array([message.description.encode() for message in messages], "int64")
+    row = np.zeros(LENGTH, "int64")
+    comm.scatter(table, row, root, timeout)
+    description = decode(row)
+    with on(stream, kind):
+        if comm.rank == root:
+            packed, lengths = pack(messages, kind.xp)
+        mine = kind.xp.empty(description.offsets[3], "uint8")
+        comm.scatter_v(packed, lengths, mine, root, timeout, stream)
+        return unpack(description, mine, kind)
+
+
+def _kind_like(array: Optional[Sparse]) -> Kind:
+    if array is not None:
+        return kind_of(array, "like")
+    import scipy.sparse
+
+    return Kind(scipy.sparse, np)
+
+
+def all_to_all(
+    comm: Communicator,
+    arrays: Sequence[Sparse],
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> list[Sparse]:
+    """Send ``arrays[r]`` to rank r; the arrays that came, in the order of the ranks."""
+    with announcing(comm):
+        messages = make_messages(arrays, comm, "arrays")
+        kind = kind_of(arrays[0], "arrays[0]")
+    table = np.array([message.description.encode() for message in messages], "int64")
+    table = comm.all_to_all(table, None, timeout)
+    with on(stream, kind):
+        packed, lengths = pack(messages, kind.xp)
+        came = lengths_of(table)
+        received = kind.xp.empty(sum(came), "uint8")
+        comm.all_to_all_v(packed, lengths, received, came, timeout, stream)
+        return unpack_all(table, received, kind)
+
+
+def send(
+    comm: Communicator,
+    array: Sparse,
+    destination: int,
+    tag: int = 0,
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> None:
+    """Send an array to one rank, which receives it by `recv`."""
+    kind = kind_of(array, "array")
+    message = make_message(array, "array")
+    comm.send(np.array(message.description.encode(), "int64"), destination, tag, timeout)
+    with on(stream, kind):
+        comm.send(pack([message], kind.xp)[0], destination, tag, timeout, stream)
+
+
+def recv(
+    comm: Communicator,
+    source: int,
+    tag: int = 0,
+    *,
+    like: Optional[Sparse] = None,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Sparse:
+    """Receive an array from one rank; for `like` see `scatter`."""
+    kind = _kind_like(like)
+    row = np.zeros(LENGTH, "int64")
+    comm.recv(row, source, tag, timeout)
+    description = decode(row)
+    with on(stream, kind):
+        packed = kind.xp.empty(description.offsets[3], "uint8")
+        comm.recv(packed, source, tag, timeout, stream)
+        return unpack(description, packed, kind)
+
+
+def send_recv(
+    comm: Communicator,
+    array: Sparse,
+    peer: int,
+    tag: int = 0,
+    *,
+    like: Optional[Sparse] = None,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Sparse:
+    """Send to and receive from one rank, at once."""
+    kind = kind_of(array if like is None else like, "array")
+    message = make_message(array, "array")
+    sent = np.array(message.description.encode(), "int64")
+    row = np.zeros(LENGTH, "int64")
+    comm.send_recv(sent, peer, row, peer, tag, timeout)
+    description = decode(row)
+    with on(stream, kind):
+        packed = kind.xp.empty(description.offsets[3], "uint8")
+        comm.send_recv(pack([message], kind.xp)[0], peer, packed, peer, tag, timeout, stream)
+        return unpack(description, packed, kind)
+
+
+# --- Reductions -------------------------------------------------------------------------------
+def reduce(
+    comm: Communicator,
+    array: Sparse,
+    op: str = "sum",
+    root: int = 0,
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Optional[Sparse]:
+    """Add or multiply the arrays of all ranks; the root gets the result, the others None.
+
+    Parameters
+    ----------
+    comm : Communicator
+    array : sparse array
+        For a sum of one shape on all ranks.
+    op : str
+        "sum", or "prod" (or "product"): of matrices the matrix product, of arrays (csr_array, ...)
+        the elementwise one. The root's comes first, then the others in rising order.
+    root : int
+
+    Raises
+    ------
+    InvalidArgument
+        The shapes do not fit, or `op` is another one; on every rank.
+    """
+    with announcing(comm):
+        _check_op(op)
+    message, kind, table = _describe(comm, array, timeout)
+    order = [root, *(rank for rank in range(comm.size) if rank != root)]
+    _check_shapes([decode(row) for row in table], order, op)
+    arrays = _gather(comm, message, kind, table, root, timeout, stream)
+    if arrays is None:
+        return None
+    with on(stream, kind):
+        return _fold([arrays[rank] for rank in order], op)
+
+
+def all_reduce(
+    comm: Communicator,
+    array: Sparse,
+    op: str = "sum",
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Sparse:
+    """As `reduce` to rank 0; every rank gets the result."""
+    result = reduce(comm, array, op, 0, timeout=timeout, stream=stream)
+    return broadcast(comm, array if result is None else result, 0, timeout=timeout, stream=stream)
+
+
+def reduce_scatter(
+    comm: Communicator,
+    arrays: Sequence[Sparse],
+    op: str = "sum",
+    *,
+    timeout: Timeout = None,
+    stream: Stream = None,
+) -> Sparse:
+    """Rank r gets the sum or product of all ranks' ``arrays[r]``, in rank order; see `reduce`."""
+    with announcing(comm):
+        _check_op(op)
+        messages = make_messages(arrays, comm, "arrays")
+    own = np.array([message.description.encode() for message in messages], "int64")
+    every = comm.all_gather(own, None, timeout)  # so that all ranks refuse what one cannot add
+    for place in range(comm.size):
+        _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
+    parts = all_to_all(comm, arrays, timeout=timeout, stream=stream)
+    with on(stream, kind_of(parts[0], "arrays[0]")):
+        return _fold(parts, op)
+
+
+def _check_op(op: str) -> None:
+    if op not in ("sum", "prod", "product"):
+        raise InvalidArgument(f'op is {op!r}; sparse arrays take "sum" or "prod"')
+
+
+def _check_shapes(descriptions: Sequence[Description], order: Sequence[int], op: str) -> None:
+    """Raises the same on all ranks, which have the same descriptions."""
+    first = descriptions[order[0]]
+    columns = first.columns
+    for rank in order[1:]:
+        other = descriptions[rank]
+        if op != "sum" and not first.is_array:
+            fits, columns, expected = other.rows == columns, other.columns, f"{columns} rows"
+        else:
+            fits, expected = other.shape == first.shape, f"shape {first.shape}"
+        if not fits:
+            raise InvalidArgument(
+                f"array has shape {other.shape} on rank {rank}, expected {expected} there to "
+                f"{'add to' if op == 'sum' else 'be multiplied with'} that of rank {order[0]}"
+            )
+
+
+def _fold(arrays: Sequence[Sparse], op: str) -> Sparse:
+    result = arrays[0]
+    wanted = result.format
+    for other in arrays[1:]:
+        if op == "sum":
+            result = result + other
+        else:
+            result = result * other  # of matrices the matrix product, of arrays elementwise
+    if result.format != wanted:
+        result = result.asformat(wanted)
+    return result

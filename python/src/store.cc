@@ -1,0 +1,208 @@
+// The key-value store: server and client.
+#include "hocket/store.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hocket/error.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+// Python's `Store`.
+struct StoreHandle {
+  std::shared_ptr<Store> store;
+  Duration timeout;  // of calls that wait
+};
+
+// Python's `StoreServer`.
+struct ServerHandle {
+  ServerHandle(const char* address, int port, nb::handle key, const char* job, bool trust_network) {
+    StoreServer::Options options{.address = address, .port = port, .job = job};
+    if (!key.is_none()) options.key = key_argument(key);
+    options.trust_network = trust_network;
+    without_gil([&] { server = std::make_unique<StoreServer>(options); });
+  }
+  std::unique_ptr<StoreServer> server;
+};
+
+std::span<const std::byte> bytes_of(const nb::bytes& value) {
+  return {static_cast<const std::byte*>(value.data()), value.size()};
+}
+
+nb::bytes to_python(const Bytes& value) { return nb::bytes(value.data(), value.size()); }
+
+nb::object to_python(const std::optional<Bytes>& value) {
+  return value ? nb::object(to_python(*value)) : nb::none();
+}
+
+// A share of it: another thread may close the handle meanwhile.
+std::shared_ptr<Store> open(const StoreHandle& handle) {
+  if (!handle.store) throw InvalidArgument("the store's client is closed");
+  return handle.store;
+}
+
+Duration wait_limit(const StoreHandle& handle, nb::handle timeout) {
+  return duration_argument(timeout, "timeout").value_or(handle.timeout);
+}
+
+StoreHandle connect(
+    const char* address, nb::handle key, const char* job, nb::handle timeout, bool trust_network) {
+  StoreClientOptions options{
+      .address = address, .job = job, .role = StoreRole::kObserver, .trust_network = trust_network};
+  if (!key.is_none()) options.key = key_argument(key);
+  options.timeout = duration_argument(timeout, "timeout").value_or(options.timeout);
+  return without_gil([&] { return StoreHandle{connect_store(options), options.timeout}; });
+}
+
+void bind_server(nb::module_& module) {
+  using nb::arg;
+  nb::class_<ServerHandle>(module,
+                           "StoreServer",
+                           R"(Serves a store of keys and values; for rendezvous, not for data.
+
+Runs in a thread of this process until `close`, or until nothing refers to it.
+
+Parameters
+----------
+address : str
+    An address of this host, or "unix:NAME", which the processes of this user alone can reach.
+port : int
+    0: the system chooses.
+key : bytes or path, optional
+    The secret that clients have to know: 32 bytes, or a file made by ``hocket key FILE``. Not
+    needed for "unix:".
+job : str
+    What clients have to say likewise; no secret.
+trust_network : bool
+    Serve anybody who can reach the port.
+)")
+      .def(nb::init<const char*, int, nb::handle, const char*, bool>(),
+           arg("address") = "127.0.0.1",
+           arg("port") = 0,
+           arg("key") = nb::none(),
+           arg("job") = "",
+           arg("trust_network") = false,
+           nb::sig("def __init__(self, address: str = '127.0.0.1', port: int = 0, "
+                   "key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', "
+                   "trust_network: bool = False) -> None"))
+      .def_prop_ro(
+          "address",
+          [](const ServerHandle& s) {
+            if (!s.server) throw InvalidArgument("the store's server is closed");
+            return nb::str(s.server->address().c_str());
+          },
+          nb::sig("def address(self) -> str"),
+          "For `connect_store`: \"127.0.0.1:40123\" or \"unix:NAME\".")
+      .def(
+          "close",
+          [](ServerHandle& s) {
+            const auto server = std::move(s.server);
+            if (server) without_gil([&] { server->close(); });
+          },
+          nb::sig("def close(self) -> None"),
+          "Stop serving. May be called again.");
+}
+
+void bind_client(nb::module_& module) {
+  using nb::arg;
+  nb::class_<StoreHandle>(
+      module, "Store", "A client of a `StoreServer`; made by `connect_store`. Keys are str.")
+      .def(
+          "set",
+          [](StoreHandle& s, const char* key, const nb::bytes& value) {
+            const auto store = open(s);
+            const auto bytes = bytes_of(value);
+            without_gil([&] { store->set(key, bytes); });
+          },
+          arg("key"),
+          arg("value"),
+          nb::sig("def set(self, key: str, value: bytes) -> None"),
+          "Set a key.")
+      .def(
+          "get",
+          [](StoreHandle& s, const char* key, nb::handle timeout) {
+            const auto store = open(s);
+            const Duration limit = wait_limit(s, timeout);
+            return to_python(without_gil([&] { return store->get(key, limit); }));
+          },
+          arg("key"),
+          arg("timeout") = nb::none(),
+          nb::sig("def get(self, key: str, timeout: Timeout = None) -> bytes"),
+          "The value, once it is there.")
+      .def(
+          "try_get",
+          [](StoreHandle& s, const char* key) {
+            const auto store = open(s);
+            return to_python(without_gil([&] { return store->try_get(key); }));
+          },
+          arg("key"),
+          nb::sig("def try_get(self, key: str) -> Optional[bytes]"),
+          "The value, if it is there.")
+      .def(
+          "add",
+          [](StoreHandle& s, const char* key, std::int64_t amount) {
+            const auto store = open(s);
+            return without_gil([&] { return store->add(key, amount); });
+          },
+          arg("key"),
+          arg("amount"),
+          nb::sig("def add(self, key: str, amount: int) -> int"),
+          "Add to a counter, 0 where absent; the new value.")
+      .def(
+          "erase",
+          [](StoreHandle& s, const char* key) {
+            const auto store = open(s);
+            return without_gil([&] { return store->erase(key); });
+          },
+          arg("key"),
+          nb::sig("def erase(self, key: str) -> bool"),
+          "True when there was something to erase.")
+      .def(
+          "close",
+          [](StoreHandle& s) {
+            const auto store = std::move(s.store);
+            if (store) without_gil([&] { store->close(); });
+          },
+          nb::sig("def close(self) -> None"),
+          "Leave. May be called again.");
+}
+
+}  // namespace
+
+void bind_store(nb::module_& module) {
+  using nb::arg;
+  bind_server(module);
+  bind_client(module);
+  module.def("connect_store",
+             &connect,
+             arg("address"),
+             arg("key") = nb::none(),
+             arg("job") = "",
+             arg("timeout") = nb::none(),
+             arg("trust_network") = false,
+             nb::sig("def connect_store(address: str, "
+                     "key: Optional[Union[bytes, str, PathLike[str]]] = None, job: str = '', "
+                     "timeout: Timeout = None, trust_network: bool = False) -> Store"),
+             R"(Connect to a `StoreServer`.
+
+Parameters
+----------
+address : str
+    "host:port" or "unix:NAME".
+key, job, trust_network
+    As the server has them.
+timeout : float or datetime.timedelta, optional
+    Seconds for connecting, trying again while nobody serves, and for calls that wait; 300 by
+    default.
+
+Raises
+------
+RendezvousError
+    Nobody serves there, or the two do not trust each other.
+)");
+}
+
+}  // namespace hocket::python

@@ -1,0 +1,3 @@
+"""cupyx.scipy.sparse: SciPy's."""
+
+from scipy.sparse import *  # noqa: F403

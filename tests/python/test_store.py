@@ -1,0 +1,62 @@
+"""The key-value store from Python."""
+
+import os
+import threading
+
+import pytest
+
+import hocket
+
+
+@pytest.fixture
+def address():
+    return f"unix:hocket-test-store-{os.getpid()}"
+
+
+def test_values_come_back_as_they_were_set(address):
+    server = hocket.StoreServer(address)
+    assert server.address == address
+    one, other = hocket.connect_store(address), hocket.connect_store(address)
+    one.set("a", b"1\x002")
+    assert other.get("a") == b"1\x002"
+    assert other.try_get("b") is None
+    assert [one.add("n", 3), other.add("n", -1)] == [3, 2]
+    assert one.erase("a") and not other.erase("a")
+    one.close()
+    one.close()
+    with pytest.raises(ValueError, match="the store's client is closed"):
+        one.get("a")
+    server.close()
+    server.close()
+    with pytest.raises(ValueError, match="the store's server is closed"):
+        server.address
+
+
+def test_get_waits_and_lets_others_run(address):
+    server = hocket.StoreServer(address)
+    one, other = hocket.connect_store(address), hocket.connect_store(address)
+    setter = threading.Timer(0.1, lambda: other.set("late", b"here"))
+    setter.start()
+    assert one.get("late", timeout=40) == b"here"
+    setter.join()
+    with pytest.raises(ConnectionError, match="never"):
+        one.get("never", timeout=0.05)
+    server.close()
+
+
+def test_over_tcp_with_a_key():
+    server = hocket.StoreServer(key=bytes(range(32)), job="j")
+    host, port = server.address.split(":")
+    assert host == "127.0.0.1" and int(port) > 0
+    client = hocket.connect_store(server.address, key=bytes(range(32)), job="j")
+    client.set("k", b"v")
+    assert client.try_get("k") == b"v"
+    with pytest.raises(hocket.RendezvousError, match="key"):
+        hocket.connect_store(server.address, key=bytes(32), job="j", timeout=5)
+    with pytest.raises(ValueError, match="32"):
+        hocket.StoreServer(key=b"short")
+
+
+def test_nobody_serves(address):
+    with pytest.raises(hocket.RendezvousError, match="no store could be reached"):
+        hocket.connect_store(address + "-none", timeout=0.1)
