@@ -4,6 +4,7 @@
 #include "hocket/array_view.h"
 #include "hocket/bootstrap.h"
 #include "hocket/communicator.h"
+#include "hocket/device_pool.h"
 #include "hocket/error.h"
 #include "hocket/group.h"
 #include "hocket/interrupt.h"

@@ -1,0 +1,84 @@
+#include "comm/thread_team.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "base/config.h"
+#include "comm/meeting.h"
+
+namespace hocket {
+namespace comm {
+
+std::shared_ptr<DeviceLibraries> device_libraries(const InitOptions& options) {
+  const base::Config config = base::Config::from_environment();
+  return make_device_libraries({.nccl_library = config.nccl_library,
+                                .folders = options.library_folders,
+                                .multicast = config.multicast,
+                                .ras = config.ras});
+}
+
+ThreadTeam::ThreadTeam(int size,
+                       const InitOptions& options,
+                       std::shared_ptr<DeviceLibraries> libraries)
+    : size_(size), libraries_(std::move(libraries)) {
+  const base::Config config = base::Config::from_environment();
+  segment_ = make_segment(size, options.segment_bytes.value_or(std::size_t{1} << 30), true);
+  job_ = make_thread_job();
+  engines_ =
+      choose_engines(options.engines.empty() ? split_names(config.engines) : options.engines, true);
+  deadline_ = options.deadline.value_or(config.deadline);
+  dump_directory_ = config.flight_recorder_dir;
+}
+
+World ThreadTeam::join(int rank) const {
+  WorldParts parts;
+  parts.launch.rank = rank;
+  parts.launch.size = size_;
+  parts.launch.launcher = "threads";
+  parts.segment = segment_;
+  parts.host_rank = rank;
+  parts.hosts.resize(static_cast<std::size_t>(size_));
+  parts.host_ranks.resize(static_cast<std::size_t>(size_));
+  std::iota(parts.host_ranks.begin(), parts.host_ranks.end(), 0);
+  parts.threads = job_;
+  parts.engines = engines_;
+  parts.deadline = deadline_;
+  parts.dump_directory = dump_directory_;
+  parts.device_libraries = libraries_;
+  const auto impl = WorldImpl::make(std::move(parts), base::Deadline::in(std::chrono::seconds(60)));
+  return World(impl, impl->make_communicator());
+}
+
+}  // namespace comm
+
+void run_threads(int size,
+                 const std::function<void(Communicator&)>& body,
+                 const InitOptions& options) {
+  if (size < 1) throw InvalidArgument(fmt::format("size is {}, expected at least 1", size));
+  const comm::ThreadTeam team(size, options, comm::device_libraries(options));
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto rank_main = [&](int rank) {
+    std::optional<World> world;
+    try {
+      world.emplace(team.join(rank));
+      body(world->communicator());
+    } catch (...) {
+      // The others hear of it instead of waiting for this rank.
+      if (world) world->communicator().abort("an exception ended its thread");
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank) threads.emplace_back(rank_main, rank);
+  threads.clear();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace hocket

@@ -1,0 +1,26 @@
+// What the lists of arrays of a pool's calls must be. All throw InvalidArgument, which names the
+// argument and the worker.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "hocket/array_view.h"
+#include "pool/pool.h"
+
+namespace hocket::pool {
+
+// One array a worker, each in its worker's memory.
+void require_one_each(const Pool& pool, std::span<const ArrayView> arrays, std::string_view name);
+void require_one_each(const Pool& pool,
+                      std::span<const ConstArrayView> arrays,
+                      std::string_view name);
+// Memory that the pool's workers reach: of the host, or of any GPU where they are GPUs.
+void require_reachable(const Pool& pool, ConstArrayView array, std::string_view name);
+void require_equal(ConstArrayView array, ConstArrayView like, std::string_view name);
+void require_dtype(ConstArrayView array, ConstArrayView like, std::string_view name);
+void require_op(ReduceOp op, DType dtype);
+
+std::vector<ConstArrayView> as_const(std::span<const ArrayView> arrays);
+
+}  // namespace hocket::pool

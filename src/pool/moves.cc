@@ -1,0 +1,125 @@
+#include "pool/moves.h"
+
+#include <fmt/format.h>
+
+#include "core/reduce.h"
+#include "pool/checks.h"
+
+namespace hocket::pool {
+namespace {
+
+// Larger than what a worker's caches keep for whoever reads it next.
+constexpr std::size_t kStreamingBytes = std::size_t{4} << 20;
+
+std::size_t total(In arrays) {
+  std::size_t count = 0;
+  for (const ConstArrayView& array : arrays) count += array.count();
+  return count;
+}
+
+// Where each array begins when they lie one after the other.
+std::vector<std::size_t> places(In arrays) {
+  std::vector<std::size_t> result;
+  std::size_t at = 0;
+  for (const ConstArrayView& array : arrays) {
+    result.push_back(at);
+    at += array.count();
+  }
+  return result;
+}
+
+void require_total(In parts, ConstArrayView whole, const char* parts_name, const char* name) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    require_dtype(parts[i], whole, fmt::format("{}[{}]", parts_name, i));
+  }
+  if (total(parts) == whole.count()) return;
+  throw InvalidArgument(fmt::format("{} has {} elements, and the arrays of {} {}",
+                                    name,
+                                    whole.count(),
+                                    parts_name,
+                                    total(parts)));
+}
+
+}  // namespace
+
+void copy(const Seat& seat, ArrayView to, ConstArrayView from) {
+  if (from.count() == 0 || to.data() == from.data()) return;
+  if (seat.lane != nullptr) {
+    seat.lane->copy(to.data(), from.data(), from.bytes());
+    return;
+  }
+  const bool large = from.bytes() >= kStreamingBytes;
+  core::copy(to.data(),
+             from.data(),
+             from.bytes(),
+             large ? core::Stores::kStreaming : core::Stores::kCached);
+}
+
+void distribute(Pool& pool, In in, std::span<const int> from, Out out, Streams streams) {
+  require_one_each(pool, out, "out");
+  if (from.size() != out.size()) {
+    throw InvalidArgument(
+        fmt::format("from has {} entries for {} workers", from.size(), out.size()));
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (from[i] < 0 || static_cast<std::size_t>(from[i]) >= in.size()) {
+      throw InvalidArgument(fmt::format(
+          "from[{}] is {}, and in has {} arrays, numbered from 0", i, from[i], in.size()));
+    }
+    const ConstArrayView& source = in[static_cast<std::size_t>(from[i])];
+    require_reachable(pool, source, "in");
+    require_equal(out[i], source, fmt::format("out[{}]", i));
+  }
+  pool.run(
+      [&](Seat& seat) {
+        const auto i = static_cast<std::size_t>(seat.index);
+        copy(seat, out[i], in[static_cast<std::size_t>(from[i])]);
+      },
+      streams);
+}
+
+void scatter(Pool& pool, ConstArrayView in, Out out, Streams streams) {
+  require_one_each(pool, out, "out");
+  require_reachable(pool, in, "in");
+  const auto parts = as_const(out);
+  require_total(parts, in, "out", "in");
+  const auto at = places(parts);
+  pool.run(
+      [&](Seat& seat) {
+        const auto i = static_cast<std::size_t>(seat.index);
+        copy(seat, out[i], in.slice(at[i], out[i].count()));
+      },
+      streams);
+}
+
+void gather(Pool& pool, In in, ArrayView out, Streams streams) {
+  require_one_each(pool, in, "in");
+  require_reachable(pool, out, "out");
+  require_total(in, out, "in", "out");
+  const auto at = places(in);
+  pool.run(
+      [&](Seat& seat) {
+        const auto i = static_cast<std::size_t>(seat.index);
+        copy(seat, out.slice(at[i], in[i].count()), in[i]);
+      },
+      streams);
+}
+
+void all_gather(Pool& pool, In in, Out out, Streams streams) {
+  require_one_each(pool, in, "in");
+  require_one_each(pool, out, "out");
+  for (const ArrayView& one : out) require_total(in, one, "in", "out");
+  const auto at = places(in);
+  pool.run(
+      [&](Seat& seat) {
+        // Each begins with its own, so that not all read from one at once.
+        for (int k = 0; k < seat.size; ++k) {
+          const auto j = static_cast<std::size_t>((seat.index + k) % seat.size);
+          const auto i = static_cast<std::size_t>(seat.index);
+          copy(seat, out[i].slice(at[j], in[j].count()), in[j]);
+        }
+      },
+      streams);
+}
+
+}  // namespace hocket::pool

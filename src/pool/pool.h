@@ -1,0 +1,74 @@
+// Behind a DevicePool: the workers' threads, their communicators, their GPUs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/thread_team.h"
+#include "hocket/device_pool.h"
+#include "os/segment.h"
+#include "pool/crew.h"
+#include "pool/device_lane.h"
+
+namespace hocket::pool {
+
+// What a worker has. Touched by its own thread, and by the caller between runs.
+struct Seat {
+  int index = 0;
+  int size = 0;
+  DeviceLane* lane = nullptr;  // of a GPU
+  std::optional<World> world;
+};
+
+// A resource; see DevicePool for who may call what.
+class Pool {
+ public:
+  Pool(int workers, const PoolOptions& options);
+  ~Pool();
+
+  int size() const noexcept { return static_cast<int>(seats_.size()); }
+  bool has_gpus() const noexcept { return !lanes_.empty(); }
+  std::span<const int> devices() const noexcept { return options_.devices; }
+  DeviceLane& lane(int worker) const;
+
+  using Body = std::function<void(Seat&)>;
+  void run(std::span<const int> workers, const Body& body, std::span<const StreamRef> streams);
+  // In all workers.
+  void run(const Body& body, std::span<const StreamRef> streams = {}) {
+    run(everybody_, body, streams);
+  }
+  void close();
+  bool is_closed() const noexcept { return crew_ == nullptr; }
+  // Throws where no call can be made now, from here.
+  void require_open() const;
+  // Has the workers' communicators make groups of so many neighbours, unless they are made; then
+  // the one that a worker is in.
+  void make_groups(int neighbours);
+  Communicator& group(const Seat& seat) { return *groups_[static_cast<std::size_t>(seat.index)]; }
+
+ private:
+  void open_lanes();
+  void begin(int member);
+  void make_team();
+  void run_one(Seat& seat, const Body& body);
+  void stop(const std::string& reason);
+  void check_call(std::span<const int> workers, std::span<const StreamRef> streams) const;
+
+  PoolOptions options_;
+  os::ForkGuard forks_;
+  std::shared_ptr<comm::DeviceLibraries> libraries_;
+  std::vector<std::unique_ptr<DeviceLane>> lanes_;  // by worker; none on the host
+  std::vector<Seat> seats_;
+  std::vector<int> everybody_;
+  std::vector<int> processors_;  // that this process may use
+  bool broken_ = true;           // the communicators have to be made (anew)
+  int grouped_ = 0;              // neighbours in `groups_`
+  std::vector<std::optional<Communicator>> groups_;
+  std::unique_ptr<Crew> crew_;  // last: its threads use the rest
+};
+
+}  // namespace hocket::pool

@@ -1,0 +1,232 @@
+#include "pool/reductions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/reduce.h"
+#include "pool/checks.h"
+
+namespace hocket::pool {
+namespace {
+
+using core::Stores;
+
+// Bytes of each array that are reduced, and then copied from where the caches have them.
+constexpr std::size_t kChunkBytes = std::size_t{32} << 10;
+// Parts begin on lines of their own.
+constexpr std::size_t kLineBytes = 64;
+
+struct Range {
+  std::size_t first = 0, last = 0;
+  std::size_t count() const noexcept { return last - first; }
+};
+
+// The part of `index` among `parts` of an array.
+Range part_of(ConstArrayView array, int index, int parts) {
+  const std::size_t line = std::max<std::size_t>(1, kLineBytes / size_of(array.dtype()));
+  const std::size_t lines = (array.count() + line - 1) / line;
+  const auto cut = [&](int i) {
+    return std::min(array.count(),
+                    lines * static_cast<std::size_t>(i) / static_cast<std::size_t>(parts) * line);
+  };
+  return {cut(index), cut(index + 1)};
+}
+
+// Calls `f(first, count)` for chunks of a range.
+template <typename F>
+void in_chunks(Range range, DType dtype, F&& f) {
+  const std::size_t chunk = kChunkBytes / size_of(dtype);
+  for (std::size_t at = range.first; at < range.last; at += chunk) {
+    f(at, std::min(chunk, range.last - at));
+  }
+}
+
+void* at(ArrayView array, std::size_t element) { return array.slice(element, 0).data(); }
+const void* at(ConstArrayView array, std::size_t element) { return array.slice(element, 0).data(); }
+
+// A part of `out` becomes the reduction of that of all of `in`, and then those of `copies`.
+void reduce_part(Range part, In in, ArrayView out, Out copies, ReduceOp op) {
+  const DType dtype = out.dtype();
+  const int n = static_cast<int>(in.size());
+  const auto kernel = core::reduce_kernel(dtype, op, Stores::kCached);
+  std::vector<const void*> sources(in.size());
+  in_chunks(part, dtype, [&](std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < in.size(); ++i) sources[i] = at(in[i], first);
+    kernel(at(out, first), sources.data(), n, count, n);
+    for (const ArrayView& copy : copies) {
+      core::copy(at(copy, first), at(out, first), count * size_of(dtype), Stores::kCached);
+    }
+  });
+}
+
+// Sums that came from other processes become averages, and are handed to the other workers.
+void finish_part(Range part, ArrayView from, Out copies, ReduceOp op, int average_over) {
+  const DType dtype = from.dtype();
+  in_chunks(part, dtype, [&](std::size_t first, std::size_t count) {
+    const void* source = at(from, first);
+    if (op == ReduceOp::kAvg) {
+      core::reduce(at(from, first), &source, 1, count, dtype, op, average_over, Stores::kCached);
+    }
+    for (const ArrayView& copy : copies) {
+      core::copy(at(copy, first), source, count * size_of(dtype), Stores::kCached);
+    }
+  });
+}
+
+// How many arrays all processes bring. Averages of averages would be wrong where they bring
+// different numbers.
+int count_all(Communicator& across, std::size_t mine) {
+  std::int64_t count = static_cast<std::int64_t>(mine);
+  across.all_reduce(scalar(count));
+  return static_cast<int>(count);
+}
+
+// Reduces `in` into `out`, here and in all processes, then into `copies`.
+void reduce_on_host(
+    Pool& pool, In in, ArrayView out, Out copies, const PoolReduceOptions& options) {
+  Communicator* across = options.across;
+  const bool apart = across != nullptr && options.op == ReduceOp::kAvg;
+  const ReduceOp op = apart ? ReduceOp::kSum : options.op;
+  const Out first_copies = across != nullptr ? Out() : copies;
+  pool.run([&](Seat& seat) {
+    reduce_part(part_of(out, seat.index, seat.size), in, out, first_copies, op);
+  });
+  if (across == nullptr) return;
+  across->all_reduce(out, {.op = op});
+  const int arrays = apart ? count_all(*across, in.size()) : 1;
+  if (copies.empty() && !apart) return;
+  pool.run([&](Seat& seat) {
+    finish_part(part_of(out, seat.index, seat.size), out, copies, options.op, arrays);
+  });
+}
+
+void all_reduce_on_host(Pool& pool, Out inout, const PoolReduceOptions& options) {
+  const int group = options.group == 0 ? pool.size() : options.group;
+  if (group >= pool.size()) {
+    reduce_on_host(pool, as_const(inout), inout[0], inout.subspan(1), options);
+    return;
+  }
+  const auto in = as_const(inout);
+  pool.run([&](Seat& seat) {
+    const int first = seat.index / group * group;
+    const int members = std::min(group, seat.size - first);
+    const auto b = static_cast<std::size_t>(first);
+    const auto n = static_cast<std::size_t>(members);
+    reduce_part(part_of(in[b], seat.index - first, members),
+                std::span(in).subspan(b, n),
+                inout[b],
+                inout.subspan(b + 1, n - 1),
+                options.op);
+  });
+}
+
+void all_reduce_on_gpus(Pool& pool, Out inout, const PoolReduceOptions& options) {
+  const int group = options.group == 0 ? pool.size() : options.group;
+  const bool whole = group >= pool.size();
+  const bool fixed = options.order == PoolReduceOptions::Order::kFixed;
+  if (!whole) pool.make_groups(group);
+  pool.run(
+      [&](Seat& seat) {
+        Communicator& comm = whole ? seat.world->communicator() : pool.group(seat);
+        const ArrayView array = inout[static_cast<std::size_t>(seat.index)];
+        const ReduceOptions with{.op = options.op, .stream = seat.lane->stream()};
+        if (!fixed) {
+          comm.all_reduce(array, with);
+          return;
+        }
+        const cuda::ScratchMemory sum(
+            seat.lane->device(), array.bytes(), seat.lane->stream().handle());
+        const ArrayView result(sum.data(),
+                               array.count(),
+                               array.dtype(),
+                               MemoryKind::kCuda,
+                               seat.lane->device().ordinal());
+        comm.reproducible_sum(array, result, with);
+        copy(seat, array, result);
+      },
+      options.streams);
+}
+
+int worker_of(const Pool& pool, ArrayView out) {
+  const auto devices = pool.devices();
+  const auto found = std::find(devices.begin(), devices.end(), out.device());
+  if (out.memory() == MemoryKind::kCuda && found != devices.end()) {
+    return static_cast<int>(found - devices.begin());
+  }
+  throw InvalidArgument("out lies on no worker's GPU; say which by its device");
+}
+
+void reduce_on_gpus(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) {
+  require_one_each(pool, in, "in");
+  const int root = worker_of(pool, out);
+  pool.run(
+      [&](Seat& seat) {
+        const ConstArrayView mine = in[static_cast<std::size_t>(seat.index)];
+        seat.world->communicator().reduce(
+            mine,
+            seat.index == root ? out : ArrayView(),
+            {.op = options.op, .root = root, .stream = seat.lane->stream()});
+      },
+      options.streams);
+}
+
+void check_options(const Pool& pool, DType dtype, const PoolReduceOptions& options) {
+  require_op(options.op, dtype);
+  if (options.group < 0) {
+    throw InvalidArgument(fmt::format("group is {}, expected at least 1 worker", options.group));
+  }
+  if (options.across == nullptr) return;
+  if (pool.has_gpus()) {
+    throw InvalidArgument(
+        "across is for arrays in host memory; on GPUs reduce in the pool, then by the communicator "
+        "with worker 0's array");
+  }
+  if (options.group != 0) throw InvalidArgument("across and group exclude each other");
+}
+
+// Where this process's arguments are refused, the others must not wait for it.
+template <typename F>
+void checked(Communicator* across, F&& f) {
+  try {
+    f();
+  } catch (const InvalidArgument& error) {
+    if (across != nullptr) across->refuse(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+void all_reduce(Pool& pool, Out inout, const PoolReduceOptions& options) {
+  checked(options.across, [&] {
+    require_one_each(pool, inout, "inout");
+    for (std::size_t i = 1; i < inout.size(); ++i) {
+      require_equal(inout[i], inout[0], fmt::format("inout[{}]", i));
+    }
+    check_options(pool, inout[0].dtype(), options);
+    pool.require_open();
+  });
+  pool.has_gpus() ? all_reduce_on_gpus(pool, inout, options)
+                  : all_reduce_on_host(pool, inout, options);
+}
+
+void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) {
+  checked(options.across, [&] {
+    if (in.empty()) throw InvalidArgument("in has no arrays to reduce");
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      require_reachable(pool, in[i], fmt::format("in[{}]", i));
+      require_equal(in[i], out, fmt::format("in[{}]", i));
+    }
+    check_options(pool, out.dtype(), options);
+    if (options.group != 0) throw InvalidArgument("group is for all_reduce");
+    pool.require_open();
+  });
+  if (pool.has_gpus()) {
+    reduce_on_gpus(pool, in, out, options);
+  } else {
+    reduce_on_host(pool, in, out, {}, options);
+  }
+}
+
+}  // namespace hocket::pool

@@ -1,0 +1,11 @@
+// Reductions over a pool's workers. Arguments as in DevicePool, of which this is the inside.
+#pragma once
+
+#include "pool/moves.h"
+
+namespace hocket::pool {
+
+void all_reduce(Pool& pool, Out inout, const PoolReduceOptions& options);
+void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options);
+
+}  // namespace hocket::pool
