@@ -33,6 +33,7 @@ from .errors import (
     Status,
     SystemError_,
 )
+from .pool import DevicePool, PoolWorker
 
 __version__ = "0.1.0"
 
@@ -46,11 +47,13 @@ __all__ = [
     "Communicator",
     "DeadlineExceeded",
     "DeviceError",
+    "DevicePool",
     "Error",
     "InvalidArgument",
     "MPIBootstrap",
     "Mismatch",
     "PeerDied",
+    "PoolWorker",
     "Prepared",
     "RankCall",
     "Received",

@@ -23,5 +23,6 @@ NB_MODULE(_hocket, module) {
   bind_objects(cls);
   bind_symmetric(module, cls);
   bind_world(module);
+  bind_pool(module);
   bind_store(module);
 }

@@ -46,6 +46,8 @@ void announce_refusal(Seat& seat) noexcept;
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
+// Where pip puts NCCL: beside every package.
+std::vector<std::string> library_folders();
 // "sum", "product", ...
 ReduceOp op_argument(nb::handle op);
 // Bytes (32 of them), or the name of a key file.
@@ -84,6 +86,7 @@ void bind_symmetric(nb::module_& module, CommunicatorClass& cls);
 CommunicatorClass bind_communicator(nb::module_& module);
 void bind_work(nb::module_& module);
 void bind_world(nb::module_& module);
+void bind_pool(nb::module_& module);
 void bind_store(nb::module_& module);
 
 }  // namespace hocket::python

@@ -33,18 +33,6 @@ Key key_argument(nb::handle key) {
 
 namespace {
 
-// Where pip puts NCCL: beside every package.
-std::vector<std::string> library_folders() {
-  std::vector<std::string> folders;
-  for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
-    if (!nb::isinstance<nb::str>(entry)) continue;
-    std::string folder = std::string(nb::cast<nb::str>(entry).c_str()) + "/nvidia/nccl/lib";
-    std::error_code ignored;
-    if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
-  }
-  return folders;
-}
-
 InitOptions init_options(nb::handle rank,
                          nb::handle size,
                          nb::handle address,
@@ -118,6 +106,17 @@ bool is_interrupted() {
 }
 
 }  // namespace
+
+std::vector<std::string> library_folders() {
+  std::vector<std::string> folders;
+  for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
+    if (!nb::isinstance<nb::str>(entry)) continue;
+    std::string folder = std::string(nb::cast<nb::str>(entry).c_str()) + "/nvidia/nccl/lib";
+    std::error_code ignored;
+    if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
+  }
+  return folders;
+}
 
 void bind_world(nb::module_& module) {
   using nb::arg;

@@ -224,10 +224,11 @@ void exchange_halo(Pool& pool,
     check(pool, arrays, shape, seams, overlap, options);
     pool.require_open();
   } catch (const InvalidArgument& error) {
-    // The neighbours wait for messages, not for a call.
-    if (options.across != nullptr) options.across->abort(error.what());
+    if (options.across != nullptr) options.across->refuse(error.what());
     throw;
   }
+  // Neighbours wait for messages, which nobody refuses: so that all go on, or none.
+  if (options.across != nullptr) options.across->barrier();
   const DType dtype = arrays[0].dtype();
   const auto do_seam = [&](const Seat& seat, std::size_t i) {
     const Seam seam = seam_at(shape, seams[i], overlap, dtype);

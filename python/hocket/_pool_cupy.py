@@ -1,0 +1,73 @@
+"""What a pool's workers on GPUs do with arrays: CuPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Optional
+
+import numpy as np
+
+
+class CupyArrays:
+    """Arrays in GPUs' memory, one GPU a worker. `streams`: raw handles, (load, work) a worker."""
+
+    def __init__(self, devices: Sequence[int], streams: Sequence[tuple[int, int]]) -> None:
+        import cupy
+
+        self.module = cupy
+        self.devices = list(devices)
+        self.streams = [
+            [cupy.cuda.ExternalStream(handle, device) for handle in pair]
+            for device, pair in zip(devices, streams)
+        ]
+
+    def current_streams(self) -> Optional[list[int]]:
+        """The caller's streams, one a worker."""
+        cuda = self.module.cuda
+        return [int(cuda.get_current_stream(device).ptr) for device in self.devices]
+
+    def worker_streams(self) -> list[list[Any]]:
+        """Each worker's stream for loading and stream for work."""
+        return self.streams
+
+    @contextmanager
+    def _at(self, worker: int) -> Iterator[None]:
+        with self.module.cuda.Device(self.devices[worker]), self.streams[worker][1]:
+            yield
+
+    def at_worker(self, worker: int) -> AbstractContextManager[Any]:
+        """What makes a worker's device and stream the current ones."""
+        return self._at(worker)
+
+    def at_caller(self, worker: int) -> AbstractContextManager[Any]:
+        """What makes a worker's device the current one, in the caller's thread."""
+        context: AbstractContextManager[Any] = self.module.cuda.Device(self.devices[worker])
+        return context
+
+    def empty(self, worker: int, shape: Sequence[int], dtype: Any) -> Any:
+        """A new array in a worker's memory."""
+        with self.at_caller(worker):
+            return self.module.empty(tuple(shape), dtype)
+
+    def contiguous(self, array: Any) -> Any:
+        """The array, or a copy in C order, where it is."""
+        if isinstance(array, self.module.ndarray):
+            with array.device:
+                return self.module.ascontiguousarray(array).reshape(array.shape)
+        return np.ascontiguousarray(array).reshape(np.shape(array))
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Copy element by element; either may lie elsewhere, `target` may be a part of an array."""
+        if isinstance(target, np.ndarray):
+            target[...] = self.to_host(source)
+        elif isinstance(source, self.module.ndarray):
+            target[...] = source
+        else:
+            target[...] = self.module.asarray(source)
+
+    def to_host(self, array: Any) -> Any:
+        """The array in host memory; waits for what was put on the current stream."""
+        return self.module.asnumpy(array) if hasattr(array, "__cuda_array_interface__") else (
+            np.asarray(array)
+        )

@@ -1,0 +1,47 @@
+"""What a pool's workers of the host do with arrays: NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Optional
+
+import numpy as np
+
+
+class HostArrays:
+    """Arrays in host memory. All methods but `current_streams` run in a worker's thread, or may."""
+
+    module = np
+
+    def current_streams(self) -> Optional[list[int]]:
+        """The caller's streams, one a worker; None where there are none."""
+        return None
+
+    def worker_streams(self) -> list[list[Any]]:
+        """Each worker's stream for loading and stream for work."""
+        return []
+
+    def at_worker(self, worker: int) -> AbstractContextManager[Any]:
+        """What makes a worker's device and stream the current ones."""
+        return nullcontext()
+
+    def at_caller(self, worker: int) -> AbstractContextManager[Any]:
+        """What makes a worker's device the current one, in the caller's thread."""
+        return nullcontext()
+
+    def empty(self, worker: int, shape: Sequence[int], dtype: Any) -> Any:
+        """A new array in a worker's memory."""
+        return np.empty(tuple(shape), dtype)
+
+    def contiguous(self, array: Any) -> Any:
+        """The array, or a copy in C order."""
+        return np.ascontiguousarray(array).reshape(np.shape(array))
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Copy element by element; `target` may be a part of an array."""
+        np.copyto(target, source, casting="unsafe")
+
+    def to_host(self, array: Any) -> Any:
+        """The array in host memory."""
+        return np.asarray(array)

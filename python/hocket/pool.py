@@ -1,0 +1,604 @@
+"""Many devices in one process: a pool of workers."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, Optional, Union
+
+from ._hocket import Communicator, _Pool
+from ._pool_host import HostArrays
+from ._types import Array, Op, Timeout
+from .errors import InvalidArgument
+
+__all__ = ["DevicePool", "PoolWorker"]
+
+
+class PoolWorker(NamedTuple):
+    """A worker, as the functions see it that `DevicePool.run` calls."""
+
+    #: Its number, from 0.
+    index: int
+    #: How many workers there are.
+    size: int
+    #: Its GPU's number; None for a worker of the host.
+    device: Optional[int]
+    #: Among the workers: rank i is worker i. Valid during the call.
+    communicator: Communicator
+
+
+@contextmanager
+def _told(across: Optional[Communicator]) -> Iterator[None]:
+    """Arguments that are refused within, the other processes learn of."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if across is not None:
+            across.refuse(str(error))
+        raise
+
+
+class DevicePool:
+    """Workers that are threads of this process: of the host, or one for each GPU.
+
+    >>> with hocket.DevicePool(4) as pool:
+    ...     parts = pool.scatter(x)
+    ...     sums = pool.map(numpy.sum, parts)
+
+    Lists of arrays have one entry a worker; on GPUs entry i lies on worker i's. On the host a call
+    has ended when it returns. On GPUs calls are put on streams and ordered by events: behind what
+    the caller's current streams have, and before what they get later; nobody need synchronize.
+
+    One thread at a time makes calls. An exception in one worker ends the calls between workers that
+    others wait in, and is raised by the call, with the worker's traceback; the pool can be used
+    further.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many workers of the host, each with its share of the processors.
+    devices : iterable of int, optional
+        GPUs by number, a worker each. Arrays are CuPy's.
+    pin : bool
+        Whether workers of the host keep to their share of the processors.
+    deadline : float or datetime.timedelta, optional
+        Seconds that a call between workers may take; HOCKET_DEADLINE or 300 by default.
+    engines : iterable of str, optional
+        As in `hocket.init`.
+
+    Raises
+    ------
+    InvalidArgument
+        Less than one worker; a device that is not there, or given twice.
+    DeviceError
+        There is no GPU, or it refuses.
+    """
+
+    def __init__(
+        self,
+        workers: Optional[int] = None,
+        *,
+        devices: Optional[Iterable[int]] = None,
+        pin: bool = True,
+        deadline: Timeout = None,
+        engines: Optional[Iterable[str]] = None,
+    ) -> None:
+        chosen = [int(device) for device in devices] if devices is not None else []
+        if (workers is None) == (devices is None):
+            raise InvalidArgument("give either workers, their number, or devices, a list of GPUs")
+        if devices is not None and not chosen:
+            raise InvalidArgument("devices is empty, expected the numbers of GPUs")
+        self._pool = _Pool(workers if workers is not None else 0, chosen, pin, deadline, engines)
+        self._devices = chosen
+        self._finalizer = weakref.finalize(self, self._pool.close)
+        if chosen:
+            from ._pool_cupy import CupyArrays
+
+            self._arrays: Any = CupyArrays(
+                chosen, [self._pool.streams(i) for i in range(len(chosen))]
+            )
+        else:
+            self._arrays = HostArrays()
+
+    # --- Life ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return self._pool.size
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The workers' GPUs; empty for workers of the host."""
+        return tuple(self._devices)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the workers have ended."""
+        return self._pool.is_closed
+
+    @property
+    def module(self) -> Any:
+        """The package of the workers' arrays: numpy or cupy."""
+        return self._arrays.module
+
+    @property
+    def streams(self) -> list[list[Any]]:
+        """For each worker on a GPU, its streams: for loading and for work. Empty on the host."""
+        streams: list[list[Any]] = self._arrays.worker_streams()
+        return streams
+
+    def close(self) -> None:
+        """End the workers' threads; again is fine. Other calls are refused afterwards."""
+        self._finalizer()
+
+    def __enter__(self) -> DevicePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        kind = f"on GPUs {self._devices}" if self._devices else "of the host"
+        return f"<hocket.DevicePool of {self.size} workers {kind}>"
+
+    # --- Work ---------------------------------------------------------------------------------
+
+    def run(
+        self,
+        func: Callable[..., Any],
+        *args: Any,
+        workers: Optional[Sequence[int]] = None,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Call ``func(worker, *args, **kwargs)`` in the thread of each worker, all at once.
+
+        Parameters
+        ----------
+        func : callable
+            Gets a `PoolWorker` first. On GPUs its device and stream are the current ones.
+        workers : sequence of int, optional
+            Those that run; by default all.
+
+        Returns
+        -------
+        list
+            What each returned, in the order of `workers`.
+        """
+        chosen = self._choose(workers)
+        results: list[Any] = [None] * len(chosen)
+        place = {worker: i for i, worker in enumerate(chosen)}
+
+        def body(index: int, communicator: Communicator) -> None:
+            device = self._devices[index] if self._devices else None
+            worker = PoolWorker(index, self.size, device, communicator)
+            results[place[index]] = func(worker, *args, **kwargs)
+
+        self._map(chosen, body)
+        return results
+
+    def map(
+        self,
+        func: Callable[..., Any],
+        *iterables: Iterable[Any],
+        workers: Optional[Sequence[int]] = None,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Call ``func(*items, **kwargs)`` for the items of the iterables, shared out among workers.
+
+        Item i goes to worker i; where there are more, it goes around. Without iterables each worker
+        makes one call.
+
+        Parameters
+        ----------
+        func : callable
+            On GPUs the worker's device and stream are the current ones.
+        *iterables
+            The shortest counts.
+        workers : sequence of int, optional
+            Those that work; by default all.
+
+        Returns
+        -------
+        list
+            The results, in the order of the items.
+        """
+        chosen = self._choose(workers)
+        items: list[tuple[Any, ...]] = list(zip(*iterables)) if iterables else [()] * len(chosen)
+        results: list[Any] = [None] * len(items)
+        place = {worker: i for i, worker in enumerate(chosen)}
+        failed: list[int] = []
+
+        def body(index: int, _: Communicator) -> None:
+            for i in range(place[index], len(items), len(chosen)):
+                if failed:
+                    return
+                try:
+                    results[i] = func(*items[i], **kwargs)
+                except BaseException:
+                    failed.append(index)
+                    raise
+
+        self._map(chosen[: len(items)], body)
+        return results
+
+    def _map(self, workers: Sequence[int], body: Callable[[int, Communicator], None]) -> None:
+        def in_place(index: int, communicator: Communicator) -> None:
+            try:
+                with self._arrays.at_worker(index):
+                    body(index, communicator)
+            except BaseException as error:
+                if hasattr(error, "add_note"):
+                    error.add_note(f"in worker {index} of {self!r}")
+                raise
+
+        self._pool.map(workers, in_place, self._arrays.current_streams())
+
+    def _choose(self, workers: Optional[Sequence[int]]) -> list[int]:
+        return list(range(self.size)) if workers is None else [int(worker) for worker in workers]
+
+    # --- Movement -----------------------------------------------------------------------------
+
+    def broadcast(self, x: Array) -> list[Any]:
+        """Give each worker a copy of an array.
+
+        Parameters
+        ----------
+        x : array
+            In host memory, or any worker's.
+
+        Returns
+        -------
+        list of array
+            New arrays, one a worker.
+        """
+        return self.distribute([x], [0] * self.size)
+
+    def distribute(self, arrays: Sequence[Array], source: Sequence[int]) -> list[Any]:
+        """Give each worker a copy of one of some arrays.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            Wherever they lie; they may differ in shape and dtype.
+        source : sequence of int
+            For each worker, which it gets.
+        """
+        if len(source) != self.size:
+            raise InvalidArgument(
+                f"source has {len(source)} entries, expected one for each of {self.size} workers"
+            )
+        for i, which in enumerate(source):
+            if not 0 <= which < len(arrays):
+                raise InvalidArgument(
+                    f"source[{i}] is {which}, and arrays has {len(arrays)}, numbered from 0"
+                )
+        inputs = [self._arrays.contiguous(x) for x in arrays]
+        out = [
+            self._arrays.empty(i, inputs[which].shape, inputs[which].dtype)
+            for i, which in enumerate(source)
+        ]
+        self._pool.distribute(inputs, list(source), out, self._arrays.current_streams())
+        return out
+
+    def scatter(self, x: Array, axis: int = 0) -> list[Any]:
+        """Cut an array into one part a worker, as equal as they can be.
+
+        Returns
+        -------
+        list of array
+            New arrays. The first ones are longer by one where the axis does not divide.
+        """
+        length = self._length(x, axis)
+        cuts = [0] + [
+            i * (length // self.size) + min(i, length % self.size) for i in range(1, self.size + 1)
+        ]
+        parts = [x[self._part(x, axis, a, b)] for a, b in zip(cuts, cuts[1:])]
+        out = [self._arrays.empty(i, part.shape, part.dtype) for i, part in enumerate(parts)]
+        self.map(self._arrays.assign, out, parts)
+        return out
+
+    def gather(
+        self, arrays: Sequence[Array], worker: Optional[int] = 0, axis: Optional[int] = 0
+    ) -> Any:
+        """Concatenate arrays of the workers.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            One a worker; equal but along `axis`.
+        worker : int or None
+            Whose memory the result lies in; None for host memory.
+        axis : int or None
+            Which to concatenate along; None stacks them along a new first axis.
+        """
+        return self._gather(arrays, [worker], axis)[0]
+
+    def all_gather(self, arrays: Sequence[Array], axis: Optional[int] = 0) -> list[Any]:
+        """Concatenate arrays of the workers, for each worker; as `gather`."""
+        return self._gather(arrays, range(self.size), axis)
+
+    def _gather(
+        self,
+        arrays: Sequence[Array],
+        targets: Iterable[Optional[int]],
+        axis: Optional[int],
+    ) -> list[Any]:
+        self._require_one_each(arrays)
+        if axis is None:
+            arrays, axis = [x[None] for x in arrays], 0
+        lengths = [self._length(x, axis) for x in arrays]
+        shape = list(arrays[0].shape)
+        for i, x in enumerate(arrays):
+            rest = [n for k, n in enumerate(x.shape) if k != axis % x.ndim]
+            if rest != [n for k, n in enumerate(shape) if k != axis % len(shape)]:
+                raise InvalidArgument(
+                    f"arrays[{i}] has shape {x.shape}, expected {tuple(shape)} but along axis {axis}"
+                )
+        shape[axis] = sum(lengths)
+        ends = [sum(lengths[: i + 1]) for i in range(self.size)]
+        whole = [self._new(target, shape, arrays[0].dtype) for target in targets]
+
+        def copy(i: int) -> None:
+            for out in whole:
+                part = out[self._part(out, axis, ends[i] - lengths[i], ends[i])]
+                self._arrays.assign(part, arrays[i])
+
+        self.map(copy, range(self.size))
+        return whole
+
+    def _new(self, worker: Optional[int], shape: Sequence[int], dtype: Any) -> Any:
+        if worker is None:
+            return HostArrays().empty(0, shape, dtype)
+        self._require_worker(worker)
+        return self._arrays.empty(worker, shape, dtype)
+
+    # --- Reductions ---------------------------------------------------------------------------
+
+    def reduce(
+        self,
+        arrays: Sequence[Array],
+        op: Op = "sum",
+        worker: int = 0,
+        across: Optional[Communicator] = None,
+    ) -> Any:
+        """Reduce arrays to one, from the first to the last.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            Of one shape and dtype. On the host any number of them, on GPUs one a worker.
+        worker : int
+            Whose memory the result lies in.
+        across : Communicator, optional
+            Other processes that make the same call; one array of each crosses, and each gets the
+            result. On the host.
+
+        Returns
+        -------
+        array
+            A new one.
+        """
+        with _told(across):
+            self._require_worker(worker)
+            inputs = [self._arrays.contiguous(x) for x in arrays]
+            if not inputs:
+                raise InvalidArgument("arrays is empty")
+        out = self._arrays.empty(worker, inputs[0].shape, inputs[0].dtype)
+        self._pool.reduce(inputs, out, op, across, self._arrays.current_streams())
+        return out
+
+    def all_reduce(
+        self,
+        arrays: Sequence[Array],
+        op: Op = "sum",
+        *,
+        group: int = 0,
+        fixed: bool = False,
+        across: Optional[Communicator] = None,
+    ) -> list[Any]:
+        """Reduce arrays of all workers, in place: each becomes the reduction.
+
+        Each worker reduces one part for all: every array is read and written once, 2(n-1)/n of the
+        data moves between workers.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            One a worker, contiguous, of one shape and dtype.
+        op : str
+            "sum", "product", "min", "max", "avg", "band", "bor" or "bxor".
+        group : int
+            So many neighbours reduce among themselves, the last ones perhaps fewer; 0 for all.
+        fixed : bool
+            On GPUs: the same bits on every run, for sums. On the host that is always so.
+        across : Communicator, optional
+            Other processes that make the same call, with as many workers or not; one array of each
+            crosses. On the host; excludes `group`.
+
+        Returns
+        -------
+        list of array
+            The same arrays.
+        """
+        streams = self._arrays.current_streams()
+        self._pool.all_reduce(list(arrays), op, group, fixed, across, streams)
+        return list(arrays)
+
+    def mean(
+        self,
+        arrays: Sequence[Array],
+        axis: Optional[int] = 0,
+        worker: int = 0,
+        across: Optional[Communicator] = None,
+    ) -> Any:
+        """The mean of the workers' arrays along an axis, as if they were concatenated along it.
+
+        Every entry weighs the same, however many a worker, or a process, has.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            Floating or complex; equal but along `axis`.
+        axis : int or None
+            Is kept, with length 1. None: the mean of the arrays, place by place.
+        worker : int
+            Whose memory the result lies in.
+        across : Communicator, optional
+            Other processes that make the same call.
+        """
+        with _told(across):
+            self._require_one_each(arrays)
+            counts = [1 if axis is None else self._length(x, axis) for x in arrays]
+            if any(x.dtype.kind not in "fcV" for x in arrays):
+                raise InvalidArgument(f"arrays are {arrays[0].dtype}, expected floating or complex")
+        sums = list(arrays)
+        if axis is not None:
+            sums = self.map(lambda x: x.sum(axis=axis, keepdims=True, dtype=x.dtype), arrays)
+        total = self.reduce(sums, worker=worker, across=across)
+        count = sum(counts)
+        if across is not None:
+            count = int(across.all_reduce(HostArrays.module.array([count]))[0])
+        with self._arrays.at_caller(worker):
+            total /= count
+        return total
+
+    # --- Halos --------------------------------------------------------------------------------
+
+    def exchange_halo(
+        self,
+        arrays: Sequence[Array],
+        seams: Sequence[int],
+        overlap: int,
+        *,
+        mode: Literal["swap", "blend"] = "swap",
+        axis: int = -2,
+        across: Optional[Communicator] = None,
+        outer_seams: tuple[int, int] = (0, 0),
+    ) -> list[Any]:
+        """Exchange what neighbours share, in place.
+
+        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            One a worker, contiguous, of one shape and dtype.
+        seams : sequence of int
+            Where each begins; one fewer than workers.
+        overlap : int
+            How wide they are, at least 1.
+        mode : {"swap", "blend"}
+            Swap: both get what the other had. Blend: both get the same, which goes over linearly
+            from the lower worker's to the higher one's.
+        across : Communicator, optional
+            The processes whose pools hold the neighbouring parts, by rank: their last and first
+            workers share a seam too. On the host.
+        outer_seams : (int, int)
+            Where the seams with the previous and with the next process begin.
+
+        Returns
+        -------
+        list of array
+            The same arrays.
+        """
+        with _told(across):
+            shape = self._halo_shape(arrays, axis)
+            if mode not in ("swap", "blend"):
+                raise InvalidArgument(f'mode is {mode!r}, expected "swap" or "blend"')
+            if not self._devices or mode == "swap":
+                places = [self._natural(seam, "a seam") for seam in seams]
+                width = self._natural(overlap, "overlap")
+                outer = [self._natural(seam, "an outer seam") for seam in outer_seams]
+        if self._devices and mode == "blend":
+            return self._blend(arrays, seams, overlap, axis)
+        self._pool.exchange_halo(
+            list(arrays),
+            shape,
+            places,
+            width,
+            mode == "blend",
+            across,
+            outer,
+            self._arrays.current_streams(),
+        )
+        return list(arrays)
+
+    def _halo_shape(self, arrays: Sequence[Any], axis: int) -> list[int]:
+        """How many times, how many rows, how many elements a row."""
+        self._require_one_each(arrays)
+        shape = tuple(arrays[0].shape)
+        length = self._length(arrays[0], axis)
+        for i, x in enumerate(arrays):
+            if tuple(x.shape) != shape:
+                raise InvalidArgument(f"arrays[{i}] has shape {tuple(x.shape)}, expected {shape}")
+        at = axis % len(shape)
+        return [math.prod(shape[:at]), length, math.prod(shape[at + 1 :])]
+
+    def _blend(
+        self, arrays: Sequence[Any], seams: Sequence[int], overlap: int, axis: int
+    ) -> list[Any]:
+        """On GPUs: each worker mends its own side from a copy of what its neighbours have."""
+        xp = self.module
+        if overlap < 1 or len(seams) != self.size - 1:
+            raise InvalidArgument(
+                f"overlap is {overlap}, expected at least 1, and there are {len(seams)} seams for "
+                f"{self.size} workers, expected {self.size - 1}"
+            )
+
+        def side(i: int, seam: int) -> Any:
+            return arrays[i][self._part(arrays[i], axis, seams[seam], seams[seam] + overlap)]
+
+        def fetch(i: int) -> list[tuple[int, Any, bool]]:
+            found = []
+            if i > 0:
+                found.append((i - 1, xp.array(side(i - 1, i - 1)), False))
+            if i + 1 < self.size:
+                found.append((i, xp.array(side(i + 1, i)), True))
+            return found
+
+        def mend(i: int, found: list[tuple[int, Any, bool]]) -> None:
+            form = [1] * arrays[i].ndim
+            form[axis] = overlap
+            up = xp.linspace(0.0, 1.0, overlap + 2)[1:-1].reshape(form)
+            down = xp.linspace(1.0, 0.0, overlap + 2)[1:-1].reshape(form)
+            for seam, theirs, is_low in found:
+                mine = side(i, seam)
+                mine[...] = down * mine + up * theirs if is_low else down * theirs + up * mine
+
+        fetched = self.map(fetch, range(self.size))
+        self.map(mend, range(self.size), fetched)
+        return list(arrays)
+
+    # --- Arguments ----------------------------------------------------------------------------
+
+    def _require_worker(self, worker: int) -> None:
+        if not 0 <= worker < self.size:
+            raise InvalidArgument(f"worker is {worker}, expected 0 to {self.size - 1}")
+
+    def _require_one_each(self, arrays: Sequence[Any]) -> None:
+        if len(arrays) != self.size:
+            raise InvalidArgument(
+                f"arrays has {len(arrays)} entries, expected one for each of {self.size} workers"
+            )
+
+    @staticmethod
+    def _natural(number: Union[int, Any], name: str) -> int:
+        if number < 0:
+            raise InvalidArgument(f"{name} is {number}, expected at least 0")
+        return int(number)
+
+    @staticmethod
+    def _length(x: Any, axis: int) -> int:
+        if not -x.ndim <= axis < x.ndim:
+            raise InvalidArgument(f"axis is {axis}, and the array has shape {tuple(x.shape)}")
+        return int(x.shape[axis])
+
+    @staticmethod
+    def _part(x: Any, axis: int, first: int, last: int) -> tuple[slice, ...]:
+        return (slice(None),) * (axis % x.ndim) + (slice(first, last),)

@@ -1,0 +1,179 @@
+"""Working through arrays in chunks, loading the next one while one is used.
+
+On the host a thread of its own copies the next chunk. For work on a GPU (``device="cuda"``) chunks
+are copied to it on one stream while another computes, ordered by events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Optional
+
+import numpy as np
+
+from ._hocket import _stream_chunks
+from .errors import InvalidArgument
+
+__all__ = ["chunks", "modify", "reduce"]
+
+Device = Literal["cpu", "cuda"]
+
+
+def chunks(
+    use: Callable[[list[Any], int, int], None],
+    arrays: Sequence[Any],
+    *,
+    indices: Optional[Sequence[int]] = None,
+    chunk_size: int = 64,
+    device: Device = "cpu",
+    streams: Optional[Sequence[Any]] = None,
+) -> None:
+    """Call ``use(parts, first, last)`` for each chunk of some arrays, in order.
+
+    Parameters
+    ----------
+    use : callable
+        ``parts`` are the entries ``[first:last]`` of each array, valid during the call: a copy, in
+        a buffer that is loaded anew later.
+    arrays : sequence of numpy.ndarray
+        Of equal length along the first axis. Page-locked ones load fastest onto a GPU.
+    indices : sequence of int, optional
+        Go through these entries in place of all; ``first`` and ``last`` then count in it.
+    chunk_size : int
+        Entries at a time, at least 1.
+    device : {"cpu", "cuda"}
+        Where the parts lie: on the current GPU they are CuPy's arrays, and ``use`` runs with the
+        stream for work current.
+    streams : sequence, optional
+        On a GPU: a stream for loading and one for work, CuPy's.
+
+    Raises
+    ------
+    InvalidArgument
+        Arrays differ in length, or `chunk_size` is less than 1.
+    """
+    if not arrays:
+        raise InvalidArgument("arrays is empty")
+    lengths = {len(x) for x in arrays}
+    if len(lengths) > 1:
+        raise InvalidArgument(f"the arrays differ in length: {sorted(lengths)}")
+    if chunk_size < 1:
+        raise InvalidArgument(f"chunk_size is {chunk_size}, expected at least 1")
+    count = lengths.pop() if indices is None else len(indices)
+    chosen = None if indices is None else np.asarray(indices, dtype=np.intp)
+    if count == 0:
+        return
+    if device == "cuda":
+        from ._stream_cupy import stream_chunks
+
+        stream_chunks(use, arrays, chosen, count, min(chunk_size, count), streams)
+    elif device == "cpu":
+        _stream_on_host(use, arrays, chosen, count, min(chunk_size, count))
+    else:
+        raise InvalidArgument(f'device is {device!r}, expected "cpu" or "cuda"')
+
+
+def _stream_on_host(
+    use: Callable[[list[Any], int, int], None],
+    arrays: Sequence[Any],
+    indices: Optional[Any],
+    count: int,
+    chunk: int,
+) -> None:
+    sources = [np.asarray(x) for x in arrays]
+    buffers = [[np.empty((chunk, *x.shape[1:]), x.dtype) for x in sources] for _ in range(2)]
+
+    def load(buffer: int, first: int, last: int) -> None:
+        for target, x in zip(buffers[buffer], sources):
+            if indices is None:
+                target[: last - first] = x[first:last]
+            else:
+                np.take(x, indices[first:last], axis=0, out=target[: last - first], mode="wrap")
+
+    def run(buffer: int, first: int, last: int) -> None:
+        use([x[: last - first] for x in buffers[buffer]], first, last)
+
+    _stream_chunks(count, chunk, 2, load, run)
+
+
+def reduce(
+    f: Callable[..., Sequence[Any]],
+    arrays: Sequence[Any],
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[Any],
+    *,
+    indices: Optional[Sequence[int]] = None,
+    chunk_size: int = 64,
+    device: Device = "cpu",
+    streams: Optional[Sequence[Any]] = None,
+) -> list[Any]:
+    """Sum what a function makes of chunks: ``sum(f(*parts))`` over all, chunk by chunk.
+
+    Parameters
+    ----------
+    f : callable
+        Gets a chunk of each array, returns its contributions, one for each of `shapes`.
+    shapes, dtypes : sequence
+        Of the sums.
+    arrays, indices, chunk_size, device, streams
+        As in `chunks`.
+
+    Returns
+    -------
+    list of array
+        The sums.
+    """
+    xp: Any = np
+    if device == "cuda":
+        import cupy
+
+        xp = cupy
+    sums = [xp.zeros(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
+
+    def use(parts: list[Any], first: int, last: int) -> None:
+        for total, part in zip(sums, f(*parts)):
+            total += part
+
+    chunks(
+        use, arrays, indices=indices, chunk_size=chunk_size, device=device, streams=streams
+    )
+    return sums
+
+
+def modify(
+    f: Callable[[list[Any], tuple[Any, ...], list[int]], tuple[Any, ...]],
+    arrays: Sequence[Any],
+    values: tuple[Any, ...],
+    *,
+    indices: Optional[Sequence[int]] = None,
+    chunk_size: int = 64,
+    device: Device = "cpu",
+    streams: Optional[Sequence[Any]] = None,
+) -> tuple[Any, ...]:
+    """Pass values through a function, chunk by chunk: ``values = f(parts, values, indices)``.
+
+    Parameters
+    ----------
+    f : callable
+        Gets a chunk of each array, the values so far, and the entries' indices.
+    values : tuple
+        To begin with.
+    arrays, indices, chunk_size, device, streams
+        As in `chunks`.
+
+    Returns
+    -------
+    tuple
+        The values after the last chunk.
+    """
+    chosen = None if indices is None else list(indices)
+
+    def use(parts: list[Any], first: int, last: int) -> None:
+        nonlocal values
+        here = list(range(first, last)) if chosen is None else chosen[first:last]
+        values = f(parts, values, here)
+
+    chunks(
+        use, arrays, indices=chosen, chunk_size=chunk_size, device=device, streams=streams
+    )
+    return values

@@ -1,0 +1,324 @@
+// Pools of workers: what `hocket.DevicePool` is made of.
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "hocket/device_pool.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+// Python's state of a worker's thread, which lives as long as the thread and not, as it would
+// otherwise, as long as a call: so that what Python programs keep by thread is kept.
+class ThreadState {
+ public:
+  void enter() {
+    PyGILState_Ensure();
+    state_ = PyEval_SaveThread();
+  }
+  void leave() {
+    PyEval_RestoreThread(state_);
+    PyGILState_Release(PyGILState_UNLOCKED);
+  }
+
+ private:
+  PyThreadState* state_ = nullptr;
+};
+
+// Python's `_Pool`. The GIL is held by whoever calls, and given up where workers are waited for.
+struct PoolHandle {
+  DevicePool pool;
+  std::vector<ThreadState> states;
+};
+
+std::vector<StreamRef> read_streams(nb::handle streams) {
+  std::vector<StreamRef> result;
+  if (streams.is_none()) return result;
+  for (nb::handle stream : streams) {
+    result.push_back(StreamRef::from_handle(nb::cast<std::uintptr_t>(stream)));
+  }
+  return result;
+}
+
+// Arrays of one argument, kept exported for as long as this lives.
+struct ArrayList {
+  ArrayList(nb::handle objects, const char* name, Array (*read)(nb::handle, const char*)) {
+    int i = 0;
+    for (nb::handle object : objects) {
+      const std::string which = std::string(name) + "[" + std::to_string(i++) + "]";
+      arrays.push_back(read(object, which.c_str()));
+    }
+  }
+  std::vector<ConstArrayView> inputs() const {
+    std::vector<ConstArrayView> views;
+    for (const Array& array : arrays) views.push_back(array.input());
+    return views;
+  }
+  std::vector<ArrayView> outputs() const {
+    std::vector<ArrayView> views;
+    for (const Array& array : arrays) views.push_back(array.output());
+    return views;
+  }
+  std::vector<Array> arrays;
+};
+
+void make_pool(PoolHandle* self,
+               int workers,
+               nb::handle devices,
+               bool pin,
+               nb::handle deadline,
+               nb::handle engines) {
+  PoolOptions options;
+  for (nb::handle device : devices) options.devices.push_back(nb::cast<int>(device));
+  if (!pin) options.pinning = PoolOptions::Pinning::kNone;
+  options.deadline = duration_argument(deadline, "deadline");
+  options.library_folders = library_folders();
+  if (!engines.is_none()) {
+    for (nb::handle engine : engines)
+      options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
+  }
+  without_gil([&] {
+    DevicePool pool = options.devices.empty() ? DevicePool(workers, options) : DevicePool(options);
+    std::vector<ThreadState> states(static_cast<std::size_t>(pool.size()));
+    pool.map([&](PoolWorker& worker) { states[static_cast<std::size_t>(worker.index())].enter(); });
+    new (self) PoolHandle{std::move(pool), std::move(states)};
+  });
+}
+
+void close(PoolHandle& handle) {
+  without_gil([&] {
+    if (handle.pool.is_closed()) return;
+    handle.pool.map([&](PoolWorker& worker) {
+      handle.states[static_cast<std::size_t>(worker.index())].leave();
+    });
+    handle.pool.close();
+  });
+}
+
+// `body(index, communicator)` in the thread of each of `workers`.
+void map(PoolHandle& handle,
+         const std::vector<int>& workers,
+         nb::callable body,
+         nb::handle streams) {
+  const std::vector<StreamRef> at = read_streams(streams);
+  without_gil([&] {
+    handle.pool.map(workers,
+                    [&](PoolWorker& worker) {
+                      const nb::gil_scoped_acquire acquire;
+                      body(worker.index(), Seat{Communicator(worker.communicator().impl())});
+                    },
+                    {.streams = at});
+  });
+}
+
+PoolReduceOptions reduce_options(nb::handle op,
+                                 int group,
+                                 bool fixed,
+                                 nb::handle across,
+                                 const std::vector<StreamRef>& streams) {
+  return {.op = op_argument(op),
+          .group = group,
+          .order = fixed ? PoolReduceOptions::Order::kFixed : PoolReduceOptions::Order::kAny,
+          .across = across.is_none() ? nullptr : &nb::cast<Seat&>(across).comm,
+          .streams = streams};
+}
+
+// What is wrong with arguments here, the other processes learn.
+template <typename F>
+auto read_across(nb::handle across, F&& read) {
+  try {
+    return read();
+  } catch (...) {
+    if (!across.is_none()) announce_refusal(nb::cast<Seat&>(across));
+    throw;
+  }
+}
+
+void bind_calls(nb::class_<PoolHandle>& cls) {
+  using nb::arg;
+  cls.def(
+      "distribute",
+      [](PoolHandle& h,
+         nb::handle in,
+         const std::vector<int>& from,
+         nb::handle out,
+         nb::handle streams) {
+        const ArrayList sources(in, "in", read_array), copies(out, "out", writable_array);
+        const auto at = read_streams(streams);
+        without_gil(
+            [&] { h.pool.distribute(sources.inputs(), from, copies.outputs(), {.streams = at}); });
+      },
+      arg("arrays"),
+      arg("source"),
+      arg("out"),
+      arg("streams").none() = nb::none(),
+      nb::sig("def distribute(self, arrays: Sequence[Array], source: Sequence[int], "
+              "out: Sequence[Array], streams: Optional[Sequence[int]] = None) -> None"));
+  cls.def(
+      "reduce",
+      [](PoolHandle& h,
+         nb::handle in,
+         nb::handle out,
+         nb::handle op,
+         nb::handle across,
+         nb::handle streams) {
+        const auto at = read_streams(streams);
+        const auto [sources, result, options] = read_across(across, [&] {
+          return std::tuple(ArrayList(in, "arrays", read_array),
+                            writable_array(out, "out"),
+                            reduce_options(op, 0, false, across, at));
+        });
+        without_gil([&, &s = sources, &r = result, &o = options] {
+          h.pool.reduce(s.inputs(), r.output(), o);
+        });
+      },
+      arg("arrays"),
+      arg("out"),
+      arg("op"),
+      arg("across").none() = nb::none(),
+      arg("streams").none() = nb::none(),
+      nb::sig("def reduce(self, arrays: Sequence[Array], out: Array, op: Op, "
+              "across: Optional[Communicator] = None, "
+              "streams: Optional[Sequence[int]] = None) -> None"));
+  cls.def(
+      "all_reduce",
+      [](PoolHandle& h,
+         nb::handle arrays,
+         nb::handle op,
+         int group,
+         bool fixed,
+         nb::handle across,
+         nb::handle streams) {
+        const auto at = read_streams(streams);
+        const auto [list, options] = read_across(across, [&] {
+          return std::tuple(ArrayList(arrays, "arrays", writable_array),
+                            reduce_options(op, group, fixed, across, at));
+        });
+        without_gil([&, &l = list, &o = options] { h.pool.all_reduce(l.outputs(), o); });
+      },
+      arg("arrays"),
+      arg("op"),
+      arg("group") = 0,
+      arg("fixed") = false,
+      arg("across").none() = nb::none(),
+      arg("streams").none() = nb::none(),
+      nb::sig("def all_reduce(self, arrays: Sequence[Array], op: Op, group: int = 0, "
+              "fixed: bool = False, across: Optional[Communicator] = None, "
+              "streams: Optional[Sequence[int]] = None) -> None"));
+  cls.def(
+      "exchange_halo",
+      [](PoolHandle& h,
+         nb::handle arrays,
+         const std::array<std::size_t, 3>& shape,
+         const std::vector<std::size_t>& seams,
+         std::size_t overlap,
+         bool blend,
+         nb::handle across,
+         const std::array<std::size_t, 2>& outer_seams,
+         nb::handle streams) {
+        const auto at = read_streams(streams);
+        const ArrayList list(arrays, "arrays", writable_array);
+        const HaloOptions options{
+            .mode = blend ? HaloOptions::Mode::kBlend : HaloOptions::Mode::kSwap,
+            .across = across.is_none() ? nullptr : &nb::cast<Seat&>(across).comm,
+            .previous_seam = outer_seams[0],
+            .next_seam = outer_seams[1],
+            .streams = at};
+        without_gil([&] {
+          h.pool.exchange_halo(list.outputs(),
+                               {.outer = shape[0], .rows = shape[1], .inner = shape[2]},
+                               seams,
+                               overlap,
+                               options);
+        });
+      },
+      arg("arrays"),
+      arg("shape"),
+      arg("seams"),
+      arg("overlap"),
+      arg("blend"),
+      arg("across").none() = nb::none(),
+      arg("outer_seams") = std::array<std::size_t, 2>{},
+      arg("streams").none() = nb::none(),
+      nb::sig("def exchange_halo(self, arrays: Sequence[Array], shape: Sequence[int], "
+              "seams: Sequence[int], overlap: int, blend: bool, "
+              "across: Optional[Communicator] = None, outer_seams: Sequence[int] = (0, 0), "
+              "streams: Optional[Sequence[int]] = None) -> None"));
+}
+
+ChunkFunction in_python(const nb::callable& f) {
+  return [&f](std::size_t buffer, std::size_t first, std::size_t last) {
+    const nb::gil_scoped_acquire acquire;
+    f(buffer, first, last);
+  };
+}
+
+}  // namespace
+
+void bind_pool(nb::module_& module) {
+  using nb::arg;
+  nb::class_<PoolHandle> cls(
+      module, "_Pool", nb::is_weak_referenceable(), "Use it through `hocket.DevicePool`.");
+  cls.def("__init__",
+          &make_pool,
+          arg("workers"),
+          arg("devices"),
+          arg("pin"),
+          arg("deadline").none(),
+          arg("engines").none(),
+          nb::sig("def __init__(self, workers: int, devices: Sequence[int], pin: bool, "
+                  "deadline: Timeout, engines: Optional[Iterable[str]]) -> None"));
+  cls.def_prop_ro(
+      "size", [](const PoolHandle& h) { return h.pool.size(); }, nb::sig("def size(self) -> int"));
+  cls.def_prop_ro(
+      "is_closed",
+      [](const PoolHandle& h) { return h.pool.is_closed(); },
+      nb::sig("def is_closed(self) -> bool"));
+  cls.def(
+      "streams",
+      [](const PoolHandle& h, int worker) {
+        return nb::make_tuple(reinterpret_cast<std::uintptr_t>(h.pool.load_stream(worker).handle()),
+                              reinterpret_cast<std::uintptr_t>(h.pool.stream(worker).handle()));
+      },
+      arg("worker"),
+      nb::sig("def streams(self, worker: int) -> tuple[int, int]"));
+  cls.def("close", &close, nb::sig("def close(self) -> None"));
+  cls.def("map",
+          &map,
+          arg("workers"),
+          arg("body"),
+          arg("streams").none() = nb::none(),
+          nb::sig("def map(self, workers: Sequence[int], "
+                  "body: Callable[[int, Communicator], None], "
+                  "streams: Optional[Sequence[int]] = None) -> None"));
+  bind_calls(cls);
+  module.def(
+      "_stream_chunks",
+      [](std::size_t count,
+         std::size_t chunk,
+         std::size_t buffers,
+         const nb::callable& load,
+         const nb::callable& use) {
+        const auto loading = in_python(load), using_ = in_python(use);
+        without_gil(
+            [&] { stream_chunks(count, {.chunk = chunk, .buffers = buffers}, loading, using_); });
+      },
+      arg("count"),
+      arg("chunk"),
+      arg("buffers"),
+      arg("load"),
+      arg("use"),
+      nb::sig("def _stream_chunks(count: int, chunk: int, buffers: int, "
+              "load: Callable[[int, int, int], None], use: Callable[[int, int, int], None]) "
+              "-> None"));
+}
+
+}  // namespace hocket::python

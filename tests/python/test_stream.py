@@ -1,0 +1,65 @@
+"""Chunks that are loaded ahead."""
+
+import numpy as np
+import pytest
+
+import hocket
+from hocket import stream
+
+COUNTS = [1, 7, 64, 65, 1000]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("chunk_size", [1, 8, 64, 5000])
+def test_chunks_are_all_there_in_order(count, chunk_size):
+    x, y = np.arange(count * 3.0).reshape(count, 3), np.arange(count) * 7
+    seen = []
+
+    def use(parts, first, last):
+        assert [len(part) for part in parts] == [last - first] * 2
+        seen.append((first, last, parts[0].copy(), parts[1].copy()))
+
+    stream.chunks(use, [x, y], chunk_size=chunk_size)
+    assert [entry[0] for entry in seen] == list(range(0, count, chunk_size))
+    assert np.array_equal(np.concatenate([entry[2] for entry in seen]), x)
+    assert np.array_equal(np.concatenate([entry[3] for entry in seen]), y)
+
+
+def test_indices_choose():
+    x = np.arange(100.0)
+    chosen = [5, 99, 5, 0, 17]
+    seen = []
+    stream.chunks(lambda parts, a, b: seen.extend(parts[0]), [x], indices=chosen, chunk_size=2)
+    assert seen == chosen
+    assert stream.modify(
+        lambda parts, values, which: (values[0] + which,), [x], ([],), indices=chosen, chunk_size=2
+    ) == (chosen,)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_reduce(count):
+    a, b = np.arange(float(count)), np.arange(count * 2.0).reshape(count, 2)
+    sums = stream.reduce(
+        lambda p, q: (p.sum(), (p[:, None] * q).sum(axis=0)), [a, b], [(), (2,)],
+        ["float64", "float64"], chunk_size=16,
+    )
+    assert np.allclose(sums[0], a.sum()) and np.allclose(sums[1], (a[:, None] * b).sum(axis=0))
+
+
+def test_errors_come_through():
+    def fails(parts, first, last):
+        if first == 8:
+            raise KeyError("eight")
+
+    with pytest.raises(KeyError, match="eight"):
+        stream.chunks(fails, [np.arange(100)], chunk_size=4)
+    nothing = lambda *_: None  # noqa: E731
+    with pytest.raises(ValueError, match="differ in length"):
+        stream.chunks(nothing, [np.ones(3), np.ones(4)])
+    with pytest.raises(ValueError, match="chunk_size is 0"):
+        stream.chunks(nothing, [np.ones(3)], chunk_size=0)
+    with pytest.raises(ValueError, match="arrays is empty"):
+        stream.chunks(nothing, [])
+    with pytest.raises(hocket.InvalidArgument, match="device is"):
+        stream.chunks(nothing, [np.ones(3)], device="tpu")
+    stream.chunks(fails, [np.ones(0)])
