@@ -9,6 +9,15 @@
 namespace hocket::python {
 namespace {
 
+// The world goes with the last communicator of it that is closed or forgotten.
+void close_seat(Seat& seat) {
+  std::shared_ptr<World> world = std::move(seat.world);
+  without_gil([&] {
+    seat.comm.close();
+    world.reset();
+  });
+}
+
 nb::tuple to_tuple(std::span<const int> numbers) {
   nb::list list;
   for (const int number : numbers) list.append(number);
@@ -203,18 +212,17 @@ Returns
 str
     The file's name. Any thread may ask, also while another one waits in a call.
 )");
-  cls.def(
-      "close",
-      [](Seat& s) { without_gil([&] { s.comm.close(); }); },
-      nb::sig("def close(self) -> None"),
-      "Give back what the communicator holds: local and cheap. Later calls are refused.");
+  cls.def("close",
+          &close_seat,
+          nb::sig("def close(self) -> None"),
+          "Give back what the communicator holds: local and cheap. Later calls are refused.");
   cls.def(
       "__enter__",
       [](nb::handle self) { return nb::borrow(self); },
       nb::sig("def __enter__(self) -> Communicator"));
   cls.def(
       "__exit__",
-      [](Seat& s, nb::args) { without_gil([&] { s.comm.close(); }); },
+      [](Seat& s, nb::args) { close_seat(s); },
       nb::sig("def __exit__(self, *exc_info: object) -> None"));
 }
 

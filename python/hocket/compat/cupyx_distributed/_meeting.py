@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 from typing import Any, Optional
 
 import hocket
@@ -25,7 +23,7 @@ def by_store(n: int, rank: int, host: str, port: int) -> tuple[Any, hocket.Commu
 
 
 def by_mpi(n: int, rank: int) -> tuple[Any, hocket.Communicator]:
-    """Meets at an address, and with a key, that MPI's rank 0 tells the others."""
+    """Meets by mpi4py's COMM_WORLD; the ranks need not be MPI's."""
     try:
         from mpi4py import MPI
     except ImportError as error:
@@ -33,19 +31,16 @@ def by_mpi(n: int, rank: int) -> tuple[Any, hocket.Communicator]:
             "use_mpi=True needs the package mpi4py, which cannot be imported: "
             f"{error}. Install it, or leave use_mpi away"
         ) from error
-    key = (os.getpid(), n, rank, "MPI")
     mpi = MPI.COMM_WORLD
     if mpi.Get_size() != n:
         raise ValueError(f"n_devices is {n}, but MPI's COMM_WORLD has {mpi.Get_size()} processes")
+    key = (os.getpid(), n, rank, "MPI")
     world = _usable(key)
     if world is None:
-        ranks, hosts = zip(*mpi.allgather((rank, socket.gethostname())))
+        ranks = mpi.allgather(rank)
         if sorted(ranks) != list(range(n)):
             raise ValueError(f"the processes say that they are ranks {ranks}, expected each of {n}")
-        host = "127.0.0.1" if len(set(hosts)) == 1 else socket.gethostbyname(hosts[ranks.index(0)])
-        mine = (_free_address(host), secrets.token_bytes(32)) if rank == 0 else None
-        address, secret = mpi.bcast(mine, root=ranks.index(0))
-        world = _worlds[key] = hocket.init(rank=rank, size=n, address=address, key=secret)
+        world = _worlds[key] = hocket.init(mpi=mpi.Split(0, rank))
     return key, world.duplicate()
 
 
@@ -62,9 +57,3 @@ def _usable(key: Any) -> Optional[hocket.Communicator]:
         leave(key)
         return None
     return world
-
-
-def _free_address(host: str) -> str:
-    """An address of this host that was free a moment ago."""
-    with socket.create_server((host, 0)) as server:
-        return f"{host}:{server.getsockname()[1]}"

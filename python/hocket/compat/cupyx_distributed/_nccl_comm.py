@@ -8,19 +8,12 @@ from typing import Any, NoReturn, Optional
 from hocket.errors import InvalidArgument
 
 from . import _meeting, _store
+from ._errors import RefusedCall, RefusedType, as_kind
 from ._sparse import SparseCalls, holds_sparse
 
 _mpi_available = importlib.util.find_spec("mpi4py") is not None
 
 _OPS = frozenset(("sum", "prod", "max", "min"))
-
-
-class RefusedCall(InvalidArgument, RuntimeError):
-    """What CuPy's raises RuntimeError for; the communicator can be used further."""
-
-
-class RefusedType(InvalidArgument, TypeError):
-    """What CuPy's raises TypeError for; the communicator can be used further."""
 
 
 class NCCLBackend:
@@ -304,20 +297,14 @@ class NCCLBackend:
         try:
             self._comm.refuse(message)
         except InvalidArgument as error:
-            raise self._as(kind, error) from None
+            raise as_kind(kind, error) from None
 
     def _translate(self, error: InvalidArgument, *arrays: Any) -> NoReturn:
         """Raises what CuPy's raises, where hocket has refused arguments."""
         if type(error) is not InvalidArgument:
             raise error
         foreign = any(map(_has_foreign_dtype, arrays))
-        raise self._as(RefusedType if foreign else RefusedCall, error) from None
-
-    @staticmethod
-    def _as(kind: type[InvalidArgument], error: InvalidArgument) -> InvalidArgument:
-        translated = kind(str(error))
-        translated.status = error.status
-        return translated
+        raise as_kind(RefusedType if foreign else RefusedCall, error) from None
 
 
 def _has_foreign_dtype(array: Any) -> bool:
