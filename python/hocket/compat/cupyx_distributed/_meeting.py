@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Optional
 
 import hocket
 
-# The worlds of this process that stand. A program may make several communicators on one port, one
-# after the other; all but the first are duplicates, as the port is the first one's.
+# The worlds of this process, by where they met. They stay until it ends: a program may make several
+# communicators on one port, one after the other, and those after the first are duplicates of it.
 _worlds: dict[tuple[Any, ...], hocket.Communicator] = {}
 
+_TRIES = 5
 
-def by_store(n: int, rank: int, host: str, port: int) -> tuple[Any, hocket.Communicator]:
-    """Meets at rank 0's port; the key of the world, and a communicator of one's own."""
-    key = (os.getpid(), n, rank, host, port)
-    world = _usable(key)
+
+def by_store(n: int, rank: int, host: str, port: int) -> hocket.Communicator:
+    """Meets at rank 0's port; a communicator of one's own."""
+    place = (os.getpid(), host, port)
+    world = _standing(place, n, rank)
     if world is None:
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        world = _worlds[key] = hocket.init(rank=rank, size=n, address=address)
-    return key, world.duplicate()
+        world = _worlds[place] = _join(n, rank, address, _worlds.pop(place, None))
+    return world.duplicate()
 
 
-def by_mpi(n: int, rank: int) -> tuple[Any, hocket.Communicator]:
+def _join(
+    n: int, rank: int, address: str, previous: Optional[hocket.Communicator]
+) -> hocket.Communicator:
+    if previous is None:
+        return hocket.init(rank=rank, size=n, address=address)
+    previous.close()
+    del previous  # it served, or was served, at this address
+    for _ in range(_TRIES - 1):
+        try:
+            return hocket.init(rank=rank, size=n, address=address)
+        except hocket.RendezvousError:  # the previous store, on its way out elsewhere
+            time.sleep(0.2)
+    return hocket.init(rank=rank, size=n, address=address)
+
+
+def by_mpi(n: int, rank: int) -> hocket.Communicator:
     """Meets by mpi4py's COMM_WORLD; the ranks need not be MPI's."""
     try:
         from mpi4py import MPI
@@ -34,26 +52,19 @@ def by_mpi(n: int, rank: int) -> tuple[Any, hocket.Communicator]:
     mpi = MPI.COMM_WORLD
     if mpi.Get_size() != n:
         raise ValueError(f"n_devices is {n}, but MPI's COMM_WORLD has {mpi.Get_size()} processes")
-    key = (os.getpid(), n, rank, "MPI")
-    world = _usable(key)
+    place = (os.getpid(), "MPI")
+    world = _standing(place, n, rank)
     if world is None:
         ranks = mpi.allgather(rank)
         if sorted(ranks) != list(range(n)):
             raise ValueError(f"the processes say that they are ranks {ranks}, expected each of {n}")
-        world = _worlds[key] = hocket.init(mpi=mpi.Split(0, rank))
-    return key, world.duplicate()
+        world = _worlds[place] = hocket.init(mpi=mpi.Split(0, rank))
+    return world.duplicate()
 
 
-def leave(key: Any) -> None:
-    """Ends the world, so that its port can be used again."""
-    world = _worlds.pop(key, None)
-    if world is not None:
-        world.close()
-
-
-def _usable(key: Any) -> Optional[hocket.Communicator]:
-    world = _worlds.get(key)
-    if world is not None and world.status is not None:
-        leave(key)
+def _standing(place: tuple[Any, ...], n: int, rank: int) -> Optional[hocket.Communicator]:
+    """The world that met there, where it is this one and works."""
+    world = _worlds.get(place)
+    if world is None or world.status is not None or (world.size, world.rank) != (n, rank):
         return None
     return world

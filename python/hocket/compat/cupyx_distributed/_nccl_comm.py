@@ -50,16 +50,15 @@ class NCCLBackend:
         self.rank = rank
         self._use_mpi = bool(use_mpi)
         if use_mpi:
-            self._world, self._comm = _meeting.by_mpi(n_devices, rank)
+            self._comm = _meeting.by_mpi(n_devices, rank)
         else:
-            self._world, self._comm = _meeting.by_store(n_devices, rank, host, port)
+            self._comm = _meeting.by_store(n_devices, rank, host, port)
         self._dense: set[type] = set()  # types seen that are neither sparse nor lists
         self._sparse = SparseCalls(self._comm)
 
     def stop(self) -> None:
-        """End the communicator and free its port. Local; may be called again and again."""
+        """End this communicator. Local; may be called again and again."""
         self._comm.close()
-        _meeting.leave(self._world)
 
     # --- Reductions ---------------------------------------------------------------------------
     def all_reduce(
