@@ -156,6 +156,10 @@ class DevicePool {
   // In place: every array becomes the reduction of all (or of its group's). Each worker reduces one
   // part for all, so that every array is read and written once.
   void all_reduce(std::span<const ArrayView> inout, const PoolReduceOptions& = {});
+  // The same into other arrays, one a worker, none of which is one of `in`.
+  void all_reduce(std::span<const ConstArrayView> in,
+                  std::span<const ArrayView> out,
+                  const PoolReduceOptions& = {});
   // The reduction of all of `in`, which may be more or fewer than there are workers. `out` may be
   // one of `in`. On GPUs `out` lies on a worker, in[i] on worker i, and `group` is 0.
   void reduce(std::span<const ConstArrayView> in, ArrayView out, const PoolReduceOptions& = {});

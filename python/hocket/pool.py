@@ -397,12 +397,13 @@ class DevicePool:
         self,
         arrays: Sequence[Array],
         op: Op = "sum",
+        out: Optional[Sequence[Array]] = None,
         *,
         group: int = 0,
         fixed: bool = False,
         across: Optional[Communicator] = None,
     ) -> list[Any]:
-        """Reduce arrays of all workers, in place: each becomes the reduction.
+        """Reduce arrays of all workers, in place or into others: each becomes the reduction.
 
         Each worker reduces one part for all: every array is read and written once, 2(n-1)/n of the
         data moves between workers.
@@ -413,6 +414,8 @@ class DevicePool:
             One a worker, contiguous, of one shape and dtype.
         op : str
             "sum", "product", "min", "max", "avg", "band", "bor" or "bxor".
+        out : sequence of array, optional
+            Where the results go, one a worker; by default into `arrays`.
         group : int
             So many neighbours reduce among themselves, the last ones perhaps fewer; 0 for all.
         fixed : bool
@@ -424,11 +427,12 @@ class DevicePool:
         Returns
         -------
         list of array
-            The same arrays.
+            `out`, or else `arrays`.
         """
+        results = list(arrays if out is None else out)
         streams = self._arrays.current_streams()
-        self._pool.all_reduce(list(arrays), op, group, fixed, across, streams)
-        return list(arrays)
+        self._pool.all_reduce(list(arrays), results, op, group, fixed, across, streams)
+        return results
 
     def mean(
         self,

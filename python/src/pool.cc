@@ -191,27 +191,32 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
   cls.def(
       "all_reduce",
       [](PoolHandle& h,
-         nb::handle arrays,
+         nb::handle in,
+         nb::handle out,
          nb::handle op,
          int group,
          bool fixed,
          nb::handle across,
          nb::handle streams) {
         const auto at = read_streams(streams);
-        const auto [list, options] = read_across(across, [&] {
-          return std::tuple(ArrayList(arrays, "arrays", writable_array),
+        const auto [sources, results, options] = read_across(across, [&] {
+          return std::tuple(ArrayList(in, "arrays", read_array),
+                            ArrayList(out, "out", writable_array),
                             reduce_options(op, group, fixed, across, at));
         });
-        without_gil([&, &l = list, &o = options] { h.pool.all_reduce(l.outputs(), o); });
+        without_gil([&, &s = sources, &r = results, &o = options] {
+          h.pool.all_reduce(s.inputs(), r.outputs(), o);
+        });
       },
       arg("arrays"),
+      arg("out"),
       arg("op"),
       arg("group") = 0,
       arg("fixed") = false,
       arg("across").none() = nb::none(),
       arg("streams").none() = nb::none(),
-      nb::sig("def all_reduce(self, arrays: Sequence[Array], op: Op, group: int = 0, "
-              "fixed: bool = False, across: Optional[Communicator] = None, "
+      nb::sig("def all_reduce(self, arrays: Sequence[Array], out: Sequence[Array], op: Op, "
+              "group: int = 0, fixed: bool = False, across: Optional[Communicator] = None, "
               "streams: Optional[Sequence[int]] = None) -> None"));
   cls.def(
       "exchange_halo",

@@ -108,7 +108,14 @@ void DevicePool::all_gather(std::span<const ConstArrayView> in,
 }
 
 void DevicePool::all_reduce(std::span<const ArrayView> inout, const PoolReduceOptions& options) {
-  pool::all_reduce(*pool_, inout, options);
+  const std::vector<ConstArrayView> in(inout.begin(), inout.end());
+  pool::all_reduce(*pool_, in, inout, options);
+}
+
+void DevicePool::all_reduce(std::span<const ConstArrayView> in,
+                            std::span<const ArrayView> out,
+                            const PoolReduceOptions& options) {
+  pool::all_reduce(*pool_, in, out, options);
 }
 
 void DevicePool::reduce(std::span<const ConstArrayView> in,

@@ -101,27 +101,35 @@ void reduce_on_host(
   });
 }
 
-void all_reduce_on_host(Pool& pool, Out inout, const PoolReduceOptions& options) {
+void all_reduce_on_host(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
   const int group = options.group == 0 ? pool.size() : options.group;
   if (group >= pool.size()) {
-    reduce_on_host(pool, as_const(inout), inout[0], inout.subspan(1), options);
+    reduce_on_host(pool, in, out[0], out.subspan(1), options);
     return;
   }
-  const auto in = as_const(inout);
   pool.run([&](Seat& seat) {
     const int first = seat.index / group * group;
     const int members = std::min(group, seat.size - first);
     const auto b = static_cast<std::size_t>(first);
     const auto n = static_cast<std::size_t>(members);
     reduce_part(part_of(in[b], seat.index - first, members),
-                std::span(in).subspan(b, n),
-                inout[b],
-                inout.subspan(b + 1, n - 1),
+                in.subspan(b, n),
+                out[b],
+                out.subspan(b + 1, n - 1),
                 options.op);
   });
 }
 
-void all_reduce_on_gpus(Pool& pool, Out inout, const PoolReduceOptions& options) {
+void sum_in_order(
+    Seat& seat, Communicator& comm, ConstArrayView in, ArrayView out, ReduceOptions with) {
+  const cuda::ScratchMemory sum(seat.lane->device(), in.bytes(), seat.lane->stream().handle());
+  const ArrayView result(
+      sum.data(), in.count(), in.dtype(), MemoryKind::kCuda, seat.lane->device().ordinal());
+  comm.reproducible_sum(in, result, with);
+  copy(seat, out, result);
+}
+
+void all_reduce_on_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
   const int group = options.group == 0 ? pool.size() : options.group;
   const bool whole = group >= pool.size();
   const bool fixed = options.order == PoolReduceOptions::Order::kFixed;
@@ -129,21 +137,15 @@ void all_reduce_on_gpus(Pool& pool, Out inout, const PoolReduceOptions& options)
   pool.run(
       [&](Seat& seat) {
         Communicator& comm = whole ? seat.world->communicator() : pool.group(seat);
-        const ArrayView array = inout[static_cast<std::size_t>(seat.index)];
+        const auto i = static_cast<std::size_t>(seat.index);
         const ReduceOptions with{.op = options.op, .stream = seat.lane->stream()};
-        if (!fixed) {
-          comm.all_reduce(array, with);
-          return;
+        if (fixed) {
+          sum_in_order(seat, comm, in[i], out[i], with);
+        } else if (in[i].data() == out[i].data()) {
+          comm.all_reduce(out[i], with);
+        } else {
+          comm.all_reduce(in[i], out[i], with);
         }
-        const cuda::ScratchMemory sum(
-            seat.lane->device(), array.bytes(), seat.lane->stream().handle());
-        const ArrayView result(sum.data(),
-                               array.count(),
-                               array.dtype(),
-                               MemoryKind::kCuda,
-                               seat.lane->device().ordinal());
-        comm.reproducible_sum(array, result, with);
-        copy(seat, array, result);
       },
       options.streams);
 }
@@ -198,17 +200,22 @@ void checked(Communicator* across, F&& f) {
 
 }  // namespace
 
-void all_reduce(Pool& pool, Out inout, const PoolReduceOptions& options) {
+void all_reduce(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
   checked(options.across, [&] {
-    require_one_each(pool, inout, "inout");
-    for (std::size_t i = 1; i < inout.size(); ++i) {
-      require_equal(inout[i], inout[0], fmt::format("inout[{}]", i));
+    require_one_each(pool, in, "in");
+    require_one_each(pool, out, "out");
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      require_equal(in[i], in[0], fmt::format("in[{}]", i));
+      require_equal(out[i], in[0], fmt::format("out[{}]", i));
+      if (in[i].count() > 0 && (in[i].data() == out[i].data()) != (in[0].data() == out[0].data())) {
+        throw InvalidArgument(fmt::format("out[{}] is in[{}] and others are not", i, i));
+      }
     }
-    check_options(pool, inout[0].dtype(), options);
+    check_options(pool, in[0].dtype(), options);
     pool.require_open();
   });
-  pool.has_gpus() ? all_reduce_on_gpus(pool, inout, options)
-                  : all_reduce_on_host(pool, inout, options);
+  pool.has_gpus() ? all_reduce_on_gpus(pool, in, out, options)
+                  : all_reduce_on_host(pool, in, out, options);
 }
 
 void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) {

@@ -5,7 +5,8 @@
 
 namespace hocket::pool {
 
-void all_reduce(Pool& pool, Out inout, const PoolReduceOptions& options);
+// In place where `in` and `out` are the same arrays.
+void all_reduce(Pool& pool, In in, Out out, const PoolReduceOptions& options);
 void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options);
 
 }  // namespace hocket::pool

@@ -103,6 +103,9 @@ def test_reductions(pool, op, dtype):
     for x in arrays[1:]:
         wanted = ufunc(wanted, x)
     assert np.array_equal(pool.reduce(arrays, op), wanted)
+    out = [np.empty_like(x) for x in arrays]
+    assert pool.all_reduce(arrays, op, out)[0] is out[0]
+    assert all(np.array_equal(x, wanted) for x in out)
     assert pool.all_reduce(arrays, op)[0] is arrays[0]
     for x in arrays:
         assert np.array_equal(x, wanted)
@@ -212,7 +215,7 @@ def test_bad_arguments():
         two = [np.ones(3), np.ones(3)]
         for message, call in {
             "for 2 workers": lambda: pool.all_reduce(two[:1]),
-            r"inout\[1\] is float64\[2\]": lambda: pool.all_reduce([two[0], np.ones(2)]),
+            r"in\[1\] is float64\[2\]": lambda: pool.all_reduce([two[0], np.ones(2)]),
             "op must be|op is|there is no op": lambda: pool.all_reduce(two, "mul"),
             "worker is 2": lambda: pool.reduce(two, worker=2),
             "arrays is empty": lambda: pool.reduce([]),

@@ -107,6 +107,10 @@ TEST_P(Pools, AllReduceInPlace) {
     pool.all_reduce(views(inout), {.op = ReduceOp::kMax});
     for (const auto& one : inout) EXPECT_EQ(one, in.back());
 
+    Arrays out(size, std::vector<float>(count, -1));
+    pool.all_reduce(const_views(in), views(out));
+    for (const auto& one : out) EXPECT_EQ(one, sum_of(in, 0, size));
+
     for (int group = 1; group <= n; ++group) {
       const auto g = static_cast<std::size_t>(group);
       inout = in;
@@ -335,9 +339,9 @@ TEST(Pool, RefusesBadArguments) {
   Arrays three = arrays(3, 5);
   Arrays odd{std::vector<float>(5), std::vector<float>(4)};
   EXPECT_EQ(refusal([&] { pool.all_reduce(views(three)); }),
-            "inout has 3 arrays for 2 workers; one for each is expected");
+            "in has 3 arrays for 2 workers; one for each is expected");
   EXPECT_EQ(refusal([&] { pool.all_reduce(views(odd)); }),
-            "inout[1] is float32[4], expected float32[5] as the first");
+            "in[1] is float32[4], expected float32[5] as the first");
   EXPECT_EQ(refusal([&] { pool.all_reduce(views(two), {.op = ReduceOp::kBitAnd}); }),
             "op band has no meaning on float32");
   EXPECT_EQ(refusal([&] { pool.all_reduce(views(two), {.group = -1}); }),

@@ -25,6 +25,13 @@ FACES: dict[str, dict[str, str]] = {
         "cupyx.distributed._nccl_comm": "hocket.compat.cupyx_distributed._nccl_comm",
         "cupyx.distributed._store": "hocket.compat.cupyx_distributed._store",
     },
+    "tike.communicators": {
+        "tike.communicators": "hocket.compat.tike_communicators",
+        "tike.communicators.comm": "hocket.compat.tike_communicators.comm",
+        "tike.communicators.mpi": "hocket.compat.tike_communicators.mpi",
+        "tike.communicators.pool": "hocket.compat.tike_communicators.pool",
+        "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
+    },
 }
 
 

@@ -1,16 +1,7 @@
 """Devices and streams that do nothing."""
 
-from . import nccl  # noqa: F401
-
-
-class Device:
-    """A device: the host, whatever its number."""
-
-    def __init__(self, device=0):
-        self.id = device
-
-    def use(self):
-        """It always is."""
+from . import device, nccl, runtime  # noqa: F401
+from .device import Device  # noqa: F401
 
 
 class Stream:

@@ -1,6 +1,7 @@
 """What CuPy's tests of cupyx.distributed use of cupy.testing."""
 
 from numpy.testing import assert_allclose as _assert_allclose
+from numpy.testing import assert_array_equal  # noqa: F401
 
 from . import _condition  # noqa: F401
 from ._loops import for_all_dtypes, for_dtypes  # noqa: F401

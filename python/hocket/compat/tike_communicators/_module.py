@@ -1,0 +1,24 @@
+"""Which package the arrays are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def array_module() -> Any:
+    """CuPy where it has GPUs; else NumPy."""
+    try:
+        import cupy
+
+        has_gpus = cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # not installed, no driver, a driver too old: CuPy has one class for each
+        return np
+    # A CuPy that keeps its arrays in host memory has devices in name only.
+    return cupy if has_gpus and not issubclass(cupy.ndarray, np.ndarray) else np
+
+
+def is_on_gpu(x: Any) -> bool:
+    """Whether an array lies in a GPU's memory."""
+    return hasattr(x, "__cuda_array_interface__")

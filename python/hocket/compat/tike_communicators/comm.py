@@ -1,0 +1,100 @@
+"""tike.communicators.comm: many devices a process, and many processes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from .mpi import MPIComm, NoMPIComm
+from .pool import ThreadPool
+
+__all__ = ["Comm", "MPIComm", "NoMPIComm", "ThreadPool"]
+
+
+class Comm:
+    """A pool of workers, and the processes that have one each.
+
+    Between processes one array of each crosses, however many workers it has.
+
+    Parameters
+    ----------
+    gpu_count : int or tuple of int
+        As `ThreadPool`'s workers.
+    mpi : class
+        NoMPIComm or MPIComm.
+    pool : class
+        ThreadPool.
+    """
+
+    def __init__(
+        self,
+        gpu_count: Union[int, Sequence[int]],
+        mpi: Any = NoMPIComm,
+        pool: Any = ThreadPool,
+        **kwargs: Any,
+    ) -> None:
+        self.mpi = mpi()
+        self.use_mpi = isinstance(self.mpi, MPIComm)
+        self.pool = pool(gpu_count, **kwargs)
+
+    def __enter__(self) -> Comm:
+        self.mpi.__enter__()
+        self.pool.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.mpi.__exit__(*error)
+        self.pool.__exit__(*error)
+
+    def reduce(self, x: Sequence[Any], dest: str, s: int = 1, **kwargs: Any) -> Any:
+        """Add up x on a group of workers ("gpu") or in host memory ("cpu"); deprecated."""
+        warnings.warn(
+            "Comm.reduce is deprecated. Use Comm.pool.reduce_gpu or Comm.pool.reduce_cpu directly.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if dest == "gpu":
+            return self.pool.reduce_gpu(x, s, **kwargs)
+        if dest == "cpu":
+            return self.pool.reduce_cpu(x, **kwargs)
+        raise ValueError("dest must be gpu or cpu.")
+
+    def Allreduce_reduce_gpu(self, x: Sequence[Any]) -> list[Any]:
+        """The sum of all workers' and processes' x, on the first worker; a list of one."""
+        (total,) = self.pool.reduce_gpu(x)
+        with self.pool.Device(self.pool.workers[0]):
+            return [self.mpi.Allreduce(total)]
+
+    def Allreduce_reduce_cpu(self, x: Sequence[Any]) -> Any:
+        """The sum of all workers' and processes' x, in host memory."""
+        return self.mpi.Allreduce(self.pool.reduce_cpu(x))
+
+    def Allreduce_mean(self, x: Sequence[Any], axis: Optional[int] = 0) -> Any:
+        """The mean of all workers' and processes' x along an axis, which is kept."""
+        with self.pool.Device(self.pool.workers[0]):
+            here = sum(x0.size if axis is None or x0.ndim == 0 else x0.shape[axis] for x0 in x)
+            everywhere = int(self.mpi.Allreduce(np.array(here)))
+            return self.mpi.Allreduce(self.pool.reduce_mean(x, axis=axis) * (here / everywhere))
+
+    def Allreduce(self, x: Sequence[Any], s: Optional[int] = None, **kwargs: Any) -> list[Any]:
+        """Add up x within groups of `s` workers, and over the processes; a new array a worker."""
+        sums = self.pool.allreduce(x, s)
+        if self.mpi.size == 1:
+            return list(sums)
+        # The workers of a group hold the same: one of them speaks for it.
+        group = len(x) if s is None else s
+        leaders = range(0, self.pool.num_workers, group)
+        totals = []
+        for leader in leaders:
+            with self.pool.Device(self.pool.workers[leader]):
+                totals.append(self.mpi.Allreduce(sums[leader]))
+        return self.pool.scatter(totals, stride=group)
+
+    def swap_edges(
+        self, x: Sequence[Any], overlap: int, edges: Sequence[int], mode: Optional[str] = None
+    ) -> Any:
+        """See `ThreadPool.swap_edges`; within this process."""
+        return self.pool.swap_edges(x=x, overlap=overlap, edges=edges, mode=mode)

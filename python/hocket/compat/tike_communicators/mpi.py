@@ -1,0 +1,237 @@
+"""tike.communicators.mpi: MPIComm over a communicator of processes, with or without MPI."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from ... import Communicator, init
+from ._module import array_module, is_on_gpu
+
+__all__ = ["MPIComm", "MPIio", "NoMPIComm", "combined_shape"]
+
+
+def combined_shape(shapes: Sequence[tuple[int, ...]], axis: Optional[int] = 0) -> list[int]:
+    """The shape of arrays of `shapes` concatenated along `axis`; None: stacked on a new first one.
+
+    >>> combined_shape([(5, 2, 3), (1, 2, 3)], axis=0)
+    [6, 2, 3]
+    """
+    first = shapes[0]
+    for shape in shapes[1:]:
+        if len(shape) != len(first):
+            raise ValueError("All shapes must have the same number of dimensions")
+        if any(a != b for i, (a, b) in enumerate(zip(first, shape)) if i != axis):
+            raise ValueError("All dimensions except for the named `axis` must be equal")
+    if axis is None:
+        return [len(shapes), *first]
+    return [n if i != axis else sum(shape[i] for shape in shapes) for i, n in enumerate(first)]
+
+
+class MPIio:
+    """Which part of the data a process reads."""
+
+    rank: int
+    size: int
+
+    def MPIio_ptycho(self, scan: Any, *args: Any) -> tuple[Any, ...]:
+        """This process's stripe of the scan positions, along their first coordinate, and of args."""
+        edges = np.linspace(scan[..., 0].min(), scan[..., 0].max(), self.size + 1)
+        edges[0] -= 1  # all points are inside
+        edges[-1] += 1
+        mask = np.logical_and(edges[self.rank] < scan[:, 0], scan[:, 0] <= edges[self.rank + 1])
+        return (scan[mask], *(arg[mask] for arg in args))
+
+    def MPIio_lamino(self, *args: Any, axis: int = 0) -> tuple[Any, ...]:
+        """This process's part of each array, cut along `axis`."""
+        return tuple(np.array_split(arg, self.size, axis=axis)[self.rank] for arg in args)
+
+
+def _require(sendbuf: Any, name: str) -> Any:
+    if sendbuf is None:
+        raise ValueError(f"{name} data can't be empty.")
+    return sendbuf if is_on_gpu(sendbuf) else np.asarray(sendbuf)
+
+
+class NoMPIComm(MPIio):
+    """A process by itself."""
+
+    def __init__(self) -> None:
+        self.rank = 0
+        self.size = 1
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def p2p(self, sendbuf: Any, src: int = 0, dest: int = 0, tg: int = 0, **_: Any) -> Any:
+        """The data."""
+        return _require(sendbuf, "Send")
+
+    def bcast(self, sendobj: Any, root: int = 0) -> Any:
+        """The object."""
+        return sendobj
+
+    def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
+        """The data."""
+        return _require(sendbuf, "Broadcast")
+
+    def Gather(self, sendbuf: Any, axis: Optional[int] = 0, root: int = 0) -> Any:
+        """The data; with a new first axis where axis is None."""
+        sendbuf = _require(sendbuf, "Gather")
+        return sendbuf[None, ...] if axis is None else sendbuf
+
+    def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
+        """The data."""
+        return _require(sendbuf, "Scatter")
+
+    def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
+        """The data."""
+        return _require(sendbuf, "Allreduce")
+
+    def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
+        """The data; with a new first axis where axis is None."""
+        return self.Gather(_require(sendbuf, "Allgather"), axis)
+
+
+@functools.lru_cache(maxsize=None)
+def _world() -> Communicator:
+    """All processes of the job; joined once, by the first MPIComm."""
+    return init()
+
+
+def _op_name(op: Any) -> str:
+    """Of None (the sum), a name, or an operator of mpi4py's."""
+    if op is None or isinstance(op, str):
+        return op or "sum"
+    mpi = sys.modules.get("mpi4py.MPI")
+    names = {"SUM": "sum", "PROD": "product", "MIN": "min", "MAX": "max", "BAND": "band",
+             "BOR": "bor", "BXOR": "bxor"}
+    for theirs, ours in names.items():
+        if mpi is not None and op == getattr(mpi, theirs):
+            return ours
+    raise ValueError(f"op is {op!r}, expected one of mpi4py's {', '.join(names)}")
+
+
+class MPIComm(NoMPIComm):
+    """All processes of a job: of `hocket run`, mpiexec, torchrun, Slurm, or one by itself.
+
+    Arrays may lie on GPUs; no environment variable is needed for that.
+
+    Parameters
+    ----------
+    comm : hocket.Communicator, optional
+        Other processes than all of the job.
+    """
+
+    def __init__(self, comm: Optional[Communicator] = None) -> None:
+        self.comm = _world() if comm is None else comm
+        self.rank = self.comm.rank
+        self.size = self.comm.size
+
+    def p2p(self, sendbuf: Any, src: int = 0, dest: int = 1, tg: int = 0, **_: Any) -> Any:
+        """Send an array from one process to another, which gets it; the others get None.
+
+        At the receiver `sendbuf` has the shape and dtype of what comes.
+        """
+        sendbuf = _require(sendbuf, "Send")
+        if src == dest:
+            return sendbuf if self.rank == src else None
+        if self.rank == src:
+            self.comm.send(_contiguous(sendbuf), dest, tag=tg)
+        if self.rank != dest:
+            return None
+        recvbuf = _new(sendbuf, sendbuf.shape)
+        self.comm.recv(recvbuf, src, tag=tg)
+        return recvbuf
+
+    def bcast(self, sendobj: Any, root: int = 0) -> Any:
+        """Send a Python object to all processes; what hocket cannot encode travels by pickle."""
+        return self.comm.broadcast_object(sendobj, root=root, allow_pickle=True)
+
+    def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
+        """Send an array to all processes, which bring one of its shape and dtype."""
+        sendbuf = _require(sendbuf, "Broadcast")
+        here = _contiguous(sendbuf) if self.rank == root else _new(sendbuf, sendbuf.shape)
+        if self.rank == root and not getattr(here, "flags", here).writeable:
+            here = here.copy()
+        self.comm.broadcast(here, root=root)
+        return sendbuf if self.rank == root else here
+
+    def Gather(self, sendbuf: Any, axis: Optional[int] = 0, root: int = 0) -> Any:
+        """Concatenate the processes' arrays at the root; None elsewhere."""
+        sendbuf = _check_axis(_require(sendbuf, "Gather"), axis)
+        shapes = self._shapes(sendbuf, axis)
+        flat = self.comm.gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes), root=root)
+        return _merge(flat, shapes, axis) if self.rank == root else None
+
+    def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
+        """Concatenate the processes' arrays on all of them; they may differ along `axis`."""
+        sendbuf = _check_axis(_require(sendbuf, "Allgather"), axis)
+        shapes = self._shapes(sendbuf, axis)
+        flat = self.comm.all_gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes))
+        return _merge(flat, shapes, axis)
+
+    def _shapes(self, sendbuf: Any, axis: Optional[int]) -> list[tuple[int, ...]]:
+        shapes = [tuple(shape) for shape in self.comm.all_gather_object(tuple(sendbuf.shape))]
+        # Wrong on one is wrong on all, before anything is sent.
+        combined_shape(shapes, None if axis is None else axis % sendbuf.ndim)
+        return shapes
+
+    def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
+        """Part `src`'s array along its first axis, equally; every process brings one of its shape."""
+        sendbuf = _require(sendbuf, "Scatter")
+        if sendbuf.ndim == 0 or len(sendbuf) % self.size != 0:
+            raise ValueError(
+                f"sendbuf has shape {sendbuf.shape}, whose first axis does not divide among "
+                f"{self.size} processes"
+            )
+        part = _new(sendbuf, (len(sendbuf) // self.size, *sendbuf.shape[1:]))
+        self.comm.scatter(_contiguous(sendbuf) if self.rank == src else None, out=part, root=src)
+        return part
+
+    def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
+        """Reduce the processes' arrays to one, on all of them; a new array."""
+        sendbuf = _require(sendbuf, "Allreduce")
+        out = _new(sendbuf, sendbuf.shape)
+        self.comm.all_reduce(_contiguous(sendbuf), out=out, op=_op_name(op))
+        return out
+
+
+def _module_of(x: Any) -> Any:
+    return array_module() if is_on_gpu(x) else np
+
+
+def _contiguous(x: Any) -> Any:
+    return x if x.flags.c_contiguous else _module_of(x).ascontiguousarray(x)
+
+
+def _new(like: Any, shape: tuple[int, ...]) -> Any:
+    return _module_of(like).empty(shape, like.dtype)
+
+
+def _sizes(shapes: Sequence[tuple[int, ...]]) -> list[int]:
+    return [int(np.prod(shape, dtype=int)) for shape in shapes]
+
+
+def _check_axis(sendbuf: Any, axis: Optional[int]) -> Any:
+    assert axis is None or sendbuf.ndim > 0, (
+        "Cannot concatenate zero-dimensional arrays; use `axis=None`"
+    )
+    return sendbuf
+
+
+def _merge(flat: Any, shapes: Sequence[tuple[int, ...]], axis: Optional[int]) -> Any:
+    xp = _module_of(flat)
+    ends = np.cumsum(_sizes(shapes))
+    parts = [
+        flat[end - size : end].reshape(shape)
+        for end, size, shape in zip(ends.tolist(), _sizes(shapes), shapes)
+    ]
+    return xp.stack(parts) if axis is None else xp.concatenate(parts, axis=axis)
