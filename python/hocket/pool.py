@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Optional, Union
 
 from ._hocket import Communicator, _Pool
+from ._pool_halo import blend_on_gpus, part_of
 from ._pool_host import HostArrays
 from ._types import Array, Op, Timeout
 from .errors import InvalidArgument
@@ -298,7 +299,7 @@ class DevicePool:
         cuts = [0] + [
             i * (length // self.size) + min(i, length % self.size) for i in range(1, self.size + 1)
         ]
-        parts = [x[self._part(x, axis, a, b)] for a, b in zip(cuts, cuts[1:])]
+        parts = [x[part_of(x, axis, a, b)] for a, b in zip(cuts, cuts[1:])]
         out = [self._arrays.empty(i, part.shape, part.dtype) for i, part in enumerate(parts)]
         self.map(self._arrays.assign, out, parts)
         return out
@@ -346,7 +347,7 @@ class DevicePool:
 
         def copy(i: int) -> None:
             for out in whole:
-                part = out[self._part(out, axis, ends[i] - lengths[i], ends[i])]
+                part = out[part_of(out, axis, ends[i] - lengths[i], ends[i])]
                 self._arrays.assign(part, arrays[i])
 
         self.map(copy, range(self.size))
@@ -520,7 +521,7 @@ class DevicePool:
                 width = self._natural(overlap, "overlap")
                 outer = [self._natural(seam, "an outer seam") for seam in outer_seams]
         if self._devices and mode == "blend":
-            return self._blend(arrays, seams, overlap, axis)
+            return blend_on_gpus(self, arrays, seams, overlap, axis)
         self._pool.exchange_halo(
             list(arrays),
             shape,
@@ -543,41 +544,6 @@ class DevicePool:
                 raise InvalidArgument(f"arrays[{i}] has shape {tuple(x.shape)}, expected {shape}")
         at = axis % len(shape)
         return [math.prod(shape[:at]), length, math.prod(shape[at + 1 :])]
-
-    def _blend(
-        self, arrays: Sequence[Any], seams: Sequence[int], overlap: int, axis: int
-    ) -> list[Any]:
-        """On GPUs: each worker mends its own side from a copy of what its neighbours have."""
-        xp = self.module
-        if overlap < 1 or len(seams) != self.size - 1:
-            raise InvalidArgument(
-                f"overlap is {overlap}, expected at least 1, and there are {len(seams)} seams for "
-                f"{self.size} workers, expected {self.size - 1}"
-            )
-
-        def side(i: int, seam: int) -> Any:
-            return arrays[i][self._part(arrays[i], axis, seams[seam], seams[seam] + overlap)]
-
-        def fetch(i: int) -> list[tuple[int, Any, bool]]:
-            found = []
-            if i > 0:
-                found.append((i - 1, xp.array(side(i - 1, i - 1)), False))
-            if i + 1 < self.size:
-                found.append((i, xp.array(side(i + 1, i)), True))
-            return found
-
-        def mend(i: int, found: list[tuple[int, Any, bool]]) -> None:
-            form = [1] * arrays[i].ndim
-            form[axis] = overlap
-            up = xp.linspace(0.0, 1.0, overlap + 2)[1:-1].reshape(form)
-            down = xp.linspace(1.0, 0.0, overlap + 2)[1:-1].reshape(form)
-            for seam, theirs, is_low in found:
-                mine = side(i, seam)
-                mine[...] = down * mine + up * theirs if is_low else down * theirs + up * mine
-
-        fetched = self.map(fetch, range(self.size))
-        self.map(mend, range(self.size), fetched)
-        return list(arrays)
 
     # --- Arguments ----------------------------------------------------------------------------
 
@@ -602,7 +568,3 @@ class DevicePool:
         if not -x.ndim <= axis < x.ndim:
             raise InvalidArgument(f"axis is {axis}, and the array has shape {tuple(x.shape)}")
         return int(x.shape[axis])
-
-    @staticmethod
-    def _part(x: Any, axis: int, first: int, last: int) -> tuple[slice, ...]:
-        return (slice(None),) * (axis % x.ndim) + (slice(first, last),)
