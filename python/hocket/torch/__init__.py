@@ -1,0 +1,42 @@
+"""hocket as a backend of torch.distributed.
+
+>>> import torch.distributed as dist
+>>> import hocket.torch
+>>> dist.init_process_group("hocket")
+
+Also for one kind of tensors beside another backend: ``"cpu:hocket,cuda:nccl"``. The ranks find each
+other by torch.distributed's own store; torchrun, MPI, Slurm and ``hocket run`` all will do.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    raise ImportError(
+        f"hocket.torch needs PyTorch, which cannot be imported: {error}. Install it "
+        "(pip install torch), or use hocket without it"
+    ) from error
+
+
+def _check_version() -> None:
+    if not dist.is_available():
+        raise ImportError("this PyTorch was built without torch.distributed")
+    try:
+        dist.distributed_c10d.C10DBackend(0, 1)
+    except (AttributeError, TypeError) as error:
+        raise ImportError(
+            f"PyTorch {torch.__version__} cannot have backends written in Python, which "
+            "hocket.torch needs; install a newer one"
+        ) from error
+
+
+_check_version()
+
+from ._backend import HocketBackend  # noqa: E402
+from ._creation import create, register  # noqa: E402
+
+register()
+
+__all__ = ["HocketBackend", "create", "register"]

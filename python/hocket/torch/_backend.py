@@ -1,0 +1,345 @@
+"""The backend itself: torch.distributed's calls as hocket's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, Optional, Union
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
+
+import hocket
+
+from ._layout import Layout, as_flat, each_flat
+from ._work import Finished, Pending, Waiter
+
+Tensors = list[torch.Tensor]
+Handle = Union[Finished, Pending]
+
+_NAMES = {
+    "SUM": "sum",
+    "AVG": "avg",
+    "PRODUCT": "product",
+    "MIN": "min",
+    "MAX": "max",
+    "BAND": "band",
+    "BOR": "bor",
+    "BXOR": "bxor",
+}
+# Options hold a ReduceOp, which is another type than the constants.
+_OPS = {dist.ReduceOp(getattr(dist.ReduceOp, theirs)): ours for theirs, ours in _NAMES.items()}
+
+
+def _op(options: Any) -> str:
+    op = _OPS.get(options.reduceOp)
+    if op is None:
+        raise ValueError(f"hocket has no such reduction; it takes {', '.join(_NAMES)}")
+    return op
+
+
+def _one(tensors: Sequence[torch.Tensor], name: str) -> torch.Tensor:
+    if len(tensors) != 1:
+        raise ValueError(f"{name} holds {len(tensors)} tensors, expected one a process")
+    return tensors[0]
+
+
+class HocketBackend(Backend):
+    """A process group of torch.distributed over a communicator of hocket.
+
+    A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Calls that are not asked
+    to be async block here without the GIL; async ones on host memory are moved by hocket's progress
+    thread. Calls on CUDA tensors are put on the current stream. Errors are hocket's own
+    (`hocket.errors`); after `PeerDied`, a deadline, `Mismatch` or `abort` every later call raises.
+    """
+
+    def __init__(self, comm: hocket.Communicator, name: str) -> None:
+        super().__init__(comm.rank, comm.size)
+        self._comm = comm
+        self._group = name
+        self._waiter = Waiter()
+        self._sequence = 0
+
+    @property
+    def communicator(self) -> hocket.Communicator:
+        """hocket's own, with all that it offers beyond torch.distributed."""
+        return self._comm
+
+    # What PyTorch may ask for beyond the calls below; without these its own look-up never ends.
+    supports_splitting = False
+    supports_coalescing = False
+    supports_shrinking = False
+    supports_reconfigure = False
+    supports_window = False
+    _supports_time_estimate = False
+
+    @property
+    def options(self) -> Any:
+        """Of PyTorch's kind; hocket has no more."""
+        return Backend.Options("hocket", timedelta(seconds=min(self._comm.deadline, 1e9)))
+
+    def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
+        """"hocket"."""
+        return "hocket"
+
+    # --- One verb for the blocking and the async form -----------------------------------------
+    def _run(
+        self,
+        name: str,
+        arguments: tuple[Any, ...],
+        is_async: bool,
+        result: Tensors,
+        after: Optional[Callable[[], None]] = None,
+    ) -> Handle:
+        """Makes the call `name`; `after` brings results where they belong."""
+        if is_async and not result[0].is_cuda:
+            work = getattr(self._comm, name + "_async")(*arguments)
+            return Pending(work, result, self._waiter, after)
+        getattr(self._comm, name)(*arguments)
+        if after is not None:
+            after()
+        return Finished(result)
+
+    # --- Reductions ---------------------------------------------------------------------------
+    def allreduce(self, tensors: Tensors, options: Any) -> Handle:
+        """``dist.all_reduce``."""
+        tensor = _one(tensors, "tensors")
+        if not options.asyncOp and tensor.is_contiguous():  # the common case, made short
+            self._comm.all_reduce(tensor, None, _OPS.get(options.reduceOp) or _op(options))
+            return Finished(tensors)
+        layout = Layout(tensor)
+        return self._run(
+            "all_reduce",
+            (layout.flat, None, _op(options)),
+            options.asyncOp,
+            tensors,
+            layout.copy_back,
+        )
+
+    def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Handle:
+        """``dist.all_reduce`` of several tensors at once."""
+        layouts = [Layout(tensor) for tensor in tensors]
+        self._comm.all_reduce_coalesced([layout.flat for layout in layouts], _op(options))
+        for layout in layouts:
+            layout.copy_back()
+        return Finished(tensors)
+
+    def reduce(self, tensors: Tensors, options: Any) -> Handle:
+        """``dist.reduce``: in place at the root."""
+        layout = Layout(_one(tensors, "tensors"))
+        back = layout.copy_back if self._comm.rank == options.rootRank else None
+        arguments = (layout.flat, None, options.rootRank, _op(options))
+        return self._run("reduce", arguments, options.asyncOp, tensors, back)
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, options: Any
+    ) -> Handle:
+        """``dist.reduce_scatter_tensor``."""
+        out = Layout(output)
+        arguments = (as_flat(input), out.flat, _op(options))
+        return self._run("reduce_scatter", arguments, options.asyncOp, [output], out.copy_back)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
+        """``dist.reduce_scatter``; the tensors may differ in size."""
+        output, parts = _one(outputs, "outputs"), inputs[0]
+        self._check_list(parts, "input_list")
+        out = Layout(output)
+        counts = [part.numel() for part in parts]
+        arguments = (each_flat(parts), out.flat, counts, _op(options))
+        return self._run("reduce_scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, options: Any
+    ) -> Handle:
+        """``dist.reduce_scatter_tensor`` of several at once."""
+        layouts = [Layout(output) for output in outputs]
+        flat = [layout.flat for layout in layouts]
+        self._comm.reduce_scatter_coalesced([as_flat(t) for t in inputs], flat, _op(options))
+        for layout in layouts:
+            layout.copy_back()
+        return Finished(outputs)
+
+    # --- Movement -----------------------------------------------------------------------------
+    def broadcast(self, tensors: Tensors, options: Any) -> Handle:
+        """``dist.broadcast``."""
+        layout = Layout(_one(tensors, "tensors"))
+        arguments = (layout.flat, options.rootRank)
+        return self._run("broadcast", arguments, options.asyncOp, tensors, layout.copy_back)
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, options: Any) -> Handle:
+        """``dist.all_gather_into_tensor``."""
+        out = Layout(output)
+        arguments = (as_flat(input), out.flat)
+        return self._run("all_gather", arguments, options.asyncOp, [output], out.copy_back)
+
+    _allgather_base = all_gather_single
+
+    def allgather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
+        """``dist.all_gather``; the tensors may differ in size."""
+        parts = outputs[0]
+        self._check_list(parts, "tensor_list")
+        gathered, after = _parts_of(parts)
+        counts = [part.numel() for part in parts]
+        arguments = (as_flat(_one(inputs, "tensors")), gathered, counts)
+        return self._run("all_gather_v", arguments, options.asyncOp, parts, after)
+
+    def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
+        """``dist.all_gather`` of several tensors, one list of outputs a rank."""
+        for place, tensor in enumerate(inputs):
+            self.allgather([[rank[place] for rank in outputs]], [tensor], _Blocking)
+        return Finished([tensor for rank in outputs for tensor in rank])
+
+    def all_gather_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, options: Any
+    ) -> Handle:
+        """``dist.all_gather_into_tensor`` of several at once."""
+        layouts = [Layout(output) for output in outputs]
+        flat = [layout.flat for layout in layouts]
+        self._comm.all_gather_coalesced([as_flat(tensor) for tensor in inputs], flat)
+        for layout in layouts:
+            layout.copy_back()
+        return Finished(outputs)
+
+    def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
+        """``dist.gather``."""
+        tensor = _one(inputs, "tensors")
+        out, after = None, None
+        if self._comm.rank == options.rootRank:
+            self._check_list(outputs[0], "gather_list")
+            out, after = _parts_of(outputs[0])
+        arguments = (as_flat(tensor), out, options.rootRank)
+        result = outputs[0] if after is not None else [tensor]
+        return self._run("gather", arguments, options.asyncOp, result, after)
+
+    def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
+        """``dist.scatter``."""
+        out = Layout(_one(outputs, "tensors"))
+        parts = None
+        if self._comm.rank == options.rootRank:
+            self._check_list(inputs[0], "scatter_list")
+            parts = each_flat(inputs[0])
+        arguments = (parts, out.flat, options.rootRank)
+        return self._run("scatter", arguments, options.asyncOp, outputs, out.copy_back)
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        input: torch.Tensor,
+        output_splits: list[int],
+        input_splits: list[int],
+        options: Any,
+    ) -> Handle:
+        """``dist.all_to_all_single``; splits count rows."""
+        out = Layout(output)
+        if not output_splits and not input_splits:
+            arguments: tuple[Any, ...] = (as_flat(input), out.flat)
+            return self._run("all_to_all", arguments, options.asyncOp, [output], out.copy_back)
+        size = self._comm.size
+        sent = _row_counts(input, input_splits, size, "input")
+        came = _row_counts(output, output_splits, size, "output")
+        arguments = (as_flat(input), sent, out.flat, came)
+        return self._run("all_to_all_v", arguments, options.asyncOp, [output], out.copy_back)
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outputs: Tensors, inputs: Tensors, options: Any) -> Handle:
+        """``dist.all_to_all``; the tensors may differ in size."""
+        self._check_list(outputs, "output_tensor_list")
+        self._check_list(inputs, "input_tensor_list")
+        out, after = _parts_of(outputs)
+        sent, came = ([tensor.numel() for tensor in tensors] for tensors in (inputs, outputs))
+        arguments = (each_flat(inputs), sent, out, came)
+        return self._run("all_to_all_v", arguments, options.asyncOp, outputs, after)
+
+    # --- Between two ranks ----------------------------------------------------------------------
+    def send(self, tensors: Tensors, destination: int, tag: int) -> Handle:
+        """``dist.send``, ``dist.isend``."""
+        tensor = _one(tensors, "tensors")
+        arguments = (as_flat(tensor), destination, tag)
+        return self._run("send", arguments, True, tensors)
+
+    def recv(self, tensors: Tensors, source: int, tag: int) -> Handle:
+        """``dist.recv``, ``dist.irecv``."""
+        layout = Layout(_one(tensors, "tensors"))
+        return self._run("recv", (layout.flat, source, tag), True, tensors, layout.copy_back)
+
+    def recv_anysource(self, tensors: Tensors, tag: int) -> Handle:
+        """Refused: PyTorch cannot be told by a backend in Python who sent."""
+        raise NotImplementedError(
+            "recv without src: PyTorch has no way to hear from this backend who sent; give src, or "
+            "use hocket's own communicator (backend.communicator.recv)"
+        )
+
+    # --- The rest -------------------------------------------------------------------------------
+    def barrier(self, options: Any = None) -> Handle:
+        """``dist.barrier``."""
+        if getattr(options, "asyncOp", False):
+            return Pending(self._comm.barrier_async(), [], self._waiter)
+        self._comm.barrier()
+        return Finished([])
+
+    def monitored_barrier(self, options: Any, wait_all_ranks: bool = False) -> None:
+        """A barrier whose error names all ranks that have not come."""
+        timeout = getattr(options, "timeout", None)
+        self._comm.barrier(timeout if timeout and timeout > timedelta(0) else None)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """The deadline of later calls."""
+        self._comm.deadline = timeout
+
+    def abort(self) -> None:
+        """End the pending and later calls of all ranks, now."""
+        self._comm.abort("torch.distributed aborted the process group")
+
+    def shutdown(self) -> None:
+        """What ``dist.destroy_process_group`` calls; waits for nobody."""
+        self._waiter.close()
+        self._comm.close()
+
+    def _set_sequence_number_for_group(self) -> None:
+        """hocket counts its calls by itself."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        """The number of the last call that this rank made."""
+        calls = self._comm.recent_calls()
+        return calls[-1].sequence if calls else 0
+
+    def _check_list(self, tensors: Sequence[torch.Tensor], name: str) -> None:
+        if len(tensors) != self._comm.size:
+            raise ValueError(f"{name} holds {len(tensors)} tensors, expected {self._comm.size}")
+
+
+class _Blocking:
+    """Options of a call that blocks."""
+
+    asyncOp = False  # noqa: N815: PyTorch's name
+
+
+def _row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) -> list[int]:
+    """Elements for each rank, of rows for each rank."""
+    rows = tensor.shape[0] if tensor.dim() else 0
+    if not splits:
+        if rows % size:
+            raise ValueError(f"{name} has {rows} rows, expected a multiple of {size}, or splits")
+        splits = [rows // size] * size
+    if len(splits) != size or sum(splits) != rows:
+        raise ValueError(
+            f"the {name} splits are {splits}, expected {size} numbers whose sum is {rows}"
+        )
+    width = tensor.numel() // rows if rows else 0
+    return [split * width for split in splits]
+
+
+def _parts_of(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
+    """A flat tensor for what comes, and how it gets into the parts."""
+    total = sum(part.numel() for part in parts)
+    flat = torch.empty(total, dtype=parts[0].dtype, device=parts[0].device)
+
+    def spread() -> None:
+        for part, piece in zip(parts, flat.split([part.numel() for part in parts])):
+            part.copy_(piece.view(part.shape))
+
+    return flat, spread

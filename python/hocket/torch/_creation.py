@@ -1,0 +1,69 @@
+"""How a process group comes to be: its ranks meet by torch.distributed's store."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch.distributed as dist
+
+import hocket
+
+from ._backend import HocketBackend
+
+
+class StoreBootstrap(hocket.Bootstrap):
+    """Joins by a store of torch.distributed, whose prefix is the group's own."""
+
+    def __init__(self, store: Any, rank: int, size: int) -> None:
+        self._store, self._rank, self._size = store, rank, size
+        self._calls = 0
+
+    @property
+    def rank(self) -> int:
+        """This process's number in the group."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """How many processes the group has."""
+        return self._size
+
+    def broadcast(self, buffer: Any, root: int) -> None:
+        """See `hocket.Bootstrap.broadcast`."""
+        key = self._next("broadcast")
+        if self._rank == root:
+            self._store.set(key, buffer.tobytes())
+        else:
+            buffer[:] = np.frombuffer(self._store.get(key), "uint8")
+
+    def all_reduce(self, values: Any, op: Any) -> None:
+        """See `hocket.Bootstrap.all_reduce`."""
+        key = self._next("all_reduce")
+        self._store.set(f"{key}/{self._rank}", values.tobytes())
+        every = [
+            np.frombuffer(self._store.get(f"{key}/{rank}"), "int64") for rank in range(self._size)
+        ]
+        fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}[op]
+        values[:] = fold.reduce(every)
+
+    def _next(self, call: str) -> str:
+        self._calls += 1
+        return f"hocket/{self._calls}/{call}"
+
+
+def create(options: Any, backend_options: Any = None) -> HocketBackend:
+    """What torch.distributed calls for each group of which this process is a member."""
+    bootstrap = StoreBootstrap(options.store, options.group_rank, options.group_size)
+    comm = hocket.init(bootstrap=bootstrap, timeout=options.timeout, deadline=options.timeout)
+    return HocketBackend(comm, str(options.group_id))
+
+
+def register() -> None:
+    """Make "hocket" known to torch.distributed; done by importing `hocket.torch`."""
+    if "HOCKET" in dist.Backend._plugins:
+        return
+    dist.Backend.register_backend("hocket", create, extended_api=True, devices=["cpu", "cuda"])
+    # Programs that torch's own launchers start again in children find it there, too.
+    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "1")

@@ -1,0 +1,144 @@
+"""Handles of calls, as torch.distributed has them."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Optional
+
+import torch
+from torch._C._distributed_c10d import Work
+
+import hocket
+
+
+def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
+    """None where torch.distributed says that there is no limit of its own."""
+    if timeout is None or timeout <= timedelta(0):
+        return None
+    return timeout.total_seconds()
+
+
+class Finished(Work):
+    """A call that has ended, or that a GPU's stream carries out."""
+
+    def __init__(self, result: list[torch.Tensor]) -> None:
+        super().__init__()
+        self._result = result
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Nothing is left to wait for; a stream goes on by itself."""
+        return True
+
+    def is_completed(self) -> bool:
+        """It is."""
+        return True
+
+    def is_success(self) -> bool:
+        """Failures have been raised."""
+        return True
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of the call."""
+        return self._result
+
+    def get_future(self) -> Any:
+        """A future that has its value."""
+        devices = [t.device for t in self._result[:1] if t.is_cuda]
+        future: Any = torch.futures.Future(devices=devices)
+        future.set_result(self._result)
+        return future
+
+
+class Pending(Work):
+    """A call on host memory that may be under way."""
+
+    def __init__(
+        self,
+        work: hocket.Work,
+        result: list[torch.Tensor],
+        waiter: Waiter,
+        after: Optional[Callable[[], None]] = None,
+    ) -> None:
+        super().__init__()
+        self._work = work
+        self._result = result
+        self._waiter = waiter
+        self._after = after  # what is left to do when the call has ended, once
+        self._lock = threading.Lock()
+        self._future: Any = None
+
+    def finish(self, timeout: Optional[float] = None) -> None:
+        """Wait, then do what is left to do."""
+        self._work.wait(timeout)
+        with self._lock:
+            after, self._after = self._after, None
+            if after is not None:
+                after()
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Returns when the call has ended; raises its error."""
+        self.finish(_seconds(timeout))
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._work.test()
+
+    def is_success(self) -> bool:
+        """Whether it has ended well."""
+        return self._work.test() and self._work.exception is None
+
+    def exception(self) -> Optional[BaseException]:
+        """The error of a call that has ended."""
+        return self._work.exception
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of the call."""
+        return self._result
+
+    def get_future(self) -> Any:
+        """A future that gets its value when the call ends; the same one each time."""
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                self._waiter.watch(self, self._future)
+            return self._future
+
+    def complete(self, future: Any) -> None:
+        """In the waiter's thread: end the future as the call ends."""
+        try:
+            self.finish()
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(self._result)
+
+
+class Waiter:
+    """Gives futures their values, in a thread that is started for the first of them."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+
+    def watch(self, work: Pending, future: Any) -> None:
+        """Have the future end as the work ends."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="hocket torch", daemon=True)
+            self._thread.start()
+        self._queue.put((work, future))
+
+    def close(self) -> None:
+        """End the thread once all futures have ended."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            work, future = item
+            work.complete(future)
