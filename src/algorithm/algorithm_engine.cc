@@ -1,6 +1,7 @@
 #include "algorithm/algorithm_engine.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace hocket::algorithm {
 
@@ -14,43 +15,8 @@ namespace {
 
 // What an all-to-all in place copies aside at a time; stays in a second-level cache.
 constexpr std::size_t kSwapBytes = 256 * 1024;
-
-// What a call costs: messages that follow one another, and bytes through the busiest rank.
-struct Cost {
-  double rounds = 0;
-  double bytes = 0;
-};
-
-Cost cost(Kind kind, int n, double bytes, bool is_short) {
-  const double log = doublings(n);
-  const double ranks = n;
-  const double peers = ranks - 1;
-  switch (kind) {
-    case Kind::kBroadcast:
-      return is_short ? Cost{log, log * bytes} : Cost{ranks, 2 * bytes};
-    case Kind::kAllReduce:
-      return is_short ? Cost{log, peers * bytes} : Cost{ranks, 2 * bytes};
-    case Kind::kReduce:
-      return is_short ? Cost{1, peers * bytes} : Cost{2, 2 * bytes};
-    case Kind::kAllGather:
-      return {is_short ? log : peers, peers * bytes};
-    case Kind::kAllGatherV:  // counted as a whole
-      return {peers, bytes};
-    case Kind::kReduceScatterV:
-      return {1, bytes};
-    case Kind::kReduceScatter:
-    case Kind::kGather:
-    case Kind::kScatter:
-    case Kind::kGatherV:
-    case Kind::kScatterV:
-      return {1, peers * bytes};
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return {peers, peers * bytes};
-    default:
-      return {log, 0};
-  }
-}
+// Of a chunk that no array is longer than.
+constexpr std::size_t kNoChunks = std::numeric_limits<std::size_t>::max() / 2;
 
 Whole whole(const Call& call) {
   return {static_cast<const std::byte*>(call.in),
@@ -83,88 +49,161 @@ std::span<std::byte> own_out(const Call& call) {
 
 }  // namespace
 
+AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexcept {
+  const auto forced = tuning_.forced.of(s.kind);
+  const bool only_ordered = tuning_.ordered && order_matters(s);
+  std::optional<Choice> best;
+  for (const Way& way : ways_of(s.kind)) {
+    if (forced ? way.algorithm != *forced : only_ordered && !way.ordered) continue;
+    const double time =
+        predicted_us(way.algorithm, s, facts_.size, tuning_.network, tuning_.chunk_bytes);
+    if (!best || time < best->microseconds) best = Choice{way.algorithm, time};
+  }
+  return best.value_or(Choice{Algorithm::kDissemination, 0});
+}
+
 std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || s.kind == Kind::kNone || s.kind > Kind::kAllToAllV) {
     return std::nullopt;
   }
-  const Cost c = cost(s.kind, facts_.size, static_cast<double>(bytes_of(s)), is_short(s));
-  return Score{c.rounds * tuning_.round_us + c.bytes / tuning_.bytes_per_us};
-}
-
-bool AlgorithmEngine::is_short(const Signature& s) const noexcept {
-  const bool whole_once = s.kind == Kind::kBroadcast;
-  const auto arrays = whole_once ? std::size_t{1} : static_cast<std::size_t>(facts_.size);
-  return bytes_of(s) <= tuning_.short_bytes / arrays;
+  return Score{choose(s).microseconds};
 }
 
 Task AlgorithmEngine::start(const Call& call) {
   const Endpoint at(carrier_, facts_, call);
+  const Algorithm way = choose(call.signature).algorithm;
+  const int root = call.signature.root;
   switch (call.signature.kind) {
     case Kind::kBroadcast:
-      return start_broadcast(at, call);
+      return start_broadcast(at, call, way);
     case Kind::kReduce:
+      return start_reduce(at, call, way);
     case Kind::kAllReduce:
+      return start_all_reduce(at, call, way);
     case Kind::kReduceScatter:
     case Kind::kReduceScatterV:
-      return start_reduction(at, call);
+      return start_reduce_scatter(at, call, way);
     case Kind::kAllGather:
     case Kind::kAllGatherV:
-      return start_all_gather(at, call);
+      return start_all_gather(at, call, way);
     case Kind::kGather:
     case Kind::kGatherV:
-      return linear_gather(at, own_in(call), out_array(call), call.signature.root);
+      return way == Algorithm::kBinomial
+                 ? binomial_gather(at, own_in(call), static_cast<std::byte*>(call.out), root)
+                 : linear_gather(at, own_in(call), out_array(call), root);
     case Kind::kScatter:
     case Kind::kScatterV:
-      return linear_scatter(at, in_array(call), own_out(call), call.signature.root);
+      return way == Algorithm::kBinomial
+                 ? binomial_scatter(at, static_cast<const std::byte*>(call.in), own_out(call), root)
+                 : linear_scatter(at, in_array(call), own_out(call), root);
     case Kind::kAllToAll:
     case Kind::kAllToAllV:
-      return start_all_to_all(at, call);
+      return start_all_to_all(at, call, way);
     default:
       return dissemination_barrier(at);
   }
 }
 
-Task AlgorithmEngine::start_broadcast(const Endpoint& at, const Call& call) const {
+Task AlgorithmEngine::start_broadcast(const Endpoint& at, const Call& call, Algorithm way) const {
   const Whole array = whole(call);
-  const bool tree = at.size() <= 2 || is_short(call.signature);
-  return tree ? binomial_broadcast(at, array, call.signature.root)
-              : scatter_broadcast(at, array, call.signature.root);
-}
-
-Task AlgorithmEngine::start_all_gather(const Endpoint& at, const Call& call) const {
-  const bool equal = call.signature.kind == Kind::kAllGather;
-  if (equal && at.size() > 2 && is_short(call.signature)) {
-    return ordered_bruck_all_gather(at, own_in(call), static_cast<std::byte*>(call.out));
+  const int root = call.signature.root;
+  switch (way) {
+    case Algorithm::kScatterRing:
+      return scatter_broadcast(at, array, root);
+    case Algorithm::kBinaryTree:
+      return tree_broadcast(at, array, root, TreeShape::kBinary, tuning_.chunk_bytes);
+    case Algorithm::kChain:
+      return tree_broadcast(at, array, root, TreeShape::kChain, tuning_.chunk_bytes);
+    default:
+      return tree_broadcast(at, array, root, TreeShape::kBinomial, kNoChunks);
   }
-  return ring_all_gather(at, own_in(call), out_array(call));
 }
 
-Task AlgorithmEngine::start_all_to_all(const Endpoint& at, const Call& call) const {
+Task AlgorithmEngine::start_all_gather(const Endpoint& at, const Call& call, Algorithm way) const {
+  switch (way) {
+    case Algorithm::kBruck:
+      return ordered_bruck_all_gather(at, own_in(call), static_cast<std::byte*>(call.out));
+    case Algorithm::kRecursiveDoubling:
+      return doubling_all_gather(at, own_in(call), out_array(call));
+    case Algorithm::kDirect:
+      return direct_all_gather(at, own_in(call), out_array(call));
+    default:
+      return ring_all_gather(at, own_in(call), out_array(call));
+  }
+}
+
+Task AlgorithmEngine::start_all_to_all(const Endpoint& at, const Call& call, Algorithm way) const {
+  if (way == Algorithm::kBruck) {
+    return bruck_all_to_all(at,
+                            static_cast<const std::byte*>(call.in),
+                            static_cast<std::byte*>(call.out),
+                            bytes_of(call.signature));
+  }
   const std::size_t scratch = std::min(tuning_.scratch_bytes, kSwapBytes);
   if (call.in == call.out) return in_place_all_to_all(at, out_array(call), scratch);
   return pairwise_all_to_all(at, in_array(call), out_array(call), scratch);
 }
 
-Task AlgorithmEngine::start_reduction(const Endpoint& at, const Call& call) const {
-  const Signature& s = call.signature;
-  const Reduction reduction{
+Reduction AlgorithmEngine::reduction_of(const Signature& s) const {
+  return {
       .dtype = s.dtype,
       .op = s.op,
-      .ranks = at.size(),
+      .ranks = facts_.size,
       .scratch_bytes = tuning_.scratch_bytes,
+      .chunk_bytes = tuning_.chunk_bytes,
       .kernel = core::reduce_kernel(s.dtype, s.op, core::Stores::kCached),
   };
+}
+
+Task AlgorithmEngine::start_reduce(const Endpoint& at, const Call& call, Algorithm way) const {
+  const Reduction reduction = reduction_of(call.signature);
   const Whole array = whole(call);
-  switch (s.kind) {
-    case Kind::kAllReduce:
-      return is_short(s) ? gathered_all_reduce(at, reduction, array)
-                         : scattered_all_reduce(at, reduction, array);
-    case Kind::kReduce:
-      return is_short(s) ? gathered_reduce(at, reduction, array, s.root)
-                         : scattered_reduce(at, reduction, array, s.root);
+  const int root = call.signature.root;
+  switch (way) {
+    case Algorithm::kBinomial:
+      return tree_reduce(at, reduction, array, root, TreeShape::kBinomial, kNoChunks);
+    case Algorithm::kBinaryTree:
+      return tree_reduce(at, reduction, array, root, TreeShape::kBinary, tuning_.chunk_bytes);
+    case Algorithm::kChain:
+      return tree_reduce(at, reduction, array, root, TreeShape::kChain, tuning_.chunk_bytes);
+    case Algorithm::kRabenseifner:
+      return rabenseifner_reduce(at, reduction, array, root);
+    case Algorithm::kScattered:
+      return scattered_reduce(at, reduction, array, root);
     default:
-      return pairwise_reduce_scatter(
-          at, reduction, in_array(call), static_cast<std::byte*>(call.out));
+      return gathered_reduce(at, reduction, array, root);
+  }
+}
+
+Task AlgorithmEngine::start_all_reduce(const Endpoint& at, const Call& call, Algorithm way) const {
+  const Reduction reduction = reduction_of(call.signature);
+  const Whole array = whole(call);
+  switch (way) {
+    case Algorithm::kRing:
+      return ring_all_reduce(at, reduction, array);
+    case Algorithm::kRecursiveDoubling:
+      return doubling_all_reduce(at, reduction, array);
+    case Algorithm::kRabenseifner:
+      return rabenseifner_all_reduce(at, reduction, array);
+    case Algorithm::kScattered:
+      return scattered_all_reduce(at, reduction, array);
+    default:
+      return gathered_all_reduce(at, reduction, array);
+  }
+}
+
+Task AlgorithmEngine::start_reduce_scatter(const Endpoint& at,
+                                           const Call& call,
+                                           Algorithm way) const {
+  const Reduction reduction = reduction_of(call.signature);
+  auto* out = static_cast<std::byte*>(call.out);
+  switch (way) {
+    case Algorithm::kRing:
+      return ring_reduce_scatter(at, reduction, in_array(call), out);
+    case Algorithm::kRecursiveHalving:
+      return halving_reduce_scatter(at, reduction, in_array(call), out);
+    default:
+      return pairwise_reduce_scatter(at, reduction, in_array(call), out);
   }
 }
 

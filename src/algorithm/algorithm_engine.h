@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/catalogue.h"
+#include "algorithm/cost_model.h"
 #include "engine/engine.h"
 #include "engine/point_to_point.h"
 
@@ -12,17 +14,21 @@ namespace hocket::algorithm {
 
 // What the choice of algorithms and the estimate of their time go by. A value, equal on all ranks.
 struct Tuning {
-  double round_us = 1.0;         // for a message to arrive, however short
-  double bytes_per_us = 10'000;  // what a rank sends or receives
-  // What a rank receives in a call, up to where few rounds matter more than few bytes.
-  std::size_t short_bytes = 64 * 1024;
+  Network network = kSharedMemory;
+  // Whether reductions of floats are made in ascending rank order, which rules some algorithms out.
+  bool ordered = true;
+  // Whatever they cost, these; also where `ordered` rules them out.
+  Choices forced = {};
   // Memory of a task, where lengths do not dictate it.
   std::size_t scratch_bytes = 1024 * 1024;
+  // Of what pipelines are made of.
+  std::size_t chunk_bytes = 128 * 1024;
 };
 
 // See engine::CollectiveEngine. Host memory only; symmetric arrays are taken as ordinary ones.
-// Reductions are made in ascending rank order, in the accumulation type, rounded once: the bits of
-// a result depend neither on the carrier nor on the algorithm chosen.
+// Reductions are made in the accumulation type and rounded once, whatever the algorithm; where
+// Tuning::ordered, in ascending rank order, so that the bits of a result depend neither on the
+// carrier nor on the algorithm.
 //
 // Messages carry the call's number and signature in their tags. The carrier must outlive the
 // engine.
@@ -37,13 +43,23 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
 
+  // What is used for a call: the forced one, or the one that is predicted to take the least time.
+  struct Choice {
+    Algorithm algorithm;
+    double microseconds;
+  };
+  Choice choose(const engine::Signature& signature) const noexcept;
+
  private:
-  // Whether the algorithm of few rounds is taken, as far as there are two.
-  bool is_short(const engine::Signature& signature) const noexcept;
-  engine::Task start_broadcast(const Endpoint& at, const engine::Call& call) const;
-  engine::Task start_all_gather(const Endpoint& at, const engine::Call& call) const;
-  engine::Task start_all_to_all(const Endpoint& at, const engine::Call& call) const;
-  engine::Task start_reduction(const Endpoint& at, const engine::Call& call) const;
+  engine::Task start_broadcast(const Endpoint& at, const engine::Call& call, Algorithm way) const;
+  engine::Task start_all_gather(const Endpoint& at, const engine::Call& call, Algorithm way) const;
+  engine::Task start_all_to_all(const Endpoint& at, const engine::Call& call, Algorithm way) const;
+  engine::Task start_reduce(const Endpoint& at, const engine::Call& call, Algorithm way) const;
+  engine::Task start_all_reduce(const Endpoint& at, const engine::Call& call, Algorithm way) const;
+  engine::Task start_reduce_scatter(const Endpoint& at,
+                                    const engine::Call& call,
+                                    Algorithm way) const;
+  Reduction reduction_of(const engine::Signature& signature) const;
 
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;

@@ -69,6 +69,13 @@ class Endpoint {
   int size() const noexcept { return size_; }
   // Bytes of an element of the call's dtype.
   std::size_t element() const noexcept { return element_; }
+  // The same end for messages of another element type.
+  Endpoint as(DType dtype) const noexcept {
+    Endpoint other = *this;
+    other.dtype_ = dtype;
+    other.element_ = size_of(dtype);
+    return other;
+  }
   int ahead(int by) const noexcept { return wrap(rank_ + by, size_); }
   int behind(int by) const noexcept { return wrap(rank_ - by, size_); }
 
@@ -92,6 +99,14 @@ class Endpoint {
       carrier->progress();
       const bool first = one.complete();  // both are tested, so that either may report an error
       return other.complete() && first;
+    });
+  }
+  // Without messages: until `condition()`, which is asked after each bit of progress.
+  template <typename Condition>
+  auto met(Condition condition) const noexcept {
+    return engine::until([carrier = carrier_, condition = std::move(condition)]() mutable {
+      carrier->progress();
+      return condition();
     });
   }
   // Of all; the list is empty then.

@@ -83,7 +83,11 @@ class Buffers {
   engine::Call call_;
 };
 
-// Makes the call on this rank and checks its result; throws what is wrong.
+// The same case, or where its result depends on the order of adding up, one with exact sums.
+Case in_any_order(Case c);
+
+// Makes the call on this rank and checks its result; throws what is wrong. Where the engine keeps
+// no order, `in_any_order` of the case.
 void run_case(const Seat& seat, const Case& c, std::uint64_t sequence);
 
 // Cases of one kind for `size` ranks: all dtypes, ops, counts, roots, in place and not.

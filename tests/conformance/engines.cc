@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "algorithm/algorithm_engine.h"
+#include "cases.h"
 #include "control/group.h"
 #include "control/host.h"
 #include "engines/local/local_point_to_point.h"
@@ -21,7 +22,7 @@ namespace {
 class LocalTeam final : public Team {
  public:
   LocalTeam(int size, const algorithm::Tuning& tuning)
-      : fabric_(std::make_shared<engines::local::LocalFabric>(size)) {
+      : fabric_(std::make_shared<engines::local::LocalFabric>(size)), ordered_(tuning.ordered) {
     for (int rank = 0; rank < size; ++rank) {
       messages_.push_back(std::make_unique<engines::local::LocalPointToPoint>(fabric_, rank));
       const engine::GroupFacts facts{.rank = rank, .size = size, .hosts = {}};
@@ -34,11 +35,13 @@ class LocalTeam final : public Team {
     return {.rank = rank,
             .size = fabric_->size(),
             .engine = engines_[r].get(),
-            .messages = messages_[r].get()};
+            .messages = messages_[r].get(),
+            .ordered = ordered_};
   }
 
  private:
   std::shared_ptr<engines::local::LocalFabric> fabric_;
+  bool ordered_;
   std::vector<std::unique_ptr<engines::local::LocalPointToPoint>> messages_;
   std::vector<std::unique_ptr<algorithm::AlgorithmEngine>> engines_;
 };
@@ -47,6 +50,17 @@ EngineCase local_case(std::string name, const algorithm::Tuning& tuning) {
   return {.name = std::move(name), .run = [tuning](int size, const Body& body) {
             return run_threads(size, std::make_unique<LocalTeam>(size, tuning), body);
           }};
+}
+
+// Each algorithm of each collective is forced in one of these: the i-th of those that the
+// collective has. Small pieces make pipelines of short arrays too.
+EngineCase forced_case(int i) {
+  algorithm::Tuning tuning{.ordered = false, .scratch_bytes = 4000, .chunk_bytes = 600};
+  for (const engine::Kind kind : kKinds) {
+    const auto ways = algorithm::ways_of(kind);
+    tuning.forced.set(kind, ways[static_cast<std::size_t>(i) % ways.size()].algorithm);
+  }
+  return local_case("local_way_" + std::to_string(i), tuning);
 }
 
 // --- Shared memory
@@ -241,10 +255,14 @@ EngineCase peer_case(std::string name, const peer::Tuning& tuning) {
 const std::vector<EngineCase>& engine_cases() {
   static const std::vector<EngineCase> cases{
       local_case("local", {}),
-      // The algorithms for long arrays, in many pieces, on short ones too.
-      local_case("local_long", {.short_bytes = 0, .scratch_bytes = 4000}),
-      // The algorithms for short arrays on long ones too.
-      local_case("local_short", {.short_bytes = std::size_t{1} << 40}),
+      // What is cheapest, in whatever order.
+      local_case("local_unordered", {.network = algorithm::kTcp, .ordered = false}),
+      forced_case(0),
+      forced_case(1),
+      forced_case(2),
+      forced_case(3),
+      forced_case(4),
+      forced_case(5),
       shm_threads("shm_threads", Carried::kDirectly),
       shm_threads("shm_messages", Carried::kByMessages),
       shm_processes("shm"),

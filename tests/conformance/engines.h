@@ -33,6 +33,8 @@ struct Seat {
   engine::CollectiveEngine* engine = nullptr;
   engine::PointToPoint* messages = nullptr;  // null: the case carries collectives alone
   Board* board = nullptr;
+  // Whether it adds floats up in the order of the ranks; else only exact sums can be told.
+  bool ordered = true;
 };
 
 // What a rank does; throws to fail.

@@ -1,12 +1,16 @@
 // The index arithmetic of algorithms, for every size from 1 to 17 and awkward counts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <set>
 #include <vector>
 
+#include "algorithm/cores.h"
+#include "algorithm/halving.h"
 #include "algorithm/ranges.h"
+#include "algorithm/trees.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -112,6 +116,91 @@ TEST(BinomialTree, ReachesEverybodyOnce) {
       EXPECT_EQ(parents[static_cast<std::size_t>(number)], tree_parent(number)) << number;
       EXPECT_LT(tree_parent(number), number);
     }
+  }
+}
+
+// Every shape is a tree of all numbers, rooted at 0, no deeper than it says.
+TEST(Trees, ReachEverybodyOnce) {
+  for (const TreeShape shape : {TreeShape::kBinomial, TreeShape::kBinary, TreeShape::kChain}) {
+    for (int n = 1; n <= kMostRanks; ++n) {
+      std::vector<int> depth(static_cast<std::size_t>(n), -1);
+      depth[0] = 0;
+      int deepest = 0;
+      for (int number = 0; number < n; ++number) {  // parents have lower numbers
+        for (const int child : tree_place(shape, number, n).children) {
+          EXPECT_EQ(tree_place(shape, child, n).parent, number);
+          auto& level = depth[static_cast<std::size_t>(child)];
+          EXPECT_EQ(level, -1) << child << " of " << n << " is reached twice";
+          level = depth[static_cast<std::size_t>(number)] + 1;
+          deepest = std::max(deepest, level);
+        }
+      }
+      EXPECT_EQ(std::count(depth.begin(), depth.end(), -1), 0) << n;
+      EXPECT_LE(deepest, tree_depth(shape, n)) << n;
+      EXPECT_EQ(tree_place(shape, 0, n).parent, -1);
+    }
+  }
+}
+
+TEST(BinomialTree, SubtreesAreConsecutive) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    for (int number = 0; number < n; ++number) {
+      int below = 1;
+      for (const int child : tree_place(TreeShape::kBinomial, number, n).children) {
+        below += binomial_subtree(child, n);
+        EXPECT_LE(child + binomial_subtree(child, n), number + binomial_subtree(number, n));
+      }
+      EXPECT_EQ(binomial_subtree(number, n), below) << number << " of " << n;
+    }
+  }
+}
+
+// The core's numbers speak for all ranks, each for a stretch of its own.
+TEST(Cores, SpeakForEverybodyOnce) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    const int core = core_size(n);
+    EXPECT_LE(core, n);
+    EXPECT_GT(2 * core, n);
+    EXPECT_EQ(core_first(0, n), 0);
+    EXPECT_EQ(core_first(core, n), n);
+    int outside = 0;
+    for (int number = 0; number < core; ++number) {
+      const int rank = core_rank(number, n);
+      EXPECT_EQ(core_number(rank, n), number);
+      EXPECT_GE(rank, core_first(number, n));
+      EXPECT_LT(rank, core_first(number + 1, n));
+      const int spoken_for = core_first(number + 1, n) - core_first(number, n);
+      EXPECT_EQ(spoken_for, core_companion(rank, n) < 0 ? 1 : 2);
+    }
+    for (int rank = 0; rank < n; ++rank) {
+      if (core_number(rank, n) >= 0) continue;
+      ++outside;
+      const int speaker = core_companion(rank, n);
+      EXPECT_EQ(core_companion(speaker, n), rank);
+      EXPECT_EQ(core_first(core_number(speaker, n), n), rank);
+    }
+    EXPECT_EQ(outside, core_excess(n));
+  }
+}
+
+TEST(CoreLayout, CoversEverything) {
+  for (int n = 1; n <= kMostRanks; ++n) {
+    std::vector<std::size_t> counts;
+    std::size_t total = 0;
+    for (int rank = 0; rank < n; ++rank) {
+      counts.push_back(static_cast<std::size_t>(rank * 5 % 7));
+      total += counts.back();
+    }
+    const CoreLayout layout = CoreLayout::of_ranks(counts);
+    EXPECT_EQ(layout.between(0, core_size(n)), (Range{0, total}));
+    for (int number = 0; number < core_size(n); ++number) {
+      std::size_t own = 0;
+      for (int rank = core_first(number, n); rank < core_first(number + 1, n); ++rank) {
+        own += counts[static_cast<std::size_t>(rank)];
+      }
+      EXPECT_EQ(layout.between(number, number + 1).length, own);
+    }
+    EXPECT_EQ(CoreLayout::even(1001, n).between(0, core_size(n)), (Range{0, 1001}));
   }
 }
 

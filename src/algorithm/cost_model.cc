@@ -1,0 +1,201 @@
+#include "algorithm/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "algorithm/cores.h"
+#include "algorithm/trees.h"
+
+namespace hocket::algorithm {
+
+using engine::Kind;
+using engine::Signature;
+
+namespace {
+
+// Bytes of a partial result for one of the array; see Partial.
+double widening(const Signature& s) noexcept {
+  if (!order_matters(s)) return 1;
+  const std::size_t bytes = size_of(s.dtype);
+  return bytes == 1 ? 4 : bytes == 2 ? 2 : 1;
+}
+
+// The words of the formulas: m is the array of the kinds that have one on each rank, else a rank's
+// share; all is n shares.
+class Terms {
+ public:
+  Terms(const Signature& s, int n, const Network& net, std::size_t chunk_bytes)
+      : net_(net),
+        n_(n),
+        peers_(n - 1),
+        log_(doublings(n)),
+        chunk_(static_cast<double>(chunk_bytes)) {
+    const auto bytes = static_cast<double>(bytes_of(s));
+    const bool counted_as_whole = s.kind == Kind::kAllGatherV || s.kind == Kind::kReduceScatterV;
+    m_ = counted_as_whole ? bytes / n : bytes;
+    all_ = m_ * n;
+    wide_ = widening(s);
+    core_ = core_size(n);
+    core_log_ = std::log2(core_);
+    excess_ = core_excess(n) > 0 ? 1 : 0;
+  }
+
+  double message(double bytes) const { return net_.alpha + net_.beta * bytes; }
+  // One that is folded when it has come; partial results may be wider.
+  double folded(double bytes) const {
+    return net_.alpha + (net_.beta + net_.gamma) * wide_ * bytes;
+  }
+  // n - 1 messages at once, through one rank.
+  double fan(double bytes_each) const {
+    return net_.alpha + peers_ * (net_.overhead + net_.beta * bytes_each);
+  }
+  double copied(double bytes) const { return net_.gamma * bytes; }
+  // Down or up a tree in chunks, where a rank serves `children`.
+  double pipeline(int depth, double children, double bytes, bool folds) const {
+    const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
+    const double one = bytes / chunks;
+    const double step = folds ? folded(one) : message(one);
+    return (depth + chunks - 1) * (step + (children - 1) * (step - net_.alpha + net_.overhead));
+  }
+  // What halving costs on arrays of `bytes`, the folding of excess ranks included.
+  double halving(double bytes) const {
+    const double swapped = bytes * (core_ - 1) / core_;
+    return excess_ * folded(bytes) + core_log_ * net_.alpha + folded(swapped) - net_.alpha;
+  }
+  double doubling(double bytes) const {
+    const double swapped = bytes * (core_ - 1) / core_;
+    return core_log_ * net_.alpha + net_.beta * swapped + excess_ * message(bytes);
+  }
+
+  double broadcast(Algorithm algorithm) const;
+  double reduce(Algorithm algorithm) const;
+  double all_reduce(Algorithm algorithm) const;
+  double reduce_scatter(Algorithm algorithm) const;
+  double all_gather(Algorithm algorithm) const;
+  double rooted(Algorithm algorithm) const;
+  double all_to_all(Algorithm algorithm) const;
+  double barrier() const { return log_ * net_.alpha; }
+
+ private:
+  Network net_;
+  int n_;
+  double peers_;
+  double log_;
+  double chunk_;
+  double m_, all_, wide_, core_, core_log_, excess_;
+};
+
+double Terms::broadcast(Algorithm algorithm) const {
+  switch (algorithm) {
+    case Algorithm::kBinaryTree:
+      return pipeline(tree_depth(TreeShape::kBinary, n_), std::min(2.0, peers_), m_, false);
+    case Algorithm::kChain:
+      return pipeline(n_ - 1, 1, m_, false);
+    case Algorithm::kScatterRing:
+      return fan(m_ / n_) + peers_ * message(m_ / n_);
+    default:
+      return log_ * message(m_);
+  }
+}
+
+double Terms::reduce(Algorithm algorithm) const {
+  switch (algorithm) {
+    case Algorithm::kBinomial:
+      return log_ * folded(m_);
+    case Algorithm::kBinaryTree:
+      return pipeline(tree_depth(TreeShape::kBinary, n_), std::min(2.0, peers_), m_, true);
+    case Algorithm::kChain:
+      return pipeline(n_ - 1, 1, m_, true);
+    case Algorithm::kRabenseifner:
+      return halving(m_) + fan(m_ / n_);
+    case Algorithm::kScattered:
+      return fan(m_ / n_) + copied(m_) + fan(m_ / n_);
+    default:
+      return fan(m_) + copied(all_);
+  }
+}
+
+double Terms::all_reduce(Algorithm algorithm) const {
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return peers_ * (folded(m_ / n_) + message(m_ / n_));
+    case Algorithm::kRecursiveDoubling:
+      return core_log_ * folded(m_) + excess_ * (folded(m_) + message(m_));
+    case Algorithm::kRabenseifner:
+      return halving(m_) + doubling(m_);
+    case Algorithm::kScattered:
+      return fan(m_ / n_) + copied(m_) + peers_ * message(m_ / n_);
+    default:
+      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_);
+  }
+}
+
+double Terms::reduce_scatter(Algorithm algorithm) const {
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return peers_ * folded(m_);
+    case Algorithm::kRecursiveHalving:
+      return copied(all_) + halving(all_) + excess_ * message(m_);
+    default:
+      return fan(m_) + copied(all_);
+  }
+}
+
+double Terms::all_gather(Algorithm algorithm) const {
+  switch (algorithm) {
+    case Algorithm::kBruck:
+      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_);
+    case Algorithm::kRecursiveDoubling:
+      return excess_ * message(m_) + doubling(all_);
+    case Algorithm::kDirect:
+      return fan(m_);
+    default:
+      return peers_ * message(m_);
+  }
+}
+
+double Terms::rooted(Algorithm algorithm) const {
+  if (algorithm == Algorithm::kLinear) return fan(m_);
+  return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_);
+}
+
+double Terms::all_to_all(Algorithm algorithm) const {
+  if (algorithm == Algorithm::kPairwise) return peers_ * message(m_);
+  return log_ * message(all_ / 2) + copied(2 * all_ + log_ * all_);
+}
+
+}  // namespace
+
+double predicted_us(Algorithm algorithm,
+                    const Signature& signature,
+                    int n,
+                    const Network& network,
+                    std::size_t chunk_bytes) noexcept {
+  const Terms terms(signature, n, network, chunk_bytes);
+  switch (signature.kind) {
+    case Kind::kBroadcast:
+      return terms.broadcast(algorithm);
+    case Kind::kReduce:
+      return terms.reduce(algorithm);
+    case Kind::kAllReduce:
+      return terms.all_reduce(algorithm);
+    case Kind::kReduceScatter:
+    case Kind::kReduceScatterV:
+      return terms.reduce_scatter(algorithm);
+    case Kind::kAllGather:
+    case Kind::kAllGatherV:
+      return terms.all_gather(algorithm);
+    case Kind::kGather:
+    case Kind::kScatter:
+    case Kind::kGatherV:
+    case Kind::kScatterV:
+      return terms.rooted(algorithm);
+    case Kind::kAllToAll:
+    case Kind::kAllToAllV:
+      return terms.all_to_all(algorithm);
+    default:
+      return terms.barrier();
+  }
+}
+
+}  // namespace hocket::algorithm

@@ -1,0 +1,34 @@
+// How long each algorithm takes, as far as a few constants tell: what choices go by.
+//
+// The model is the usual one, time = rounds * alpha + bytes * beta + folded bytes * gamma, counted
+// along the slowest rank. Only facts that are equal on all ranks go in.
+#pragma once
+
+#include <cstddef>
+
+#include "algorithm/catalogue.h"
+#include "engine/call.h"
+
+namespace hocket::algorithm {
+
+// What a carrier of messages costs. A value; microseconds.
+struct Network {
+  double alpha = 1.0;      // from a send to its receipt, however short
+  double overhead = 0.15;  // for one message more among those that are under way at once
+  double beta = 1e-4;      // a byte that a rank sends, or receives
+  double gamma = 5e-5;     // a byte that is reduced, or copied aside
+};
+
+// Of a host's shared memory, and between hosts by TCP over a fast network; measured, see
+// docs/algorithms.md.
+inline constexpr Network kSharedMemory{.alpha = 1.0, .overhead = 0.15, .beta = 1e-4, .gamma = 5e-5};
+inline constexpr Network kTcp{.alpha = 15, .overhead = 2, .beta = 4e-4, .gamma = 5e-5};
+
+// Microseconds that `algorithm`, a way of the signature's kind, takes on n ranks.
+double predicted_us(Algorithm algorithm,
+                    const engine::Signature& signature,
+                    int n,
+                    const Network& network,
+                    std::size_t chunk_bytes) noexcept;
+
+}  // namespace hocket::algorithm

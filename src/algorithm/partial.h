@@ -1,0 +1,51 @@
+// What travels where ranks send each other results that are not complete yet.
+#pragma once
+
+#include <cstddef>
+
+#include "algorithm/reduction.h"
+#include "core/reduce.h"
+#include "hocket/types.h"
+
+namespace hocket::algorithm {
+
+// Partial results lie in the accumulation type, and averages in it as sums, so that a result is
+// rounded and divided once, at the end, by whatever way it came. A value; counts are elements.
+class Partial {
+ public:
+  explicit Partial(const Reduction& reduction)
+      : reduction_(reduction),
+        dtype_(rounds(reduction) ? core::accumulation_type(reduction.dtype) : reduction.dtype),
+        op_(reduction.op == ReduceOp::kAvg ? ReduceOp::kSum : reduction.op),
+        kernel_(core::reduce_kernel(dtype_, op_, core::Stores::kCached)) {}
+
+  DType dtype() const noexcept { return dtype_; }
+  std::size_t element() const noexcept { return size_of(dtype_); }
+  // Whether an array's own elements are partial results as they are.
+  bool is_plain() const noexcept { return dtype_ == reduction_.dtype; }
+
+  // partial = in. `partial` may equal `in` where that is plain.
+  void load(std::byte* partial, const std::byte* in, std::size_t count) const;
+  // out = a op b; `out` may equal either.
+  void fold(std::byte* out, const std::byte* a, const std::byte* b, std::size_t count) const {
+    const void* const sources[] = {a, b};
+    kernel_(out, sources, 2, count, 1);
+  }
+  // partial = partial op in, of an array's elements.
+  void fold_in(std::byte* partial, const std::byte* in, std::size_t count) const;
+  // The result of what is complete. `out` may equal `partial` where that is plain.
+  void finish(std::byte* out, const std::byte* partial, std::size_t count) const;
+
+ private:
+  static bool rounds(const Reduction& reduction) noexcept {
+    return reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAvg ||
+           reduction.op == ReduceOp::kProduct;
+  }
+
+  Reduction reduction_;
+  DType dtype_;
+  ReduceOp op_;
+  core::ReduceKernel kernel_;
+};
+
+}  // namespace hocket::algorithm
