@@ -1,6 +1,7 @@
 // hocket: collective communication for arrays.
 #pragma once
 
+#include "hocket/algorithm.h"
 #include "hocket/array_view.h"
 #include "hocket/bootstrap.h"
 #include "hocket/communicator.h"

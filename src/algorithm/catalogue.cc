@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/reduce.h"
+#include "hocket/algorithm.h"
 #include "hocket/error.h"
 
 namespace hocket::algorithm {
@@ -213,3 +213,18 @@ Choices Choices::parse(std::string_view text) {
 }
 
 }  // namespace hocket::algorithm
+
+namespace hocket {
+
+std::vector<std::string> algorithm_names(std::string_view collective) {
+  std::vector<std::string> names;
+  for (const engine::Kind kind : algorithm::kKinds) {
+    if (engine::name_of(kind) != collective) continue;
+    for (const algorithm::Way& way : algorithm::ways_of(kind)) {
+      names.emplace_back(algorithm::name_of(way.algorithm));
+    }
+  }
+  return names;
+}
+
+}  // namespace hocket

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "algorithm/algorithms.h"
@@ -27,17 +28,22 @@ engine::Task double_up(Endpoint at, Whole array, const CoreLayout& layout) {
   }
 }
 
-}  // namespace
+// Elements that are done at once: scratch memory that is used again costs much less than fresh.
+std::size_t stretch_of(const Reduction& reduction, const Partial& partial) noexcept {
+  return whole_elements(4 * reduction.scratch_bytes, partial.element()) / partial.element();
+}
 
-engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole array) {
+// One stretch; `work` and `scratch` have room for its partial results.
+engine::Task all_reduce_stretch(Endpoint at,
+                                Reduction reduction,
+                                Partial partial,
+                                Whole array,
+                                std::byte* work,
+                                std::byte* scratch) {
   const int n = at.size();
-  const Partial partial(reduction);
   const std::size_t count = array.bytes / at.element();
-  const std::size_t bytes = count * partial.element();
   const CoreLayout layout = CoreLayout::even(count, n);
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(2 * bytes);
-  std::byte* work = memory.get();
-  std::byte* scratch = work + bytes;
+  if (partial.is_plain()) work = array.out;
   partial.load(work, array.in, count);
   co_await fold_into_core(at, partial, work, count, scratch);
   const int number = core_number(at.rank(), n);
@@ -55,6 +61,23 @@ engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole arr
   if (companion >= 0) {
     Message told = at.send(companion, {array.out, array.bytes});
     co_await at.completed(told);
+  }
+}
+
+}  // namespace
+
+engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole array) {
+  const Partial partial(reduction);
+  const std::size_t count = array.bytes / at.element();
+  const std::size_t stretch = stretch_of(reduction, partial);
+  const std::size_t room = std::min(count, stretch) * partial.element();
+  const auto work = std::make_unique_for_overwrite<std::byte[]>(partial.is_plain() ? 0 : room);
+  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(room);
+  for (std::size_t i = 0; i < messages_for(count, stretch); ++i) {
+    const Range range = piece({0, count}, stretch, i);
+    const std::size_t first = range.first * at.element();
+    const Whole part{array.in + first, array.out + first, range.length * at.element()};
+    co_await all_reduce_stretch(at, reduction, partial, part, work.get(), scratch.get());
   }
 }
 

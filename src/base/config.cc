@@ -70,6 +70,7 @@ Config Config::from_environment() {
     config.segment_bytes = static_cast<std::size_t>(*gib) << 30;
   }
   config.engines = environment("HOCKET_ENGINES").value_or("");
+  config.algorithm = environment("HOCKET_ALGORITHM").value_or("");
   config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
   config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");

@@ -27,6 +27,7 @@ struct Config {
   Duration deadline = std::chrono::seconds(300);  // HOCKET_DEADLINE, seconds; "forever"
   std::size_t segment_bytes = 0;    // HOCKET_SEGMENT_GIB a rank; 0: by the machine's memory
   std::string engines;              // HOCKET_ENGINES, comma separated; empty: all
+  std::string algorithm;            // HOCKET_ALGORITHM: forced algorithms, see docs/algorithms.md
   std::string flight_recorder_dir;  // HOCKET_DUMP_DIR: where a failing rank writes its calls
 
   std::string nccl_library;  // HOCKET_NCCL_LIBRARY: its file; empty: looked for

@@ -16,6 +16,8 @@ constexpr std::array kRows{
     Row{"HOCKET_LOG", "What is logged: debug, info, warning (default), error, off"},
     Row{"HOCKET_DEADLINE", "Seconds a call may take, or forever; default 300"},
     Row{"HOCKET_ENGINES", "Engines to use, best first, with commas; default all that work"},
+    Row{"HOCKET_ALGORITHM",
+        "Algorithms to use whatever they cost: NAME or COLLECTIVE=NAME, with commas"},
     Row{"HOCKET_SEGMENT_GIB", "Shared memory a rank may use, in GiB; default by the machine"},
     Row{"HOCKET_DUMP_DIR", "Folder where a failing rank writes its last calls; default none"},
     Row{"HOCKET_NCCL_LIBRARY",

@@ -124,7 +124,10 @@ class Session {
  private:
   void start(const std::string& library) {
     progress_.show(fmt::format("starting {}", library));
-    const Offer offer = find_library(library, placement_);
+    Offer offer = find_library(library, placement_);
+    if (library == kHocket && !arguments_.algorithm.empty()) {
+      offer.launch.environment.emplace_back("HOCKET_ALGORITHM", arguments_.algorithm);
+    }
     Participant participant{
         library, "", {}, fmt::format("{}", fmt::join(offer.launch.arguments, " "))};
     std::unique_ptr<Team> team;

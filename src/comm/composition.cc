@@ -108,6 +108,14 @@ std::vector<std::string> split_names(const std::string& comma_separated) {
   return names;
 }
 
+std::vector<std::string> wanted_engines(const InitOptions& options,
+                                        const base::Config& config,
+                                        bool threads) {
+  if (!options.engines.empty()) return options.engines;
+  if (!config.engines.empty() || config.algorithm.empty()) return split_names(config.engines);
+  return {threads ? "local" : "algorithm", "peer", "nccl"};
+}
+
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads) {
   const std::vector<std::string> there =
       threads ? std::vector<std::string>{"local", "shm", "algorithm", "peer", "nccl"}
@@ -160,8 +168,8 @@ Engines make_engines(WorldImpl& world,
       made.collectives.push_back(
           std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
     } else {
-      made.collectives.push_back(
-          std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts));
+      made.collectives.push_back(std::make_unique<algorithm::AlgorithmEngine>(
+          *made.messages, facts, algorithm::Tuning{.forced = world.algorithms()}));
     }
   }
   return made;

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "comm/communicator_impl.h"
 #include "comm/device_engines.h"
 #include "cuda/driver.h"
+#include "hocket/launch.h"
 
 namespace hocket::comm {
 
@@ -38,6 +40,11 @@ std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
 std::vector<std::string> split_names(const std::string& comma_separated);
 // Whether the engine is for arrays in GPUs' memory.
 bool is_of_gpus(const std::string& name);
+// The engines asked for: by the options, by HOCKET_ENGINES, or those that a forced algorithm needs;
+// empty: nobody asked.
+std::vector<std::string> wanted_engines(const InitOptions& options,
+                                        const base::Config& config,
+                                        bool threads);
 // Names of the engines there are for this kind of job, best first. Throws InvalidArgument for a
 // wanted one that there is not.
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads);

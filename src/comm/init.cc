@@ -31,8 +31,8 @@ World join(const InitOptions& options,
   comm::WorldParts parts = launch.size == 1
                                ? alone(options, config, launch)
                                : comm::meet(options, config, launch, deadline, std::move(server));
-  parts.engines = comm::choose_engines(
-      options.engines.empty() ? comm::split_names(config.engines) : options.engines, false);
+  parts.engines = comm::choose_engines(comm::wanted_engines(options, config, false), false);
+  parts.algorithms = algorithm::Choices::parse(config.algorithm);
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;
   parts.device_libraries = comm::device_libraries(options);

@@ -29,8 +29,8 @@ ThreadTeam::ThreadTeam(int size,
   const base::Config config = base::Config::from_environment();
   segment_ = make_segment(size, options.segment_bytes.value_or(std::size_t{1} << 30), true);
   job_ = make_thread_job();
-  engines_ =
-      choose_engines(options.engines.empty() ? split_names(config.engines) : options.engines, true);
+  engines_ = choose_engines(wanted_engines(options, config, true), true);
+  algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
   dump_directory_ = config.flight_recorder_dir;
 }
@@ -47,6 +47,7 @@ World ThreadTeam::join(int rank) const {
   std::iota(parts.host_ranks.begin(), parts.host_ranks.end(), 0);
   parts.threads = job_;
   parts.engines = engines_;
+  parts.algorithms = algorithms_;
   parts.deadline = deadline_;
   parts.dump_directory = dump_directory_;
   parts.device_libraries = libraries_;

@@ -27,6 +27,7 @@ class ThreadTeam {
   std::shared_ptr<ThreadJob> job_;
   std::shared_ptr<DeviceLibraries> libraries_;
   std::vector<std::string> engines_;
+  algorithm::Choices algorithms_;
   Duration deadline_;
   std::string dump_directory_;
 };

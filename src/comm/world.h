@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithm/catalogue.h"
 #include "comm/composition.h"
 #include "control/host.h"
 #include "hocket/group.h"
@@ -26,6 +27,7 @@ struct WorldParts {
   std::vector<int> host_ranks;         // of each world rank
   std::shared_ptr<ThreadJob> threads;  // for ranks that are threads
   std::vector<std::string> engines;
+  algorithm::Choices algorithms;  // forced
   Duration deadline{};
   std::string dump_directory;
   std::shared_ptr<DeviceLibraries> device_libraries;
@@ -44,6 +46,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   Witness& witness() noexcept { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
   const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
+  const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
   const std::string& dump_directory() const noexcept { return parts_.dump_directory; }

@@ -298,3 +298,13 @@ def test_a_rank_that_dies_is_reported(long_benchmark, tmp_path):
     assert long_benchmark.returncode == 1
     assert "hocket failed in all_reduce" in said
     assert json.loads((tmp_path / "j.json").read_text())["config"]["problems"]
+
+
+def test_a_forced_algorithm():
+    job = hocket_command.run("bench", "all_reduce", "-n", 3, "--sizes", "40K", "--repeats", 1,
+                             "--min-time", 1, "--algorithm", "rabenseifner")
+    assert job.returncode == 0, job.stderr
+    assert "algorithm" in job.stdout  # the engine that carried it
+    job = hocket_command.run("bench", "gather", "-n", 2, "--algorithm", "ring")
+    assert job.returncode != 0
+    assert "--algorithm: gather has no algorithm 'ring'; it has linear, binomial" in job.stderr

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "cli/bench/libraries.h"
+#include "hocket/algorithm.h"
 #include "hocket/error.h"
 
 namespace hocket::cli::bench {
@@ -106,9 +107,24 @@ std::vector<std::string> peers_of(const Arguments& arguments) {
   return peers.empty() ? known : peers;
 }
 
+void check_algorithm(const Arguments& arguments, const std::vector<Collective>& collectives) {
+  if (arguments.algorithm.empty()) return;
+  for (const Collective collective : collectives) {
+    const std::vector<std::string> names = algorithm_names(name_of(collective));
+    if (std::find(names.begin(), names.end(), arguments.algorithm) != names.end()) continue;
+    throw InvalidArgument(
+        names.empty() ? fmt::format("--algorithm: {} is made by no algorithm", name_of(collective))
+                      : fmt::format("--algorithm: {} has no algorithm '{}'; it has {}",
+                                    name_of(collective),
+                                    arguments.algorithm,
+                                    fmt::join(names, ", ")));
+  }
+}
+
 Plan plan_of(const Arguments& arguments) {
   Plan plan;
   plan.collectives = collectives_of(arguments);
+  check_algorithm(arguments, plan.collectives);
   plan.sizes = sizes_of(arguments);
   for (const std::string& name : arguments.dtypes) plan.dtypes.push_back(dtype_from_name(name));
   plan.op = reduce_op_from_name(arguments.op);
@@ -144,6 +160,9 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       ->capture_default_str();
   bench.add_flag(
       "--in-place{yes}", arguments.in_place, "Results over the inputs; =both: and apart");
+  bench.add_option("--algorithm",
+                   arguments.algorithm,
+                   "This one, whatever it costs (ring, rabenseifner, bruck, ...), over messages");
   arguments.compare_option =
       bench
           .add_option(

@@ -25,6 +25,7 @@ struct Arguments {
   std::string op = "sum";
   std::vector<std::string> memories{"ordinary"};
   std::string in_place = "no";
+  std::string algorithm;  // empty: the cheapest
   std::vector<std::string> compare;
   CLI::Option* compare_option = nullptr;  // tells whether --compare was given
   int repeats = 9;
@@ -39,6 +40,9 @@ void add_options(CLI::App& command, Arguments& arguments);
 
 // What is to be measured. Throws InvalidArgument that names the option.
 Plan plan_of(const Arguments& arguments);
+
+// Throws InvalidArgument where --algorithm names none that all of the collectives have.
+void check_algorithm(const Arguments& arguments, const std::vector<Collective>& collectives);
 
 // The libraries to compare with. Throws InvalidArgument where there is none of that name.
 std::vector<std::string> peers_of(const Arguments& arguments);
