@@ -20,6 +20,8 @@ class Partial {
         kernel_(core::reduce_kernel(dtype_, op_, core::Stores::kCached)) {}
 
   DType dtype() const noexcept { return dtype_; }
+  // How two of them are folded.
+  ReduceOp op() const noexcept { return op_; }
   std::size_t element() const noexcept { return size_of(dtype_); }
   // Whether an array's own elements are partial results as they are.
   bool is_plain() const noexcept { return dtype_ == reduction_.dtype; }

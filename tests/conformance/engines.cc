@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "algorithm/algorithm_engine.h"
+#include "algorithm/hierarchy_engine.h"
 #include "cases.h"
 #include "control/group.h"
 #include "control/host.h"
@@ -62,6 +63,78 @@ EngineCase forced_case(int i) {
   }
   return local_case("local_way_" + std::to_string(i), tuning);
 }
+
+// --- Several hosts, pretended: messages between threads
+// --------------------------------------------------------------------------------
+
+// The host of each rank.
+using Placement = int (*)(int rank, int size);
+
+// In levels where that is offered, else straight.
+class Levels final : public engine::CollectiveEngine {
+ public:
+  Levels(engine::PointToPoint& messages,
+         const engine::GroupFacts& facts,
+         const algorithm::HierarchyTuning& tuning)
+      : levels_(messages, facts, tuning), straight_(messages, facts, {.ordered = false}) {}
+  std::string_view name() const noexcept override { return "levels"; }
+  std::optional<engine::Score> score(const engine::Signature& s) const noexcept override {
+    return straight_.score(s);
+  }
+  engine::Task start(const engine::Call& call) override {
+    return levels_.score(call.signature) ? levels_.start(call) : straight_.start(call);
+  }
+
+ private:
+  algorithm::HierarchyEngine levels_;
+  algorithm::AlgorithmEngine straight_;
+};
+
+class HostsTeam final : public Team {
+ public:
+  HostsTeam(int size, Placement placement, const algorithm::HierarchyTuning& tuning)
+      : fabric_(std::make_shared<engines::local::LocalFabric>(size)) {
+    for (int rank = 0; rank < size; ++rank) hosts_.push_back(placement(rank, size));
+    for (int rank = 0; rank < size; ++rank) {
+      messages_.push_back(std::make_unique<engines::local::LocalPointToPoint>(fabric_, rank));
+      const engine::GroupFacts facts{
+          .rank = rank, .size = size, .hosts = hosts_, .one_host = false};
+      engines_.push_back(std::make_unique<Levels>(*messages_.back(), facts, tuning));
+    }
+  }
+  Seat seat(int rank) override {
+    const auto r = static_cast<std::size_t>(rank);
+    return {.rank = rank,
+            .size = fabric_->size(),
+            .engine = engines_[r].get(),
+            .messages = messages_[r].get(),
+            .ordered = false};
+  }
+
+ private:
+  std::shared_ptr<engines::local::LocalFabric> fabric_;
+  std::vector<int> hosts_;
+  std::vector<std::unique_ptr<engines::local::LocalPointToPoint>> messages_;
+  std::vector<std::unique_ptr<Levels>> engines_;
+};
+
+EngineCase hosts_case(std::string name,
+                      Placement placement,
+                      const algorithm::HierarchyTuning& tuning) {
+  return {.name = std::move(name), .run = [placement, tuning](int size, const Body& body) {
+            return run_threads(size, std::make_unique<HostsTeam>(size, placement, tuning), body);
+          }};
+}
+
+// Two hosts, the first with more ranks.
+int two_blocks(int rank, int size) { return rank < (2 * size + 2) / 3 ? 0 : 1; }
+// Of unequal numbers, not in blocks, the third with one rank; numbered as they like.
+int scattered_hosts(int rank, int /*size*/) {
+  constexpr std::array kHosts{7, 2, 2, 7, 5, 2, 7, 7};
+  return kHosts[static_cast<std::size_t>(rank) % kHosts.size()];
+}
+// In turns: equal numbers where that goes.
+int in_turns(int rank, int /*size*/) { return rank % 2; }
 
 // --- Shared memory
 // --------------------------------------------------------------------------------
@@ -263,6 +336,9 @@ const std::vector<EngineCase>& engine_cases() {
       forced_case(3),
       forced_case(4),
       forced_case(5),
+      hosts_case("hosts_blocks", two_blocks, {.short_bytes = 0}),
+      hosts_case("hosts_scattered", scattered_hosts, {.short_bytes = 1000}),
+      hosts_case("hosts_in_turns", in_turns, {.short_bytes = 0}),
       shm_threads("shm_threads", Carried::kDirectly),
       shm_threads("shm_messages", Carried::kByMessages),
       shm_processes("shm"),

@@ -1,0 +1,154 @@
+#include "algorithm/hierarchy_engine.h"
+
+#include <algorithm>
+
+namespace hocket::algorithm {
+
+using engine::Call;
+using engine::Kind;
+using engine::Score;
+using engine::Signature;
+using engine::Task;
+
+namespace {
+
+// All lanes share their host's way out, so that to each of them a byte costs as much more.
+Tuning of_lane(Tuning across, int lanes) {
+  across.network.beta *= lanes;
+  return across;
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
+  hash = (hash ^ value) * 0xff51afd7ed558ccdu;
+  return hash ^ (hash >> 32);
+}
+
+// What tells parts of different calls apart that look alike.
+std::uint64_t mark_of(const Call& call) noexcept {
+  const Signature& s = call.signature;
+  std::uint64_t hash = mix(0x9e3779b97f4a7c15u, call.sequence);
+  hash = mix(hash,
+             static_cast<std::uint64_t>(s.kind) << 16 | static_cast<std::uint64_t>(s.dtype) << 8 |
+                 static_cast<std::uint64_t>(s.op));
+  hash = mix(hash, static_cast<std::uint64_t>(s.root));
+  return mix(mix(hash, s.count), s.extra);
+}
+
+}  // namespace
+
+HierarchyEngine::HierarchyEngine(engine::PointToPoint& carrier,
+                                 const engine::GroupFacts& facts,
+                                 const HierarchyTuning& tuning,
+                                 std::unique_ptr<engine::CollectiveEngine> within)
+    : map_(facts.hosts), tuning_(tuning), rank_(facts.rank) {
+  const auto& neighbours = map_.members(host());
+  within_.rank = local();
+  within_.size = static_cast<int>(neighbours.size());
+  within_.engine = std::move(within);
+  if (!within_.engine) {
+    within_.carrier = std::make_unique<Subset>(carrier, neighbours);
+    const engine::GroupFacts inside{.rank = within_.rank, .size = within_.size, .hosts = {}};
+    within_.engine = std::make_unique<AlgorithmEngine>(*within_.carrier, inside, tuning.within);
+  }
+  if (local() >= map_.fewest()) return;
+  lane_.emplace();
+  lane_->rank = host();
+  lane_->size = map_.hosts();
+  lane_->carrier = std::make_unique<Subset>(carrier, map_.lane(local()));
+  const engine::GroupFacts outside{.rank = lane_->rank, .size = lane_->size, .hosts = {}};
+  lane_->engine = std::make_unique<AlgorithmEngine>(
+      *lane_->carrier, outside, of_lane(tuning.across, map_.fewest()));
+}
+
+// The levels' times one after the other, of the host with the most ranks, as all must come to one
+// result. What carries messages of the host's memory is taken to be AlgorithmEngine's model.
+std::optional<Score> HierarchyEngine::score(const Signature& s) const noexcept {
+  if (s.memory != MemoryKind::kHost || map_.hosts() < 2) return std::nullopt;
+  const auto lanes = static_cast<std::uint64_t>(lanes_for(bytes_of(s)));
+  const auto most = static_cast<std::uint64_t>(map_.most());
+  const auto time = [&](const Tuning& tuning, int n, Kind kind, std::uint64_t count) {
+    Signature part = s;
+    part.kind = kind;
+    part.count = count;
+    double least = 0;
+    for (const Way& way : ways_of(kind)) {
+      const double us = predicted_us(way.algorithm, part, n, tuning.network, tuning.chunk_bytes);
+      if (least == 0 || us < least) least = us;
+    }
+    return least;
+  };
+  const auto inside = [&](Kind kind, std::uint64_t count) {
+    return time(tuning_.within, map_.most(), kind, count);
+  };
+  const auto outside = [&](Kind kind, std::uint64_t count) {
+    return time(of_lane(tuning_.across, static_cast<int>(lanes)), map_.hosts(), kind, count);
+  };
+  const auto ranks = static_cast<std::uint64_t>(map_.ranks());
+  const std::uint64_t share = s.count / lanes;
+  switch (s.kind) {
+    case Kind::kBarrier:
+      return Score{2 * inside(Kind::kBarrier, 0) + outside(Kind::kBarrier, 0)};
+    case Kind::kBroadcast:
+      return Score{2 * inside(Kind::kAllGatherV, s.count) + outside(Kind::kBroadcast, share)};
+    case Kind::kReduce:
+      return Score{2 * inside(Kind::kReduceScatterV, s.count) + outside(Kind::kReduce, share)};
+    case Kind::kAllReduce:
+      return Score{inside(Kind::kReduceScatterV, s.count) + outside(Kind::kAllReduce, share) +
+                   inside(Kind::kAllGatherV, s.count)};
+    case Kind::kReduceScatter:
+      return Score{inside(Kind::kReduceScatterV, s.count * ranks) +
+                   outside(Kind::kReduceScatterV, s.count * ranks / lanes) +
+                   inside(Kind::kAllGather, s.count)};
+    case Kind::kReduceScatterV:
+      return Score{inside(Kind::kReduceScatterV, s.count) + outside(Kind::kReduceScatterV, share) +
+                   inside(Kind::kAllGatherV, s.count / static_cast<std::uint64_t>(map_.hosts()))};
+    case Kind::kAllGather:
+      return Score{inside(Kind::kAllGather, s.count) +
+                   outside(Kind::kAllGatherV, s.count * ranks / lanes) +
+                   inside(Kind::kAllGatherV, s.count * ranks)};
+    case Kind::kAllGatherV:
+      return Score{2 * inside(Kind::kAllGatherV, s.count) + outside(Kind::kAllGatherV, share)};
+    case Kind::kAllToAll:
+      return Score{2 * inside(Kind::kGather, s.count * ranks) +
+                   outside(Kind::kAllToAll, s.count * most * most)};
+    default:
+      return std::nullopt;
+  }
+}
+
+Task HierarchyEngine::start(const Call& call) {
+  switch (call.signature.kind) {
+    case Kind::kBroadcast:
+      return broadcast(call);
+    case Kind::kReduce:
+      return reduce(call);
+    case Kind::kAllReduce:
+      return all_reduce(call);
+    case Kind::kReduceScatter:
+    case Kind::kReduceScatterV:
+      return reduce_scatter(call);
+    case Kind::kAllGather:
+    case Kind::kAllGatherV:
+      return all_gather(call);
+    case Kind::kAllToAll:
+      return all_to_all(call);
+    default:
+      return barrier(call);
+  }
+}
+
+Task HierarchyEngine::on(Level& level, const Call& call, Call sub) {
+  sub.sequence = ++level.calls;
+  sub.fingerprint = mix(call.fingerprint, level.calls);
+  sub.signature.extra = mark_of(call);
+  return level.engine->start(sub);
+}
+
+Task HierarchyEngine::barrier(Call call) {
+  const Call sub{.signature = {.kind = Kind::kBarrier}};
+  co_await on(within_, call, sub);
+  if (lane_ && local() == 0) co_await on(*lane_, call, sub);
+  co_await on(within_, call, sub);
+}
+
+}  // namespace hocket::algorithm

@@ -1,0 +1,86 @@
+// Collectives of several hosts in levels: within each host, across hosts, within each host.
+//
+// Between hosts everything travels once: by *lanes*, each of which has one rank of every host and
+// carries its share of the array. There are as many as the host with the fewest ranks has, or one
+// for what is short. Within a host any engine will do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "algorithm/algorithm_engine.h"
+#include "algorithm/host_map.h"
+#include "algorithm/subset.h"
+#include "engine/engine.h"
+#include "engine/point_to_point.h"
+
+namespace hocket::algorithm {
+
+// A value, equal on all ranks.
+struct HierarchyTuning {
+  Tuning within = {};
+  Tuning across = {.network = kTcp, .ordered = false};
+  // Arrays up to here go by one lane.
+  std::size_t short_bytes = 16 * 1024;
+};
+
+// See engine::CollectiveEngine. Host memory; groups of at least two hosts, whatever their ranks'
+// numbers and places. It has no gather, scatter and all_to_all_v, which between hosts move the same
+// bytes without it, and all_to_all pays for short parts alone. Reductions are rounded once, and not
+// made in rank order.
+//
+// The carrier, for all ranks, must outlive it. `within`: an engine for this host's ranks, by their
+// local numbers; absent: messages of the carrier.
+class HierarchyEngine final : public engine::CollectiveEngine {
+ public:
+  HierarchyEngine(engine::PointToPoint& carrier,
+                  const engine::GroupFacts& facts,
+                  const HierarchyTuning& tuning = {},
+                  std::unique_ptr<engine::CollectiveEngine> within = {});
+
+  std::string_view name() const noexcept override { return "hierarchy"; }
+  std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
+  engine::Task start(const engine::Call& call) override;
+
+ private:
+  // The ranks of one host, or of one lane. A resource.
+  struct Level {
+    std::unique_ptr<Subset> carrier;  // null where another engine was given
+    std::unique_ptr<engine::CollectiveEngine> engine;
+    int rank = 0;
+    int size = 1;
+    std::uint64_t calls = 0;
+  };
+
+  int lanes_for(std::size_t bytes) const noexcept {
+    return bytes <= tuning_.short_bytes ? 1 : map_.fewest();
+  }
+  int host() const noexcept { return map_.host_of(rank_); }
+  int local() const noexcept { return map_.local(rank_); }
+  // Starts a part of `call` on a level; `sub` has everything but its number.
+  engine::Task on(Level& level, const engine::Call& call, engine::Call sub);
+
+  engine::Task barrier(engine::Call call);
+  engine::Task broadcast(engine::Call call);
+  engine::Task reduce(engine::Call call);
+  engine::Task all_reduce(engine::Call call);
+  engine::Task reduce_scatter(engine::Call call);
+  engine::Task all_gather(engine::Call call);
+  engine::Task all_to_all(engine::Call call);
+  // The lanes' shares of the host's sum of `in`, of this lane in `out`; both partial results.
+  engine::Task add_up_within(engine::Call call,
+                             DType dtype,
+                             ReduceOp op,
+                             const std::byte* in,
+                             std::byte* out,
+                             std::span<const std::size_t> bytes);
+
+  HostMap map_;
+  HierarchyTuning tuning_;
+  int rank_;
+  Level within_;
+  std::optional<Level> lane_;  // of the ranks that have one
+};
+
+}  // namespace hocket::algorithm

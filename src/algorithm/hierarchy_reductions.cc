@@ -1,0 +1,204 @@
+// Reductions in levels: each host adds up its own, its lanes add up the hosts' sums.
+#include <memory>
+
+#include "algorithm/hierarchy_engine.h"
+#include "algorithm/levels.h"
+#include "algorithm/partial.h"
+
+namespace hocket::algorithm {
+
+using engine::Call;
+using engine::Kind;
+using engine::Signature;
+using engine::Task;
+
+namespace {
+
+Partial partial_of(const Signature& s, int ranks) {
+  return Partial({.dtype = s.dtype,
+                  .op = s.op,
+                  .ranks = ranks,
+                  .scratch_bytes = 0,
+                  .chunk_bytes = 0,
+                  .kernel = nullptr});
+}
+
+// A vector of bytes that is not zeroed first.
+struct Memory {
+  explicit Memory(std::size_t bytes) : data(new std::byte[bytes]) {}
+  std::unique_ptr<std::byte[]> data;
+  std::byte* get() const noexcept { return data.get(); }
+};
+
+}  // namespace
+
+Task HierarchyEngine::add_up_within(Call call,
+                                    DType dtype,
+                                    ReduceOp op,
+                                    const std::byte* in,
+                                    std::byte* out,
+                                    std::span<const std::size_t> bytes) {
+  const PartList parts({bytes.begin(), bytes.end()});
+  const Call sub{.signature = {.kind = Kind::kReduceScatterV,
+                               .dtype = dtype,
+                               .op = op,
+                               .count = parts.total() / size_of(dtype)},
+                 .in = in,
+                 .out = out,
+                 .in_parts = parts.view(),
+                 .own_bytes = parts.bytes(within_.rank)};
+  co_await on(within_, call, sub);
+}
+
+Task HierarchyEngine::all_reduce(Call call) {
+  const Signature& s = call.signature;
+  const Partial partial = partial_of(s, map_.ranks());
+  const int lanes = lanes_for(bytes_of(s));
+  const auto* in = static_cast<const std::byte*>(call.in);
+  auto* out = static_cast<std::byte*>(call.out);
+
+  const Memory wide(partial.is_plain() ? 0 : s.count * partial.element());
+  if (!partial.is_plain()) {
+    partial.load(wide.get(), in, s.count);
+    in = wide.get();
+  }
+  const auto partly = lane_bytes(s.count, partial.element(), lanes, within_.size);
+  const std::size_t own = partly[static_cast<std::size_t>(within_.rank)];
+  const Memory sum(own);
+  co_await add_up_within(call, partial.dtype(), partial.op(), in, sum.get(), partly);
+  if (within_.rank < lanes) {
+    const std::size_t count = own / partial.element();
+    co_await on(*lane_,
+                call,
+                {.signature = {.kind = Kind::kAllReduce,
+                               .dtype = partial.dtype(),
+                               .op = partial.op(),
+                               .count = count},
+                 .in = sum.get(),
+                 .out = sum.get()});
+  }
+  const PartList parts(lane_bytes(s.count, size_of(s.dtype), lanes, within_.size));
+  std::byte* result = out + parts.offset(within_.rank);
+  partial.finish(result, sum.get(), own / partial.element());
+  co_await on(within_,
+              call,
+              {.signature = {.kind = Kind::kAllGatherV, .dtype = s.dtype, .count = s.count},
+               .in = result,
+               .out = out,
+               .out_parts = parts.view(),
+               .own_bytes = parts.bytes(within_.rank)});
+}
+
+Task HierarchyEngine::reduce(Call call) {
+  const Signature& s = call.signature;
+  const Partial partial = partial_of(s, map_.ranks());
+  const int lanes = lanes_for(bytes_of(s));
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const Memory wide(partial.is_plain() ? 0 : s.count * partial.element());
+  if (!partial.is_plain()) {
+    partial.load(wide.get(), in, s.count);
+    in = wide.get();
+  }
+  const auto partly = lane_bytes(s.count, partial.element(), lanes, within_.size);
+  const std::size_t own = partly[static_cast<std::size_t>(within_.rank)];
+  const std::size_t own_count = own / partial.element();
+  const Memory sum(own);
+  co_await add_up_within(call, partial.dtype(), partial.op(), in, sum.get(), partly);
+  const int root_host = map_.host_of(s.root);
+  if (within_.rank < lanes) {
+    co_await on(*lane_,
+                call,
+                {.signature = {.kind = Kind::kReduce,
+                               .dtype = partial.dtype(),
+                               .op = partial.op(),
+                               .root = root_host,
+                               .count = own_count},
+                 .in = sum.get(),
+                 .out = host() == root_host ? sum.get() : nullptr});
+  }
+  if (host() != root_host) co_return;
+  const PartList parts(lane_bytes(s.count, size_of(s.dtype), lanes, within_.size));
+  const Memory result(parts.bytes(within_.rank));
+  partial.finish(result.get(), sum.get(), own_count);
+  co_await on(within_,
+              call,
+              {.signature = {.kind = Kind::kGatherV, .dtype = s.dtype, .root = map_.local(s.root)},
+               .in = result.get(),
+               .out = call.out,
+               .out_parts = parts.view(),
+               .own_bytes = parts.bytes(within_.rank)});
+}
+
+// The host adds up arrays that lie lane by lane, each lane's pieces by host; then every lane has
+// its hosts get their sums; then the host's ranks put together the block of their parts.
+Task HierarchyEngine::reduce_scatter(Call call) {
+  const Signature& s = call.signature;
+  const Partial partial = partial_of(s, map_.ranks());
+  const std::size_t element = size_of(s.dtype);
+  const std::size_t wide = partial.element();
+  const auto elements = elements_of_ranks(call, call.in_parts, map_.ranks());
+  std::size_t total = 0;
+  for (const std::size_t each : elements) total += each;
+  const int lanes = lanes_for(total * element);
+  const HostBlocks blocks(map_, elements, lanes);
+
+  std::vector<std::size_t> lane_parts(static_cast<std::size_t>(within_.size));
+  for (int lane = 0; lane < lanes; ++lane) {
+    lane_parts[static_cast<std::size_t>(lane)] = blocks.lane_length(lane) * wide;
+  }
+  const PartList by_lane(lane_parts);
+  const Memory packed(total * wide);
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const Parts in_parts = s.kind == Kind::kReduceScatter ? Parts::equal(s.count * element)
+                                                        : Parts::listed(call.in_parts);
+  blocks.for_each_overlap(
+      [&](int rank, std::size_t at, int lane, std::size_t place, std::size_t length) {
+        partial.load(packed.get() + by_lane.offset(lane) + place * wide,
+                     in + in_parts.of(rank).first + at * element,
+                     length);
+      });
+  const Memory sum(by_lane.bytes(within_.rank));
+  co_await add_up_within(call, partial.dtype(), partial.op(), packed.get(), sum.get(), lane_parts);
+
+  // The pieces of this host's block, by lane.
+  std::vector<std::size_t> pieces_of_block(static_cast<std::size_t>(within_.size));
+  for (int lane = 0; lane < lanes; ++lane) {
+    pieces_of_block[static_cast<std::size_t>(lane)] =
+        blocks.piece_of(host(), lane).length * element;
+  }
+  const PartList in_block(pieces_of_block);
+  const Memory block(in_block.total());
+  std::byte* own_piece = block.get() + in_block.offset(within_.rank);
+  if (within_.rank < lanes) {
+    std::vector<std::size_t> host_parts;
+    for (int h = 0; h < map_.hosts(); ++h) {
+      host_parts.push_back(blocks.piece_of(h, within_.rank).length * wide);
+    }
+    const PartList by_host(host_parts);
+    const Memory piece(by_host.bytes(host()));
+    co_await on(*lane_,
+                call,
+                {.signature = {.kind = Kind::kReduceScatterV,
+                               .dtype = partial.dtype(),
+                               .op = partial.op(),
+                               .count = by_host.total() / wide},
+                 .in = sum.get(),
+                 .out = piece.get(),
+                 .in_parts = by_host.view(),
+                 .own_bytes = by_host.bytes(host())});
+    partial.finish(own_piece, piece.get(), by_host.bytes(host()) / wide);
+  }
+  co_await on(within_,
+              call,
+              {.signature = {.kind = Kind::kAllGatherV,
+                             .dtype = s.dtype,
+                             .count = in_block.total() / element},
+               .in = own_piece,
+               .out = block.get(),
+               .out_parts = in_block.view(),
+               .own_bytes = in_block.bytes(within_.rank)});
+  place({static_cast<std::byte*>(call.out), blocks.part(rank_) * element},
+        {block.get() + blocks.in_block(rank_) * element, blocks.part(rank_) * element});
+}
+
+}  // namespace hocket::algorithm

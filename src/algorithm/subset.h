@@ -1,0 +1,46 @@
+// Some of a group's ranks as a group of their own.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/point_to_point.h"
+
+namespace hocket::algorithm {
+
+// A resource: the carrier of a whole group, for some of its ranks, which are numbered as they are
+// listed. See engine::PointToPoint; the carrier must outlive it.
+class Subset final : public engine::PointToPoint {
+ public:
+  Subset(engine::PointToPoint& whole, std::vector<int> members)
+      : whole_(whole), members_(std::move(members)) {}
+
+  engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override {
+    return whole_.send(outside(to), bytes);
+  }
+  engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override {
+    return whole_.recv(outside(from), bytes);
+  }
+  bool test(engine::MessageId message, engine::Envelope* received) override {
+    if (!whole_.test(message, received)) return false;
+    if (received != nullptr) {
+      const auto found = std::find(members_.begin(), members_.end(), received->peer);
+      received->peer = static_cast<int>(found - members_.begin());
+    }
+    return true;
+  }
+  bool progress() override { return whole_.progress(); }
+  void cancel(engine::MessageId message) noexcept override { whole_.cancel(message); }
+
+ private:
+  engine::Envelope outside(engine::Envelope envelope) const noexcept {
+    envelope.peer = members_[static_cast<std::size_t>(envelope.peer)];
+    return envelope;
+  }
+
+  engine::PointToPoint& whole_;
+  std::vector<int> members_;
+};
+
+}  // namespace hocket::algorithm
