@@ -1,45 +1,13 @@
 """hocket as a backend of torch.distributed, on CPU tensors. Needs PyTorch."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-import hocket
+import torch_ranks
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-PROGRAMS = Path(__file__).parent / "torch_programs.py"
-
-
-def start(name, n, folder, backend="hocket"):
-    package = str(Path(hocket.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": package, "OMP_NUM_THREADS": "1"}
-    return [
-        subprocess.Popen(
-            [sys.executable, PROGRAMS, name, str(rank), str(n), folder / backend, backend],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(n)
-    ]
-
 
 def run(name, n, folder, backend="hocket"):
-    """The outputs of the ranks, all of which have ended well."""
-    ranks = start(name, n, folder, backend)
-    try:
-        outputs = [rank.communicate(timeout=55) for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    for rank, (process, output) in enumerate(zip(ranks, outputs)):
-        assert process.returncode == 0, f"rank {rank}:\n{output[0]}{output[1][-3000:]}"
-    return [output for output, _ in outputs]
+    return torch_ranks.run("torch_programs.py", name, n, folder, backend)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

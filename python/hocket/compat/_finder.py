@@ -32,6 +32,11 @@ FACES: dict[str, dict[str, str]] = {
         "tike.communicators.pool": "hocket.compat.tike_communicators.pool",
         "tike.communicators.stream": "hocket.compat.tike_communicators.stream",
     },
+    "bagua": {
+        "bagua.torch_api": "hocket.compat.bagua",
+        "bagua.torch_api.communication": "hocket.compat.bagua.communication",
+        "bagua.torch_api.env": "hocket.compat.bagua.env",
+    },
 }
 
 

@@ -1,0 +1,326 @@
+"""One communicator of a group: ``bagua_core.BaguaSingleCommunicatorPy`` over hocket's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NoReturn, Optional
+
+import torch
+
+import hocket
+from hocket.errors import InvalidArgument
+
+from . import env
+
+
+class ReduceOp(IntEnum):
+    """What a reduction does with two elements, by Bagua's numbers.
+
+    The bitwise ones are for integers and bool. AVG of integers rounds toward zero.
+    """
+
+    SUM = 0
+    PRODUCT = 1
+    MIN = 2
+    MAX = 3
+    BOR = 7
+    BAND = 8
+    BXOR = 9
+    AVG = 10
+
+
+_NAMES = {op: op.name.lower() for op in ReduceOp}
+_BITWISE = (ReduceOp.BOR, ReduceOp.BAND, ReduceOp.BXOR)
+
+
+class RefusedType(InvalidArgument, TypeError):
+    """A reduction without a meaning on the tensor's dtype; on all ranks."""
+
+
+class BaguaCommunicator:
+    """What Bagua's functions take as `comm`; its methods are they, without the argument `comm`.
+
+    Calls block, and are ordered after the current stream's work. Sizes are element counts; where
+    they do not fit, and where a tensor is not contiguous, all ranks raise. After `abort` every call
+    on every rank raises `hocket.Aborted`.
+    """
+
+    def __init__(self, comm: hocket.Communicator, stream: Any = None) -> None:
+        self._comm = comm
+        self.cuda_stream = stream
+
+    def rank(self) -> int:
+        """This process's number in the communicator."""
+        return self._comm.rank
+
+    def nranks(self) -> int:
+        """How many processes it has."""
+        return self._comm.size
+
+    def device_id(self) -> int:
+        """The GPU of this process, as Bagua has it: its number on the node."""
+        return env.get_local_rank()
+
+    @property
+    def communicator(self) -> hocket.Communicator:
+        """hocket's own, with all that it offers beyond Bagua."""
+        return self._comm
+
+    def abort(self) -> None:
+        """End the pending and later calls of all ranks, now."""
+        self._comm.abort("abort() of a Bagua communicator")
+
+    def check_abort(self) -> bool:
+        """Whether the communicator has ended, by `abort` or by a failure."""
+        return self._comm.status is not None
+
+    def barrier(self) -> None:
+        """Return when all ranks have come here, and this one's current stream too."""
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.current_stream().synchronize()
+        self._comm.barrier()
+
+    # --- Reductions ---------------------------------------------------------------------------
+    def allreduce(self, send: torch.Tensor, recv: torch.Tensor, op: int = ReduceOp.SUM) -> None:
+        """The reduction of all ranks' `send` into everybody's `recv`; they may be one tensor."""
+        name = self._op(send, op)
+        self._same_size(send, recv)
+        self._comm.all_reduce(send, None if _is_same(send, recv) else recv, name)
+        _synchronize(recv)
+
+    def allreduce_inplace(self, tensor: torch.Tensor, op: int = ReduceOp.SUM) -> None:
+        """The same in place."""
+        self._comm.all_reduce(tensor, None, self._op(tensor, op))
+        _synchronize(tensor)
+
+    def reduce(
+        self, send: torch.Tensor, recv: torch.Tensor, dst: int, op: int = ReduceOp.SUM
+    ) -> None:
+        """The reduction of all ranks' `send` into `recv` on rank `dst`."""
+        name = self._op(send, op)
+        if self.rank() == dst:
+            self._same_size(send, recv)
+        self._comm.reduce(send, None if _is_same(send, recv) else recv, dst, name)
+        _synchronize(send)
+
+    def reduce_inplace(self, tensor: torch.Tensor, dst: int, op: int = ReduceOp.SUM) -> None:
+        """The same in place on rank `dst`."""
+        self._comm.reduce(tensor, None, dst, self._op(tensor, op))
+        _synchronize(tensor)
+
+    def reduce_scatter(
+        self, send: torch.Tensor, recv: torch.Tensor, op: int = ReduceOp.SUM
+    ) -> None:
+        """Rank r gets the r-th share of the reduction."""
+        name = self._op(send, op)
+        self._times(send, "send_tensor", recv, "recv_tensor")
+        self._comm.reduce_scatter(send, recv, name)
+        _synchronize(recv)
+
+    def reduce_scatter_inplace(self, tensor: torch.Tensor, op: int = ReduceOp.SUM) -> None:
+        """The same; every rank's share is at the beginning of its tensor."""
+        name = self._op(tensor, op)
+        flat = self._flat(tensor, "tensor")
+        self._comm.reduce_scatter(flat, flat[: self._share(tensor)], name)
+        _synchronize(tensor)
+
+    def allreduce_coalesced_inplace(
+        self, tensors: Sequence[torch.Tensor], op: int = ReduceOp.SUM
+    ) -> None:
+        """`allreduce_inplace` of each, in one call."""
+        names = {self._op(tensor, op) for tensor in tensors}
+        if names:
+            self._comm.all_reduce_coalesced(list(tensors), names.pop())
+            _synchronize(tensors[0])
+
+    # --- Movement -----------------------------------------------------------------------------
+    def broadcast(self, tensor: torch.Tensor, src: int = 0) -> None:
+        """The tensor of rank `src` to all."""
+        self._comm.broadcast(tensor, src)
+        _synchronize(tensor)
+
+    def broadcast_coalesced(self, tensors: Sequence[torch.Tensor], src: int = 0) -> None:
+        """`broadcast` of each, in one call."""
+        if tensors:
+            self._comm.broadcast_coalesced(list(tensors), src)
+            _synchronize(tensors[0])
+
+    def allgather(self, send: torch.Tensor, recv: torch.Tensor) -> None:
+        """All ranks' `send`, one after the other, in everybody's `recv`."""
+        self._times(recv, "recv_tensor", send, "send_tensor")
+        self._comm.all_gather(send, recv)
+        _synchronize(recv)
+
+    def allgather_inplace(self, tensor: torch.Tensor) -> None:
+        """The same; rank r's own share lies at its place already."""
+        flat = self._flat(tensor, "tensor")
+        self._comm.all_gather(self._own(flat, self._share(tensor)), flat)
+        _synchronize(tensor)
+
+    def gather(self, send: torch.Tensor, recv: torch.Tensor, dst: int) -> None:
+        """All ranks' `send`, one after the other, in `recv` of rank `dst`."""
+        if self.rank() == dst:
+            self._times(recv, "recv_tensor", send, "send_tensor")
+        self._comm.gather(send, recv if self.rank() == dst else None, dst)
+        _synchronize(send)
+
+    def gather_inplace(self, tensor: torch.Tensor, count: int, dst: int) -> None:
+        """The same; on rank `dst` the own share lies at its place already."""
+        flat = self._counted(tensor, count, dst)
+        if self.rank() == dst:
+            self._comm.gather(self._own(flat, count), flat, dst)
+        else:
+            self._comm.gather(flat, None, dst)
+        _synchronize(tensor)
+
+    def scatter(self, send: torch.Tensor, recv: torch.Tensor, src: int) -> None:
+        """Rank r gets the r-th share of `send` of rank `src`."""
+        if self.rank() == src:
+            self._times(send, "send_tensor", recv, "recv_tensor")
+        self._comm.scatter(send if self.rank() == src else None, recv, src)
+        _synchronize(recv)
+
+    def scatter_inplace(self, tensor: torch.Tensor, count: int, src: int) -> None:
+        """The same; on rank `src` the own share stays at its place."""
+        flat = self._counted(tensor, count, src)
+        if self.rank() == src:
+            self._comm.scatter(flat, self._own(flat, count), src)
+        else:
+            self._comm.scatter(None, flat, src)
+        _synchronize(tensor)
+
+    def alltoall(self, send: torch.Tensor, recv: torch.Tensor) -> None:
+        """To rank r goes the r-th share of `send`; the shares that come lie in rank order."""
+        self._same_size(send, recv)
+        self._share(send)
+        self._comm.all_to_all(self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor"))
+        _synchronize(recv)
+
+    def alltoall_inplace(self, tensor: torch.Tensor) -> None:
+        """The same in place."""
+        self.alltoall(tensor, tensor)
+
+    def alltoall_v(
+        self,
+        send: torch.Tensor,
+        send_counts: Sequence[int],
+        send_displs: Sequence[int],
+        recv: torch.Tensor,
+        recv_counts: Sequence[int],
+        recv_displs: Sequence[int],
+    ) -> None:
+        """Shares of given sizes at given places, in elements."""
+        self._check_parts(send, "send", send_counts, send_displs)
+        self._check_parts(recv, "recv", recv_counts, recv_displs)
+        source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
+        shares = [source[at : at + count] for count, at in zip(send_counts, send_displs)]
+        came = torch.empty(sum(recv_counts), dtype=recv.dtype, device=recv.device)
+        self._comm.all_to_all_v(torch.cat(shares), list(send_counts), came, list(recv_counts))
+        pieces = came.split(list(recv_counts))
+        for count, at, piece in zip(recv_counts, recv_displs, pieces):
+            target[at : at + count] = piece
+        _synchronize(recv)
+
+    def alltoall_v_inplace(
+        self, tensor: torch.Tensor, counts: Sequence[int], displs: Sequence[int]
+    ) -> None:
+        """The same in place: what comes from a rank is as much as goes to it."""
+        self.alltoall_v(tensor, counts, displs, tensor, counts, displs)
+
+    # --- Between two ranks ----------------------------------------------------------------------
+    def send(self, tensor: torch.Tensor, dst: int) -> None:
+        """A tensor to rank `dst`."""
+        self._comm.send(tensor, dst)
+        _synchronize(tensor)
+
+    def recv(self, tensor: torch.Tensor, src: int) -> None:
+        """A tensor from rank `src`."""
+        self._comm.recv(tensor, src)
+        _synchronize(tensor)
+
+    # --- Checks: what is refused here is refused on all ranks -------------------------------------
+    def _refuse(self, message: str, kind: type[InvalidArgument] = InvalidArgument) -> NoReturn:
+        try:
+            self._comm.refuse(message)
+        except InvalidArgument as error:
+            if kind is InvalidArgument:
+                raise
+            refused = kind(str(error))
+            refused.status = error.status
+            raise refused from None
+
+    def _op(self, tensor: torch.Tensor, op: int) -> str:
+        name = _NAMES.get(op)  # type: ignore[call-overload]
+        if name is None:
+            known = ", ".join(f"{o.name} {o.value}" for o in ReduceOp)
+            self._refuse(f"op is {op!r}, expected one of {known}")
+        if op in _BITWISE and (tensor.is_floating_point() or tensor.is_complex()):
+            self._refuse(
+                f"op is {ReduceOp(op).name} on {tensor.dtype}, expected integers or bool",
+                RefusedType,
+            )
+        return str(name)
+
+    def _same_size(self, send: torch.Tensor, recv: torch.Tensor) -> None:
+        if send.numel() != recv.numel():
+            self._refuse(
+                f"send_tensor has {send.numel()} elements and recv_tensor {recv.numel()}, "
+                "expected as many"
+            )
+
+    def _times(self, large: torch.Tensor, name: str, small: torch.Tensor, small_name: str) -> None:
+        if large.numel() != self.nranks() * small.numel():
+            self._refuse(
+                f"{name} has {large.numel()} elements and {small_name} {small.numel()}, expected "
+                f"{self.nranks()} times as many in {name}: {self.nranks() * small.numel()}"
+            )
+
+    def _share(self, tensor: torch.Tensor) -> int:
+        if tensor.numel() % self.nranks():
+            self._refuse(
+                f"tensor has {tensor.numel()} elements, expected a multiple of {self.nranks()}"
+            )
+        return tensor.numel() // self.nranks()
+
+    def _counted(self, tensor: torch.Tensor, count: int, root: int) -> torch.Tensor:
+        wanted = self.nranks() * count if self.rank() == root else count
+        if tensor.numel() != wanted:
+            self._refuse(
+                f"tensor has {tensor.numel()} elements on rank {self.rank()}, expected {wanted}"
+            )
+        return self._flat(tensor, "tensor")
+
+    def _flat(self, tensor: torch.Tensor, name: str) -> torch.Tensor:
+        if not tensor.is_contiguous():
+            self._refuse(f"{name} is not contiguous; pass {name}.contiguous()")
+        return tensor.detach().view(-1)
+
+    def _own(self, flat: torch.Tensor, count: int) -> torch.Tensor:
+        return flat[self.rank() * count : (self.rank() + 1) * count]
+
+    def _check_parts(
+        self, tensor: torch.Tensor, name: str, counts: Sequence[int], places: Sequence[int]
+    ) -> None:
+        n, size = self.nranks(), tensor.numel()
+        if len(counts) != n or len(places) != n:
+            self._refuse(
+                f"{name}_counts and {name}_displs have {len(counts)} and {len(places)} entries, "
+                f"expected {n}"
+            )
+        for rank, (count, at) in enumerate(zip(counts, places)):
+            if count < 0 or at < 0 or at + count > size:
+                self._refuse(
+                    f"{name}_counts[{rank}] is {count} at {at}, expected within the {size} "
+                    f"elements of {name}_tensor"
+                )
+
+
+def _is_same(send: torch.Tensor, recv: Optional[torch.Tensor]) -> bool:
+    return recv is None or (recv.data_ptr() == send.data_ptr() and send.numel() > 0)
+
+
+def _synchronize(tensor: torch.Tensor) -> None:
+    """Calls on a GPU's stream are waited for, too: Bagua's functions block."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
