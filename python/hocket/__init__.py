@@ -8,6 +8,7 @@
 
 from ._hocket import (
     Communicator,
+    Context,
     Prepared,
     Store,
     StoreServer,
@@ -45,6 +46,7 @@ __all__ = [
     "Aborted",
     "Bootstrap",
     "Communicator",
+    "Context",
     "DeadlineExceeded",
     "DeviceError",
     "DevicePool",

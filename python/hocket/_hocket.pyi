@@ -843,6 +843,70 @@ class _Pool:
 
 def _stream_chunks(count: int, chunk: int, buffers: int, load: Callable[[int, int, int], None], use: Callable[[int, int, int], None]) -> None: ...
 
+class Context:
+    """
+    What libraries that compute on distributed arrays work with: this
+    process's device and the processes that take part. One at a time; see `Context.initialize`.
+    """
+
+    @staticmethod
+    def initialize(device: Optional[int] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, engines: Optional[Iterable[str]] = None, timeout: Timeout = None, deadline: Timeout = None) -> Context:
+        """
+        Make this process's context. Collective.
+
+        Parameters
+        ----------
+        device : int, optional
+            This process's GPU; None for work in host memory.
+        bootstrap, mpi, engines, timeout, deadline
+            As in `hocket.init`.
+
+        Raises
+        ------
+        InvalidArgument
+            There is one already: `Context.finalize` it first.
+        """
+
+    @staticmethod
+    def current() -> Optional[Context]:
+        """The context that was made and not finalized, or None."""
+
+    @staticmethod
+    def finalize() -> None:
+        """
+        Wait for the other processes and take the context down; without one nothing happens.
+        """
+
+    @property
+    def communicator(self) -> Communicator:
+        """All processes of the context. Usable while it stands."""
+
+    @property
+    def rank(self) -> int:
+        """This process's number, from 0."""
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+
+    @property
+    def device(self) -> Optional[int]:
+        """This process's GPU, or None."""
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Names of the engines in use, best first."""
+
+class _Redistribution:
+    """Use it through `hocket.distribution`."""
+
+    def __init__(self, comm: Communicator, from_lower: Sequence[int], from_upper: Sequence[int], to_lower: Sequence[int], to_upper: Sequence[int], fortran: bool, timeout: Timeout = None) -> None: ...
+
+    def move(self, x: Array, out: Array) -> None: ...
+
+    @property
+    def whole(self) -> tuple[list[int], list[int]]: ...
+
 class StoreServer:
     """
     Serves a store of keys and values; for rendezvous, not for data.

@@ -24,5 +24,6 @@ NB_MODULE(_hocket, module) {
   bind_symmetric(module, cls);
   bind_world(module);
   bind_pool(module);
+  bind_distribution(module);
   bind_store(module);
 }

@@ -87,6 +87,7 @@ CommunicatorClass bind_communicator(nb::module_& module);
 void bind_work(nb::module_& module);
 void bind_world(nb::module_& module);
 void bind_pool(nb::module_& module);
+void bind_distribution(nb::module_& module);
 void bind_store(nb::module_& module);
 
 }  // namespace hocket::python

@@ -1,0 +1,57 @@
+// Moving an array from one distribution to another.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "hocket/array_view.h"
+#include "hocket/communicator.h"
+#include "hocket/distribution.h"
+
+namespace hocket {
+
+// How the elements of a box lie: the last axis closest together, or the first.
+enum class MemoryOrder { kC, kFortran };
+
+struct RedistributeOptions {
+  MemoryOrder order = MemoryOrder::kC;
+  std::optional<Duration> deadline = {};
+};
+
+// A resource: a redistribution to be made again and again, on one communicator, which must outlive
+// it; one thread. Each rank holds the box `from` of an array and wants the box `to` of it. Host
+// memory.
+class Redistribution {
+ public:
+  // Collective: boxes and order of all ranks are compared. Throws InvalidArgument, the same on all
+  // ranks, where numbers of axes or orders differ, boxes that are held overlap, or what is held is
+  // not what is wanted.
+  Redistribution(Communicator& comm,
+                 const Box& from,
+                 const Box& to,
+                 const RedistributeOptions& options = {});
+  Redistribution(Redistribution&&) noexcept;
+  Redistribution& operator=(Redistribution&&) noexcept;
+  ~Redistribution();
+
+  // Collective: one all_to_all_v. `in` has as many elements as `from`, `out` as `to`; they must not
+  // overlap.
+  void operator()(ConstArrayView in, ArrayView out);
+
+  // The whole array: the hull of all boxes.
+  const Box& whole() const noexcept;
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
+
+// The same once.
+void redistribute(Communicator& comm,
+                  ConstArrayView in,
+                  const Box& from,
+                  ArrayView out,
+                  const Box& to,
+                  const RedistributeOptions& options = {});
+
+}  // namespace hocket

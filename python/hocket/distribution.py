@@ -1,0 +1,320 @@
+"""How one large array is spread over ranks, and moving it from one distribution to another.
+
+>>> from hocket.distribution import Slab, redistribute
+>>> rows = Slab(0).box((1000, 800), comm.rank, comm.size)      # what this rank has
+>>> columns = Slab(1).box((1000, 800), comm.rank, comm.size)   # what it wants
+>>> x = redistribute(comm, x, rows, columns)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Optional
+
+import numpy as np
+
+from ._hocket import Communicator, _Redistribution
+from ._types import Array, Timeout
+from .errors import InvalidArgument
+
+__all__ = [
+    "BlockCyclic",
+    "BlockNonCyclic",
+    "Box",
+    "ProcessGrid",
+    "Redistribution",
+    "Slab",
+    "redistribute",
+]
+
+
+class Box(NamedTuple):
+    """The elements with ``lower[i] <= index[i] < upper[i]``."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How long it is along each axis."""
+        return tuple(b - a for a, b in zip(self.lower, self.upper))
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+
+class Slab(NamedTuple):
+    """Cut along one axis, a slab a rank; the first ones longer by one where it does not divide."""
+
+    axis: int
+
+    def box(self, shape: Sequence[int], rank: int, size: int) -> Box:
+        """What rank `rank` of `size` has of an array of `shape`."""
+        if not 0 <= self.axis < len(shape):
+            raise InvalidArgument(f"axis is {self.axis}, and the array has {len(shape)} axes")
+        _check_rank(rank, size)
+        length = shape[self.axis]
+        cuts = [r * (length // size) + min(r, length % size) for r in (rank, rank + 1)]
+        lower, upper = [0] * len(shape), list(shape)
+        lower[self.axis], upper[self.axis] = cuts
+        return Box(tuple(lower), tuple(upper))
+
+
+class ProcessGrid:
+    """Ranks in a grid.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Its extents.
+    layout : {"row", "column"}
+        Whether neighbouring ranks are neighbours along the last axis or along the first.
+    ranks : array of int, optional
+        Who stands at each place, in place of `layout`.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        layout: Literal["row", "column"] = "row",
+        ranks: Optional[Any] = None,
+    ) -> None:
+        self.shape = tuple(int(n) for n in shape)
+        self.size = math.prod(self.shape)
+        if not self.shape or min(self.shape) < 1:
+            raise InvalidArgument(f"a process grid of shape {self.shape} has no places")
+        if layout not in ("row", "column"):
+            raise InvalidArgument(f'layout is {layout!r}, expected "row" or "column"')
+        if ranks is None:
+            order: Literal["C", "F"] = "C" if layout == "row" else "F"
+            self.ranks = np.arange(self.size).reshape(self.shape, order=order)
+        else:
+            self.ranks = np.asarray(ranks)
+            if self.ranks.shape != self.shape or sorted(self.ranks.flat) != list(range(self.size)):
+                raise InvalidArgument(
+                    f"ranks is {self.ranks.tolist()}, expected each of 0 to {self.size - 1} once, "
+                    f"in shape {self.shape}"
+                )
+
+    def place_of(self, rank: int) -> tuple[int, ...]:
+        """Where a rank stands."""
+        _check_rank(rank, self.size)
+        return tuple(int(i) for i in np.argwhere(self.ranks == rank)[0])
+
+    def rank_at(self, place: Sequence[int]) -> int:
+        """Who stands at a place."""
+        return int(self.ranks[tuple(place)])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProcessGrid) and np.array_equal(self.ranks, other.ranks)
+
+    def __hash__(self) -> int:
+        return hash(self.shape)
+
+    def __repr__(self) -> str:
+        return f"ProcessGrid({self.shape}, ranks={self.ranks.tolist()})"
+
+
+class BlockCyclic:
+    """Blocks of one size, dealt out to the places of a grid in turn, along each axis by itself.
+
+    Parameters
+    ----------
+    grid : ProcessGrid
+        The ranks.
+    block : sequence of int
+        The extents of a block.
+    first : sequence of int, optional
+        The place that has the first block; by default the grid's first.
+    """
+
+    def __init__(
+        self, grid: ProcessGrid, block: Sequence[int], first: Optional[Sequence[int]] = None
+    ) -> None:
+        self.grid, self.block = grid, tuple(int(n) for n in block)
+        self.first = (0,) * len(grid.shape) if first is None else tuple(int(i) for i in first)
+        if not len(self.block) == len(self.first) == len(grid.shape):
+            raise InvalidArgument(
+                f"block {self.block} and first {self.first} must have an entry for each axis of the "
+                f"grid of shape {grid.shape}"
+            )
+        if min(self.block) < 1:
+            raise InvalidArgument(f"block is {self.block}, expected at least 1 on each axis")
+        if not all(0 <= i < n for i, n in zip(self.first, grid.shape)):
+            raise InvalidArgument(f"first {self.first} is outside the grid of shape {grid.shape}")
+
+    def shape(self, whole: Sequence[int], rank: int) -> tuple[int, ...]:
+        """Of what a rank has of an array of shape `whole`."""
+        return tuple(len(part) for part in self.indices(whole, rank))
+
+    def indices(self, whole: Sequence[int], rank: int) -> list[Any]:
+        """For each axis the indices in the whole of what a rank has; for ``numpy.ix_``."""
+        if len(whole) != len(self.block):
+            raise InvalidArgument(
+                f"the array's shape {tuple(whole)} has {len(whole)} axes, the grid {len(self.block)}"
+            )
+        place = self.grid.place_of(rank)
+        found = []
+        for n, block, at, first, places in zip(
+            whole, self.block, place, self.first, self.grid.shape
+        ):
+            index = np.arange(n)
+            found.append(index[(index // block + first) % places == at])
+        return found
+
+
+class BlockNonCyclic:
+    """One block a rank, as equal as blocks of one size can be.
+
+    Parameters
+    ----------
+    grid : ProcessGrid
+        The ranks.
+    """
+
+    def __init__(self, grid: ProcessGrid) -> None:
+        self.grid = grid
+
+    def bound(self, whole: Sequence[int]) -> BlockCyclic:
+        """The same as blocks dealt out in turn, for an array of shape `whole`."""
+        if len(whole) != len(self.grid.shape):
+            raise InvalidArgument(
+                f"the array's shape {tuple(whole)} has {len(whole)} axes, the grid "
+                f"{len(self.grid.shape)}"
+            )
+        return BlockCyclic(self.grid, [max(1, -(-n // p)) for n, p in zip(whole, self.grid.shape)])
+
+    def box(self, whole: Sequence[int], rank: int) -> Box:
+        """What a rank has of an array of shape `whole`."""
+        block = self.bound(whole).block
+        place = self.grid.place_of(rank)
+        lower = tuple(min(n, i * b) for n, i, b in zip(whole, place, block))
+        return Box(lower, tuple(min(n, a + b) for n, a, b in zip(whole, lower, block)))
+
+
+class Redistribution:
+    """A redistribution to be made again and again. Making it is collective.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Who takes part.
+    source : Box
+        What this rank holds of the whole array. The ranks' boxes tile it.
+    target : Box
+        What this rank wants of it. Boxes may overlap, and leave some of the whole out.
+    order : {"C", "F"}
+        How the elements of both boxes lie.
+    timeout : float or datetime.timedelta, optional
+        Seconds for each call.
+
+    Raises
+    ------
+    InvalidArgument
+        The same on all ranks: the numbers of axes or the orders differ, boxes that are held
+        overlap or leave holes, or what is wanted is not held.
+    """
+
+    def __init__(
+        self,
+        comm: Communicator,
+        source: Box,
+        target: Box,
+        order: Literal["C", "F"] = "C",
+        timeout: Timeout = None,
+    ) -> None:
+        if order not in ("C", "F"):
+            comm.refuse(f'order is {order!r}, expected "C" or "F"')
+        for box in (source, target):
+            if any(not 0 <= a <= b for a, b in zip(box.lower, box.upper)):
+                comm.refuse(f"{box} has a lower corner below 0 or above its upper one")
+        self._comm = comm
+        self._source, self._target = Box(*map(tuple, source)), Box(*map(tuple, target))
+        self._order: Literal["C", "F"] = order
+        self._plan = _Redistribution(
+            comm, *map(list, source), *map(list, target), order == "F", timeout
+        )
+        self._boxes: Optional[list[Any]] = None
+
+    @property
+    def whole(self) -> Box:
+        """The whole array: what all ranks hold together."""
+        lower, upper = self._plan.whole
+        return Box(tuple(lower), tuple(upper))
+
+    def __call__(self, x: Array, out: Optional[Array] = None) -> Any:
+        """Move an array. Collective: one ``all_to_all_v``.
+
+        Parameters
+        ----------
+        x : array
+            What this rank holds, of the shape of `source`, contiguous in `order`.
+        out : array, optional
+            Where what it wants goes; by default a new array of the kind of `x`.
+
+        Returns
+        -------
+        array
+            `out`.
+        """
+        if tuple(x.shape) != self._source.shape:
+            self._comm.refuse(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
+        if hasattr(x, "__cuda_array_interface__"):
+            return self._move_on_gpu(x, out)
+        if out is None:
+            out = _empty_like(x, self._target.shape, self._order)
+        elif tuple(out.shape) != self._target.shape:
+            self._comm.refuse(f"out has shape {tuple(out.shape)}, expected {self._target.shape}")
+        for name, array, box in (("x", x, self._source), ("out", out, self._target)):
+            if box.size > 0 and not _is_in_order(array, self._order):
+                self._comm.refuse(f"{name} is not contiguous in {self._order} order")
+        self._plan.move(x, out)
+        return out
+
+    def _move_on_gpu(self, x: Any, out: Optional[Any]) -> Any:
+        from ._redistribute_gpu import move
+
+        if self._boxes is None:
+            said = self._comm.all_gather_object([list(map(int, c)) for b in
+                                                 (self._source, self._target) for c in b])
+            self._boxes = [(Box(*map(tuple, s[:2])), Box(*map(tuple, s[2:]))) for s in said]
+        return move(self._comm, x, out, self._source, self._target, self._boxes, self._order)
+
+
+def redistribute(
+    comm: Communicator,
+    x: Array,
+    source: Box,
+    target: Box,
+    out: Optional[Array] = None,
+    order: Literal["C", "F"] = "C",
+    timeout: Timeout = None,
+) -> Any:
+    """Move an array from one distribution to another, once; see `Redistribution`."""
+    return Redistribution(comm, source, target, order, timeout)(x, out)
+
+
+def _is_in_order(array: Any, order: str) -> bool:
+    if hasattr(array, "flags"):
+        return bool(array.flags.c_contiguous if order == "C" else array.flags.f_contiguous)
+    if order == "F":
+        array = array.permute(*reversed(range(array.ndim)))
+    return bool(array.is_contiguous())
+
+
+def _empty_like(x: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any:
+    if isinstance(x, np.ndarray):
+        return np.empty(shape, x.dtype, order=order)
+    if hasattr(x, "new_empty"):  # PyTorch
+        if order == "C":
+            return x.new_empty(shape)
+        return x.new_empty(shape[::-1]).permute(*reversed(range(len(shape))))
+    return np.empty(shape, np.asarray(x).dtype, order=order)
+
+
+def _check_rank(rank: int, size: int) -> None:
+    if not 0 <= rank < size:
+        raise InvalidArgument(f"rank is {rank}, expected 0 to {size - 1}")

@@ -1,0 +1,161 @@
+// The runtime context, and moving arrays from one distribution to another.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bootstrap.h"
+#include "hocket/context.h"
+#include "hocket/redistribute.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+std::shared_ptr<Context> initialize(nb::handle device,
+                                    nb::handle bootstrap,
+                                    nb::handle mpi,
+                                    nb::handle engines,
+                                    nb::handle timeout,
+                                    nb::handle deadline) {
+  ContextOptions options;
+  if (!device.is_none()) options.device = nb::cast<int>(device);
+  if (!engines.is_none()) {
+    for (nb::handle engine : engines)
+      options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
+  }
+  options.timeout = duration_argument(timeout, "timeout");
+  options.deadline = duration_argument(deadline, "deadline");
+  options.library_folders = library_folders();
+  const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
+  return without_gil(
+      [&] { return group ? Context::initialize(*group, options) : Context::initialize(options); });
+}
+
+void bind_context(nb::module_& module) {
+  using nb::arg;
+  nb::class_<Context> cls(
+      module, "Context", R"(What libraries that compute on distributed arrays work with: this
+process's device and the processes that take part. One at a time; see `Context.initialize`.)");
+  cls.def_static(
+      "initialize",
+      &initialize,
+      arg("device").none() = nb::none(),
+      arg("bootstrap").none() = nb::none(),
+      arg("mpi").none() = nb::none(),
+      arg("engines").none() = nb::none(),
+      arg("timeout").none() = nb::none(),
+      arg("deadline").none() = nb::none(),
+      nb::sig("def initialize(device: Optional[int] = None, bootstrap: Optional[Bootstrap] = None, "
+              "mpi: Any = None, engines: Optional[Iterable[str]] = None, timeout: Timeout = None, "
+              "deadline: Timeout = None) -> Context"),
+      R"(Make this process's context. Collective.
+
+Parameters
+----------
+device : int, optional
+    This process's GPU; None for work in host memory.
+bootstrap, mpi, engines, timeout, deadline
+    As in `hocket.init`.
+
+Raises
+------
+InvalidArgument
+    There is one already: `Context.finalize` it first.
+)");
+  cls.def_static("current",
+                 &Context::current,
+                 nb::sig("def current() -> Optional[Context]"),
+                 "The context that was made and not finalized, or None.");
+  cls.def_static(
+      "finalize",
+      [] { without_gil([] { Context::finalize(); }); },
+      nb::sig("def finalize() -> None"),
+      "Wait for the other processes and take the context down; without one nothing happens.");
+  cls.def_prop_ro(
+      "communicator",
+      [](Context& c) { return Seat{Communicator(c.communicator().impl())}; },
+      nb::sig("def communicator(self) -> Communicator"),
+      "All processes of the context. Usable while it stands.");
+  cls.def_prop_ro(
+      "rank",
+      [](Context& c) { return c.rank(); },
+      nb::sig("def rank(self) -> int"),
+      "This process's number, from 0.");
+  cls.def_prop_ro(
+      "size",
+      [](Context& c) { return c.size(); },
+      nb::sig("def size(self) -> int"),
+      "How many processes there are.");
+  cls.def_prop_ro(
+      "device",
+      [](Context& c) { return c.device() ? nb::object(nb::int_(*c.device())) : nb::none(); },
+      nb::sig("def device(self) -> Optional[int]"),
+      "This process's GPU, or None.");
+  cls.def_prop_ro(
+      "engines",
+      [](Context& c) {
+        nb::list names;
+        for (const std::string& name : c.engines()) names.append(nb::str(name.c_str()));
+        return nb::tuple(names);
+      },
+      nb::sig("def engines(self) -> tuple[str, ...]"),
+      "Names of the engines in use, best first.");
+}
+
+}  // namespace
+
+void bind_distribution(nb::module_& module) {
+  using nb::arg;
+  bind_context(module);
+  nb::class_<Redistribution> cls(
+      module, "_Redistribution", "Use it through `hocket.distribution`.");
+  cls.def(
+      "__init__",
+      [](Redistribution* self,
+         Seat& seat,
+         const Extents& from_lower,
+         const Extents& from_upper,
+         const Extents& to_lower,
+         const Extents& to_upper,
+         bool fortran,
+         nb::handle timeout) {
+        const RedistributeOptions options{
+            .order = fortran ? MemoryOrder::kFortran : MemoryOrder::kC,
+            .deadline = duration_argument(timeout, "timeout")};
+        without_gil([&] {
+          new (self) Redistribution(
+              seat.comm, Box(from_lower, from_upper), Box(to_lower, to_upper), options);
+        });
+      },
+      nb::keep_alive<1, 2>(),
+      arg("comm"),
+      arg("from_lower"),
+      arg("from_upper"),
+      arg("to_lower"),
+      arg("to_upper"),
+      arg("fortran"),
+      arg("timeout").none() = nb::none(),
+      nb::sig("def __init__(self, comm: Communicator, from_lower: Sequence[int], "
+              "from_upper: Sequence[int], to_lower: Sequence[int], to_upper: Sequence[int], "
+              "fortran: bool, timeout: Timeout = None) -> None"));
+  cls.def(
+      "move",
+      [](Redistribution& self, nb::handle x, nb::handle out) {
+        const Array in = read_array(x, "x"), result = writable_array(out, "out");
+        without_gil([&] { self(in.input(), result.output()); });
+      },
+      arg("x"),
+      arg("out"),
+      nb::sig("def move(self, x: Array, out: Array) -> None"));
+  cls.def_prop_ro(
+      "whole",
+      [](const Redistribution& self) {
+        return nb::make_tuple(nb::cast(self.whole().lower()), nb::cast(self.whole().upper()));
+      },
+      nb::sig("def whole(self) -> tuple[list[int], list[int]]"));
+}
+
+}  // namespace hocket::python
