@@ -14,6 +14,7 @@
 #include "hocket/launch.h"
 #include "hocket/object.h"
 #include "hocket/redistribute.h"
+#include "hocket/sparse.h"
 #include "hocket/store.h"
 #include "hocket/stream.h"
 #include "hocket/symmetric.h"

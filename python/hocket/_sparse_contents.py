@@ -17,11 +17,14 @@ from .errors import InvalidArgument
 Sparse = Any
 
 _FORMATS = ("csr", "csc", "coo")
-_DTYPES = tuple(
-    np.dtype(name)
-    for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 "
-    "complex64 complex128".split()
-)
+# By the numbers that DType has in C++; NumPy lacks bfloat16, the tenth.
+_NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 - float32 float64"
+_DTYPES = {
+    code: np.dtype(name)
+    for code, name in enumerate(f"{_NAMES} complex64 complex128".split())
+    if name != "-"
+}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _ALIGNMENT = 16  # of each part in the message, so that any element type can be seen in place
 
 
@@ -66,7 +69,7 @@ def decode(row: Any) -> Description:
     numbers = [int(number) for number in row]
     kind, is_array, rows, columns, *rest = numbers
     dtypes, sizes = (rest[0], rest[1], rest[2]), (rest[3], rest[4], rest[5])
-    sane = kind in range(len(_FORMATS)) and all(d in range(len(_DTYPES)) for d in dtypes)
+    sane = kind in range(len(_FORMATS)) and all(dtype in _DTYPES for dtype in dtypes)
     if not sane or min(rows, columns, *sizes) < 0:
         raise InvalidArgument("a rank sent what describes no sparse array; use hocket.sparse there")
     return Description(kind, is_array, rows, columns, dtypes, sizes)
@@ -115,9 +118,10 @@ def _parts(array: Sparse) -> tuple[Any, Any, Any]:
 
 
 def _code(dtype: Any, name: str) -> int:
-    if np.dtype(dtype) not in _DTYPES:
+    code = _CODES.get(np.dtype(dtype))
+    if code is None:
         raise TypeError(f"{name} holds {dtype}, which hocket.sparse does not carry")
-    return _DTYPES.index(np.dtype(dtype))
+    return code
 
 
 class Message(NamedTuple):
