@@ -75,6 +75,7 @@ Config Config::from_environment() {
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
   config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");
   config.ras = environment_switch("HOCKET_NCCL_RAS");
+  config.costs = environment("HOCKET_COSTS").value_or("");
   return config;
 }
 

@@ -33,6 +33,7 @@ struct Config {
   std::string nccl_library;  // HOCKET_NCCL_LIBRARY: its file; empty: looked for
   bool multicast = false;    // HOCKET_NVLINK_MULTICAST: NCCL may use it
   bool ras = false;          // HOCKET_NCCL_RAS: NCCL may open its port for monitoring
+  std::string costs;         // HOCKET_COSTS: a file that `hocket bench --tune` wrote
 
   static Config from_environment();
 };

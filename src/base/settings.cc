@@ -24,6 +24,8 @@ constexpr std::array kRows{
         "NCCL's file; default: in the process, Python's package, the system's"},
     Row{"HOCKET_NVLINK_MULTICAST", "1: NCCL may use NVLink multicast (NVLS); default 0"},
     Row{"HOCKET_NCCL_RAS", "1: NCCL may open its monitoring port; default 0"},
+    Row{"HOCKET_COSTS",
+        "File of `hocket bench --tune`: which engine carries what on GPUs; default hocket's own"},
     Row{"HOCKET_RANK", "This process's number in the job; set by hocket run"},
     Row{"HOCKET_SIZE", "Number of processes of the job; set by hocket run"},
     Row{"HOCKET_LOCAL_RANK", "This process's number on its host; set by hocket run"},

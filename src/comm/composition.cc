@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -63,13 +65,32 @@ class FoundLibraries final : public DeviceLibraries {
     why_not = nccl().why_not;
     return nccl().library ? nccl().library->version() : 0;
   }
+  const engine::CostTable& costs() override {
+    std::call_once(costs_once_, [this] {
+      costs_ = settings_.costs.empty() ? engine::CostTable::shipped() : read_costs(settings_.costs);
+    });
+    return costs_;
+  }
 
  private:
+  static engine::CostTable read_costs(const std::string& file) {
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (!in) throw InvalidArgument(fmt::format("HOCKET_COSTS={}: cannot be read", file));
+    try {
+      return engine::CostTable::parse(text);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("HOCKET_COSTS={}: {}", file, error.what()));
+    }
+  }
+
   DeviceSettings settings_;
   std::once_flag driver_once_;
   std::once_flag nccl_once_;
+  std::once_flag costs_once_;
   cuda::Found driver_;
   engines::nccl::Found nccl_;
+  engine::CostTable costs_;
 };
 
 std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings) {
@@ -200,7 +221,10 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
     if (name == "peer") {
       add(agreed.shareable ? PeerEngine::why_not(facts) : "a GPU's memory cannot be shared",
           name,
-          [&] { return std::make_unique<PeerEngine>(device, facts, engines::peer::Tuning{}); });
+          [&] {
+            return std::make_unique<PeerEngine>(
+                device, facts, engines::peer::default_tuning(facts.size));
+          });
     } else if (name == "nccl") {
       add(agreed.why_no_nccl, name, [&] {
         return std::make_unique<engines::nccl::NcclEngine>(libraries.nccl().library, device, facts);

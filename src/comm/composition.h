@@ -10,6 +10,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/device_engines.h"
 #include "cuda/driver.h"
+#include "engine/cost_table.h"
 #include "hocket/launch.h"
 
 namespace hocket::comm {
@@ -24,6 +25,7 @@ struct DeviceSettings {
   std::vector<std::string> folders;  // where Python's packages have theirs
   bool multicast = false;            // NCCL may use NVLink multicast
   bool ras = false;                  // NCCL may open its port for monitoring
+  std::string costs;                 // a file with a CostTable; empty: the shipped one
 };
 
 // A resource: the driver and libraries of GPUs, loaded when they are first asked for. Any thread.
@@ -33,6 +35,8 @@ class DeviceLibraries {
   virtual const cuda::Found& driver() = 0;
   // 0: there is none, and why.
   virtual int nccl_version(std::string& why_not) = 0;
+  // What engines are chosen by. Throws InvalidArgument where a file was named that is none.
+  virtual const engine::CostTable& costs() = 0;
 };
 std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
 

@@ -425,7 +425,11 @@ void CommunicatorImpl::check_device_work(Operation& operation) {
 
 bool CommunicatorImpl::test_device_work(Operation& operation) {
   if (!operation.done()) poke();
-  return operation.done() && (operation.error() || operation.device->passed());
+  if (!operation.done()) return false;
+  if (operation.error()) return true;
+  const bool passed = operation.device->passed();
+  if (passed) devices_->look_at_result();
+  return passed;
 }
 
 bool CommunicatorImpl::wait_device_work(Operation& operation, Deadline until) {
@@ -438,6 +442,7 @@ bool CommunicatorImpl::wait_device_work(Operation& operation, Deadline until) {
     if (world_->interrupted()) raise(interruption());
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
+  devices_->look_at_result();
   check_device_work(operation);
   return true;
 }

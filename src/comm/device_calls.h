@@ -35,6 +35,11 @@ class DeviceCalls {
   void run_prepared(DevicePlan& plan, const Request& request);
   std::shared_ptr<Operation> start_prepared(DevicePlan& plan, const Request& request);
 
+  // A stream has passed a call: raises nothing, but lets what went wrong there be known.
+  void look_at_result() noexcept {
+    if (watch_) watch_->look_at_result();
+  }
+
   // Puts a message each way, or one, on the stream; an absent array has a peer of -1.
   void exchange(
       ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);

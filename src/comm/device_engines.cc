@@ -37,6 +37,9 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
   DeviceAgreement agreed{.one_gpu_a_rank = true, .shareable = true, .why_no_nccl = {}};
   for (std::size_t i = 0; i < facts.size(); ++i) {
     agreed.shareable = agreed.shareable && facts[i].shareable != 0;
+    if (facts[i].costs != facts[0].costs && agreed.differing_costs < 0) {
+      agreed.differing_costs = static_cast<int>(i);
+    }
     for (std::size_t j = 0; j < i; ++j) {
       if (equal(facts[i].uuid, facts[j].uuid)) agreed.one_gpu_a_rank = false;
     }
@@ -57,8 +60,10 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
 DeviceEngines::DeviceEngines(WorldImpl& world,
                              const Membership& membership,
                              std::shared_ptr<const cuda::DeviceContext> device,
-                             const Gather& gather) {
+                             const Gather& gather)
+    : costs_(world.device_libraries().costs()), size_(membership.size()) {
   DeviceFacts own;
+  own.costs = costs_.hash();
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
                   device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
@@ -66,6 +71,12 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   own.nccl = world.device_libraries().nccl_version(why_not);
   copy_text(own.why_no_nccl, why_not);
   const DeviceAgreement agreed = agree(gather_values(gather, own, membership.size()));
+  if (agreed.differing_costs >= 0) {
+    throw InvalidArgument(
+        fmt::format("HOCKET_COSTS names a table on rank {} that differs from rank 0's; all ranks "
+                    "need the same one, or they would choose different engines",
+                    agreed.differing_costs));
+  }
   for (auto& engine : make_device_engines(world, membership, device, agreed, notes_)) {
     notes_.emplace_back(engine->name());
     entries_.push_back({std::move(engine)});
@@ -78,9 +89,12 @@ engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature) 
   double least = 0;
   for (const Entry& entry : entries_) {
     const auto score = entry.engine->score(signature);
-    if (!score || (best != nullptr && score->microseconds >= least)) continue;
+    if (!score) continue;
+    const double cost =
+        costs_.microseconds(entry.engine->name(), signature, size_).value_or(score->microseconds);
+    if (best != nullptr && cost >= least) continue;
     best = entry.engine.get();
-    least = score->microseconds;
+    least = cost;
   }
   return best;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/context.h"
+#include "engine/cost_table.h"
 #include "engine/device_engine.h"
 
 namespace hocket::comm {
@@ -20,6 +21,7 @@ struct DeviceFacts {
   cuda::Uuid uuid{};
   std::int32_t nccl = 0;       // its version; 0: none
   std::int32_t shareable = 0;  // 1: its memory can be mapped by other processes
+  std::uint64_t costs = 0;     // the table's hash
   char why_no_nccl[160] = {};
 };
 
@@ -27,7 +29,8 @@ struct DeviceFacts {
 struct DeviceAgreement {
   bool one_gpu_a_rank = false;  // no two ranks use the same one
   bool shareable = false;
-  std::string why_no_nccl;  // empty: all ranks have it, in one version
+  int differing_costs = -1;  // a rank whose table of costs differs from rank 0's, or -1
+  std::string why_no_nccl;   // empty: all ranks have it, in one version
 };
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 
@@ -57,6 +60,8 @@ class DeviceEngines {
     std::unique_ptr<engine::DeviceEngine> engine;
     bool connected = false;
   };
+  const engine::CostTable& costs_;
+  int size_;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

@@ -56,6 +56,11 @@ void DeviceWatch::close() noexcept {
   control_ = nullptr;
 }
 
+void DeviceWatch::look_at_result() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (control_ != nullptr && !ended_engines_) look_at_problems();
+}
+
 bool DeviceWatch::was_asleep() noexcept {
   return asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false);
 }

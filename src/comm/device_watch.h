@@ -26,9 +26,8 @@ class DeviceWatch final : public Attended {
               std::shared_ptr<const cuda::DeviceContext> device,
               Lateness lateness);
 
-  // --- The communicator's thread
-  // ------------------------------------------------------------------ An engine that has been
-  // connected, until it is `forget`ten.
+  // --- The communicator's thread -------------------------------------------------------------
+  // An engine that has been connected, until it is `forget`ten.
   void add(engine::DeviceEngine& engine);
   void forget(engine::DeviceEngine& engine) noexcept;
   // Announces the next call and compares it with what the others have announced; the peer whose
@@ -41,13 +40,15 @@ class DeviceWatch final : public Attended {
   // Words in front of and behind a call, for engines that do not keep time themselves.
   void mark_begin(cuda::Stream stream);
   void mark_end(cuda::Stream stream);
+  // Looks at once whether an engine has ended a call that had gone wrong: to be called by who sees
+  // that a stream has passed it, before the result is taken for one.
+  void look_at_result() noexcept;
   // True once, when the progress thread has to be woken to look from now on.
   bool was_asleep() noexcept;
   // From here on nothing of the communicator is touched any more.
   void close() noexcept;
 
-  // --- The progress thread
-  // ------------------------------------------------------------------------
+  // --- The progress thread -------------------------------------------------------------------
   base::Deadline tick() noexcept override;
 
  private:

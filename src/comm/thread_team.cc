@@ -19,7 +19,8 @@ std::shared_ptr<DeviceLibraries> device_libraries(const InitOptions& options) {
   return make_device_libraries({.nccl_library = config.nccl_library,
                                 .folders = options.library_folders,
                                 .multicast = config.multicast,
-                                .ras = config.ras});
+                                .ras = config.ras,
+                                .costs = config.costs});
 }
 
 ThreadTeam::ThreadTeam(int size,

@@ -3,11 +3,12 @@
 namespace hocket::conformance {
 namespace {
 
+using Machine = HostMachine<peer::Params>;
+using SmallMachine = HostMachine<peer::SmallParams>;
+
 template <int kPeers, typename Fold>
-void run_folding(peer::Protocol protocol, HostMachine& machine) {
+void run_folding(peer::Protocol protocol, Machine& machine) {
   switch (protocol) {
-    case peer::Protocol::kReduceSmall:
-      return peer::reduce_small<kPeers, Fold>(machine);
     case peer::Protocol::kReducePackets:
       return peer::reduce_packets<kPeers, Fold>(machine);
     case peer::Protocol::kAllReducePackets:
@@ -16,23 +17,39 @@ void run_folding(peer::Protocol protocol, HostMachine& machine) {
       return peer::reduce_chunks<kPeers, Fold>(machine);
   }
 }
-
-template <int kPeers>
-void run_capacity(const peer::Step& step, HostMachine& machine) {
-  if (step.protocol == peer::Protocol::kExchangeSmall) return peer::exchange_small<kPeers>(machine);
-  if (peer::folding_of(step.params.fold) == peer::Folding::kSumFloat32) {
-    return run_folding<kPeers, peer::SumFold<float>>(step.protocol, machine);
-  }
-  if (peer::folding_of(step.params.fold) == peer::Folding::kSumBFloat16) {
-    return run_folding<kPeers, peer::SumFold<bfloat16>>(step.protocol, machine);
-  }
-  run_folding<kPeers, peer::AnyFold>(step.protocol, machine);
+template <int kPeers, typename Fold>
+void run_folding(peer::Protocol, SmallMachine& machine) {
+  peer::reduce_small<kPeers, Fold>(machine);
 }
 
-void run_thread(const peer::Step& step, HostMachine machine) {
+template <int kPeers, typename AnyMachine>
+void run_capacity(const peer::Step& step, AnyMachine& machine) {
+  if (!peer::folds(step.protocol)) return peer::exchange_small<kPeers>(machine);
+  switch (peer::folding_of(step.fold())) {
+    case peer::Folding::kSumFloat32:
+      return run_folding<kPeers, peer::SumFold<float>>(step.protocol, machine);
+    case peer::Folding::kSumBFloat16:
+      return run_folding<kPeers, peer::SumFold<bfloat16>>(step.protocol, machine);
+    default:
+      return run_folding<kPeers, peer::AnyFold>(step.protocol, machine);
+  }
+}
+template <typename AnyMachine>
+void run_by_capacity(const peer::Step& step, AnyMachine& machine) {
+  const int peers = step.lane().peers;
+  if (peers <= 1) return run_capacity<1>(step, machine);
+  if (peers <= 3) return run_capacity<3>(step, machine);
+  run_capacity<7>(step, machine);
+}
+
+void run_thread(const peer::Step& step, HostBlock& block, int thread, int threads, int channel) {
+  if (peer::takes_small(step.protocol)) {
+    SmallMachine machine(step.small, block, thread, threads, channel, step.blocks);
+    if (step.protocol == peer::Protocol::kBarrier) return peer::barrier(machine);
+    return run_by_capacity(step, machine);
+  }
+  Machine machine(step.params, block, thread, threads, channel, step.blocks);
   switch (step.protocol) {
-    case peer::Protocol::kBarrier:
-      return peer::barrier(machine);
     case peer::Protocol::kExchangePackets:
       return peer::exchange_packets(machine);
     case peer::Protocol::kExchangeChunks:
@@ -40,9 +57,7 @@ void run_thread(const peer::Step& step, HostMachine machine) {
     case peer::Protocol::kExchangeDirect:
       return peer::exchange_direct(machine);
     default:
-      if (step.params.peers <= 1) return run_capacity<1>(step, machine);
-      if (step.params.peers <= 3) return run_capacity<3>(step, machine);
-      return run_capacity<7>(step, machine);
+      return run_by_capacity(step, machine);
   }
 }
 
@@ -57,11 +72,9 @@ void run_on_host(const peer::Step& step, int threads) {
     HostBlock block(threads);
     std::vector<std::thread> others;
     for (int t = 1; t < threads; ++t) {
-      others.emplace_back([&, t] {
-        run_thread(step, HostMachine(step.params, block, t, threads, channel, step.blocks));
-      });
+      others.emplace_back([&, t] { run_thread(step, block, t, threads, channel); });
     }
-    run_thread(step, HostMachine(step.params, block, 0, threads, channel, step.blocks));
+    run_thread(step, block, 0, threads, channel);
     for (std::thread& other : others) other.join();
   }
 }
@@ -97,9 +110,8 @@ void HostStaging::start_at(std::uint64_t step) {
     for (int lane = 0; lane < peer::kLanes; ++lane) {
       for (int channel = 0; channel < peer::kMaxChannels; ++channel) {
         for (int q = 0; q < size_ - 1; ++q) {
-          auto& link = reinterpret_cast<peer::Link*>(
-              memory +
-              peer::Layout::link(lane, q))[static_cast<std::size_t>(channel) * peer::kLinkStride];
+          auto& link =
+              *reinterpret_cast<peer::Link*>(memory + peer::Layout::link(lane, channel, q));
           link.own = {.sent = step, .received = step, .opened = step, .entered = step};
           link.peer = {.credit = step, .arrived = step, .opened = step};
         }

@@ -29,11 +29,13 @@ struct HostBlock {
 };
 
 // The machine that protocols are written over; see engines/peer/block.h. A value, one a thread.
+template <typename Given>
 class HostMachine {
  public:
+  using Parameters = Given;
   static constexpr bool kWide = false;
 
-  HostMachine(const peer::Params& params,
+  HostMachine(const Parameters& params,
               HostBlock& block,
               int thread,
               int threads,
@@ -50,7 +52,7 @@ class HostMachine {
   int threads() const { return threads_; }
   int channel() const { return channel_; }
   int channels() const { return channels_; }
-  const peer::Params& params() const { return params_; }
+  const Parameters& params() const { return params_; }
   peer::Counters& shared() { return block_.counters; }
 
   bool sync_or(bool value) {
@@ -120,11 +122,11 @@ class HostMachine {
 
  private:
   bool is_dead() const {
-    return std::atomic_ref(*params_.dead).load(std::memory_order_relaxed) != 0;
+    return std::atomic_ref(*params_.dead()).load(std::memory_order_relaxed) != 0;
   }
   void report(peer::Verdict verdict, std::uint32_t missing) const {
     std::uint32_t none = 0;
-    if (!std::atomic_ref(*params_.dead)
+    if (!std::atomic_ref(*params_.dead())
              .compare_exchange_strong(none, static_cast<std::uint32_t>(verdict))) {
       return;
     }
@@ -135,7 +137,7 @@ class HostMachine {
         .store(static_cast<std::uint32_t>(verdict), std::memory_order_release);
   }
 
-  const peer::Params& params_;
+  const Parameters& params_;
   HostBlock& block_;
   int thread_, threads_, channel_, channels_;
   unsigned meetings_ = 0;

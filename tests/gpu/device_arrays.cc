@@ -117,6 +117,24 @@ ArrayView DeviceArrays::out() const {
 }
 
 void DeviceArrays::call(Verb verb) {
+  if (verb != Verb::kGraph) return call_once(verb == Verb::kAsync);
+  const auto& gpu = seat_.device->driver();
+  cuda::Graph graph{};
+  cuda::GraphExec replay{};
+  const cuda::Stream stream = seat_.stream.get();
+  cuda::check(gpu, gpu.stream_begin_capture(stream, cuda::CaptureMode::kThreadLocal), "capture");
+  call_once(false);
+  cuda::check(gpu, gpu.stream_end_capture(stream, &graph), "end a capture");
+  cuda::check(gpu, gpu.graph_instantiate(&replay, graph, 0), "make a graph");
+  cuda::check(gpu, gpu.graph_launch(replay, stream), "launch a graph");
+  if (!cuda::drain(gpu, stream, base::Deadline::in(std::chrono::seconds(60)))) {
+    throw std::runtime_error("a replay did not end in a minute");
+  }
+  gpu.graph_exec_destroy(replay);
+  gpu.graph_destroy(graph);
+}
+
+void DeviceArrays::call_once(bool async) {
   const engine::Call& call = buffers_.call();
   Communicator& comm = seat_.comm;
   const StreamRef stream(seat_.stream.get());
@@ -133,7 +151,6 @@ void DeviceArrays::call(Verb verb) {
   const RootOptions root{.root = case_.root, .stream = stream};
   const ReduceRootOptions reduce_root{.op = case_.op, .root = case_.root, .stream = stream};
   const CallOptions plain{.stream = stream};
-  const bool async = verb == Verb::kAsync;
   Work work;
   switch (case_.kind) {
     case Kind::kBarrier:

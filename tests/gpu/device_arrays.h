@@ -41,8 +41,8 @@ class DeviceArrays {
  public:
   DeviceArrays(const Seat& seat, const conformance::Case& c, std::uint64_t sequence);
 
-  enum class Verb { kBlocking, kAsync };
-  // Makes the call on the seat's stream.
+  enum class Verb { kBlocking, kAsync, kGraph };
+  // Makes the call on the seat's stream; kGraph: captured there, and replayed.
   void call(Verb verb);
   // Brings the result back once the stream is there; what is wrong with it, or nothing.
   std::string check();
@@ -57,6 +57,7 @@ class DeviceArrays {
   };
   void put(Range& range);
   const void* on_device(const void* host) const;
+  void call_once(bool async);
   ConstArrayView in() const;
   ArrayView out() const;
 

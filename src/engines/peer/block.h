@@ -6,7 +6,7 @@
 //
 //   thread(), threads(), channel(), channels()    who and how many
 //   kWide                                         there is a thread for each place of a small call
-//   params()                                      the Params of the launch
+//   params()                                      what the launch was given: its Parameters
 //   shared()                                      a Counters, shared by the block
 //   sync_or(bool)                                 barrier of the block; true if any said true
 //   load_packet, store_packet                     as a whole, in any order
@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kPollsBetweenLooks = 128;
 template <typename Machine>
 struct Block {
   Machine& m;
-  const Params& p;
+  const typename Machine::Parameters& p;
   bool failed = false;
   std::uint32_t polls = 0;
 
@@ -63,32 +63,19 @@ struct Block {
     }
   }
 
-  HOCKET_ANYWHERE Link* here(int j) const {
-    return p.here + static_cast<std::size_t>(m.channel()) * kLinkStride + j;
-  }
-  HOCKET_ANYWHERE Link* there(int j) const {
-    return p.there[j] + static_cast<std::size_t>(m.channel()) * kLinkStride;
-  }
-  // From the first slot of packets in channel 0 to that of `step` in this one.
-  HOCKET_ANYWHERE std::uint32_t packet_offset(std::uint64_t step) const {
-    return static_cast<std::uint32_t>(m.channel()) * p.packet_stride +
-           static_cast<std::uint32_t>(step) % kPacketSlots * kPacketSlotBytes;
-  }
+  HOCKET_ANYWHERE Link* here(int j) const { return p.here(m.channel(), j); }
+  HOCKET_ANYWHERE Link* there(int j) const { return p.there(m.channel(), j); }
   HOCKET_ANYWHERE Packet* packets_to(int j, std::uint64_t step) const {
-    return reinterpret_cast<Packet*>(p.packets_to[j] + packet_offset(step));
+    return reinterpret_cast<Packet*>(p.packets_to(m.channel(), j, step));
   }
   HOCKET_ANYWHERE Packet* packets_from(int j, std::uint64_t step) const {
-    return reinterpret_cast<Packet*>(p.packets_from[j] + packet_offset(step));
-  }
-  HOCKET_ANYWHERE std::size_t chunk_offset(std::uint64_t step) const {
-    return std::size_t{p.chunk_stride} * static_cast<std::size_t>(m.channel()) +
-           std::size_t{p.chunk_bytes} * (static_cast<std::uint32_t>(step) % p.chunk_slots);
+    return reinterpret_cast<Packet*>(p.packets_from(m.channel(), j, step));
   }
   HOCKET_ANYWHERE std::byte* chunk_to(int j) const {
-    return p.chunks_to[j] + chunk_offset(m.shared().sent[j]);
+    return p.chunk_to(m.channel(), j, m.shared().sent[j]);
   }
   HOCKET_ANYWHERE std::byte* chunk_from(int j) const {
-    return p.chunks_from[j] + chunk_offset(m.shared().received[j]);
+    return p.chunk_from(m.channel(), j, m.shared().received[j]);
   }
 
   // To be called after each fruitless poll; true: give up.

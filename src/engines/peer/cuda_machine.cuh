@@ -8,18 +8,22 @@
 namespace hocket::engines::peer {
 
 // A value, in every thread of a block, which is a channel.
+template <typename Given>
 class CudaMachine {
  public:
+  using Parameters = Given;
   static constexpr bool kWide = true;
 
-  __device__ CudaMachine(const Params& params, Counters& shared)
-      : params_(params), shared_(shared) {}
+  __device__ CudaMachine(const Parameters& params, Counters& shared)
+      : params_(params), shared_(shared) {
+    if constexpr (sizeof(Parameters) > 256) fetch_params();
+  }
 
   __device__ int thread() const { return static_cast<int>(threadIdx.x); }
   __device__ int threads() const { return static_cast<int>(blockDim.x); }
   __device__ int channel() const { return static_cast<int>(blockIdx.x); }
   __device__ int channels() const { return static_cast<int>(gridDim.x); }
-  __device__ const Params& params() const { return params_; }
+  __device__ const Parameters& params() const { return params_; }
   __device__ Counters& shared() const { return shared_; }
   __device__ bool sync_or(bool value) const { return __syncthreads_or(value) != 0; }
 
@@ -97,7 +101,7 @@ class CudaMachine {
         "ld.relaxed.sys.global.u64 %2, [%4 + 32];\n"
         "ld.relaxed.gpu.global.u32 %3, [%5];"
         : "=l"(opened.sent), "=l"(opened.received), "=l"(opened.credit), "=r"(dead)
-        : "l"(link), "l"(params_.dead)
+        : "l"(link), "l"(params_.dead())
         : "memory");
     opened.dead = dead != 0;
     return opened;
@@ -108,13 +112,24 @@ class CudaMachine {
   }
 
  private:
+  // Parameters come line by line over a long way, each when it is first used: the warps use one
+  // each, so that they come together.
+  __device__ void fetch_params() const {
+    constexpr unsigned kWordsOfLine = 16;
+    constexpr unsigned kLines = sizeof(Parameters) / (kWordsOfLine * sizeof(std::uint32_t));
+    const auto* words = reinterpret_cast<const std::uint32_t*>(&params_);
+    for (unsigned line = threadIdx.x / 32; line < kLines; line += blockDim.x / 32) {
+      asm volatile("" ::"r"(words[line * kWordsOfLine]));
+    }
+  }
+
   // The host's word lies across a slow bus, so that one thread of those that wait in a warp reads
   // it, and lets the whole GPU know. Apart, as it is never on the way of a call that goes well.
-  static __device__ __noinline__ bool look_around(const Params& p,
+  static __device__ __noinline__ bool look_around(const Parameters& p,
                                                   Counters& shared,
                                                   std::uint32_t missing) {
     std::uint32_t dead;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead()) : "memory");
     if (dead != 0) return true;
     if (__ffs(static_cast<int>(__activemask())) - 1 != static_cast<int>(threadIdx.x % 32)) {
       return false;
@@ -123,12 +138,15 @@ class CudaMachine {
     Verdict verdict = host->abort != 0 ? Verdict::kAborted : Verdict::kNone;
     std::uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    // Several may look at once; the times they take for the first one differ by nothing.
+    // Several may look at once, and find a time that is a little later than theirs.
     auto* since = static_cast<volatile std::uint64_t*>(&shared.waiting_since);
     if (*since == 0) *since = now;
-    if (p.limit_ns != 0 && now - *since >= p.limit_ns) verdict = Verdict::kDeadline;
+    const auto waited = static_cast<std::int64_t>(now - *since);
+    if (p.limit_ns != 0 && waited >= static_cast<std::int64_t>(p.limit_ns)) {
+      verdict = Verdict::kDeadline;
+    }
     if (verdict == Verdict::kNone) return false;
-    if (atomicCAS(p.dead, 0u, static_cast<std::uint32_t>(verdict)) == 0) {
+    if (atomicCAS(p.dead(), 0u, static_cast<std::uint32_t>(verdict)) == 0) {
       host->missing = missing;
       host->channel = blockIdx.x;
       __threadfence_system();
@@ -137,7 +155,7 @@ class CudaMachine {
     return true;
   }
 
-  const Params& params_;
+  const Parameters& params_;
   Counters& shared_;
 };
 

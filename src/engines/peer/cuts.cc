@@ -26,12 +26,15 @@ void for_parts(Params& p, const Cut& cut) {
 }  // namespace
 
 void cut_small(Step& step) {
-  Params& p = step.params;
-  std::uint32_t most = 1;
-  for_parts(p, [&](Part& part) {
-    part.unit = static_cast<std::uint32_t>(vectors_in(part.bytes));
-    most = std::max(most, part.unit);
-  });
+  std::uint64_t most = 1;
+  const auto see = [&](std::uint64_t bytes) { most = std::max(most, vectors_in(bytes)); };
+  if (takes_small(step.protocol)) {
+    const SmallParams& p = step.small;
+    if (p.sends != 0 || p.keeps != 0) see(p.in_bytes);
+    if (p.receives != 0) see(p.out_bytes);
+  } else {
+    for_parts(step.params, [&](const Part& part) { see(part.bytes); });
+  }
   step.blocks = static_cast<int>(pieces(most, kSmallThreads));
   step.threads = static_cast<int>(
       std::min<std::uint64_t>(kSmallThreads, pieces(most, kLanesOfGroup) * kLanesOfGroup));
@@ -65,7 +68,7 @@ void cut_chunks(Step& step, const Tuning& tuning) {
     part.channels = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(pieces(part.bytes, tuning.least_chunk), 1, most));
     const std::uint64_t wanted = pieces(part.bytes, std::uint64_t{part.channels} * tuning.turns);
-    const std::uint64_t room = std::min(tuning.most_chunk, p.chunk_bytes);
+    const std::uint64_t room = std::min(tuning.most_chunk, chunk_bytes(p.lane, p.size()));
     part.unit = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(pieces(wanted, kAtOnce) * kAtOnce, kAtOnce, room));
     const std::uint64_t chunks = pieces(part.bytes, part.unit);

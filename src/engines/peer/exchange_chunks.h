@@ -73,7 +73,7 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
     const auto gets = [&](int j) {
       return round > 0 && stretch_of(p.receive[j], m.channel(), round - 1).bytes > 0;
     };
-    block.reserve(p.chunk_slots, 0, sends);
+    block.reserve(p.slots(), 0, sends);
     if (!block.meet()) return;
     if (p.same) {
       put_same(block, round);
@@ -111,7 +111,7 @@ HOCKET_ANYWHERE void exchange_direct(Machine& machine) {
   const auto gets = [&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; };
   block.open();
   block.open_arrays(gets);
-  block.reserve(p.chunk_slots, 0, sends);
+  block.reserve(p.slots(), 0, sends);
   block.enter_arrays(sends);
   if (!block.meet()) return;
   for (std::uint32_t round = 0; round < p.rounds; ++round) {

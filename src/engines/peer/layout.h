@@ -76,8 +76,6 @@ struct Link {
   PeerCounters peer;
 };
 static_assert(sizeof(Link) == 64);
-// From a link to that with the same peer in the next channel.
-inline constexpr std::size_t kLinkStride = kMaxRanks;
 
 enum class Verdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
 
@@ -103,29 +101,26 @@ static_assert(sizeof(HostWords) == 64);
 // told by its number at the area's owner.
 struct Layout {
   static constexpr std::size_t kHeaderBytes = 4096;
-  static constexpr std::size_t kLinksBytes = sizeof(Link) * kLanes * kMaxChannels * kLinkStride;
+  static constexpr std::size_t kLinksBytes = sizeof(Link) * kLanes * kMaxChannels * kMaxRanks;
 
-  // Of channel 0.
-  static constexpr std::size_t link(int lane, int peer) noexcept {
-    const int index = lane * kMaxChannels * static_cast<int>(kLinkStride) + peer;
+  static constexpr std::size_t link(int lane, int channel, int peer) noexcept {
+    const int index = (lane * kMaxChannels + channel) * kMaxRanks + peer;
     return kHeaderBytes + static_cast<std::size_t>(index) * sizeof(Link);
   }
-  // The first slot of what comes from `peer`, in channel 0.
-  static constexpr std::size_t packets(int size, int lane, int peer) noexcept {
+  // The slot of a step.
+  static constexpr std::size_t packets(
+      int size, int lane, int channel, int peer, std::uint64_t step) noexcept {
+    const auto slot = static_cast<std::uint32_t>(step) % kPacketSlots;
     return kHeaderBytes + kLinksBytes +
-           (lane * links(size) + static_cast<std::size_t>(peer)) * kPacketSlots * kPacketSlotBytes;
+           (index(size, lane, channel, peer) * kPacketSlots + slot) * kPacketSlotBytes;
   }
-  static constexpr std::size_t chunks(int size, int lane, int peer) noexcept {
+  static constexpr std::size_t chunk(
+      int size, int lane, int channel, int peer, std::uint64_t step) noexcept {
     const std::size_t before = lane == kCollectives ? 0 : lane_bytes(kCollectives, size);
+    const std::uint32_t slots = chunk_slots(lane);
+    const auto slot = static_cast<std::uint32_t>(step) % slots;
     return zeroed_bytes(size) + before +
-           static_cast<std::size_t>(peer) * chunk_slots(lane) * chunk_bytes(lane, size);
-  }
-  // From there to the next channel.
-  static constexpr std::uint32_t packet_stride(int size) noexcept {
-    return static_cast<std::uint32_t>(size - 1) * kPacketSlots * kPacketSlotBytes;
-  }
-  static constexpr std::uint32_t chunk_stride(int size, int lane) noexcept {
-    return static_cast<std::uint32_t>(size - 1) * chunk_slots(lane) * chunk_bytes(lane, size);
+           (index(size, 0, channel, peer) * slots + slot) * chunk_bytes(lane, size);
   }
 
   // What has to be zero when the group starts: the first bytes of the area.
@@ -137,6 +132,9 @@ struct Layout {
   }
 
  private:
+  static constexpr std::size_t index(int size, int lane, int channel, int peer) noexcept {
+    return static_cast<std::size_t>((lane * kMaxChannels + channel) * (size - 1) + peer);
+  }
   static constexpr std::size_t links(int size) noexcept {
     return static_cast<std::size_t>(kMaxChannels * (size - 1));
   }

@@ -8,7 +8,8 @@ using namespace hocket::engines::peer;
 
 extern "C" {
 
-__global__ void __launch_bounds__(32) hocket_peer_barrier(const __grid_constant__ Params params) {
+__global__ void __launch_bounds__(32)
+    hocket_peer_barrier(const __grid_constant__ SmallParams params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
   barrier(machine);

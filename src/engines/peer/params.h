@@ -11,7 +11,6 @@ namespace hocket::engines::peer {
 
 // An array and how it is cut. Both ends of a link cut alike, as the cut follows from the bytes.
 //
-// As vectors: `unit` of them, channel c has [c * kSmallThreads, (c + 1) * kSmallThreads).
 // As packets: channel c < channels has groups [c * unit, (c + 1) * unit), kGroupsOfSlot a round.
 // As chunks: chunk i, of `unit` bytes, is of channel i % channels and round i / channels.
 struct Part {
@@ -21,25 +20,101 @@ struct Part {
   std::uint32_t channels = 0;
 };
 
-// Where a lane's links are, in the staging areas as mapped here. All arrays are by peer, and of
-// channel 0. The same for all calls.
+// The number of a rank among the peers of another.
+constexpr int peer_number(int rank, int among) noexcept { return rank < among ? rank : rank - 1; }
+constexpr int rank_of_peer(int peer, int among) noexcept { return peer < among ? peer : peer + 1; }
+
+// Where a lane's links are, in the staging areas as mapped here; the same for all calls. Addresses
+// are worked out where they are needed: each cache line of parameters that a kernel reads costs a
+// tenth of a small call.
 struct LaneParams {
-  Link* here = nullptr;         // this rank's links; that of peer j is here[j]
-  Link* there[kMaxPeers] = {};  // the peers' links with this rank
-  std::byte* packets_to[kMaxPeers] = {};
-  std::byte* packets_from[kMaxPeers] = {};
-  std::byte* chunks_to[kMaxPeers] = {};
-  std::byte* chunks_from[kMaxPeers] = {};
-  std::uint32_t* dead = nullptr;  // Header::dead
+  std::byte* staging[kMaxRanks] = {};  // by rank
   HostWords* host = nullptr;
   std::uint64_t limit_ns = 0;  // how long anything is waited for; 0: for ever
-  std::uint32_t packet_stride = 0;
-  std::uint32_t chunk_stride = 0;
-  std::uint32_t chunk_bytes = 0;  // of a slot
-  std::uint32_t chunk_slots = 1;
-  std::uint32_t rank = 0;
-  std::uint32_t peers = 0;
+  std::uint8_t rank = 0;
+  std::uint8_t peers = 0;
+  std::uint8_t lane = kCollectives;
+  std::uint8_t unused[5] = {};  // what follows in a derived type lies the same for all compilers
+
+  HOCKET_ANYWHERE int size() const { return peers + 1; }
+  HOCKET_ANYWHERE std::uint32_t* dead() const {
+    return &reinterpret_cast<Header*>(staging[rank])->dead;
+  }
+  HOCKET_ANYWHERE std::uint32_t slots() const { return chunk_slots(lane); }  // of chunks
+  // This rank's link with peer j, and the peer's with this rank.
+  HOCKET_ANYWHERE Link* here(int channel, int j) const {
+    return reinterpret_cast<Link*>(staging[rank] + Layout::link(lane, channel, j));
+  }
+  HOCKET_ANYWHERE Link* there(int channel, int j) const {
+    return reinterpret_cast<Link*>(at(j) + Layout::link(lane, channel, here_at(j)));
+  }
+  // Slots of what goes to peer j and comes from it.
+  HOCKET_ANYWHERE std::byte* packets_to(int channel, int j, std::uint64_t step) const {
+    return at(j) + Layout::packets(size(), lane, channel, here_at(j), step);
+  }
+  HOCKET_ANYWHERE std::byte* packets_from(int channel, int j, std::uint64_t step) const {
+    return staging[rank] + Layout::packets(size(), lane, channel, j, step);
+  }
+  HOCKET_ANYWHERE std::byte* chunk_to(int channel, int j, std::uint64_t step) const {
+    return at(j) + Layout::chunk(size(), lane, channel, here_at(j), step);
+  }
+  HOCKET_ANYWHERE std::byte* chunk_from(int channel, int j, std::uint64_t step) const {
+    return staging[rank] + Layout::chunk(size(), lane, channel, j, step);
+  }
+
+ private:
+  HOCKET_ANYWHERE std::byte* at(int j) const { return staging[rank_of_peer(j, rank)]; }
+  // This rank's number among the peers of peer j.
+  HOCKET_ANYWHERE int here_at(int j) const { return peer_number(rank, rank_of_peer(j, rank)); }
 };
+
+// Small calls: a piece is what goes to a peer, or comes from it, a vector a thread.
+struct Piece {
+  std::byte* at = nullptr;
+  std::uint32_t bytes = 0;
+};
+
+// Small calls whose pieces lie at equal distances: all but v-forms and bundles of messages. Two
+// cache lines.
+struct SmallParams : LaneParams {
+  FoldCode fold;
+  // A bit a peer that something is sent to, or received from. Reductions send to those that
+  // reduce; what they receive follows from `keeps`.
+  std::uint8_t sends = 0;
+  std::uint8_t receives = 0;
+  // Exchanges: whether the own piece is to be copied. Reductions: whether this rank reduces.
+  std::uint8_t keeps = 0;
+  std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::uint32_t in_bytes = 0, out_bytes = 0;    // of a piece
+  std::uint32_t in_stride = 0, out_stride = 0;  // from a rank's piece to the next; 0: there is one
+
+  // Whether all that goes out is the same, and where it is.
+  HOCKET_ANYWHERE bool has_one_source() const { return in_stride == 0; }
+  HOCKET_ANYWHERE Piece source() const { return {in, in_bytes}; }
+  // Where the own part of a reduction goes.
+  HOCKET_ANYWHERE Piece reduced() const { return {out, in_bytes}; }
+  HOCKET_ANYWHERE Piece piece_to(int j) const {
+    const std::uint32_t bytes = (sends >> j & 1) != 0 ? in_bytes : 0;
+    return {in + static_cast<std::size_t>(in_stride) * rank_at(j), bytes};
+  }
+  HOCKET_ANYWHERE Piece piece_from(int j) const {
+    const std::uint32_t bytes = (receives >> j & 1) != 0 ? out_bytes : 0;
+    return {out + static_cast<std::size_t>(out_stride) * rank_at(j), bytes};
+  }
+  HOCKET_ANYWHERE Piece own() const {
+    return {in + static_cast<std::size_t>(in_stride) * rank, keeps != 0 ? in_bytes : 0};
+  }
+  HOCKET_ANYWHERE Piece own_to() const {
+    return {out + static_cast<std::size_t>(out_stride) * rank, keeps != 0 ? in_bytes : 0};
+  }
+
+ private:
+  HOCKET_ANYWHERE unsigned rank_at(int j) const {
+    return static_cast<unsigned>(rank_of_peer(j, rank));
+  }
+};
+static_assert(sizeof(SmallParams) == 128);
 
 struct Params : LaneParams {
   // Exchanges: what goes to each peer and comes from it; `kept` is copied to `kept_to`.
@@ -61,12 +136,21 @@ struct Params : LaneParams {
   std::uint32_t sources = 0;
   std::uint32_t own_source = 0;
   FoldCode fold;
+
+  // As pieces of a small call.
+  HOCKET_ANYWHERE bool has_one_source() const { return same != 0; }
+  HOCKET_ANYWHERE Piece source() const { return piece(send[0]); }
+  HOCKET_ANYWHERE Piece piece_to(int j) const { return piece(send[j]); }
+  HOCKET_ANYWHERE Piece piece_from(int j) const { return piece(receive[j]); }
+  HOCKET_ANYWHERE Piece own() const { return piece(kept); }
+  HOCKET_ANYWHERE Piece own_to() const { return piece(kept_to); }
+
+ private:
+  static HOCKET_ANYWHERE Piece piece(const Part& part) {
+    return {part.at, static_cast<std::uint32_t>(part.bytes)};
+  }
 };
 // Kernels take 4 KiB of parameters.
 static_assert(sizeof(Params) <= 1024);
-
-// The number of a rank among the peers of another.
-constexpr int peer_number(int rank, int among) noexcept { return rank < among ? rank : rank - 1; }
-constexpr int rank_of_peer(int peer, int among) noexcept { return peer < among ? peer : peer + 1; }
 
 }  // namespace hocket::engines::peer

@@ -60,6 +60,8 @@ class PeerEngine final : public engine::DeviceEngine {
   void together(const engine::Introduction& introduction, const Stage& stage);
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
   void launch(std::span<const Step> steps, cuda::Stream stream) const;
+  // The steps of a call; those of the last one are kept, as calls often come again.
+  std::span<const Step> steps_of(const engine::Call& call);
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   Tuning tuning_;
@@ -71,6 +73,8 @@ class PeerEngine final : public engine::DeviceEngine {
   Member member_;
   std::optional<cuda::HostBuffer> words_;
   std::unique_ptr<PeerKernels> kernels_;
+  engine::Call last_;
+  std::vector<Step> last_steps_;
   std::vector<cuda::Mapping> mappings_;  // the own one first
 };
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
                                                         "exchange_small",
+                                                        "exchange_small_parts",
                                                         "exchange_packets",
                                                         "exchange_chunks",
                                                         "exchange_direct",
@@ -22,6 +23,11 @@ constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
                                                         "reduce_chunks"};
 constexpr const char* kFoldingNames[kFoldingCount] = {"any", "float32", "float16", "bfloat16"};
 
+// The driver only reads what it is given.
+void* arguments_of(const Step& step) {
+  if (takes_small(step.protocol)) return const_cast<SmallParams*>(&step.small);
+  return const_cast<Params*>(&step.params);
+}
 int foldings_of(Protocol protocol) { return folds(protocol) ? kFoldingCount : 1; }
 
 }  // namespace
@@ -63,7 +69,8 @@ void PeerKernels::find_functions() {
   const cuda::Driver& driver = device_->driver();
   for (int p = 0; p < kProtocolCount; ++p) {
     const auto protocol = static_cast<Protocol>(p);
-    const bool by_ranks = folds(protocol) || protocol == Protocol::kExchangeSmall;
+    const bool by_ranks = folds(protocol) || protocol == Protocol::kExchangeSmall ||
+                          protocol == Protocol::kExchangeSmallParts;
     for (int f = 0; f < foldings_of(protocol); ++f) {
       std::string name = fmt::format("hocket_peer_{}", kProtocolNames[p]);
       if (folds(protocol)) name += fmt::format("_{}", kFoldingNames[f]);
@@ -86,10 +93,13 @@ void PeerKernels::run_all() const {
               "clear memory of a GPU");
   for (int p = 0; p < kProtocolCount; ++p) {
     Step step{.protocol = static_cast<Protocol>(p)};
-    step.params.dead = &static_cast<Header*>(header.data())->dead;
+    for (LaneParams* lane :
+         {static_cast<LaneParams*>(&step.small), static_cast<LaneParams*>(&step.params)}) {
+      lane->staging[0] = static_cast<std::byte*>(header.data());
+    }
     const int threads = step.protocol == Protocol::kBarrier ? step.threads : 256;
     for (int f = 0; f < foldings_of(step.protocol); ++f) {
-      void* arguments[] = {&step.params};
+      void* arguments[] = {arguments_of(step)};
       const cuda::LaunchConfig config{.block_x = static_cast<unsigned>(threads),
                                       .stream = stream.get()};
       cuda::check(driver,
@@ -105,9 +115,8 @@ void PeerKernels::launch(const Step& step, cuda::Stream stream) const {
   if (step.copy_bytes > 0) {
     return cuda::copy(driver, step.copy_to, step.copy_from, step.copy_bytes, stream);
   }
-  const auto folding = folds(step.protocol) ? folding_of(step.params.fold) : Folding::kAny;
-  // The driver reads the parameters only.
-  void* arguments[] = {const_cast<Params*>(&step.params)};
+  const auto folding = folds(step.protocol) ? folding_of(step.fold()) : Folding::kAny;
+  void* arguments[] = {arguments_of(step)};
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(step.blocks),
                                   .block_x = static_cast<unsigned>(step.threads),
                                   .stream = stream};

@@ -1,5 +1,7 @@
 #include "engines/peer/plan.h"
 
+#include <algorithm>
+
 #include "engines/peer/plan_parts.h"
 
 namespace hocket::engines::peer {
@@ -31,6 +33,7 @@ Tuning default_tuning(int size) noexcept {
     tuning.one_hop = 1 << 20;
     tuning.two_hops = 3 << 20;
     tuning.packets = 512 * 1024;
+    tuning.to_one = 512 * 1024;
   }
   return tuning;
 }
@@ -39,24 +42,11 @@ Member make_member(int rank, int size, std::byte* const* staging, HostWords* hos
   Member member{.rank = rank, .size = size};
   for (int lane = 0; lane < kLanes; ++lane) {
     LaneParams& p = member.lanes[lane];
-    p.here = reinterpret_cast<Link*>(staging[rank] + Layout::link(lane, 0));
-    p.dead = &reinterpret_cast<Header*>(staging[rank])->dead;
+    std::copy_n(staging, size, p.staging);
     p.host = host;
-    p.packet_stride = Layout::packet_stride(size);
-    p.chunk_stride = Layout::chunk_stride(size, lane);
-    p.chunk_bytes = chunk_bytes(lane, size);
-    p.chunk_slots = chunk_slots(lane);
-    p.rank = static_cast<std::uint32_t>(rank);
-    p.peers = static_cast<std::uint32_t>(size - 1);
-    for (int j = 0; j < size - 1; ++j) {
-      const int q = rank_of_peer(j, rank);
-      const int here = peer_number(rank, q);  // this rank, among the peers of that one
-      p.there[j] = reinterpret_cast<Link*>(staging[q] + Layout::link(lane, here));
-      p.packets_to[j] = staging[q] + Layout::packets(size, lane, here);
-      p.packets_from[j] = staging[rank] + Layout::packets(size, lane, j);
-      p.chunks_to[j] = staging[q] + Layout::chunks(size, lane, here);
-      p.chunks_from[j] = staging[rank] + Layout::chunks(size, lane, j);
-    }
+    p.rank = static_cast<std::uint8_t>(rank);
+    p.peers = static_cast<std::uint8_t>(size - 1);
+    p.lane = static_cast<std::uint8_t>(lane);
   }
   return member;
 }
@@ -76,7 +66,7 @@ std::vector<Step> plan(const Call& call,
   if (member.size == 1) return plan_alone(call);
   const engine::Signature& s = call.signature;
   if (s.kind == Kind::kBarrier) {
-    return {{.protocol = Protocol::kBarrier, .params = params_of(member, kCollectives)}};
+    return {{.protocol = Protocol::kBarrier, .small = small_of(member, kCollectives)}};
   }
   if (s.kind < Kind::kReduceScatterV && s.count == 0) return {};
   switch (s.kind) {

@@ -16,9 +16,10 @@ namespace hocket::engines::peer {
 // Where one protocol takes over from another, equal on all ranks of a group. A value. Sizes are
 // bytes that one rank sends another, unless said otherwise.
 struct Tuning {
-  std::size_t one_hop = 96 * 1024;   // all_reduce: bytes of the array times size - 1
+  std::size_t one_hop = 384 * 1024;  // all_reduce: bytes of the array times size - 1
   std::size_t two_hops = 1 << 20;    // all_reduce by packets: bytes of the array
-  std::size_t packets = 64 * 1024;   // all others: what goes by packets
+  std::size_t packets = 256 * 1024;  // all others: what goes by packets
+  std::size_t to_one = 1 << 20;      // reduce: what goes by packets
   std::size_t small = kSmallBytes;   // what goes a vector a thread; at most this
   std::size_t relays = 512 * 1024;   // broadcast, reduce: from here on all ranks help
   std::size_t engines = 4 << 20;     // symmetric movement: from here on by the copy engines
@@ -49,6 +50,7 @@ struct PeerArrays {
 enum class Protocol : std::uint8_t {
   kBarrier,
   kExchangeSmall,
+  kExchangeSmallParts,
   kExchangePackets,
   kExchangeChunks,
   kExchangeDirect,
@@ -57,8 +59,13 @@ enum class Protocol : std::uint8_t {
   kAllReducePackets,
   kReduceChunks,
 };
-inline constexpr int kProtocolCount = 9;
+inline constexpr int kProtocolCount = 10;
 constexpr bool folds(Protocol protocol) noexcept { return protocol >= Protocol::kReduceSmall; }
+// Whether its kernel takes SmallParams; all others take Params.
+constexpr bool takes_small(Protocol protocol) noexcept {
+  return protocol == Protocol::kBarrier || protocol == Protocol::kExchangeSmall ||
+         protocol == Protocol::kReduceSmall;
+}
 
 // Which of the kernels of a protocol that folds: those of some sums, and one for all the rest.
 enum class Folding : std::uint8_t { kAny, kSumFloat32, kSumFloat16, kSumBFloat16 };
@@ -73,10 +80,16 @@ struct Step {
   Protocol protocol = Protocol::kBarrier;
   int blocks = 1;
   int threads = 32;
-  Params params;
+  SmallParams small;  // where takes_small(protocol)
+  Params params;      // where not
   std::byte* copy_to = nullptr;
   const std::byte* copy_from = nullptr;
   std::size_t copy_bytes = 0;
+
+  const LaneParams& lane() const noexcept {
+    return takes_small(protocol) ? static_cast<const LaneParams&>(small) : params;
+  }
+  FoldCode fold() const noexcept { return takes_small(protocol) ? small.fold : params.fold; }
 };
 
 // The steps of `call` on this rank, in order on one stream; none where there is nothing to do.

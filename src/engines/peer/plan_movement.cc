@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "engines/peer/cuts.h"
 #include "engines/peer/plan_parts.h"
@@ -117,6 +118,30 @@ class MovesOf {
   Moves moves_;
 };
 
+// A small call whose pieces lie at equal distances.
+SmallParams small_call(const Call& call, const Member& member) {
+  const engine::Signature& s = call.signature;
+  SmallParams p = small_of(member, kCollectives);
+  p.in = static_cast<std::byte*>(const_cast<void*>(call.in));
+  p.out = static_cast<std::byte*>(call.out);
+  const auto share = static_cast<std::uint32_t>(engine::bytes_of(s));
+  const bool from_root = s.kind == Kind::kBroadcast || s.kind == Kind::kScatter;
+  const bool rooted = from_root || s.kind == Kind::kGather;
+  const bool at_root = rooted && member.rank == s.root;
+  const std::uint8_t others = at_root || !rooted ? all_peers(p) : bit_of(s.root, p);
+  if (!rooted || at_root == from_root) p.sends = others;
+  if (!rooted || at_root != from_root) p.receives = others;
+  if (s.kind == Kind::kAllToAll || s.kind == Kind::kScatter) p.in_stride = share;
+  if (!from_root) p.out_stride = share;
+  if (!rooted || at_root) {
+    const std::size_t rank = p.rank;
+    p.keeps = p.in + p.in_stride * rank != p.out + p.out_stride * rank;
+  }
+  if (p.sends != 0 || p.keeps != 0) p.in_bytes = share;
+  if (p.receives != 0) p.out_bytes = share;
+  return p;
+}
+
 class Movement {
  public:
   Movement(const Moves& moves, const Params& params, int rank, const Tuning& tuning)
@@ -140,8 +165,8 @@ class Movement {
       }
       return steps_;
     }
-    const std::size_t small = std::min(tuning_.small, tuning_.packets);
-    add_exchange(Protocol::kExchangeSmall, 0, small);
+    const std::size_t small = std::min({tuning_.small, tuning_.packets, kSmallBytes});
+    add_exchange(Protocol::kExchangeSmallParts, 0, small);
     add_exchange(Protocol::kExchangePackets, small, tuning_.packets);
     add_exchange(Protocol::kExchangeChunks, tuning_.packets, kAll);
     if (steps_.empty() && stays()) steps_.push_back(copy_own());
@@ -177,7 +202,7 @@ class Movement {
       p.kept_to = moves_.receive[rank_];
     }
     p.same = moves_.same && p.peers > 1 ? 1 : 0;
-    if (protocol == Protocol::kExchangeSmall) {
+    if (protocol == Protocol::kExchangeSmallParts) {
       cut_small(step);
     } else if (protocol == Protocol::kExchangePackets) {
       cut_packets(step, tuning_);
@@ -189,7 +214,8 @@ class Movement {
 
   // By the copy engines, between two barriers.
   void add_copies() {
-    const Step barrier{.protocol = Protocol::kBarrier, .params = params_};
+    Step barrier;
+    static_cast<LaneParams&>(barrier.small) = params_;
     steps_.push_back(barrier);
     for (std::size_t i = 1; i < size_; ++i) {
       const std::size_t q = (rank_ + i) % size_;
@@ -209,12 +235,53 @@ class Movement {
   std::vector<Step> steps_;
 };
 
+// Both ends of a link take the small way for what is small, by whichever of its kernels.
+bool is_small(std::size_t bytes, const Tuning& tuning) {
+  return bytes <= std::min({tuning.small, tuning.packets, kSmallBytes});
+}
+std::vector<Step> one_small(const SmallParams& params) {
+  Step step{.protocol = Protocol::kExchangeSmall, .small = params};
+  cut_small(step);
+  return {step};
+}
+
+// At most one small message each way, and none of a rank to itself: the common case.
+std::optional<SmallParams> small_messages(std::span<const Message> messages,
+                                          const Member& member,
+                                          const Tuning& tuning) {
+  SmallParams p = small_of(member, kMessages);
+  for (const Message& message : messages) {
+    if (message.send_bytes == 0 && message.receive_bytes == 0) continue;
+    if (message.peer == member.rank) return std::nullopt;
+    if (message.send_bytes > 0) {
+      if (p.sends != 0 || !is_small(message.send_bytes, tuning)) return std::nullopt;
+      p.sends = bit_of(message.peer, p);
+      p.in = static_cast<std::byte*>(const_cast<void*>(message.send));
+      p.in_bytes = static_cast<std::uint32_t>(message.send_bytes);
+    }
+    if (message.receive_bytes > 0) {
+      if (p.receives != 0 || !is_small(message.receive_bytes, tuning)) return std::nullopt;
+      p.receives = bit_of(message.peer, p);
+      p.out = static_cast<std::byte*>(message.receive);
+      p.out_bytes = static_cast<std::uint32_t>(message.receive_bytes);
+    }
+  }
+  if (p.sends == 0 && p.receives == 0) return std::nullopt;
+  return p;
+}
+
 }  // namespace
 
 std::vector<Step> plan_movement(const Call& call,
                                 const Member& member,
                                 const Tuning& tuning,
                                 const PeerArrays* arrays) {
+  const engine::Signature& s = call.signature;
+  if (s.kind < Kind::kReduceScatterV && is_small(engine::bytes_of(s), tuning)) {
+    const SmallParams params = small_call(call, member);
+    if (params.sends == 0 && params.receives == 0) return {};
+    return one_small(params);
+  }
   const Moves moves = MovesOf(call, member, arrays).make();
   return Movement(moves, params_of(member, kCollectives), member.rank, tuning).steps();
 }
@@ -222,6 +289,7 @@ std::vector<Step> plan_movement(const Call& call,
 std::vector<Step> plan_messages(std::span<const Message> messages,
                                 const Member& member,
                                 const Tuning& tuning) {
+  if (const auto params = small_messages(messages, member, tuning)) return one_small(*params);
   Moves moves;
   for (const Message& message : messages) {
     const auto q = static_cast<std::size_t>(message.peer);

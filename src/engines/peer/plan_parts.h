@@ -22,6 +22,17 @@ inline Params params_of(const Member& member, int lane) {
   static_cast<LaneParams&>(p) = member.lanes[lane];
   return p;
 }
+inline SmallParams small_of(const Member& member, int lane) {
+  SmallParams p;
+  static_cast<LaneParams&>(p) = member.lanes[lane];
+  return p;
+}
+inline std::uint8_t bit_of(int rank, const LaneParams& p) {
+  return static_cast<std::uint8_t>(1u << peer_number(rank, p.rank));
+}
+inline std::uint8_t all_peers(const LaneParams& p) {
+  return static_cast<std::uint8_t>((1u << p.peers) - 1);
+}
 inline Step copy_step(void* to, const void* from, std::size_t bytes) {
   return {.copy_to = static_cast<std::byte*>(to),
           .copy_from = static_cast<const std::byte*>(from),

@@ -31,7 +31,7 @@ class Reduction {
         size_(member.size),
         p_(params_of(member, kCollectives)) {
     p_.fold = fold_code(call.signature.dtype, call.signature.op, member.size);
-    p_.sources = all_peers();
+    p_.sources = all_peers(p_);
     p_.own_source = 1;
   }
 
@@ -51,7 +51,7 @@ class Reduction {
       wanted_from(q, range.first, range.bytes);
     }
     if (bytes <= tuning_.two_hops) return {packets(Protocol::kAllReducePackets)};
-    p_.forward = all_peers();
+    p_.forward = all_peers(p_);
     enter(range_of(bytes, size_, rank_).first);
     return {chunks()};
   }
@@ -60,10 +60,10 @@ class Reduction {
     const std::size_t bytes = engine::bytes_of(call_.signature);
     const int root = call_.signature.root;
     const bool at_root = rank_ == root;
-    if (bytes <= tuning_.relays || size_ == 2) {
+    if (bytes <= std::max(tuning_.to_one, tuning_.relays) || size_ == 2) {
       reduced_by(root, 0, bytes);
       if (at_root) wanted_from(root, 0, bytes);
-      return {bytes <= tuning_.packets ? one_hop(bytes) : chunks()};
+      return {bytes <= tuning_.to_one ? one_hop(bytes) : chunks()};
     }
     // All but the root reduce a part each.
     for_relays(bytes, root, [&](int q, Range range) {
@@ -101,7 +101,7 @@ class Reduction {
       if (at_root || q == rank_) reduced_by(q, range.first, range.bytes);
       if (!at_root) wanted_from(q, range.first, range.bytes);
       if (q != rank_) return;
-      p_.forward = all_peers() & ~(1u << peer_number(root, rank_));
+      p_.forward = all_peers(p_) & ~(1u << peer_number(root, rank_));
       enter(range.first);
     });
     if (arrays_ != nullptr) p_.enter = 1;  // at the root too
@@ -111,7 +111,6 @@ class Reduction {
   }
 
  private:
-  std::uint32_t all_peers() const { return (1u << p_.peers) - 1; }
   // Rank `q` reduces these bytes of all.
   void reduced_by(int q, std::size_t first, std::size_t bytes) {
     Part& part = q == rank_ ? p_.kept : p_.send[peer_number(q, rank_)];
@@ -145,10 +144,27 @@ class Reduction {
 
   // By packets, in one hop: the smallest in a simpler way. `most`: bytes of the longest part.
   Step one_hop(std::size_t most) const {
-    if (most > std::min(tuning_.small, kSmallBytes)) return packets(Protocol::kReducePackets);
-    Step step{.protocol = Protocol::kReduceSmall, .params = p_};
+    const bool listed = call_.signature.kind == Kind::kReduceScatterV;
+    if (listed || most > std::min(tuning_.small, kSmallBytes)) {
+      return packets(Protocol::kReducePackets);
+    }
+    Step step{.protocol = Protocol::kReduceSmall, .small = small()};
     cut_small(step);
     return step;
+  }
+  SmallParams small() const {
+    const engine::Signature& s = call_.signature;
+    SmallParams p;
+    static_cast<LaneParams&>(p) = p_;
+    const bool to_all = s.kind != Kind::kReduce;
+    p.fold = p_.fold;
+    p.keeps = to_all || rank_ == s.root;
+    p.sends = to_all ? all_peers(p) : p.keeps != 0 ? std::uint8_t{0} : bit_of(s.root, p);
+    p.in = static_cast<std::byte*>(const_cast<void*>(call_.in));
+    p.out = static_cast<std::byte*>(call_.out);
+    p.in_bytes = static_cast<std::uint32_t>(engine::bytes_of(s));
+    p.in_stride = s.kind == Kind::kReduceScatter ? p.in_bytes : 0;
+    return p;
   }
   Step packets(Protocol protocol) const {
     Step step{.protocol = protocol, .params = p_};

@@ -135,7 +135,7 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
   }
   for (std::uint32_t turn = 0; turn < p.rounds + 2; ++turn) {
     const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), turn).bytes > 0; };
-    block.reserve(p.chunk_slots, 0, sends);
+    block.reserve(p.slots(), 0, sends);
     if (!block.meet()) return;
     for_peers(block, [&](int j) {
       const Stretch stretch = stretch_of(p.send[j], m.channel(), turn);
@@ -149,7 +149,7 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
     const auto gives = [&](int j) { return kept.bytes > 0 && (p.sources >> j & 1) != 0; };
     const auto wants = [&](int j) { return kept.bytes > 0 && (p.forward >> j & 1) != 0; };
     block.await(gives);
-    block.reserve(p.chunk_slots, 0, wants);
+    block.reserve(p.slots(), 0, wants);
     if (!block.meet()) return;
     if (kept.bytes > 0) reduce_chunks_detail::fold_chunk<kPeers, Fold>(block, kept);
     if (!block.meet()) return;

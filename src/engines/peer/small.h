@@ -33,36 +33,36 @@ HOCKET_ANYWHERE Vector unpacked(const PackedVector& packed) {
 
 // Vectors of arrays in whole words are moved without a call, for what is of 4 or 8 bytes is short
 // of time.
-HOCKET_ANYWHERE Vector load(const Part& part, std::uint32_t index) {
-  const std::byte* from = part.at + std::uint64_t{index} * kVectorBytes;
-  const auto left = static_cast<std::uint32_t>(part.bytes) - index * kVectorBytes;
-  if (left >= kVectorBytes && is_plain(part.at, 0)) return load_aligned<Vector>(from);
+HOCKET_ANYWHERE Vector load(const Piece& piece, std::uint32_t index) {
+  const std::byte* from = piece.at + std::uint64_t{index} * kVectorBytes;
+  const std::uint32_t left = piece.bytes - index * kVectorBytes;
+  if (left >= kVectorBytes && is_plain(piece.at, 0)) return load_aligned<Vector>(from);
   const std::uint32_t bytes = left < kVectorBytes ? left : kVectorBytes;
   return unit_of(from, bytes) >= 4 ? load_units<std::uint32_t>(from, bytes)
                                    : load_some(from, bytes);
 }
-HOCKET_ANYWHERE void store(const Part& part, std::uint32_t index, const Vector& vector) {
-  std::byte* to = part.at + std::uint64_t{index} * kVectorBytes;
-  const auto left = static_cast<std::uint32_t>(part.bytes) - index * kVectorBytes;
-  if (left >= kVectorBytes && is_plain(part.at, 0)) return store_aligned(to, vector);
+HOCKET_ANYWHERE void store(const Piece& piece, std::uint32_t index, const Vector& vector) {
+  std::byte* to = piece.at + std::uint64_t{index} * kVectorBytes;
+  const std::uint32_t left = piece.bytes - index * kVectorBytes;
+  if (left >= kVectorBytes && is_plain(piece.at, 0)) return store_aligned(to, vector);
   const std::uint32_t bytes = left < kVectorBytes ? left : kVectorBytes;
   if (unit_of(to, bytes) >= 4) return store_units<std::uint32_t>(to, vector, bytes);
   store_some(to, vector, bytes);
 }
 
-// What one thread sends: a vector to each of up to kPeers peers, and what it keeps. Where `send` is
-// one array, the first one goes to all.
+// What one thread sends: a vector to each of up to kPeers peers, and what it keeps. Where there is
+// one source, the first one goes to all.
 template <int kPeers>
 struct Outgoing {
   Vector peers[kPeers];
   Vector own;
 };
 
-// One thread's place in its channel, of kSmallThreads, and in the arrays.
+// One thread's place in its channel, of kSmallThreads, and in the pieces.
 template <int kPeers, typename Machine>
 struct Place {
   Block<Machine>& block;
-  const Params& p;
+  const typename Machine::Parameters& p;
   std::uint32_t thread;
   std::uint32_t index;
 
@@ -72,29 +72,32 @@ struct Place {
         thread(static_cast<std::uint32_t>(t)),
         index(static_cast<std::uint32_t>(b.m.channel()) * kSmallThreads + thread) {}
 
-  HOCKET_ANYWHERE bool is_in(const Part& part) const { return index < part.unit; }
+  HOCKET_ANYWHERE bool is_in(const Piece& piece) const {
+    return index * kVectorBytes < piece.bytes;
+  }
 
-  HOCKET_ANYWHERE Outgoing<kPeers> load(bool keeps) const {
+  HOCKET_ANYWHERE Outgoing<kPeers> load(bool with_own) const {
     Outgoing<kPeers> out;
-    if (is_in(p.send[0])) out.peers[0] = small_detail::load(p.send[0], index);
-    if (p.same) {
+    if (p.has_one_source()) {
+      if (is_in(p.source())) out.peers[0] = small_detail::load(p.source(), index);
       out.own = out.peers[0];
       return out;
     }
     HOCKET_UNROLL
-    for (int j = 1; j < kPeers; ++j) {
-      if (is_in(p.send[j])) out.peers[j] = small_detail::load(p.send[j], index);
+    for (int j = 0; j < kPeers; ++j) {
+      const Piece piece = p.piece_to(j);
+      if (is_in(piece)) out.peers[j] = small_detail::load(piece, index);
     }
-    if (keeps && is_in(p.kept)) out.own = small_detail::load(p.kept, index);
+    if (with_own && is_in(p.own())) out.own = small_detail::load(p.own(), index);
     return out;
   }
 
   HOCKET_ANYWHERE void send_all(const Outgoing<kPeers>& out) const {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      if (!is_in(p.send[j])) continue;
+      if (!is_in(p.piece_to(j))) continue;
       const std::uint64_t step = block.m.shared().sent[j];
-      const Vector& v = p.same ? out.peers[0] : out.peers[j];
+      const Vector& v = p.has_one_source() ? out.peers[0] : out.peers[j];
       send(block.m, block.packets_to(j, step) + thread, flag_of(step), v);
     }
   }
@@ -130,11 +133,11 @@ struct Place {
   // Folds what has come with what was kept.
   template <typename Fold>
   HOCKET_ANYWHERE void reduce(const Vector& own) const {
-    if (!is_in(p.kept)) return;
+    if (!is_in(p.own())) return;
     Vector come[kPeers];
     if (!collect((1u << p.peers) - 1, come)) return;
-    store(
-        p.kept_to, index, Fold::template apply_around<kPeers>(p.fold, come, own, p.rank, p.peers));
+    const auto folded = Fold::template apply_around<kPeers>(p.fold, come, own, p.rank, p.peers);
+    store(p.reduced(), index, folded);
   }
 
   // Takes what has come to its arrays.
@@ -142,35 +145,36 @@ struct Place {
     std::uint32_t expected = 0;
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      if (is_in(p.receive[j])) expected |= 1u << j;
+      if (is_in(p.piece_from(j))) expected |= 1u << j;
     }
     if (expected == 0) return;
     Vector come[kPeers];
     if (!collect(expected, come)) return;
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      if (is_in(p.receive[j])) store(p.receive[j], index, come[j]);
+      const Piece piece = p.piece_from(j);
+      if (is_in(piece)) store(piece, index, come[j]);
     }
   }
 
-  HOCKET_ANYWHERE void copy_kept() const {
-    if (!is_in(p.kept_to)) return;
-    store(p.kept_to, index, small_detail::load(p.kept, index));
+  HOCKET_ANYWHERE void copy_own() const {
+    if (is_in(p.own_to())) store(p.own_to(), index, small_detail::load(p.own(), index));
   }
 };
 
 // The frame of both calls: finish(place, own) is what follows when all has been sent.
 template <int kPeers, typename Machine, typename Gets, typename Finish>
-HOCKET_ANYWHERE void run(Machine& machine, bool keeps, const Gets& gets, const Finish& finish) {
+HOCKET_ANYWHERE void run(Machine& machine, bool with_own, const Gets& gets, const Finish& finish) {
   using Here = Place<kPeers, Machine>;
   Block<Machine> block(machine);
   Machine& m = machine;
-  const Params& p = block.p;
-  const std::uint32_t begin = static_cast<std::uint32_t>(m.channel()) * kSmallThreads;
-  const auto sends = [&](int j) { return begin < p.send[j].unit; };
+  const auto& p = block.p;
+  const std::uint32_t begin =
+      static_cast<std::uint32_t>(m.channel()) * kSmallThreads * kVectorBytes;
+  const auto sends = [&](int j) { return begin < p.piece_to(j).bytes; };
   if constexpr (Machine::kWide) {  // the data are under way while the counters come
     const Here place(block, m.thread());
-    const Outgoing<kPeers> out = place.load(keeps);
+    const Outgoing<kPeers> out = place.load(with_own);
     block.open();
     block.reserve(kPacketSlots, 0, sends);
     if (!block.meet()) return;
@@ -186,7 +190,7 @@ HOCKET_ANYWHERE void run(Machine& machine, bool keeps, const Gets& gets, const F
     }
     for (int t = m.thread(); t < static_cast<int>(kSmallThreads); t += m.threads()) {
       const Here place(block, t);
-      if (!block.failed) finish(place, place.load(keeps).own);
+      if (!block.failed) finish(place, place.load(with_own).own);
     }
   }
   if (!block.meet()) return;
@@ -200,24 +204,24 @@ HOCKET_ANYWHERE void run(Machine& machine, bool keeps, const Gets& gets, const F
 // Reductions of what goes in one hop.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_small(Machine& machine) {
-  const Params& p = machine.params();
+  const auto& p = machine.params();
   small_detail::run<kPeers>(
       machine,
       true,
-      [&](std::uint32_t begin, int) { return begin < p.kept.unit; },
+      [&](std::uint32_t begin, int) { return begin < p.own().bytes; },
       [](const auto& place, const Vector& own) { place.template reduce<Fold>(own); });
 }
 
-// Movement. `send` and `receive` of a peer may be one array.
+// Movement. What goes to a peer and what comes from it may be at one place.
 template <int kPeers, typename Machine>
 HOCKET_ANYWHERE void exchange_small(Machine& machine) {
-  const Params& p = machine.params();
+  const auto& p = machine.params();
   small_detail::run<kPeers>(
       machine,
       false,
-      [&](std::uint32_t begin, int j) { return begin < p.receive[j].unit; },
+      [&](std::uint32_t begin, int j) { return begin < p.piece_from(j).bytes; },
       [](const auto& place, const Vector&) {
-        place.copy_kept();
+        place.copy_own();
         place.take();
       });
 }

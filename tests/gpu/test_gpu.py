@@ -1,0 +1,333 @@
+"""Arrays of CuPy and PyTorch on real GPUs, a process each: run by tools/gpu_check.sh."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import hocket
+
+
+def count_gpus():
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return torch.cuda.device_count()
+
+
+GPUS = count_gpus()
+pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"two GPUs are wanted, and there are {GPUS}")
+RANKS = [n for n in (2, 3, 4, 8) if n <= GPUS]
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+FLOATS = ["float16", "float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
+COUNTS = [1, 3, 1000, 70_001]
+
+
+class CuPy:
+    """How the tests make arrays of CuPy, and look at them."""
+
+    def __init__(self, rank):
+        import cupy
+
+        cupy.cuda.Device(rank).use()
+        self.cupy = cupy
+
+    def array(self, values):
+        return self.cupy.asarray(values)
+
+    def host(self, array):
+        return self.cupy.asnumpy(array)
+
+    def stream(self):
+        return self.cupy.cuda.Stream(non_blocking=True)
+
+    def synchronize(self):
+        self.cupy.cuda.Device().synchronize()
+
+
+class Torch:
+    def __init__(self, rank):
+        import torch
+
+        torch.cuda.set_device(rank)
+        self.torch = torch
+
+    def array(self, values):
+        return self.torch.from_numpy(np.array(values)).cuda()
+
+    def host(self, array):
+        return array.cpu().numpy()
+
+    def stream(self):
+        return self.torch.cuda.Stream()
+
+    def synchronize(self):
+        self.torch.cuda.synchronize()
+
+
+FRAMEWORKS = {"cupy": CuPy, "torch": Torch}
+
+
+def values(rank, count, dtype, seed):
+    """Small whole numbers, the same for all who ask for that rank's."""
+    numbers = np.random.default_rng([seed, rank, count]).integers(0, 4, count)
+    if dtype == "bool":
+        return numbers % 2 == 1
+    if dtype in COMPLEX:
+        numbers = numbers + 1j * (numbers % 3)
+    return numbers.astype(dtype)
+
+
+def same(found, expected, what):
+    assert found.dtype == expected.dtype and found.shape == expected.shape, what
+    assert np.array_equal(found, expected), f"{what}: {found.ravel()[:8]} {expected.ravel()[:8]}"
+
+
+def in_new_array(frame, like):
+    """Full of what no result holds."""
+    return frame.array(np.full_like(like, 77 if like.dtype != bool else True))
+
+
+OPS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum,
+       "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}
+
+
+def reduced(op, all_values):
+    return OPS[op].reduce(np.stack(all_values), dtype=all_values[0].dtype)
+
+
+def ops_of(dtype):
+    if dtype == "bool":
+        return ["band", "bor", "bxor"]
+    if dtype in COMPLEX:
+        return ["sum", "prod"]
+    return list(OPS) if dtype in INTEGERS else ["sum", "prod", "min", "max"]
+
+
+def dtypes_of(name):
+    unsigned = ["uint16", "uint32", "uint64"]  # PyTorch has little for these
+    return ["bool"] + [d for d in INTEGERS if name == "cupy" or d not in unsigned] + FLOATS + COMPLEX
+
+
+def all_collectives(comm, name, engines):
+    frame = FRAMEWORKS[name](comm.rank)
+    n, r = comm.size, comm.rank
+    for seed, dtype in enumerate(dtypes_of(name)):
+        for count in COUNTS:
+            every = [values(q, count, dtype, seed) for q in range(n)]
+            wide = [values(q, count * n, dtype, seed) for q in range(n)]
+            mine = frame.array(every[r])
+            blocks = frame.array(wide[r].reshape(n, count))
+            what = f"{name} {dtype}[{count}] of {n}, {engines}"
+
+            for op in ops_of(dtype):
+                y = in_new_array(frame, every[r])
+                comm.all_reduce(mine, out=y, op=op)
+                same(frame.host(y), reduced(op, every), f"all_reduce {op} {what}")
+            op = ops_of(dtype)[0]
+            x = frame.array(every[r])
+            comm.all_reduce(x, op=op)
+            same(frame.host(x), reduced(op, every), f"all_reduce in place {what}")
+            y = in_new_array(frame, every[r])
+            comm.reduce_scatter(blocks, out=y, op=op)
+            same(frame.host(y), reduced(op, wide).reshape(n, count)[r], f"reduce_scatter {what}")
+            y = in_new_array(frame, every[r])
+            comm.reduce(mine, out=y if r == n - 1 else None, root=n - 1, op=op)
+            if r == n - 1:
+                same(frame.host(y), reduced(op, every), f"reduce {what}")
+
+            x = frame.array(every[r])
+            comm.broadcast(x, root=1)
+            same(frame.host(x), every[1], f"broadcast {what}")
+            same(frame.host(comm.all_gather(mine)), np.stack(every), f"all_gather {what}")
+            y = in_new_array(frame, wide[r].reshape(n, count))
+            comm.all_to_all(blocks, out=y)
+            expected = np.stack([wide[q].reshape(n, count)[r] for q in range(n)])
+            same(frame.host(y), expected, f"all_to_all {what}")
+            y = in_new_array(frame, np.stack(every))
+            comm.gather(mine, out=y if r == 0 else None, root=0)
+            if r == 0:
+                same(frame.host(y), np.stack(every), f"gather {what}")
+            y = in_new_array(frame, every[r])
+            comm.scatter(blocks if r == 0 else None, out=y, root=0)
+            same(frame.host(y), wide[0].reshape(n, count)[r], f"scatter {what}")
+
+            parts = [values(q, count + q, dtype, seed) for q in range(n)]
+            y = in_new_array(frame, np.concatenate(parts))
+            comm.all_gather_v(frame.array(parts[r]), out=y)
+            same(frame.host(y), np.concatenate(parts), f"all_gather_v {what}")
+            y = in_new_array(frame, every[r])
+            comm.send_recv(mine, (r + 1) % n, out=y, source=(r - 1) % n)
+            same(frame.host(y), every[(r - 1) % n], f"send_recv {what}")
+    return comm.rank
+
+
+def with_engines(comm, name, engines):
+    """A world of its own, as engines are chosen for a world."""
+    return all_collectives(comm, name, engines)
+
+
+@pytest.mark.parametrize("engines", ["", "peer", "nccl"])
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("n", RANKS)
+def test_every_collective_and_dtype(n, name, engines, monkeypatch):
+    monkeypatch.setenv("HOCKET_ENGINES", engines)
+    assert hocket.spawn(with_engines, n, name, engines) == list(range(n))
+
+
+def replays(comm):
+    import torch
+
+    torch.cuda.set_device(comm.rank)
+    n, r = comm.size, comm.rank
+    x = torch.zeros(50_000, device="cuda")
+    y = torch.zeros(n, 50_000, device="cuda")
+    comm.all_reduce(x)
+    comm.all_gather(x, out=y)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x += 1
+        comm.all_reduce(x)
+        comm.all_gather(x, out=y)
+    for turn in range(5):
+        x.fill_(float(r + turn))
+        graph.replay()
+        total = sum(q + turn + 1 for q in range(n))
+        assert bool((x == total).all()) and bool((y == total).all()), (turn, x[:4], total)
+        comm.all_reduce(x, op="max")  # between replays, on the same stream
+        assert float(x[17]) == total
+    return float(x[0])
+
+
+@pytest.mark.parametrize("n", RANKS)
+def test_graphs_are_replayed_without_the_host(n):
+    assert len(set(hocket.spawn(replays, n))) == 1
+
+
+def on_streams(comm, name):
+    frame = FRAMEWORKS[name](comm.rank)
+    n, r = comm.size, comm.rank
+    for turn in range(20):
+        side = frame.stream()
+        x = frame.array(np.full(300_000, r + turn, "float32"))
+        frame.synchronize()
+        comm.all_reduce(x, stream=side)
+        work = comm.all_reduce_async(x, op="max", stream=side)
+        work.wait()  # the current stream goes on behind it
+        y = x * 2
+        total = sum(q + turn for q in range(n))
+        same(frame.host(y), np.full(300_000, 2 * total, "float32"), f"turn {turn}")
+        assert work.synchronize(timeout=20) is x
+        handle = getattr(side, "ptr", None) or side.cuda_stream
+        with side:
+            comm.barrier(stream=handle)
+    return True
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_streams(name):
+    assert hocket.spawn(on_streams, RANKS[-1], name) == [True] * RANKS[-1]
+
+
+def is_refused(comm):
+    import torch
+
+    torch.cuda.set_device(comm.rank)
+    x = torch.ones(64, device="cuda")
+    comm.all_reduce(x)
+    for args, part in [((x, torch.ones(64)), "lies in a GPU's memory"),
+                       ((x.reshape(8, 8).T[:3],), "not contiguous"),
+                       ((x[:40], x[10:50]), "overlap"),
+                       ((x.to(f"cuda:{(comm.rank + 1) % comm.size}"),), "a rank has one GPU")]:
+        with pytest.raises(hocket.InvalidArgument, match=part):
+            comm.all_reduce(args[0], out=args[1] if len(args) > 1 else None)
+    comm.all_reduce(x)
+    return float(x[5])
+
+
+def test_bad_arrays_are_refused_and_nothing_is_lost():
+    assert hocket.spawn(is_refused, 2) == [4.0, 4.0]
+
+
+def differs(comm):
+    import torch
+
+    torch.cuda.set_device(comm.rank)
+    x = torch.ones(64, device="cuda")
+    comm.all_reduce(x)
+    try:
+        comm.all_reduce(x, op="sum" if comm.rank == 0 else "max", timeout=10)
+        for _ in range(1000):
+            comm.barrier(timeout=10)
+    except hocket.Mismatch as error:
+        return str(error)
+    return "nothing was noticed"
+
+
+def test_mismatched_calls_are_told_on_all_ranks():
+    for text in hocket.spawn(differs, 2):
+        assert "all_reduce" in text and "max" in text and "sum" in text, text
+
+
+def is_alone(comm, engines):
+    import torch
+
+    torch.cuda.set_device(comm.rank)
+    x = torch.ones(1000, device="cuda")
+    comm.all_reduce(x)
+    torch.cuda.synchronize()
+    if comm.rank == 1:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    before = time.monotonic()
+    with pytest.raises(hocket.PeerDied) as caught:
+        comm.all_reduce_async(x).synchronize(timeout=60)
+    took = time.monotonic() - before - 0.5
+    assert caught.value.status.peer == 1
+    with pytest.raises(hocket.PeerDied):
+        comm.all_reduce(x)
+    # The GPU goes on.
+    assert float((x.cpu() * 0 + 2).sum()) == 2000
+    with open(os.environ["HOCKET_TEST_OUT"] + str(comm.rank), "w") as out:
+        out.write(str(took))
+
+
+@pytest.mark.parametrize("engines", ["peer", "nccl"])
+def test_a_killed_rank_ends_the_others_kernels(engines, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOCKET_ENGINES", engines)
+    monkeypatch.setenv("HOCKET_TEST_OUT", str(tmp_path / "took"))
+    n = RANKS[-1]
+    with pytest.raises(Exception):
+        hocket.spawn(is_alone, n, engines)
+    took = [float((tmp_path / f"took{r}").read_text()) for r in range(n) if r != 1]
+    print(f"PeerDied by {engines} after {max(took) * 1000:.1f} ms at most")
+
+
+def is_late(comm):
+    import torch
+
+    torch.cuda.set_device(comm.rank)
+    x = torch.ones(1000, device="cuda")
+    comm.all_reduce(x)
+    torch.cuda.synchronize()
+    before = time.monotonic()
+    if comm.rank == 0:
+        with pytest.raises(hocket.DeadlineExceeded):
+            comm.all_reduce_async(x, timeout=0.3).synchronize()
+    else:
+        time.sleep(1.5)
+        with pytest.raises(hocket.Error):
+            comm.all_reduce(x)
+            comm.barrier()
+    return time.monotonic() - before
+
+
+def test_a_rank_that_does_not_come_is_told():
+    took = hocket.spawn(is_late, 2)
+    assert took[0] >= 0.29
+    print(f"DeadlineExceeded {(took[0] - 0.3) * 1000:.0f} ms past a deadline of 300")
