@@ -1,0 +1,79 @@
+// What the library and its shims for MPI say to each other. MPI's types differ from one MPI to the
+// next, so each has a shim of its own, a small shared library compiled with that MPI's mpi.h, which
+// is loaded at run time. This header is all that both know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hocket::engines::mpi {
+
+inline constexpr std::uint32_t kAbi = 1;
+
+enum class Collective : std::int32_t {
+  kBarrier,
+  kBroadcast,
+  kReduce,
+  kAllReduce,
+  kReduceScatter,  // parts of `counts` elements
+  kAllGather,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kAllGatherV,
+  kGatherV,
+  kScatterV,
+  kAllToAllV,
+};
+
+// One call on staged memory; counts and places are elements. A value.
+struct ShimCall {
+  Collective kind = Collective::kBarrier;
+  std::int32_t dtype = 0;  // hocket::DType
+  std::int32_t op = 0;     // hocket::ReduceOp, never kAvg
+  std::int32_t root = 0;
+  const void* in = nullptr;
+  void* out = nullptr;
+  // The array, or a rank's share; of v-forms this rank's own single part.
+  std::int32_t count = 0;
+  const std::int32_t* in_counts = nullptr;
+  const std::int32_t* in_places = nullptr;
+  const std::int32_t* out_counts = nullptr;
+  const std::int32_t* out_places = nullptr;
+};
+
+// inout = in op inout, for what MPI has no operation.
+using Fold =
+    void (*)(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count);
+
+// How MPI may be called.
+enum class Threads : std::int32_t { kOne, kInTurns, kAny };
+
+// Functions return 0, or MPI's error code. Calls are not made at once from several threads.
+struct Shim {
+  std::uint32_t abi;
+  void (*version)(char* text, std::size_t size);
+  void (*error_text)(int code, char* text, std::size_t size);
+  bool (*is_initialized)();
+  bool (*is_finalized)();
+  // Initialises MPI unless somebody has; whoever initialises it ends it, when the process exits.
+  int (*start)(Fold fold, Threads* threads);
+  // From now on the process's end does not wait for MPI's.
+  void (*give_up)();
+  // MPI_COMM_WORLD itself.
+  int (*world)(void** comm);
+  int (*place)(void* comm, std::int32_t* rank, std::int32_t* size);
+  // A communicator of some of its ranks, in order; collective among these.
+  int (*create)(
+      void* parent, std::int32_t count, const std::int32_t* ranks, std::int32_t tag, void** comm);
+  void (*release)(void* comm);
+  // Starts a call, whose memory must stay until `test` has said done.
+  int (*begin)(void* comm, const ShimCall* call, void** request);
+  // Done: the request is gone.
+  int (*test)(void* request, bool* done);
+};
+
+// The only symbol of a shim.
+inline constexpr const char* kShimSymbol = "hocket_mpi_shim";
+
+}  // namespace hocket::engines::mpi

@@ -1,0 +1,173 @@
+#include "engines/mpi/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+
+#include "core/reduce.h"
+#include "hocket/error.h"
+
+namespace hocket::engines::mpi {
+namespace {
+
+struct Kind {
+  const char* name;                  // of the shim
+  const char* launcher;              // as LaunchInfo names its own
+  std::array<const char*, 2> files;  // as the dynamic linker knows it
+};
+constexpr std::array kKinds{
+    Kind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}},
+    Kind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}},
+};
+
+bool is_loaded(const Kind& kind) {
+  for (const char* file : kind.files) {
+    if (file == nullptr) continue;
+    // The handle stays: a library of MPI must not go while it is in use.
+    if (::dlopen(file, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD) != nullptr) return true;
+  }
+  return false;
+}
+
+// Shims lie beside the library that this code is in.
+std::string folder_of_this_library() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&folder_of_this_library), &info) == 0) return {};
+  const std::string path = info.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+void fold(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count) {
+  const void* const sources[] = {in, inout};
+  core::reduce(inout,
+               sources,
+               2,
+               count,
+               static_cast<DType>(dtype),
+               static_cast<ReduceOp>(op),
+               1,
+               core::Stores::kCached);
+}
+
+}  // namespace
+
+Comm::~Comm() { library_->release(handle_); }
+
+Found Library::find(const std::string& launcher) {
+  const Kind* chosen = nullptr;
+  for (const Kind& kind : kKinds) {
+    if (is_loaded(kind)) chosen = &kind;
+  }
+  for (const Kind& kind : kKinds) {
+    if (chosen == nullptr && launcher == kind.launcher) chosen = &kind;
+  }
+  Found found;
+  if (chosen == nullptr) {
+    found.why_not =
+        "no MPI is loaded in this process, and no mpirun started it; start it by the mpirun of "
+        "Open MPI or MPICH, or import mpi4py first";
+    return found;
+  }
+  const std::string file =
+      fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), chosen->name);
+  void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) {
+    found.why_not = fmt::format(
+        "{}; hocket was built without {}: install its headers (libopenmpi-dev, libmpich-dev) and "
+        "build again",
+        ::dlerror(),
+        chosen->launcher);
+    return found;
+  }
+  const auto entry = reinterpret_cast<const Shim* (*)()>(::dlsym(handle, kShimSymbol));
+  if (entry == nullptr || entry()->abi != kAbi) {
+    found.why_not = fmt::format("{} is of another version of hocket", file);
+    return found;
+  }
+  auto library = std::make_shared<Library>();
+  library->shim_ = entry();
+  std::array<char, 256> text{};
+  library->shim_->version(text.data(), text.size());
+  library->name_ = text.data();
+  found.library = std::move(library);
+  return found;
+}
+
+void Library::require(int code, const char* what) const {
+  if (code == 0) return;
+  std::array<char, 512> text{};
+  shim_->error_text(code, text.data(), text.size());
+  throw SystemError(fmt::format("{} of {} failed: {}", what, name_, text.data()), EIO);
+}
+
+bool Library::is_started() const {
+  const std::lock_guard lock(mutex_);
+  return shim_->is_initialized() && !shim_->is_finalized();
+}
+
+void Library::start() {
+  const std::lock_guard lock(mutex_);
+  if (shim_->is_finalized()) {
+    throw InvalidArgument("engine mpi: MPI_Finalize was called before hocket::init");
+  }
+  Threads threads{};
+  require(shim_->start(&fold, &threads), "MPI_Init_thread");
+  if (threads == Threads::kOne) {
+    throw InvalidArgument(
+        "engine mpi: MPI was initialised for one thread alone, and hocket's progress thread needs "
+        "it, too; call MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE instead "
+        "of MPI_Init, or leave it to hocket");
+  }
+}
+
+std::shared_ptr<Comm> Library::world() {
+  const std::lock_guard lock(mutex_);
+  void* made = nullptr;
+  require(shim_->world(&made), "MPI_COMM_WORLD");
+  return std::make_shared<Comm>(shared_from_this(), made);
+}
+
+void Library::place(const Comm& comm, int& rank, int& size) {
+  const std::lock_guard lock(mutex_);
+  require(shim_->place(comm.handle(), &rank, &size), "MPI_Comm_rank");
+}
+
+std::shared_ptr<Comm> Library::create(const Comm& parent, std::span<const int> ranks, int tag) {
+  const std::lock_guard lock(mutex_);
+  void* made = nullptr;
+  require(shim_->create(
+              parent.handle(), static_cast<std::int32_t>(ranks.size()), ranks.data(), tag, &made),
+          "MPI_Comm_create_group");
+  return std::make_shared<Comm>(shared_from_this(), made);
+}
+
+void Library::begin(const Comm& comm, Flight& flight) {
+  const std::lock_guard lock(mutex_);
+  require(shim_->begin(comm.handle(), &flight.call, &flight.request), "a collective");
+}
+
+bool Library::test(Flight& flight) {
+  const std::lock_guard lock(mutex_);
+  bool done = false;
+  const int code = shim_->test(flight.request, &done);
+  if (done) flight.request = nullptr;
+  require(code, "a collective");
+  return done;
+}
+
+// The process cannot wait for the end of what it has given up, so it does not wait for MPI's.
+void Library::abandon(std::unique_ptr<Flight> flight) noexcept {
+  const std::lock_guard lock(mutex_);
+  shim_->give_up();
+  static_cast<void>(flight.release());  // MPI may write to it for as long as the process lives
+}
+
+void Library::release(void* comm) noexcept {
+  const std::lock_guard lock(mutex_);
+  shim_->release(comm);
+}
+
+}  // namespace hocket::engines::mpi

@@ -1,0 +1,81 @@
+// MPI in this process: which one, its world, and the lock under which it is called.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engines/mpi/abi.h"
+
+namespace hocket::engines::mpi {
+
+class Library;
+
+// What was looked for, and why it was not found.
+struct Found {
+  std::shared_ptr<Library> library;
+  std::string why_not;
+};
+
+// A call under way, with its staging. A resource; MPI cannot take a call back, so that one that is
+// given up lives on until the process ends.
+struct Flight {
+  std::vector<std::byte> in;
+  std::vector<std::byte> out;
+  std::vector<std::int32_t> in_counts, in_places, out_counts, out_places;
+  ShimCall call;
+  void* request = nullptr;  // null: none, or done
+};
+
+// A communicator of MPI. A resource; freed with its last user.
+class Comm {
+ public:
+  Comm(std::shared_ptr<Library> library, void* handle) noexcept
+      : library_(std::move(library)), handle_(handle) {}
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+  void* handle() const noexcept { return handle_; }
+  Library& library() const noexcept { return *library_; }
+
+ private:
+  std::shared_ptr<Library> library_;
+  void* handle_;
+};
+
+// A resource, one a process at most; never unloaded. Any thread: calls of MPI take turns. What MPI
+// refuses is thrown as SystemError with its own words.
+class Library : public std::enable_shared_from_this<Library> {
+ public:
+  // The MPI that is loaded already, or else the one of the launcher that started this process
+  // (`launcher`: as LaunchInfo has it). MPI is not started.
+  static Found find(const std::string& launcher);
+
+  // Starts MPI unless that was done. Throws InvalidArgument where it was started in a way in which
+  // hocket cannot use it.
+  void start();
+  bool is_started() const;
+  const std::string& name() const noexcept { return name_; }
+
+  std::shared_ptr<Comm> world();  // MPI_COMM_WORLD itself: to make others of
+  void place(const Comm& comm, int& rank, int& size);
+  // Of some of its ranks, in this order; collective among these.
+  std::shared_ptr<Comm> create(const Comm& parent, std::span<const int> ranks, int tag);
+
+  void begin(const Comm& comm, Flight& flight);
+  bool test(Flight& flight);
+  // The call is given up; its memory stays MPI's.
+  void abandon(std::unique_ptr<Flight> flight) noexcept;
+  void release(void* comm) noexcept;
+
+ private:
+  void require(int code, const char* what) const;
+
+  const Shim* shim_ = nullptr;
+  std::string name_;
+  mutable std::mutex mutex_;  // around every call of MPI
+};
+
+}  // namespace hocket::engines::mpi

@@ -1,0 +1,252 @@
+#include "engines/mpi/staging.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "hocket/error.h"
+
+namespace hocket::engines::mpi {
+
+using algorithm::Partial;
+using engine::Call;
+using engine::GroupFacts;
+using engine::Kind;
+using engine::PartsView;
+using engine::Signature;
+
+namespace {
+
+std::int32_t counted(std::size_t elements) {
+  if (elements > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    throw InvalidArgument(fmt::format(
+        "engine mpi: {} elements are more than MPI can count in a call; split the array, or use "
+        "another engine",
+        elements));
+  }
+  return static_cast<std::int32_t>(elements);
+}
+
+Collective collective_of(Kind kind) {
+  switch (kind) {
+    case Kind::kBroadcast:
+      return Collective::kBroadcast;
+    case Kind::kReduce:
+      return Collective::kReduce;
+    case Kind::kAllReduce:
+      return Collective::kAllReduce;
+    case Kind::kReduceScatter:
+    case Kind::kReduceScatterV:
+      return Collective::kReduceScatter;
+    case Kind::kAllGather:
+      return Collective::kAllGather;
+    case Kind::kGather:
+      return Collective::kGather;
+    case Kind::kScatter:
+      return Collective::kScatter;
+    case Kind::kAllToAll:
+      return Collective::kAllToAll;
+    case Kind::kAllGatherV:
+      return Collective::kAllGatherV;
+    case Kind::kGatherV:
+      return Collective::kGatherV;
+    case Kind::kScatterV:
+      return Collective::kScatterV;
+    case Kind::kAllToAllV:
+      return Collective::kAllToAllV;
+    default:
+      return Collective::kBarrier;
+  }
+}
+
+bool is_root(const Call& call, const GroupFacts& facts) {
+  return facts.rank == call.signature.root;
+}
+
+// Which of its two arrays a rank has, as parts of all ranks, as one part, or not at all.
+enum class Side { kNone, kOne, kAll };
+
+Side in_side(const Call& call, const GroupFacts& facts) {
+  switch (call.signature.kind) {
+    case Kind::kReduceScatter:
+    case Kind::kReduceScatterV:
+    case Kind::kAllToAll:
+    case Kind::kAllToAllV:
+      return Side::kAll;
+    case Kind::kScatter:
+    case Kind::kScatterV:
+      return is_root(call, facts) ? Side::kAll : Side::kNone;
+    case Kind::kBroadcast:
+    case Kind::kBarrier:
+      return Side::kNone;
+    default:
+      return Side::kOne;
+  }
+}
+
+Side out_side(const Call& call, const GroupFacts& facts) {
+  switch (call.signature.kind) {
+    case Kind::kAllGather:
+    case Kind::kAllGatherV:
+    case Kind::kAllToAll:
+    case Kind::kAllToAllV:
+      return Side::kAll;
+    case Kind::kGather:
+    case Kind::kGatherV:
+      return is_root(call, facts) ? Side::kAll : Side::kNone;
+    case Kind::kReduce:
+      return is_root(call, facts) ? Side::kOne : Side::kNone;
+    case Kind::kBarrier:
+      return Side::kNone;
+    default:
+      return Side::kOne;
+  }
+}
+
+bool is_listed(const Call& call) { return call.signature.kind >= Kind::kReduceScatterV; }
+
+// Elements of this rank's single part.
+std::size_t own_count(const Call& call) {
+  return is_listed(call) ? call.own_bytes / size_of(call.signature.dtype) : call.signature.count;
+}
+
+// The parts one after the other, in elements; their sum.
+std::size_t list(const PartsView& parts,
+                 std::size_t element,
+                 int n,
+                 std::vector<std::int32_t>& counts,
+                 std::vector<std::int32_t>& places) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    const std::size_t count = parts.bytes[i] / element;
+    counts.push_back(counted(count));
+    places.push_back(counted(total));
+    total += count;
+  }
+  static_cast<void>(counted(total));
+  return total;
+}
+
+// Elements that a side's copy has; lists them where MPI wants that.
+std::size_t elements_of(Side side,
+                        const Call& call,
+                        const PartsView& parts,
+                        const GroupFacts& facts,
+                        std::vector<std::int32_t>& counts,
+                        std::vector<std::int32_t>& places) {
+  const std::size_t element = size_of(call.signature.dtype);
+  if (side == Side::kNone) return 0;
+  if (side == Side::kOne) return own_count(call);
+  if (is_listed(call)) return list(parts, element, facts.size, counts, places);
+  return call.signature.count * static_cast<std::size_t>(facts.size);
+}
+
+// Calls `copy(bytes offset in the array, element in the copy, elements)` for each part.
+template <typename Copy>
+void for_each_part(Side side,
+                   const Call& call,
+                   const PartsView& parts,
+                   int n,
+                   std::size_t elements,
+                   const Copy& copy) {
+  if (side != Side::kAll || !is_listed(call)) {
+    if (elements > 0) copy(std::size_t{0}, std::size_t{0}, elements);
+    return;
+  }
+  const std::size_t element = size_of(call.signature.dtype);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    const std::size_t count = parts.bytes[i] / element;
+    if (count > 0) copy(parts.offsets[i], at, count);
+    at += count;
+  }
+}
+
+bool reduces(Kind kind) {
+  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
+         kind == Kind::kReduceScatterV;
+}
+
+}  // namespace
+
+Partial partial_of(const Signature& s, int ranks) {
+  return Partial({.dtype = s.dtype,
+                  .op = s.op,
+                  .ranks = ranks,
+                  .scratch_bytes = 0,
+                  .chunk_bytes = 0,
+                  .kernel = nullptr});
+}
+
+void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
+  const Signature& s = call.signature;
+  const bool folds = reduces(s.kind);
+  const auto partial = folds ? std::optional(partial_of(s, facts.size)) : std::nullopt;
+  const std::size_t narrow = size_of(s.dtype);
+  const std::size_t wide = folds ? partial->element() : narrow;
+  const Side in = in_side(call, facts);
+  const Side out = out_side(call, facts);
+  const std::size_t in_count =
+      elements_of(in, call, call.in_parts, facts, flight.in_counts, flight.in_places);
+  const std::size_t out_count =
+      elements_of(out, call, call.out_parts, facts, flight.out_counts, flight.out_places);
+  flight.in.resize(in_count * wide);
+  flight.out.resize(out_count * wide);
+  const auto* from = static_cast<const std::byte*>(call.in);
+  for_each_part(in,
+                call,
+                call.in_parts,
+                facts.size,
+                in_count,
+                [&](std::size_t offset, std::size_t at, std::size_t count) {
+                  std::byte* copy = flight.in.data() + at * wide;
+                  if (folds) {
+                    partial->load(copy, from + offset, count);
+                  } else {
+                    std::memcpy(copy, from + offset, count * narrow);
+                  }
+                });
+  if (s.kind == Kind::kBroadcast && is_root(call, facts) && out_count > 0) {
+    std::memcpy(flight.out.data(), from, out_count * narrow);
+  }
+  if (s.kind == Kind::kReduceScatter) {
+    flight.in_counts.assign(static_cast<std::size_t>(facts.size), counted(s.count));
+  }
+  flight.call = {.kind = collective_of(s.kind),
+                 .dtype = static_cast<std::int32_t>(folds ? partial->dtype() : s.dtype),
+                 .op = static_cast<std::int32_t>(folds ? partial->op() : s.op),
+                 .root = s.root,
+                 .in = flight.in.data(),
+                 .out = flight.out.data(),
+                 .count = counted(own_count(call)),
+                 .in_counts = flight.in_counts.data(),
+                 .in_places = flight.in_places.data(),
+                 .out_counts = flight.out_counts.data(),
+                 .out_places = flight.out_places.data()};
+}
+
+void stage_out(const Flight& flight, const Call& call, const GroupFacts& facts) {
+  const Signature& s = call.signature;
+  const bool folds = reduces(s.kind);
+  const auto partial = folds ? std::optional(partial_of(s, facts.size)) : std::nullopt;
+  const std::size_t narrow = size_of(s.dtype);
+  const std::size_t wide = folds ? partial->element() : narrow;
+  auto* to = static_cast<std::byte*>(call.out);
+  for_each_part(out_side(call, facts),
+                call,
+                call.out_parts,
+                facts.size,
+                flight.out.size() / wide,
+                [&](std::size_t offset, std::size_t at, std::size_t count) {
+                  const std::byte* copy = flight.out.data() + at * wide;
+                  if (folds) {
+                    partial->finish(to + offset, copy, count);
+                  } else {
+                    std::memcpy(to + offset, copy, count * narrow);
+                  }
+                });
+}
+
+}  // namespace hocket::engines::mpi
