@@ -6,7 +6,8 @@ The order of the layers is the list in src/CMakeLists.txt. The law:
   - a layer includes itself and the layers before it;
   - engines (engines/...) never include each other;
   - algorithm never includes os, cuda, symmetric or an engine;
-  - engines are named outside their folders only in the composition root, src/comm/composition.*;
+  - engines are named outside their folders only in the composition root, src/comm/composition.* and
+    composition_*;
   - public headers include the standard library and hocket/ alone;
   - the command, Python, the examples and the benchmarks include hocket's public headers, and
     nothing else of it but their own files;
@@ -124,7 +125,7 @@ def check_layer_files(report: Report, layers: list[str]) -> None:
         if own is None:
             report.error(path, 1, "belongs to no layer of src/CMakeLists.txt")
             continue
-        is_root = f"src/{name}".startswith(COMPOSITION_ROOT + ".")
+        is_root = f"src/{name}".startswith((COMPOSITION_ROOT + ".", COMPOSITION_ROOT + "_"))
         for include in includes_of(path):
             other = layer_of(include.path, layers)
             if include.path.startswith("cli/"):

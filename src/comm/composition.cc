@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "algorithm/algorithm_engine.h"
+#include "comm/composition_mpi.h"
 #include "comm/world.h"
 #include "engines/local/local_point_to_point.h"
 #include "engines/nccl/nccl_engine.h"
@@ -140,7 +141,7 @@ std::vector<std::string> wanted_engines(const InitOptions& options,
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads) {
   const std::vector<std::string> there =
       threads ? std::vector<std::string>{"local", "shm", "algorithm", "peer", "nccl"}
-              : std::vector<std::string>{"shm", "algorithm", "peer", "nccl"};
+              : std::vector<std::string>{"shm", "algorithm", "mpi", "peer", "nccl"};
   for (const std::string& name : wanted) {
     if (!has(there, name)) {
       throw InvalidArgument(
@@ -160,7 +161,8 @@ std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, 
 }
 
 std::size_t group_bytes(const std::vector<std::string>& engines, int size) {
-  if (!has(engines, "shm") && !has(engines, "algorithm")) return shm_offset(size);
+  if (!has(engines, "shm") && !has(engines, "algorithm") && !has(engines, "mpi"))
+    return shm_offset(size);
   return channels_offset(size) + ShmPointToPoint::bytes(size);
 }
 
@@ -188,6 +190,9 @@ Engines make_engines(WorldImpl& world,
     if (name == "shm") {
       made.collectives.push_back(
           std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
+    } else if (name == "mpi") {
+      made.collectives.push_back(world.mpi()->make_engine(
+          membership, facts, [&control, rank = membership.rank] { control.ring(rank); }));
     } else {
       made.collectives.push_back(std::make_unique<algorithm::AlgorithmEngine>(
           *made.messages, facts, algorithm::Tuning{.forced = world.algorithms()}));

@@ -39,14 +39,6 @@ class DeviceLibraries {
   // What engines are chosen by. Throws InvalidArgument where a file was named that is none.
   virtual const engine::CostTable& costs() = 0;
 };
-// MPI in this process, and which of its ranks the world's are. A resource.
-class MpiHome;
-// Collective over the job's ranks, which tell each other by `store` (null where there is one rank).
-// Throws RendezvousError where there is no MPI, or not one that all ranks share.
-std::shared_ptr<MpiHome> make_mpi_home(Store* store,
-                                       const LaunchInfo& launch,
-                                       base::Deadline deadline);
-
 std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
 
 // "a,b" as {"a", "b"}.

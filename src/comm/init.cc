@@ -1,8 +1,10 @@
 // From a process that was just started to a world.
+#include <algorithm>
 #include <optional>
 
 #include "base/config.h"
 #include "comm/bootstrap.h"
+#include "comm/composition_mpi.h"
 #include "comm/meeting.h"
 #include "comm/thread_team.h"
 #include "comm/world.h"
@@ -32,6 +34,9 @@ World join(const InitOptions& options,
                                ? alone(options, config, launch)
                                : comm::meet(options, config, launch, deadline, std::move(server));
   parts.engines = comm::choose_engines(comm::wanted_engines(options, config, false), false);
+  if (std::find(parts.engines.begin(), parts.engines.end(), "mpi") != parts.engines.end()) {
+    parts.mpi = comm::make_mpi_home(parts.store.get(), launch, deadline);
+  }
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;

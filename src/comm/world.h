@@ -15,6 +15,7 @@
 namespace hocket::comm {
 
 class Attended;
+class MpiHome;
 class ProgressThread;
 class Witness;
 
@@ -31,6 +32,7 @@ struct WorldParts {
   Duration deadline{};
   std::string dump_directory;
   std::shared_ptr<DeviceLibraries> device_libraries;
+  std::shared_ptr<MpiHome> mpi;  // where that is among the engines
   std::shared_ptr<Store> store;  // lives as long as the world
 };
 
@@ -46,6 +48,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   Witness& witness() noexcept { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
   const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
+  const std::shared_ptr<MpiHome>& mpi() const noexcept { return parts_.mpi; }
   const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
   Duration default_deadline() const noexcept { return parts_.deadline; }

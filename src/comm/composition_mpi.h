@@ -1,0 +1,33 @@
+// The composition root's part for MPI: its communicators for hocket's groups.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/deadline.h"
+#include "comm/communicator_impl.h"
+#include "engine/engine.h"
+#include "hocket/launch.h"
+#include "hocket/store.h"
+
+namespace hocket::comm {
+
+// MPI in this process, and which of its ranks the world's are. A resource; any thread.
+class MpiHome {
+ public:
+  virtual ~MpiHome() = default;
+  // Collective over the group's members. `ring` wakes this rank: messages from MPI ring nobody's
+  // bell, so that whoever waits has to keep asking.
+  virtual std::unique_ptr<engine::CollectiveEngine> make_engine(const Membership& membership,
+                                                                const engine::GroupFacts& facts,
+                                                                std::function<void()> ring) = 0;
+};
+
+// Collective over the job's ranks, which tell each other by `store` (null where there is one rank).
+// Throws RendezvousError where there is no MPI, or not one that all ranks share.
+std::shared_ptr<MpiHome> make_mpi_home(Store* store,
+                                       const LaunchInfo& launch,
+                                       base::Deadline deadline);
+
+}  // namespace hocket::comm

@@ -1,0 +1,152 @@
+"""Under the mpirun of Open MPI and of MPICH: as launchers, and as an engine."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hocket
+
+PACKAGE = Path(hocket.__file__).parent.parent
+LAUNCHERS = ["openmpi", "mpich"]
+
+
+def shim(name):
+    """The engine's part for this MPI, where hocket was built with it."""
+    found = [*PACKAGE.glob(f"../lib/libhocket_mpi_{name}.so"),
+             *PACKAGE.glob(f"**/libhocket_mpi_{name}.so")]
+    return found[0] if found else None
+
+
+def run(name, n, program, *arguments, **environment):
+    launcher = shutil.which(f"mpirun.{name}")
+    if launcher is None:
+        pytest.skip(f"mpirun.{name} is not installed")
+    options = ["-n", str(n)]
+    if name == "openmpi":
+        options += ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
+    return subprocess.run(
+        [launcher, *options, sys.executable, "-c", program, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=55,
+    )
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import hocket
+comm = hocket.init(engines=sys.argv[1:] or None)
+n, rank = comm.size, comm.rank
+x = np.arange(1000.0) * (rank + 1)
+comm.all_reduce(x)
+assert (x == np.arange(1000.0) * (n * (n + 1) // 2)).all()
+small = np.full(5, rank, "float16")
+comm.all_reduce(small, op="avg")
+assert small[0] == np.float16((n - 1) / 2), small
+odd = comm.split(color=rank % 2)
+y = np.array([rank, 100], "int8")
+odd.all_reduce(y)
+members = range(rank % 2, n, 2)
+assert y[0] == sum(members) and y[1] == np.int8(100 * len(members) % 256 - 256
+    if 100 * len(members) % 256 > 127 else 100 * len(members) % 256), y
+works = [comm.all_gather_async(np.array([rank, i])) for i in range(4)]
+for i, work in enumerate(works):
+    assert (work.wait().reshape(n, 2) == [[r, i] for r in range(n)]).all()
+try:
+    comm.all_reduce(x[:3] if rank == 0 else x[:4])
+except hocket.Mismatch as error:
+    print("mismatch told")
+print("right", flush=True)
+"""
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_mpirun_is_a_launcher(launcher, n):
+    job = run(launcher, n, PROGRAM)
+    assert job.returncode == 0 and job.stdout.count("right") == n, job.stdout
+    assert job.stdout.count("mismatch told") == (n if n > 1 else 0), job.stdout
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_engine(launcher, n):
+    if shim(launcher) is None:
+        pytest.skip(f"hocket was built without {launcher}")
+    program = PROGRAM.split("try:")[0] + 'print("right", flush=True)\n'
+    job = run(launcher, n, program, "mpi")
+    assert job.returncode == 0 and job.stdout.count("right") == n, job.stdout
+
+
+LATE = """
+import time
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+x = np.ones(1000)
+comm.all_reduce(x)
+if comm.rank == 0:
+    time.sleep(1)
+try:
+    comm.all_reduce(x, timeout=0.2)
+    print("no error")
+except hocket.Error as error:
+    print(type(error).__name__, flush=True)
+before = x.copy()
+time.sleep(1.5)  # who leaves MPI like this takes the others along
+assert (x == before).all()
+"""
+
+
+def test_a_late_rank_is_told_and_nothing_is_written_afterwards():
+    if shim("mpich") is None:
+        pytest.skip("hocket was built without mpich")
+    job = run("mpich", 2, LATE)
+    assert job.stdout.count("DeadlineExceeded") == 2, job.stdout
+
+
+def test_without_mpi_it_says_so():
+    job = subprocess.run(
+        [sys.executable, "-c", 'import hocket; hocket.init(engines=["mpi"])'],
+        env={**{k: v for k, v in os.environ.items() if "MPI" not in k},
+             "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert "no mpirun started it" in job.stderr, job.stderr
+
+
+JOINED = """
+import numpy as np
+from mpi4py import MPI
+import hocket
+world = MPI.COMM_WORLD
+pair = world.Split(world.Get_rank() // 2, -world.Get_rank())
+comm = hocket.init(mpi=pair, engines=["mpi"])
+assert comm.rank == pair.Get_rank() and comm.size == pair.Get_size()
+x = np.array([10.0 ** world.Get_rank()])
+comm.all_reduce(x)
+mine = [r for r in range(world.Get_size()) if r // 2 == world.Get_rank() // 2]
+assert x[0] == sum(10.0 ** r for r in mine), x
+print("right", flush=True)
+"""
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_engine_on_a_communicator_of_mpi4py(launcher, tmp_path):
+    pytest.importorskip("mpi4py")
+    if shim(launcher) is None:
+        pytest.skip(f"hocket was built without {launcher}")
+    for library in Path("/usr/lib").glob("*/libmpich.so.12"):
+        (tmp_path / "libmpi.so.12").symlink_to(library)
+    job = run(launcher, 3, JOINED, MPI4PY_MPIABI=launcher, LD_LIBRARY_PATH=str(tmp_path))
+    assert job.returncode == 0 and job.stdout.count("right") == 3, job.stdout
