@@ -37,6 +37,12 @@ FACES: dict[str, dict[str, str]] = {
         "bagua.torch_api.communication": "hocket.compat.bagua.communication",
         "bagua.torch_api.env": "hocket.compat.bagua.env",
     },
+    "nvmath.distributed": {
+        "nvmath.distributed": "hocket.compat.nvmath_distributed",
+        "nvmath.distributed.distribution": "hocket.compat.nvmath_distributed.distribution",
+        "nvmath.distributed.process_group": "hocket.compat.nvmath_distributed.process_group",
+        "nvmath.distributed.reshape": "hocket.compat.nvmath_distributed.reshape",
+    },
 }
 
 

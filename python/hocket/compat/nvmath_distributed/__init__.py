@@ -1,0 +1,24 @@
+"""nvmath.distributed's runtime over hocket: on GPUs, and in host memory with device_id "cpu".
+
+FFT and matrix products are not here.
+"""
+
+from . import distribution, reshape
+from ._runtime import DistributedContext, finalize, get_context, initialize
+from ._symmetric import allocate_symmetric_memory, free_symmetric_memory
+from .process_group import HocketProcessGroup, MPIProcessGroup, ProcessGroup, TorchProcessGroup
+
+__all__ = [
+    "DistributedContext",
+    "HocketProcessGroup",
+    "MPIProcessGroup",
+    "ProcessGroup",
+    "TorchProcessGroup",
+    "allocate_symmetric_memory",
+    "distribution",
+    "finalize",
+    "free_symmetric_memory",
+    "get_context",
+    "initialize",
+    "reshape",
+]

@@ -1,0 +1,169 @@
+"""The runtime: initialize, finalize, get_context."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Optional, Union
+
+from ... import Context
+from ...errors import Error
+from .process_group import GroupBootstrap, MPIProcessGroup, ProcessGroup
+
+NOT_INITIALIZED = (
+    "nvmath.distributed has not been initialized. Refer to "
+    "https://docs.nvidia.com/cuda/nvmath-python/latest/distributed-apis/runtime.html for more "
+    "information."
+)
+
+#: The original's, and hocket's own for host memory.
+GPU_BACKENDS = ("nvshmem", "nccl")
+HOST_BACKENDS = ("shm", "ucx", "mpi")
+
+
+@dataclass(frozen=True)
+class DistributedContext:
+    """What the runtime was initialized with.
+
+    Attributes
+    ----------
+    device_id : int or "cpu"
+        This process's GPU, or host memory.
+    process_group : ProcessGroup
+        Who takes part.
+    nvshmem_available : bool
+        Whether "nvshmem" was among the backends: there is symmetric memory.
+    nccl_comm : object or None
+        hocket's communicator where "nccl" was among the backends.
+    """
+
+    device_id: Union[int, Literal["cpu"]]
+    process_group: ProcessGroup
+    nvshmem_available: bool
+    nccl_comm: Optional[Any]
+
+
+class _Runtime:
+    """The one runtime of this process; guarded by `lock`."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.context: Optional[DistributedContext] = None
+        self.leaves_at_exit = False
+
+
+_runtime = _Runtime()
+
+
+def _check(device_id: Any, process_group: Any, backends: Sequence[str]) -> None:
+    if not isinstance(device_id, int) and device_id != "cpu":
+        raise TypeError(
+            "The device ID used to initialize the nvmath.distributed module must be an integer. "
+            f"The provided device ID is {device_id}."
+        )
+    for backend in backends:
+        if backend not in GPU_BACKENDS + HOST_BACKENDS:
+            raise ValueError(f"backend must be one of {GPU_BACKENDS}, got {backend}")
+    if len(backends) == 0:
+        raise ValueError(
+            f"Need to specify at least one of {GPU_BACKENDS} communication backends"
+        )
+    if process_group is None:
+        raise ValueError("process_group cannot be None")
+
+
+def _as_group(process_group: Any) -> ProcessGroup:
+    if isinstance(process_group, ProcessGroup):
+        return process_group
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and isinstance(process_group, mpi.Comm):
+        return MPIProcessGroup(process_group)
+    raise TypeError(
+        f"Unrecognized process group type ({process_group}). Need nvmath.distributed.ProcessGroup "
+        "or mpi4py communicator."
+    )
+
+
+def initialize(
+    device_id: Union[int, Literal["cpu"]],
+    process_group: Any,
+    backends: Sequence[str],
+) -> None:
+    """Initialize the runtime. Collective; the current device stays what it is.
+
+    Parameters
+    ----------
+    device_id : int or "cpu"
+        This process's GPU, or host memory.
+    process_group : ProcessGroup or mpi4py communicator
+        Who takes part. Used to set up, never to compute.
+    backends : sequence of str
+        "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
+    """
+    _check(device_id, process_group, backends)
+    with _runtime.lock:
+        if _runtime.context is not None:
+            raise RuntimeError("nvmath.distributed has already been initialized")
+        group = _as_group(process_group)
+        # Engines of GPUs need those of the host beside them: then hocket chooses.
+        on_host = all(backend in HOST_BACKENDS for backend in backends)
+        made = Context.initialize(
+            device=None if device_id == "cpu" else device_id,
+            bootstrap=GroupBootstrap(group),
+            engines=list(backends) if on_host else None,
+        )
+        _runtime.context = DistributedContext(
+            device_id=device_id,
+            process_group=group,
+            nvshmem_available="nvshmem" in backends,
+            nccl_comm=made.communicator if "nccl" in backends else None,
+        )
+        if not _runtime.leaves_at_exit:
+            atexit.register(_leave)
+            _runtime.leaves_at_exit = True
+
+
+def finalize() -> None:
+    """Finalize the runtime; `initialize` may follow. Collective; without a runtime nothing happens.
+
+    Symmetric memory that has not been freed is reported.
+    """
+    from ._symmetric import forget_all
+
+    with _runtime.lock:
+        if _runtime.context is None:
+            return
+        forget_all()
+        _runtime.context = None
+        Context.finalize()
+
+
+def _leave() -> None:
+    try:
+        finalize()
+    except Error:
+        pass  # another process is gone already, and has said why
+
+
+def get_context() -> Optional[DistributedContext]:
+    """The runtime's context; None where it is not initialized."""
+    return _runtime.context
+
+
+def require_context() -> DistributedContext:
+    """The runtime's context; RuntimeError where it is not initialized."""
+    context = _runtime.context
+    if context is None:
+        raise RuntimeError(NOT_INITIALIZED)
+    return context
+
+
+def communicator() -> Any:
+    """hocket's communicator of the runtime."""
+    require_context()
+    context = Context.current()
+    assert context is not None
+    return context.communicator

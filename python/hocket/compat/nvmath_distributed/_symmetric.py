@@ -1,0 +1,231 @@
+"""Symmetric memory as arrays of NumPy, PyTorch or CuPy."""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+import numpy as np
+
+from ._runtime import communicator, require_context
+
+PACKAGES = ("numpy", "cupy", "torch")
+
+UNKNOWN = (
+    "Unknown pointer to free: the array was freed already, or it is a view of a symmetric array, "
+    "or shares its memory; free the one that allocate_symmetric_memory returned, once."
+)
+
+
+class _Block(NamedTuple):
+    number: int  # allocations are counted, alike on all processes
+    nbytes: int
+    what: str
+    memory: Any  # keeps it
+    finalizer: Any
+
+
+class _Heap:
+    """What has been allocated by this process, by address."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, _Block] = {}
+        self.freed: set[int] = set()
+        self.count = 0
+
+
+_heap = _Heap()
+
+
+def _strides(shape: Sequence[int], order: Union[str, Sequence[int]]) -> list[int]:
+    """In elements; `order` lists the axes, the one with the closest elements first."""
+    axes: Iterable[int]
+    if isinstance(order, str):
+        if order not in ("C", "F"):
+            raise ValueError(f'axis_order is {order!r}, expected "C", "F" or a sequence of axes')
+        axes = range(len(shape)) if order == "F" else reversed(range(len(shape)))
+    else:
+        axes = list(order)
+        if sorted(axes) != list(range(len(shape))):
+            raise ValueError(f"axis_order is {order}, expected each of {len(shape)} axes once")
+    strides, stride = [0] * len(shape), 1
+    for axis in axes:
+        strides[axis] = stride
+        stride *= shape[axis]
+    return strides
+
+
+class _Wanted(NamedTuple):
+    shape: tuple[int, ...]
+    strides: list[int]
+    dtype: Any  # the package's
+    nbytes: int
+
+
+def _read(shape: Any, package: Any, dtype: Any, axis_order: Any) -> _Wanted:
+    if package.__name__ not in PACKAGES:
+        raise ValueError(f"The package must be one of {PACKAGES}. Got {package}.")
+    extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if any(n < 0 for n in extents):
+        raise ValueError(f"shape is {extents}, expected no negative extent")
+    if package.__name__ == "torch":
+        dtype = package.get_default_dtype() if dtype is None else dtype
+        itemsize = dtype.itemsize
+    else:
+        dtype = np.dtype(np.float64 if dtype is None else dtype)
+        itemsize = dtype.itemsize
+    strides = _strides(extents, axis_order)
+    return _Wanted(extents, strides, dtype, math.prod(extents) * itemsize)
+
+
+def allocate_symmetric_memory(
+    shape: Union[int, Sequence[int]],
+    package: Any,
+    *,
+    dtype: Any = None,
+    axis_order: Union[str, Sequence[int]] = "C",
+    make_symmetric: bool = False,
+    skip_symmetric_check: bool = False,
+    logger: Optional[logging.Logger] = None,
+) -> Any:
+    """A new array in symmetric memory, uninitialized. Collective.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        May differ between processes where the bytes are the same, or with `make_symmetric`.
+    package : module
+        numpy, cupy or torch: whose array it is. With device_id "cpu" it lies in host memory.
+    dtype : optional
+        The package's; its default where absent.
+    axis_order : {"C", "F"} or sequence of int
+        How the elements lie; a sequence has the axis with the closest elements first.
+    make_symmetric : bool
+        Where sizes differ, every process gets the memory of the largest.
+    skip_symmetric_check : bool
+        Sizes are known to be equal.
+
+    Raises
+    ------
+    ValueError
+        On all processes: sizes differ, or arguments of one were wrong.
+    """
+    context = require_context()
+    comm = communicator()
+    try:
+        if make_symmetric and skip_symmetric_check:
+            raise ValueError("skip_symmetric_check is incompatible with make_symmetric=True")
+        wanted = _read(shape, package, dtype, axis_order)
+        on_gpu = context.device_id != "cpu" and package.__name__ != "numpy"
+        if package.__name__ == "cupy" and not on_gpu:
+            raise ValueError('CuPy has no arrays in host memory, and device_id is "cpu"')
+    except ValueError as error:
+        comm.refuse(str(error))
+    nbytes = wanted.nbytes
+    if not skip_symmetric_check:
+        sizes = comm.all_gather(np.array([nbytes]))
+        nbytes = int(sizes.max())
+        if int(sizes.min()) != nbytes and not make_symmetric:
+            raise ValueError(
+                "The buffer size for symmetric memory allocation is not the same on all processes. "
+                "Consider using make_symmetric=True if you have uneven data distribution."
+            )
+    array, address, memory = _make(comm, package, wanted, max(nbytes, 1), on_gpu)
+    _heap.count += 1
+    _heap.freed.discard(address)
+    what = f"allocation {_heap.count}: {wanted.dtype} {wanted.shape}"
+    finalizer = weakref.finalize(array, _leaked, address, logger)
+    finalizer.atexit = False
+    _heap.blocks[address] = _Block(_heap.count, max(nbytes, 1), what, memory, finalizer)
+    return array
+
+
+def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -> Any:
+    """The array, its address, and what keeps its memory."""
+    if on_gpu:
+        from ._symmetric_gpu import make
+
+        return make(comm, package, wanted, nbytes)
+    memory = comm.symmetric.empty((nbytes,), "uint8")
+    address = memory.__array_interface__["data"][0]
+    if package.__name__ == "torch":
+        flat = package.from_numpy(memory)[: wanted.nbytes].view(wanted.dtype)
+        return flat.as_strided(wanted.shape, wanted.strides), address, memory
+    strides = [stride * wanted.dtype.itemsize for stride in wanted.strides]
+    return np.ndarray(wanted.shape, wanted.dtype, memory, strides=strides), address, memory
+
+
+def _leaked(address: int, logger: Optional[logging.Logger]) -> None:
+    block = _heap.blocks.pop(address, None)
+    if block is not None:
+        (logger or logging.getLogger()).error(
+            "Symmetric heap memory needs to be deallocated explicitly (%s)", block.what
+        )
+
+
+def address_of(array: Any) -> int:
+    """Where an array's first element lies."""
+    for name in ("__array_interface__", "__cuda_array_interface__"):
+        # PyTorch raises where a tensor is not of that kind.
+        interface = getattr(array, name, None) if not hasattr(array, "data_ptr") else None
+        if interface is not None:
+            return int(interface["data"][0])
+    if hasattr(array, "data_ptr"):
+        return int(array.data_ptr())
+    raise TypeError(f"free_symmetric_memory called on a {type(array).__name__}, which is no array")
+
+
+def _verdict(array: Any) -> tuple[int, str]:
+    """The allocation's number; 0 with what is wrong."""
+    address = address_of(array)
+    block = _heap.blocks.get(address)
+    if block is not None and block.finalizer.peek()[0] is array:
+        return block.number, ""
+    inside = any(a <= address < a + b.nbytes for a, b in _heap.blocks.items())
+    return 0, "view" if inside or address in _heap.freed else "ordinary"
+
+
+def free_symmetric_memory(*arrays: Any) -> None:
+    """Free arrays that `allocate_symmetric_memory` returned. Collective, in one order.
+
+    Raises
+    ------
+    TypeError
+        One is not in symmetric memory, here or on another process.
+    RuntimeError
+        One is a view, or was freed already, or processes free different ones.
+    """
+    require_context()
+    comm = communicator()
+    found = [_verdict(array) for array in arrays]
+    everybody = comm.all_gather_object([list(verdict) for verdict in found])
+    for verdicts in everybody:
+        for _, wrong in verdicts:
+            if wrong == "ordinary":
+                raise TypeError(
+                    "free_symmetric_memory called on CPU array/tensor, or one of a GPU, that is not "
+                    "on symmetric memory"
+                )
+            if wrong == "view":
+                raise RuntimeError(UNKNOWN)
+    if any([number for number, _ in v] != [number for number, _ in found] for v in everybody):
+        raise RuntimeError("processes free different symmetric arrays, or in different orders")
+    for array in arrays:
+        address = address_of(array)
+        _heap.blocks.pop(address).finalizer.detach()
+        _heap.freed.add(address)
+
+
+def forget_all() -> None:
+    """Report what has not been freed, and let go of it."""
+    for block in _heap.blocks.values():
+        block.finalizer.detach()
+        logging.getLogger().error(
+            "Symmetric heap memory was not deallocated explicitly (%s)", block.what
+        )
+    _heap.blocks.clear()
+    _heap.freed.clear()
+    _heap.count = 0

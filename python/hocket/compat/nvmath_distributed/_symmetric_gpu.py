@@ -1,0 +1,24 @@
+"""Symmetric memory on GPUs, as arrays of CuPy or PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> tuple[Any, int, Any]:
+    """The array, its address, and what keeps its memory."""
+    try:
+        memory = comm.symmetric.empty((nbytes,), "uint8", memory="cuda")
+    except TypeError as error:
+        raise RuntimeError(
+            "this hocket has no symmetric memory on GPUs; initialize with device_id='cpu' for "
+            "symmetric memory of the host"
+        ) from error
+    address = int(memory.__cuda_array_interface__["data"][0])
+    if package.__name__ == "torch":
+        flat = package.as_tensor(memory)[: wanted.nbytes].view(wanted.dtype)
+        return flat.as_strided(wanted.shape, wanted.strides), address, memory
+    flat = package.asarray(memory)
+    strides = [stride * wanted.dtype.itemsize for stride in wanted.strides]
+    array = package.ndarray(wanted.shape, wanted.dtype, flat.data, strides=strides)
+    return array, address, (memory, flat)

@@ -1,0 +1,1 @@
+"""The parent of what stands in for cuda.core."""

@@ -1,0 +1,3 @@
+"""What nvmath-python's tests ask of cuda.core."""
+
+from . import system  # noqa: F401
