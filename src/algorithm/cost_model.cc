@@ -13,6 +13,10 @@ using engine::Signature;
 
 namespace {
 
+// What malloc keeps for the next call, and microseconds that a byte beyond costs.
+constexpr double kKeptBytes = 16 * 1024 * 1024;
+constexpr double kPageFaults = 3e-4;
+
 // Bytes of a partial result for one of the array; see Partial.
 double widening(const Signature& s) noexcept {
   if (!order_matters(s)) return 1;
@@ -50,6 +54,8 @@ class Terms {
     return net_.alpha + peers_ * (net_.overhead + net_.beta * bytes_each);
   }
   double copied(double bytes) const { return net_.gamma * bytes; }
+  // Scratch memory: much of it comes from the system page by page, each time anew.
+  double fresh(double bytes) const { return bytes > kKeptBytes ? kPageFaults * bytes : 0; }
   // Down or up a tree in chunks, where a rank serves `children`.
   double pipeline(int depth, double children, double bytes, bool folds) const {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
@@ -111,7 +117,7 @@ double Terms::reduce(Algorithm algorithm) const {
     case Algorithm::kScattered:
       return fan(m_ / n_) + copied(m_) + fan(m_ / n_);
     default:
-      return fan(m_) + copied(all_);
+      return fan(m_) + copied(all_) + fresh(all_);
   }
 }
 
@@ -120,13 +126,13 @@ double Terms::all_reduce(Algorithm algorithm) const {
     case Algorithm::kRing:
       return peers_ * (folded(m_ / n_) + message(m_ / n_));
     case Algorithm::kRecursiveDoubling:
-      return core_log_ * folded(m_) + excess_ * (folded(m_) + message(m_));
+      return core_log_ * folded(m_) + excess_ * (folded(m_) + message(m_)) + fresh(2 * wide_ * m_);
     case Algorithm::kRabenseifner:
       return halving(m_) + doubling(m_);
     case Algorithm::kScattered:
       return fan(m_ / n_) + copied(m_) + peers_ * message(m_ / n_);
     default:
-      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_);
+      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
   }
 }
 
@@ -135,7 +141,7 @@ double Terms::reduce_scatter(Algorithm algorithm) const {
     case Algorithm::kRing:
       return peers_ * folded(m_);
     case Algorithm::kRecursiveHalving:
-      return copied(all_) + halving(all_) + excess_ * message(m_);
+      return copied(all_) + halving(all_) + excess_ * message(m_) + fresh(2 * wide_ * all_);
     default:
       return fan(m_) + copied(all_);
   }
@@ -144,7 +150,7 @@ double Terms::reduce_scatter(Algorithm algorithm) const {
 double Terms::all_gather(Algorithm algorithm) const {
   switch (algorithm) {
     case Algorithm::kBruck:
-      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_);
+      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
     case Algorithm::kRecursiveDoubling:
       return excess_ * message(m_) + doubling(all_);
     case Algorithm::kDirect:
@@ -156,12 +162,12 @@ double Terms::all_gather(Algorithm algorithm) const {
 
 double Terms::rooted(Algorithm algorithm) const {
   if (algorithm == Algorithm::kLinear) return fan(m_);
-  return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_);
+  return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
 }
 
 double Terms::all_to_all(Algorithm algorithm) const {
   if (algorithm == Algorithm::kPairwise) return peers_ * message(m_);
-  return log_ * message(all_ / 2) + copied(2 * all_ + log_ * all_);
+  return log_ * message(all_ / 2) + copied(2 * all_ + log_ * all_) + fresh(2 * all_);
 }
 
 }  // namespace
