@@ -5,6 +5,7 @@
 #include "hocket/array_view.h"
 #include "hocket/bootstrap.h"
 #include "hocket/communicator.h"
+#include "hocket/compression.h"
 #include "hocket/context.h"
 #include "hocket/device_pool.h"
 #include "hocket/distribution.h"

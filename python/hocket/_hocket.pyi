@@ -685,6 +685,53 @@ class Communicator:
         Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.
         """
 
+    def compressed_all_reduce(self, x: Array, op: Op = 'sum', timeout: Timeout = None) -> Array:
+        """
+        Sum or average floats over all ranks, of which 8 bits an element travel; for slow networks.
+
+        The result is the same on every rank. It is off by at most R / 254 for a sum, and that divided by
+        the number of ranks for an average, where R is the sum over the ranks of (greatest - least) of the
+        block of 1024 elements that an element lies in. Blocks with an infinity or a NaN become NaN.
+
+        Parameters
+        ----------
+        x : array
+            In host memory, of float16, bfloat16, float32 or float64; reduced in place.
+        op : str
+            "sum" or "avg".
+        timeout : float or datetime.timedelta, optional
+            Seconds that each of its two steps may take.
+
+        Returns
+        -------
+        array
+            `x`.
+        """
+
+    def hierarchical_all_reduce(self, x: Array, op: Op = 'sum', compressed: bool = False, timeout: Timeout = None) -> Array:
+        """
+        Reduce within each host, between the hosts' first ranks, and back, in place.
+
+        Every rank counts alike in an average, however many its host has.
+
+        Parameters
+        ----------
+        x : array
+            In host memory.
+        op : str
+            As for `all_reduce`.
+        compressed : bool
+            8 bits an element between the hosts, as in `compressed_all_reduce`, with its bound for hosts in
+            place of ranks.
+        timeout : float or datetime.timedelta, optional
+            Seconds that each of the steps may take.
+
+        Returns
+        -------
+        array
+            `x`.
+        """
+
     def broadcast_object(self, obj: Any = None, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any:
         """
         Send the root's object to all ranks.

@@ -20,6 +20,7 @@ NB_MODULE(_hocket, module) {
   bind_parts(cls);
   bind_messages(cls);
   bind_coalesced(cls);
+  bind_compression(cls);
   bind_objects(cls);
   bind_symmetric(module, cls);
   bind_world(module);

@@ -1,0 +1,106 @@
+// Reductions for slow networks.
+#include "hocket/compression.h"
+
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+template <typename Read>
+auto refused_for_all(Seat& seat, Read&& read) {
+  try {
+    return read();
+  } catch (...) {
+    announce_refusal(seat);
+    throw;
+  }
+}
+
+nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle timeout) {
+  ReduceOptions options;
+  const Array array = refused_for_all(seat, [&] {
+    options.op = op_argument(op);
+    options.deadline = duration_argument(timeout, "timeout");
+    return writable_array(x, "x");
+  });
+  without_gil([&] { compressed_all_reduce(seat.comm, array.output(), options); });
+  return nb::borrow(x);
+}
+
+nb::object hierarchical(
+    Seat& seat, nb::handle x, nb::handle op, bool is_compressed, nb::handle timeout) {
+  HierarchicalOptions options;
+  const Array array = refused_for_all(seat, [&] {
+    options.op = op_argument(op);
+    options.deadline = duration_argument(timeout, "timeout");
+    return writable_array(x, "x");
+  });
+  if (is_compressed) options.between = BetweenNodes::kCompressed;
+  without_gil([&] { hierarchical_all_reduce(seat.comm, array.output(), options); });
+  return nb::borrow(x);
+}
+
+}  // namespace
+
+void bind_compression(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def(
+      "compressed_all_reduce",
+      &compressed,
+      arg("x"),
+      arg("op") = "sum",
+      arg("timeout") = nb::none(),
+      nb::sig("def compressed_all_reduce(self, x: Array, op: Op = 'sum', "
+              "timeout: Timeout = None) -> Array"),
+      R"(Sum or average floats over all ranks, of which 8 bits an element travel; for slow networks.
+
+The result is the same on every rank. It is off by at most R / 254 for a sum, and that divided by
+the number of ranks for an average, where R is the sum over the ranks of (greatest - least) of the
+block of 1024 elements that an element lies in. Blocks with an infinity or a NaN become NaN.
+
+Parameters
+----------
+x : array
+    In host memory, of float16, bfloat16, float32 or float64; reduced in place.
+op : str
+    "sum" or "avg".
+timeout : float or datetime.timedelta, optional
+    Seconds that each of its two steps may take.
+
+Returns
+-------
+array
+    `x`.
+)");
+  cls.def("hierarchical_all_reduce",
+          &hierarchical,
+          arg("x"),
+          arg("op") = "sum",
+          arg("compressed") = false,
+          arg("timeout") = nb::none(),
+          nb::sig("def hierarchical_all_reduce(self, x: Array, op: Op = 'sum', "
+                  "compressed: bool = False, timeout: Timeout = None) -> Array"),
+          R"(Reduce within each host, between the hosts' first ranks, and back, in place.
+
+Every rank counts alike in an average, however many its host has.
+
+Parameters
+----------
+x : array
+    In host memory.
+op : str
+    As for `all_reduce`.
+compressed : bool
+    8 bits an element between the hosts, as in `compressed_all_reduce`, with its bound for hosts in
+    place of ranks.
+timeout : float or datetime.timedelta, optional
+    Seconds that each of the steps may take.
+
+Returns
+-------
+array
+    `x`.
+)");
+}
+
+}  // namespace hocket::python
