@@ -94,7 +94,20 @@ class Comm:
         return self.pool.scatter(totals, stride=group)
 
     def swap_edges(
-        self, x: Sequence[Any], overlap: int, edges: Sequence[int], mode: Optional[str] = None
+        self,
+        x: Sequence[Any],
+        overlap: int,
+        edges: Sequence[int],
+        mode: Optional[str] = None,
+        outer_edges: Optional[tuple[int, int]] = None,
     ) -> Any:
-        """See `ThreadPool.swap_edges`; within this process."""
-        return self.pool.swap_edges(x=x, overlap=overlap, edges=edges, mode=mode)
+        """See `ThreadPool.swap_edges`; with `outer_edges` between processes too."""
+        across = self.mpi.comm if self.use_mpi and outer_edges is not None else None
+        return self.pool.swap_edges(
+            x=x,
+            overlap=overlap,
+            edges=edges,
+            mode=mode,
+            across=across,
+            outer_edges=outer_edges or (0, 0),
+        )

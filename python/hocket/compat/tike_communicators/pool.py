@@ -244,18 +244,27 @@ class ThreadPool:
         overlap: int,
         edges: Sequence[int],
         mode: Optional[str] = None,
+        *,
+        across: Any = None,
+        outer_edges: tuple[int, int] = (0, 0),
     ) -> Sequence[Any]:
         """Exchange [..., edges[i]:(edges[i] + overlap), :] between neighbours i - 1 and i, in place.
 
         `mode` "blend": both get a linear cross-fade, as today's tike does; "swap": both get what
         the other had, as its documentation says. By default `ThreadPool.edge_mode`.
+
+        Beyond tike: with `across`, a communicator of processes, the last worker of each process and
+        the first of the next exchange too; `outer_edges` are the edges towards the previous and the
+        next process.
         """
         if overlap < 1:
             raise ValueError(f"Overlap for swap_edges cannot be less than 1: {overlap}")
         how: Any = self.edge_mode if mode is None else mode
         seams = [int(edge) for edge in edges[1 : self.num_workers]]
         contiguous = [part if part.flags.c_contiguous else part.copy() for part in x]
-        self._pool.exchange_halo(contiguous, seams, overlap, mode=how)
+        self._pool.exchange_halo(
+            contiguous, seams, overlap, mode=how, across=across, outer_seams=outer_edges
+        )
         for part, copy in zip(x, contiguous):
             if part is not copy:
                 part[...] = copy
