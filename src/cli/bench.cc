@@ -91,7 +91,10 @@ class Session {
  public:
   Session(const Arguments& arguments, std::string command)
       : arguments_(arguments),
-        placement_{arguments.ranks, count_cores(allowed_processors())},
+        placement_{.ranks = arguments.ranks,
+                   .cores = count_cores(allowed_processors()),
+                   .on_gpu = on_gpu(arguments),
+                   .by_graph = arguments.launch == "graph"},
         peers_(peers_of(arguments)) {
     findings_.command = std::move(command);
     findings_.date = timestamp();
@@ -172,6 +175,10 @@ class Session {
       write_file(arguments_.html_file, to_html(findings_));
       fmt::print("{}picture: {}\n", arguments_.json_file.empty() ? "\n" : "", arguments_.html_file);
     }
+    if (!arguments_.tune_file.empty()) {
+      write_file(arguments_.tune_file, to_cost_table(findings_));
+      fmt::print("\ntable of costs: {}\n", arguments_.tune_file);
+    }
   }
 
   const Arguments& arguments_;
@@ -204,14 +211,19 @@ void add_bench(CLI::App& app, Action& chosen) {
       app.add_subcommand("bench", "Measure collectives, beside other libraries, with plots");
   bench->footer(
       "Sizes are those of the larger of a rank's buffers. Results are checked before and after.\n"
-      "Example: hocket bench all_reduce -n 2 --compare openmpi --html bench.html");
+      "Examples: hocket bench all_reduce -n 2 --compare openmpi --html bench.html\n"
+      "          hocket bench all_reduce all_gather -n 4 --device cuda --compare nccl");
   auto arguments = std::make_shared<Arguments>();
   add_options(*bench, *arguments);
   bench->callback([&chosen, arguments] {
     chosen = [arguments] { return run_bench(*arguments, command_line()); };
   });
   CLI::App* worker = app.add_subcommand(kWorkerSubcommand, "A rank of hocket bench")->group("");
-  worker->callback([&chosen] { chosen = [] { return run_worker(); }; });
+  auto options = std::make_shared<WorkerOptions>();
+  worker->add_option(kWorkerName, options->name);
+  worker->add_flag(kWorkerOnGpu, options->on_gpu);
+  worker->add_flag_callback(kWorkerEager, [options] { options->by_graph = false; });
+  worker->callback([&chosen, options] { chosen = [options] { return run_worker(*options); }; });
 }
 
 }  // namespace hocket::cli

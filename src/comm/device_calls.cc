@@ -143,7 +143,8 @@ std::vector<std::byte> DeviceCalls::gather(const Signature& shown, std::span<con
 
 void DeviceCalls::require_engines(const Signature& shown) {
   if (engines_) return;
-  engines_ = std::make_unique<DeviceEngines>(
+  const cuda::OutsideCapture outside(device_->driver());
+  auto engines = std::make_unique<DeviceEngines>(
       *owner_.world(), owner_.membership(), device_, [&](std::span<const std::byte> own) {
         return gather(shown, own);
       });
@@ -153,6 +154,7 @@ void DeviceCalls::require_engines(const Signature& shown) {
       });
   staging_ = std::make_shared<Staging>(device_);
   events_ = std::make_shared<EventPool>(device_);
+  engines_ = std::move(engines);
   owner_.world()->attend(watch_);
   while ((messenger_ = engines_->messenger()) != nullptr && !connect(*messenger_, shown)) {
   }
@@ -169,11 +171,8 @@ bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) 
           },
       .deadline = Deadline::in(owner_.deadline()),
       .size = owner_.size()};
-  // Nothing that is done there belongs into a graph.
-  cuda::CaptureMode mode = cuda::CaptureMode::kRelaxed;
-  device_->driver().thread_exchange_stream_capture_mode(&mode);
+  const cuda::OutsideCapture outside(device_->driver());
   const bool works = engines_->connect(engine, introduction);
-  device_->driver().thread_exchange_stream_capture_mode(&mode);
   if (works) watch_->add(engine);
   return works;
 }

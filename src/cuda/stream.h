@@ -45,6 +45,22 @@ class OwnedEvent {
   Event event_ = nullptr;
 };
 
+// A resource: until the end of the scope this thread may do what a capture of its own forbids
+// (allocate, wait), as nothing of it belongs into a graph.
+class OutsideCapture {
+ public:
+  explicit OutsideCapture(const Driver& driver) noexcept : driver_(driver) {
+    driver_.thread_exchange_stream_capture_mode(&mode_);
+  }
+  ~OutsideCapture() { driver_.thread_exchange_stream_capture_mode(&mode_); }
+  OutsideCapture(const OutsideCapture&) = delete;
+  OutsideCapture& operator=(const OutsideCapture&) = delete;
+
+ private:
+  const Driver& driver_;
+  CaptureMode mode_ = CaptureMode::kRelaxed;
+};
+
 // How a stream stands to capture into a graph.
 enum class Capture { kNone, kActive, kBroken };
 Capture capture_of(const Driver& driver, Stream stream);

@@ -115,13 +115,22 @@ Offer mpich(const Placement& placement) {
 
 }  // namespace
 
-std::vector<std::string> comparable_libraries() { return {"openmpi", "mpich", "gloo"}; }
+std::vector<std::string> comparable_libraries(bool on_gpu) {
+  if (on_gpu) return {"nccl", "peer"};
+  return {"openmpi", "mpich", "gloo"};
+}
 
 Offer find_library(std::string_view library, const Placement& placement) {
   if (library == "openmpi") return open_mpi(placement);
   if (library == "mpich") return mpich(placement);
   if (library == "gloo") return gloo(placement);
-  return by_hocket_run(kHocket, placement, {this_executable(), kWorkerSubcommand});
+  std::vector<std::string> command{
+      this_executable(), kWorkerSubcommand, kWorkerName, std::string(library)};
+  if (placement.on_gpu) command.push_back(kWorkerOnGpu);
+  if (!placement.by_graph) command.push_back(kWorkerEager);
+  Offer offer = by_hocket_run(library, placement, command);
+  if (library != kHocket) offer.launch.environment.emplace_back("HOCKET_ENGINES", library);
+  return offer;
 }
 
 }  // namespace hocket::cli::bench

@@ -13,7 +13,8 @@ namespace hocket::cli::bench {
 inline constexpr std::string_view kHocket = "hocket";
 
 // The names that --compare takes.
-std::vector<std::string> comparable_libraries();
+// On GPUs these are hocket's engines, each alone.
+std::vector<std::string> comparable_libraries(bool on_gpu);
 
 // A value: how to start a library, or why it cannot be and what to try.
 struct Offer {
@@ -26,12 +27,18 @@ struct Placement {
   int cores = 1;  // that this process may use
   // With a core for each rank, all libraries' ranks are bound to one each; with fewer, none is.
   bool binds() const noexcept { return ranks <= cores; }
+  bool on_gpu = false;   // arrays lie in GPUs' memory
+  bool by_graph = true;  // there: calls are captured, and replayed
 };
 
 // `library` is kHocket or one of comparable_libraries().
 Offer find_library(std::string_view library, const Placement& placement);
 
-// Words by which `hocket` starts a rank of its own benchmark: a subcommand that help does not list.
+// Words by which `hocket` starts a rank of its own benchmark: a subcommand that help does not list,
+// and its options.
 inline constexpr const char* kWorkerSubcommand = "bench-worker";
+inline constexpr const char* kWorkerName = "--as";
+inline constexpr const char* kWorkerOnGpu = "--gpu";
+inline constexpr const char* kWorkerEager = "--eager";
 
 }  // namespace hocket::cli::bench

@@ -45,6 +45,17 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
 }
 
 std::vector<Collective> collectives_of(const Arguments& arguments) {
+  if (arguments.collectives.empty() && !arguments.tune_file.empty()) {
+    return {Collective::kBarrier,
+            Collective::kAllReduce,
+            Collective::kReduce,
+            Collective::kReduceScatter,
+            Collective::kBroadcast,
+            Collective::kAllGather,
+            Collective::kGather,
+            Collective::kScatter,
+            Collective::kAllToAll};
+  }
   if (arguments.collectives.empty()) return {Collective::kAllReduce};
   std::vector<Collective> collectives;
   for (const std::string& word : arguments.collectives) {
@@ -89,13 +100,20 @@ std::vector<bool> places_of(const std::string& word) {
 
 }  // namespace
 
+bool on_gpu(const Arguments& arguments) {
+  if (!arguments.tune_file.empty() || arguments.device == "cuda") return true;
+  if (arguments.device == "host") return false;
+  throw InvalidArgument(fmt::format("--device={}: it takes host or cuda", arguments.device));
+}
+
 std::vector<std::string> peers_of(const Arguments& arguments) {
+  if (!arguments.tune_file.empty()) return {"nccl", "peer"};
   if (arguments.compare_option->count() == 0) return {};
   std::vector<std::string> peers;
   for (const std::string& word : arguments.compare) {
     if (!word.empty() && word != "all") peers.push_back(word);
   }
-  const std::vector<std::string> known = comparable_libraries();
+  const std::vector<std::string> known = comparable_libraries(on_gpu(arguments));
   for (const std::string& peer : peers) {
     if (std::find(known.begin(), known.end(), peer) != known.end()) continue;
     throw InvalidArgument(
@@ -169,6 +187,19 @@ void add_options(CLI::App& bench, Arguments& arguments) {
               "--compare", arguments.compare, "Measure others too: openmpi,mpich,gloo; alone: all")
           ->delimiter(',')
           ->expected(0, 16);
+  bench.add_option("--device", arguments.device, "Where the arrays lie: host, cuda")
+      ->capture_default_str();
+  bench
+      .add_option("--launch",
+                  arguments.launch,
+                  "On GPUs: calls replayed from a graph, or eager, one by one")
+      ->check(CLI::IsMember({"graph", "eager"}))
+      ->capture_default_str();
+  bench.add_option(
+      "--tune",
+      arguments.tune_file,
+      "Measure each engine of GPUs alone, and write what engines are chosen by to this "
+      "file, for HOCKET_COSTS");
   bench
       .add_option("--repeats", arguments.repeats, "Batches of each case, in turns with the others")
       ->capture_default_str()

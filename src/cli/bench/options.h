@@ -28,6 +28,9 @@ struct Arguments {
   std::string algorithm;  // empty: the cheapest
   std::vector<std::string> compare;
   CLI::Option* compare_option = nullptr;  // tells whether --compare was given
+  std::string device = "host";
+  std::string launch = "graph";
+  std::string tune_file;
   int repeats = 9;
   int batch_ms = 30;
   int timeout_s = 60;
@@ -43,6 +46,9 @@ Plan plan_of(const Arguments& arguments);
 
 // Throws InvalidArgument where --algorithm names none that all of the collectives have.
 void check_algorithm(const Arguments& arguments, const std::vector<Collective>& collectives);
+
+// Whether the arrays lie in GPUs' memory. Throws InvalidArgument where --device is neither.
+bool on_gpu(const Arguments& arguments);
 
 // The libraries to compare with. Throws InvalidArgument where there is none of that name.
 std::vector<std::string> peers_of(const Arguments& arguments);

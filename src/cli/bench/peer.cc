@@ -75,7 +75,9 @@ class Desk {
   Answer check_results(Slot& slot, std::uint32_t seed) {
     const Seat seat = library_.seat();
     fill(slot.subject, seat, seed, slot.bound.arrays);
+    slot.bound.upload();
     slot.bound.calls(1);
+    slot.bound.download();
     const std::string wrong = check(slot.subject, seat, seed, slot.bound.arrays);
     clear_in_place(slot);
     if (!wrong.empty()) return {Outcome::kWrong, 0, wrong};
@@ -90,6 +92,7 @@ class Desk {
     if (shape.out > 0) {
       std::memset(slot.bound.arrays.out, 0, shape.out * size_of(slot.subject.dtype));
     }
+    slot.bound.upload();
   }
 
   Answer run(Slot& slot, const Request& request) {

@@ -18,6 +18,9 @@ struct Bound {
   Arrays arrays;
   std::function<void(long)> calls;
   std::vector<std::shared_ptr<void>> owners;  // of the arrays
+  // Where the calls are made on other arrays than these, a GPU's: bring these there, and back.
+  std::function<void()> upload = [] {};
+  std::function<void()> download = [] {};
 };
 
 // A communication library as a benchmark sees it. One thread. Failures are exceptions.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/bench/libraries.h"
@@ -205,6 +206,26 @@ std::string to_json(const Findings& findings) {
   }
   json["ratios"] = ratios_of(findings);
   return json.dump(1) + "\n";
+}
+
+std::string to_cost_table(const Findings& findings) {
+  // By library and collective, as sizes come in turns.
+  std::map<std::string, std::map<std::size_t, double>> rows;
+  for (const Point& point : findings.points) {
+    for (const Row& row : point) {
+      if (row.library == kHocket || !row.verified() || row.subject.in_place) continue;
+      const auto name =
+          fmt::format("{} {} {}", row.library, name_of(row.subject.collective), row.ranks);
+      rows[name][row.bytes] = row.median_us();
+    }
+  }
+  std::string text = fmt::format("# {}\n# {}\n", findings.date, findings.command);
+  for (const auto& [name, points] : rows) {
+    text += name;
+    for (const auto& [bytes, time] : points) text += fmt::format(" {}:{:.4g}", bytes, time);
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace hocket::cli::bench

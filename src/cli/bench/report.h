@@ -55,4 +55,7 @@ class Table {
 
 std::string to_json(const Findings& findings);
 
+// The lines that HOCKET_COSTS names a file of, of all libraries but hocket's own choice.
+std::string to_cost_table(const Findings& findings);
+
 }  // namespace hocket::cli::bench

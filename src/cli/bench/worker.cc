@@ -9,21 +9,35 @@
 namespace hocket::cli::bench {
 namespace {
 
+// Calls in a graph: enough to make up for its launch, few enough to fill a batch.
+constexpr long kCallsInGraph = 20;
+
 // A resource: this process's part in the job. One thread. Fails with hocket's errors.
 class Hocket final : public Library {
  public:
-  Hocket() : world_(init()), comm_(world_.communicator()) {}
+  explicit Hocket(const WorkerOptions& options)
+      : options_(options), world_(init()), comm_(world_.communicator()) {
+    if (!options.on_gpu) return;
+    gpu_.emplace(comm_.rank() % std::max(1, Gpu::count()));
+    stream_.emplace(*gpu_);
+    // Messages between GPUs need a collective before them.
+    comm_.barrier({.stream = stream_->ref()});
+    stream_->synchronize();
+  }
 
   Seat seat() const override { return {comm_.rank(), comm_.size()}; }
-  std::string name() const override { return std::string(kHocket); }
+  std::string name() const override { return options_.name; }
   std::string version() const override {
     std::string text = "hocket " HOCKET_VERSION;
     for (const std::string& engine : world_.engines()) text += " " + engine;
+    if (gpu_) text += ", " + gpu_->name();
     return text;
   }
   void barrier() override { comm_.barrier(); }
 
   std::optional<std::string> refusal(const Case& subject) const override {
+    if (gpu_ && subject.memory == Memory::kSymmetric)
+      return "GPUs' symmetric memory is not measured";
     if (reduces(subject.collective) && !is_defined(subject.op, subject.dtype)) {
       return std::string(hocket::name_of(subject.op)) + " has no meaning on " +
              std::string(hocket::name_of(subject.dtype));
@@ -39,9 +53,13 @@ class Hocket final : public Library {
       bind_ordinary_arrays(bound, subject, seat());
     }
     const Shape shape = shape_of(subject, seat().rank, seat().ranks);
-    const ConstArrayView in(bound.arrays.in, shape.in, subject.dtype);
-    const ArrayView out(bound.arrays.out, shape.out, subject.dtype);
-    bound.calls = subject.in_place ? in_place(subject, out) : out_of_place(subject, in, out);
+    if (gpu_) {
+      bind_to_gpu(bound, subject, shape);
+      return bound;
+    }
+    bound.calls = calls_on(subject,
+                           {bound.arrays.in, shape.in, subject.dtype},
+                           {bound.arrays.out, shape.out, subject.dtype});
     return bound;
   }
 
@@ -64,6 +82,62 @@ class Hocket final : public Library {
     bound.arrays.out = make(largest.out);
   }
 
+  std::function<void(long)> calls_on(const Case& subject, ConstArrayView in, ArrayView out) {
+    return subject.in_place ? in_place(subject, out) : out_of_place(subject, in, out);
+  }
+
+  // The arrays as they are on the GPU, and the calls as they are made there.
+  struct OnGpu {
+    std::optional<GpuMemory> in, out;
+    std::function<void(long)> calls;
+    std::optional<GpuGraph> one, many;
+  };
+
+  void bind_to_gpu(Bound& bound, const Case& subject, Shape shape) {
+    auto on_gpu = std::make_shared<OnGpu>();
+    const std::size_t width = size_of(subject.dtype);
+    if (shape.in > 0) on_gpu->in.emplace(*gpu_, shape.in * width);
+    if (shape.out > 0) on_gpu->out.emplace(*gpu_, shape.out * width);
+    void* in = on_gpu->in ? on_gpu->in->data() : nullptr;
+    void* out = on_gpu->out ? on_gpu->out->data() : nullptr;
+    on_gpu->calls = calls_on(subject,
+                             {in, shape.in, subject.dtype, MemoryKind::kCuda, gpu_->ordinal()},
+                             {out, shape.out, subject.dtype, MemoryKind::kCuda, gpu_->ordinal()});
+    bound.upload = [this, on_gpu, arrays = bound.arrays] {
+      for (auto [memory, from] : {std::pair(&on_gpu->in, arrays.in), {&on_gpu->out, arrays.out}}) {
+        if (!*memory) continue;
+        (*memory)->write({static_cast<std::byte*>(from), (*memory)->bytes()}, *stream_);
+      }
+    };
+    bound.download = [this, on_gpu, arrays = bound.arrays] {
+      if (!on_gpu->out) return;
+      on_gpu->out->read({static_cast<std::byte*>(arrays.out), on_gpu->out->bytes()}, *stream_);
+    };
+    bound.calls = [this, on_gpu](long n) { run_on_gpu(*on_gpu, n); };
+  }
+
+  void run_on_gpu(OnGpu& on_gpu, long n) {
+    if (!options_.by_graph) {
+      on_gpu.calls(n);
+      return stream_->synchronize();
+    }
+    const auto captured = [&](std::optional<GpuGraph>& graph, long calls) {
+      if (!graph) {
+        stream_->begin_capture();
+        on_gpu.calls(calls);
+        graph.emplace(stream_->end_capture());
+      }
+      graph->launch(*stream_);
+    };
+    for (; n >= kCallsInGraph; n -= kCallsInGraph) captured(on_gpu.many, kCallsInGraph);
+    for (; n > 0; --n) captured(on_gpu.one, 1);
+    stream_->synchronize();
+  }
+
+  std::optional<StreamRef> stream() const {
+    return stream_ ? std::optional(stream_->ref()) : std::nullopt;
+  }
+
   template <typename F>
   static std::function<void(long)> repeated(F call) {
     return [call](long n) {
@@ -73,24 +147,27 @@ class Hocket final : public Library {
 
   std::function<void(long)> in_place(const Case& subject, ArrayView array) {
     Communicator& comm = comm_;
-    const ReduceOp op = subject.op;
+    const ReduceOptions reduce{.op = subject.op, .stream = stream()};
+    const ReduceRootOptions reduce_root{.op = subject.op, .root = kRoot, .stream = stream()};
+    const RootOptions root{.root = kRoot, .stream = stream()};
+    const CallOptions plain{.stream = stream()};
     switch (subject.collective) {
       case Collective::kAllReduce:
-        return repeated([&comm, array, op] { comm.all_reduce(array, {.op = op}); });
+        return repeated([&comm, array, reduce] { comm.all_reduce(array, reduce); });
       case Collective::kReduce:
-        return repeated([&comm, array, op] { comm.reduce(array, {.op = op, .root = kRoot}); });
+        return repeated([&comm, array, reduce_root] { comm.reduce(array, reduce_root); });
       case Collective::kReduceScatter:
-        return repeated([&comm, array, op] { comm.reduce_scatter(array, {.op = op}); });
+        return repeated([&comm, array, reduce] { comm.reduce_scatter(array, reduce); });
       case Collective::kBroadcast:
-        return repeated([&comm, array] { comm.broadcast(array, {.root = kRoot}); });
+        return repeated([&comm, array, root] { comm.broadcast(array, root); });
       case Collective::kAllGather:
-        return repeated([&comm, array] { comm.all_gather(array); });
+        return repeated([&comm, array, plain] { comm.all_gather(array, plain); });
       case Collective::kGather:
-        return repeated([&comm, array] { comm.gather(array, {.root = kRoot}); });
+        return repeated([&comm, array, root] { comm.gather(array, root); });
       case Collective::kScatter:
-        return repeated([&comm, array] { comm.scatter(array, {.root = kRoot}); });
+        return repeated([&comm, array, root] { comm.scatter(array, root); });
       case Collective::kAllToAll:
-        return repeated([&comm, array] { comm.all_to_all(array); });
+        return repeated([&comm, array, plain] { comm.all_to_all(array, plain); });
       case Collective::kSend:
       case Collective::kSendRecv:
       case Collective::kBarrier:
@@ -101,55 +178,71 @@ class Hocket final : public Library {
 
   std::function<void(long)> out_of_place(const Case& subject, ConstArrayView in, ArrayView out) {
     Communicator& comm = comm_;
-    const ReduceOp op = subject.op;
+    const ReduceOptions reduce{.op = subject.op, .stream = stream()};
+    const ReduceRootOptions reduce_root{.op = subject.op, .root = kRoot, .stream = stream()};
+    const RootOptions root{.root = kRoot, .stream = stream()};
+    const CallOptions plain{.stream = stream()};
     switch (subject.collective) {
       case Collective::kAllReduce:
-        return repeated([&comm, in, out, op] { comm.all_reduce(in, out, {.op = op}); });
+        return repeated([&comm, in, out, reduce] { comm.all_reduce(in, out, reduce); });
       case Collective::kReduce:
-        return repeated([&comm, in, out, op] { comm.reduce(in, out, {.op = op, .root = kRoot}); });
+        return repeated([&comm, in, out, reduce_root] { comm.reduce(in, out, reduce_root); });
       case Collective::kReduceScatter:
-        return repeated([&comm, in, out, op] { comm.reduce_scatter(in, out, {.op = op}); });
+        return repeated([&comm, in, out, reduce] { comm.reduce_scatter(in, out, reduce); });
       case Collective::kBroadcast:
         return in_place(subject, out);
       case Collective::kAllGather:
-        return repeated([&comm, in, out] { comm.all_gather(in, out); });
+        return repeated([&comm, in, out, plain] { comm.all_gather(in, out, plain); });
       case Collective::kGather:
-        return repeated([&comm, in, out] { comm.gather(in, out, {.root = kRoot}); });
+        return repeated([&comm, in, out, root] { comm.gather(in, out, root); });
       case Collective::kScatter:
-        return repeated([&comm, in, out] { comm.scatter(in, out, {.root = kRoot}); });
+        return repeated([&comm, in, out, root] { comm.scatter(in, out, root); });
       case Collective::kAllToAll:
-        return repeated([&comm, in, out] { comm.all_to_all(in, out); });
+        return repeated([&comm, in, out, plain] { comm.all_to_all(in, out, plain); });
       case Collective::kSend:
       case Collective::kSendRecv:
         return message(subject, in, out);
       case Collective::kBarrier:
-        return repeated([&comm] { comm.barrier(); });
+        return repeated([&comm, plain] { comm.barrier(plain); });
     }
     throw InvalidArgument("hocket bench: unknown call");
   }
 
   std::function<void(long)> message(const Case& subject, ConstArrayView in, ArrayView out) {
     Communicator& comm = comm_;
+    const MessageOptions options{.stream = stream()};
     const auto [rank, ranks] = seat();
     if (subject.collective == Collective::kSendRecv) {
       const int next = (rank + 1) % ranks;
       const int previous = (rank + ranks - 1) % ranks;
-      return repeated(
-          [&comm, in, out, next, previous] { comm.send_recv(in, next, out, previous); });
+      return repeated([&comm, in, out, next, previous, options] {
+        comm.send_recv(in, next, out, previous, options);
+      });
     }
     if (rank > 1) return [](long) {};
-    if (rank == 1) return repeated([&comm, in, out] { comm.recv(out, 0), comm.send(in, 0); });
-    return repeated([&comm, in, out] { comm.send(in, 1), comm.recv(out, 1); });
+    if (rank == 1) {
+      return repeated([&comm, in, out, options] {
+        comm.recv(out, 0, options);
+        comm.send(in, 0, options);
+      });
+    }
+    return repeated([&comm, in, out, options] {
+      comm.send(in, 1, options);
+      comm.recv(out, 1, options);
+    });
   }
 
+  WorkerOptions options_;
   World world_;
   Communicator& comm_;
+  std::optional<Gpu> gpu_;  // these two where arrays lie on it
+  std::optional<GpuStream> stream_;
 };
 
 }  // namespace
 
-int run_worker() {
-  Hocket hocket;
+int run_worker(const WorkerOptions& options) {
+  Hocket hocket(options);
   return serve(hocket);
 }
 

@@ -1,10 +1,19 @@
 // One rank of hocket's own, as a benchmark measures it.
 #pragma once
 
+#include <string>
+
 namespace hocket::cli::bench {
+
+// How a rank takes part. A value.
+struct WorkerOptions {
+  std::string name;      // as which library it is shown
+  bool on_gpu = false;   // arrays lie in a GPU's memory
+  bool by_graph = true;  // there: calls are captured, and replayed
+};
 
 // Joins the job that `hocket run` started and serves the benchmark that started it. Returns the
 // exit code.
-int run_worker();
+int run_worker(const WorkerOptions& options);
 
 }  // namespace hocket::cli::bench

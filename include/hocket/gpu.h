@@ -1,0 +1,110 @@
+// GPUs for programs that have no CUDA toolkit of their own: memory, streams, graphs, times.
+//
+// The driver is found when the first Gpu is made. Programs that use CUDA, CuPy or PyTorch need none
+// of this: hocket takes their arrays and streams as they are.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hocket/stream.h"
+#include "hocket/types.h"
+
+namespace hocket {
+
+namespace cuda {
+class DeviceContext;
+class DeviceBuffer;
+class OwnedStream;
+class OwnedEvent;
+}  // namespace cuda
+
+// A GPU of this process, and its primary context, which CUDA, CuPy and PyTorch use too. A handle;
+// cheap to copy, any thread. Throws DeviceError where there is no such GPU, or no driver.
+class Gpu {
+ public:
+  // How many there are; 0 where there is no driver.
+  static int count();
+  explicit Gpu(int ordinal);
+
+  int ordinal() const noexcept;
+  std::string name() const;  // "NVIDIA H200"
+  const std::shared_ptr<const cuda::DeviceContext>& context() const noexcept { return context_; }
+
+ private:
+  std::shared_ptr<const cuda::DeviceContext> context_;
+};
+
+// A resource: memory of a GPU, uninitialized at first. Any thread. Throws DeviceError, which names
+// the size and what is free, where there is not enough.
+class GpuMemory {
+ public:
+  GpuMemory(const Gpu& gpu, std::size_t bytes);
+  ~GpuMemory();
+  GpuMemory(GpuMemory&&) noexcept;
+
+  void* data() const noexcept;
+  std::size_t bytes() const noexcept;
+  // Copies from and to the host, of at most bytes(); they return when that is done, after all that
+  // is on the stream.
+  void write(std::span<const std::byte> from, StreamRef stream = {});
+  void read(std::span<std::byte> to, StreamRef stream = {}) const;
+
+ private:
+  Gpu gpu_;
+  std::unique_ptr<cuda::DeviceBuffer> buffer_;
+};
+
+// A resource: work that was captured, to be launched again and again. One thread.
+class GpuGraph {
+ public:
+  ~GpuGraph();
+  GpuGraph(GpuGraph&& other) noexcept;
+  void launch(StreamRef stream);
+
+ private:
+  friend class GpuStream;
+  GpuGraph(Gpu gpu, void* executable) noexcept : gpu_(std::move(gpu)), executable_(executable) {}
+  Gpu gpu_;
+  void* executable_;
+};
+
+// A resource: a stream that the legacy default stream does not wait for. One thread at a time.
+class GpuStream {
+ public:
+  explicit GpuStream(const Gpu& gpu);
+  ~GpuStream();
+  GpuStream(GpuStream&&) noexcept;
+
+  StreamRef ref() const noexcept;
+  operator StreamRef() const noexcept { return ref(); }
+  // Waits until all of it has ended; throws DeviceError where something on it failed.
+  void synchronize() const;
+  // What is put on the stream between the two is not done, but captured.
+  void begin_capture();
+  GpuGraph end_capture();
+
+ private:
+  Gpu gpu_;
+  std::unique_ptr<cuda::OwnedStream> stream_;
+};
+
+// A resource: a mark in a stream, with its time. One thread at a time.
+class GpuEvent {
+ public:
+  explicit GpuEvent(const Gpu& gpu);
+  ~GpuEvent();
+  GpuEvent(GpuEvent&&) noexcept;
+
+  void record(StreamRef stream);
+  // Between two marks that have been passed.
+  double microseconds_since(const GpuEvent& earlier) const;
+
+ private:
+  Gpu gpu_;
+  std::unique_ptr<cuda::OwnedEvent> event_;
+};
+
+}  // namespace hocket

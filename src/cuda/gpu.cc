@@ -1,0 +1,141 @@
+#include "hocket/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cuda/context.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "hocket/error.h"
+
+namespace hocket {
+
+int Gpu::count() {
+  const cuda::Found found = cuda::Driver::find();
+  return found.driver ? found.driver->devices() : 0;
+}
+
+Gpu::Gpu(int ordinal) {
+  const cuda::Found found = cuda::Driver::find();
+  if (!found.driver) throw DeviceError("there is no GPU to be used: " + found.why_not);
+  if (ordinal < 0 || ordinal >= found.driver->devices()) {
+    throw DeviceError(
+        fmt::format("there is no GPU {}; this process sees {}", ordinal, found.driver->devices()));
+  }
+  context_ = std::make_shared<const cuda::DeviceContext>(found.driver, ordinal);
+}
+
+int Gpu::ordinal() const noexcept { return context_->ordinal(); }
+std::string Gpu::name() const { return context_->name(); }
+
+// --- Memory -------------------------------------------------------------------------------------
+
+GpuMemory::GpuMemory(const Gpu& gpu, std::size_t bytes)
+    : gpu_(gpu),
+      buffer_(
+          std::make_unique<cuda::DeviceBuffer>(gpu.context(), std::max<std::size_t>(1, bytes))) {}
+GpuMemory::~GpuMemory() = default;
+GpuMemory::GpuMemory(GpuMemory&&) noexcept = default;
+
+void* GpuMemory::data() const noexcept { return buffer_->data(); }
+std::size_t GpuMemory::bytes() const noexcept { return buffer_->bytes(); }
+
+void GpuMemory::write(std::span<const std::byte> from, StreamRef stream) {
+  if (from.size() > bytes()) {
+    throw InvalidArgument(
+        fmt::format("from has {} bytes, and the GPU's memory {}", from.size(), bytes()));
+  }
+  const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Driver& driver = gpu_.context()->driver();
+  cuda::copy(driver, data(), from.data(), from.size(), stream.handle());
+  cuda::check(driver, driver.stream_synchronize(stream.handle()), "wait for a copy");
+}
+
+void GpuMemory::read(std::span<std::byte> to, StreamRef stream) const {
+  if (to.size() > bytes()) {
+    throw InvalidArgument(
+        fmt::format("to has {} bytes, and the GPU's memory {}", to.size(), bytes()));
+  }
+  const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Driver& driver = gpu_.context()->driver();
+  cuda::copy(driver, to.data(), data(), to.size(), stream.handle());
+  cuda::check(driver, driver.stream_synchronize(stream.handle()), "wait for a copy");
+}
+
+// --- Streams ------------------------------------------------------------------------------------
+
+GpuStream::GpuStream(const Gpu& gpu)
+    : gpu_(gpu), stream_(std::make_unique<cuda::OwnedStream>(gpu.context())) {}
+GpuStream::~GpuStream() = default;
+GpuStream::GpuStream(GpuStream&&) noexcept = default;
+
+StreamRef GpuStream::ref() const noexcept { return stream_->get(); }
+
+void GpuStream::synchronize() const {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Driver& driver = gpu_.context()->driver();
+  cuda::check(driver, driver.stream_synchronize(stream_->get()), "wait for a stream");
+}
+
+void GpuStream::begin_capture() {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Driver& driver = gpu_.context()->driver();
+  cuda::check(driver,
+              driver.stream_begin_capture(stream_->get(), cuda::CaptureMode::kThreadLocal),
+              "begin a capture");
+}
+
+GpuGraph GpuStream::end_capture() {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Driver& driver = gpu_.context()->driver();
+  cuda::Graph graph{};
+  cuda::GraphExec executable{};
+  cuda::check(driver, driver.stream_end_capture(stream_->get(), &graph), "end a capture");
+  const cuda::Result made = driver.graph_instantiate(&executable, graph, 0);
+  driver.graph_destroy(graph);
+  cuda::check(driver, made, "make a graph");
+  return GpuGraph(gpu_, executable);
+}
+
+GpuGraph::GpuGraph(GpuGraph&& other) noexcept
+    : gpu_(other.gpu_), executable_(std::exchange(other.executable_, nullptr)) {}
+
+GpuGraph::~GpuGraph() {
+  if (executable_ == nullptr) return;
+  const cuda::DeviceGuard guard(*gpu_.context());
+  gpu_.context()->driver().graph_exec_destroy(static_cast<cuda::GraphExec>(executable_));
+}
+
+void GpuGraph::launch(StreamRef stream) {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Driver& driver = gpu_.context()->driver();
+  cuda::check(driver,
+              driver.graph_launch(static_cast<cuda::GraphExec>(executable_), stream.handle()),
+              "launch a graph");
+}
+
+// --- Events -------------------------------------------------------------------------------------
+
+GpuEvent::GpuEvent(const Gpu& gpu)
+    : gpu_(gpu),
+      event_(std::make_unique<cuda::OwnedEvent>(gpu.context(), cuda::OwnedEvent::Timing::kOn)) {}
+GpuEvent::~GpuEvent() = default;
+GpuEvent::GpuEvent(GpuEvent&&) noexcept = default;
+
+void GpuEvent::record(StreamRef stream) {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  event_->record(stream.handle());
+}
+
+double GpuEvent::microseconds_since(const GpuEvent& earlier) const {
+  const cuda::Driver& driver = gpu_.context()->driver();
+  float milliseconds = 0;
+  cuda::check(driver,
+              driver.event_elapsed_time(&milliseconds, earlier.event_->get(), event_->get()),
+              "read the time between two events");
+  return 1e3 * static_cast<double>(milliseconds);
+}
+
+}  // namespace hocket
