@@ -9,6 +9,7 @@
 #include "comm/thread_team.h"
 #include "comm/world.h"
 #include "hocket/bootstrap.h"
+#include "rendezvous/launcher_space.h"
 
 namespace hocket {
 namespace {
@@ -49,6 +50,11 @@ World join(const InitOptions& options,
 
 World init(const InitOptions& options) {
   const base::Config config = base::Config::from_environment();
+  if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
+    comm::Introduced introduced = comm::introduce(*meeting.bootstrap, options);
+    introduced.launch.launcher = meeting.launcher;
+    return join(options, config, introduced.launch, std::move(introduced.server));
+  }
   return join(options, config, detect_launch(options), std::nullopt);
 }
 

@@ -82,8 +82,12 @@ std::string meeting_at(const std::string& text, std::string_view what, const Lau
   return has_no_key && os::is_loopback(tcp->host) ? unix_meeting(std::to_string(tcp->port)) : text;
 }
 
-// Where they meet when nobody said so: on this host, if they are all here.
-std::string default_meeting(const Place& place) {
+// Where they meet when nobody said so: where the launcher says rank 0 is, if there is a key and it
+// does not say that all ranks are here; else on this host, if they are all here.
+std::string default_meeting(const Place& place, const LaunchInfo& launch) {
+  const bool is_trusted = launch.key || launch.trust_network;
+  const bool may_span = place.local_rank < 0 || place.local_size < place.size;
+  if (is_trusted && may_span && !place.address.empty()) return place.address;
   if (!place.meeting.empty() && place.local_size == place.size) return unix_meeting(place.meeting);
   const std::string why =
       place.local_size > 0 && place.local_size < place.size
@@ -134,7 +138,7 @@ LaunchInfo detect_launch(const InitOptions& options) {
   } else if (store) {
     launch.store_address = meeting_at(*store, "HOCKET_STORE", launch);
   } else {
-    launch.store_address = default_meeting(place);
+    launch.store_address = default_meeting(place, launch);
   }
   const bool launcher_serves = place.launcher == "hocket run" && options.address.empty();
   launch.rank_zero_serves = !launcher_serves;

@@ -108,6 +108,10 @@ std::optional<Place> place_from_torchrun() {
   if (place->local_size < 0 && host && is_this_host(*host)) place->local_size = place->size;
   // torch's own store has the port on TCP; ours meets on AF_UNIX under its number.
   if (port) place->meeting = std::to_string(*port);
+  // The port itself is for torch's store.
+  if (host && port && *port < 65535 && !os::is_loopback(*host)) {
+    place->address = os::to_string({.host = *host, .port = *port + 1});
+  }
   return place;
 }
 

@@ -20,6 +20,9 @@ struct Place {
   // What tells this job apart from the user's others on this host; empty where the launcher gives
   // nothing of the kind. Not a secret.
   std::string meeting;
+  // Rank 0's host and a port there that is taken to be free, where the launcher names such; for
+  // ranks on several hosts, which need a key.
+  std::string address;
 };
 
 // Each is absent where the process was not started so, and throws InvalidArgument where the

@@ -150,3 +150,46 @@ def test_the_engine_on_a_communicator_of_mpi4py(launcher, tmp_path):
         (tmp_path / "libmpi.so.12").symlink_to(library)
     job = run(launcher, 3, JOINED, MPI4PY_MPIABI=launcher, LD_LIBRARY_PATH=str(tmp_path))
     assert job.returncode == 0 and job.stdout.count("right") == 3, job.stdout
+
+
+SMALL = """
+import numpy as np
+import hocket
+comm = hocket.init()
+x = np.array([10.0 ** comm.rank])
+comm.all_reduce(x)
+assert comm.size == 2 and x[0] == 11
+print("right", flush=True)
+"""
+
+
+def test_hydra_introduces_ranks_that_it_takes_for_several_hosts_ranks():
+    if shutil.which("mpirun.mpich") is None:
+        pytest.skip("mpirun.mpich is not installed")
+    job = subprocess.run(
+        ["mpirun.mpich", "-launcher", "fork", "-hosts", "localhost,127.0.0.1", "-n", "2",
+         sys.executable, "-c", SMALL],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert job.stdout.count("right") == 2, job.stdout + job.stderr
+
+
+def test_pmix_introduces_ranks_that_it_takes_for_several_hosts_ranks(tmp_path):
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("mpirun.openmpi is not installed")
+    agent = tmp_path / "agent"  # instead of ssh: "there" is here
+    agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    job = subprocess.run(
+        ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
+         str(agent), "--mca", "oob_tcp_if_include", "lo", "-x", "PYTHONPATH", "-H",
+         "node-a:1,node-b:1", "-n", "2", sys.executable, "-c", SMALL],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert job.stdout.count("right") == 2, job.stdout + job.stderr

@@ -181,6 +181,24 @@ TEST(LaunchTest, TorchrunOnManyHostsNeedsAnAddressAndAKey) {
   expect_says(message_of([&] { rendezvous::join(launch, kPatience); }), {"hocket key FILE"});
 }
 
+// As operators of Kubernetes set them: no word of who is on which host, and rank 0 finds its own
+// name in MASTER_ADDR.
+TEST(LaunchTest, KubernetesWithAKeyMeetsAtTheMaster) {
+  char name[256] = {};
+  ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
+  const Key key = Key::generate();
+  for (const std::string& host : {std::string("train-0.train"), std::string(name)}) {
+    const Environment environment(
+        {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", host}, {"MASTER_PORT", "29500"}});
+    const LaunchInfo launch = detect_launch({.key = key});
+    EXPECT_EQ(launch.store_address, host + ":29501");
+    EXPECT_TRUE(launch.rank_zero_serves);
+  }
+  const Environment local(
+      {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}});
+  EXPECT_EQ(detect_launch({.key = key}).store_address, on_unix("29500"));
+}
+
 TEST(LaunchTest, OpenMpi) {
   const Environment environment({{"OMPI_COMM_WORLD_RANK", "3"},
                                  {"OMPI_COMM_WORLD_SIZE", "4"},
