@@ -428,5 +428,5 @@ def test_the_documented_program_runs():
         "print(cupy.equal(array, cupy.ones(1)))"
     )
     stand_ins = str(ROOT / "tests" / "python" / "stand_ins")
-    program = f"import sys; sys.path.append({stand_ins!r})\n" + program
+    program = f"import sys; sys.path.insert(0, {stand_ins!r})\n" + program
     assert finish(run_jobs(program, 2, free_port())) == ["[ True]\n"] * 2

@@ -6,6 +6,7 @@ stands before a block says more about it:
 
     <!-- prints -->        the text that the program above it prints
     <!-- quote: FILE -->   lines of FILE, as they stand there
+    <!-- needs: MODULE --> a program for machines that have the Python package
 """
 
 import os
@@ -88,6 +89,8 @@ def run_and_compare(block, *program):
 
 @named(PYTHON)
 def test_python(block, tmp_path):
+    if block.note.startswith("needs: "):
+        pytest.importorskip(block.note.removeprefix("needs: "))
     program = tmp_path / "program.py"
     program.write_text(block.text)
     run_and_compare(block, program)

@@ -7,6 +7,7 @@ that this process is no member of, a call returns at once and leaves its tensors
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from typing import Any, Optional, Union
@@ -163,8 +164,7 @@ def _join(store: Any, rank: Optional[int], size: Optional[int]) -> hocket.Commun
         by_torch = store is not None or "MASTER_ADDR" in os.environ
         if not by_torch:
             return hocket.init(rank=rank, size=size)
-        import hocket.torch
-
+        importlib.import_module("hocket.torch")
         dist.init_process_group(
             "hocket",
             store=store,

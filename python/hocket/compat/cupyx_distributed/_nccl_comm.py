@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any, NoReturn, Optional
 
+import hocket
 from hocket.errors import InvalidArgument
 
 from . import _meeting, _store
@@ -46,15 +47,25 @@ class NCCLBackend:
         port: int = _store._DEFAULT_PORT,
         use_mpi: bool = False,
     ) -> None:
-        self._n_devices = n_devices
-        self.rank = rank
         self._use_mpi = bool(use_mpi)
         if use_mpi:
-            self._comm = _meeting.by_mpi(n_devices, rank)
+            self._adopt(_meeting.by_mpi(n_devices, rank))
         else:
-            self._comm = _meeting.by_store(n_devices, rank, host, port)
+            self._adopt(_meeting.by_store(n_devices, rank, host, port))
+
+    @classmethod
+    def over(cls, comm: hocket.Communicator) -> NCCLBackend:
+        """One over a communicator of hocket that is there already."""
+        backend = cls.__new__(cls)
+        backend._use_mpi = False
+        backend._adopt(comm)
+        return backend
+
+    def _adopt(self, comm: hocket.Communicator) -> None:
+        self._comm = comm
+        self._n_devices, self.rank = comm.size, comm.rank
         self._dense: set[type] = set()  # types seen that are neither sparse nor lists
-        self._sparse = SparseCalls(self._comm)
+        self._sparse = SparseCalls(comm)
 
     def stop(self) -> None:
         """End this communicator. Local; may be called again and again."""
