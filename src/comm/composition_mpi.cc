@@ -67,6 +67,8 @@ std::vector<int> numbers_of(const std::vector<Bytes>& cards, const std::string& 
 
 }  // namespace
 
+std::vector<std::string> known_mpis() { return Library::built_for(); }
+
 std::shared_ptr<MpiHome> make_mpi_home(Store* store,
                                        const LaunchInfo& launch,
                                        base::Deadline deadline) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/deadline.h"
@@ -23,6 +24,9 @@ class MpiHome {
                                                                 const engine::GroupFacts& facts,
                                                                 std::function<void()> ring) = 0;
 };
+
+// The MPIs that this build can use: "Open MPI", "MPICH".
+std::vector<std::string> known_mpis();
 
 // Collective over the job's ranks, which tell each other by `store` (null where there is one rank).
 // Throws RendezvousError where there is no MPI, or not one that all ranks share.

@@ -1,9 +1,11 @@
 // The engines that a machine lets run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "comm/composition.h"
+#include "comm/composition_mpi.h"
 #include "hocket/machine.h"
 
 namespace hocket {
@@ -48,6 +50,14 @@ std::vector<Engine> find_engines(const Machine& machine) {
   };
   add(comm::choose_engines({}, false), "ranks on one host, host memory");
   add(comm::choose_engines({}, true), "ranks that are threads of one process");
+  const std::vector<std::string> mpis = comm::known_mpis();
+  result.push_back({.name = "mpi",
+                    .available = !mpis.empty(),
+                    .note = mpis.empty()
+                                ? "this build has none of MPI's headers"
+                                : fmt::format("host memory, under the mpirun of {}, when asked for "
+                                              "(HOCKET_ENGINES=mpi)",
+                                              fmt::join(mpis, " or "))});
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "core/reduce.h"
 #include "hocket/error.h"
@@ -40,6 +41,10 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+std::string shim_of(const Kind& kind) {
+  return fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), kind.name);
+}
+
 void fold(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count) {
   const void* const sources[] = {in, inout};
   core::reduce(inout,
@@ -71,8 +76,7 @@ Found Library::find(const std::string& launcher) {
         "Open MPI or MPICH, or import mpi4py first";
     return found;
   }
-  const std::string file =
-      fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), chosen->name);
+  const std::string file = shim_of(*chosen);
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     found.why_not = fmt::format(
@@ -94,6 +98,14 @@ Found Library::find(const std::string& launcher) {
   library->name_ = text.data();
   found.library = std::move(library);
   return found;
+}
+
+std::vector<std::string> Library::built_for() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) {
+    if (std::filesystem::exists(shim_of(kind))) names.emplace_back(kind.launcher);
+  }
+  return names;
 }
 
 void Library::require(int code, const char* what) const {

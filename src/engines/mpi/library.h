@@ -52,6 +52,8 @@ class Library : public std::enable_shared_from_this<Library> {
   // The MPI that is loaded already, or else the one of the launcher that started this process
   // (`launcher`: as LaunchInfo has it). MPI is not started.
   static Found find(const std::string& launcher);
+  // The MPIs that this build has shims for: "Open MPI", "MPICH".
+  static std::vector<std::string> built_for();
 
   // Starts MPI unless that was done. Throws InvalidArgument where it was started in a way in which
   // hocket cannot use it.
