@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def part_of(x: Any, axis: int, first: int, last: int) -> tuple[slice, ...]:
     """The index of entries [first, last) along an axis."""
-    return (slice(None),) * (axis % x.ndim) + (slice(first, last),)
+    before: int = axis % x.ndim
+    return (slice(None),) * before + (slice(first, last),)
 
 
 def blend_on_gpus(

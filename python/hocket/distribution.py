@@ -235,7 +235,13 @@ class Redistribution:
         self._source, self._target = Box(*map(tuple, source)), Box(*map(tuple, target))
         self._order: Literal["C", "F"] = order
         self._plan = _Redistribution(
-            comm, *map(list, source), *map(list, target), order == "F", timeout
+            comm,
+            list(source[0]),
+            list(source[1]),
+            list(target[0]),
+            list(target[1]),
+            order == "F",
+            timeout,
         )
         self._boxes: Optional[list[Any]] = None
 
@@ -278,8 +284,8 @@ class Redistribution:
         from ._redistribute_gpu import move
 
         if self._boxes is None:
-            said = self._comm.all_gather_object([list(map(int, c)) for b in
-                                                 (self._source, self._target) for c in b])
+            mine = [list(map(int, corner)) for box in (self._source, self._target) for corner in box]
+            said = self._comm.all_gather_object(mine)
             self._boxes = [(Box(*map(tuple, s[:2])), Box(*map(tuple, s[2:]))) for s in said]
         return move(self._comm, x, out, self._source, self._target, self._boxes, self._order)
 

@@ -6,7 +6,8 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Optional, Union
+from dataclasses import dataclass
+from typing import Any, Literal, Optional, Union
 
 from ._hocket import Communicator, _Pool
 from ._pool_halo import blend_on_gpus, part_of
@@ -17,7 +18,8 @@ from .errors import InvalidArgument
 __all__ = ["DevicePool", "PoolWorker"]
 
 
-class PoolWorker(NamedTuple):
+@dataclass(frozen=True)
+class PoolWorker:
     """A worker, as the functions see it that `DevicePool.run` calls."""
 
     #: Its number, from 0.

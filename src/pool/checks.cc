@@ -33,16 +33,14 @@ void require_one_each(const Pool& pool,
     require_reachable(pool, array, fmt::format("{}[{}]", name, i));
     if (!pool.has_gpus() || array.count() == 0) continue;
     const int device = pool.devices()[i];
-    if (array.memory() != MemoryKind::kCuda ||
-        (array.device() != kAnyDevice && array.device() != device)) {
-      throw InvalidArgument(fmt::format("{}[{}] lies {}, expected on its worker's GPU {}",
-                                        name,
-                                        i,
-                                        array.memory() == MemoryKind::kCuda
-                                            ? fmt::format("on GPU {}", array.device())
-                                            : "in host memory",
-                                        device));
-    }
+    const int found = pool.device_of(array);
+    if (found == device) continue;
+    throw InvalidArgument(
+        fmt::format("{}[{}] lies {}, expected on its worker's GPU {}",
+                    name,
+                    i,
+                    found == kAnyDevice ? "in host memory" : fmt::format("on GPU {}", found),
+                    device));
   }
 }
 

@@ -124,6 +124,12 @@ DeviceLane& Pool::lane(int worker) const {
   return *lanes_[static_cast<std::size_t>(worker)];
 }
 
+int Pool::device_of(ConstArrayView array) const {
+  if (array.memory() != MemoryKind::kCuda || lanes_.empty()) return kAnyDevice;
+  if (array.device() != kAnyDevice) return array.device();
+  return cuda::whereabouts(lanes_.front()->driver(), array.data()).device;
+}
+
 void Pool::require_open() const {
   if (forks_.forked()) {
     throw InvalidArgument(

@@ -34,6 +34,8 @@ class Pool {
   bool has_gpus() const noexcept { return !lanes_.empty(); }
   std::span<const int> devices() const noexcept { return options_.devices; }
   DeviceLane& lane(int worker) const;
+  // The GPU whose memory an array lies in; kAnyDevice for host memory.
+  int device_of(ConstArrayView array) const;
 
   using Body = std::function<void(Seat&)>;
   void run(std::span<const int> workers, const Body& body, std::span<const StreamRef> streams);

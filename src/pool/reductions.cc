@@ -152,11 +152,11 @@ void all_reduce_on_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& opt
 
 int worker_of(const Pool& pool, ArrayView out) {
   const auto devices = pool.devices();
-  const auto found = std::find(devices.begin(), devices.end(), out.device());
+  const auto found = std::find(devices.begin(), devices.end(), pool.device_of(out));
   if (out.memory() == MemoryKind::kCuda && found != devices.end()) {
     return static_cast<int>(found - devices.begin());
   }
-  throw InvalidArgument("out lies on no worker's GPU; say which by its device");
+  throw InvalidArgument("out lies on no worker's GPU");
 }
 
 void reduce_on_gpus(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) {

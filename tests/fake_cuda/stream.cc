@@ -142,7 +142,12 @@ Result event_create(Event* event, unsigned) {
 Result event_destroy(Event) { return Result::kSuccess; }  // streams may still look at it
 Result event_record(Event event, Stream stream) {
   const std::uint64_t mark = ++event->recorded;
-  enqueue(stream, [event, mark] { event->passed.store(mark, std::memory_order_release); });
+  enqueue(stream, [event, mark] {
+    // An event may be recorded on one stream and then on another, which passes it earlier.
+    std::uint64_t passed = event->passed.load();
+    while (passed < mark && !event->passed.compare_exchange_weak(passed, mark)) {
+    }
+  });
   return Result::kSuccess;
 }
 Result event_query(Event event) {

@@ -212,7 +212,8 @@ class TorchProcessGroup(ProcessGroup):
         )
         with on_device:
             dist.all_gather_object(everybody, obj, group=self._torch_process_group)
-        return functools.reduce(op, everybody)
+        result: T = functools.reduce(op, everybody)
+        return result
 
 
 class HocketProcessGroup(ProcessGroup):
@@ -247,4 +248,6 @@ class HocketProcessGroup(ProcessGroup):
 
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
         """See `ProcessGroup.allreduce_object`. From the first rank to the last."""
-        return functools.reduce(op, self._comm.all_gather_object(obj, allow_pickle=True))
+        everybody = self._comm.all_gather_object(obj, allow_pickle=True)
+        result: T = functools.reduce(op, everybody)
+        return result

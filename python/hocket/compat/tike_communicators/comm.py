@@ -91,7 +91,8 @@ class Comm:
         for leader in leaders:
             with self.pool.Device(self.pool.workers[leader]):
                 totals.append(self.mpi.Allreduce(sums[leader]))
-        return self.pool.scatter(totals, stride=group)
+        result: list[Any] = self.pool.scatter(totals, stride=group)
+        return result
 
     def swap_edges(
         self,

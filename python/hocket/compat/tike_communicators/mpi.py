@@ -106,7 +106,7 @@ def _world() -> Communicator:
     return init()
 
 
-def _op_name(op: Any) -> str:
+def _op_name(op: Any) -> Any:
     """Of None (the sum), a name, or an operator of mpi4py's."""
     if op is None or isinstance(op, str):
         return op or "sum"

@@ -1,0 +1,128 @@
+"""A pool whose workers are GPUs: fake ones, on which streams are threads and nothing waits."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hocket
+
+HERE = Path(__file__).parent
+FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
+pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
+
+PRELUDE = """
+import contextlib
+import cupy
+import numpy as np
+import hocket
+DEVICES = [2, 0, 1]
+pool = hocket.DevicePool(devices=DEVICES, engines=["local"])
+mine = [cupy.stream_on(device) for device in DEVICES]
+def arrays(shape=(1000,)):
+    made = []
+    for i, device in enumerate(DEVICES):
+        with cupy.Device(device):
+            made.append(cupy.ndarray(np.arange(float(np.prod(shape))).reshape(shape) * (i + 1)))
+    return made
+def finish():
+    for stream in mine:
+        stream.synchronize()
+stack = contextlib.ExitStack()
+for stream in mine:
+    stack.enter_context(stream)
+"""
+
+
+def run(program):
+    package = str(Path(hocket.__file__).parent.parent)
+    paths = [package, str(HERE / "stand_ins" / "gpu_cupy"), str(HERE)]
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "LD_LIBRARY_PATH": str(FAKE),
+             "HOCKET_NCCL_LIBRARY": "none"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_members():
+    run("""
+assert pool.devices == (2, 0, 1) and pool.size == 3 and pool.module is cupy
+assert [[s.device_id for s in pair] for pair in pool.streams] == [[2, 2], [0, 0], [1, 1]]
+assert len({s.ptr for pair in pool.streams for s in pair}) == 6
+def where(worker):
+    return worker.device, cupy.Device().id, cupy.get_current_stream().ptr
+for i, (device, current, stream) in enumerate(pool.run(where)):
+    assert device == current == DEVICES[i] and stream == pool.streams[i][1].ptr
+pool.close()
+""")
+
+
+def test_calls_follow_each_other_without_waiting():
+    run("""
+for _ in range(10):
+    x = arrays()
+    total = sum(a.host.copy() for a in x)
+    assert pool.all_reduce(x)[0] is x[0]
+    copies = pool.broadcast(x[1])                      # of what the call before will leave
+    def add(worker):
+        worker.communicator.all_reduce(copies[worker.index])
+        return worker.communicator.all_reduce(x[worker.index], op="max")
+    pool.run(add)
+    (one,) = [pool.reduce(copies, worker=2)]
+    finish()
+    for a, c in zip(x, copies):
+        assert np.array_equal(a.host, total) and np.array_equal(c.host, 3 * total)
+    assert np.array_equal(one.host, 9 * total)
+""")
+
+
+def test_forms():
+    run("""
+x = arrays((4, 6))
+before = [a.host.copy() for a in x]
+pool.exchange_halo(x, [1, 3], 1, axis=0)
+out = arrays((4, 6))
+pool.all_reduce(x, "sum", out, group=2)
+finish()
+before[0][1], before[1][1] = before[1][1].copy(), before[0][1].copy()
+before[1][3], before[2][3] = before[2][3].copy(), before[1][3].copy()
+assert all(np.array_equal(a.host, b) for a, b in zip(x, before))
+assert np.array_equal(out[0].host, before[0] + before[1])
+assert np.array_equal(out[1].host, out[0].host) and np.array_equal(out[2].host, before[2])
+host = np.arange(5.0)
+copies = pool.distribute([host, host * 2], [1, 0, 1])
+finish()
+assert [c.host[4] for c in copies] == [8, 4, 8]
+""")
+
+
+def test_what_is_refused():
+    run("""
+def refused(call, text):
+    try:
+        call()
+    except hocket.InvalidArgument as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(text)
+x = arrays()
+refused(lambda: pool.all_reduce([x[1], x[0], x[2]]), "lies on GPU 0, expected on its worker's GPU 2")
+refused(lambda: pool.all_reduce([np.ones(3)] * 3), "in host memory, expected on its worker's GPU")
+refused(lambda: hocket.DevicePool(devices=[0, 0]), "given twice")
+refused(lambda: hocket.DevicePool(devices=[64]), "device 64 is not there")
+refused(lambda: pool.all_reduce(x, across=hocket.init()), "across is for arrays in host memory")
+try:
+    pool.map(lambda a: 1 / 0, x)
+except ZeroDivisionError:
+    pass
+total = sum(a.host.copy() for a in x)
+pool.all_reduce(x)
+finish()
+assert np.array_equal(x[0].host, total)
+with hocket.DevicePool(2) as other:
+    refused(lambda: other.all_reduce(x[:2]), "workers are of the host")
+""")
