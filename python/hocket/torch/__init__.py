@@ -11,7 +11,6 @@ other by torch.distributed's own store; torchrun, MPI, Slurm and ``hocket run`` 
 from __future__ import annotations
 
 try:
-    import torch
     import torch.distributed as dist
 except ImportError as error:
     raise ImportError(
@@ -20,19 +19,8 @@ except ImportError as error:
     ) from error
 
 
-def _check_version() -> None:
-    if not dist.is_available():
-        raise ImportError("this PyTorch was built without torch.distributed")
-    try:
-        dist.distributed_c10d.C10DBackend(0, 1)
-    except (AttributeError, TypeError) as error:
-        raise ImportError(
-            f"PyTorch {torch.__version__} cannot have backends written in Python, which "
-            "hocket.torch needs; install a newer one"
-        ) from error
-
-
-_check_version()
+if not dist.is_available():
+    raise ImportError("this PyTorch was built without torch.distributed")
 
 from ._backend import HocketBackend  # noqa: E402
 from ._creation import create, register  # noqa: E402

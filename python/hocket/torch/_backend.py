@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Backend
+from torch._C._distributed_c10d import Backend, ProcessGroup
 
 import hocket
 
@@ -45,7 +45,19 @@ def _one(tensors: Sequence[torch.Tensor], name: str) -> torch.Tensor:
     return tensors[0]
 
 
-class HocketBackend(Backend):
+def _base() -> Any:
+    """What backends in Python derive from: newer PyTorch has it, older takes whole groups."""
+    try:
+        Backend(0, 1)
+    except TypeError:
+        return ProcessGroup
+    return Backend
+
+
+Base: Any = _base()
+
+
+class HocketBackend(Base):
     """A process group of torch.distributed over a communicator of hocket.
 
     A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Calls that are not asked
@@ -78,6 +90,10 @@ class HocketBackend(Backend):
     def options(self) -> Any:
         """Of PyTorch's kind; hocket has no more."""
         return Backend.Options("hocket", timedelta(seconds=min(self._comm.deadline, 1e9)))
+
+    def _get_backend(self, device: Any) -> HocketBackend:
+        """Where PyTorch takes this for a whole process group."""
+        return self
 
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
         """"hocket"."""
@@ -274,9 +290,9 @@ class HocketBackend(Backend):
         )
 
     # --- The rest -------------------------------------------------------------------------------
-    def barrier(self, options: Any = None) -> Handle:
+    def barrier(self, opts: Any = None) -> Handle:
         """``dist.barrier``."""
-        if getattr(options, "asyncOp", False):
+        if getattr(opts, "asyncOp", False):
             return Pending(self._comm.barrier_async(), [], self._waiter)
         self._comm.barrier()
         return Finished([])

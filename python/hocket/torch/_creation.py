@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -65,5 +64,3 @@ def register() -> None:
     if "HOCKET" in dist.Backend._plugins:
         return
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=["cpu", "cuda"])
-    # Programs that torch's own launchers start again in children find it there, too.
-    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "1")
