@@ -1,6 +1,7 @@
 // init, ranks as threads, Ctrl-C.
 #include <pthread.h>
 
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -96,11 +97,19 @@ void run_threads(int size, nb::object body) {
   }
 }
 
+// Python's main thread. Whoever asks first need not be it: a pool's worker may.
+std::atomic<pthread_t>& main_thread() {
+  static std::atomic<pthread_t> thread{};
+  return thread;
+}
+
 // Asked in a thread that waits, without the GIL. What a signal's handler raises stays set in the
 // thread until the call has ended; then it is what Python gets.
 bool is_interrupted() {
-  static const pthread_t main_thread = pthread_self();  // Python's signals arrive in this one alone
-  if (pthread_equal(main_thread, pthread_self()) == 0) return false;
+  // Python's signals arrive in its main thread alone.
+  if (pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) == 0) {
+    return false;
+  }
   const nb::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
 }
@@ -120,6 +129,8 @@ std::vector<std::string> library_folders() {
 
 void bind_world(nb::module_& module) {
   using nb::arg;
+  const nb::object main = nb::module_::import_("threading").attr("main_thread")();
+  main_thread() = static_cast<pthread_t>(nb::cast<unsigned long>(main.attr("ident")));
   set_interrupt_check(is_interrupted);
 
   module.def("init",

@@ -1,11 +1,16 @@
 """Pools of workers, of the host."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import run_job, threads, values
+from helpers import free_address, run_job, threads, values
 
 import hocket
 
@@ -196,6 +201,20 @@ def test_after_a_failure_no_more_items_are_begun():
     assert begun == [0]
 
 
+def test_ctrl_c_ends_what_workers_wait_for():
+    with hocket.DevicePool(2) as pool:
+
+        def wait(worker):
+            worker.communicator.recv(np.zeros(1), source=1 - worker.index)
+
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.run(wait)
+        timer.join()
+        assert pool.map(abs, [-1, -2]) == [1, 2]
+
+
 def test_close(pool):
     pool.close()
     pool.close()
@@ -277,6 +296,44 @@ def test_a_refusal_reaches_the_other_processes():
         comm.barrier()
 
     across(2, body)
+
+
+DEATH = """
+import os, numpy as np, hocket
+comm = hocket.init()
+with hocket.DevicePool(2) as pool:
+    arrays = [np.ones(5), np.ones(5)]
+    pool.all_reduce(arrays, across=comm)
+    if comm.rank == 1:
+        os.kill(os.getpid(), 9)
+    try:
+        pool.all_reduce(arrays, across=comm)
+    except hocket.PeerDied as error:
+        assert error.rank == 1
+    else:
+        raise AssertionError("nothing was raised")
+    arrays = [np.ones(5), np.ones(5)]
+    assert pool.all_reduce(arrays)[1][4] == 2
+print("survived", flush=True)
+"""
+
+
+def test_a_process_that_dies_is_named(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(DEATH)
+    package = str(Path(hocket.__file__).parent.parent)
+    address = free_address()
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, program],
+            env={**os.environ, "PYTHONPATH": package, "HOCKET_RANK": str(rank),
+                 "HOCKET_SIZE": "2", "HOCKET_STORE": address, "HOCKET_JOB": "death"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(2)
+    ]
+    outputs = [rank.communicate(timeout=50)[0] for rank in ranks]
+    assert outputs[0].strip() == "survived", outputs
 
 
 PROGRAM = """
