@@ -176,6 +176,7 @@ class DevicePool {
 
   // Ends the workers' threads, after what they are at. Calls afterwards are refused; again is fine.
   void close();
+  // In a forked child it is, too.
   bool is_closed() const noexcept;
 
  private:

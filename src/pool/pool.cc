@@ -225,7 +225,7 @@ void Pool::make_groups(int neighbours) {
 }
 
 void Pool::close() {
-  if (forks_.forked() || is_closed()) return;
+  if (is_closed()) return;
   if (crew_->is_member(std::this_thread::get_id())) require_open();
   crew_.reset();
   groups_.clear();

@@ -44,7 +44,8 @@ class Pool {
     run(everybody_, body, streams);
   }
   void close();
-  bool is_closed() const noexcept { return crew_ == nullptr; }
+  // In a forked child too: the threads stayed with the parent.
+  bool is_closed() const noexcept { return crew_ == nullptr || forks_.forked(); }
   // Throws where no call can be made now, from here.
   void require_open() const;
   // Has the workers' communicators make groups of so many neighbours, unless they are made; then

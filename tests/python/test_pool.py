@@ -215,6 +215,34 @@ def test_ctrl_c_ends_what_workers_wait_for():
         assert pool.map(abs, [-1, -2]) == [1, 2]
 
 
+FORKED = """
+import os, sys, hocket
+pool = hocket.DevicePool(2)
+child = os.fork()
+if child == 0:
+    assert pool.is_closed
+    try:
+        pool.map(abs, [1])
+    except hocket.InvalidArgument as error:
+        assert "forked" in str(error)
+    with hocket.DevicePool(2) as own:
+        print(own.map(abs, [-1, -2]), flush=True)
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(pool.map(abs, [-3, -4]))
+"""
+
+
+def test_forked_children_make_pools_of_their_own():
+    package = str(Path(hocket.__file__).parent.parent)
+    job = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        env={**os.environ, "PYTHONPATH": package},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50,
+    )
+    assert job.stdout.split("\n") == ["[1, 2]", "[3, 4]", ""] and job.returncode == 0, job.stdout
+
+
 def test_close(pool):
     pool.close()
     pool.close()
