@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "algorithm/host_map.h"
+
 namespace hocket::algorithm {
 
 using engine::Call;
@@ -48,6 +50,12 @@ std::span<std::byte> own_out(const Call& call) {
 }
 
 }  // namespace
+
+Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
+  Tuning tuning{.network = kTcp, .ordered = false, .forced = forced};
+  tuning.network.beta *= HostMap(hosts).most();
+  return tuning;
+}
 
 AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexcept {
   const auto forced = tuning_.forced.of(s.kind);

@@ -25,6 +25,9 @@ struct Tuning {
   std::size_t chunk_bytes = 128 * 1024;
 };
 
+// For straight algorithms between hosts: the ranks of a host share its way out.
+Tuning across_hosts(std::span<const int> hosts, const Choices& forced);
+
 // See engine::CollectiveEngine. Host memory only; symmetric arrays are taken as ordinary ones.
 // Reductions are made in the accumulation type and rounded once, whatever the algorithm; where
 // Tuning::ordered, in ascending rank order, so that the bits of a result depend neither on the

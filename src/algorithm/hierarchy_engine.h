@@ -23,6 +23,8 @@ struct HierarchyTuning {
   Tuning across = {.network = kTcp, .ordered = false};
   // Arrays up to here go by one lane.
   std::size_t short_bytes = 16 * 1024;
+  // Collectives for which a straight algorithm is forced, and that are left to it.
+  Choices straight = {};
 };
 
 // See engine::CollectiveEngine. Host memory; groups of at least two hosts, whatever their ranks'

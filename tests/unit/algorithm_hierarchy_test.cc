@@ -243,14 +243,16 @@ TEST(Hierarchy, ScoresBelowStraightAlgorithmsForLongArrays) {
   engines::local::LocalPointToPoint carrier(fabric, 0);
   const engine::GroupFacts facts{.rank = 0, .size = 8, .hosts = hosts, .one_host = false};
   const HierarchyEngine levels(carrier, facts);
-  Tuning straight{.network = kTcp, .ordered = false};
-  straight.network.beta *= 4;  // ranks that share a way out
-  const AlgorithmEngine flat(carrier, facts, straight);
+  const AlgorithmEngine flat(carrier, facts, across_hosts(hosts, {}));
   for (const Kind kind : {Kind::kAllReduce, Kind::kBroadcast, Kind::kAllGather}) {
     const engine::Signature s{.kind = kind, .dtype = DType::kFloat32, .count = 1 << 20};
     EXPECT_LT(levels.score(s)->microseconds, flat.score(s)->microseconds) << engine::name_of(kind);
   }
   EXPECT_FALSE(levels.score({.kind = Kind::kGatherV}).has_value());
+  // Whoever forces a straight algorithm gets it.
+  const HierarchyEngine forced(carrier, facts, {.straight = Choices::parse("all_reduce=ring")});
+  EXPECT_FALSE(forced.score({.kind = Kind::kAllReduce, .count = 1 << 20}).has_value());
+  EXPECT_TRUE(forced.score({.kind = Kind::kBroadcast, .count = 1 << 20}).has_value());
 }
 
 }  // namespace
