@@ -201,7 +201,10 @@ def test_mpi_comm(n):
         for call in (mpi.Bcast, mpi.Gather, mpi.Allgather, mpi.Allreduce, mpi.Scatter):
             with pytest.raises(ValueError, match="can't be empty"):
                 call(None)
-        if n > 1:  # the same error everywhere
+            # Empty on the last process alone: the same error everywhere.
+            with pytest.raises(ValueError, match="can't be empty"):
+                call(None if rank == last else np.ones((n, 2)))
+        if n > 1:
             with pytest.raises(ValueError, match="must be equal"):
                 mpi.Allgather(np.ones((2, 2 + (rank == 0))), axis=0)
         assert mpi.Allreduce(1.5).item() == 1.5 * n

@@ -135,6 +135,12 @@ class MPIComm(NoMPIComm):
         self.rank = self.comm.rank
         self.size = self.comm.size
 
+    def _required(self, sendbuf: Any, name: str) -> Any:
+        """As `_require`; what is wrong here, the other processes learn."""
+        if sendbuf is None:
+            self.comm.refuse(f"{name} data can't be empty.")
+        return _require(sendbuf, name)
+
     def p2p(self, sendbuf: Any, src: int = 0, dest: int = 1, tg: int = 0, **_: Any) -> Any:
         """Send an array from one process to another, which gets it; the others get None.
 
@@ -157,7 +163,7 @@ class MPIComm(NoMPIComm):
 
     def Bcast(self, sendbuf: Any, root: int = 0) -> Any:
         """Send an array to all processes, which bring one of its shape and dtype."""
-        sendbuf = _require(sendbuf, "Broadcast")
+        sendbuf = self._required(sendbuf, "Broadcast")
         here = _contiguous(sendbuf) if self.rank == root else _new(sendbuf, sendbuf.shape)
         if self.rank == root and not getattr(here, "flags", here).writeable:
             here = here.copy()
@@ -166,14 +172,14 @@ class MPIComm(NoMPIComm):
 
     def Gather(self, sendbuf: Any, axis: Optional[int] = 0, root: int = 0) -> Any:
         """Concatenate the processes' arrays at the root; None elsewhere."""
-        sendbuf = _check_axis(_require(sendbuf, "Gather"), axis)
+        sendbuf = _check_axis(self._required(sendbuf, "Gather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes), root=root)
         return _merge(flat, shapes, axis) if self.rank == root else None
 
     def Allgather(self, sendbuf: Any, axis: Optional[int] = 0) -> Any:
         """Concatenate the processes' arrays on all of them; they may differ along `axis`."""
-        sendbuf = _check_axis(_require(sendbuf, "Allgather"), axis)
+        sendbuf = _check_axis(self._required(sendbuf, "Allgather"), axis)
         shapes = self._shapes(sendbuf, axis)
         flat = self.comm.all_gather_v(_contiguous(sendbuf).reshape(-1), counts=_sizes(shapes))
         return _merge(flat, shapes, axis)
@@ -186,7 +192,7 @@ class MPIComm(NoMPIComm):
 
     def Scatter(self, sendbuf: Any, src: int = 0) -> Any:
         """Part `src`'s array along its first axis, equally; every process brings one of its shape."""
-        sendbuf = _require(sendbuf, "Scatter")
+        sendbuf = self._required(sendbuf, "Scatter")
         if sendbuf.ndim == 0 or len(sendbuf) % self.size != 0:
             raise ValueError(
                 f"sendbuf has shape {sendbuf.shape}, whose first axis does not divide among "
@@ -198,7 +204,7 @@ class MPIComm(NoMPIComm):
 
     def Allreduce(self, sendbuf: Any, op: Any = None) -> Any:
         """Reduce the processes' arrays to one, on all of them; a new array."""
-        sendbuf = _require(sendbuf, "Allreduce")
+        sendbuf = self._required(sendbuf, "Allreduce")
         out = _new(sendbuf, sendbuf.shape)
         self.comm.all_reduce(_contiguous(sendbuf), out=out, op=_op_name(op))
         return out
