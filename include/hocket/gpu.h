@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "hocket/stream.h"
@@ -47,13 +46,8 @@ class GpuMemory {
 
   void* data() const noexcept;
   std::size_t bytes() const noexcept;
-  // Copies from and to the host, of at most bytes(); they return when that is done, after all that
-  // is on the stream.
-  void write(std::span<const std::byte> from, StreamRef stream = {});
-  void read(std::span<std::byte> to, StreamRef stream = {}) const;
 
  private:
-  Gpu gpu_;
   std::unique_ptr<cuda::DeviceBuffer> buffer_;
 };
 
@@ -80,6 +74,9 @@ class GpuStream {
 
   StreamRef ref() const noexcept;
   operator StreamRef() const noexcept { return ref(); }
+  // Copies between any two of the host's memory and GPUs', after all that is on the stream, and
+  // waits for that.
+  void copy(void* to, const void* from, std::size_t bytes);
   // Waits until all of it has ended; throws DeviceError where something on it failed.
   void synchronize() const;
   // What is put on the stream between the two is not done, but captured.

@@ -1,4 +1,5 @@
-// Symmetric memory: arrays of one shape on every rank, each reachable from all.
+// Symmetric memory: arrays of one shape on every rank, each reachable from all, in the host's
+// memory or the GPUs'.
 //
 // Collectives on symmetric arrays copy nothing: ranks read and write each other's memory directly.
 // After an error the contents are undefined.
@@ -6,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
@@ -16,8 +18,16 @@ namespace symmetric {
 class Block;
 }
 
+// Where symmetric arrays are made. Absent: where the communicator's calls are, a GPU's memory from
+// its first call on GPUs on.
+struct SymmetricOptions {
+  std::optional<MemoryKind> memory = {};
+  std::optional<Duration> deadline = {};
+};
+
 // A resource: this rank's part of a symmetric array and the views of the others'. The memory lives
-// until the last rank has released it. Cheap to move; any thread.
+// until the last rank has released it; that of a GPU is given up once that GPU has no work any
+// more. Cheap to move; any thread.
 class SymmetricArray {
  public:
   explicit SymmetricArray(std::shared_ptr<symmetric::Block> block) noexcept;
@@ -31,6 +41,7 @@ class SymmetricArray {
 
   std::size_t count() const noexcept { return local().count(); }
   DType dtype() const noexcept { return local().dtype(); }
+  MemoryKind memory() const noexcept { return local().memory(); }
   // 64-byte aligned, at least.
   template <Element T>
   T* data() const noexcept {
@@ -50,13 +61,23 @@ class SymmetricMemory {
  public:
   explicit SymmetricMemory(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept;
 
-  // A zeroed array of `count` elements on every rank. Collective: all ranks give the same count and
-  // dtype. Throws InvalidArgument where the ranks do not share one host's memory.
-  SymmetricArray empty(std::size_t count, DType dtype, const CallOptions& = {});
+  // A zeroed array of `count` elements on every rank. Collective: all ranks give the same count,
+  // dtype and memory. Throws InvalidArgument where the ranks do not share one host's memory, or
+  // their GPUs none.
+  SymmetricArray empty(std::size_t count, DType dtype, const SymmetricOptions& = {});
   template <Element T>
-  SymmetricArray empty(std::size_t count, const CallOptions& options = {}) {
+  SymmetricArray empty(std::size_t count, const SymmetricOptions& options = {}) {
     return empty(count, dtype_of<T>, options);
   }
+
+  // Of arrays in GPUs' memory, known by their address: the same part of another rank's array, and
+  // what keeps both alive. Throws InvalidArgument where the array is not symmetric, or that rank of
+  // this communicator has none.
+  ArrayView peer(ConstArrayView array, int rank) const;
+  std::shared_ptr<void> owner(ConstArrayView array) const;
+  // From here on the array is an ordinary one: collective, and checked to be the same on all ranks
+  // (else Mismatch). Its memory goes when the last view of it does.
+  void free(ConstArrayView array, const CallOptions& = {});
 
  private:
   std::shared_ptr<comm::CommunicatorImpl> impl_;

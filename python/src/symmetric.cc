@@ -1,11 +1,16 @@
-// Symmetric memory as NumPy arrays.
+// Symmetric memory: as NumPy arrays in the host's, as arrays of no framework in GPUs'.
 //
 // That an array is symmetric is known by its address, in C++; here it is a NumPy array like any
-// other, whose base keeps the memory alive.
+// other, whose base keeps the memory alive, or what CuPy and PyTorch make an array of.
 #include "hocket/symmetric.h"
 
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "hocket/error.h"
@@ -23,6 +28,106 @@ struct Symmetric {
 struct Allocation {
   SymmetricArray array;
 };
+
+// Symmetric memory of a GPU, this rank's or a peer's.
+struct GpuArray {
+  ArrayView view;
+  Shape shape;
+  std::shared_ptr<void> owner;
+};
+
+nb::tuple tuple_of(const Shape& shape) {
+  nb::list extents;
+  for (const std::ptrdiff_t extent : shape) extents.append(extent);
+  return nb::tuple(extents);
+}
+
+// What NumPy calls the type; empty: it has no name for it.
+std::string typestr_of(DType dtype) {
+  const std::string bytes = std::to_string(size_of(dtype));
+  switch (dtype) {
+    case DType::kBool:
+      return "|b1";
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+      return "<i" + bytes;
+    case DType::kUInt8:
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+      return "<u" + bytes;
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return "<f" + bytes;
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return "<c" + bytes;
+    default:
+      return "";
+  }
+}
+
+nb::dict cuda_array_interface(const GpuArray& array) {
+  const std::string typestr = typestr_of(array.view.dtype());
+  if (typestr.empty()) {
+    throw nb::attribute_error(
+        "the CUDA array interface has no name for this dtype; take it by DLPack");
+  }
+  nb::dict interface;
+  interface["shape"] = tuple_of(array.shape);
+  interface["typestr"] = typestr;
+  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.view.data()), false);
+  interface["strides"] = nb::none();
+  interface["version"] = 3;
+  return interface;
+}
+
+nb::dlpack::dtype dlpack_dtype(DType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
+  const auto of = [&](Code code) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1};
+  };
+  switch (dtype) {
+    case DType::kBool:
+      return of(Code::Bool);
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+      return of(Code::Int);
+    case DType::kBFloat16:
+      return of(Code::Bfloat);
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return of(Code::Float);
+    case DType::kComplex64:
+    case DType::kComplex128:
+      return of(Code::Complex);
+    default:  // 8-bit floats travel as bytes
+      return of(Code::UInt);
+  }
+}
+
+nb::object to_dlpack(const GpuArray& array, int device) {
+  std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
+  auto* held = new std::shared_ptr<void>(array.owner);
+  const nb::capsule owner(held,
+                          [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+  const nb::ndarray<> tensor(array.view.data(),
+                             shape.size(),
+                             shape.data(),
+                             owner,
+                             nullptr,
+                             dlpack_dtype(array.view.dtype()),
+                             nb::device::cuda::value,
+                             device);
+  return nb::cast(tensor);
+}
 
 Shape shape_argument(nb::handle shape) {
   Shape result;
@@ -44,13 +149,28 @@ std::size_t count_of(const Shape& shape) {
   return count;
 }
 
-nb::object empty(Symmetric& symmetric, nb::handle shape, nb::handle dtype, nb::handle timeout) {
+std::optional<MemoryKind> memory_argument(nb::handle memory) {
+  if (memory.is_none()) return std::nullopt;
+  const std::string name = nb::str(memory).c_str();
+  if (name == "host") return MemoryKind::kHost;
+  if (name == "cuda") return MemoryKind::kCuda;
+  throw InvalidArgument("memory is \"" + name + "\", expected \"host\" or \"cuda\"");
+}
+
+nb::object empty(Symmetric& symmetric,
+                 nb::handle shape,
+                 nb::handle dtype,
+                 nb::handle memory,
+                 nb::handle timeout) {
   Seat& seat = symmetric.seat;
   const Shape extents = shape_argument(shape);
   const DType type = dtype_argument(dtype);
-  const CallOptions options{duration_argument(timeout, "timeout")};
+  const SymmetricOptions options{memory_argument(memory), duration_argument(timeout, "timeout")};
   SymmetricArray array =
       without_gil([&] { return seat.comm.symmetric().empty(count_of(extents), type, options); });
+  if (array.memory() == MemoryKind::kCuda) {
+    return nb::cast(GpuArray{array.local(), extents, array.owner()});
+  }
   void* data = array.local().data();
   const nb::object owner = nb::cast(Allocation{std::move(array)});
   return numpy_view(data, type, extents, owner);
@@ -70,9 +190,14 @@ nb::object allocation_of(nb::handle array) {
   return base;
 }
 
-nb::object peer(Symmetric& /*symmetric*/, nb::handle array, int rank) {
+nb::object peer(Symmetric& symmetric, nb::handle array, int rank) {
   const Array view = read_array(array, "array");
   require_c_order(view, "array");
+  if (view.is_on_gpu()) {
+    const SymmetricMemory memory = symmetric.seat.comm.symmetric();
+    return nb::cast(
+        GpuArray{memory.peer(view.input(), rank), shape_of(view), memory.owner(view.input())});
+  }
   const nb::object owner = allocation_of(array);
   const SymmetricArray& memory = nb::cast<Allocation&>(owner).array;
   const auto offset =
@@ -81,11 +206,45 @@ nb::object peer(Symmetric& /*symmetric*/, nb::handle array, int rank) {
   return numpy_view(data, view.dtype, shape_of(view), owner);
 }
 
+void free_array(Symmetric& symmetric, nb::handle array, nb::handle timeout) {
+  const Array view = read_array(array, "array");
+  if (!view.is_on_gpu()) {
+    throw InvalidArgument(
+        "array lies in the host's memory, which is given back when its last view is dropped");
+  }
+  const CallOptions options{duration_argument(timeout, "timeout")};
+  without_gil([&] { symmetric.seat.comm.symmetric().free(view.input(), options); });
+}
+
+int device_of(const GpuArray& array) { return std::max(0, array.view.device()); }
+
 }  // namespace
 
 void bind_symmetric(nb::module_& module, CommunicatorClass& cls) {
   using nb::arg;
   nb::class_<Allocation>(module, "_Allocation", "Symmetric memory; the base of arrays in it.");
+  nb::class_<GpuArray>(module,
+                       "GpuArray",
+                       R"(Symmetric memory of a GPU, this rank's or a peer's.
+
+Takes part in hocket's calls as it is. ``cupy.asarray(a)`` and ``torch.as_tensor(a, device="cuda")``
+make an array of it that shares its memory and keeps it alive.
+)")
+      .def_prop_ro(
+          "shape", [](const GpuArray& a) { return tuple_of(a.shape); }, "Of all axes.")
+      .def_prop_ro(
+          "dtype",
+          [](const GpuArray& a) { return std::string(name_of(a.view.dtype())); },
+          "Its name.")
+      .def_prop_ro(
+          "nbytes", [](const GpuArray& a) { return a.view.bytes(); }, "Bytes.")
+      .def_prop_ro(
+          "data_ptr",
+          [](const GpuArray& a) { return reinterpret_cast<std::uintptr_t>(a.view.data()); },
+          "Its address.")
+      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface)
+      .def("__dlpack_device__", [](const GpuArray& a) { return nb::make_tuple(2, device_of(a)); })
+      .def("__dlpack__", [](const GpuArray& a, nb::kwargs) { return to_dlpack(a, device_of(a)); });
   nb::class_<Symmetric>(
       module, "SymmetricMemory", R"(Makes arrays that every rank of a communicator can reach.
 
@@ -96,9 +255,10 @@ memory directly. After an error the contents are undefined.
            &empty,
            arg("shape"),
            arg("dtype") = "float64",
+           arg("memory") = nb::none(),
            arg("timeout") = nb::none(),
            nb::sig("def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', "
-                   "timeout: Timeout = None) -> NDArray[Any]"),
+                   "memory: Optional[str] = None, timeout: Timeout = None) -> Any"),
            R"(Make a zeroed array on every rank.
 
 Collective: all ranks give the same shape and dtype.
@@ -109,30 +269,43 @@ shape : int or sequence of int
 dtype : str or dtype
     "float32", numpy.float32, torch.bfloat16, ...; "bfloat16" and the 8-bit floats need ml_dtypes.
 
+memory : "host" or "cuda", optional
+    Where; by default where the communicator's calls are: a GPU from its first call on GPUs on.
+
 Returns
 -------
-numpy.ndarray
+numpy.ndarray or GpuArray
     Its memory lives until the last rank has dropped the last view of it.
 )")
       .def("peer",
            &peer,
            arg("array"),
            arg("rank"),
-           nb::sig("def peer(self, array: NDArray[Any], rank: int) -> NDArray[Any]"),
+           nb::sig("def peer(self, array: Any, rank: int) -> Any"),
            R"(The array of another rank, as memory that can be read and written here.
 
 Parameters
 ----------
-array : numpy.ndarray
-    This rank's array, or a contiguous view of it.
+array : array
+    This rank's array, or a contiguous view of it; on a GPU, of any framework.
 rank : int
-    The rank, in the communicator that made the array.
+    The rank, in the communicator that made the array; on GPUs, in this communicator.
 
 Returns
 -------
-numpy.ndarray
+numpy.ndarray or GpuArray
     Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
     a collective).
+)")
+      .def("free",
+           &free_array,
+           arg("array"),
+           arg("timeout") = nb::none(),
+           nb::sig("def free(self, array: Any, timeout: Timeout = None) -> None"),
+           R"(Make an array in GPUs' memory an ordinary one, on all ranks.
+
+Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
+is dropped.
 )");
   cls.def_prop_ro(
       "symmetric",

@@ -125,6 +125,12 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // Guarded by the communicator's turn.
   DeviceCalls& devices();
+  // Whom a new collective needs: all.
+  void require_members() {
+    if (control_->host().losses() != losses_seen_) find_members();
+  }
+  // Whether there has been a call on GPUs.
+  bool has_device() const noexcept;
   DevicePlan prepare_device(const Request& request, CallStorage& storage);
   void run_prepared_device(DevicePlan& plan, const Request& request);
   std::shared_ptr<Operation> start_prepared_device(DevicePlan& plan, const Request& request);
@@ -168,10 +174,6 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   };
 
   [[noreturn]] void raise_unusable();
-  // Whom a new collective needs: all.
-  void require_members() {
-    if (control_->host().losses() != losses_seen_) find_members();
-  }
   void find_members();
   void find_peer(int peer);
   // Fingerprints: a hash of each signature, and of all of them so far.

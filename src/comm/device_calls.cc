@@ -30,7 +30,8 @@ engine::Task until_others_follow(const DeviceWatch& watch) {
 DeviceCalls::~DeviceCalls() { close(); }
 
 void DeviceCalls::run(const Request& request) {
-  if (repeats(repeated_, request)) {
+  const std::uint64_t epoch = owner_.world()->device_blocks().epoch();
+  if (repeated_epoch_ == epoch && repeats(repeated_, request)) {
     go(repeated_plan_, opened(request), {});
     return;
   }
@@ -40,7 +41,10 @@ void DeviceCalls::run(const Request& request) {
   const Launch how = opened(request);
   const bool has_parts = !storage.positions.empty();
   go(repeated_plan_, how, std::move(storage));
-  if (!has_parts) repeated_ = request;
+  if (has_parts) return;
+  repeated_ = request;
+  repeated_epoch_ = epoch;
+  repeated_plan_.block.reset();  // its end changes the epoch
 }
 
 std::shared_ptr<Operation> DeviceCalls::start(const Request& request) {
@@ -69,11 +73,39 @@ DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
 
 DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
   DevicePlan plan{.call = check(request, owner_.place(), storage)};
-  plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
   require_device(request);
   check_device(request.in, "in");
   check_device(request.out, "out");
+  find_symmetric(plan);
+  plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
   return plan;
+}
+
+// Symmetric arrays are known by their address. Part of the signature, so that all ranks agree:
+// peers write to the same place of the same block on each.
+void DeviceCalls::find_symmetric(DevicePlan& plan) const {
+  switch (plan.call.signature.kind) {
+    case Kind::kAllReduce:
+    case Kind::kBroadcast:
+    case Kind::kAllGather:
+    case Kind::kAllToAll:
+      break;
+    default:
+      return;
+  }
+  auto block = owner_.world()->device_blocks().find(plan.call.out);
+  if (!block || plan.call.signature.count == 0) return;
+  const std::size_t offset = *block->offset_of(plan.call.out);
+  for (const int world_rank : owner_.membership().world_ranks) {
+    std::byte* piece = block->piece_of_world(world_rank);
+    if (piece == nullptr) {
+      plan.outs.clear();
+      return;
+    }
+    plan.outs.push_back(piece + offset);
+  }
+  plan.call.signature.symmetric = CommunicatorImpl::chain(block->id(), offset) | 1;
+  plan.block = std::move(block);
 }
 
 void DeviceCalls::require_device(const Request& request) {
@@ -282,7 +314,11 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
     if (marks) watch_->mark_begin(how.stream);
-    plan.engine->enqueue(plan.call, how.stream);
+    if (!plan.outs.empty()) {
+      plan.engine->enqueue_symmetric(plan.call, plan.outs, how.stream);
+    } else {
+      plan.engine->enqueue(plan.call, how.stream);
+    }
     if (marks) watch_->mark_end(how.stream);
     if (!how.captured) leave_mark(how.stream);
   } catch (const DeviceError& error) {
@@ -389,6 +425,8 @@ DeviceCalls& CommunicatorImpl::devices() {
   if (!devices_) devices_ = std::make_unique<DeviceCalls>(*this);
   return *devices_;
 }
+
+bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_->device() >= 0; }
 
 DevicePlan CommunicatorImpl::prepare_device(const Request& request, CallStorage& storage) {
   const Seat seat(*this);

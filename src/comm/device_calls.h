@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_blocks.h"
 #include "comm/device_engines.h"
 #include "comm/device_staging.h"
 #include "comm/device_watch.h"
@@ -19,6 +20,9 @@ struct DevicePlan {
   std::uint64_t mark = 0;
   engine::DeviceEngine* engine = nullptr;  // null: not chosen so far, or the host
   bool chosen = false;
+  // Where out is symmetric: the ranks' outs as mapped here, and what they lie in.
+  std::vector<std::byte*> outs = {};
+  std::shared_ptr<DeviceBlock> block = nullptr;
 };
 
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
@@ -52,6 +56,12 @@ class DeviceCalls {
                const std::optional<StreamRef>& stream,
                const std::function<void(ConstArrayView, ArrayView)>& call);
 
+  // Memory on every rank's GPU that all map. Collective; `shown` is the call's signature. Throws
+  // InvalidArgument, on all ranks alike, where a rank cannot.
+  std::shared_ptr<DeviceBlock> allocate(std::size_t bytes,
+                                        const engine::Signature& shown,
+                                        std::string name);
+
   // A mark behind what is on the stream.
   std::shared_ptr<Operation> mark(StreamRef stream);
 
@@ -77,6 +87,7 @@ class DeviceCalls {
   void require_device(const Request& request);
   int device_of(const Request& request) const;
   void check_device(ConstArrayView array, const char* name) const;
+  void find_symmetric(DevicePlan& plan) const;
   Launch open(const Request& request) const;
 
   // Collective where they are the first of their kind.
@@ -114,6 +125,7 @@ class DeviceCalls {
   bool last_is_marked_ = false;
   // The last of `run`'s calls.
   Request repeated_;
+  std::uint64_t repeated_epoch_ = 0;  // of the symmetric blocks
   DevicePlan repeated_plan_;
 };
 

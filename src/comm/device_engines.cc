@@ -90,13 +90,21 @@ engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature) 
   for (const Entry& entry : entries_) {
     const auto score = entry.engine->score(signature);
     if (!score) continue;
-    const double cost =
-        costs_.microseconds(entry.engine->name(), signature, size_).value_or(score->microseconds);
+    const double cost = microseconds(entry.engine->name(), signature).value_or(score->microseconds);
     if (best != nullptr && cost >= least) continue;
     best = entry.engine.get();
     least = cost;
   }
   return best;
+}
+
+std::optional<double> DeviceEngines::microseconds(std::string_view name,
+                                                  const engine::Signature& signature) const {
+  if (signature.symmetric != 0) {
+    const auto symmetric = costs_.microseconds(std::string(name) + ".symmetric", signature, size_);
+    if (symmetric) return symmetric;
+  }
+  return costs_.microseconds(name, signature, size_);
 }
 
 engine::DeviceEngine* DeviceEngines::messenger() const noexcept {

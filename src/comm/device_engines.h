@@ -60,6 +60,10 @@ class DeviceEngines {
     std::unique_ptr<engine::DeviceEngine> engine;
     bool connected = false;
   };
+  // As measured; absent: it was not.
+  std::optional<double> microseconds(std::string_view name,
+                                     const engine::Signature& signature) const;
+
   const engine::CostTable& costs_;
   int size_;
   std::vector<Entry> entries_;

@@ -1,5 +1,6 @@
-// Symmetric arrays: each rank's part lies in its own stripe of the host's segment, which everybody
-// has mapped already; making one is agreeing on offsets.
+// Symmetric arrays. In the host's memory each rank's part lies in its own stripe of the host's
+// segment, which everybody has mapped already: making one is agreeing on offsets. In GPUs' memory
+// each is mapped when it is made.
 #include "hocket/symmetric.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 
 #include "comm/allocation.h"
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/world.h"
 
 namespace hocket {
@@ -16,28 +18,38 @@ namespace symmetric {
 // A resource: this rank's hold on the parts of all ranks. Released when the last view dies.
 class Block {
  public:
-  Block(std::shared_ptr<comm::WorldImpl> world,
-        std::vector<std::uint64_t> offsets,
-        int rank,
-        std::size_t count,
-        DType dtype)
+  virtual ~Block() = default;
+  virtual ArrayView part(int rank) const = 0;
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+};
+
+namespace {
+
+class OnHost final : public Block {
+ public:
+  OnHost(std::shared_ptr<comm::WorldImpl> world,
+         std::vector<std::uint64_t> offsets,
+         int rank,
+         std::size_t count,
+         DType dtype)
       : world_(std::move(world)),
         offsets_(std::move(offsets)),
         rank_(rank),
         count_(count),
         dtype_(dtype) {}
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block() {
+  OnHost(const OnHost&) = delete;
+  OnHost& operator=(const OnHost&) = delete;
+  ~OnHost() override {
     if (world_->forked()) return;
     for (const std::uint64_t offset : offsets_) world_->host().release(offset);
   }
 
-  ArrayView part(int rank) const {
+  ArrayView part(int rank) const override {
     return {world_->host().at(offsets_[static_cast<std::size_t>(rank)]), count_, dtype_};
   }
-  int rank() const noexcept { return rank_; }
-  int size() const noexcept { return static_cast<int>(offsets_.size()); }
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return static_cast<int>(offsets_.size()); }
 
  private:
   std::shared_ptr<comm::WorldImpl> world_;
@@ -47,6 +59,24 @@ class Block {
   DType dtype_;
 };
 
+class OnGpus final : public Block {
+ public:
+  OnGpus(std::shared_ptr<comm::DeviceBlock> block, std::size_t count, DType dtype)
+      : block_(std::move(block)), count_(count), dtype_(dtype) {}
+
+  ArrayView part(int rank) const override {
+    return {block_->piece(rank), count_, dtype_, MemoryKind::kCuda, block_->device(rank)};
+  }
+  int rank() const noexcept override { return block_->rank(); }
+  int size() const noexcept override { return block_->size(); }
+
+ private:
+  std::shared_ptr<comm::DeviceBlock> block_;
+  std::size_t count_;
+  DType dtype_;
+};
+
+}  // namespace
 }  // namespace symmetric
 
 SymmetricArray::SymmetricArray(std::shared_ptr<symmetric::Block> block) noexcept
@@ -72,16 +102,81 @@ SymmetricMemory::SymmetricMemory(std::shared_ptr<comm::CommunicatorImpl> impl) n
 
 SymmetricMemory Communicator::symmetric() { return SymmetricMemory(impl_); }
 
-SymmetricArray SymmetricMemory::empty(std::size_t count, DType dtype, const CallOptions& options) {
-  auto offsets = comm::allocate_together(
-      *impl_,
-      {.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count},
-      {.bytes = std::max<std::size_t>(1, count * size_of(dtype)),
-       .holders = impl_->size(),
-       .what = fmt::format("{} x {}", count, name_of(dtype))},
-      options.deadline);
-  return SymmetricArray(std::make_shared<symmetric::Block>(
+SymmetricArray SymmetricMemory::empty(std::size_t count,
+                                      DType dtype,
+                                      const SymmetricOptions& options) {
+  engine::Signature shown{.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
+  const std::size_t bytes = std::max<std::size_t>(1, count * size_of(dtype));
+  const MemoryKind usual = impl_->has_device() ? MemoryKind::kCuda : MemoryKind::kHost;
+  shown.memory = options.memory.value_or(usual);
+  if (shown.memory == MemoryKind::kCuda) {
+    const comm::Seat seat(*impl_);
+    impl_->require_usable();
+    impl_->require_members();
+    auto block = impl_->devices().allocate(
+        bytes,
+        shown,
+        fmt::format("{}[{}] of communicator {}", name_of(dtype), count, impl_->membership().name));
+    return SymmetricArray(std::make_shared<symmetric::OnGpus>(std::move(block), count, dtype));
+  }
+  auto offsets = comm::allocate_together(*impl_,
+                                         shown,
+                                         {.bytes = bytes,
+                                          .holders = impl_->size(),
+                                          .what = fmt::format("{} x {}", count, name_of(dtype))},
+                                         options.deadline);
+  return SymmetricArray(std::make_shared<symmetric::OnHost>(
       impl_->world(), std::move(offsets), impl_->rank(), count, dtype));
+}
+
+namespace {
+
+std::shared_ptr<comm::DeviceBlock> block_of(comm::CommunicatorImpl& impl, ConstArrayView array) {
+  auto block = impl.world()->device_blocks().find(array.data());
+  if (!block) {
+    throw InvalidArgument(
+        "array is not symmetric memory of a GPU: it wants one made by symmetric.empty with "
+        "memory=\"cuda\", or a part of such");
+  }
+  return block;
+}
+
+}  // namespace
+
+ArrayView SymmetricMemory::peer(ConstArrayView array, int rank) const {
+  const auto block = block_of(*impl_, array);
+  if (rank < 0 || rank >= impl_->size()) {
+    throw InvalidArgument(
+        fmt::format("peer is {}, expected a rank from 0 to {}", rank, impl_->size() - 1));
+  }
+  const int member =
+      block->member_of(impl_->membership().world_ranks[static_cast<std::size_t>(rank)]);
+  if (member < 0) {
+    throw InvalidArgument(fmt::format("rank {} has no part of {}", rank, block->name()));
+  }
+  return {block->piece(member) + *block->offset_of(array.data()),
+          array.count(),
+          array.dtype(),
+          MemoryKind::kCuda,
+          block->device(member)};
+}
+
+std::shared_ptr<void> SymmetricMemory::owner(ConstArrayView array) const {
+  return block_of(*impl_, array);
+}
+
+void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
+  const auto block = block_of(*impl_, array);
+  std::byte none{};
+  std::vector<std::byte> all(static_cast<std::size_t>(impl_->size()));
+  impl_->run_as({.kind = engine::Kind::kSymmetricAllocate,
+                 .memory = MemoryKind::kCuda,
+                 .extra = block->id() | 1},
+                {.kind = engine::Kind::kAllGather,
+                 .in = {&none, 1, DType::kUInt8},
+                 .out = {all.data(), all.size(), DType::kUInt8},
+                 .deadline = options.deadline});
+  impl_->world()->device_blocks().take_out(*block);
 }
 
 }  // namespace hocket

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/interrupt.h"
+#include "base/log.h"
 #include "comm/progress.h"
 #include "comm/witness.h"
 
@@ -111,6 +112,14 @@ WorldImpl::~WorldImpl() {
 
 void WorldImpl::leave() noexcept {
   if (forked()) return;
+  const std::vector<std::string> left = device_blocks_.left();
+  if (!left.empty()) {
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("symmetric memory of GPUs that is still held as the job ends: {}; drop its "
+                    "views, or symmetric.free it, before",
+                    fmt::join(left, ", ")));
+  }
   host_->leave();
   // A goodbye waits for the store's answer, and the store may have been that of a rank that died,
   // whose connection lasts for as long as its memory is being freed.

@@ -8,6 +8,7 @@
 
 #include "algorithm/catalogue.h"
 #include "comm/composition.h"
+#include "comm/device_blocks.h"
 #include "control/host.h"
 #include "hocket/group.h"
 #include "os/segment.h"
@@ -66,6 +67,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
 
   // What drives GPUs, looked for when it is first asked for.
   DeviceLibraries& device_libraries() noexcept { return *parts_.device_libraries; }
+  DeviceBlocks& device_blocks() noexcept { return device_blocks_; }
   // The GPU of a rank that does not say: by its number on its host.
   int default_device();
   // Has the progress thread look at it for as long as it lives; has it look now.
@@ -80,6 +82,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   void join(base::Deadline deadline);
 
   WorldParts parts_;
+  DeviceBlocks device_blocks_;
   os::ForkGuard guard_;
   std::shared_ptr<control::HostControl> host_;
   std::shared_ptr<Witness> witness_;

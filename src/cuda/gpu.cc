@@ -33,36 +33,13 @@ std::string Gpu::name() const { return context_->name(); }
 // --- Memory -------------------------------------------------------------------------------------
 
 GpuMemory::GpuMemory(const Gpu& gpu, std::size_t bytes)
-    : gpu_(gpu),
-      buffer_(
+    : buffer_(
           std::make_unique<cuda::DeviceBuffer>(gpu.context(), std::max<std::size_t>(1, bytes))) {}
 GpuMemory::~GpuMemory() = default;
 GpuMemory::GpuMemory(GpuMemory&&) noexcept = default;
 
 void* GpuMemory::data() const noexcept { return buffer_->data(); }
 std::size_t GpuMemory::bytes() const noexcept { return buffer_->bytes(); }
-
-void GpuMemory::write(std::span<const std::byte> from, StreamRef stream) {
-  if (from.size() > bytes()) {
-    throw InvalidArgument(
-        fmt::format("from has {} bytes, and the GPU's memory {}", from.size(), bytes()));
-  }
-  const cuda::DeviceGuard guard(*gpu_.context());
-  const cuda::Driver& driver = gpu_.context()->driver();
-  cuda::copy(driver, data(), from.data(), from.size(), stream.handle());
-  cuda::check(driver, driver.stream_synchronize(stream.handle()), "wait for a copy");
-}
-
-void GpuMemory::read(std::span<std::byte> to, StreamRef stream) const {
-  if (to.size() > bytes()) {
-    throw InvalidArgument(
-        fmt::format("to has {} bytes, and the GPU's memory {}", to.size(), bytes()));
-  }
-  const cuda::DeviceGuard guard(*gpu_.context());
-  const cuda::Driver& driver = gpu_.context()->driver();
-  cuda::copy(driver, to.data(), data(), to.size(), stream.handle());
-  cuda::check(driver, driver.stream_synchronize(stream.handle()), "wait for a copy");
-}
 
 // --- Streams ------------------------------------------------------------------------------------
 
@@ -72,6 +49,12 @@ GpuStream::~GpuStream() = default;
 GpuStream::GpuStream(GpuStream&&) noexcept = default;
 
 StreamRef GpuStream::ref() const noexcept { return stream_->get(); }
+
+void GpuStream::copy(void* to, const void* from, std::size_t bytes) {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  cuda::copy(gpu_.context()->driver(), to, from, bytes, stream_->get());
+  synchronize();
+}
 
 void GpuStream::synchronize() const {
   const cuda::DeviceGuard guard(*gpu_.context());

@@ -17,9 +17,10 @@ namespace hocket::engine {
 //   # anything
 //   peer all_reduce 4  8:3.28 4096:3.8 65536:7.47
 //
-// is engine, collective, number of ranks, then bytes:microseconds, bytes rising. Bytes are those of
-// the whole array: of all ranks together for all_gather, reduce_scatter, all_to_all, gather and
-// scatter. What is not a line like that is refused with its number.
+// is engine (with ".symmetric" where out lies in symmetric memory), collective, number of ranks,
+// then bytes:microseconds, bytes rising. Bytes are those of the whole array: of all ranks together
+// for all_gather, reduce_scatter, all_to_all, gather and scatter. What is not a line like that is
+// refused with its number.
 class CostTable {
  public:
   CostTable() = default;

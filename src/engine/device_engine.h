@@ -63,6 +63,15 @@ class DeviceEngine {
   // on the device: whoever changes streams orders them.
   virtual void enqueue(const Call& call, cuda::Stream stream) = 0;
 
+  // The same for a call whose out is symmetric: `outs` are the ranks' outs, by rank, as mapped
+  // here; the engine may write to them.
+  virtual void enqueue_symmetric(const Call& call,
+                                 std::span<std::byte* const> outs,
+                                 cuda::Stream stream) {
+    static_cast<void>(outs);
+    enqueue(call, stream);
+  }
+
   // Whether it carries messages; then `exchange` puts them on the stream, to progress together.
   virtual bool has_messages() const noexcept { return false; }
   virtual void exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {

@@ -331,3 +331,41 @@ def test_a_rank_that_does_not_come_is_told():
     took = hocket.spawn(is_late, 2)
     assert took[0] >= 0.29
     print(f"DeadlineExceeded {(took[0] - 0.3) * 1000:.0f} ms past a deadline of 300")
+
+
+def symmetric_memory(comm):
+    import cupy
+    import torch
+
+    cupy.cuda.Device(comm.rank).use()
+    torch.cuda.set_device(comm.rank)
+    n, r = comm.size, comm.rank
+    a = comm.symmetric.empty((n, 1000), "float32", memory="cuda")
+    x = cupy.asarray(a)
+    t = torch.as_tensor(a, device=f"cuda:{r}")
+    assert x.data.ptr == t.data_ptr() == a.data_ptr and not x.any()
+    t.copy_(torch.arange(n * 1000, device="cuda").reshape(n, 1000) + 10_000 * r)
+    torch.cuda.synchronize()
+    comm.barrier()
+    other = (r + 1) % n
+    theirs = cupy.asarray(comm.symmetric.peer(x[1], other))
+    same(cupy.asnumpy(theirs), np.arange(1000, 2000, dtype="float32") + 10_000 * other, "peer")
+    comm.barrier()
+    b = comm.symmetric.empty((n, n, 1000), "float32", memory="cuda")
+    y = cupy.asarray(b)
+    comm.all_gather(x, out=y)
+    expected = np.stack([np.arange(n * 1000).reshape(n, 1000) + 10_000 * q for q in range(n)])
+    same(cupy.asnumpy(y), expected.astype("float32"), "all_gather")
+    comm.all_reduce(y)
+    same(cupy.asnumpy(y), (n * expected).astype("float32"), "all_reduce")
+    with pytest.raises(hocket.InvalidArgument, match="not symmetric"):
+        comm.symmetric.peer(cupy.zeros(3), 0)
+    assert type(comm.symmetric.empty(3)).__name__ == "GpuArray"  # as the calls so far
+    comm.symmetric.free(x)
+    with pytest.raises(hocket.InvalidArgument, match="not symmetric"):
+        comm.symmetric.peer(x, 0)
+    return True
+
+
+def test_symmetric_memory():
+    assert hocket.spawn(symmetric_memory, RANKS[-1]) == [True] * RANKS[-1]

@@ -214,8 +214,11 @@ std::string to_cost_table(const Findings& findings) {
   for (const Point& point : findings.points) {
     for (const Row& row : point) {
       if (row.library == kHocket || !row.verified() || row.subject.in_place) continue;
-      const auto name =
-          fmt::format("{} {} {}", row.library, name_of(row.subject.collective), row.ranks);
+      const auto name = fmt::format("{}{} {} {}",
+                                    row.library,
+                                    row.subject.memory == Memory::kSymmetric ? ".symmetric" : "",
+                                    name_of(row.subject.collective),
+                                    row.ranks);
       rows[name][row.bytes] = row.median_us();
     }
   }

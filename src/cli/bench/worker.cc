@@ -36,8 +36,6 @@ class Hocket final : public Library {
   void barrier() override { comm_.barrier(); }
 
   std::optional<std::string> refusal(const Case& subject) const override {
-    if (gpu_ && subject.memory == Memory::kSymmetric)
-      return "GPUs' symmetric memory is not measured";
     if (reduces(subject.collective) && !is_defined(subject.op, subject.dtype)) {
       return std::string(hocket::name_of(subject.op)) + " has no meaning on " +
              std::string(hocket::name_of(subject.dtype));
@@ -47,8 +45,8 @@ class Hocket final : public Library {
 
   Bound bind(const Case& subject) override {
     Bound bound;
-    if (subject.memory == Memory::kSymmetric) {
-      bind_symmetric_arrays(bound, subject);
+    if (subject.memory == Memory::kSymmetric && !gpu_) {
+      bound.arrays = symmetric_arrays(subject, MemoryKind::kHost, bound.owners);
     } else {
       bind_ordinary_arrays(bound, subject, seat());
     }
@@ -64,8 +62,10 @@ class Hocket final : public Library {
   }
 
  private:
+  using Owners = std::vector<std::shared_ptr<void>>;
+
   // Symmetric arrays have one size on all ranks: the largest that any rank needs.
-  void bind_symmetric_arrays(Bound& bound, const Case& subject) {
+  Arrays symmetric_arrays(const Case& subject, MemoryKind memory, Owners& owners) {
     Shape largest;
     for (int rank = 0; rank < seat().ranks; ++rank) {
       const Shape shape = shape_of(subject, rank, seat().ranks);
@@ -74,12 +74,20 @@ class Hocket final : public Library {
     }
     const auto make = [&](std::size_t count) -> void* {
       if (count == 0) return nullptr;
-      SymmetricArray array = comm_.symmetric().empty(count, subject.dtype);
-      bound.owners.push_back(array.owner());
+      SymmetricArray array = comm_.symmetric().empty(count, subject.dtype, {.memory = memory});
+      owners.push_back(array.owner());
       return array.local().data();
     };
-    bound.arrays.in = make(largest.in);
-    bound.arrays.out = make(largest.out);
+    return {make(largest.in), make(largest.out)};
+  }
+  Arrays gpu_arrays(const Case& subject, Shape shape, Owners& owners) {
+    const auto make = [&](std::size_t count) -> void* {
+      if (count == 0) return nullptr;
+      auto memory = std::make_shared<GpuMemory>(*gpu_, count * size_of(subject.dtype));
+      owners.push_back(memory);
+      return memory->data();
+    };
+    return {make(shape.in), make(shape.out)};
   }
 
   std::function<void(long)> calls_on(const Case& subject, ConstArrayView in, ArrayView out) {
@@ -88,30 +96,30 @@ class Hocket final : public Library {
 
   // The arrays as they are on the GPU, and the calls as they are made there.
   struct OnGpu {
-    std::optional<GpuMemory> in, out;
+    Arrays arrays;
+    Owners owners;
     std::function<void(long)> calls;
     std::optional<GpuGraph> one, many;
   };
 
   void bind_to_gpu(Bound& bound, const Case& subject, Shape shape) {
     auto on_gpu = std::make_shared<OnGpu>();
-    const std::size_t width = size_of(subject.dtype);
-    if (shape.in > 0) on_gpu->in.emplace(*gpu_, shape.in * width);
-    if (shape.out > 0) on_gpu->out.emplace(*gpu_, shape.out * width);
-    void* in = on_gpu->in ? on_gpu->in->data() : nullptr;
-    void* out = on_gpu->out ? on_gpu->out->data() : nullptr;
+    on_gpu->arrays = subject.memory == Memory::kSymmetric
+                         ? symmetric_arrays(subject, MemoryKind::kCuda, on_gpu->owners)
+                         : gpu_arrays(subject, shape, on_gpu->owners);
+    const auto [in, out] = on_gpu->arrays;
+    const int gpu = gpu_->ordinal();
     on_gpu->calls = calls_on(subject,
-                             {in, shape.in, subject.dtype, MemoryKind::kCuda, gpu_->ordinal()},
-                             {out, shape.out, subject.dtype, MemoryKind::kCuda, gpu_->ordinal()});
-    bound.upload = [this, on_gpu, arrays = bound.arrays] {
-      for (auto [memory, from] : {std::pair(&on_gpu->in, arrays.in), {&on_gpu->out, arrays.out}}) {
-        if (!*memory) continue;
-        (*memory)->write({static_cast<std::byte*>(from), (*memory)->bytes()}, *stream_);
-      }
+                             {in, shape.in, subject.dtype, MemoryKind::kCuda, gpu},
+                             {out, shape.out, subject.dtype, MemoryKind::kCuda, gpu});
+    const std::size_t in_bytes = shape.in * size_of(subject.dtype);
+    const std::size_t out_bytes = shape.out * size_of(subject.dtype);
+    bound.upload = [this, on_gpu, in_bytes, out_bytes, arrays = bound.arrays] {
+      if (in_bytes > 0) stream_->copy(on_gpu->arrays.in, arrays.in, in_bytes);
+      if (out_bytes > 0) stream_->copy(on_gpu->arrays.out, arrays.out, out_bytes);
     };
-    bound.download = [this, on_gpu, arrays = bound.arrays] {
-      if (!on_gpu->out) return;
-      on_gpu->out->read({static_cast<std::byte*>(arrays.out), on_gpu->out->bytes()}, *stream_);
+    bound.download = [this, on_gpu, out_bytes, arrays = bound.arrays] {
+      if (out_bytes > 0) stream_->copy(arrays.out, on_gpu->arrays.out, out_bytes);
     };
     bound.calls = [this, on_gpu](long n) { run_on_gpu(*on_gpu, n); };
   }

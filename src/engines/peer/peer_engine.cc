@@ -128,24 +128,24 @@ void PeerEngine::launch(std::span<const Step> steps, cuda::Stream stream) const 
   for (const Step& step : steps) kernels_->launch(step, stream);
 }
 
-std::span<const Step> PeerEngine::steps_of(const Call& call) {
+std::span<const Step> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
   const bool listed = call.signature.kind >= Kind::kReduceScatterV;
   if (!listed && call.signature == last_.signature && call.in == last_.in &&
       call.out == last_.out) {
     return last_steps_;
   }
   last_.signature.kind = Kind::kNone;  // for as long as its steps are not whole
-  last_steps_ = plan(call, member_, tuning_);
+  last_steps_ = plan(call, member_, tuning_, outs);
   if (!listed) last_ = call;
   return last_steps_;
 }
 
-void PeerEngine::enqueue(const Call& call, cuda::Stream stream) { launch(steps_of(call), stream); }
+void PeerEngine::enqueue(const Call& call, cuda::Stream stream) {
+  launch(steps_of(call, {}), stream);
+}
 
-void PeerEngine::enqueue_symmetric(const Call& call,
-                                   const PeerArrays& arrays,
-                                   cuda::Stream stream) {
-  launch(plan(call, member_, tuning_, &arrays), stream);
+void PeerEngine::enqueue_symmetric(const Call& call, PeerOuts outs, cuda::Stream stream) {
+  launch(steps_of(call, outs), stream);
 }
 
 // At most one message each way with a peer goes into a launch; all ranks take them in the order of

@@ -41,8 +41,7 @@ class PeerEngine final : public engine::DeviceEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   void connect(const engine::Introduction& introduction) override;
   void enqueue(const engine::Call& call, cuda::Stream stream) override;
-  // The same for a call whose arrays are symmetric: where those of the peers are mapped here.
-  void enqueue_symmetric(const engine::Call& call, const PeerArrays& arrays, cuda::Stream stream);
+  void enqueue_symmetric(const engine::Call& call, PeerOuts outs, cuda::Stream stream) override;
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
   bool keeps_time(Duration allowed) noexcept override;
@@ -61,7 +60,7 @@ class PeerEngine final : public engine::DeviceEngine {
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
   void launch(std::span<const Step> steps, cuda::Stream stream) const;
   // The steps of a call; those of the last one are kept, as calls often come again.
-  std::span<const Step> steps_of(const engine::Call& call);
+  std::span<const Step> steps_of(const engine::Call& call, PeerOuts outs);
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   Tuning tuning_;

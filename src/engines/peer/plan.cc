@@ -62,7 +62,7 @@ Folding folding_of(FoldCode code) noexcept {
 std::vector<Step> plan(const Call& call,
                        const Member& member,
                        const Tuning& tuning,
-                       const PeerArrays* arrays) {
+                       PeerOuts outs) {
   if (member.size == 1) return plan_alone(call);
   const engine::Signature& s = call.signature;
   if (s.kind == Kind::kBarrier) {
@@ -74,14 +74,14 @@ std::vector<Step> plan(const Call& call,
     case Kind::kReduce:
     case Kind::kReduceScatter:
     case Kind::kReduceScatterV:
-      return plan_reduction(call, member, tuning, arrays);
+      return plan_reduction(call, member, tuning, outs);
     case Kind::kBroadcast:
       if (member.size > 2 && engine::bytes_of(s) > tuning.relays) {
-        return plan_reduction(call, member, tuning, arrays);
+        return plan_reduction(call, member, tuning, outs);
       }
-      return plan_movement(call, member, tuning, arrays);
+      return plan_movement(call, member, tuning, outs);
     default:
-      return plan_movement(call, member, tuning, arrays);
+      return plan_movement(call, member, tuning, outs);
   }
 }
 

@@ -41,11 +41,8 @@ struct Member {
 // `staging`: the areas of all ranks, by rank, as mapped here.
 Member make_member(int rank, int size, std::byte* const* staging, HostWords* host) noexcept;
 
-// Where the peers' `in` and `out` of a call on symmetric arrays lie, as mapped here, by rank.
-struct PeerArrays {
-  std::byte* in[kMaxRanks] = {};
-  std::byte* out[kMaxRanks] = {};
-};
+// Where the ranks' `out` of a call lie, as mapped here, by rank; empty: not known.
+using PeerOuts = std::span<std::byte* const>;
 
 enum class Protocol : std::uint8_t {
   kBarrier,
@@ -93,11 +90,11 @@ struct Step {
 };
 
 // The steps of `call` on this rank, in order on one stream; none where there is nothing to do.
-// `arrays`: for symmetric calls.
+// `outs`: for symmetric calls.
 std::vector<Step> plan(const engine::Call& call,
                        const Member& member,
                        const Tuning& tuning,
-                       const PeerArrays* arrays = nullptr);
+                       PeerOuts outs = {});
 
 // A message to or from another rank; both where they are exchanged.
 struct Message {

@@ -24,8 +24,8 @@ struct Moves {
 
 class MovesOf {
  public:
-  MovesOf(const Call& call, const Member& member, const PeerArrays* arrays)
-      : call_(call), member_(member), arrays_(arrays) {}
+  MovesOf(const Call& call, const Member& member, PeerOuts outs)
+      : call_(call), member_(member), outs_(outs) {}
 
   Moves make() {
     const auto rank = static_cast<std::size_t>(member_.rank);
@@ -107,14 +107,15 @@ class MovesOf {
   }
   template <typename Offset>
   void enter(const Offset& offset) {
-    if (arrays_ == nullptr) return;
+    if (outs_.empty()) return;
     moves_.symmetric = true;
-    for (std::size_t q = 0; q < size(); ++q) moves_.direct[q] = arrays_->out[q] + offset(q);
+    for (std::size_t q = 0; q < size(); ++q)
+      moves_.direct[q] = outs_[static_cast<std::size_t>(q)] + offset(q);
   }
 
   const Call& call_;
   const Member& member_;
-  const PeerArrays* arrays_;
+  PeerOuts outs_;
   Moves moves_;
 };
 
@@ -275,14 +276,14 @@ std::optional<SmallParams> small_messages(std::span<const Message> messages,
 std::vector<Step> plan_movement(const Call& call,
                                 const Member& member,
                                 const Tuning& tuning,
-                                const PeerArrays* arrays) {
+                                PeerOuts outs) {
   const engine::Signature& s = call.signature;
   if (s.kind < Kind::kReduceScatterV && is_small(engine::bytes_of(s), tuning)) {
     const SmallParams params = small_call(call, member);
     if (params.sends == 0 && params.receives == 0) return {};
     return one_small(params);
   }
-  const Moves moves = MovesOf(call, member, arrays).make();
+  const Moves moves = MovesOf(call, member, outs).make();
   return Movement(moves, params_of(member, kCollectives), member.rank, tuning).steps();
 }
 

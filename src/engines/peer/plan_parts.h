@@ -9,13 +9,13 @@ namespace hocket::engines::peer {
 std::vector<Step> plan_movement(const engine::Call& call,
                                 const Member& member,
                                 const Tuning& tuning,
-                                const PeerArrays* arrays);
+                                PeerOuts outs);
 
 // all_reduce, reduce, reduce_scatter and its v-form; a large broadcast, of more than two ranks.
 std::vector<Step> plan_reduction(const engine::Call& call,
                                  const Member& member,
                                  const Tuning& tuning,
-                                 const PeerArrays* arrays);
+                                 PeerOuts outs);
 
 inline Params params_of(const Member& member, int lane) {
   Params p;

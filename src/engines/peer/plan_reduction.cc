@@ -23,10 +23,10 @@ Range range_of(std::size_t bytes, int parts, int index) {
 
 class Reduction {
  public:
-  Reduction(const Call& call, const Member& member, const Tuning& tuning, const PeerArrays* arrays)
+  Reduction(const Call& call, const Member& member, const Tuning& tuning, PeerOuts outs)
       : call_(call),
         tuning_(tuning),
-        arrays_(arrays),
+        outs_(outs),
         rank_(member.rank),
         size_(member.size),
         p_(params_of(member, kCollectives)) {
@@ -104,7 +104,7 @@ class Reduction {
       p_.forward = all_peers(p_) & ~(1u << peer_number(root, rank_));
       enter(range.first);
     });
-    if (arrays_ != nullptr) p_.enter = 1;  // at the root too
+    if (!outs_.empty()) p_.enter = 1;  // at the root too
     std::vector<Step> steps{chunks()};
     if (at_root && call_.out != call_.in) steps.push_back(copy_step(call_.out, call_.in, bytes));
     return steps;
@@ -135,10 +135,10 @@ class Reduction {
   }
   // Results go to the peers' arrays where they are, where those are known.
   void enter(std::size_t first) {
-    if (arrays_ == nullptr) return;
+    if (outs_.empty()) return;
     p_.enter = 1;
     for (int q = 0; q < size_; ++q) {
-      if (q != rank_) p_.direct[peer_number(q, rank_)] = arrays_->out[q] + first;
+      if (q != rank_) p_.direct[peer_number(q, rank_)] = outs_[static_cast<std::size_t>(q)] + first;
     }
   }
 
@@ -179,7 +179,7 @@ class Reduction {
 
   const Call& call_;
   const Tuning& tuning_;
-  const PeerArrays* arrays_;
+  PeerOuts outs_;
   int rank_;
   int size_;
   Params p_;
@@ -190,8 +190,8 @@ class Reduction {
 std::vector<Step> plan_reduction(const Call& call,
                                  const Member& member,
                                  const Tuning& tuning,
-                                 const PeerArrays* arrays) {
-  Reduction reduction(call, member, tuning, arrays);
+                                 PeerOuts outs) {
+  Reduction reduction(call, member, tuning, outs);
   switch (call.signature.kind) {
     case Kind::kAllReduce:
       return reduction.all_reduce();

@@ -1,0 +1,94 @@
+#include "comm/device_blocks.h"
+
+#include <algorithm>
+
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+
+namespace hocket::comm {
+
+DeviceBlock::DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device,
+                         std::uint64_t id,
+                         std::string name,
+                         std::vector<int> world_ranks,
+                         int rank,
+                         std::vector<cuda::Mapping> pieces)
+    : device_(std::move(device)),
+      id_(id),
+      name_(std::move(name)),
+      world_ranks_(std::move(world_ranks)),
+      rank_(rank),
+      pieces_(std::move(pieces)) {
+  for (const cuda::Mapping& piece : pieces_) {
+    const auto* address = reinterpret_cast<const void*>(piece.address());
+    devices_.push_back(cuda::whereabouts(device_->driver(), address).device);
+  }
+}
+
+DeviceBlock::~DeviceBlock() {
+  if (epoch_) epoch_->fetch_add(1, std::memory_order_acq_rel);
+  const cuda::DeviceGuard guard(*device_);
+  const cuda::OutsideCapture outside(device_->driver());
+  // What is under way may read and write the pieces that go now.
+  device_->driver().ctx_synchronize();
+}
+
+std::byte* DeviceBlock::piece(int rank) const noexcept {
+  return reinterpret_cast<std::byte*>(pieces_[static_cast<std::size_t>(rank)].address());
+}
+
+std::byte* DeviceBlock::piece_of_world(int world_rank) const noexcept {
+  const int member = member_of(world_rank);
+  return member < 0 ? nullptr : piece(member);
+}
+
+int DeviceBlock::member_of(int world_rank) const noexcept {
+  const auto found = std::ranges::find(world_ranks_, world_rank);
+  return found == world_ranks_.end() ? -1 : static_cast<int>(found - world_ranks_.begin());
+}
+
+std::optional<std::size_t> DeviceBlock::offset_of(const void* address) const noexcept {
+  const auto* begin = piece(rank_);
+  const auto* at = static_cast<const std::byte*>(address);
+  if (at < begin || at >= begin + pieces_[static_cast<std::size_t>(rank_)].bytes()) {
+    return std::nullopt;
+  }
+  return static_cast<std::size_t>(at - begin);
+}
+
+void DeviceBlocks::add(const std::shared_ptr<DeviceBlock>& block) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(blocks_, [](const auto& weak) { return weak.expired(); });
+  blocks_.push_back(block);
+  block->advance_at_end(epoch_);
+  epoch_->fetch_add(1, std::memory_order_acq_rel);
+}
+
+std::shared_ptr<DeviceBlock> DeviceBlocks::find(const void* address) const {
+  if (address == nullptr || epoch() == 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  for (const auto& weak : blocks_) {
+    auto block = weak.lock();
+    if (block && block->offset_of(address)) return block;
+  }
+  return nullptr;
+}
+
+bool DeviceBlocks::take_out(const DeviceBlock& block) {
+  const std::lock_guard lock(mutex_);
+  const auto taken =
+      std::erase_if(blocks_, [&](const auto& weak) { return weak.lock().get() == &block; });
+  epoch_->fetch_add(1, std::memory_order_acq_rel);
+  return taken > 0;
+}
+
+std::vector<std::string> DeviceBlocks::left() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& weak : blocks_) {
+    if (const auto block = weak.lock()) names.push_back(block->name());
+  }
+  return names;
+}
+
+}  // namespace hocket::comm

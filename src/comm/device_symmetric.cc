@@ -1,0 +1,86 @@
+// Memory on every rank's GPU, mapped by all: made by all ranks together, each of which may fail.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/device_calls.h"
+#include "comm/world.h"
+#include "cuda/exchange.h"
+#include "cuda/stream.h"
+
+namespace hocket::comm {
+
+namespace {
+
+// How far a rank has come, as it tells the others. A value.
+struct Told {
+  char why_not[160] = {};
+};
+
+}  // namespace
+
+std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
+                                                   const engine::Signature& shown,
+                                                   std::string name) {
+  const Membership& membership = owner_.membership();
+  const auto& hosts = membership.hosts;
+  if (std::ranges::any_of(hosts, [&](int host) { return host != hosts.front(); })) {
+    throw InvalidArgument(
+        "the ranks are on several hosts, and GPUs' symmetric memory is of one; make it with "
+        "intra_node");
+  }
+  const auto tell = [&](const std::string& why_not) {
+    Told own;
+    std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
+    const auto all = gather(shown, std::as_bytes(std::span(&own, 1)));
+    for (int rank = 0; rank < owner_.size(); ++rank) {
+      Told told;
+      std::memcpy(&told, all.data() + static_cast<std::size_t>(rank) * sizeof(Told), sizeof(Told));
+      if (told.why_not[0] == '\0') continue;
+      throw InvalidArgument(
+          fmt::format("rank {} has no symmetric memory for {}: {:.159}", rank, name, told.why_not));
+    }
+  };
+  std::optional<cuda::Mapping> own;
+  std::string why_not;
+  try {
+    require_device({});
+    const cuda::OutsideCapture outside(device_->driver());
+    own.emplace(cuda::Mapping::create(device_, bytes));
+  } catch (const Error& error) {
+    why_not = error.what();
+  }
+  tell(why_not);
+
+  const cuda::DeviceGuard guard(*device_);
+  const auto deadline = base::Deadline::in(owner_.deadline());
+  std::vector<cuda::Mapping> pieces;
+  try {
+    const os::Fd shared = own->share();
+    const auto handed = cuda::exchange_descriptors(
+        owner_.rank(),
+        owner_.size(),
+        shared,
+        own->bytes(),
+        [&](std::span<const std::byte> part) { return gather(shown, part); },
+        deadline);
+    for (int rank = 0; rank < owner_.size(); ++rank) {
+      const auto& piece = handed[static_cast<std::size_t>(rank)];
+      pieces.push_back(rank == owner_.rank()
+                           ? std::move(*own)
+                           : cuda::Mapping::import(device_, piece.fd, piece.bytes));
+    }
+  } catch (const DeviceError& error) {
+    why_not = error.what();
+  }
+  tell(why_not);
+  // All have made the same number of blocks with these ranks: its sequence number tells it apart.
+  const std::uint64_t id = owner_.sequence_ << 16 ^ owner_.fingerprint_;
+  auto block = std::make_shared<DeviceBlock>(
+      device_, id, std::move(name), membership.world_ranks, owner_.rank(), std::move(pieces));
+  owner_.world()->device_blocks().add(block);
+  return block;
+}
+
+}  // namespace hocket::comm
