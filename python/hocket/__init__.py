@@ -9,6 +9,7 @@
 from ._hocket import (
     Communicator,
     Context,
+    GpuArray,
     Prepared,
     Store,
     StoreServer,
@@ -51,6 +52,7 @@ __all__ = [
     "DeviceError",
     "DevicePool",
     "Error",
+    "GpuArray",
     "InvalidArgument",
     "MPIBootstrap",
     "Mismatch",

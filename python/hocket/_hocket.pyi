@@ -777,6 +777,37 @@ class Communicator:
 class _Allocation:
     """Symmetric memory; the base of arrays in it."""
 
+class GpuArray:
+    """
+    Symmetric memory of a GPU, this rank's or a peer's.
+
+    Takes part in hocket's calls as it is. ``cupy.asarray(a)`` and ``torch.as_tensor(a, device="cuda")``
+    make an array of it that shares its memory and keeps it alive.
+    """
+
+    @property
+    def shape(self) -> tuple:
+        """Of all axes."""
+
+    @property
+    def dtype(self) -> str:
+        """Its name."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes."""
+
+    @property
+    def data_ptr(self) -> int:
+        """Its address."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict: ...
+
+    def __dlpack_device__(self) -> tuple: ...
+
+    def __dlpack__(self, **kwargs) -> object: ...
+
 class SymmetricMemory:
     """
     Makes arrays that every rank of a communicator can reach.
@@ -785,7 +816,7 @@ class SymmetricMemory:
     memory directly. After an error the contents are undefined.
     """
 
-    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', timeout: Timeout = None) -> NDArray[Any]:
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', memory: Optional[str] = None, timeout: Timeout = None) -> Any:
         """
         Make a zeroed array on every rank.
 
@@ -797,28 +828,39 @@ class SymmetricMemory:
         dtype : str or dtype
             "float32", numpy.float32, torch.bfloat16, ...; "bfloat16" and the 8-bit floats need ml_dtypes.
 
+        memory : "host" or "cuda", optional
+            Where; by default where the communicator's calls are: a GPU from its first call on GPUs on.
+
         Returns
         -------
-        numpy.ndarray
+        numpy.ndarray or GpuArray
             Its memory lives until the last rank has dropped the last view of it.
         """
 
-    def peer(self, array: NDArray[Any], rank: int) -> NDArray[Any]:
+    def peer(self, array: Any, rank: int) -> Any:
         """
         The array of another rank, as memory that can be read and written here.
 
         Parameters
         ----------
-        array : numpy.ndarray
-            This rank's array, or a contiguous view of it.
+        array : array
+            This rank's array, or a contiguous view of it; on a GPU, of any framework.
         rank : int
-            The rank, in the communicator that made the array.
+            The rank, in the communicator that made the array; on GPUs, in this communicator.
 
         Returns
         -------
-        numpy.ndarray
+        numpy.ndarray or GpuArray
             Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
             a collective).
+        """
+
+    def free(self, array: Any, timeout: Timeout = None) -> None:
+        """
+        Make an array in GPUs' memory an ordinary one, on all ranks.
+
+        Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
+        is dropped.
         """
 
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator:

@@ -163,10 +163,10 @@ TEST_P(BenchData, RightResultsPassAndOthersAreFound) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BenchData, testing::ValuesIn(settings()), [](const auto& info) {
-  return std::string(name_of(std::get<0>(info.param))) +
-         (std::get<1>(info.param) ? "_in_place_" : "_apart_") +
-         std::to_string(std::get<2>(info.param));
+INSTANTIATE_TEST_SUITE_P(All, BenchData, testing::ValuesIn(settings()), [](const auto& one) {
+  return std::string(name_of(std::get<0>(one.param))) +
+         (std::get<1>(one.param) ? "_in_place_" : "_apart_") +
+         std::to_string(std::get<2>(one.param));
 });
 
 class BenchTypes : public testing::TestWithParam<int> {};

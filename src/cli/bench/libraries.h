@@ -12,6 +12,9 @@ namespace hocket::cli::bench {
 // hocket's own name among the libraries.
 inline constexpr std::string_view kHocket = "hocket";
 
+// Its engine that has symmetric memory too, where that is measured alone.
+inline constexpr std::string_view kPeerEngine = "peer";
+
 // The names that --compare takes.
 // On GPUs these are hocket's engines, each alone.
 std::vector<std::string> comparable_libraries(bool on_gpu);

@@ -71,7 +71,7 @@ class PointRun {
  private:
   void open(std::unique_ptr<Team>& team) {
     if (team == nullptr) return;
-    const bool is_own = team->library() == kHocket;
+    const bool is_own = team->library() == kHocket || team->library() == kPeerEngine;
     const bool has_choice = in_place_is_a_choice(subject_.collective);
     const bool has_arrays = subject_.collective != Collective::kBarrier;
     std::set<std::pair<Memory, bool>> done;

@@ -147,6 +147,7 @@ Plan plan_of(const Arguments& arguments) {
   for (const std::string& name : arguments.dtypes) plan.dtypes.push_back(dtype_from_name(name));
   plan.op = reduce_op_from_name(arguments.op);
   plan.memories = memories_of(arguments);
+  if (!arguments.tune_file.empty()) plan.memories = {Memory::kOrdinary, Memory::kSymmetric};
   plan.places = places_of(arguments.in_place);
   plan.ranks = arguments.ranks;
   plan.repeats = arguments.repeats;
