@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import time
 from typing import Any, Optional
+
+import numpy as np
 
 import hocket
 
@@ -60,6 +64,31 @@ def by_mpi(n: int, rank: int) -> hocket.Communicator:
             raise ValueError(f"the processes say that they are ranks {ranks}, expected each of {n}")
         world = _worlds[place] = hocket.init(mpi=mpi.Split(0, rank))
     return world.duplicate()
+
+
+def acquaint(comm: hocket.Communicator) -> None:
+    """Have the ranks' current GPUs know each other, where all ranks use CuPy and have one.
+
+    CuPy's communicators do so when they are made; here a message may be the first call on GPUs, and
+    takes two ranks alone.
+    """
+    everywhere = np.array([_stream_of_gpu() is not None], "uint8")
+    comm.all_reduce(everywhere, op="min")
+    if everywhere[0]:
+        # Where hocket cannot use them, all ranks refuse it alike, and host arrays still work.
+        with contextlib.suppress(hocket.InvalidArgument):
+            comm.barrier(stream=_stream_of_gpu())
+
+
+def _stream_of_gpu() -> Optional[int]:
+    """The handle of CuPy's current stream; None without CuPy or GPUs."""
+    runtime = getattr(getattr(sys.modules.get("cupy"), "cuda", None), "runtime", None)
+    try:
+        if runtime is None or runtime.getDeviceCount() == 0:
+            return None
+    except runtime.CUDARuntimeError:  # no driver
+        return None
+    return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
 
 
 def _standing(place: tuple[Any, ...], n: int, rank: int) -> Optional[hocket.Communicator]:

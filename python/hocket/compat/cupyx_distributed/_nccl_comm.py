@@ -52,6 +52,7 @@ class NCCLBackend:
             self._adopt(_meeting.by_mpi(n_devices, rank))
         else:
             self._adopt(_meeting.by_store(n_devices, rank, host, port))
+        _meeting.acquaint(self._comm)
 
     @classmethod
     def over(cls, comm: hocket.Communicator) -> NCCLBackend:
