@@ -19,3 +19,36 @@ def test_what_else_there_is(name, tmp_path):
 
 def test_the_documented_examples(tmp_path):
     run("bagua_programs.py", "the_documented", 2, tmp_path)
+
+
+class World:
+    """Eight ranks on three hosts of unequal sizes, as rank `rank` sees them."""
+
+    hosts = (0, 0, 1, 1, 1, 2, 1, 0)
+    size = 8
+
+    def __init__(self, rank):
+        self.rank = rank
+        self.is_member = True
+        self.made = []
+
+    def new_group(self, ranks):
+        self.made.append(("group", list(ranks)))
+        return self
+
+    def split(self, color):
+        self.made.append(("split", color))
+        return self
+
+
+@pytest.mark.parametrize("rank", range(8))
+def test_groups_over_several_nodes(rank):
+    from hocket.compat.bagua import communication
+
+    world = World(rank)
+    group = communication.BaguaProcessGroup(world, [1, 2, 3, 5, 7], None, "1")
+    local = {0: 0, 1: 1, 7: 2, 2: 0, 3: 1, 4: 2, 6: 3, 5: 0}  # each one's number on its host
+    assert group.inter_ranks == [r for r in group.ranks if local[r] == local[1]] == [1, 3]
+    assert group.intra_ranks == [r for r in group.ranks if World.hosts[r] == World.hosts[rank]]
+    color = World.hosts[rank] if rank in group.ranks else -1
+    assert world.made == [("group", group.ranks), ("group", [1, 3]), ("split", color)]

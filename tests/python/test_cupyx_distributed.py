@@ -1,6 +1,7 @@
 """The face of cupyx.distributed on dense arrays."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -365,6 +366,40 @@ def test_mpi_that_is_not_there_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(RuntimeError, match="use_mpi=True needs the package mpi4py"):
         face.NCCLBackend(1, 0, use_mpi=True)
+
+
+BY_MPI = """
+import sys, numpy as np
+from mpi4py import MPI
+from hocket.compat.cupyx_distributed import NCCLBackend
+mpi = MPI.COMM_WORLD.Get_rank()
+comm = NCCLBackend(2, 1 - mpi, use_mpi=True)  # the ranks need not be MPI's
+x = np.full(3, comm.rank + 1.0)
+comm.broadcast(x, 0)
+again = NCCLBackend(2, 1 - mpi, use_mpi=True)
+y = np.zeros(3)
+again.all_reduce(x, y)
+assert x[0] == 1 and y[0] == 2, (x, y)
+try:
+    NCCLBackend(3, 0, use_mpi=True)
+except ValueError as error:
+    assert "COMM_WORLD has 2 processes" in str(error)
+    sys.stdout.write("met\\n")
+"""
+
+
+def test_meeting_by_mpi():
+    pytest.importorskip("mpi4py")
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec is None:
+        pytest.skip("mpiexec is not there")
+    environment = {**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
+                   "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                   "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    done = subprocess.run([mpiexec, "-n", "2", sys.executable, "-c", BY_MPI], env=environment,
+                          capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["met", "met"]
 
 
 def fails(message):
