@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -17,7 +17,7 @@ engine::Task bruck_all_gather(Endpoint at, std::byte* blocks, std::size_t share)
 engine::Task ordered_bruck_all_gather(Endpoint at, std::span<const std::byte> own, std::byte* out) {
   const std::size_t share = own.size();
   const auto n = static_cast<std::size_t>(at.size());
-  const auto blocks = std::make_unique_for_overwrite<std::byte[]>(n * share);
+  const Scratch blocks(n * share);
   place({blocks.get(), share}, own);
   co_await bruck_all_gather(at, blocks.get(), share);
   // Blocks [0, n - rank) are those of ranks [rank, n), the rest those of [0, rank).

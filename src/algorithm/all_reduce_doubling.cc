@@ -1,8 +1,8 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
 #include "algorithm/cores.h"
 #include "algorithm/halving.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -13,7 +13,7 @@ engine::Task doubling_all_reduce(Endpoint at, Reduction reduction, Whole array) 
   const Endpoint partly = at.as(partial.dtype());
   const std::size_t count = array.bytes / at.element();
   const std::size_t bytes = count * partial.element();
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(2 * bytes);
+  const Scratch memory(2 * bytes);
   std::byte* work = memory.get();
   std::byte* theirs = work + bytes;
   partial.load(work, array.in, count);

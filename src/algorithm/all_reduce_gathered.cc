@@ -1,12 +1,12 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
 engine::Task gathered_all_reduce(Endpoint at, Reduction reduction, Whole array) {
   const auto n = static_cast<std::size_t>(at.size());
-  const auto blocks = std::make_unique_for_overwrite<std::byte[]>(n * array.bytes);
+  const Scratch blocks(n * array.bytes);
   place({blocks.get(), array.bytes}, {array.in, array.bytes});
   co_await bruck_all_gather(at, blocks.get(), array.bytes);
   std::vector<const void*> sources(n);

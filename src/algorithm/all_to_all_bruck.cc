@@ -1,6 +1,6 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -8,7 +8,7 @@ namespace hocket::algorithm {
 // that far; a block that has moved by all of its number's bits is where it belongs.
 engine::Task bruck_all_to_all(Endpoint at, const std::byte* in, std::byte* out, std::size_t share) {
   const auto n = static_cast<std::size_t>(at.size());
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(2 * n * share);
+  const Scratch memory(2 * n * share);
   std::byte* blocks = memory.get();
   std::byte* leaving = blocks + n * share;  // floor(n / 2) of the blocks at most
   std::byte* arriving = leaving + n / 2 * share;

@@ -1,6 +1,6 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -25,7 +25,7 @@ engine::Task swap_part(Endpoint at,
 
 engine::Task in_place_all_to_all(Endpoint at, Array inout, std::size_t scratch_bytes) {
   const std::size_t size = whole_elements(scratch_bytes, at.element());
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(size);
+  const Scratch memory(size);
   const std::span<std::byte> kept{memory.get(), size};
   for (int round = 0; round < at.size(); ++round) {
     const int peer = partner(at.rank(), round, at.size());

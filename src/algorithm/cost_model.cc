@@ -13,8 +13,8 @@ using engine::Signature;
 
 namespace {
 
-// What malloc keeps for the next call, and microseconds that a byte beyond costs.
-constexpr double kKeptBytes = 16 * 1024 * 1024;
+// What is kept for the next call (see Scratch), and microseconds that a byte beyond costs.
+constexpr double kKeptBytes = 32 * 1024 * 1024;
 constexpr double kPageFaults = 3e-4;
 
 // Bytes of a partial result for one of the array; see Partial.

@@ -1,7 +1,7 @@
 #include <cstring>
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -17,8 +17,7 @@ engine::Task binomial_gather(Endpoint at,
   const auto parts = static_cast<std::size_t>(binomial_subtree(number, n));
   const bool direct = number == 0 && root == 0;
   const bool leaf = parts == 1 && number != 0;
-  const auto memory =
-      std::make_unique_for_overwrite<std::byte[]>(direct || leaf ? 0 : parts * share);
+  const Scratch memory(direct || leaf ? 0 : parts * share);
   std::byte* collected = direct ? out : memory.get();
   std::vector<Message> coming;
   for (int bit = tree_first_bit(number, n); bit > 0; bit /= 2) {

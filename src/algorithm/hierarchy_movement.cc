@@ -1,9 +1,9 @@
 // Movement in levels: what leaves a host leaves it once.
-#include <memory>
 
 #include "algorithm/hierarchy_engine.h"
 #include "algorithm/levels.h"
 #include "algorithm/messages.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -67,7 +67,7 @@ Task HierarchyEngine::all_gather(Call call) {
   std::vector<std::size_t> neighbours;
   for (const int rank : map_.members(host())) neighbours.push_back(blocks.part(rank) * element);
   const PartList in_block(neighbours);
-  const auto block = std::make_unique_for_overwrite<std::byte[]>(in_block.total());
+  const Scratch block(in_block.total());
   co_await on(within_,
               call,
               {.signature = {.kind = Kind::kAllGatherV,
@@ -83,7 +83,7 @@ Task HierarchyEngine::all_gather(Call call) {
     lane_parts[static_cast<std::size_t>(lane)] = blocks.lane_length(lane) * element;
   }
   const PartList by_lane(lane_parts);
-  const auto packed = std::make_unique_for_overwrite<std::byte[]>(by_lane.total());
+  const Scratch packed(by_lane.total());
   std::byte* own = packed.get() + by_lane.offset(within_.rank);
   if (within_.rank < lanes) {
     std::vector<std::size_t> pieces_of_hosts;
@@ -128,8 +128,8 @@ Task HierarchyEngine::all_to_all(Call call) {
   const std::size_t row = ranks * share;
   const bool leads = within_.rank == 0;
   const auto bytes = leads ? neighbours * row : 0;
-  const auto rows = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  const auto packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  const Scratch rows(bytes);
+  const Scratch packed(bytes);
   co_await on(within_,
               call,
               {.signature = {.kind = Kind::kGather, .dtype = s.dtype, .count = s.count * ranks},

@@ -1,9 +1,8 @@
 // Reductions in levels: each host adds up its own, its lanes add up the hosts' sums.
-#include <memory>
-
 #include "algorithm/hierarchy_engine.h"
 #include "algorithm/levels.h"
 #include "algorithm/partial.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -22,13 +21,6 @@ Partial partial_of(const Signature& s, int ranks) {
                   .chunk_bytes = 0,
                   .kernel = nullptr});
 }
-
-// A vector of bytes that is not zeroed first.
-struct Memory {
-  explicit Memory(std::size_t bytes) : data(new std::byte[bytes]) {}
-  std::unique_ptr<std::byte[]> data;
-  std::byte* get() const noexcept { return data.get(); }
-};
 
 }  // namespace
 
@@ -57,14 +49,14 @@ Task HierarchyEngine::all_reduce(Call call) {
   const auto* in = static_cast<const std::byte*>(call.in);
   auto* out = static_cast<std::byte*>(call.out);
 
-  const Memory wide(partial.is_plain() ? 0 : s.count * partial.element());
+  const Scratch wide(partial.is_plain() ? 0 : s.count * partial.element());
   if (!partial.is_plain()) {
     partial.load(wide.get(), in, s.count);
     in = wide.get();
   }
   const auto partly = lane_bytes(s.count, partial.element(), lanes, within_.size);
   const std::size_t own = partly[static_cast<std::size_t>(within_.rank)];
-  const Memory sum(own);
+  const Scratch sum(own);
   co_await add_up_within(call, partial.dtype(), partial.op(), in, sum.get(), partly);
   if (within_.rank < lanes) {
     const std::size_t count = own / partial.element();
@@ -94,7 +86,7 @@ Task HierarchyEngine::reduce(Call call) {
   const Partial partial = partial_of(s, map_.ranks());
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
-  const Memory wide(partial.is_plain() ? 0 : s.count * partial.element());
+  const Scratch wide(partial.is_plain() ? 0 : s.count * partial.element());
   if (!partial.is_plain()) {
     partial.load(wide.get(), in, s.count);
     in = wide.get();
@@ -102,7 +94,7 @@ Task HierarchyEngine::reduce(Call call) {
   const auto partly = lane_bytes(s.count, partial.element(), lanes, within_.size);
   const std::size_t own = partly[static_cast<std::size_t>(within_.rank)];
   const std::size_t own_count = own / partial.element();
-  const Memory sum(own);
+  const Scratch sum(own);
   co_await add_up_within(call, partial.dtype(), partial.op(), in, sum.get(), partly);
   const int root_host = map_.host_of(s.root);
   if (within_.rank < lanes) {
@@ -118,7 +110,7 @@ Task HierarchyEngine::reduce(Call call) {
   }
   if (host() != root_host) co_return;
   const PartList parts(lane_bytes(s.count, size_of(s.dtype), lanes, within_.size));
-  const Memory result(parts.bytes(within_.rank));
+  const Scratch result(parts.bytes(within_.rank));
   partial.finish(result.get(), sum.get(), own_count);
   co_await on(within_,
               call,
@@ -147,7 +139,7 @@ Task HierarchyEngine::reduce_scatter(Call call) {
     lane_parts[static_cast<std::size_t>(lane)] = blocks.lane_length(lane) * wide;
   }
   const PartList by_lane(lane_parts);
-  const Memory packed(total * wide);
+  const Scratch packed(total * wide);
   const auto* in = static_cast<const std::byte*>(call.in);
   const Parts in_parts = s.kind == Kind::kReduceScatter ? Parts::equal(s.count * element)
                                                         : Parts::listed(call.in_parts);
@@ -157,7 +149,7 @@ Task HierarchyEngine::reduce_scatter(Call call) {
                      in + in_parts.of(rank).first + at * element,
                      length);
       });
-  const Memory sum(by_lane.bytes(within_.rank));
+  const Scratch sum(by_lane.bytes(within_.rank));
   co_await add_up_within(call, partial.dtype(), partial.op(), packed.get(), sum.get(), lane_parts);
 
   // The pieces of this host's block, by lane.
@@ -167,7 +159,7 @@ Task HierarchyEngine::reduce_scatter(Call call) {
         blocks.piece_of(host(), lane).length * element;
   }
   const PartList in_block(pieces_of_block);
-  const Memory block(in_block.total());
+  const Scratch block(in_block.total());
   std::byte* own_piece = block.get() + in_block.offset(within_.rank);
   if (within_.rank < lanes) {
     std::vector<std::size_t> host_parts;
@@ -175,7 +167,7 @@ Task HierarchyEngine::reduce_scatter(Call call) {
       host_parts.push_back(blocks.piece_of(h, within_.rank).length * wide);
     }
     const PartList by_host(host_parts);
-    const Memory piece(by_host.bytes(host()));
+    const Scratch piece(by_host.bytes(host()));
     co_await on(*lane_,
                 call,
                 {.signature = {.kind = Kind::kReduceScatterV,

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <memory>
 
 #include "algorithm/algorithms.h"
 #include "algorithm/cores.h"
 #include "algorithm/halving.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -71,8 +71,8 @@ engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole arr
   const std::size_t count = array.bytes / at.element();
   const std::size_t stretch = stretch_of(reduction, partial);
   const std::size_t room = std::min(count, stretch) * partial.element();
-  const auto work = std::make_unique_for_overwrite<std::byte[]>(partial.is_plain() ? 0 : room);
-  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(room);
+  const Scratch work(partial.is_plain() ? 0 : room);
+  const Scratch scratch(room);
   for (std::size_t i = 0; i < messages_for(count, stretch); ++i) {
     const Range range = piece({0, count}, stretch, i);
     const std::size_t first = range.first * at.element();
@@ -89,7 +89,7 @@ engine::Task rabenseifner_reduce(Endpoint at, Reduction reduction, Whole array, 
   const std::size_t bytes = count * partial.element();
   const CoreLayout layout = CoreLayout::even(count, n);
   const bool is_root = at.rank() == root;
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(2 * bytes);
+  const Scratch memory(2 * bytes);
   std::byte* work = memory.get();
   std::byte* scratch = work + bytes;
   partial.load(work, array.in, count);

@@ -1,13 +1,13 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
 engine::Task gathered_reduce(Endpoint at, Reduction reduction, Whole array, int root) {
   const bool is_root = at.rank() == root;
   const auto n = static_cast<std::size_t>(at.size());
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(is_root ? n * array.bytes : 0);
+  const Scratch memory(is_root ? n * array.bytes : 0);
   const Array all{memory.get(), Parts::equal(array.bytes)};
   const std::span<const std::byte> own{array.in, array.bytes};
   co_await linear_gather(at, own, all, root);

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -17,7 +17,7 @@ engine::Task pairwise_reduce_scatter(Endpoint at,
   const std::size_t lane = whole_elements(reduction.scratch_bytes / peers, at.element());
   const std::size_t rounds = pieces(longest(in.parts, n), lane);
   const std::size_t lane_bytes = std::min(lane, own.length);
-  const auto lanes = std::make_unique_for_overwrite<std::byte[]>(peers * lane_bytes);
+  const Scratch lanes(peers * lane_bytes);
   std::vector<const void*> sources(static_cast<std::size_t>(n));
   std::vector<Message> under_way;
 

@@ -1,8 +1,8 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
 #include "algorithm/cores.h"
 #include "algorithm/halving.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -23,7 +23,7 @@ engine::Task halving_reduce_scatter(Endpoint at,
   }
   const CoreLayout layout = CoreLayout::of_ranks(counts);
   const std::size_t bytes = total * partial.element();
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(2 * bytes);
+  const Scratch memory(2 * bytes);
   std::byte* work = memory.get();
   std::byte* scratch = work + bytes;
   const auto part = [&](int rank) {

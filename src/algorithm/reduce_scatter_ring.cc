@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <functional>
-#include <memory>
 
 #include "algorithm/algorithms.h"
 #include "algorithm/partial.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -36,7 +36,7 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
   const std::size_t chunk =
       whole_elements(reduction.chunk_bytes, partial.element()) / partial.element();
   const std::size_t room = longest(in.parts, n) / at.element() * partial.element();
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(2 * room);
+  const Scratch memory(2 * room);
   std::byte* buffers[2] = {memory.get(), memory.get() + room};
   std::vector<Message> coming;
   std::vector<Message> going[2];

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -10,8 +10,7 @@ engine::Task scattered_reduce(Endpoint at, Reduction reduction, Whole array, int
   const std::size_t stretch = whole_elements(reduction.scratch_bytes, at.element());
   const Parts longest_parts =
       Parts::split(std::min(stretch, array.bytes) / at.element(), at.element(), at.size());
-  const auto memory =
-      std::make_unique_for_overwrite<std::byte[]>(is_root ? 0 : longest_parts.of(at.rank()).length);
+  const Scratch memory(is_root ? 0 : longest_parts.of(at.rank()).length);
   for (std::size_t i = 0; i < pieces(array.bytes, stretch); ++i) {
     const Range range = piece({0, array.bytes}, stretch, i);
     const Parts parts = Parts::split(range.length / at.element(), at.element(), at.size());

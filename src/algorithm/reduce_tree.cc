@@ -1,9 +1,9 @@
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "algorithm/algorithms.h"
 #include "algorithm/partial.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -38,7 +38,7 @@ engine::Task tree_reduce(Endpoint at,
   const std::size_t chunks = messages_for(count, chunk);
   const std::size_t lane = chunk * partial.element();
   const auto lanes = in_tree.children.size() + 1;
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(kDepth * lanes * lane);
+  const Scratch memory(kDepth * lanes * lane);
   std::array<Stage, kDepth> stages;
   std::byte* next = memory.get();
   for (Stage& stage : stages) {

@@ -1,6 +1,6 @@
-#include <memory>
 
 #include "algorithm/algorithms.h"
+#include "algorithm/scratch.h"
 
 namespace hocket::algorithm {
 
@@ -15,8 +15,7 @@ engine::Task binomial_scatter(Endpoint at,
   const auto parts = static_cast<std::size_t>(binomial_subtree(number, n));
   const bool direct = number == 0 && root == 0;
   const bool leaf = parts == 1 && number != 0;
-  const auto memory =
-      std::make_unique_for_overwrite<std::byte[]>(direct || leaf ? 0 : parts * share);
+  const Scratch memory(direct || leaf ? 0 : parts * share);
   const std::byte* held = direct ? in : leaf ? own.data() : memory.get();
   if (number != 0) {
     std::byte* into = leaf ? own.data() : memory.get();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithm/scratch.h"
 #include "engines/mpi/abi.h"
 
 namespace hocket::engines::mpi {
@@ -22,8 +23,9 @@ struct Found {
 // A call under way, with its staging. A resource; MPI cannot take a call back, so that one that is
 // given up lives on until the process ends.
 struct Flight {
-  std::vector<std::byte> in;
-  std::vector<std::byte> out;
+  algorithm::Scratch in;
+  algorithm::Scratch out;
+  std::size_t out_count = 0;  // elements
   std::vector<std::int32_t> in_counts, in_places, out_counts, out_places;
   ShimCall call;
   void* request = nullptr;  // null: none, or done

@@ -192,8 +192,9 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
       elements_of(in, call, call.in_parts, facts, flight.in_counts, flight.in_places);
   const std::size_t out_count =
       elements_of(out, call, call.out_parts, facts, flight.out_counts, flight.out_places);
-  flight.in.resize(in_count * wide);
-  flight.out.resize(out_count * wide);
+  flight.in = algorithm::Scratch(in_count * wide);
+  flight.out = algorithm::Scratch(out_count * wide);
+  flight.out_count = out_count;
   const auto* from = static_cast<const std::byte*>(call.in);
   for_each_part(in,
                 call,
@@ -201,7 +202,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
                 facts.size,
                 in_count,
                 [&](std::size_t offset, std::size_t at, std::size_t count) {
-                  std::byte* copy = flight.in.data() + at * wide;
+                  std::byte* copy = flight.in.get() + at * wide;
                   if (folds) {
                     partial->load(copy, from + offset, count);
                   } else {
@@ -209,7 +210,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
                   }
                 });
   if (s.kind == Kind::kBroadcast && is_root(call, facts) && out_count > 0) {
-    std::memcpy(flight.out.data(), from, out_count * narrow);
+    std::memcpy(flight.out.get(), from, out_count * narrow);
   }
   if (s.kind == Kind::kReduceScatter) {
     flight.in_counts.assign(static_cast<std::size_t>(facts.size), counted(s.count));
@@ -218,8 +219,8 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
                  .dtype = static_cast<std::int32_t>(folds ? partial->dtype() : s.dtype),
                  .op = static_cast<std::int32_t>(folds ? partial->op() : s.op),
                  .root = s.root,
-                 .in = flight.in.data(),
-                 .out = flight.out.data(),
+                 .in = flight.in.get(),
+                 .out = flight.out.get(),
                  .count = counted(own_count(call)),
                  .in_counts = flight.in_counts.data(),
                  .in_places = flight.in_places.data(),
@@ -238,9 +239,9 @@ void stage_out(const Flight& flight, const Call& call, const GroupFacts& facts) 
                 call,
                 call.out_parts,
                 facts.size,
-                flight.out.size() / wide,
+                flight.out_count,
                 [&](std::size_t offset, std::size_t at, std::size_t count) {
-                  const std::byte* copy = flight.out.data() + at * wide;
+                  const std::byte* copy = flight.out.get() + at * wide;
                   if (folds) {
                     partial->finish(to + offset, copy, count);
                   } else {
