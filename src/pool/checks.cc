@@ -2,8 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 namespace hocket::pool {
 namespace {
+
+bool overlap(ConstArrayView a, ConstArrayView b) {
+  const auto* first = static_cast<const std::byte*>(a.data());
+  const auto* second = static_cast<const std::byte*>(b.data());
+  return a.count() > 0 && b.count() > 0 && std::less<>()(first, second + b.bytes()) &&
+         std::less<>()(second, first + a.bytes());
+}
 
 std::string describe(ConstArrayView array) {
   return fmt::format("{}[{}]", name_of(array.dtype()), array.count());
@@ -62,6 +71,26 @@ void require_equal(ConstArrayView array, ConstArrayView like, std::string_view n
   if (array.dtype() == like.dtype() && array.count() == like.count()) return;
   throw InvalidArgument(
       fmt::format("{} is {}, expected {} as the first", name, describe(array), describe(like)));
+}
+
+void require_apart(std::span<const ArrayView> arrays, std::string_view name) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!overlap(arrays[i], arrays[j])) continue;
+      throw InvalidArgument(fmt::format(
+          "{0}[{1}] and {0}[{2}] share memory; each worker's array must be its own", name, j, i));
+    }
+  }
+}
+
+void require_apart(ConstArrayView written,
+                   std::string_view written_name,
+                   ConstArrayView read,
+                   std::string_view read_name) {
+  const bool same = written.data() == read.data() && written.bytes() == read.bytes();
+  if (same || !overlap(written, read)) return;
+  throw InvalidArgument(fmt::format(
+      "{} shares memory with {}, which others read meanwhile", written_name, read_name));
 }
 
 void require_op(ReduceOp op, DType dtype) {

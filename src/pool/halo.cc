@@ -182,6 +182,7 @@ void check(const Pool& pool,
     require_equal(
         arrays[i], ConstArrayView(nullptr, count, arrays[0].dtype()), fmt::format("arrays[{}]", i));
   }
+  require_apart(arrays, "arrays");
   if (overlap < 1) throw InvalidArgument("overlap is 0, expected at least 1 row");
   if (seams.size() + 1 != arrays.size()) {
     throw InvalidArgument(fmt::format("seams has {} entries, and {} workers have {} seams",

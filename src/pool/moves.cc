@@ -40,6 +40,15 @@ void require_total(In parts, ConstArrayView whole, const char* parts_name, const
                                     total(parts)));
 }
 
+// What one worker writes is not what another one reads.
+void require_unread(ConstArrayView written, std::size_t i, ConstArrayView read, int j) {
+  const bool same = written.data() == read.data() && written.count() > 0 && read.count() > 0;
+  if (same) {
+    throw InvalidArgument(fmt::format("out[{}] is in[{}], which another worker reads", i, j));
+  }
+  require_apart(written, fmt::format("out[{}]", i), read, fmt::format("in[{}]", j));
+}
+
 }  // namespace
 
 void copy(const Seat& seat, ArrayView to, ConstArrayView from) {
@@ -70,6 +79,17 @@ void distribute(Pool& pool, In in, std::span<const int> from, Out out, Streams s
     require_reachable(pool, source, "in");
     require_equal(out[i], source, fmt::format("out[{}]", i));
   }
+  require_apart(out, "out");
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t j = 0; j < out.size(); ++j) {
+      const ConstArrayView& read = in[static_cast<std::size_t>(from[j])];
+      if (from[i] == from[j]) {
+        require_apart(out[i], fmt::format("out[{}]", i), read, fmt::format("in[{}]", from[j]));
+      } else {
+        require_unread(out[i], i, read, from[j]);
+      }
+    }
+  }
   pool.run(
       [&](Seat& seat) {
         const auto i = static_cast<std::size_t>(seat.index);
@@ -83,7 +103,15 @@ void scatter(Pool& pool, ConstArrayView in, Out out, Streams streams) {
   require_reachable(pool, in, "in");
   const auto parts = as_const(out);
   require_total(parts, in, "out", "in");
+  require_apart(out, "out");
   const auto at = places(parts);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t j = 0; j < out.size(); ++j) {
+      const ConstArrayView read = in.slice(at[j], out[j].count());
+      i == j ? require_apart(out[i], fmt::format("out[{}]", i), read, "in")
+             : require_unread(out[i], i, read, 0);
+    }
+  }
   pool.run(
       [&](Seat& seat) {
         const auto i = static_cast<std::size_t>(seat.index);
@@ -97,6 +125,13 @@ void gather(Pool& pool, In in, ArrayView out, Streams streams) {
   require_reachable(pool, out, "out");
   require_total(in, out, "in", "out");
   const auto at = places(in);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    for (std::size_t j = 0; j < in.size(); ++j) {
+      const ArrayView written = out.slice(at[i], in[i].count());
+      i == j ? require_apart(written, "out", in[j], fmt::format("in[{}]", j))
+             : require_unread(written, i, in[j], static_cast<int>(j));
+    }
+  }
   pool.run(
       [&](Seat& seat) {
         const auto i = static_cast<std::size_t>(seat.index);
@@ -109,7 +144,14 @@ void all_gather(Pool& pool, In in, Out out, Streams streams) {
   require_one_each(pool, in, "in");
   require_one_each(pool, out, "out");
   for (const ArrayView& one : out) require_total(in, one, "in", "out");
+  require_apart(out, "out");
   const auto at = places(in);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t j = 0; j < in.size(); ++j) {
+      const ConstArrayView own = out[i].slice(at[j], in[j].count());
+      if (own.data() != in[j].data()) require_unread(out[i], i, in[j], static_cast<int>(j));
+    }
+  }
   pool.run(
       [&](Seat& seat) {
         // Each begins with its own, so that not all read from one at once.

@@ -211,6 +211,16 @@ void all_reduce(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
         throw InvalidArgument(fmt::format("out[{}] is in[{}] and others are not", i, i));
       }
     }
+    require_apart(out, "out");
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      for (std::size_t j = 0; j < in.size(); ++j) {
+        const bool own = i == j && in[j].data() == out[i].data();
+        if (!own && in[j].data() == out[i].data() && in[j].count() > 0) {
+          throw InvalidArgument(fmt::format("out[{}] is in[{}], of another worker", i, j));
+        }
+        require_apart(out[i], fmt::format("out[{}]", i), in[j], fmt::format("in[{}]", j));
+      }
+    }
     check_options(pool, in[0].dtype(), options);
     pool.require_open();
   });
@@ -224,6 +234,7 @@ void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) 
     for (std::size_t i = 0; i < in.size(); ++i) {
       require_reachable(pool, in[i], fmt::format("in[{}]", i));
       require_equal(in[i], out, fmt::format("in[{}]", i));
+      require_apart(out, "out", in[i], fmt::format("in[{}]", i));
     }
     check_options(pool, out.dtype(), options);
     if (options.group != 0) throw InvalidArgument("group is for all_reduce");

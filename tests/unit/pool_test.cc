@@ -359,6 +359,39 @@ TEST(Pool, RefusesBadArguments) {
   EXPECT_EQ(refusal([&] { pool.map(workers, [](PoolWorker&) {}); }), "worker 1 is given twice");
 }
 
+TEST(Pool, RefusesArraysThatShareMemory) {
+  DevicePool pool(2);
+  std::vector<float> a(20), b(20), whole(40);
+  const std::vector<ArrayView> twice{a, a}, two{a, b};
+  const std::vector<ConstArrayView> in{a, b};
+  const ArrayView shifted = ArrayView(whole).slice(1, 20), first = ArrayView(whole).slice(0, 20),
+                  second = ArrayView(whole).slice(20, 20);
+  EXPECT_NE(refusal([&] { pool.all_reduce(twice); }), "");
+  EXPECT_NE(refusal([&] { pool.all_reduce(std::vector<ArrayView>{first, shifted}); }), "");
+  EXPECT_NE(refusal([&] { pool.all_reduce(in, std::vector<ArrayView>{b, a}); }), "");
+  EXPECT_NE(refusal([&] { pool.reduce(std::vector<ConstArrayView>{first, b}, shifted); }), "");
+  // A swap in place: each would read what the other one writes.
+  EXPECT_EQ(refusal([&] {
+              pool.distribute(in, std::vector<int>{1, 0}, two);
+            }),
+            "out[0] is in[0], which another worker reads");
+  EXPECT_NE(refusal([&] { pool.scatter(whole, std::vector<ArrayView>{second, first}); }), "");
+  EXPECT_NE(refusal([&] { pool.gather(std::vector<ConstArrayView>{second, first}, whole); }), "");
+  EXPECT_NE(
+      refusal([&] { pool.exchange_halo(twice, {.rows = 20}, std::vector<std::size_t>{3}, 2); }),
+      "");
+  // In place is fine.
+  EXPECT_EQ(refusal([&] {
+              pool.distribute(in, std::vector<int>{0, 1}, two);
+              pool.broadcast(a, two);
+              pool.scatter(whole, std::vector<ArrayView>{first, second});
+              pool.gather(std::vector<ConstArrayView>{first, second}, whole);
+              pool.all_reduce(in, two);
+              pool.reduce(in, a);
+            }),
+            "");
+}
+
 TEST(Pool, IsNotCalledByItsWorkers) {
   DevicePool pool(2);
   std::atomic<int> refused{0};
