@@ -1,6 +1,7 @@
 #include "algorithm/hierarchy_engine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hocket::algorithm {
 
@@ -22,6 +23,9 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
   hash = (hash ^ value) * 0xff51afd7ed558ccdu;
   return hash ^ (hash >> 32);
 }
+
+// Of one call on one level.
+constexpr std::uint64_t kMostParts = 16;
 
 // What tells parts of different calls apart that look alike.
 std::uint64_t mark_of(const Call& call) noexcept {
@@ -138,9 +142,13 @@ Task HierarchyEngine::start(const Call& call) {
   }
 }
 
+// Parts are numbered by the call that they are of: a call that was refused, or that another engine
+// has carried, has none on some ranks.
 Task HierarchyEngine::on(Level& level, const Call& call, Call sub) {
-  sub.sequence = ++level.calls;
-  sub.fingerprint = mix(call.fingerprint, level.calls);
+  if (std::exchange(level.call, call.sequence) != call.sequence) level.parts = 0;
+  sub.sequence = call.sequence * kMostParts + level.parts++;
+  sub.fingerprint = mix(call.fingerprint, sub.sequence);
+  level.engine->skip(sub.sequence - 1);
   sub.signature.extra = mark_of(call);
   return level.engine->start(sub);
 }

@@ -52,7 +52,8 @@ class HierarchyEngine final : public engine::CollectiveEngine {
     std::unique_ptr<engine::CollectiveEngine> engine;
     int rank = 0;
     int size = 1;
-    std::uint64_t calls = 0;
+    std::uint64_t call = 0;   // the last of which it had a part
+    std::uint64_t parts = 0;  // of that call
   };
 
   int lanes_for(std::size_t bytes) const noexcept {

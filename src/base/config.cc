@@ -47,17 +47,29 @@ LogLevel log_level() {
       "HOCKET_LOG={} is not one of debug, info, warning, error, off; correct or unset it", *text));
 }
 
+// Absent where the text is no number of seconds in [low, high].
+std::optional<Duration> seconds_from(const std::string& text, double low, double high) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !(seconds >= low) || seconds > high) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
 Duration default_deadline() {
   const auto text = environment("HOCKET_DEADLINE");
   if (!text) return std::chrono::seconds(300);
   if (*text == "forever") return kForever;
-  char* end = nullptr;
-  const double seconds = std::strtod(text->c_str(), &end);
-  if (*end != '\0' || !(seconds > 0) || seconds > 1e9) {
-    throw InvalidArgument(fmt::format(
-        "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
-  }
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  if (const auto duration = seconds_from(*text, 1e-9, 1e9)) return *duration;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
+}
+
+Duration longest_silence() {
+  const auto text = environment("HOCKET_SILENCE");
+  if (!text) return std::chrono::seconds(3);
+  if (const auto duration = seconds_from(*text, 0.1, 3600)) return *duration;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
 }
 
 }  // namespace
@@ -72,6 +84,8 @@ Config Config::from_environment() {
   config.engines = environment("HOCKET_ENGINES").value_or("");
   config.algorithm = environment("HOCKET_ALGORITHM").value_or("");
   config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
+  config.interface = environment("HOCKET_INTERFACE").value_or("");
+  config.silence = longest_silence();
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
   config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");
   config.ras = environment_switch("HOCKET_NCCL_RAS");

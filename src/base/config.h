@@ -30,6 +30,9 @@ struct Config {
   std::string algorithm;            // HOCKET_ALGORITHM: forced algorithms, see docs/algorithms.md
   std::string flight_recorder_dir;  // HOCKET_DUMP_DIR: where a failing rank writes its calls
 
+  std::string interface;                       // HOCKET_INTERFACE: a name or an address
+  Duration silence = std::chrono::seconds(3);  // HOCKET_SILENCE, seconds
+
   std::string nccl_library;  // HOCKET_NCCL_LIBRARY: its file; empty: looked for
   bool multicast = false;    // HOCKET_NVLINK_MULTICAST: NCCL may use it
   bool ras = false;          // HOCKET_NCCL_RAS: NCCL may open its port for monitoring

@@ -58,6 +58,14 @@ void Seat::leave() noexcept {
   }
 }
 
+// Groups made by one call have the same name and different first members.
+std::uint64_t Membership::id() const noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325ULL ^ static_cast<std::uint64_t>(world_ranks[0]);
+  for (const char each : name) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3ULL;
+  hash = (hash ^ (hash >> 29)) * 0xff51afd7ed558ccdULL;
+  return hash | 1;  // never 0
+}
+
 CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
                                    Membership membership,
                                    std::uint64_t block)
@@ -70,8 +78,17 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       deadline_(world_->default_deadline()) {
   if (rank() < 0) return;
   std::byte* memory = world_->host().at(block);
+  if (membership_.spans()) {
+    entry_ = world_->host().find_group(membership_.id());
+    if (entry_ == nullptr) {
+      throw Error({.code = ErrorCode::kSystem,
+                   .message = fmt::format("there are {} groups between hosts already, as many as "
+                                          "there can be; close some",
+                                          control::kGroups)});
+    }
+  }
   control_ = std::make_unique<control::GroupControl>(
-      world_->host(), memory, rank(), membership_.host_ranks);
+      world_->host(), memory, rank(), membership_.host_ranks, entry_);
   engines_ = make_engines(*world_, membership_, *control_, *this, block);
   open_ = true;
 }
@@ -110,6 +127,10 @@ void CommunicatorImpl::close() noexcept {
   }
   engines_ = {};
   world_->host().release(block_);
+  if (entry_ != nullptr) {
+    entry_->closed.fetch_add(1, std::memory_order_acq_rel);
+    world_->host().ring_network();
+  }
   if (in) turnstile_.leave();
 }
 
@@ -351,6 +372,8 @@ void CommunicatorImpl::find_symmetric(Call& call) const noexcept {
   const auto reachable = [this](const void* address) {
     return address != nullptr && world_->host().contains(address);
   };
+  call.signature.symmetric = 0;
+  if (entry_ != nullptr) return;  // not within reach of all
   bool symmetric = false;
   switch (call.signature.kind) {
     case Kind::kAllReduce:

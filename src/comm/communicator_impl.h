@@ -2,6 +2,7 @@
 // it a number and a fingerprint; record it; choose the engine; start; wait, or hand back work.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -35,9 +36,15 @@ struct Membership {
   int rank = -1;                 // of this process; -1: not a member
   std::vector<int> world_ranks;  // of each member
   std::vector<int> hosts;        // number of each member's host
-  std::vector<int> host_ranks;   // of each member, on its host
+  std::vector<int> host_ranks;   // of each member: its place on this host, see HostControl
 
   int size() const noexcept { return static_cast<int>(world_ranks.size()); }
+  // Whether they are on several hosts.
+  bool spans() const noexcept {
+    return std::any_of(hosts.begin(), hosts.end(), [this](int host) { return host != hosts[0]; });
+  }
+  // A number by which all members know the group, and no other group of the job is known.
+  std::uint64_t id() const noexcept;
 };
 
 // What the composition root makes for a group.
@@ -229,6 +236,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Membership membership_;
   const os::ForkGuard& forks_;  // the world's
   std::uint64_t block_ = 0;
+  control::GroupEntry* entry_ = nullptr;  // of a group between hosts
   std::unique_ptr<control::GroupControl> control_;
   Engines engines_;
 

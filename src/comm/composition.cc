@@ -6,17 +6,21 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <atomic>
 #include <map>
 #include <mutex>
 
 #include "algorithm/algorithm_engine.h"
 #include "comm/composition_mpi.h"
+#include "algorithm/hierarchy_engine.h"
+#include "comm/routed_messages.h"
 #include "comm/world.h"
 #include "engines/local/local_point_to_point.h"
 #include "engines/nccl/nccl_engine.h"
 #include "engines/peer/peer_engine.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
+#include "engines/ucx/ucx_point_to_point.h"
 
 namespace hocket::comm {
 
@@ -98,6 +102,56 @@ std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings) 
   return std::make_shared<FoundLibraries>(std::move(settings));
 }
 
+// UCX's end in this process, for messages between hosts.
+class UcxCarriage final : public Carriage {
+ public:
+  UcxCarriage(std::shared_ptr<const engines::ucx::Library> library,
+              const CarriageSettings& settings)
+      : fabric_(std::make_shared<engines::ucx::Fabric>(
+            std::move(library),
+            engines::ucx::FabricOptions{.interface = settings.interface,
+                                        .wake =
+                                            [this] {
+                                              if (auto* host = host_.load())
+                                                host->ring(host->self());
+                                            },
+                                        .help =
+                                            [this] {
+                                              if (auto* network = network_.load())
+                                                network->notify();
+                                            }})) {}
+
+  Bytes address() const override { return fabric_->address(); }
+  void meet(std::vector<Bytes> addresses) override { fabric_->meet(std::move(addresses)); }
+  void attach(control::HostControl* host, control::Network* network) noexcept override {
+    host_ = host;
+    network_ = network;
+  }
+  control::Carrier carrier() override {
+    return {.event_fd = fabric_->event_fd(),
+            .arm = [fabric = fabric_] { return fabric->arm(); },
+            .pending = [fabric = fabric_] { return fabric->pending(); },
+            .progress = [fabric = fabric_] { return fabric->progress(); }};
+  }
+  bool flush(base::Deadline deadline) noexcept override { return fabric_->flush(deadline); }
+  void retire() noexcept override { fabric_->retire(); }
+
+  const std::shared_ptr<engines::ucx::Fabric>& fabric() const noexcept { return fabric_; }
+
+ private:
+  std::atomic<control::HostControl*> host_{nullptr};
+  std::atomic<control::Network*> network_{nullptr};
+  std::shared_ptr<engines::ucx::Fabric> fabric_;
+};
+
+std::shared_ptr<Carriage> make_carriage(const CarriageSettings& settings) {
+  const auto found = engines::ucx::Library::find();
+  if (!found.library) {
+    throw RendezvousError("messages between hosts need UCX, and " + found.why_not);
+  }
+  return std::make_shared<UcxCarriage>(found.library, settings);
+}
+
 std::shared_ptr<ThreadJob> make_thread_job() { return std::make_shared<ThreadJob>(); }
 
 namespace {
@@ -111,9 +165,81 @@ std::size_t shm_offset(int size) { return round_to_page(GroupControl::bytes(size
 std::size_t channels_offset(int size) {
   return shm_offset(size) + round_to_page(ShmGroup::bytes(size));
 }
+// Where there are members on other hosts: the control part of all; that of those on this host,
+// their chunks, and their channels.
+std::size_t near_offset(const GroupShape& shape) {
+  return round_to_page(GroupControl::bytes(shape.size));
+}
+std::size_t near_shm_offset(const GroupShape& shape) {
+  return near_offset(shape) + round_to_page(GroupControl::bytes(shape.local));
+}
+std::size_t near_channels_offset(const GroupShape& shape) {
+  return near_shm_offset(shape) + round_to_page(ShmGroup::bytes(shape.local));
+}
+
+// Those members of a group that are on this host, where others are not. A resource, shared by what
+// works among them; members are numbered anew.
+struct HostMates {
+  HostMates(control::HostControl& host, std::byte* memory, int own, std::vector<int> their_places)
+      : places(std::move(their_places)), control(host, memory, own, places) {}
+  const std::vector<int> places;
+  GroupControl control;
+};
+
+// Messages between them.
+class NearMessages final : public engine::PointToPoint {
+ public:
+  NearMessages(std::shared_ptr<HostMates> mates, std::byte* channels)
+      : mates_(std::move(mates)), messages_(mates_->control, channels) {}
+  engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override {
+    return messages_.send(to, bytes);
+  }
+  engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override {
+    return messages_.recv(from, bytes);
+  }
+  bool test(engine::MessageId message, engine::Envelope* received) override {
+    return messages_.test(message, received);
+  }
+  bool progress() override { return messages_.progress(); }
+  void cancel(engine::MessageId message) noexcept override { messages_.cancel(message); }
+  std::optional<int> waiting(engine::Tag tag) override { return messages_.waiting(tag); }
+
+ private:
+  const std::shared_ptr<HostMates> mates_;
+  ShmPointToPoint messages_;
+};
+
+// Collectives among them, as parts of those of the whole group; what each rank has called is
+// compared for the whole.
+class NearEngine final : public engine::CollectiveEngine, private engine::Consistency {
+ public:
+  NearEngine(std::shared_ptr<HostMates> mates, std::byte* memory)
+      : mates_(std::move(mates)),
+        engine_(mates_->control,
+                *this,
+                memory,
+                {.rank = mates_->control.rank(), .size = mates_->control.size(), .hosts = {}}) {}
+  std::string_view name() const noexcept override { return engine_.name(); }
+  std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override {
+    return engine_.score(signature);
+  }
+  engine::Task start(const engine::Call& call) override { return engine_.start(call); }
+  bool attempt(const engine::Call& call) override { return engine_.attempt(call); }
+  void skip(std::uint64_t sequence) override { engine_.skip(sequence); }
+
+ private:
+  void confirm(int, std::uint64_t) override {}
+
+  const std::shared_ptr<HostMates> mates_;
+  ShmEngine engine_;
+};
 
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+// Whether UCX carries what is within a host, too.
+bool is_all_ucx(const std::vector<std::string>& names) {
+  return has(names, "ucx") && !has(names, "shm") && !has(names, "algorithm") && !has(names, "mpi");
 }
 
 }  // namespace
@@ -141,7 +267,7 @@ std::vector<std::string> wanted_engines(const InitOptions& options,
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads) {
   const std::vector<std::string> there =
       threads ? std::vector<std::string>{"local", "shm", "algorithm", "peer", "nccl"}
-              : std::vector<std::string>{"shm", "algorithm", "mpi", "peer", "nccl"};
+              : std::vector<std::string>{"shm", "algorithm", "ucx", "mpi", "peer", "nccl"};
   for (const std::string& name : wanted) {
     if (!has(there, name)) {
       throw InvalidArgument(
@@ -160,13 +286,81 @@ std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, 
   return chosen;
 }
 
-std::size_t group_bytes(const std::vector<std::string>& engines, int size) {
-  if (!has(engines, "shm") && !has(engines, "algorithm") && !has(engines, "mpi"))
-    return shm_offset(size);
-  return channels_offset(size) + ShmPointToPoint::bytes(size);
+std::size_t group_bytes(const std::vector<std::string>& engines, const GroupShape& shape) {
+  if (shape.spans()) return near_channels_offset(shape) + ShmPointToPoint::bytes(shape.local);
+  if (!has(engines, "shm") && !has(engines, "algorithm") && !has(engines, "mpi")) {
+    return shm_offset(shape.size);
+  }
+  return channels_offset(shape.size) + ShmPointToPoint::bytes(shape.size);
 }
 
-void format_group(std::byte* memory, int size) { GroupControl::format(memory, size); }
+void format_group(std::byte* memory, std::span<const int> places, int local) {
+  const GroupShape shape{.size = static_cast<int>(places.size()), .local = local};
+  GroupControl::format(memory, places);
+  if (!shape.spans()) return;
+  GroupControl::format(memory + near_offset(shape),
+                       std::vector<int>(static_cast<std::size_t>(local)));
+}
+
+namespace {
+
+std::unique_ptr<engine::PointToPoint> make_far(WorldImpl& world, const Membership& membership) {
+  return std::make_unique<engines::ucx::UcxPointToPoint>(
+      static_cast<UcxCarriage&>(*world.carriage()).fabric(),
+      engines::ucx::Members{.group = membership.id(),
+                            .rank = membership.rank,
+                            .world_ranks = membership.world_ranks});
+}
+
+// Of a group with members on several hosts.
+Engines make_spanning(WorldImpl& world,
+                      const Membership& membership,
+                      const engine::GroupFacts& facts,
+                      GroupControl& control,
+                      std::byte* memory) {
+  Engines made;
+  const algorithm::Tuning tuning{.network = algorithm::kTcp, .forced = world.algorithms()};
+  auto far = make_far(world, membership);
+  const auto& names = world.engines();
+  if (is_all_ucx(names)) {
+    made.messages = std::move(far);
+    made.collectives.push_back(
+        std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts, tuning));
+    return made;
+  }
+  const auto& hosts = membership.hosts;
+  std::vector<int> near_ranks;
+  std::vector<int> places;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const bool near = hosts[i] == hosts[static_cast<std::size_t>(membership.rank)];
+    near_ranks.push_back(near ? static_cast<int>(places.size()) : -1);
+    if (near) places.push_back(membership.host_ranks[i]);
+  }
+  const GroupShape shape{.size = membership.size(), .local = static_cast<int>(places.size())};
+  const int own = near_ranks[static_cast<std::size_t>(membership.rank)];
+  const auto mates = std::make_shared<HostMates>(
+      world.host(), memory + near_offset(shape), own, std::move(places));
+  made.messages = std::make_unique<RoutedMessages>(
+      std::make_unique<NearMessages>(mates, memory + near_channels_offset(shape)),
+      std::move(near_ranks),
+      std::move(far));
+  if (has(names, "mpi")) {
+    made.collectives.push_back(world.mpi()->make_engine(
+        membership, facts, [&control, rank = membership.rank] { control.ring(rank); }));
+  }
+  if (has(names, "shm")) {
+    made.collectives.push_back(std::make_unique<algorithm::HierarchyEngine>(
+        *made.messages,
+        facts,
+        algorithm::HierarchyTuning{},
+        std::make_unique<NearEngine>(mates, memory + near_shm_offset(shape))));
+  }
+  made.collectives.push_back(
+      std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts, tuning));
+  return made;
+}
+
+}  // namespace
 
 Engines make_engines(WorldImpl& world,
                      const Membership& membership,
@@ -174,14 +368,20 @@ Engines make_engines(WorldImpl& world,
                      engine::Consistency& consistency,
                      std::uint64_t block) {
   const int size = membership.size();
-  const engine::GroupFacts facts{.rank = membership.rank, .size = size, .hosts = membership.hosts};
+  const engine::GroupFacts facts{.rank = membership.rank,
+                                 .size = size,
+                                 .hosts = membership.hosts,
+                                 .one_host = !membership.spans()};
   std::byte* memory = world.host().at(block);
   Engines made;
   const auto& names = world.engines();
+  if (membership.spans()) return make_spanning(world, membership, facts, control, memory);
   if (has(names, "local")) {
     const auto fabric = world.threads()->fabric(block, size);
     made.messages = std::make_unique<LocalPointToPoint>(
         fabric, membership.rank, [&control](int rank) { control.ring(rank); });
+  } else if (is_all_ucx(names)) {
+    made.messages = make_far(world, membership);
   } else {
     made.messages = std::make_unique<ShmPointToPoint>(control, memory + channels_offset(size));
   }
@@ -193,7 +393,7 @@ Engines make_engines(WorldImpl& world,
     } else if (name == "mpi") {
       made.collectives.push_back(world.mpi()->make_engine(
           membership, facts, [&control, rank = membership.rank] { control.ring(rank); }));
-    } else {
+    } else if (name != "ucx" || is_all_ucx(names)) {
       made.collectives.push_back(std::make_unique<algorithm::AlgorithmEngine>(
           *made.messages, facts, algorithm::Tuning{.forced = world.algorithms()}));
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@
 #include "base/deadline.h"
 #include "comm/communicator_impl.h"
 #include "comm/device_engines.h"
+#include "control/network.h"
 #include "cuda/driver.h"
 #include "engine/cost_table.h"
 #include "hocket/launch.h"
+#include "hocket/store.h"
 
 namespace hocket::comm {
 
@@ -41,6 +44,29 @@ class DeviceLibraries {
 };
 std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
 
+// What is told of the network. A value.
+struct CarriageSettings {
+  std::string interface;  // by name; empty: the library chooses
+};
+
+// A resource: what brings messages from other hosts, of all groups of this process. Any thread.
+class Carriage {
+ public:
+  virtual ~Carriage() = default;
+  // What others need to reach this rank; then those of all, before the first message.
+  virtual Bytes address() const = 0;
+  virtual void meet(std::vector<Bytes> addresses) = 0;
+  // Whom to wake when something has come, and who has to help where a message cannot leave at once.
+  virtual void attach(control::HostControl* host, control::Network* network) noexcept = 0;
+  virtual control::Carrier carrier() = 0;
+  // Waits until what was sent has left; false at the deadline.
+  virtual bool flush(base::Deadline deadline) noexcept = 0;
+  // From now on nothing happens any more.
+  virtual void retire() noexcept = 0;
+};
+// Throws RendezvousError where no library for it is installed, and says how to get one.
+std::shared_ptr<Carriage> make_carriage(const CarriageSettings& settings);
+
 // "a,b" as {"a", "b"}.
 std::vector<std::string> split_names(const std::string& comma_separated);
 // Whether the engine is for arrays in GPUs' memory.
@@ -54,10 +80,16 @@ std::vector<std::string> wanted_engines(const InitOptions& options,
 // wanted one that there is not.
 std::vector<std::string> choose_engines(const std::vector<std::string>& wanted, bool threads);
 
-// Bytes of the host's segment that a group with `size` members on this host needs.
-std::size_t group_bytes(const std::vector<std::string>& engines, int size);
-// Writes an empty group into zeroed memory.
-void format_group(std::byte* memory, int size);
+// Bytes of the host's segment that a group needs.
+// `spans`: there are members on other hosts, too.
+struct GroupShape {
+  int size = 1;   // all members
+  int local = 1;  // those on this host
+  bool spans() const noexcept { return local != size; }
+};
+std::size_t group_bytes(const std::vector<std::string>& engines, const GroupShape& shape);
+// Writes an empty group into zeroed memory. `places`: of each member; see control::HostControl.
+void format_group(std::byte* memory, std::span<const int> places, int local);
 
 // Engines of GPUs for a group whose ranks agreed so, best first. `notes` learns why others are not
 // among them.

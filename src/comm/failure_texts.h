@@ -7,5 +7,7 @@ namespace hocket::comm {
 
 inline constexpr std::string_view kDiedText = "died";
 inline constexpr std::string_view kLeftText = "ended in good order";
+inline constexpr std::string_view kSilentText =
+    "cannot be heard any more: its host has fallen silent";
 
 }  // namespace hocket::comm

@@ -19,6 +19,7 @@ std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
   engines_.messages->progress();
   if (control_->failed()) return control_->failure();
   world_->host().look_for_deaths();
+  control_->ask();
   if (auto loss = find_loss(awaited)) return loss;
   if (awaited.sequence != 0) {
     check_refusals(awaited.sequence);
@@ -54,7 +55,9 @@ std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
                    .reporter = rank(),
                    .culprit = i,
                    .sequence = awaited.sequence,
-                   .text = std::string(state == RankState::kLeft ? kLeftText : kDiedText)};
+                   .text = std::string(state == RankState::kLeft     ? kLeftText
+                                       : state == RankState::kSilent ? kSilentText
+                                                                     : kDiedText)};
   }
   // Those who were lost are of other groups.
   if (!any_lost) losses_seen_ = losses;

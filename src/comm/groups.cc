@@ -78,9 +78,14 @@ Communicator make_group(CommunicatorImpl& parent,
   const int size = made.size();
   comm::Allocation own{.what = fmt::format("a group of {}", size)};
   if (made.rank >= 0 && leader == parent.rank()) {
-    own.bytes = comm::group_bytes(world->engines(), size);
-    own.holders = neighbours;
-    own.format = [size](std::byte* memory) { comm::format_group(memory, size); };
+    const comm::GroupShape shape{.size = size, .local = neighbours};
+    own.bytes = comm::group_bytes(world->engines(), shape);
+    own.holders = neighbours + (shape.spans() ? 1 : 0);  // the network is one
+    own.format = [&made, &host = world->host(), shape](std::byte* memory) {
+      comm::format_group(memory, made.host_ranks, shape.local);
+      if (!shape.spans()) return;
+      host.enlist(made.id(), host.offset_of(memory), shape.size, shape.local);
+    };
   }
   const auto blocks = comm::allocate_together(parent, shown, own, options.deadline);
   const std::uint64_t block = made.rank >= 0 ? blocks[static_cast<std::size_t>(leader)] : 0;

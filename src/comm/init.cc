@@ -20,9 +20,11 @@ comm::WorldParts alone(const InitOptions& options,
                        const base::Config& config,
                        const LaunchInfo& launch) {
   return {.launch = launch,
-          .segment = comm::make_segment(1, comm::stripe_bytes(options, config, 1), false),
+          .segment = comm::make_segment(
+              {.ranks = 1, .stripe_bytes = comm::stripe_bytes(options, config, 1)}, false),
           .hosts = {0},
-          .host_ranks = {0}};
+          .host_ranks = {0},
+          .engines = comm::choose_engines(comm::wanted_engines(options, config, false), false)};
 }
 
 World join(const InitOptions& options,
@@ -34,7 +36,6 @@ World join(const InitOptions& options,
   comm::WorldParts parts = launch.size == 1
                                ? alone(options, config, launch)
                                : comm::meet(options, config, launch, deadline, std::move(server));
-  parts.engines = comm::choose_engines(comm::wanted_engines(options, config, false), false);
   if (std::find(parts.engines.begin(), parts.engines.end(), "mpi") != parts.engines.end()) {
     parts.mpi = comm::make_mpi_home(parts.store.get(), launch, deadline);
   }

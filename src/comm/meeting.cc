@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "comm/host_connections.h"
 #include "comm/segment_handover.h"
 #include "hocket/object.h"
 #include "os/host_identity.h"
@@ -25,6 +26,7 @@ using base::Deadline;
 struct Card {
   std::string host;       // identity
   std::string host_name;  // for people
+  std::string machine;
   std::string listener;   // abstract AF_UNIX name
   JobToken token;
 };
@@ -32,16 +34,18 @@ struct Card {
 Object to_object(const Card& card) {
   return Object::list({card.host,
                        card.host_name,
+                       card.machine,
                        card.listener,
                        Object::bytes(std::span<const std::byte>(card.token))});
 }
 
 Card to_card(const Bytes& bytes) {
   const Object object = decode(bytes);
-  const auto& token = object[3].as_bytes();
+  const auto& token = object[4].as_bytes();
   Card card{.host = object[0].as_string(),
             .host_name = object[1].as_string(),
-            .listener = object[2].as_string(),
+            .machine = object[2].as_string(),
+            .listener = object[3].as_string(),
             .token = {}};
   if (token.size() != card.token.size()) {
     throw RendezvousError("a rank's card at the store is damaged");
@@ -90,6 +94,16 @@ std::set<int> others_here(const Seating& seating, int rank) {
   return others;
 }
 
+// The place of each rank on this host: see control::HostControl.
+std::vector<int> places(const Seating& seating, int rank) {
+  std::vector<int> places = seating.host_ranks;
+  int next = seating.neighbours;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (seating.hosts[i] != seating.hosts[static_cast<std::size_t>(rank)]) places[i] = next++;
+  }
+  return places;
+}
+
 // Everybody's card, by rank.
 std::vector<Card> exchange_cards(
     Store& store, const Card& own, const LaunchInfo& launch, Duration timeout, Deadline deadline) {
@@ -130,11 +144,11 @@ std::size_t stripe_bytes(const InitOptions& options, const base::Config& config,
   return std::max(kUnit, allowed / kUnit * kUnit);
 }
 
-std::shared_ptr<os::Segment> make_segment(int ranks, std::size_t stripe, bool threads) {
-  const std::size_t bytes = control::HostControl::segment_bytes(ranks, stripe);
+std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads) {
+  const std::size_t bytes = control::HostControl::segment_bytes(shape);
   auto segment = std::make_shared<os::Segment>(threads ? os::Segment::create_private(bytes)
                                                        : os::Segment::create(bytes));
-  control::HostControl::format(*segment, ranks, stripe);
+  control::HostControl::format(*segment, shape);
   return segment;
 }
 
@@ -148,23 +162,29 @@ WorldParts meet(const InitOptions& options,
   os::UnixListener listener = os::UnixListener::autobind();
   const Card own{.host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),
+                 .machine = os::machine_identity(),
                  .listener = listener.name(),
                  .token = random_job_token()};
   const auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
   const Seating seating = seat(cards, launch.rank);
-  if (*std::max_element(seating.hosts.begin(), seating.hosts.end()) > 0) {
+  parts.engines = choose_engines(wanted_engines(options, config, false), false);
+  parts.hosts = seating.hosts;
+  parts.host_ranks = places(seating, launch.rank);
+  parts.host_rank = seating.host_ranks[static_cast<std::size_t>(launch.rank)];
+  parts.machine_ranks = static_cast<int>(
+      std::ranges::count(cards, os::machine_identity(), &Card::machine));
+  const bool spans = seating.neighbours != launch.size;
+  if (spans || std::ranges::find(parts.engines, "ucx") != parts.engines.end()) {
     std::vector<std::string> names;
     for (const Card& card : cards) names.push_back(card.host_name);
-    throw RendezvousError(fmt::format(
-        "the ranks run on several hosts ({}), and this hocket has engines for one host only",
-        fmt::join(names, ", ")));
+    connect_hosts(parts, *store, config, names, deadline);
   }
-  parts.hosts = seating.hosts;
-  parts.host_ranks = seating.host_ranks;
-  parts.host_rank = seating.host_ranks[static_cast<std::size_t>(launch.rank)];
   if (launch.rank == seating.leader) {
     parts.segment =
-        make_segment(seating.neighbours, stripe_bytes(options, config, seating.neighbours), false);
+        make_segment({.ranks = seating.neighbours,
+                      .remote = launch.size - seating.neighbours,
+                      .stripe_bytes = stripe_bytes(options, config, seating.neighbours)},
+                     false);
     hand_out(*parts.segment, listener, own.token, others_here(seating, launch.rank), deadline);
   } else {
     const Card& leader = cards[static_cast<std::size_t>(seating.leader)];

@@ -19,7 +19,7 @@ Duration join_timeout(const InitOptions& options);
 // Shared memory of one rank of `ranks`, as the options, the settings and this machine allow.
 std::size_t stripe_bytes(const InitOptions& options, const base::Config& config, int ranks);
 // `threads`: ordinary memory will do.
-std::shared_ptr<os::Segment> make_segment(int ranks, std::size_t stripe, bool threads);
+std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
 
 // Meets the others at the store, which `server` is where this rank serves it already, and gets this
 // host's shared memory. Throws RendezvousError naming

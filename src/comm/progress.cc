@@ -56,7 +56,8 @@ class ProgressThread::State {
   bool move_calls();
   bool wants_tick() const noexcept {
     return asked_.load(std::memory_order_relaxed) || next_tick_.has_passed() ||
-           host_->losses() != losses_at_tick_;
+           host_->losses() != losses_at_tick_ ||
+           host_->network_bell().load(std::memory_order_acquire) != bell_at_tick_;
   }
   void tick();
   base::Deadline next_look() const noexcept { return std::min(next_end_, next_tick_); }
@@ -77,6 +78,7 @@ class ProgressThread::State {
   std::vector<std::weak_ptr<Attended>> attended_;      // guarded by mutex_
   base::Deadline next_tick_ = base::Deadline::never();
   std::uint32_t losses_at_tick_ = 0;
+  std::uint32_t bell_at_tick_ = 0;  // the network's
   std::atomic<bool> asked_{false};  // for a tick
 };
 
@@ -129,6 +131,7 @@ void ProgressThread::State::attend(std::weak_ptr<Attended> attended) {
 void ProgressThread::State::tick() {
   asked_.store(false, std::memory_order_seq_cst);
   losses_at_tick_ = host_->losses();
+  bell_at_tick_ = host_->network_bell().load(std::memory_order_acquire);
   next_tick_ = base::Deadline::never();
   std::vector<std::shared_ptr<Attended>> living;
   {
@@ -206,6 +209,7 @@ void ProgressThread::State::run() {
 // peers than one sleep takes, each rank watches those that follow it; they tell the others.
 void ProgressThread::State::watch_peers() {
   waits_.clear();
+  if (!host_->groups().empty()) waits_.push_back({&host_->network_bell(), bell_at_tick_});
   const int ranks = host_->ranks();
   for (int i = 1; i < ranks; ++i) {
     const int peer = (host_->self() + i) % ranks;

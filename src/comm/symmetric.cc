@@ -105,6 +105,12 @@ SymmetricMemory Communicator::symmetric() { return SymmetricMemory(impl_); }
 SymmetricArray SymmetricMemory::empty(std::size_t count,
                                       DType dtype,
                                       const SymmetricOptions& options) {
+  if (impl_->membership().spans()) {
+    impl_->refuse_call(
+        engine::Kind::kSymmetricAllocate,
+        "symmetric memory is of one host, and this communicator has ranks on several; use that of "
+        "intra_node()");
+  }
   engine::Signature shown{.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
   const std::size_t bytes = std::max<std::size_t>(1, count * size_of(dtype));
   const MemoryKind usual = impl_->has_device() ? MemoryKind::kCuda : MemoryKind::kHost;

@@ -28,7 +28,8 @@ ThreadTeam::ThreadTeam(int size,
                        std::shared_ptr<DeviceLibraries> libraries)
     : size_(size), libraries_(std::move(libraries)) {
   const base::Config config = base::Config::from_environment();
-  segment_ = make_segment(size, options.segment_bytes.value_or(std::size_t{1} << 30), true);
+  segment_ = make_segment(
+      {.ranks = size, .stripe_bytes = options.segment_bytes.value_or(std::size_t{1} << 30)}, true);
   job_ = make_thread_job();
   engines_ = choose_engines(wanted_engines(options, config, true), true);
   algorithms_ = algorithm::Choices::parse(config.algorithm);

@@ -44,7 +44,7 @@ class ExitList {
     }
     for (const auto& entry : worlds) {
       const auto world = entry.lock();
-      if (world && !world->forked()) world->host().leave();
+      if (world && !world->forked()) world->depart(WorldImpl::Manner::kAtExit);
     }
   }
 
@@ -52,7 +52,22 @@ class ExitList {
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
 };
 
+constexpr auto kForFlush = std::chrono::seconds(1);
+
 }  // namespace
+
+// Has the network look at what has changed on this host.
+class NetworkTick final : public Attended {
+ public:
+  explicit NetworkTick(std::shared_ptr<control::Network> network) : network_(std::move(network)) {}
+  Deadline tick() noexcept override {
+    network_->notify();
+    return Deadline::never();
+  }
+
+ private:
+  const std::shared_ptr<control::Network> network_;
+};
 
 WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {}
 
@@ -67,35 +82,49 @@ void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
   witness_ = std::make_shared<Witness>(host_);
+  if (parts_.network) {
+    parts_.carriage->attach(host_.get(), parts_.network.get());
+    host_->set_arming([network = parts_.network.get()] { return network->arm(); });
+    parts_.network->start(host_, parts_.carriage->carrier());
+  }
   // Ranks that are threads do not die one by one.
   progress_ = std::make_unique<ProgressThread>(host_, parts_.threads ? nullptr : witness_);
 
-  std::vector<int> neighbours;  // world ranks of this host, by host rank
-  for (std::size_t i = 0; i < parts_.hosts.size(); ++i) {
-    if (parts_.hosts[i] == parts_.hosts[static_cast<std::size_t>(rank)]) {
-      neighbours.push_back(static_cast<int>(i));
-    }
+  if (parts_.network) {
+    network_tick_ = std::make_shared<NetworkTick>(parts_.network);
+    progress_->attend(network_tick_);
+  }
+  const Membership world = membership();
+  std::vector<int> by_place(parts_.hosts.size());
+  for (std::size_t i = 0; i < by_place.size(); ++i) {
+    by_place[static_cast<std::size_t>(parts_.host_ranks[i])] = static_cast<int>(i);
   }
   if (parts_.host_rank == 0) {
-    const int local = static_cast<int>(neighbours.size());
-    const std::uint64_t block = host_->allocate(group_bytes(parts_.engines, local), local);
-    format_group(host_->at(block), local);
+    const GroupShape shape{.size = world.size(), .local = host_->ranks()};
+    const std::uint64_t block =
+        host_->allocate(group_bytes(parts_.engines, shape), shape.local + (shape.spans() ? 1 : 0));
+    format_group(host_->at(block), parts_.host_ranks, shape.local);
+    if (shape.spans()) host_->enlist(world.id(), block, shape.size, shape.local);
     host_->publish_world(block);
   }
   host_->arrive(rank);
-  host_->wait_for_all(neighbours, deadline);
+  host_->wait_for_all(by_place, parts_.machine_ranks, deadline);
   progress_->look_again();
 }
 
-Communicator WorldImpl::make_communicator() {
+Membership WorldImpl::membership() const {
   Membership members{.name = "world",
                      .rank = parts_.launch.rank,
                      .world_ranks = std::vector<int>(parts_.hosts.size()),
                      .hosts = parts_.hosts,
                      .host_ranks = parts_.host_ranks};
   std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
+  return members;
+}
+
+Communicator WorldImpl::make_communicator() {
   return Communicator(std::make_shared<CommunicatorImpl>(
-      shared_from_this(), std::move(members), host_->published_world()));
+      shared_from_this(), membership(), host_->published_world()));
 }
 
 WorldImpl::~WorldImpl() {
@@ -103,11 +132,22 @@ WorldImpl::~WorldImpl() {
     // The parent's thread and memory are not here.
     static_cast<void>(progress_.release());
     new std::shared_ptr<control::HostControl>(host_);
+    new std::shared_ptr<control::Network>(parts_.network);
+    new std::shared_ptr<Carriage>(parts_.carriage);
     return;
   }
   if (!host_) return;
-  host_->leave();
+  depart(Manner::kOrdinary);
   progress_.reset();
+}
+
+void WorldImpl::depart(Manner manner) noexcept {
+  const bool has_left = host_->state(parts_.host_rank) != control::RankState::kAlive;
+  // What was sent counts as sent, and the others may be waiting for it.
+  if (parts_.carriage && !has_left) parts_.carriage->flush(Deadline::in(kForFlush));
+  host_->leave();
+  if (parts_.network && !has_left) parts_.network->leave();
+  if (parts_.carriage && manner == Manner::kAtExit) parts_.carriage->retire();
 }
 
 void WorldImpl::leave() noexcept {
@@ -120,7 +160,7 @@ void WorldImpl::leave() noexcept {
                     "views, or symmetric.free it, before",
                     fmt::join(left, ", ")));
   }
-  host_->leave();
+  depart(Manner::kOrdinary);
   // A goodbye waits for the store's answer, and the store may have been that of a rank that died,
   // whose connection lasts for as long as its memory is being freed.
   bool all_lived = true;

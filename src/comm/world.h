@@ -17,6 +17,7 @@ namespace hocket::comm {
 
 class Attended;
 class MpiHome;
+class NetworkTick;
 class ProgressThread;
 class Witness;
 
@@ -25,9 +26,12 @@ struct WorldParts {
   LaunchInfo launch;
   std::shared_ptr<os::Segment> segment;
   int host_rank = 0;
-  std::vector<int> hosts;              // of each world rank
-  std::vector<int> host_ranks;         // of each world rank
-  std::shared_ptr<ThreadJob> threads;  // for ranks that are threads
+  std::vector<int> hosts;       // of each world rank
+  std::vector<int> host_ranks;  // of each world rank: its place, see control::HostControl
+  int machine_ranks = 1;        // that share this machine's processors
+  std::shared_ptr<control::Network> network;  // where there are other hosts
+  std::shared_ptr<Carriage> carriage;         // likewise
+  std::shared_ptr<ThreadJob> threads;         // for ranks that are threads
   std::vector<std::string> engines;
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
@@ -51,6 +55,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
   const std::shared_ptr<MpiHome>& mpi() const noexcept { return parts_.mpi; }
   const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
+  const std::shared_ptr<Carriage>& carriage() const noexcept { return parts_.carriage; }
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
   const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
@@ -76,10 +81,14 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
 
   // Says goodbye to the others; lets go of the store.
   void leave() noexcept;
+  // The part of it that concerns other ranks; `at_exit`: the process ends.
+  enum class Manner : std::uint8_t { kOrdinary, kAtExit };
+  void depart(Manner manner) noexcept;
 
  private:
   explicit WorldImpl(WorldParts parts);
   void join(base::Deadline deadline);
+  Membership membership() const;
 
   WorldParts parts_;
   DeviceBlocks device_blocks_;
@@ -87,6 +96,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   std::shared_ptr<control::HostControl> host_;
   std::shared_ptr<Witness> witness_;
   std::unique_ptr<ProgressThread> progress_;
+  std::shared_ptr<NetworkTick> network_tick_;
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
 };
 

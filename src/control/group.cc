@@ -1,29 +1,18 @@
 #include "control/group.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <new>
 
+#include "control/group_layout.h"
+
 namespace hocket::control {
 namespace {
 
-// Written by its rank as a seqlock of one word: `sequence` is 0 while the rest changes.
-struct alignas(kCacheLine) SharedRecord {
-  std::atomic<std::uint64_t> sequence{0};
-  std::uint64_t fingerprint = 0;
-  engine::Signature signature;
-  bool refused = false;
-};
-static_assert(sizeof(SharedRecord) == kCacheLine);
-
-struct alignas(kApart) SharedRefusal {
-  std::atomic<std::uint64_t> sequence{0};
-  engine::Kind kind = engine::Kind::kNone;
-  char text[Failure::kTextBytes + 1] = {};
-};
-
-constexpr std::size_t kRefusals = 4;
+// Between two questions to the other hosts.
+constexpr std::chrono::milliseconds kAskPause{20};
 
 void copy_text(char (&to)[Failure::kTextBytes + 1], std::string_view from) noexcept {
   const std::size_t length = std::min(from.size(), Failure::kTextBytes);
@@ -37,46 +26,53 @@ std::string read_text(const char (&from)[Failure::kTextBytes + 1]) {
 
 }  // namespace
 
-struct alignas(kApart) GroupControl::Member {
-  std::atomic<std::uint64_t> last{0};  // the newest number in records
-  std::atomic<std::uint64_t> finished{0};
-  alignas(kCacheLine) SharedRecord records[kRecords];
-  SharedRefusal refusals[kRefusals];
-  alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
-  std::atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
-};
-
 std::size_t GroupControl::bytes(int size) {
-  return sizeof(Header) + sizeof(Member) * static_cast<std::size_t>(size);
+  return sizeof(GroupHeader) + sizeof(GroupMember) * static_cast<std::size_t>(size);
 }
 
-void GroupControl::format(std::byte* memory, int size) {
-  new (memory) Header;
-  for (int i = 0; i < size; ++i) {
-    new (memory + sizeof(Header) + sizeof(Member) * static_cast<std::size_t>(i)) Member;
+void GroupControl::format(std::byte* memory, std::span<const int> places) {
+  new (memory) GroupHeader;
+  std::byte* at = memory + sizeof(GroupHeader);
+  for (const int place : places) {
+    (new (at) GroupMember)->place = place;
+    at += sizeof(GroupMember);
   }
 }
 
 GroupControl::GroupControl(HostControl& host,
                            std::byte* memory,
                            int rank,
-                           std::span<const int> host_ranks)
+                           std::span<const int> host_ranks,
+                           GroupEntry* entry)
     : host_(&host),
       rank_(rank),
       size_(static_cast<int>(host_ranks.size())),
       host_ranks_(host_ranks),
-      header_(reinterpret_cast<Header*>(memory)),
-      members_(memory + sizeof(Header)) {}
+      header_(reinterpret_cast<GroupHeader*>(memory)),
+      failure_word_(&header_->failure),
+      members_(memory + sizeof(GroupHeader)),
+      entry_(entry) {}
 
-GroupControl::Member& GroupControl::member(int rank) const noexcept {
-  return reinterpret_cast<Member*>(members_)[rank];
+GroupMember& GroupControl::member(int rank) const noexcept {
+  return reinterpret_cast<GroupMember*>(members_)[rank];
+}
+
+void GroupControl::ask() const noexcept {
+  if (entry_ == nullptr) return;
+  const std::int64_t now =
+      std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  std::int64_t last = asked_.load(std::memory_order_relaxed);
+  if (now - last < kAskPause / std::chrono::nanoseconds(1)) return;
+  if (asked_.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
+    host_->tell_network(*entry_, GroupEntry::kAsked);
+  }
 }
 
 void GroupControl::record(std::uint64_t sequence,
                           std::uint64_t fingerprint,
                           const engine::Signature& signature,
                           bool refused) noexcept {
-  Member& self = member(rank_);
+  GroupMember& self = member(rank_);
   SharedRecord& record = self.records[sequence % kRecords];
   record.sequence.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
@@ -118,7 +114,7 @@ std::optional<Record> GroupControl::last(int rank) const noexcept {
 }
 
 void GroupControl::announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept {
-  Member& self = member(rank_);
+  GroupMember& self = member(rank_);
   self.device_fingerprints[index % kDeviceCalls].store(fingerprint, std::memory_order_relaxed);
   self.device_calls.store(index, std::memory_order_release);
 }
@@ -135,6 +131,7 @@ bool GroupControl::may_refuse(std::uint64_t sequence) const noexcept {
   for (int i = 0; i < size_; ++i) {
     if (i != rank_ && last_sequence(i) + kRefusals <= sequence &&
         host_->state(host_rank(i)) == RankState::kAlive) {
+      if (!is_here(i)) ask();
       return false;
     }
   }
@@ -170,6 +167,7 @@ void GroupControl::refuse(std::uint64_t sequence,
   record(sequence, 0, {.kind = kind}, true);
   finish(sequence);
   ring_peers();
+  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kRefused);
 }
 
 std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequence) const {
@@ -179,9 +177,9 @@ std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequenc
 }
 
 void GroupControl::fail(const Failure& failure) noexcept {
-  std::uint32_t expected = kNone;
+  std::uint32_t expected = kNoFailure;
   if (!header_->failure.compare_exchange_strong(
-          expected, kBeingWritten, std::memory_order_acq_rel)) {
+          expected, kFailureBeingWritten, std::memory_order_acq_rel)) {
     return;
   }
   header_->code = failure.code;
@@ -192,14 +190,16 @@ void GroupControl::fail(const Failure& failure) noexcept {
   header_->signature = failure.signature;
   header_->other = failure.other;
   copy_text(header_->text, failure.text);
-  header_->failure.store(kWritten, std::memory_order_release);
+  header_->failure.store(kFailureWritten, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < size_; ++i) host_->ring(host_rank(i));
+  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kFailed);
 }
 
 Failure GroupControl::failure() const {
   // Its writer may die in the middle; what it wanted to say is lost then, that it failed is not.
-  for (int tries = 0; header_->failure.load(std::memory_order_acquire) != kWritten; ++tries) {
+  for (int tries = 0; header_->failure.load(std::memory_order_acquire) != kFailureWritten;
+       ++tries) {
     if (tries == 1000) return {.text = "a rank ended while it was reporting a failure"};
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000};
     nanosleep(&pause, nullptr);

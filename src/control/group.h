@@ -41,20 +41,34 @@ struct Failure {
 inline constexpr std::size_t kRecords = 16;
 inline constexpr std::size_t kDeviceCalls = 256;
 
+struct GroupHeader;
+struct GroupMember;
+
 // One rank's view of its group's block. A resource in that the block is not held by it: whoever
 // made it releases it. One thread at a time but for `fail` and `failed`.
 class GroupControl {
  public:
   static std::size_t bytes(int size);
-  // Writes an empty group into zeroed memory.
-  static void format(std::byte* memory, int size);
-  // `host_ranks`: the host rank of each member, which outlives this.
-  GroupControl(HostControl& host, std::byte* memory, int rank, std::span<const int> host_ranks);
+  // Writes an empty group into zeroed memory. `places`: of each member.
+  static void format(std::byte* memory, std::span<const int> places);
+  // `host_ranks`: the place of each member, which outlives this. `entry`: of a group with members
+  // on several hosts.
+  GroupControl(HostControl& host,
+               std::byte* memory,
+               int rank,
+               std::span<const int> host_ranks,
+               GroupEntry* entry = nullptr);
 
   HostControl& host() const noexcept { return *host_; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   int host_rank(int member) const noexcept { return host_ranks_[static_cast<std::size_t>(member)]; }
+  bool is_here(int member) const noexcept { return host_->is_here(host_rank(member)); }
+  // Whether there are members on other hosts. What they announce is known here some time later, or
+  // soon after somebody has asked for it.
+  bool spans() const noexcept { return entry_ != nullptr; }
+  // Asks what they have announced. Cheap where that was asked for just now.
+  void ask() const noexcept;
   void ring(int member) noexcept { host_->ring(host_rank(member)); }
   // All members but this rank.
   void ring_peers() noexcept {
@@ -84,8 +98,8 @@ class GroupControl {
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // They go on after their rank has announced them, and ranks run ahead of each other: what is
-  // compared is the fingerprint of all calls up to the `index`th of GPUs, from 1, of which each rank
-  // keeps the last kDeviceCalls.
+  // compared is the fingerprint of all calls up to the `index`th of GPUs, from 1, of which each
+  // rank keeps the last kDeviceCalls.
   void announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept;
   std::uint64_t device_calls(int member) const noexcept;
   std::uint64_t device_fingerprint(int member, std::uint64_t index) const noexcept;
@@ -103,35 +117,24 @@ class GroupControl {
   std::optional<std::string> refusal(int member, std::uint64_t sequence) const;
 
   // --- The first failure ------------------------------------------------------------------------
-  bool failed() const noexcept { return header_->failure.load(std::memory_order_acquire) != kNone; }
+  bool failed() const noexcept { return failure_word_->load(std::memory_order_acquire) != 0; }
   // Makes `failure` the group's, unless it has one; wakes everybody. Any thread.
   void fail(const Failure& failure) noexcept;
   // What ended the group. To be called once `failed`.
   Failure failure() const;
 
  private:
-  enum : std::uint32_t { kNone, kBeingWritten, kWritten };
-  struct Header;
-  struct Member;
-  Member& member(int rank) const noexcept;
+  GroupMember& member(int rank) const noexcept;
 
   HostControl* host_;
   int rank_;
   int size_;
   std::span<const int> host_ranks_;
-  struct Header {
-    alignas(kApart) std::atomic<std::uint32_t> failure{kNone};
-    ErrorCode code{};
-    std::int32_t reporter = 0;
-    std::int32_t culprit = 0;
-    std::uint64_t sequence = 0;
-    std::uint64_t missing = 0;
-    engine::Signature signature;
-    engine::Signature other;
-    char text[Failure::kTextBytes + 1] = {};
-  };
-  Header* header_;
+  GroupHeader* header_;
+  const std::atomic<std::uint32_t>* failure_word_;  // of the header
   std::byte* members_;
+  GroupEntry* entry_;
+  mutable std::atomic<std::int64_t> asked_{0};  // when, ns of the steady clock
 };
 
 }  // namespace hocket::control

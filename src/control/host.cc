@@ -17,16 +17,18 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6831ULL;  // "1hocket"
+constexpr std::uint64_t kMagic = 0x74656b636f6832ULL;  // "2hocket"
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
 
 struct HostHeader {
   std::atomic<std::uint64_t> magic{0};  // written last
   std::uint32_t ranks = 0;
+  std::uint32_t remote = 0;
   std::uint64_t stripe_bytes = 0;
   std::atomic<std::uint64_t> world{0};  // offset of the world's group
   alignas(kApart) std::atomic<std::uint32_t> losses{0};
+  alignas(kApart) os::FutexWord network_bell{0};
 };
 
 // RankLine::end: 0 while unknown; else this, and waitpid's status.
@@ -45,13 +47,18 @@ struct alignas(kApart) BlockHeader {
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
-std::size_t lines_offset() { return round_up(sizeof(HostHeader), kPage); }
-std::size_t robust_offset(int ranks) {
-  return lines_offset() + round_up(sizeof(RankLine) * static_cast<std::size_t>(ranks), kPage);
+std::size_t pages(std::size_t size, int count) {
+  return round_up(size * static_cast<std::size_t>(count), kPage);
 }
-std::size_t stripes_offset(int ranks) {
-  const auto n = static_cast<std::size_t>(ranks);
-  return robust_offset(ranks) + round_up(sizeof(os::RobustWord) * n * n, kPage);
+std::size_t lines_offset() { return round_up(sizeof(HostHeader), kPage); }
+std::size_t robust_offset(const HostShape& shape) {
+  return lines_offset() + pages(sizeof(RankLine), shape.ranks + shape.remote);
+}
+std::size_t groups_offset(const HostShape& shape) {
+  return robust_offset(shape) + pages(sizeof(os::RobustWord), shape.ranks * shape.ranks);
+}
+std::size_t stripes_offset(const HostShape& shape) {
+  return groups_offset(shape) + (shape.remote == 0 ? 0 : pages(sizeof(GroupEntry), kGroups));
 }
 
 HostHeader& header_of(const os::Segment& segment) {
@@ -67,16 +74,17 @@ int allowed_processors() {
 
 }  // namespace
 
-std::size_t HostControl::segment_bytes(int ranks, std::size_t stripe_bytes) {
-  return stripes_offset(ranks) + static_cast<std::size_t>(ranks) * stripe_bytes;
+std::size_t HostControl::segment_bytes(const HostShape& shape) {
+  return stripes_offset(shape) + static_cast<std::size_t>(shape.ranks) * shape.stripe_bytes;
 }
 
-void HostControl::format(os::Segment& segment, int ranks, std::size_t stripe_bytes) {
+void HostControl::format(os::Segment& segment, const HostShape& shape) {
   auto& header = *new (segment.data()) HostHeader;
-  header.ranks = static_cast<std::uint32_t>(ranks);
-  header.stripe_bytes = stripe_bytes;
+  header.ranks = static_cast<std::uint32_t>(shape.ranks);
+  header.remote = static_cast<std::uint32_t>(shape.remote);
+  header.stripe_bytes = shape.stripe_bytes;
   // The rest of the segment is zero, which is what fresh lines and words are.
-  for (int i = 0; i < ranks; ++i) {
+  for (int i = 0; i < shape.ranks + shape.remote; ++i) {
     new (segment.data() + lines_offset() + sizeof(RankLine) * static_cast<std::size_t>(i)) RankLine;
   }
   header.magic.store(kMagic, std::memory_order_release);
@@ -84,23 +92,31 @@ void HostControl::format(os::Segment& segment, int ranks, std::size_t stripe_byt
 
 HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
     : segment_(std::move(segment)), self_(self) {
-  const HostHeader& header = header_of(*segment_);
+  HostHeader& header = header_of(*segment_);
   if (segment_->size() < sizeof(HostHeader) ||
       header.magic.load(std::memory_order_acquire) != kMagic) {
     throw RendezvousError(
         "the job's shared memory was made by another version of hocket; use the same one on all "
         "ranks");
   }
-  ranks_ = static_cast<int>(header.ranks);
-  stripe_bytes_ = header.stripe_bytes;
-  if (self < 0 || self >= ranks_ || segment_bytes(ranks_, stripe_bytes_) > segment_->size()) {
+  const HostShape shape{.ranks = static_cast<int>(header.ranks),
+                        .remote = static_cast<int>(header.remote),
+                        .stripe_bytes = header.stripe_bytes};
+  ranks_ = shape.ranks;
+  places_ = shape.ranks + shape.remote;
+  stripe_bytes_ = shape.stripe_bytes;
+  if (self < 0 || self >= ranks_ || segment_bytes(shape) > segment_->size()) {
     throw RendezvousError(
         fmt::format("host rank {} has no seat in a segment of {} ranks", self, ranks_));
   }
   lines_ = reinterpret_cast<RankLine*>(segment_->data() + lines_offset());
-  losses_ = &header_of(*segment_).losses;
-  robust_ = reinterpret_cast<os::RobustWord*>(segment_->data() + robust_offset(ranks_));
-  stripe_offset_ = stripes_offset(ranks_) + static_cast<std::size_t>(self) * stripe_bytes_;
+  losses_ = &header.losses;
+  network_bell_ = &header.network_bell;
+  robust_ = reinterpret_cast<os::RobustWord*>(segment_->data() + robust_offset(shape));
+  if (shape.remote != 0) {
+    groups_ = reinterpret_cast<GroupEntry*>(segment_->data() + groups_offset(shape));
+  }
+  stripe_offset_ = stripes_offset(shape) + static_cast<std::size_t>(self) * stripe_bytes_;
   free_.push_back({stripe_offset_, stripe_bytes_});
   fenced_ = os::register_for_heavy_fence() && os::heavy_fence();
 }
@@ -117,13 +133,16 @@ void HostControl::arrive(int world_rank) {
     throw RendezvousError(fmt::format("the seat of host rank {} is taken already", self_));
   }
   ring_all();
+  ring_network();
 }
 
 HostControl::~HostControl() = default;
 
-void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline deadline) {
+void HostControl::wait_for_all(std::span<const int> world_ranks,
+                               int machine_ranks,
+                               base::Deadline deadline) {
   const auto present = [this] {
-    return std::all_of(lines_, lines_ + ranks_, [](const RankLine& line) {
+    return std::all_of(lines_, lines_ + places_, [](const RankLine& line) {
       return line.state.load(std::memory_order_acquire) != RankState::kAbsent;
     });
   };
@@ -134,21 +153,22 @@ void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline 
     base::throw_if_interrupted("the wait for all ranks of this host");
     if (present() || !deadline.has_passed()) continue;
     std::vector<int> missing;
-    for (int i = 0; i < ranks_; ++i) {
+    for (int i = 0; i < places_; ++i) {
       if (state(i) == RankState::kAbsent)
         missing.push_back(world_ranks[static_cast<std::size_t>(i)]);
     }
     throw RendezvousError(fmt::format(
-        "ranks {} met the others at the store but did not come to this host's shared memory in "
+        "ranks {} met the others at the store but did not come to their host's shared memory in "
         "time; see their output",
         fmt::join(missing, ", ")));
   }
   int fewest = processors(0);
   for (int i = 1; i < ranks_; ++i) fewest = std::min(fewest, processors(i));
   // Ranks bound to one processor each count the machine by their number.
+  const int ranks = std::max(ranks_, machine_ranks);
   const bool bound_apart =
-      fewest < ranks_ && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks_);
-  may_spin_.store(fewest >= ranks_ || bound_apart, std::memory_order_relaxed);
+      fewest < ranks && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks);
+  may_spin_.store(fewest >= ranks || bound_apart, std::memory_order_relaxed);
 }
 
 void HostControl::publish_world(std::uint64_t offset) noexcept {
@@ -186,6 +206,7 @@ void HostControl::sleep(std::uint32_t ticket,
   // Without heavy fences a ring can be missed; then sleep in short stretches.
   const auto longest = fenced_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1);
   deadline = std::min(deadline, base::Deadline::in(longest));
+  if (arming_ && !arming_()) return;
   os::FutexWord& doorbell = lines_[self_].doorbell;
   if (more.empty()) {
     os::futex_wait(doorbell, ticket, deadline);
@@ -208,6 +229,7 @@ void HostControl::leave() noexcept {
           expected, RankState::kLeft, std::memory_order_acq_rel)) {
     header_of(*segment_).losses.fetch_add(1, std::memory_order_acq_rel);
     ring_all();
+    ring_network();
   }
 }
 
@@ -220,6 +242,7 @@ void HostControl::record_death(int rank) noexcept {
     header_of(*segment_).losses.fetch_add(1, std::memory_order_acq_rel);
   }
   ring_all();
+  ring_network();
 }
 
 void HostControl::look_for_deaths() noexcept {
@@ -233,6 +256,7 @@ void HostControl::look_for_deaths() noexcept {
 
 void HostControl::record_end(int rank, int status) noexcept {
   lines_[rank].end.store(kEndKnown | (status & 0xffff), std::memory_order_release);
+  ring_network();
 }
 
 std::optional<int> HostControl::end(int rank) const noexcept {
@@ -244,6 +268,73 @@ std::optional<int> HostControl::end(int rank) const noexcept {
 std::chrono::nanoseconds HostControl::since_death(int rank) const noexcept {
   return std::chrono::nanoseconds(now_ns() -
                                   lines_[rank].death_seen.load(std::memory_order_relaxed));
+}
+
+// --- Other hosts --------------------------------------------------------------------------------
+
+void HostControl::record_remote(int place, const Remote& remote) noexcept {
+  RankLine& line = lines_[place];
+  line.pid.store(remote.pid, std::memory_order_relaxed);
+  line.world_rank.store(remote.world_rank, std::memory_order_relaxed);
+  if (remote.end) record_end(place, *remote.end);
+  // States come in order, but may come again.
+  RankState before = line.state.load(std::memory_order_acquire);
+  while (before <= RankState::kAlive && before != remote.state && remote.state > before) {
+    if (remote.state > RankState::kAlive) {
+      std::int64_t never = 0;
+      line.death_seen.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
+    }
+    if (!line.state.compare_exchange_weak(before, remote.state, std::memory_order_acq_rel))
+      continue;
+    if (remote.state > RankState::kAlive) {
+      header_of(*segment_).losses.fetch_add(1, std::memory_order_acq_rel);
+    }
+    break;
+  }
+  ring_all();
+}
+
+HostControl::Remote HostControl::describe(int place) const noexcept {
+  return {.state = state(place),
+          .pid = pid(place),
+          .world_rank = lines_[place].world_rank.load(std::memory_order_relaxed),
+          .end = end(place)};
+}
+
+GroupEntry* HostControl::enlist(std::uint64_t id,
+                                std::uint64_t block,
+                                int size,
+                                int neighbours) noexcept {
+  for (GroupEntry& entry : groups()) {
+    std::uint32_t free = 0;
+    if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
+    entry.news.store(0, std::memory_order_relaxed);
+    entry.closed.store(0, std::memory_order_relaxed);
+    entry.block.store(block, std::memory_order_relaxed);
+    entry.size.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
+    entry.neighbours.store(static_cast<std::uint32_t>(neighbours), std::memory_order_relaxed);
+    entry.id.store(id, std::memory_order_release);
+    return &entry;
+  }
+  return nullptr;
+}
+
+GroupEntry* HostControl::find_group(std::uint64_t id) const noexcept {
+  for (GroupEntry& entry : groups()) {
+    if (entry.id.load(std::memory_order_acquire) == id) return &entry;
+  }
+  return nullptr;
+}
+
+void HostControl::tell_network(GroupEntry& entry, GroupEntry::News news) noexcept {
+  entry.news.fetch_or(news, std::memory_order_acq_rel);
+  ring_network();
+}
+
+void HostControl::ring_network() noexcept {
+  if (groups_ == nullptr) return;
+  network_bell_->fetch_add(1, std::memory_order_acq_rel);
+  os::futex_wake_all(*network_bell_);
 }
 
 std::byte* HostControl::at(std::uint64_t offset, std::size_t bytes) const {

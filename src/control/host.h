@@ -1,10 +1,13 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 1 (all offsets multiples of 4096):
-//   HostHeader | RankLine[ranks] | RobustWord[ranks][ranks] | stripe 0 | stripe 1 | ...
-// Each rank allocates from its own stripe with bookkeeping in its own memory, so that a rank that
-// dies in the middle leaves nothing inconsistent behind.
+// Layout of the segment, version 2 (all offsets multiples of 4096):
+//   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] | stripe 0 | ...
+// The ranks of this host have the first places. Ranks of other hosts have the places behind them;
+// what is known of those comes through the network, see network.h, as does what happens in the
+// groups that are listed. Jobs of one host have neither. Each rank allocates from its own stripe
+// with bookkeeping in its own memory, so that a rank that dies in the middle leaves nothing
+// inconsistent behind.
 #pragma once
 
 #include <array>
@@ -12,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +37,7 @@ enum class RankState : std::uint32_t {
   kAlive,
   kLeft,  // ended in good order
   kDied,
+  kSilent,  // its host cannot be heard any more
 };
 
 // One a rank. What each field pairs with is said at HostControl's functions.
@@ -43,19 +48,39 @@ struct alignas(kApart) RankLine {
   std::atomic<std::int32_t> pid{0};
   std::atomic<std::int32_t> world_rank{-1};
   std::atomic<std::uint32_t> processors{0};
-  std::atomic<std::int32_t> end{0};          // how it ended; see host.cc
-  std::atomic<std::uint64_t> start{0};       // os::process_start
+  std::atomic<std::int32_t> end{0};         // how it ended; see host.cc
+  std::atomic<std::uint64_t> start{0};      // os::process_start
   std::atomic<std::int64_t> death_seen{0};  // ns of the steady clock; 0: not
+};
+
+// A group with members on several hosts, as the network finds it. `id` is written last, and cleared
+// by the network alone.
+struct alignas(kCacheLine) GroupEntry {
+  enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4 };
+  std::atomic<std::uint64_t> id{0};
+  std::atomic<std::uint32_t> taken{0};
+  std::atomic<std::uint32_t> news{0};        // for the other hosts
+  std::atomic<std::uint32_t> neighbours{0};  // members on this host
+  std::atomic<std::uint32_t> closed{0};      // of them
+  std::atomic<std::uint32_t> size{0};
+  std::atomic<std::uint64_t> block{0};
+};
+inline constexpr std::size_t kGroups = 1024;
+
+// Of a segment. A value.
+struct HostShape {
+  int ranks = 1;                 // on this host
+  int remote = 0;                // on others
+  std::size_t stripe_bytes = 0;  // a multiple of the page size
 };
 
 // A resource: one rank's end of the segment. Shared by everything of that rank; functions are safe
 // from any thread unless they say otherwise.
 class HostControl {
  public:
-  // Bytes of segment for `ranks`, with `stripe_bytes` (a multiple of the page size) each.
-  static std::size_t segment_bytes(int ranks, std::size_t stripe_bytes);
+  static std::size_t segment_bytes(const HostShape& shape);
   // Writes the header. Once, by whoever made the segment.
-  static void format(os::Segment& segment, int ranks, std::size_t stripe_bytes);
+  static void format(os::Segment& segment, const HostShape& shape);
 
   // Takes the seat of rank `self` of the host; `arrive` then says so. Throws RendezvousError when
   // the segment is not of this version.
@@ -66,15 +91,19 @@ class HostControl {
 
   int self() const noexcept { return self_; }
   int ranks() const noexcept { return ranks_; }
+  // Those of this host and of others.
+  int places() const noexcept { return places_; }
+  bool is_here(int place) const noexcept { return place < ranks_; }
   // Whether waiting may burn processor time: there are as many processors as ranks.
   bool may_spin() const noexcept { return may_spin_.load(std::memory_order_relaxed); }
   // Whether os::heavy_fence works in this process.
   bool fenced() const noexcept { return fenced_; }
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
   void arrive(int world_rank);
-  // Waits until every rank of the host has arrived; throws RendezvousError naming the world
-  // ranks that have not. `world_ranks`: of each host rank.
-  void wait_for_all(std::span<const int> world_ranks, base::Deadline deadline);
+  // Waits until every rank of the job has arrived; throws RendezvousError naming the world ranks
+  // that have not. `world_ranks`: of each place. `machine_ranks` share the processors: those of this
+  // host, or more, where what counts as several hosts is one machine.
+  void wait_for_all(std::span<const int> world_ranks, int machine_ranks, base::Deadline deadline);
 
   // Tells the others where the world's group lies; host rank 0 alone, once.
   void publish_world(std::uint64_t offset) noexcept;
@@ -137,6 +166,33 @@ class HostControl {
   // The time since its death was first recorded.
   std::chrono::nanoseconds since_death(int rank) const noexcept;
 
+  // --- Other hosts ----------------------------------------------------------------------------
+  // Writes down what another host says of the rank at `place`; wakes everybody where it is news.
+  // `end`: as waitpid says, where known. The network alone.
+  struct Remote {
+    RankState state = RankState::kAbsent;
+    int pid = 0;
+    int world_rank = -1;
+    std::optional<int> end = {};
+  };
+  void record_remote(int place, const Remote& remote) noexcept;
+  Remote describe(int place) const noexcept;
+  // Lists a group; absent where there are too many. Looks one up.
+  GroupEntry* enlist(std::uint64_t id, std::uint64_t block, int size, int neighbours) noexcept;
+  GroupEntry* find_group(std::uint64_t id) const noexcept;
+  std::span<GroupEntry> groups() const noexcept {
+    return {groups_, groups_ == nullptr ? 0 : kGroups};
+  }
+  // Leaves word for the other hosts; whoever speaks for this one is woken.
+  void tell_network(GroupEntry& entry, GroupEntry::News news) noexcept;
+  // The same, of this host's ranks themselves.
+  void ring_network() noexcept;
+  // Changes when there is word.
+  os::FutexWord& network_bell() const noexcept { return *network_bell_; }
+  // What `sleep` asks first, and does not sleep where it says false: something has come already.
+  // Set before the rank arrives; outlives this.
+  void set_arming(std::function<bool()> arming) { arming_ = std::move(arming); }
+
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
   // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
@@ -167,6 +223,7 @@ class HostControl {
   std::shared_ptr<os::Segment> segment_;
   int self_;
   int ranks_ = 0;
+  int places_ = 0;
   // Learnt when all are present, while the progress thread is at work already.
   std::atomic<bool> may_spin_{false};
   bool fenced_ = false;  // heavy fences work here
@@ -175,6 +232,9 @@ class HostControl {
   std::uint64_t stripe_offset_ = 0;
   RankLine* lines_ = nullptr;
   os::RobustWord* robust_ = nullptr;
+  GroupEntry* groups_ = nullptr;
+  os::FutexWord* network_bell_ = nullptr;
+  std::function<bool()> arming_;
 
   // The stripe's books; see allocate.
   std::mutex books_;

@@ -46,6 +46,13 @@ class PointToPoint {
   virtual bool progress() = 0;
 
   virtual void cancel(MessageId message) noexcept = 0;
+
+  // The rank of which a message with this tag has come that no receive has taken; the first found.
+  // For carriers that are part of another; others say nothing.
+  virtual std::optional<int> waiting(Tag tag) {
+    static_cast<void>(tag);
+    return std::nullopt;
+  }
 };
 
 // The two sides of a message disagree. Caught by the communicator, which makes the Mismatch that

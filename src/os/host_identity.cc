@@ -12,13 +12,16 @@
 
 namespace hocket::os {
 
-std::string host_identity() {
+std::string machine_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  if (boot.empty()) boot = host_name();
+  return boot.empty() ? host_name() : boot;
+}
+
+std::string host_identity() {
   struct stat network;
   if (stat("/proc/self/ns/net", &network) != 0) network.st_ino = 0;
-  return fmt::format("{}/{}/{}", boot, network.st_ino, getuid());
+  return fmt::format("{}/{}/{}", machine_identity(), network.st_ino, getuid());
 }
 
 std::string host_name() {

@@ -8,6 +8,8 @@ namespace hocket::os {
 // Equal for two processes exactly when they run under one kernel start, in one network namespace,
 // as one user: boot id, namespace and user id. Hostnames are left out, as they collide.
 std::string host_identity();
+// Equal for two processes that share processors, whatever else they share.
+std::string machine_identity();
 // For people.
 std::string host_name();
 

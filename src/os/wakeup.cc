@@ -32,6 +32,10 @@ void Wakeup::wait(Interest interest, base::Deadline deadline) {
     if (errno != EINTR) throw SystemError("cannot wait for a socket", errno);
     if (deadline.has_passed()) return;
   }
+  take();
+}
+
+void Wakeup::take() noexcept {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto taken = ::read(event_.get(), &count, sizeof count);
 }

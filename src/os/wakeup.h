@@ -12,6 +12,9 @@ class Wakeup {
   Wakeup();
 
   void notify() noexcept;
+  // For whoever polls by itself: readable once notified, until `take`.
+  int fd() const noexcept { return event_.get(); }
+  void take() noexcept;
 
   // What one wait is about.
   struct Interest {

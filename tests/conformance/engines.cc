@@ -4,6 +4,7 @@
 
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "algorithm/algorithm_engine.h"
 #include "algorithm/hierarchy_engine.h"
@@ -13,6 +14,7 @@
 #include "engines/local/local_point_to_point.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
+#include "engines/ucx/ucx_point_to_point.h"
 #include "os/segment.h"
 #include "peer_on_host.h"
 
@@ -167,14 +169,16 @@ struct ShmMemory {
     return channels_at(size) + round_to_page(ShmPointToPoint::bytes(size));
   }
   static std::size_t segment_bytes(int size) {
-    return HostControl::segment_bytes(size, stripe_bytes(size));
+    return HostControl::segment_bytes({.ranks = size, .stripe_bytes = stripe_bytes(size)});
   }
   static ShmMemory make(os::Segment made, int size) {
     ShmMemory memory{.segment = std::make_shared<os::Segment>(std::move(made))};
-    HostControl::format(*memory.segment, size, stripe_bytes(size));
+    HostControl::format(*memory.segment, {.ranks = size, .stripe_bytes = stripe_bytes(size)});
     HostControl host(memory.segment, 0);
     memory.offset = host.allocate(group_bytes(size), size);
-    GroupControl::format(host.at(memory.offset), size);
+    std::vector<int> places(static_cast<std::size_t>(size));
+    std::iota(places.begin(), places.end(), 0);
+    GroupControl::format(host.at(memory.offset), places);
     return memory;
   }
 
@@ -266,6 +270,80 @@ EngineCase shm_processes(std::string name) {
       }};
 }
 
+// --- UCX
+// --------------------------------------------------------------------------------
+
+namespace ucx = engines::ucx;
+
+// Each rank with a worker of its own, as processes on different hosts have.
+class UcxTeam final : public Team {
+ public:
+  UcxTeam(const std::shared_ptr<const ucx::Library>& library,
+          int size,
+          const algorithm::Tuning& tuning) {
+    std::vector<std::vector<std::byte>> addresses;
+    ucx::Members members{.group = 7,
+                         .world_ranks = std::vector<int>(static_cast<std::size_t>(size))};
+    std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
+    for (int rank = 0; rank < size; ++rank) {
+      fabrics_.push_back(std::make_shared<ucx::Fabric>(library, ucx::FabricOptions{}));
+      addresses.push_back(fabrics_.back()->address());
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      const auto& fabric = fabrics_[static_cast<std::size_t>(rank)];
+      fabric->meet(addresses);
+      members.rank = rank;
+      messages_.push_back(std::make_unique<ucx::UcxPointToPoint>(fabric, members));
+      const engine::GroupFacts facts{.rank = rank, .size = size, .hosts = {}};
+      engines_.push_back(
+          std::make_unique<algorithm::AlgorithmEngine>(*messages_.back(), facts, tuning));
+    }
+    // A rank that is through may have messages that have not left.
+    helper_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        for (const auto& fabric : fabrics_) {
+          if (fabric->pending()) fabric->progress();
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  }
+  // All at once, as connections take both ends.
+  ~UcxTeam() override {
+    std::vector<std::jthread> threads;
+    for (const auto& fabric : fabrics_) {
+      threads.emplace_back(
+          [&fabric] { fabric->flush(base::Deadline::in(std::chrono::seconds(5))); });
+    }
+  }
+  Seat seat(int rank) override {
+    const auto r = static_cast<std::size_t>(rank);
+    return {.rank = rank,
+            .size = static_cast<int>(fabrics_.size()),
+            .engine = engines_[r].get(),
+            .messages = messages_[r].get()};
+  }
+
+ private:
+  std::vector<std::shared_ptr<ucx::Fabric>> fabrics_;
+  std::vector<std::unique_ptr<ucx::UcxPointToPoint>> messages_;
+  std::vector<std::unique_ptr<algorithm::AlgorithmEngine>> engines_;
+  std::jthread helper_;
+};
+
+// None where there is no UCX.
+std::vector<EngineCase> ucx_cases() {
+  const auto library = ucx::Library::find().library;
+  if (!library) return {};
+  const auto make = [&](std::string name, const algorithm::Tuning& tuning) {
+    return EngineCase{
+        .name = std::move(name), .run = [library, tuning](int size, const Body& body) {
+          return run_threads(size, std::make_unique<UcxTeam>(library, size, tuning), body);
+        }};
+  };
+  return {make("ucx", {})};
+}
+
 // --- GPU kernels, as the host runs them
 // --------------------------------------------------------------------------------
 
@@ -326,34 +404,41 @@ EngineCase peer_case(std::string name, const peer::Tuning& tuning) {
 }  // namespace
 
 const std::vector<EngineCase>& engine_cases() {
-  static const std::vector<EngineCase> cases{
-      local_case("local", {}),
-      // What is cheapest, in whatever order.
-      local_case("local_unordered", {.network = algorithm::kTcp, .ordered = false}),
-      forced_case(0),
-      forced_case(1),
-      forced_case(2),
-      forced_case(3),
-      forced_case(4),
-      forced_case(5),
-      hosts_case("hosts_blocks", two_blocks, {.short_bytes = 0}),
-      hosts_case("hosts_scattered", scattered_hosts, {.short_bytes = 1000}),
-      hosts_case("hosts_in_turns", in_turns, {.short_bytes = 0}),
-      shm_threads("shm_threads", Carried::kDirectly),
-      shm_threads("shm_messages", Carried::kByMessages),
-      shm_processes("shm"),
-      // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes.
-      peer_case(
-          "peer",
-          {.one_hop = 3000, .two_hops = 100'000, .packets = 2000, .small = 500, .relays = 20'000}),
-      peer_case("peer_chunks",
-                {.one_hop = 0,
-                 .two_hops = 0,
-                 .packets = 0,
-                 .relays = 0,
-                 .most_chunk = 16384,
-                 .channels = 2}),
-  };
+  static const std::vector<EngineCase> cases = [] {
+    std::vector<EngineCase> all{
+        local_case("local", {}),
+        // What is cheapest, in whatever order.
+        local_case("local_unordered", {.network = algorithm::kTcp, .ordered = false}),
+        forced_case(0),
+        forced_case(1),
+        forced_case(2),
+        forced_case(3),
+        forced_case(4),
+        forced_case(5),
+        hosts_case("hosts_blocks", two_blocks, {.short_bytes = 0}),
+        hosts_case("hosts_scattered", scattered_hosts, {.short_bytes = 1000}),
+        hosts_case("hosts_in_turns", in_turns, {.short_bytes = 0}),
+        shm_threads("shm_threads", Carried::kDirectly),
+        shm_threads("shm_messages", Carried::kByMessages),
+        shm_processes("shm"),
+        // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes.
+        peer_case("peer",
+                  {.one_hop = 3000,
+                   .two_hops = 100'000,
+                   .packets = 2000,
+                   .small = 500,
+                   .relays = 20'000}),
+        peer_case("peer_chunks",
+                  {.one_hop = 0,
+                   .two_hops = 0,
+                   .packets = 0,
+                   .relays = 0,
+                   .most_chunk = 16384,
+                   .channels = 2}),
+    };
+    for (EngineCase& each : ucx_cases()) all.push_back(std::move(each));
+    return all;
+  }();
   return cases;
 }
 

@@ -164,6 +164,15 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
   free_.push_back(index);
 }
 
+std::optional<int> ShmPointToPoint::waiting(engine::Tag tag) {
+  for (int i = 0; i < control_.size(); ++i) {
+    for (const Early& message : peers_[static_cast<std::size_t>(i)].early) {
+      if (message.envelope.tag == tag) return i;
+    }
+  }
+  return std::nullopt;
+}
+
 bool ShmPointToPoint::progress() {
   bool moved = false;
   for (int i = 0; i < control_.size(); ++i) {

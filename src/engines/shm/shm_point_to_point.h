@@ -29,6 +29,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
+  std::optional<int> waiting(engine::Tag tag) override;
 
  private:
   // A message of this rank's, sent or received.

@@ -1,0 +1,121 @@
+#include "comm/host_connections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "hocket/object.h"
+#include "os/addresses.h"
+#include "os/socket.h"
+#include "rendezvous/address.h"
+
+namespace hocket::comm {
+namespace {
+
+using base::Deadline;
+
+// What each rank tells the others, through the store.
+struct Card {
+  std::string lane;     // "host:port" where it listens for other hosts
+  Bytes carriage;       // how messages reach it
+  Bytes key;            // rank 0's becomes the lanes'
+  std::string problem;  // why it has none of these; else empty
+};
+
+Bytes to_bytes(const Card& card) {
+  return encode(Object::list({card.lane,
+                              Object::bytes(std::span<const std::byte>(card.carriage)),
+                              Object::bytes(std::span<const std::byte>(card.key)),
+                              card.problem}));
+}
+
+Card to_card(const Bytes& bytes) {
+  const Object object = decode(bytes);
+  const auto to_vector = [](const auto& from) { return Bytes(from.begin(), from.end()); };
+  return {.lane = object[0].as_string(),
+          .carriage = to_vector(object[1].as_bytes()),
+          .key = to_vector(object[2].as_bytes()),
+          .problem = object[3].as_string()};
+}
+
+// By which interface other hosts are reached. The name is empty where nobody chose one.
+os::Interface interface_for(const LaunchInfo& launch, const base::Config& config) {
+  if (!config.interface.empty()) {
+    const auto found = os::find_interface(config.interface);
+    if (found) return *found;
+    throw InvalidArgument(fmt::format(
+        "HOCKET_INTERFACE={} is neither an interface of this host that is up nor an address of one "
+        "(`hocket doctor` lists them)",
+        config.interface));
+  }
+  const auto store = rendezvous::parse_address(launch.store_address, "the store's address");
+  const auto* tcp = std::get_if<os::HostPort>(&store);
+  // Who meets by AF_UNIX is on one machine, whatever it is taken for.
+  return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
+}
+
+// Every rank's word, in order.
+std::vector<Bytes> exchange(
+    Store& store, const char* name, const LaunchInfo& launch, const Bytes& own, Deadline deadline) {
+  return store.exchange(name, launch.rank, launch.size, own, deadline.left());
+}
+
+}  // namespace
+
+void connect_hosts(WorldParts& parts,
+                   Store& store,
+                   const base::Config& config,
+                   const std::vector<std::string>& host_names,
+                   Deadline deadline) {
+  const LaunchInfo& launch = parts.launch;
+  Card own;
+  os::Fd listener;
+  try {
+    const os::Interface interface = interface_for(launch, config);
+    listener = os::listen_tcp({.host = interface.address, .port = 0});
+    own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
+    parts.carriage = make_carriage({.interface = interface.name});
+    own.carriage = parts.carriage->address();
+    const Key key = Key::generate();
+    own.key.assign(key.bytes.begin(), key.bytes.end());
+  } catch (const Error& error) {
+    own.problem = error.what();
+  }
+  std::vector<Card> cards;
+  for (const Bytes& bytes : exchange(store, "hocket/network", launch, to_bytes(own), deadline)) {
+    cards.push_back(to_card(bytes));
+  }
+  control::NetworkOptions options;
+  options.identity.rank = launch.rank;
+  options.identity.size = launch.size;
+  options.identity.epoch = launch.epoch;
+  options.identity.job = launch.job;
+  options.trust_network = launch.trust_network;
+  options.hosts = parts.hosts;
+  options.places = parts.host_ranks;
+  options.host_names = host_names;
+  options.silence = config.silence;
+  std::vector<Bytes> carriages;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (!cards[i].problem.empty()) {
+      throw RendezvousError(fmt::format("rank {} on {}: {}", i, host_names[i], cards[i].problem));
+    }
+    options.addresses.push_back(cards[i].lane);
+    carriages.push_back(std::move(cards[i].carriage));
+  }
+  if (cards[0].key.size() != options.identity.key.bytes.size()) {
+    throw RendezvousError("rank 0's card at the store is damaged");
+  }
+  std::copy(cards[0].key.begin(), cards[0].key.end(), options.identity.key.bytes.begin());
+  base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
+  parts.carriage->meet(std::move(carriages));
+  parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
+  const std::string wrong = parts.network->establish(deadline);
+  for (const Bytes& word :
+       exchange(store, "hocket/lanes", launch, hocket::to_bytes(wrong), deadline)) {
+    if (!word.empty()) throw RendezvousError(to_string(word));
+  }
+}
+
+}  // namespace hocket::comm

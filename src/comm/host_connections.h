@@ -1,0 +1,23 @@
+// From ranks that know which host each is on to hosts that hear of each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/deadline.h"
+#include "comm/world.h"
+#include "hocket/store.h"
+
+namespace hocket::comm {
+
+// Makes `parts.network` and `parts.carriage`, for jobs of several hosts: every rank's address goes
+// through the store, the first ranks of the hosts connect, and all hear whether they could. Throws
+// RendezvousError on all ranks where two hosts do not reach each other, or one lacks a library.
+void connect_hosts(WorldParts& parts,
+                   Store& store,
+                   const base::Config& config,
+                   const std::vector<std::string>& host_names,
+                   base::Deadline deadline);
+
+}  // namespace hocket::comm

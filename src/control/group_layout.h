@@ -1,0 +1,54 @@
+// What lies in a group's block: written by its members on this host, and, for those on others, by
+// the network. Included by control's own files only.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "control/group.h"
+
+namespace hocket::control {
+
+inline constexpr std::size_t kRefusals = 4;
+
+enum FailureState : std::uint32_t { kNoFailure, kFailureBeingWritten, kFailureWritten };
+
+struct GroupHeader {
+  alignas(kApart) std::atomic<std::uint32_t> failure{kNoFailure};
+  ErrorCode code{};
+  std::int32_t reporter = 0;
+  std::int32_t culprit = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t missing = 0;
+  engine::Signature signature;
+  engine::Signature other;
+  char text[Failure::kTextBytes + 1] = {};
+};
+
+// Written by its rank as a seqlock of one word: `sequence` is 0 while the rest changes.
+struct alignas(kCacheLine) SharedRecord {
+  std::atomic<std::uint64_t> sequence{0};
+  std::uint64_t fingerprint = 0;
+  engine::Signature signature;
+  bool refused = false;
+};
+static_assert(sizeof(SharedRecord) == kCacheLine);
+
+struct alignas(kApart) SharedRefusal {
+  std::atomic<std::uint64_t> sequence{0};
+  engine::Kind kind = engine::Kind::kNone;
+  char text[Failure::kTextBytes + 1] = {};
+};
+
+struct alignas(kApart) GroupMember {
+  std::atomic<std::uint64_t> last{0};  // the newest number in records
+  std::atomic<std::uint64_t> finished{0};
+  std::int32_t place = 0;  // on this host; see HostControl
+  alignas(kCacheLine) SharedRecord records[kRecords];
+  SharedRefusal refusals[kRefusals];
+  alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
+  std::atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
+};
+
+}  // namespace hocket::control

@@ -1,0 +1,93 @@
+// What hosts tell each other of their ranks and of groups that have members on several: as bytes,
+// and from bytes into shared memory. All of it is facts that stay true, so that it may come twice.
+// What comes in is untrusted: parsed into values first, checked, then written down.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/group.h"
+#include "control/host.h"
+#include "hocket/store.h"
+
+namespace hocket::control {
+
+inline constexpr std::size_t kMaxMirrorFrame = 64 * 1024;
+
+// Values, all of them.
+struct RankFact {
+  int world_rank = -1;
+  RankState state = RankState::kAbsent;
+  int pid = 0;
+  std::optional<int> end = {};  // as waitpid says
+};
+struct RanksFact {
+  std::vector<RankFact> ranks;
+};
+// What one member has announced of late.
+struct MemberFact {
+  std::uint64_t group = 0;
+  int member = 0;
+  std::uint64_t last = 0;
+  std::uint64_t finished = 0;
+  std::vector<Record> records;
+};
+struct RefusalFact {
+  std::uint64_t group = 0;
+  int member = 0;
+  std::uint64_t sequence = 0;
+  engine::Kind kind = engine::Kind::kNone;
+  std::string text;
+};
+struct FailureFact {
+  std::uint64_t group = 0;
+  Failure failure;
+};
+// Wants to know what the other host's members of the group have announced.
+struct Question {
+  std::uint64_t group = 0;
+};
+struct Beat {};  // nothing new: this host is there
+using Fact = std::variant<Beat, Question, RanksFact, MemberFact, RefusalFact, FailureFact>;
+
+// A whole frame, its header included.
+Bytes encode(const Fact& fact);
+// From a frame's payload; absent where it is nothing that `encode` makes.
+std::optional<Fact> parse(std::span<const std::byte> payload);
+
+// A listed group's block as the network sees it. A view; one thread.
+class GroupMirror {
+ public:
+  // Absent where the entry lists nothing, or names memory outside of the segment.
+  static std::optional<GroupMirror> of(HostControl& host, const GroupEntry& entry);
+
+  std::uint64_t id() const noexcept { return id_; }
+  int size() const noexcept { return size_; }
+  int place(int member) const noexcept;
+  MemberFact member(int index) const;
+  std::vector<RefusalFact> refusals(int index) const;
+  std::optional<FailureFact> failure() const;
+  // Of members on other hosts; others are left alone.
+  void write(const MemberFact& fact) noexcept;
+  void write(const RefusalFact& fact) noexcept;
+  // Makes the failure this host's, unless the group has one.
+  void write(const FailureFact& fact, GroupEntry& entry);
+
+ private:
+  GroupMirror(HostControl& host, std::uint64_t id, std::byte* memory, int size)
+      : host_(&host), id_(id), memory_(memory), size_(size) {}
+  GroupMember& at(int index) const noexcept;
+  bool is_remote(int index) const noexcept;
+  void wake() const noexcept { host_->ring_all(); }
+
+  HostControl* host_;
+  std::uint64_t id_;
+  std::byte* memory_;
+  int size_;
+};
+
+}  // namespace hocket::control

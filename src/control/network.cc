@@ -1,0 +1,525 @@
+#include "control/network.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/interrupt.h"
+#include "hocket/error.h"
+#include "os/scheduling.h"
+#include "os/socket.h"
+
+namespace hocket::control {
+
+using base::Deadline;
+using rendezvous::Side;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr auto kReach = std::chrono::seconds(10);  // for a host to answer at the start
+constexpr auto kRedial = milliseconds(50);
+constexpr auto kRedialReach = milliseconds(200);
+constexpr auto kStrangerTime = std::chrono::seconds(5);
+constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostQueued = std::size_t{4} << 20;
+// How long the host-mates of a rank whose lane has closed have to say what became of it.
+constexpr auto kSuccession = milliseconds(30);
+// How long to wait for the way a rank ended to be known before its death is passed on.
+constexpr auto kForEnd = milliseconds(4);
+constexpr auto kForLeaving = milliseconds(300);
+constexpr auto kForMates = milliseconds(100);
+
+void set_user_timeout(int socket, Duration silence) noexcept {
+  const auto limit =
+      static_cast<unsigned>(std::chrono::duration_cast<milliseconds>(2 * silence).count());
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
+}
+
+os::Fd make_epoll() {
+  os::Fd made(::epoll_create1(EPOLL_CLOEXEC));
+  if (!made) throw SystemError("cannot make an epoll", errno);
+  return made;
+}
+
+}  // namespace
+
+Network::Network(NetworkOptions options, os::Fd listener)
+    : options_(std::move(options)), listener_(std::move(listener)), events_(make_epoll()) {
+  if (!options_.trust_network) {
+    client_tls_ = rendezvous::make_tls_context(Side::kClient, options_.identity.key);
+    server_tls_ = rendezvous::make_tls_context(Side::kServer, options_.identity.key);
+  }
+  for (std::size_t rank = 0; rank < options_.hosts.size(); ++rank) {
+    if (options_.hosts[rank] != own_host()) {
+      peers_[options_.hosts[rank]].ranks.push_back(static_cast<int>(rank));
+    }
+  }
+}
+
+Network::~Network() {
+  stop_.store(true, std::memory_order_release);
+  wakeup_.notify();
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+int Network::own_host() const noexcept {
+  return options_.hosts[static_cast<std::size_t>(options_.identity.rank)];
+}
+
+bool Network::is_first() const noexcept {
+  return options_.places[static_cast<std::size_t>(options_.identity.rank)] == 0;
+}
+
+std::string Network::name_of(int rank) const {
+  const auto r = static_cast<std::size_t>(rank);
+  return fmt::format("rank {} on {} ({})", rank, options_.host_names[r], options_.addresses[r]);
+}
+
+// --- Connections --------------------------------------------------------------------------------
+
+std::unique_ptr<rendezvous::Channel> Network::make_channel(os::Fd socket, Side side) {
+  os::set_no_delay(socket.get());
+  set_user_timeout(socket.get(), options_.silence);
+  if (options_.trust_network || os::is_loopback_connection(socket.get())) {
+    return rendezvous::make_plain_channel(std::move(socket), side);
+  }
+  return rendezvous::make_tls_channel(std::move(socket),
+                                      side == Side::kClient ? client_tls_ : server_tls_);
+}
+
+std::unique_ptr<Lane> Network::dial(int rank, Deadline deadline) {
+  const auto address = os::parse_host_port(options_.addresses[static_cast<std::size_t>(rank)]);
+  if (!address) throw RendezvousError("its address is damaged");
+  return std::make_unique<Lane>(make_channel(os::connect_tcp(*address, deadline), Side::kClient),
+                                Side::kClient,
+                                options_.identity);
+}
+
+void Network::accept_strangers() {
+  try {
+    while (os::Fd socket = os::accept_pending(listener_.get())) {
+      if (strangers_.size() >= kMostStrangers) continue;  // it is closed
+      strangers_.push_back(std::make_unique<Lane>(
+          make_channel(std::move(socket), Side::kServer), Side::kServer, options_.identity));
+    }
+  } catch (const Error&) {
+    // Without a descriptor for it: the other end tries again.
+  }
+}
+
+// Those that have proved themselves become lanes of their hosts.
+void Network::adopt_strangers() {
+  for (auto& stranger : strangers_) {
+    if (Lane::Clock::now() - stranger->made() > kStrangerTime) stranger->close();
+    if (!stranger->is_open()) continue;
+    const auto peer = peers_.find(options_.hosts[static_cast<std::size_t>(stranger->peer())]);
+    if (peer == peers_.end()) {
+      stranger->close();
+      continue;
+    }
+    peer->second.lost_at = {};
+    if (host_) tell_all(*stranger);
+    peer->second.lanes.push_back(std::move(stranger));
+  }
+  std::erase_if(strangers_, [](const auto& lane) { return !lane || lane->is_closed(); });
+}
+
+// Until something can be moved.
+void Network::wait(Clock::duration longest) {
+  std::vector<pollfd> polls{
+      {wakeup_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {events_.get(), POLLIN, 0}};
+  const auto add = [&polls](const Lane& lane) {
+    polls.push_back(
+        {lane.fd(), static_cast<short>(lane.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
+  };
+  for (const auto& [host, peer] : peers_) {
+    for (const auto& lane : peer.lanes) add(*lane);
+  }
+  for (const auto& lane : strangers_) add(*lane);
+  const auto timeout = std::chrono::ceil<milliseconds>(longest).count();
+  ::poll(polls.data(), polls.size(), static_cast<int>(timeout));
+  if (polls[0].revents != 0) wakeup_.take();
+  if (polls[2].revents != 0) {
+    epoll_event event;
+    if (::epoll_wait(events_.get(), &event, 1, 0) > 0 && host_) host_->wake_self();
+  }
+  if (polls[1].revents != 0) accept_strangers();
+}
+
+void Network::move_lanes() {
+  for (auto& [host, peer] : peers_) {
+    for (std::size_t i = 0; i < peer.lanes.size(); ++i) {
+      Lane& lane = *peer.lanes[i];
+      const bool was_open = lane.is_open();
+      lane.move(
+          [this, &owner = peer](std::span<const std::byte> payload) { take(owner, payload); });
+      if (lane.is_open() && !was_open && host_) tell_all(lane);
+    }
+  }
+  for (const auto& lane : strangers_) {
+    lane->move([](std::span<const std::byte>) {});
+  }
+  adopt_strangers();
+}
+
+std::string Network::establish(Deadline deadline) {
+  if (!is_first()) return {};
+  deadline = std::min(deadline, Deadline::in(kReach));
+  std::string wrong;
+  // The host with the greater number calls.
+  for (auto& [host, peer] : peers_) {
+    if (host > own_host()) continue;
+    try {
+      peer.lanes.push_back(dial(peer.ranks.front(), deadline));
+    } catch (const Error& error) {
+      wrong = fmt::format(
+          "{} cannot reach {}: {}; see that the hosts have a route to each other "
+          "and no firewall between them (HOCKET_INTERFACE chooses the way)",
+          name_of(options_.identity.rank),
+          name_of(peer.ranks.front()),
+          error.what());
+      break;
+    }
+  }
+  const auto open = [](const Peer& peer) {
+    return std::any_of(
+        peer.lanes.begin(), peer.lanes.end(), [](const auto& lane) { return lane->is_open(); });
+  };
+  const auto all_open = [&] {
+    return std::all_of(
+        peers_.begin(), peers_.end(), [&](const auto& entry) { return open(entry.second); });
+  };
+  while (wrong.empty() && !all_open() && !deadline.has_passed()) {
+    wait(milliseconds(20));
+    move_lanes();
+    base::throw_if_interrupted("the wait for the other hosts");
+  }
+  for (const auto& [host, peer] : peers_) {
+    if (!wrong.empty() || open(peer)) continue;
+    wrong = fmt::format(
+        "{} and {} could not connect within {}; see that the hosts have a route to "
+        "each other and no firewall between them (HOCKET_INTERFACE chooses the way)",
+        name_of(options_.identity.rank),
+        name_of(peer.ranks.front()),
+        base::in_seconds(kReach));
+  }
+  return wrong;
+}
+
+// --- The thread ---------------------------------------------------------------------------------
+
+void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
+  host_ = std::move(host);
+  carrier_ = std::move(carrier);
+  told_.resize(static_cast<std::size_t>(host_->ranks()));
+  if (carrier_.event_fd >= 0) {
+    epoll_event event{.events = EPOLLONESHOT, .data = {}};  // nothing, until it is armed
+    ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, carrier_.event_fd, &event);
+  }
+  for (auto& [number, peer] : peers_) {
+    for (const auto& lane : peer.lanes) tell_all(*lane);
+  }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's own threads
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "hocket-net");
+}
+
+bool Network::arm() noexcept {
+  if (carrier_.event_fd < 0) return true;
+  if (!carrier_.arm()) return false;
+  epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {}};
+  ::epoll_ctl(events_.get(), EPOLL_CTL_MOD, carrier_.event_fd, &event);
+  return true;
+}
+
+void Network::run() {
+  os::take_short_turns();
+  while (!stop_.load(std::memory_order_acquire)) {
+    wait(patience());
+    move_lanes();
+    look();
+    for (auto& [number, peer] : peers_) check(peer);
+    help_carrier();
+  }
+}
+
+// Until when to look again though nothing comes.
+Network::Clock::duration Network::patience() const {
+  if (carrier_.pending && carrier_.pending()) return milliseconds(1);
+  auto patience = std::min<Clock::duration>(options_.silence / 8, milliseconds(500));
+  for (int place = 0; place < host_->ranks(); ++place) {
+    if (host_->state(place) == RankState::kDied && !host_->has_end(place) &&
+        told_[static_cast<std::size_t>(place)].state != RankState::kDied) {
+      patience = std::min<Clock::duration>(patience, milliseconds(1));
+    }
+  }
+  for (const auto& [number, peer] : peers_) {
+    if (peer.lost_at != Clock::time_point{} && has_living(peer)) {
+      patience = std::min<Clock::duration>(patience, milliseconds(10));
+    }
+  }
+  return patience;
+}
+
+void Network::help_carrier() {
+  if (!carrier_.pending || !carrier_.pending()) return;
+  for (int i = 0; i < 100 && carrier_.pending() && carrier_.progress(); ++i) {
+  }
+}
+
+// The first rank of the host that is there speaks for it; who has just left, until the others know.
+bool Network::speaks() const noexcept {
+  for (int place = 0; place < host_->ranks(); ++place) {
+    if (place == host_->self()) return true;
+    if (host_->state(place) <= RankState::kAlive) return false;
+  }
+  return false;
+}
+
+bool Network::has_living(const Peer& peer) const noexcept {
+  return std::any_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
+    return host_->state(options_.places[static_cast<std::size_t>(rank)]) <= RankState::kAlive;
+  });
+}
+
+void Network::look() {
+  bool has_lanes = false;
+  for (const auto& [number, peer] : peers_) has_lanes = has_lanes || !peer.lanes.empty();
+  if (!speaks() && !has_lanes) return;
+  tell_ranks();
+  tell_groups();
+  const bool all_told = std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return std::all_of(entry.second.lanes.begin(), entry.second.lanes.end(), [](const auto& lane) {
+      return !lane->wants_to_write();
+    });
+  });
+  if (leaving_.load(std::memory_order_acquire) && all_told) {
+    left_.store(true, std::memory_order_release);
+  }
+}
+
+void Network::send_all(const Fact& fact) {
+  const Bytes frame = encode(fact);
+  for (auto& [number, peer] : peers_) {
+    for (const auto& lane : peer.lanes) {
+      if (lane->queued() < kMostQueued) lane->send(frame);
+    }
+  }
+}
+
+// What is new of this host's ranks. Who has ended has said before how far it had come.
+void Network::tell_ranks() {
+  RanksFact news;
+  for (int place = 0; place < host_->ranks(); ++place) {
+    const auto now = host_->describe(place);
+    auto& told = told_[static_cast<std::size_t>(place)];
+    const Told next{.state = now.state, .end = now.end.has_value()};
+    if (next == told || now.state == RankState::kAbsent) continue;
+    if (now.state == RankState::kDied && !now.end && host_->since_death(place) < kForEnd) continue;
+    told = next;
+    if (now.state > RankState::kAlive) {
+      for (GroupEntry& entry : host_->groups()) tell_members(entry, nullptr, place);
+    }
+    news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
+  }
+  if (!news.ranks.empty()) send_all(news);
+}
+
+// Of the group's members at `place`, or, for -1, of all on this host. To one lane, or to all.
+void Network::tell_members(GroupEntry& entry, Lane* lane, int place) {
+  const auto group = GroupMirror::of(*host_, entry);
+  if (!group) return;
+  const auto send = [&](const Fact& fact) {
+    if (lane == nullptr) {
+      send_all(fact);
+    } else {
+      lane->send(encode(fact));
+    }
+  };
+  for (int member = 0; member < group->size(); ++member) {
+    const int at = group->place(member);
+    if (!host_->is_here(at) || (place >= 0 && at != place)) continue;
+    for (const RefusalFact& refusal : group->refusals(member)) send(refusal);
+    send(group->member(member));
+  }
+}
+
+void Network::tell_groups() {
+  for (GroupEntry& entry : host_->groups()) {
+    if (entry.id.load(std::memory_order_acquire) == 0) continue;
+    if (const auto news = entry.news.exchange(0, std::memory_order_acq_rel); news != 0) {
+      const auto group = GroupMirror::of(*host_, entry);
+      if (!group) continue;
+      if ((news & GroupEntry::kFailed) != 0) {
+        if (const auto failure = group->failure()) send_all(*failure);
+      }
+      if ((news & (GroupEntry::kRefused | GroupEntry::kAsked)) != 0) {
+        tell_members(entry, nullptr, -1);
+      }
+      if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
+    }
+    // All members here are through with it: its memory goes back.
+    if (entry.closed.load(std::memory_order_acquire) ==
+        entry.neighbours.load(std::memory_order_relaxed)) {
+      tell_members(entry, nullptr, -1);  // for the last time
+      const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
+      entry.id.store(0, std::memory_order_release);
+      host_->release(block);
+      entry.taken.store(0, std::memory_order_release);
+    }
+  }
+}
+
+void Network::tell_all(Lane& lane) {
+  for (GroupEntry& entry : host_->groups()) {
+    const auto group = GroupMirror::of(*host_, entry);
+    if (!group) continue;
+    tell_members(entry, &lane, -1);
+    if (const auto failure = group->failure()) lane.send(encode(*failure));
+  }
+  RanksFact all;
+  for (int place = 0; place < host_->ranks(); ++place) {
+    const auto now = host_->describe(place);
+    if (now.state != RankState::kAbsent) {
+      all.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
+    }
+  }
+  lane.send(encode(all));
+}
+
+// --- What comes in ------------------------------------------------------------------------------
+
+void Network::take(Peer& peer, std::span<const std::byte> payload) {
+  const auto fact = parse(payload);
+  if (fact && host_) take(peer, *fact);
+}
+
+void Network::take(Peer& peer, const Fact& fact) {
+  const auto write = [this](const auto& group_fact) {
+    GroupEntry* entry = host_->find_group(group_fact.group);
+    if (entry == nullptr) return;
+    auto group = GroupMirror::of(*host_, *entry);
+    if (!group) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(group_fact)>, FailureFact>) {
+      group->write(group_fact, *entry);
+    } else {
+      group->write(group_fact);
+    }
+  };
+  if (const auto* ranks = std::get_if<RanksFact>(&fact)) {
+    for (const RankFact& rank : ranks->ranks) {
+      // A host speaks for its own ranks.
+      if (std::find(peer.ranks.begin(), peer.ranks.end(), rank.world_rank) == peer.ranks.end()) {
+        continue;
+      }
+      host_->record_remote(
+          options_.places[static_cast<std::size_t>(rank.world_rank)],
+          {.state = rank.state, .pid = rank.pid, .world_rank = rank.world_rank, .end = rank.end});
+    }
+  } else if (const auto* question = std::get_if<Question>(&fact)) {
+    if (GroupEntry* entry = host_->find_group(question->group)) {
+      for (const auto& lane : peer.lanes) tell_members(*entry, lane.get(), -1);
+    }
+  } else if (const auto* member = std::get_if<MemberFact>(&fact)) {
+    write(*member);
+  } else if (const auto* refusal = std::get_if<RefusalFact>(&fact)) {
+    write(*refusal);
+  } else if (const auto* failure = std::get_if<FailureFact>(&fact)) {
+    write(*failure);
+  }
+}
+
+// --- Life and death of other hosts --------------------------------------------------------------
+
+void Network::declare(const Peer& peer, RankState state, int rank) {
+  for (const int each : peer.ranks) {
+    if (rank >= 0 && each != rank) continue;
+    const int place = options_.places[static_cast<std::size_t>(each)];
+    if (host_->state(place) > RankState::kAlive) continue;
+    host_->record_remote(
+        place, {.state = state, .pid = host_->pid(place), .world_rank = each, .end = std::nullopt});
+  }
+}
+
+void Network::check(Peer& peer) {
+  const auto now = Clock::now();
+  for (const auto& lane : peer.lanes) {
+    if (lane->is_open() && now - lane->last_heard() > options_.silence) {
+      declare(peer, RankState::kSilent, -1);
+      lane->close();
+    } else if (lane->is_open() && now - lane->last_sent() > options_.silence / 6) {
+      lane->send(encode(Beat{}));
+    }
+    if (!lane->is_closed()) continue;
+    peer.lost_at = now;
+    peer.lost_speaker = lane->peer();
+  }
+  std::erase_if(peer.lanes, [](const auto& lane) { return lane->is_closed(); });
+  const bool lost = peer.lost_at != Clock::time_point{} && peer.lanes.empty();
+  if (lost && has_living(peer)) {
+    // The end of a connection is the end of its process: the others of its host say more, if there
+    // are any, and soon.
+    const bool alone = peer.ranks.size() == 1;
+    if (peer.lost_speaker >= 0 && (alone || now - peer.lost_at > kSuccession)) {
+      declare(peer, RankState::kDied, peer.lost_speaker);
+    }
+    if (now - peer.lost_at > options_.silence) declare(peer, RankState::kSilent, -1);
+  }
+  if (peer.lanes.empty() && speaks() && has_living(peer) && now >= peer.next_dial) call_again(peer);
+}
+
+// Who speaks for this host now and has no lane makes one.
+void Network::call_again(Peer& peer) {
+  peer.next_dial = Clock::now() + kRedial;
+  if (peer.lost_at == Clock::time_point{}) peer.lost_at = Clock::now();
+  for (const int rank : peer.ranks) {
+    if (host_->state(options_.places[static_cast<std::size_t>(rank)]) > RankState::kAlive) continue;
+    try {
+      peer.lanes.push_back(dial(rank, Deadline::in(kRedialReach)));
+      return;
+    } catch (const Error&) {
+      // Not there any more, perhaps; the next.
+    }
+  }
+}
+
+void Network::leave() noexcept {
+  if (!thread_.joinable() || leaving_.exchange(true)) return;
+  notify();
+  const auto others_here = [this] {
+    for (int place = 0; place < host_->ranks(); ++place) {
+      if (host_->state(place) <= RankState::kAlive) return true;
+    }
+    return false;
+  };
+  // Ranks of a host mostly leave together: one lane tells of all.
+  const auto linger = Deadline::in(kForMates);
+  while (speaks() && others_here() && !linger.has_passed()) ::usleep(200);
+  notify();
+  left_.store(false, std::memory_order_release);
+  const auto deadline = Deadline::in(kForLeaving);
+  while (speaks() && !left_.load(std::memory_order_acquire) && !deadline.has_passed()) {
+    notify();
+    ::usleep(200);
+  }
+}
+
+}  // namespace hocket::control

@@ -1,0 +1,125 @@
+// How the hosts of a job hear of each other: one authenticated lane for each pair of hosts, held by
+// the first living rank of each, who speaks for it. When that one ends, the next takes over.
+//
+// It carries what lies in the host's segment and matters elsewhere: who lives, what ended a group,
+// who refused what, and, when asked for, who has announced which call. Arrays never come this way.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/deadline.h"
+#include "control/host.h"
+#include "control/lane.h"
+#include "control/mirror.h"
+#include "os/fd.h"
+#include "os/wakeup.h"
+
+namespace hocket::control {
+
+// What a network is told. A value.
+struct NetworkOptions {
+  LaneIdentity identity;
+  bool trust_network = false;           // no encryption between hosts
+  std::vector<int> hosts;               // of each world rank
+  std::vector<int> places;              // of each world rank, on this host
+  std::vector<std::string> addresses;   // "host:port" of each world rank's listener
+  std::vector<std::string> host_names;  // of each world rank, for messages
+  Duration silence{};                   // after that much a host counts as lost
+};
+
+// What brings messages from other hosts, and what the network's thread does for it. A value.
+struct Carrier {
+  int event_fd = -1;               // readable when something may have come since `arm` said true
+  std::function<bool()> arm;       // false: something has come already
+  std::function<bool()> pending;   // somebody has to call `progress`
+  std::function<bool()> progress;  // true when something moved
+};
+
+// A resource: the lanes and a thread. `establish` and `start` come first, once, in this order;
+// `notify`, `arm` and `leave` are for any thread.
+class Network {
+ public:
+  Network(NetworkOptions options, os::Fd listener);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // Connects with the other hosts where this rank is the first of its own. Returns what is wrong,
+  // naming both ends; empty: nothing.
+  std::string establish(base::Deadline deadline);
+  void start(std::shared_ptr<HostControl> host, Carrier carrier);
+  // Has the thread look at what has changed in the segment.
+  void notify() noexcept { wakeup_.notify(); }
+  // See HostControl::set_arming.
+  bool arm() noexcept;
+  // After this rank has left: waits until the other hosts have been told, a moment at most.
+  void leave() noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Another host.
+  struct Peer {
+    std::vector<int> ranks;                    // in the world, in order
+    std::vector<std::unique_ptr<Lane>> lanes;  // usually one
+    Clock::time_point lost_at{};               // when the last one closed; zero: not
+    int lost_speaker = -1;                     // who was at its end
+    Clock::time_point next_dial{};
+  };
+  struct Told {
+    RankState state = RankState::kAbsent;
+    bool end = false;
+    bool operator==(const Told&) const = default;
+  };
+
+  bool is_first() const noexcept;
+  bool speaks() const noexcept;
+  int own_host() const noexcept;
+  std::string name_of(int rank) const;
+  std::unique_ptr<Lane> dial(int rank, base::Deadline deadline);
+  std::unique_ptr<rendezvous::Channel> make_channel(os::Fd socket, rendezvous::Side side);
+  void accept_strangers();
+  void adopt_strangers();
+  void wait(Clock::duration longest);
+  void move_lanes();
+
+  // The thread's.
+  void run();
+  void look();
+  void help_carrier();
+  void tell_ranks();
+  void tell_groups();
+  void tell_all(Lane& lane);
+  void send_all(const Fact& fact);
+  void tell_members(GroupEntry& entry, Lane* lane, int place);
+  void take(Peer& peer, std::span<const std::byte> payload);
+  void take(Peer& peer, const Fact& fact);
+  void check(Peer& peer);
+  void call_again(Peer& peer);
+  void declare(const Peer& peer, RankState state, int rank);
+  Clock::duration patience() const;
+  bool has_living(const Peer& peer) const noexcept;
+
+  const NetworkOptions options_;
+  os::Fd listener_;
+  std::shared_ptr<rendezvous::TlsContext> client_tls_, server_tls_;
+  os::Wakeup wakeup_;
+  os::Fd events_;              // an epoll of the carrier's descriptor, once a wait
+  std::map<int, Peer> peers_;  // by host
+  std::vector<std::unique_ptr<Lane>> strangers_;
+  std::shared_ptr<HostControl> host_;
+  Carrier carrier_;
+  std::vector<Told> told_;  // of each place of this host
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> leaving_{false};
+  std::atomic<bool> left_{false};  // the others have been told
+  std::thread thread_;
+};
+
+}  // namespace hocket::control

@@ -1,0 +1,124 @@
+// The part of UCP's binary interface that hocket uses, as of version 1.13. Layout and values are
+// UCX's; tests/compile holds them against ucp.h where that is installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hocket::engines::ucx {
+
+// One byte, as UCX declares it.
+enum class Status : signed char {
+  kOk = 0,
+  kInProgress = 1,
+  kBusy = -15,
+  kCancelled = -16,
+  kLast = -100,
+};
+
+using Context = struct ucp_context*;
+using Config = struct ucp_config*;
+using Worker = struct ucp_worker*;
+using Endpoint = struct ucp_ep*;
+using Address = struct ucp_address;
+
+// What operations return: null when done, an error in disguise, or a request.
+using StatusPointer = void*;
+inline Status error_in(StatusPointer pointer) noexcept {
+  const auto value = reinterpret_cast<std::intptr_t>(pointer);
+  return value < 0 && value >= static_cast<int>(Status::kLast) ? static_cast<Status>(value)
+                                                               : Status::kOk;
+}
+
+struct ContextParams {
+  static constexpr std::uint64_t kFeatures = 1;
+  static constexpr std::uint64_t kFeatureWakeup = 1 << 4, kFeatureAm = 1 << 6;
+  std::uint64_t field_mask = kFeatures;
+  std::uint64_t features = kFeatureWakeup | kFeatureAm;
+  std::size_t request_size = 0;
+  void (*request_init)(void*) = nullptr;
+  void (*request_cleanup)(void*) = nullptr;
+  std::uint64_t tag_sender_mask = 0;
+  int workers_shared = 0;
+  std::size_t endpoints = 0;
+  std::size_t processes_per_node = 0;
+  const char* name = nullptr;
+};
+
+struct WorkerParams {
+  static constexpr std::uint64_t kThreadMode = 1;
+  static constexpr int kSerialized = 1;
+  std::uint64_t field_mask = kThreadMode;
+  int thread_mode = kSerialized;
+  unsigned long cpus[1024 / (8 * sizeof(unsigned long))] = {};
+  unsigned events = 0;
+  void* user_data = nullptr;
+  int event_fd = -1;
+  std::uint64_t flags = 0;
+  const char* name = nullptr;
+  std::size_t am_alignment = 0;
+  std::uint64_t client_id = 0;
+};
+
+using ErrorHandler = void (*)(void* argument, Endpoint endpoint, Status status);
+
+struct SocketAddress {
+  const void* address = nullptr;
+  unsigned length = 0;
+};
+
+struct EndpointParams {
+  static constexpr std::uint64_t kRemoteAddress = 1, kErrorMode = 2, kErrorHandler = 4;
+  static constexpr int kModePeer = 1;
+  std::uint64_t field_mask = kRemoteAddress | kErrorMode | kErrorHandler;
+  const Address* address = nullptr;
+  int error_mode = kModePeer;
+  ErrorHandler error_handler = nullptr;
+  void* error_argument = nullptr;
+  void* user_data = nullptr;
+  unsigned flags = 0;
+  SocketAddress socket_address;
+  void* connection_request = nullptr;
+  const char* name = nullptr;
+  SocketAddress local_address;
+};
+
+struct AmReceiveParam {
+  static constexpr std::uint64_t kRendezvous = 1 << 17;
+  std::uint64_t attributes;
+  Endpoint reply;
+};
+
+using AmHandler = Status (*)(void* argument,
+                             const void* header,
+                             std::size_t header_length,
+                             void* data,
+                             std::size_t length,
+                             const AmReceiveParam* param);
+
+struct AmHandlerParam {
+  static constexpr std::uint64_t kId = 1, kCallback = 4, kArgument = 8;
+  std::uint64_t field_mask = kId | kCallback | kArgument;
+  unsigned id = 0;
+  std::uint32_t flags = 0;
+  AmHandler callback = nullptr;
+  void* argument = nullptr;
+};
+
+struct RequestParam {
+  static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kFlags = 1 << 4;
+  static constexpr std::uint32_t kAmEager = 1 << 1;
+  static constexpr std::uint32_t kCloseForce = 1;
+  std::uint32_t mask = 0;
+  std::uint32_t flags = 0;
+  void* request = nullptr;
+  void (*callback)(void* request, Status status, void* user_data) = nullptr;
+  std::uint64_t datatype = 0;
+  void* user_data = nullptr;
+  void* reply_buffer = nullptr;
+  int memory_type = 0;
+  void* receive_info = nullptr;
+  void* memory = nullptr;
+};
+
+}  // namespace hocket::engines::ucx

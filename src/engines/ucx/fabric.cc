@@ -1,0 +1,357 @@
+#include "engines/ucx/fabric.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "hocket/error.h"
+
+namespace hocket::engines::ucx {
+
+using base::Deadline;
+
+namespace {
+
+constexpr unsigned kMessageId = 29;  // of active messages, any small number
+constexpr std::size_t kMostEarly = std::size_t{64} << 20;
+constexpr std::size_t kMostFree = 256;
+constexpr auto kGrace = std::chrono::milliseconds(100);  // for a peer that is slow to read
+constexpr auto kAfterBreaking = std::chrono::seconds(2);
+
+}  // namespace
+
+// A message's header and bytes while UCX may read them.
+struct Fabric::Outgoing {
+  Fabric* fabric = nullptr;
+  Header header;
+  std::vector<std::byte> payload;
+};
+
+Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
+    : library_(std::move(library)), wake_(std::move(options.wake)), help_(std::move(options.help)) {
+  try {
+    start(options);
+  } catch (...) {
+    if (worker_ != nullptr) library_->worker_destroy(worker_);
+    if (context_ != nullptr) library_->cleanup(context_);
+    throw;
+  }
+}
+
+void Fabric::refuse(const char* what, Status status) const {
+  throw Error(
+      {.code = ErrorCode::kSystem,
+       .message = fmt::format(
+           "UCX {} cannot {}: {}", library_->version(), what, library_->status_string(status))});
+}
+
+void Fabric::start(const FabricOptions& options) {
+  const auto require = [this](Status status, const char* what) {
+    if (status != Status::kOk) refuse(what, status);
+  };
+  Config config = nullptr;
+  require(library_->config_read(nullptr, nullptr, &config), "read its configuration");
+  const auto set = [&](const char* variable, const char* name, const std::string& value) {
+    if (base::environment(variable)) return;
+    if (library_->config_modify(config, name, value.c_str()) != Status::kOk) {
+      base::log(base::LogLevel::kWarning, fmt::format("UCX does not take {}={}", name, value));
+    }
+  };
+  // Ranks of one host have a better way, and with it UCX could not notice that a peer has gone.
+  set("UCX_TLS", "TLS", "^sm");
+  if (!options.interface.empty()) set("UCX_NET_DEVICES", "NET_DEVICES", options.interface);
+  const ContextParams context;
+  const Status made = library_->init_version(1, 12, &context, config, &context_);
+  library_->config_release(config);
+  require(made, "start");
+  const WorkerParams worker;
+  require(library_->worker_create(context_, &worker, &worker_), "make a worker");
+  require(library_->worker_get_efd(worker_, &event_fd_), "tell when messages come");
+  AmHandlerParam handler;
+  handler.id = kMessageId;
+  handler.callback = &Fabric::on_message;
+  handler.argument = this;
+  require(library_->worker_set_am_recv_handler(worker_, &handler), "take active messages");
+}
+
+// Connections that are still being set up must not be taken down: UCX trips over them. Where that
+// does not end, UCX keeps its memory until the process ends.
+Fabric::~Fabric() {
+  if (!flush(Deadline::in(kGrace))) return;
+  library_->worker_destroy(worker_);
+  library_->cleanup(context_);
+}
+
+std::vector<std::byte> Fabric::address() const {
+  Address* address = nullptr;
+  std::size_t length = 0;
+  const Status status = library_->worker_get_address(worker_, &address, &length);
+  if (status != Status::kOk) refuse("tell its address", status);
+  const auto* bytes = reinterpret_cast<const std::byte*>(address);
+  std::vector<std::byte> result(bytes, bytes + length);
+  library_->worker_release_address(worker_, address);
+  return result;
+}
+
+void Fabric::meet(std::vector<std::vector<std::byte>> addresses) {
+  const std::lock_guard lock(mutex_);
+  peers_.resize(addresses.size());
+  for (std::size_t i = 0; i < addresses.size(); ++i) peers_[i].address = std::move(addresses[i]);
+}
+
+// --- Moving -------------------------------------------------------------------------------------
+
+bool Fabric::arm() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (retired_) return true;
+  if (poll()) return false;
+  return library_->worker_arm(worker_) == Status::kOk;
+}
+
+bool Fabric::progress() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  // Who holds it moves everything.
+  return lock && poll();
+}
+
+bool Fabric::poll() noexcept {
+  if (retired_) return false;
+  bool moved = false;
+  for (int i = 0; i < 64 && library_->worker_progress(worker_) != 0; ++i) moved = true;
+  close_broken();
+  if (came_) {
+    came_ = false;
+    if (wake_) wake_();
+  }
+  return moved;
+}
+
+bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
+  if (request == nullptr || error_in(request) != Status::kOk) return true;
+  bool done = false;
+  while (!(done = library_->request_check_status(request) != Status::kInProgress) &&
+         !deadline.has_passed()) {
+    poll();
+  }
+  library_->request_free(request);
+  return done;
+}
+
+bool Fabric::flush(Deadline deadline) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (retired_) return false;
+  const RequestParam plain;
+  return wait_for(library_->worker_flush_nbx(worker_, &plain), deadline);
+}
+
+void Fabric::retire() noexcept {
+  const std::lock_guard lock(mutex_);
+  retired_ = true;
+}
+
+// --- Connections --------------------------------------------------------------------------------
+
+bool Fabric::is_broken(int rank) const noexcept {
+  return peers_[static_cast<std::size_t>(rank)].broken;
+}
+
+Endpoint Fabric::endpoint(int rank) {
+  Peer& peer = peers_.at(static_cast<std::size_t>(rank));
+  if (peer.endpoint != nullptr || peer.broken) return peer.broken ? nullptr : peer.endpoint;
+  EndpointParams params;
+  params.address = reinterpret_cast<const Address*>(peer.address.data());
+  params.error_handler = &Fabric::on_error;
+  params.error_argument = this;
+  const Status status = library_->ep_create(worker_, &params, &peer.endpoint);
+  if (status == Status::kOk) return peer.endpoint;
+  peer.endpoint = nullptr;
+  peer.broken = true;
+  base::log(base::LogLevel::kWarning,
+            fmt::format("UCX has no way to rank {}: {}", rank, library_->status_string(status)));
+  return nullptr;
+}
+
+void Fabric::on_error(void* argument, Endpoint endpoint, Status) {
+  auto& self = *static_cast<Fabric*>(argument);
+  for (Peer& peer : self.peers_) {
+    if (peer.endpoint == endpoint) peer.broken = peer.to_close = true;
+  }
+}
+
+void Fabric::break_connection(int rank) noexcept {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  peer.to_close = peer.endpoint != nullptr;
+  peer.broken = true;
+}
+
+// Not in UCX's own callbacks.
+void Fabric::close_broken() noexcept {
+  for (Peer& peer : peers_) {
+    if (!peer.to_close) continue;
+    peer.to_close = false;
+    RequestParam force;
+    force.mask = RequestParam::kFlags;
+    force.flags = RequestParam::kCloseForce;
+    const StatusPointer request =
+        library_->ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force);
+    if (request != nullptr && error_in(request) == Status::kOk) library_->request_free(request);
+  }
+}
+
+void Fabric::settle(int rank, std::unique_ptr<Flight> flight) noexcept {
+  if (!flight) return;
+  auto deadline = Deadline::in(is_broken(rank) ? Duration::zero() : Duration(kGrace));
+  bool breaking = false;
+  while (flight->pieces != 0) {
+    poll();
+    if (flight->pieces == 0 || !deadline.has_passed()) continue;
+    if (breaking) {
+      lost_.push_back(std::move(flight));
+      return;
+    }
+    breaking = true;
+    break_connection(rank);
+    deadline = Deadline::in(kAfterBreaking);
+  }
+}
+
+// --- Out ----------------------------------------------------------------------------------------
+
+std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing() {
+  if (free_.empty()) return std::make_unique<Outgoing>();
+  auto taken = std::move(free_.back());
+  free_.pop_back();
+  return taken;
+}
+
+void Fabric::on_sent(void* request, Status, void* user_data) {
+  std::unique_ptr<Outgoing> done(static_cast<Outgoing*>(user_data));
+  Fabric& self = *done->fabric;
+  self.library_->request_free(request);
+  self.unsent_.fetch_sub(1, std::memory_order_relaxed);
+  if (self.free_.size() < kMostFree) self.free_.push_back(std::move(done));
+}
+
+void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload) {
+  if (retired_) return;
+  const Endpoint to = endpoint(rank);
+  if (to == nullptr) return;
+  auto outgoing = take_outgoing();
+  outgoing->fabric = this;
+  outgoing->header = header;
+  outgoing->payload.assign(payload.begin(), payload.end());
+  RequestParam param;
+  param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
+  param.flags = RequestParam::kAmEager;
+  param.callback = &Fabric::on_sent;
+  param.user_data = outgoing.get();
+  const StatusPointer request = library_->am_send_nbx(to,
+                                                      kMessageId,
+                                                      &outgoing->header,
+                                                      sizeof(Header),
+                                                      outgoing->payload.data(),
+                                                      outgoing->payload.size(),
+                                                      &param);
+  if (request != nullptr && error_in(request) == Status::kOk) {
+    static_cast<void>(outgoing.release());  // on_sent has it
+    if (unsent_.fetch_add(1, std::memory_order_relaxed) == 0 && help_) help_();
+  } else if (free_.size() < kMostFree) {
+    free_.push_back(std::move(outgoing));
+  }
+}
+
+// A piece's header, and what counts it.
+struct Piece {
+  const Library* library;
+  Flight* flight;
+  Header header;
+};
+
+void Fabric::on_piece_sent(void* request, Status status, void* user_data) {
+  const std::unique_ptr<Piece> piece(static_cast<Piece*>(user_data));
+  piece->library->request_free(request);
+  --piece->flight->pieces;
+  if (status != Status::kOk) piece->flight->broken = true;
+}
+
+void Fabric::send_in_place(int rank,
+                           const Header& header,
+                           std::span<const std::byte> bytes,
+                           Flight& flight) {
+  const Endpoint to = retired_ ? nullptr : endpoint(rank);
+  if (to == nullptr) {
+    flight.broken = true;
+    return;
+  }
+  auto piece = std::make_unique<Piece>(Piece{library_.get(), &flight, header});
+  RequestParam param;
+  param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
+  param.flags = RequestParam::kAmEager;
+  param.callback = &Fabric::on_piece_sent;
+  param.user_data = piece.get();
+  ++flight.pieces;
+  const StatusPointer request = library_->am_send_nbx(
+      to, kMessageId, &piece->header, sizeof(Header), bytes.data(), bytes.size(), &param);
+  if (request == nullptr) {
+    --flight.pieces;
+  } else if (error_in(request) != Status::kOk) {
+    --flight.pieces;
+    flight.broken = true;
+  } else {
+    static_cast<void>(piece.release());  // on_piece_sent has it
+  }
+}
+
+// --- In -----------------------------------------------------------------------------------------
+
+Status Fabric::on_message(void* argument,
+                          const void* header,
+                          std::size_t header_length,
+                          void* data,
+                          std::size_t length,
+                          const AmReceiveParam* param) {
+  auto& self = *static_cast<Fabric*>(argument);
+  Header read;
+  // Nobody sends those; who does is not of this job.
+  if (header_length != sizeof(read) || (param->attributes & AmReceiveParam::kRendezvous) != 0) {
+    return Status::kOk;
+  }
+  std::memcpy(&read, header, sizeof(read));
+  if (static_cast<std::uint8_t>(read.type) < kTypes) {
+    self.take(read, {static_cast<const std::byte*>(data), length});
+  }
+  return Status::kOk;
+}
+
+void Fabric::take(const Header& header, std::span<const std::byte> payload) {
+  came_ = true;
+  if (const auto found = ports_.find(header.group); found != ports_.end()) {
+    found->second->take(header, payload);
+    return;
+  }
+  if (closed_.contains(header.group) || early_bytes_ + payload.size() > kMostEarly) return;
+  early_bytes_ += payload.size();
+  early_[header.group].push_back({header, {payload.begin(), payload.end()}});
+}
+
+void Fabric::open(std::uint64_t id, Port& port) {
+  ports_[id] = &port;
+  const auto found = early_.find(id);
+  if (found == early_.end()) return;
+  const auto waiting = std::move(found->second);
+  early_.erase(found);
+  for (const Early& message : waiting) {
+    early_bytes_ -= message.payload.size();
+    port.take(message.header, message.payload);
+  }
+}
+
+void Fabric::close(std::uint64_t id) noexcept {
+  ports_.erase(id);
+  closed_.insert(id);
+}
+
+}  // namespace hocket::engines::ucx

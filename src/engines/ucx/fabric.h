@@ -1,0 +1,137 @@
+// One process's end of UCX: what all groups of the process share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "engines/ucx/library.h"
+#include "engines/ucx/wire.h"
+
+namespace hocket::engines::ucx {
+
+// Bytes on their way out of somebody's memory. A value; the fabric's.
+struct Flight {
+  int pieces = 0;
+  bool broken = false;
+};
+
+// What the messages of one group are handed to. Called while the fabric's mutex is held.
+class Port {
+ public:
+  virtual void take(const Header& header, std::span<const std::byte> payload) = 0;
+
+ protected:
+  ~Port() = default;
+};
+
+// What a fabric is told. A value.
+struct FabricOptions {
+  std::string interface;       // the one to use; empty: UCX chooses
+  std::function<void()> wake;  // called when something came in; any thread
+  std::function<void()> help;  // called when `pending` becomes true; any thread
+};
+
+// A resource: context, worker and the connections to other ranks, made when they are first needed.
+// Safe from any thread; one at a time works the worker. Broken connections are remembered, never
+// thrown: who is dead is others' to say. Throws SystemError where UCX refuses to start.
+class Fabric {
+ public:
+  Fabric(std::shared_ptr<const Library> library, FabricOptions options);
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // What others need to connect.
+  std::vector<std::byte> address() const;
+  // The addresses of all ranks; once, before the first message.
+  void meet(std::vector<std::vector<std::byte>> addresses);
+
+  // A descriptor that is readable when something may have come since `arm` said true.
+  int event_fd() const noexcept { return event_fd_; }
+  // False where something has come already.
+  bool arm() noexcept;
+  // Moves what is under way; true when something moved.
+  bool progress() noexcept;
+  // Whether messages that count as sent have not left yet: connections take their time, and peers
+  // may be slow to read. Somebody has to call `progress` until they have.
+  bool pending() const noexcept { return unsent_.load(std::memory_order_relaxed) != 0; }
+  // Waits until what was sent has left this process; false where the deadline came first.
+  bool flush(base::Deadline deadline) noexcept;
+  // From now on nothing happens any more: the process is about to end.
+  void retire() noexcept;
+
+  // --- For ports, with `mutex` held -----------------------------------------------------------
+  std::mutex& mutex() noexcept { return mutex_; }
+  // `id`: the same on all ranks. Messages that came early are handed over now.
+  void open(std::uint64_t id, Port& port);
+  void close(std::uint64_t id) noexcept;
+  // Sends copies of both.
+  void send(int rank, const Header& header, std::span<const std::byte> payload);
+  // Sends bytes from where they are; `flight` counts them as long as UCX may read them.
+  void send_in_place(int rank,
+                     const Header& header,
+                     std::span<const std::byte> bytes,
+                     Flight& flight);
+  bool is_broken(int rank) const noexcept;
+  // Returns when nothing of `flight` is in UCX's hands. Breaks the connection if that takes long.
+  void settle(int rank, std::unique_ptr<Flight> flight) noexcept;
+  bool poll() noexcept;
+
+ private:
+  struct Outgoing;
+  struct Peer {
+    std::vector<std::byte> address;
+    Endpoint endpoint = nullptr;
+    bool broken = false;
+    bool to_close = false;
+  };
+  struct Early {
+    Header header;
+    std::vector<std::byte> payload;
+  };
+  static Status on_message(
+      void*, const void*, std::size_t, void*, std::size_t, const AmReceiveParam*);
+  static void on_error(void*, Endpoint, Status);
+  static void on_sent(void*, Status, void*);
+  static void on_piece_sent(void*, Status, void*);
+
+  void start(const FabricOptions& options);
+  [[noreturn]] void refuse(const char* what, Status status) const;
+  void take(const Header& header, std::span<const std::byte> payload);
+  Endpoint endpoint(int rank);
+  void break_connection(int rank) noexcept;
+  void close_broken() noexcept;
+  bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
+  std::unique_ptr<Outgoing> take_outgoing();
+
+  const std::shared_ptr<const Library> library_;
+  const std::function<void()> wake_;
+  const std::function<void()> help_;
+  std::atomic<int> unsent_{0};  // written with `mutex_` held
+  Context context_ = nullptr;
+  Worker worker_ = nullptr;
+  int event_fd_ = -1;
+  std::mutex mutex_;  // guards all below, and the worker
+  bool retired_ = false;
+  bool came_ = false;        // something, since it was last asked
+  std::vector<Peer> peers_;  // by world rank
+  std::map<std::uint64_t, Port*> ports_;
+  std::set<std::uint64_t> closed_;
+  std::map<std::uint64_t, std::deque<Early>> early_;  // of groups not made here yet
+  std::size_t early_bytes_ = 0;
+  std::vector<std::unique_ptr<Outgoing>> free_;
+  std::vector<std::unique_ptr<Flight>> lost_;  // that never settled
+};
+
+}  // namespace hocket::engines::ucx

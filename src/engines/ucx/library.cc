@@ -1,0 +1,79 @@
+#include "engines/ucx/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include "base/config.h"
+
+namespace hocket::engines::ucx {
+namespace {
+
+constexpr const char* kFile = "libucp.so.0";
+constexpr unsigned kMajor = 1;
+constexpr unsigned kOldestMinor = 12;  // active messages as they are used here
+
+}  // namespace
+
+Found Library::find() {
+  Found found;
+  // UCX reads these when it is loaded; what the user has set stays. Its handlers of signals and its
+  // reports of broken connections are not wanted: hocket says itself who died.
+  base::default_environment("UCX_HANDLE_ERRORS", "none");
+  base::default_environment("UCX_LOG_LEVEL", "fatal");
+  base::default_environment("UCX_WARN_UNUSED_ENV_VARS", "n");
+  void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    found.why_not =
+        fmt::format("{} cannot be loaded: {}; install UCX (Debian: libucx0)", kFile, ::dlerror());
+    return found;
+  }
+  const auto made = std::make_shared<Library>();
+  found.why_not = made->fill(library);
+  if (found.why_not.empty()) found.library = made;
+  return found;
+}
+
+std::string Library::fill(void* library) {
+  link_map* map = nullptr;
+  if (::dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) path_ = map->l_name;
+  const char* missing = nullptr;
+  const auto find = [&]<typename F>(const char* name, F*& slot) {
+    slot = reinterpret_cast<F*>(::dlsym(library, name));
+    if (slot == nullptr && missing == nullptr) missing = name;
+  };
+  find("ucp_get_version", get_version);
+  if (get_version == nullptr) return fmt::format("{} does not say its version", path_);
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned patch = 0;
+  get_version(&major, &minor, &patch);
+  version_ = fmt::format("{}.{}.{}", major, minor, patch);
+  if (major != kMajor || minor < kOldestMinor) {
+    return fmt::format(
+        "{} is UCX {}, and hocket needs {}.{} or newer", path_, version_, kMajor, kOldestMinor);
+  }
+  find("ucp_config_read", config_read);
+  find("ucp_config_modify", config_modify);
+  find("ucp_config_release", config_release);
+  find("ucp_init_version", init_version);
+  find("ucp_cleanup", cleanup);
+  find("ucp_worker_create", worker_create);
+  find("ucp_worker_destroy", worker_destroy);
+  find("ucp_worker_get_address", worker_get_address);
+  find("ucp_worker_release_address", worker_release_address);
+  find("ucp_worker_get_efd", worker_get_efd);
+  find("ucp_worker_arm", worker_arm);
+  find("ucp_worker_progress", worker_progress);
+  find("ucp_worker_flush_nbx", worker_flush_nbx);
+  find("ucp_worker_set_am_recv_handler", worker_set_am_recv_handler);
+  find("ucp_ep_create", ep_create);
+  find("ucp_ep_close_nbx", ep_close_nbx);
+  find("ucp_am_send_nbx", am_send_nbx);
+  find("ucp_request_check_status", request_check_status);
+  find("ucp_request_free", request_free);
+  find("ucs_status_string", status_string);  // of a library that libucp brings with it
+  return missing == nullptr ? "" : fmt::format("{} has no {}", path_, missing);
+}
+
+}  // namespace hocket::engines::ucx

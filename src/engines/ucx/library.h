@@ -1,0 +1,63 @@
+// UCX, found at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engines/ucx/abi.h"
+
+namespace hocket::engines::ucx {
+
+struct Found;
+
+// A resource: the loaded library and a table of its functions, under UCP's names without "ucp".
+// Immutable once made, so any thread. Never unloaded.
+class Library {
+ public:
+  // The system's libucp. Never throws for what is not there: then `why_not` says so.
+  static Found find();
+
+  const std::string& version() const noexcept { return version_; }  // "1.13.1"
+  const std::string& path() const noexcept { return path_; }
+
+  void (*get_version)(unsigned*, unsigned*, unsigned*) = nullptr;
+  Status (*config_read)(const char* prefix, const char* file, Config*) = nullptr;
+  Status (*config_modify)(Config, const char* name, const char* value) = nullptr;
+  void (*config_release)(Config) = nullptr;
+  Status (*init_version)(unsigned, unsigned, const ContextParams*, Config, Context*) = nullptr;
+  void (*cleanup)(Context) = nullptr;
+  Status (*worker_create)(Context, const WorkerParams*, Worker*) = nullptr;
+  void (*worker_destroy)(Worker) = nullptr;
+  Status (*worker_get_address)(Worker, Address**, std::size_t*) = nullptr;
+  void (*worker_release_address)(Worker, Address*) = nullptr;
+  Status (*worker_get_efd)(Worker, int*) = nullptr;
+  Status (*worker_arm)(Worker) = nullptr;
+  unsigned (*worker_progress)(Worker) = nullptr;
+  StatusPointer (*worker_flush_nbx)(Worker, const RequestParam*) = nullptr;
+  Status (*worker_set_am_recv_handler)(Worker, const AmHandlerParam*) = nullptr;
+  Status (*ep_create)(Worker, const EndpointParams*, Endpoint*) = nullptr;
+  StatusPointer (*ep_close_nbx)(Endpoint, const RequestParam*) = nullptr;
+  StatusPointer (*am_send_nbx)(Endpoint,
+                               unsigned id,
+                               const void* header,
+                               std::size_t header_length,
+                               const void* data,
+                               std::size_t length,
+                               const RequestParam*) = nullptr;
+  Status (*request_check_status)(void*) = nullptr;
+  void (*request_free)(void*) = nullptr;
+  const char* (*status_string)(Status) = nullptr;
+
+ private:
+  std::string fill(void* library);  // why not, or empty
+
+  std::string path_;
+  std::string version_;
+};
+
+struct Found {
+  std::shared_ptr<const Library> library;
+  std::string why_not;
+};
+
+}  // namespace hocket::engines::ucx

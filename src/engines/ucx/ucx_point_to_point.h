@@ -1,0 +1,106 @@
+// Messages between hosts, over UCX's active messages.
+//
+// Messages up to a few ten KiB are copied and sent at once, and wait in the receiver's memory for
+// their receive. Longer ones ask first; then their bytes go out in pieces, straight from the
+// sender's memory, and are copied into place where they arrive. So nothing of a receive is ever in
+// UCX's hands, which cannot take it back: cancelling one is forgetting it. Of a send it is a few
+// pieces.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/point_to_point.h"
+#include "engines/ucx/fabric.h"
+
+namespace hocket::engines::ucx {
+
+// Who is in a group. A value.
+struct Members {
+  std::uint64_t group = 0;  // its number, the same on all ranks and never used again
+  int rank = 0;
+  std::vector<int> world_ranks;  // of each member
+};
+
+// See engine::PointToPoint. To a peer that cannot be reached nothing ever moves.
+class UcxPointToPoint final : public engine::PointToPoint, private Port {
+ public:
+  UcxPointToPoint(std::shared_ptr<Fabric> fabric, Members members);
+  ~UcxPointToPoint() override;
+  UcxPointToPoint(const UcxPointToPoint&) = delete;
+  UcxPointToPoint& operator=(const UcxPointToPoint&) = delete;
+
+  engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
+  engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
+  bool test(engine::MessageId message, engine::Envelope* received) override;
+  bool progress() override;
+  void cancel(engine::MessageId message) noexcept override;
+  std::optional<int> waiting(engine::Tag tag) override;
+
+ private:
+  struct Slot {
+    enum class State : std::uint8_t {
+      kFree,
+      kRequested,  // send: asked; waits for the grant
+      kStreaming,  // send: its bytes are going out
+      kPosted,     // receive: unmatched
+      kReceiving,  // receive: its bytes are coming in
+      kDone,
+      kMismatch,
+    };
+    State state = State::kFree;
+    engine::Envelope envelope;  // as given
+    engine::Envelope received;  // as the other side has it
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
+    std::size_t moved = 0;
+    std::uint32_t id = 0;  // the sender's number of the message
+    std::unique_ptr<Flight> flight;
+  };
+  // A message that came before its receive.
+  struct Early {
+    Header header;
+    std::vector<std::byte> bytes;
+  };
+  struct Peer {
+    std::uint32_t next_out = 0;
+    std::uint32_t next_in = 0;
+    std::map<std::uint32_t, Early> out_of_order;
+    std::deque<Early> early;
+    std::size_t unacknowledged = 0;  // bytes sent eagerly
+    std::size_t consumed = 0;        // bytes received so, not acknowledged yet
+  };
+
+  std::uint32_t allocate();
+  void free(std::uint32_t index);
+  Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  int world(int rank) const { return members_.world_ranks[static_cast<std::size_t>(rank)]; }
+  Header header(Type type, const engine::Envelope& envelope, std::uint32_t id) const;
+  void tell(int rank, Type type, const engine::Envelope& envelope, std::uint32_t id);
+
+  void take(const Header& header, std::span<const std::byte> payload) override;
+  void take_message(const Header& header, std::span<const std::byte> payload);
+  void take_bulk(const Header& header, std::span<const std::byte> payload);
+  void take_answer(const Header& header);
+  void match(std::uint32_t receive, const Header& header, std::span<const std::byte> payload);
+  bool match_early(std::uint32_t receive, int rank);
+  void acknowledge(int rank, std::size_t bytes);
+  bool stream(std::uint32_t index);
+  std::optional<std::uint32_t> find_requested(const Header& header) const;
+
+  const std::shared_ptr<Fabric> fabric_;
+  const Members members_;
+  // Guarded by the fabric's mutex.
+  std::vector<Peer> peers_;
+  std::deque<Slot> slots_;  // a deque: slots must not move
+  std::vector<std::uint32_t> free_;
+  std::deque<std::uint32_t> posted_;      // receives, in order
+  std::vector<std::uint32_t> streaming_;  // sends whose pieces go out
+  std::uint32_t next_id_ = 0;
+};
+
+}  // namespace hocket::engines::ucx

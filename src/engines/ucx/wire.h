@@ -1,0 +1,34 @@
+// What hocket's active messages carry in front of their bytes. Host byte order: all ranks of a job
+// run one build. What comes in was written by a peer, and is checked before it is used.
+#pragma once
+
+#include <cstdint>
+
+namespace hocket::engines::ucx {
+
+enum class Type : std::uint8_t {
+  kEager,    // a whole message
+  kRequest,  // a message too long to send unasked; its bytes follow when they are granted
+  kGrant,    // the reader of message `id` is ready for its bytes
+  kBulk,     // bytes of the granted message `id`, from `offset` on
+  kRefuse,   // the reader of message `id` expected what tag, dtype and count say
+  kCancel,   // the writer of message `id` took it back
+  kCredit,   // `count` bytes of eager messages have found their receives
+};
+inline constexpr std::uint8_t kTypes = 7;
+
+struct Header {
+  std::uint64_t group = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t count = 0;   // elements of the message
+  std::uint64_t offset = 0;  // bytes
+  std::uint32_t id = 0;      // the sender's number of the message
+  std::uint32_t number = 0;  // counts what one rank sends another as kEager and kRequest
+  std::int32_t source = 0;   // the sender, in the group
+  Type type = Type::kEager;
+  std::uint8_t dtype = 0;
+  std::uint16_t zero = 0;
+};
+static_assert(sizeof(Header) == 48);
+
+}  // namespace hocket::engines::ucx

@@ -1,0 +1,252 @@
+// Ranks that take one machine for several hosts: what is within a host goes through shared memory,
+// what is between them through UCX and the hosts' lanes.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "collectives.h"
+#include "ranks.h"
+
+namespace hocket::multiprocess {
+namespace {
+
+using std::chrono::seconds;
+
+// Which host a rank pretends to be on.
+using Placement = int (*)(int rank);
+int in_pairs(int rank) { return rank / 2; }
+int in_turn(int rank) { return rank % 2; }
+int unequal(int rank) { return rank == 0 ? 0 : 1; }
+int each_alone(int rank) { return rank; }
+
+class Hosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    void* ucx = dlopen("libucp.so.0", RTLD_LAZY);
+    if (ucx == nullptr) GTEST_SKIP() << "there is no UCX here (libucp.so.0)";
+    dlclose(ucx);
+  }
+};
+
+World join(const Rank& rank, Placement placement) {
+  setenv("HOCKET_HOST", fmt::format("{}/", placement(rank.rank())).c_str(), 1);
+  return rank.join();
+}
+
+void check_results(const Rank& rank, Communicator& comm) {
+  for (int round = 0; round < 6; ++round) {
+    const std::size_t count = round == 5 ? 300'000 : std::size_t{1} << (3 * round);
+    rank.check(wrong_results(comm, round, count) == "", wrong_results(comm, round, count));
+  }
+}
+
+TEST_F(Hosts, CollectivesAreRightHoweverRanksArePlaced) {
+  for (const Placement placement : {in_pairs, in_turn, unequal, each_alone}) {
+    run_job({.size = 4}, [placement](Rank& rank) {
+      World world = join(rank, placement);
+      auto& comm = world.communicator();
+      check_results(rank, comm);
+      int expected = 0;
+      for (int i = 0; i < comm.size(); ++i) {
+        expected += placement(i) == placement(rank.rank()) ? 1 : 0;
+      }
+      rank.check(comm.intra_node().size() == expected, "intra_node has the wrong size");
+      check_results(rank, comm.intra_node());
+      check_results(rank, comm.inter_node());
+    });
+  }
+}
+
+TEST_F(Hosts, GroupsAcrossThemComeAndGo) {
+  run_job({.size = 4}, [](Rank& rank) {
+    World world = join(rank, in_pairs);
+    auto& comm = world.communicator();
+    // More in all than there can be at once.
+    for (int i = 0; i < 1200; ++i) {
+      Communicator odd = comm.split({.color = rank.rank() % 2});
+      int sum = rank.rank();
+      if (i % 100 == 0) odd.all_reduce(scalar(sum));
+      rank.check(i % 100 != 0 || sum == (rank.rank() % 2 == 0 ? 2 : 4), "a group's sum is wrong");
+    }
+    check_results(rank, comm);
+  });
+}
+
+TEST_F(Hosts, MessagesFromAnybodyComeOnceAndInOrder) {
+  run_job({.size = 4}, [](Rank& rank) {
+    World world = join(rank, in_pairs);
+    auto& comm = world.communicator();
+    constexpr int kRounds = 40;
+    const auto count = [](int round) {
+      return round % 4 == 3 ? std::size_t{30'000} : std::size_t{3};
+    };
+    if (rank.rank() != 0) {
+      for (int round = 0; round < kRounds; ++round) {
+        comm.send(std::vector<int>(count(round), rank.rank() * 1000 + round), 0, {.tag = round});
+      }
+    } else {
+      for (int round = 0; round < kRounds; ++round) {
+        int seen = 0;
+        for (int i = 1; i < comm.size(); ++i) {
+          std::vector<int> in(count(round));
+          const Received from = comm.recv(in, kAnySource, {.tag = round});
+          rank.check(in == std::vector<int>(count(round), from.source * 1000 + round),
+                     fmt::format("round {}: the message from {} is wrong", round, from.source));
+          seen |= 1 << from.source;
+        }
+        rank.check(seen == 0b1110, "somebody's message came twice");
+      }
+    }
+    comm.barrier();
+  });
+}
+
+TEST_F(Hosts, ADeathIsNamedOnAllOfThem) {
+  for (int victim = 0; victim < 4; ++victim) {
+    const auto ranks =
+        run_job({.size = 4},
+                [victim](Rank& rank) {
+                  World world = join(rank, in_pairs);
+                  auto& comm = world.communicator();
+                  comm.barrier();
+                  if (rank.rank() == victim) raise(SIGKILL);
+                  rank.attempt("call", [&] { comm.barrier({.deadline = seconds(30)}); });
+                  rank.attempt("later", [&] { comm.barrier({.deadline = seconds(30)}); });
+                },
+                {victim});
+    for (int i = 0; i < 4; ++i) {
+      if (i == victim) continue;
+      const Result& result = ranks[static_cast<std::size_t>(i)];
+      for (const char* call : {"call", "later"}) {
+        EXPECT_EQ(result.get(call), "PeerDied") << result.get(std::string(call) + ".message");
+        EXPECT_EQ(result.number(std::string(call) + ".peer"), victim);
+        EXPECT_EQ(result.number(std::string(call) + ".pid"),
+                  ranks[static_cast<std::size_t>(victim)].pid);
+      }
+    }
+  }
+}
+
+TEST_F(Hosts, SurvivorsOfOneThatSpokeForItsHostAreStillHeard) {
+  const auto ranks =
+      run_job({.size = 4},
+              [](Rank& rank) {
+                World world = join(rank, in_pairs);
+                auto& comm = world.communicator();
+                Communicator rest = comm.new_group(std::vector<int>{1, 3});
+                Communicator others = comm.new_group(std::vector<int>{0, 3});
+                comm.barrier();
+                if (rank.rank() == 2) raise(SIGKILL);
+                rank.attempt("first", [&] { comm.barrier({.deadline = seconds(30)}); });
+                if (rest.is_member()) {
+                  for (int i = 0; i < 50; ++i) rest.barrier({.deadline = seconds(30)});
+                  check_results(rank, rest);
+                }
+                // Rank 3 speaks for its host now, and dies in its turn.
+                rank.mark(0);
+                rank.await(0, 3);
+                if (rank.rank() == 3) raise(SIGKILL);
+                if (rank.rank() == 0) {
+                  rank.attempt("second", [&] { others.barrier({.deadline = seconds(30)}); });
+                }
+              },
+              {2, 3});
+  EXPECT_EQ(ranks[0].get("first"), "PeerDied");
+  EXPECT_EQ(ranks[0].number("first.peer"), 2);
+  EXPECT_EQ(ranks[0].get("second"), "PeerDied") << ranks[0].get("second.message");
+  EXPECT_EQ(ranks[0].number("second.peer"), 1);  // in that group
+}
+
+TEST_F(Hosts, AnAbortARefusalAndAMismatchAreHeardOfEverywhere) {
+  const auto ranks = run_job({.size = 4}, [](Rank& rank) {
+    World world = join(rank, in_pairs);
+    auto& comm = world.communicator();
+    Communicator one = comm.duplicate();
+    Communicator other = comm.duplicate();
+    std::vector<float> three(3);
+    std::vector<float> four(4);
+    rank.attempt("refusal", [&] {
+      if (rank.rank() == 3) {
+        comm.all_reduce(three, four);
+      } else {
+        comm.all_reduce(three, {.deadline = seconds(30)});
+      }
+    });
+    check_results(rank, comm);
+    rank.attempt("mismatch", [&] {
+      if (rank.rank() == 1) {
+        one.broadcast(four, {.root = 1, .deadline = seconds(30)});
+        one.barrier({.deadline = seconds(30)});  // its part of the broadcast may have ended well
+      } else {
+        one.all_reduce(three, {.deadline = seconds(30)});
+      }
+    });
+    if (rank.rank() == 2) other.abort("enough");
+    rank.attempt("abort", [&] { other.barrier({.deadline = seconds(30)}); });
+    comm.barrier();
+  });
+  for (const Result& result : ranks) {
+    EXPECT_EQ(result.get("refusal"), "InvalidArgument") << result.get("refusal.message");
+    EXPECT_EQ(result.get("mismatch"), "Mismatch") << result.get("mismatch.message");
+    EXPECT_EQ(result.get("abort"), "Aborted") << result.get("abort.message");
+    EXPECT_NE(result.get("abort.message").find("enough"), std::string::npos);
+  }
+}
+
+TEST_F(Hosts, ADeadlineNamesWhoHadNotCome) {
+  const auto ranks = run_job({.size = 4}, [](Rank& rank) {
+    World world = join(rank, in_pairs);
+    auto& comm = world.communicator();
+    comm.barrier();
+    if (rank.rank() == 3) {
+      rank.await(0, 3);
+    } else {
+      rank.attempt("call", [&] { comm.barrier({.deadline = std::chrono::milliseconds(500)}); });
+      rank.mark(0);
+    }
+  });
+  for (int i = 0; i < 3; ++i) {
+    const Result& result = ranks[static_cast<std::size_t>(i)];
+    EXPECT_EQ(result.get("call"), "DeadlineExceeded") << result.get("call.message");
+    EXPECT_EQ(result.get("call.missing"), "3") << result.get("call.message");
+    EXPECT_EQ(result.get("call.calls"), "3: barrier #1 (finished)");
+  }
+}
+
+TEST_F(Hosts, WhoIsThroughMayGo) {
+  for (int round = 0; round < 5; ++round) {
+    run_job({.size = 4}, [](Rank& rank) {
+      World world = join(rank, in_pairs);
+      auto& comm = world.communicator();
+      std::vector<std::int64_t> array(20'000, 7 + rank.rank());
+      // Everybody may leave as soon as its own part has gone out.
+      comm.broadcast(array, {.root = 0});
+      rank.check(array == std::vector<std::int64_t>(20'000, 7), "the broadcast is wrong");
+    });
+  }
+}
+
+TEST_F(Hosts, SymmetricMemoryIsOfOneHost) {
+  const auto ranks = run_job({.size = 4}, [](Rank& rank) {
+    World world = join(rank, in_pairs);
+    auto& comm = world.communicator();
+    rank.attempt("world", [&] { comm.symmetric().empty(10, DType::kFloat32); });
+    auto array = comm.intra_node().symmetric().empty(10, DType::kInt32);
+    auto local = array.local();
+    std::fill_n(static_cast<int*>(local.data()), 10, rank.rank());
+    comm.all_reduce(local);  // between hosts it is an array like any other
+    rank.check(static_cast<int*>(local.data())[9] == 6, "the sum is wrong");
+    comm.barrier();
+  });
+  for (const Result& result : ranks) {
+    EXPECT_EQ(result.get("world"), "InvalidArgument");
+    EXPECT_NE(result.get("world.message").find("intra_node"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace hocket::multiprocess
