@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -308,12 +309,19 @@ class UcxTeam final : public Team {
       }
     });
   }
-  // All at once, as connections take both ends.
+  // All at once, and until all are through, as connections take both ends.
   ~UcxTeam() override {
+    std::atomic<std::size_t> through{0};
     std::vector<std::jthread> threads;
     for (const auto& fabric : fabrics_) {
-      threads.emplace_back(
-          [&fabric] { fabric->flush(base::Deadline::in(std::chrono::seconds(5))); });
+      threads.emplace_back([this, &fabric, &through] {
+        fabric->flush(base::Deadline::in(std::chrono::seconds(5)));
+        ++through;
+        while (through < fabrics_.size()) {
+          fabric->progress();
+          std::this_thread::yield();
+        }
+      });
     }
   }
   Seat seat(int rank) override {

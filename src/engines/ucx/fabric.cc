@@ -18,8 +18,7 @@ namespace {
 constexpr unsigned kMessageId = 29;  // of active messages, any small number
 constexpr std::size_t kMostEarly = std::size_t{64} << 20;
 constexpr std::size_t kMostFree = 256;
-constexpr auto kGrace = std::chrono::milliseconds(100);  // for a peer that is slow to read
-constexpr auto kAfterBreaking = std::chrono::seconds(2);
+constexpr auto kGrace = std::chrono::milliseconds(100);  // for what is to leave at the end
 
 }  // namespace
 
@@ -28,6 +27,7 @@ struct Fabric::Outgoing {
   Fabric* fabric = nullptr;
   Header header;
   std::vector<std::byte> payload;
+  Count left;
 };
 
 Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
@@ -154,10 +154,6 @@ void Fabric::retire() noexcept {
 
 // --- Connections --------------------------------------------------------------------------------
 
-bool Fabric::is_broken(int rank) const noexcept {
-  return peers_[static_cast<std::size_t>(rank)].broken;
-}
-
 Endpoint Fabric::endpoint(int rank) {
   Peer& peer = peers_.at(static_cast<std::size_t>(rank));
   if (peer.endpoint != nullptr || peer.broken) return peer.broken ? nullptr : peer.endpoint;
@@ -181,12 +177,6 @@ void Fabric::on_error(void* argument, Endpoint endpoint, Status) {
   }
 }
 
-void Fabric::break_connection(int rank) noexcept {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  peer.to_close = peer.endpoint != nullptr;
-  peer.broken = true;
-}
-
 // Not in UCX's own callbacks.
 void Fabric::close_broken() noexcept {
   for (Peer& peer : peers_) {
@@ -198,23 +188,6 @@ void Fabric::close_broken() noexcept {
     const StatusPointer request =
         library_->ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force);
     if (request != nullptr && error_in(request) == Status::kOk) library_->request_free(request);
-  }
-}
-
-void Fabric::settle(int rank, std::unique_ptr<Flight> flight) noexcept {
-  if (!flight) return;
-  auto deadline = Deadline::in(is_broken(rank) ? Duration::zero() : Duration(kGrace));
-  bool breaking = false;
-  while (flight->pieces != 0) {
-    poll();
-    if (flight->pieces == 0 || !deadline.has_passed()) continue;
-    if (breaking) {
-      lost_.push_back(std::move(flight));
-      return;
-    }
-    breaking = true;
-    break_connection(rank);
-    deadline = Deadline::in(kAfterBreaking);
   }
 }
 
@@ -232,10 +205,11 @@ void Fabric::on_sent(void* request, Status, void* user_data) {
   Fabric& self = *done->fabric;
   self.library_->request_free(request);
   self.unsent_.fetch_sub(1, std::memory_order_relaxed);
+  if (done->left) --*std::exchange(done->left, nullptr);
   if (self.free_.size() < kMostFree) self.free_.push_back(std::move(done));
 }
 
-void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload) {
+void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload, Count left) {
   if (retired_) return;
   const Endpoint to = endpoint(rank);
   if (to == nullptr) return;
@@ -256,52 +230,12 @@ void Fabric::send(int rank, const Header& header, std::span<const std::byte> pay
                                                       outgoing->payload.size(),
                                                       &param);
   if (request != nullptr && error_in(request) == Status::kOk) {
+    if (left) ++*left;
+    outgoing->left = std::move(left);
     static_cast<void>(outgoing.release());  // on_sent has it
     if (unsent_.fetch_add(1, std::memory_order_relaxed) == 0 && help_) help_();
   } else if (free_.size() < kMostFree) {
     free_.push_back(std::move(outgoing));
-  }
-}
-
-// A piece's header, and what counts it.
-struct Piece {
-  const Library* library;
-  Flight* flight;
-  Header header;
-};
-
-void Fabric::on_piece_sent(void* request, Status status, void* user_data) {
-  const std::unique_ptr<Piece> piece(static_cast<Piece*>(user_data));
-  piece->library->request_free(request);
-  --piece->flight->pieces;
-  if (status != Status::kOk) piece->flight->broken = true;
-}
-
-void Fabric::send_in_place(int rank,
-                           const Header& header,
-                           std::span<const std::byte> bytes,
-                           Flight& flight) {
-  const Endpoint to = retired_ ? nullptr : endpoint(rank);
-  if (to == nullptr) {
-    flight.broken = true;
-    return;
-  }
-  auto piece = std::make_unique<Piece>(Piece{library_.get(), &flight, header});
-  RequestParam param;
-  param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
-  param.flags = RequestParam::kAmEager;
-  param.callback = &Fabric::on_piece_sent;
-  param.user_data = piece.get();
-  ++flight.pieces;
-  const StatusPointer request = library_->am_send_nbx(
-      to, kMessageId, &piece->header, sizeof(Header), bytes.data(), bytes.size(), &param);
-  if (request == nullptr) {
-    --flight.pieces;
-  } else if (error_in(request) != Status::kOk) {
-    --flight.pieces;
-    flight.broken = true;
-  } else {
-    static_cast<void>(piece.release());  // on_piece_sent has it
   }
 }
 

@@ -20,12 +20,6 @@
 
 namespace hocket::engines::ucx {
 
-// Bytes on their way out of somebody's memory. A value; the fabric's.
-struct Flight {
-  int pieces = 0;
-  bool broken = false;
-};
-
 // What the messages of one group are handed to. Called while the fabric's mutex is held.
 class Port {
  public:
@@ -76,16 +70,9 @@ class Fabric {
   // `id`: the same on all ranks. Messages that came early are handed over now.
   void open(std::uint64_t id, Port& port);
   void close(std::uint64_t id) noexcept;
-  // Sends copies of both.
-  void send(int rank, const Header& header, std::span<const std::byte> payload);
-  // Sends bytes from where they are; `flight` counts them as long as UCX may read them.
-  void send_in_place(int rank,
-                     const Header& header,
-                     std::span<const std::byte> bytes,
-                     Flight& flight);
-  bool is_broken(int rank) const noexcept;
-  // Returns when nothing of `flight` is in UCX's hands. Breaks the connection if that takes long.
-  void settle(int rank, std::unique_ptr<Flight> flight) noexcept;
+  // Sends copies of both. `left`, where given, counts what has not left yet.
+  using Count = std::shared_ptr<int>;
+  void send(int rank, const Header& header, std::span<const std::byte> payload, Count left = {});
   bool poll() noexcept;
 
  private:
@@ -104,13 +91,11 @@ class Fabric {
       void*, const void*, std::size_t, void*, std::size_t, const AmReceiveParam*);
   static void on_error(void*, Endpoint, Status);
   static void on_sent(void*, Status, void*);
-  static void on_piece_sent(void*, Status, void*);
 
   void start(const FabricOptions& options);
   [[noreturn]] void refuse(const char* what, Status status) const;
   void take(const Header& header, std::span<const std::byte> payload);
   Endpoint endpoint(int rank);
-  void break_connection(int rank) noexcept;
   void close_broken() noexcept;
   bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
   std::unique_ptr<Outgoing> take_outgoing();
@@ -131,7 +116,6 @@ class Fabric {
   std::map<std::uint64_t, std::deque<Early>> early_;  // of groups not made here yet
   std::size_t early_bytes_ = 0;
   std::vector<std::unique_ptr<Outgoing>> free_;
-  std::vector<std::unique_ptr<Flight>> lost_;  // that never settled
 };
 
 }  // namespace hocket::engines::ucx

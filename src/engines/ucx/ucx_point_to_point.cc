@@ -15,8 +15,8 @@ constexpr std::size_t kEagerBytes = 32 * 1024;
 // What may be on its way to one peer unasked, or wait there.
 constexpr std::size_t kMostUnacknowledged = std::size_t{8} << 20;
 constexpr std::size_t kAcknowledgeFrom = std::size_t{1} << 20;
-// One packet of UCX's over TCP, so that it is sent without a copy and arrives without being put
-// together; and how many of them are handed to UCX at once.
+// One packet of UCX's over TCP, so that it arrives without having to be put together; and how many
+// of them are handed to UCX at once.
 constexpr std::size_t kPieceBytes = 60 * 1024;
 constexpr int kPieces = 8;
 
@@ -151,7 +151,6 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   if (message.state == Slot::State::kRequested || message.state == Slot::State::kStreaming) {
     tell(message.envelope.peer, Type::kCancel, message.envelope, message.id);
   }
-  if (message.flight) fabric_->settle(world(message.envelope.peer), std::move(message.flight));
   free(index);
 }
 
@@ -170,25 +169,23 @@ std::optional<int> UcxPointToPoint::waiting(engine::Tag tag) {
 // Hands UCX as many pieces as it may have; true when something moved.
 bool UcxPointToPoint::stream(std::uint32_t index) {
   Slot& message = slots_[index];
-  const int to = message.envelope.peer;
   bool moved = false;
-  while (message.moved < message.bytes && message.flight->pieces < kPieces &&
-         !message.flight->broken) {
+  while (message.moved < message.bytes && *message.pieces < kPieces) {
     const std::size_t length = std::min(kPieceBytes, message.bytes - message.moved);
     Header piece = header(Type::kBulk, message.envelope, message.id);
     piece.offset = message.moved;
-    fabric_->send_in_place(
-        world(to), piece, {message.from + message.moved, length}, *message.flight);
+    fabric_->send(world(message.envelope.peer),
+                  piece,
+                  {message.from + message.moved, length},
+                  message.pieces);
     message.moved += length;
     moved = true;
   }
-  if (message.moved == message.bytes && message.flight->pieces == 0 && !message.flight->broken) {
-    message.flight.reset();
-    message.state = Slot::State::kDone;
-    std::erase(streaming_, index);
-    return true;
-  }
-  return moved;
+  if (message.moved < message.bytes) return moved;
+  message.pieces.reset();
+  message.state = Slot::State::kDone;
+  std::erase(streaming_, index);
+  return true;
 }
 
 void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
@@ -335,7 +332,7 @@ void UcxPointToPoint::take_answer(const Header& header) {
     return;
   }
   message.state = Slot::State::kStreaming;
-  message.flight = std::make_unique<Flight>();
+  message.pieces = std::make_shared<int>(0);
   streaming_.push_back(*index);  // its pieces go out with the next progress
 }
 

@@ -1,10 +1,10 @@
 // Messages between hosts, over UCX's active messages.
 //
 // Messages up to a few ten KiB are copied and sent at once, and wait in the receiver's memory for
-// their receive. Longer ones ask first; then their bytes go out in pieces, straight from the
-// sender's memory, and are copied into place where they arrive. So nothing of a receive is ever in
-// UCX's hands, which cannot take it back: cancelling one is forgetting it. Of a send it is a few
-// pieces.
+// their receive. Longer ones ask first; then their bytes go out in pieces, copies too, and are
+// copied into place where they arrive. So UCX, which cannot give it back at once, never has any
+// memory of a message in its hands, and cancelling is forgetting. Over TCP the copies are lost in
+// the kernel's.
 #pragma once
 
 #include <deque>
@@ -58,7 +58,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::size_t bytes = 0;
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number of the message
-    std::unique_ptr<Flight> flight;
+    Fabric::Count pieces;  // that have not left yet
   };
   // A message that came before its receive.
   struct Early {
