@@ -10,10 +10,41 @@
 #include <csignal>
 #include <filesystem>
 
+#include "cli/address.h"
 #include "cli/program.h"
 
 namespace hocket::cli {
 namespace {
+
+void check_nodes(const RunOptions& options) {
+  if (options.nodes < 1 || options.nodes > kMaxRanks) {
+    throw InvalidArgument(fmt::format(
+        "--nnodes {}: the number of hosts must be from 1 to {}", options.nodes, kMaxRanks));
+  }
+  if (options.node_rank < 0 || options.node_rank >= options.nodes) {
+    throw InvalidArgument(fmt::format(
+        "--node-rank {}: hosts are numbered from 0 to {}", options.node_rank, options.nodes - 1));
+  }
+  if (options.nodes == 1) return;
+  if (options.rendezvous.empty()) {
+    throw InvalidArgument(
+        "--nnodes needs --rendezvous HOST:PORT, an address of host 0 and a free port there");
+  }
+  if (parse_address(options.rendezvous, "--rendezvous").port == 0) {
+    throw InvalidArgument("--rendezvous: all hosts must be given one port, and 0 is none");
+  }
+}
+
+// Between hosts nobody hands a key over: it is in a file on each.
+Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
+  if (options.nodes == 1) return Key::generate();
+  const std::string file =
+      options.key_file.empty() ? std::string(environment.get("HOCKET_KEY_FILE")) : options.key_file;
+  if (!file.empty()) return Key::from_file(file);
+  throw InvalidArgument(
+      "--nnodes needs the job's key: `hocket key FILE` makes one; copy it to every host and give "
+      "--key FILE, or set HOCKET_KEY_FILE");
+}
 
 void check(const RunOptions& options) {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
@@ -74,7 +105,7 @@ std::string job_name() {
 EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
   EnvironmentBlock environment = EnvironmentBlock::inherited();
   environment.erase("HOCKET_KEY_FILE");
-  environment.set("HOCKET_SIZE", std::to_string(options.ranks));
+  environment.set("HOCKET_SIZE", std::to_string(options.total_ranks()));
   environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
@@ -106,7 +137,7 @@ JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environ
           "--log-dir {}: cannot make the folder: {}", options.log_dir, error.message()));
     }
   }
-  return JobOutput({.prefix = options.prefix && options.ranks > 1,
+  return JobOutput({.prefix = options.prefix && options.total_ranks() > 1,
                     .quiet = options.quiet,
                     .colour_allowed = environment.get("NO_COLOR").empty(),
                     .log_dir = options.log_dir});
@@ -117,7 +148,9 @@ JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environ
 JobPlan plan_job(const RunOptions& options) {
   check(options);
   open_standard_descriptors();
-  const std::string job = job_name();
+  check_nodes(options);
+  const Key secret = find_key(options, EnvironmentBlock::inherited());
+  const std::string job = options.nodes == 1 ? job_name() : "run at " + options.rendezvous;
   EnvironmentBlock environment = common_environment(options, job);
   apply_user_settings(environment, options);
   const Program program =
@@ -133,7 +166,7 @@ JobPlan plan_job(const RunOptions& options) {
 
   JobPlan plan{.launch = {},
                .output = make_output(options, environment),
-               .secret = Key::generate(),
+               .secret = secret,
                .job = job,
                .signals = {}};
   plan.launch.program = program.path;
@@ -141,16 +174,17 @@ JobPlan plan_job(const RunOptions& options) {
   plan.launch.key = Fd(plan.secret.to_fd());
   plan.launch.foreground_group = ::getpgrp();
   plan.launch.open_files = allow_open_files(options.ranks);
-  for (int rank = 0; rank < options.ranks; ++rank) {
+  for (int local = 0; local < options.ranks; ++local) {
+    const int rank = options.first_rank() + local;
     RankPlan part;
     part.rank = rank;
     part.environment = environment;
     part.environment.set("HOCKET_RANK", std::to_string(rank));
-    part.environment.set("HOCKET_LOCAL_RANK", std::to_string(rank));
+    part.environment.set("HOCKET_LOCAL_RANK", std::to_string(local));
     part.in = rank == 0 ? share_stdin() : open_null(O_RDONLY);
     part.out = plan.output.add(rank, JobOutput::Kind::kOut);
     part.err = plan.output.add(rank, JobOutput::Kind::kErr);
-    if (!sets.empty()) part.cpus = sets[static_cast<std::size_t>(rank)];
+    if (!sets.empty()) part.cpus = sets[static_cast<std::size_t>(local)];
     part.own_process_group = rank != 0 || ::isatty(STDIN_FILENO) == 0;
     plan.launch.ranks.push_back(std::move(part));
   }

@@ -31,15 +31,17 @@ struct RankEnd {
 // A value: one thread.
 class JobState {
  public:
-  explicit JobState(int ranks) : pids_(static_cast<std::size_t>(ranks), -1), living_(ranks) {}
+  // Of ranks `first` to first + ranks - 1.
+  explicit JobState(int ranks, int first = 0)
+      : pids_(static_cast<std::size_t>(ranks), -1), living_(ranks), first_(first) {}
 
-  void started(int rank, pid_t pid) { pids_[static_cast<std::size_t>(rank)] = pid; }
+  void started(int rank, pid_t pid) { pids_[static_cast<std::size_t>(rank - first_)] = pid; }
   // Its end has begun; it may have begun before the first failure that was seen.
   void ending(int rank);
   // Ends are told in the order in which they were seen.
   void ended(RankEnd end);
 
-  pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
+  pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank - first_)]; }
   int living() const noexcept { return living_; }
   bool has_failure() const noexcept { return !failures_.empty(); }
   // True while a rank that may have failed first has not been seen to end.
@@ -55,6 +57,7 @@ class JobState {
   std::vector<int> suspects_;
   std::vector<RankEnd> failures_;  // the first seen, and those of suspects
   int living_;
+  int first_;
 };
 
 }  // namespace hocket::cli

@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 
+#include "cli/address.h"
 #include "cli/guardian.h"
 #include "cli/job_plan.h"
 #include "cli/job_state.h"
@@ -34,7 +35,7 @@ class Launcher {
  public:
   Launcher(const RunOptions& options, JobPlan plan)
       : options_(options),
-        state_(options.ranks),
+        state_(options.ranks, options.first_rank()),
         output_(std::move(plan.output)),
         key_(plan.secret),
         job_(plan.job),
@@ -45,9 +46,10 @@ class Launcher {
         }) {}
 
   int run() {
-    StoreServer store({.key = key_, .job = job_, .size = options_.ranks});
-    guardian_.start(store.address());
-    tell_verbosely("the store is on {}, the guardian is pid {}", store.address(), guardian_.pid());
+    const auto store = serve();
+    const std::string address = store ? store->address() : options_.rendezvous;
+    guardian_.start(address);
+    tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
     if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
     while (!all_ended_) turn();
     guardian_.reap();
@@ -59,6 +61,18 @@ class Launcher {
   }
 
  private:
+  // On several hosts that of host 0 serves for all.
+  std::optional<StoreServer> serve() const {
+    StoreServer::Options options{.key = key_, .job = job_, .size = options_.total_ranks()};
+    if (options_.nodes > 1) {
+      if (options_.node_rank != 0) return std::nullopt;
+      const Address address = parse_address(options_.rendezvous, "--rendezvous");
+      options.address = address.host;
+      options.port = address.port;
+    }
+    return StoreServer(std::move(options));
+  }
+
   bool told_what_was_lost() {
     const std::string lost = output_.lost();
     if (lost.empty()) return false;

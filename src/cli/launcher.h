@@ -21,6 +21,14 @@ struct RunOptions {
   bool verbose = false;
   std::string log_dir;  // empty: none
   std::optional<std::chrono::milliseconds> timeout;
+  // A job of several hosts, each with a launcher of its own.
+  int nodes = 1;
+  int node_rank = 0;
+  std::string rendezvous;  // "host:port" of the first
+  std::string key_file;
+
+  int total_ranks() const noexcept { return ranks * nodes; }
+  int first_rank() const noexcept { return ranks * node_rank; }
 };
 
 // How long ranks have between being asked to end and being killed.

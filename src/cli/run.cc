@@ -32,6 +32,11 @@ Examples:
   hocket run -n 2 ./a.out
   hocket run -n 4 --log-dir logs --quiet -- python train.py   # rank 0 on screen, all in logs/
   hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
+
+On several hosts, start one on each, with the same options but for --node-rank, the same -n, and a
+copy of one key; the first one's --rendezvous must be an address of its host:
+  hocket key job.key
+  hocket run -n 4 --nnodes 2 --node-rank 0 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
 )";
 
 struct Arguments {
@@ -82,6 +87,19 @@ void add_run(CLI::App& app, Action& chosen) {
   command->add_option("--timeout", arguments->timeout, "End the job after that time")
       ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
+  command->add_option("--nnodes", options.nodes, "Number of hosts, with -n ranks each; default 1")
+      ->type_name("N");
+  command->add_option("--node-rank", options.node_rank, "Number of this host, from 0")
+      ->type_name("R");
+  command
+      ->add_option(
+          "--rendezvous", options.rendezvous, "Where the ranks of all hosts meet: at host 0")
+      ->type_name("HOST:PORT");
+  command
+      ->add_option("--key",
+                   options.key_file,
+                   "The job's key on several hosts, made by `hocket key`; default HOCKET_KEY_FILE")
+      ->type_name("FILE");
   command
       ->add_option(
           "--log-dir", options.log_dir, "Also write each rank's output to DIR/rank-N.out and .err")

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/address.h"
 #include "cli/commands.h"
 #include "hocket/error.h"
 
@@ -31,19 +32,9 @@ StoreServer::Options server_options(const Arguments& arguments) {
     options.address = arguments.address;
     return options;
   }
-  const std::size_t colon = arguments.address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : arguments.address.substr(colon + 1);
-  if (port.empty() || port.size() > 5 ||
-      port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535) {
-    throw InvalidArgument(fmt::format(
-        "--address {}: expected HOST:PORT, such as 127.0.0.1:29400 (port 0: any free one)",
-        arguments.address));
-  }
-  options.address = arguments.address.substr(0, colon);
-  if (options.address.starts_with('[') && options.address.ends_with(']')) {
-    options.address = options.address.substr(1, options.address.size() - 2);
-  }
-  options.port = std::stoi(port);
+  const Address address = parse_address(arguments.address, "--address");
+  options.address = address.host;
+  options.port = address.port;
   return options;
 }
 

@@ -14,7 +14,19 @@ using control::RankState;
 using control::Record;
 using engine::Kind;
 
+namespace {
+constexpr auto kOvertaking = std::chrono::milliseconds(10);
+}  // namespace
+
+// News of a death may overtake, on the way from another host, what was sent before it.
 std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
+  auto failure = find_failure(awaited);
+  if (!failure || !control_->spans() || failure->code != ErrorCode::kPeerDied) return failure;
+  if (!believe_at_) believe_at_ = base::Deadline::in(kOvertaking);
+  return believe_at_->has_passed() ? failure : std::nullopt;
+}
+
+std::optional<Failure> CommunicatorImpl::find_failure(const Awaited& awaited) {
   // Messages that nobody waits for here yet: their sender may be waiting for room.
   engines_.messages->progress();
   if (control_->failed()) return control_->failure();

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "base/config.h"
 #include "comm/composition.h"
 #include "comm/composition_mpi.h"
 #include "hocket/machine.h"
+#include "os/addresses.h"
 
 namespace hocket {
 namespace {
@@ -31,6 +33,30 @@ std::string missing_for_gpus(const Machine& machine, const std::string& name) {
   return name == "nccl" && lacks("NCCL") ? "there is no NCCL" : "";
 }
 
+// Messages between hosts, and by which way other hosts would reach this one.
+Engine ucx_engine(const Machine& machine, const std::string& why_not) {
+  Engine ucx{.name = "ucx", .available = false, .note = why_not};
+  if (!why_not.empty()) return ucx;
+  const auto found = std::ranges::find(machine.libraries, "UCX", &Software::name);
+  if (found == machine.libraries.end() || !found->found()) {
+    ucx.note = "there is no UCX, which ranks on several hosts need (Debian: libucx0)";
+    return ucx;
+  }
+  const auto chosen = base::environment("HOCKET_INTERFACE");
+  const auto interface = chosen ? os::find_interface(*chosen) : std::nullopt;
+  if (chosen && !interface) {
+    ucx.note = fmt::format("HOCKET_INTERFACE={} is no interface that is up", *chosen);
+    return ucx;
+  }
+  ucx.available = true;
+  ucx.note = fmt::format(
+      "ranks on several hosts, host memory, UCX {}, by {}",
+      found->version,
+      interface ? fmt::format("{} ({})", interface->name, interface->address)
+                : std::string("the interface on the way to the store (HOCKET_INTERFACE)"));
+  return ucx;
+}
+
 }  // namespace
 
 std::vector<Engine> find_engines(const Machine& machine) {
@@ -50,6 +76,7 @@ std::vector<Engine> find_engines(const Machine& machine) {
   };
   add(comm::choose_engines({}, false), "ranks on one host, host memory");
   add(comm::choose_engines({}, true), "ranks that are threads of one process");
+  result.push_back(ucx_engine(machine, why_not));
   const std::vector<std::string> mpis = comm::known_mpis();
   result.push_back({.name = "mpi",
                     .available = !mpis.empty(),

@@ -204,7 +204,9 @@ void HostControl::sleep(std::uint32_t ticket,
                         base::Deadline deadline,
                         std::span<const os::FutexWait> more) noexcept {
   // Without heavy fences a ring can be missed; then sleep in short stretches.
-  const auto longest = fenced_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1);
+  const auto longest = !fenced_  ? std::chrono::milliseconds(1)
+                       : arming_ ? std::chrono::milliseconds(10)
+                                 : std::chrono::milliseconds(100);
   deadline = std::min(deadline, base::Deadline::in(longest));
   if (arming_ && !arming_()) return;
   os::FutexWord& doorbell = lines_[self_].doorbell;

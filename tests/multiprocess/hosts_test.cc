@@ -113,6 +113,8 @@ TEST_F(Hosts, ADeathIsNamedOnAllOfThem) {
                   World world = join(rank, in_pairs);
                   auto& comm = world.communicator();
                   comm.barrier();
+                  rank.mark(0);
+                  rank.await(0, 4);  // what a rank sent last may die with it
                   if (rank.rank() == victim) raise(SIGKILL);
                   rank.attempt("call", [&] { comm.barrier({.deadline = seconds(30)}); });
                   rank.attempt("later", [&] { comm.barrier({.deadline = seconds(30)}); });
@@ -140,6 +142,8 @@ TEST_F(Hosts, SurvivorsOfOneThatSpokeForItsHostAreStillHeard) {
                 Communicator rest = comm.new_group(std::vector<int>{1, 3});
                 Communicator others = comm.new_group(std::vector<int>{0, 3});
                 comm.barrier();
+                rank.mark(1);
+                rank.await(1, 4);
                 if (rank.rank() == 2) raise(SIGKILL);
                 rank.attempt("first", [&] { comm.barrier({.deadline = seconds(30)}); });
                 if (rest.is_member()) {

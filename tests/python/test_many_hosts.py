@@ -1,0 +1,188 @@
+"""Jobs of several hosts: network namespaces behind a router, each with a launcher of its own."""
+
+import ctypes.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import hocket_command
+
+HOCKET = hocket_command.find()
+
+PORT = 29471
+PROGRAM = r"""
+import os, signal, sys, time
+import numpy as np
+import hocket
+
+comm = hocket.init(timeout=60)
+n = comm.size
+for count in (1, 1000, 300_000):
+    x = np.arange(count, dtype="float64") * (comm.rank + 1)
+    comm.all_reduce(x)
+    assert np.array_equal(x, np.arange(count, dtype="float64") * (n * (n + 1) // 2)), count
+print("hosts", list(comm.hosts), comm.intra_node.size, comm.inter_node.size, flush=True)
+comm.barrier()
+deed, who = os.environ.get("DEED", ""), int(os.environ.get("WHO", "-1"))
+if deed:
+    print("ready", flush=True)
+    while not os.path.exists(os.environ["GO"]):
+        time.sleep(0.005)
+    if deed == "kill" and comm.rank == who:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    try:
+        comm.all_reduce(np.zeros(10), timeout=30)
+        print("no error", flush=True)
+    except hocket.Error as error:
+        text = str(error).replace(chr(10), " ")
+        print(f"{type(error).__name__} {time.monotonic() - began:.3f} {text}", flush=True)
+"""
+
+
+def missing():
+    if os.geteuid() != 0:
+        return "needs root, for network namespaces"
+    if shutil.which("ip") is None:
+        return "needs ip (iproute2)"
+    if ctypes.util.find_library("ucp") is None:
+        return "there is no UCX here (libucp.so.0)"
+    tried = subprocess.run(["ip", "netns", "add", "hocket-try"], capture_output=True)
+    subprocess.run(["ip", "netns", "delete", "hocket-try"], capture_output=True)
+    return "" if tried.returncode == 0 else "this machine makes no network namespaces"
+
+
+WHY_NOT = missing()
+pytestmark = pytest.mark.skipif(WHY_NOT != "", reason=WHY_NOT or "-")
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+
+
+class Network:
+    """Host i is namespace hk<pid>-<i>, 10.77.<i>.2, behind the router's 10.77.<i>.1."""
+
+    def __init__(self, hosts):
+        self.name = f"hk{os.getpid()}"
+        self.hosts = hosts
+        ip("netns", "add", f"{self.name}-r")
+        for i in range(hosts):
+            host, inner, outer = f"{self.name}-{i}", f"v{os.getpid()}h{i}", f"v{os.getpid()}r{i}"
+            ip("netns", "add", host)
+            ip("link", "add", inner, "netns", host, "type", "veth",
+               "peer", "name", outer, "netns", f"{self.name}-r")
+            ip("-n", host, "link", "set", "lo", "up")
+            ip("-n", host, "addr", "add", f"10.77.{i}.2/24", "dev", inner)
+            ip("-n", host, "link", "set", inner, "up")
+            ip("-n", f"{self.name}-r", "addr", "add", f"10.77.{i}.1/24", "dev", outer)
+            ip("-n", f"{self.name}-r", "link", "set", outer, "up")
+            ip("-n", host, "route", "add", "default", "via", f"10.77.{i}.1")
+        self.forward(True)
+
+    def forward(self, on):
+        ip("netns", "exec", f"{self.name}-r", "sh", "-c",
+           f"echo {int(on)} > /proc/sys/net/ipv4/ip_forward")
+
+    def close(self):
+        for end in [*range(self.hosts), "r"]:
+            subprocess.run(["ip", "netns", "delete", f"{self.name}-{end}"], capture_output=True)
+
+
+@pytest.fixture
+def network():
+    made = Network(3)
+    yield made
+    made.close()
+
+
+class Job:
+    """One launcher a host, with `ranks` each."""
+
+    def __init__(self, network, folder, hosts, ranks, **environment):
+        key = folder / "job.key"
+        subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
+        self.go = folder / "go"
+        environment = {**os.environ, "GO": str(self.go), **environment}
+        self.launchers = [
+            subprocess.Popen(
+                ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(ranks),
+                 "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(key),
+                 "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90",
+                 "--", sys.executable, "-c", PROGRAM],
+                env=environment, text=True, stdout=open(folder / f"out{i}", "w+"),
+                stderr=subprocess.STDOUT)
+            for i in range(hosts)
+        ]
+        self.outputs = [folder / f"out{i}" for i in range(hosts)]
+
+    def text(self):
+        return "".join(output.read_text() for output in self.outputs)
+
+    def await_text(self, what, times):
+        until = time.monotonic() + 60
+        while self.text().count(what) < times:
+            assert time.monotonic() < until, self.text()
+            time.sleep(0.02)
+
+    def finish(self):
+        try:
+            codes = [launcher.wait(timeout=100) for launcher in self.launchers]
+        finally:
+            for launcher in self.launchers:
+                if launcher.poll() is None:
+                    launcher.send_signal(signal.SIGKILL)
+        return codes, self.text()
+
+
+def test_a_job_of_three_hosts_computes_the_same(network, tmp_path):
+    codes, text = Job(network, tmp_path, hosts=3, ranks=2).finish()
+    assert codes == [0, 0, 0], text
+    assert text.count("hosts [0, 0, 1, 1, 2, 2] 2 3") == 6, text
+
+
+def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=2, DEED="kill", WHO="2")
+    job.await_text("ready", 4)
+    job.go.touch()
+    codes, text = job.finish()
+    assert codes[1] != 0
+    assert text.count("PeerDied") == 3, text
+    assert text.count("rank 2 (pid") >= 3 and "SIGKILL" in text
+
+
+def test_a_host_that_falls_silent_is_lost(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=1, DEED="blackhole", HOCKET_SILENCE="0.5")
+    job.await_text("ready", 2)
+    network.forward(False)
+    job.go.touch()
+    _, text = job.finish()
+    assert text.count("PeerDied") == 2, text
+    assert text.count("its host has fallen silent") == 2, text
+
+
+def test_hosts_that_cannot_reach_each_other_are_both_named(network, tmp_path):
+    # Hosts 1 and 2 reach host 0, where the ranks meet, and not each other.
+    for source, target in ((1, 2), (2, 1)):
+        ip("-n", f"{network.name}-{source}", "route", "add", "unreachable", f"10.77.{target}.0/24")
+    codes, text = Job(network, tmp_path, hosts=3, ranks=1).finish()
+    assert all(code != 0 for code in codes)
+    named = [line for line in text.splitlines()
+             if "cannot reach" in line and "10.77.1.2:" in line and "10.77.2.2:" in line]
+    assert len(named) >= 3, text
+
+
+def test_a_launcher_without_what_it_needs_says_so(tmp_path):
+    def refused(*words):
+        done = subprocess.run([HOCKET, "run", "-n", "1", *words, "--", "true"], text=True,
+                              capture_output=True, timeout=30)
+        assert done.returncode != 0
+        return done.stderr
+
+    assert "--rendezvous" in refused("--nnodes", "2")
+    assert "key" in refused("--nnodes", "2", "--rendezvous", "10.77.0.2:29471")
+    assert "0 to 1" in refused("--nnodes", "2", "--node-rank", "2")
