@@ -153,6 +153,8 @@ Task HierarchyEngine::on(Level& level, const Call& call, Call sub) {
   return level.engine->start(sub);
 }
 
+std::uint64_t HierarchyEngine::call_of(std::uint64_t part) noexcept { return part / kMostParts; }
+
 Task HierarchyEngine::barrier(Call call) {
   const Call sub{.signature = {.kind = Kind::kBarrier}};
   co_await on(within_, call, sub);

@@ -45,6 +45,9 @@ class HierarchyEngine final : public engine::CollectiveEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
 
+  // The number of the call that has a part of this number: `within` is given parts.
+  static std::uint64_t call_of(std::uint64_t part) noexcept;
+
  private:
   // The ranks of one host, or of one lane. A resource.
   struct Level {

@@ -4,15 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <iterator>
-#include <atomic>
 #include <map>
 #include <mutex>
 
 #include "algorithm/algorithm_engine.h"
-#include "comm/composition_mpi.h"
 #include "algorithm/hierarchy_engine.h"
+#include "comm/composition_mpi.h"
 #include "comm/routed_messages.h"
 #include "comm/world.h"
 #include "engines/local/local_point_to_point.h"
@@ -209,12 +209,18 @@ class NearMessages final : public engine::PointToPoint {
   ShmPointToPoint messages_;
 };
 
-// Collectives among them, as parts of those of the whole group; what each rank has called is
-// compared for the whole.
+// Collectives among them, as parts of those of the whole group. What each rank has called is
+// compared where their parts meet.
 class NearEngine final : public engine::CollectiveEngine, private engine::Consistency {
  public:
-  NearEngine(std::shared_ptr<HostMates> mates, std::byte* memory)
+  // `members`: the number in the whole group of each.
+  NearEngine(std::shared_ptr<HostMates> mates,
+             std::byte* memory,
+             engine::Consistency& whole,
+             std::vector<int> members)
       : mates_(std::move(mates)),
+        whole_(whole),
+        members_(std::move(members)),
         engine_(mates_->control,
                 *this,
                 memory,
@@ -228,9 +234,14 @@ class NearEngine final : public engine::CollectiveEngine, private engine::Consis
   void skip(std::uint64_t sequence) override { engine_.skip(sequence); }
 
  private:
-  void confirm(int, std::uint64_t) override {}
+  void confirm(int peer, std::uint64_t part) override {
+    whole_.confirm(members_[static_cast<std::size_t>(peer)],
+                   algorithm::HierarchyEngine::call_of(part));
+  }
 
   const std::shared_ptr<HostMates> mates_;
+  engine::Consistency& whole_;
+  const std::vector<int> members_;
   ShmEngine engine_;
 };
 
@@ -317,6 +328,7 @@ Engines make_spanning(WorldImpl& world,
                       const Membership& membership,
                       const engine::GroupFacts& facts,
                       GroupControl& control,
+                      engine::Consistency& consistency,
                       std::byte* memory) {
   Engines made;
   const algorithm::Tuning tuning{.network = algorithm::kTcp, .forced = world.algorithms()};
@@ -331,10 +343,12 @@ Engines make_spanning(WorldImpl& world,
   const auto& hosts = membership.hosts;
   std::vector<int> near_ranks;
   std::vector<int> places;
+  std::vector<int> members;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     const bool near = hosts[i] == hosts[static_cast<std::size_t>(membership.rank)];
     near_ranks.push_back(near ? static_cast<int>(places.size()) : -1);
     if (near) places.push_back(membership.host_ranks[i]);
+    if (near) members.push_back(static_cast<int>(i));
   }
   const GroupShape shape{.size = membership.size(), .local = static_cast<int>(places.size())};
   const int own = near_ranks[static_cast<std::size_t>(membership.rank)];
@@ -353,7 +367,8 @@ Engines make_spanning(WorldImpl& world,
         *made.messages,
         facts,
         algorithm::HierarchyTuning{},
-        std::make_unique<NearEngine>(mates, memory + near_shm_offset(shape))));
+        std::make_unique<NearEngine>(
+            mates, memory + near_shm_offset(shape), consistency, std::move(members))));
   }
   made.collectives.push_back(
       std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts, tuning));
@@ -375,7 +390,8 @@ Engines make_engines(WorldImpl& world,
   std::byte* memory = world.host().at(block);
   Engines made;
   const auto& names = world.engines();
-  if (membership.spans()) return make_spanning(world, membership, facts, control, memory);
+  if (membership.spans())
+    return make_spanning(world, membership, facts, control, consistency, memory);
   if (has(names, "local")) {
     const auto fabric = world.threads()->fabric(block, size);
     made.messages = std::make_unique<LocalPointToPoint>(

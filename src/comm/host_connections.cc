@@ -112,10 +112,15 @@ void connect_hosts(WorldParts& parts,
   parts.carriage->meet(std::move(carriages));
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
   const std::string wrong = parts.network->establish(deadline);
+  // Who called and was refused knows more than who waited.
+  std::string told;
   for (const Bytes& word :
        exchange(store, "hocket/lanes", launch, hocket::to_bytes(wrong), deadline)) {
-    if (!word.empty()) throw RendezvousError(to_string(word));
+    const std::string text = to_string(word);
+    const bool knows = text.find("cannot reach") != std::string::npos;
+    if (!text.empty() && (told.empty() || knows)) told = text;
   }
+  if (!told.empty()) throw RendezvousError(told);
 }
 
 }  // namespace hocket::comm

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 
 #include "base/interrupt.h"
 #include "hocket/error.h"
@@ -26,6 +27,9 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr auto kReach = std::chrono::seconds(10);  // for a host to answer at the start
+constexpr const char* kMendWay =
+    "see that the hosts have a route to each other and no firewall between them (HOCKET_INTERFACE "
+    "chooses the way)";
 constexpr auto kRedial = milliseconds(50);
 constexpr auto kRedialReach = milliseconds(200);
 constexpr auto kStrangerTime = std::chrono::seconds(5);
@@ -180,42 +184,39 @@ std::string Network::establish(Deadline deadline) {
   if (!is_first()) return {};
   deadline = std::min(deadline, Deadline::in(kReach));
   std::string wrong;
+  std::set<int> given_up;
   // The host with the greater number calls.
   for (auto& [host, peer] : peers_) {
     if (host > own_host()) continue;
     try {
       peer.lanes.push_back(dial(peer.ranks.front(), deadline));
     } catch (const Error& error) {
-      wrong = fmt::format(
-          "{} cannot reach {}: {}; see that the hosts have a route to each other "
-          "and no firewall between them (HOCKET_INTERFACE chooses the way)",
-          name_of(options_.identity.rank),
-          name_of(peer.ranks.front()),
-          error.what());
-      break;
+      wrong = fmt::format("{} cannot reach {}: {}; {}",
+                          name_of(options_.identity.rank),
+                          name_of(peer.ranks.front()),
+                          error.what(),
+                          kMendWay);
+      given_up.insert(host);
     }
   }
-  const auto open = [](const Peer& peer) {
-    return std::any_of(
-        peer.lanes.begin(), peer.lanes.end(), [](const auto& lane) { return lane->is_open(); });
+  const auto is_settled = [&](const auto& entry) {
+    return given_up.contains(entry.first) ||
+           std::any_of(entry.second.lanes.begin(), entry.second.lanes.end(), [](const auto& lane) {
+             return lane->is_open();
+           });
   };
-  const auto all_open = [&] {
-    return std::all_of(
-        peers_.begin(), peers_.end(), [&](const auto& entry) { return open(entry.second); });
-  };
-  while (wrong.empty() && !all_open() && !deadline.has_passed()) {
+  while (!std::all_of(peers_.begin(), peers_.end(), is_settled) && !deadline.has_passed()) {
     wait(milliseconds(20));
     move_lanes();
     base::throw_if_interrupted("the wait for the other hosts");
   }
-  for (const auto& [host, peer] : peers_) {
-    if (!wrong.empty() || open(peer)) continue;
-    wrong = fmt::format(
-        "{} and {} could not connect within {}; see that the hosts have a route to "
-        "each other and no firewall between them (HOCKET_INTERFACE chooses the way)",
-        name_of(options_.identity.rank),
-        name_of(peer.ranks.front()),
-        base::in_seconds(kReach));
+  for (const auto& entry : peers_) {
+    if (!wrong.empty() || is_settled(entry)) continue;
+    wrong = fmt::format("{} and {} could not connect within {}; {}",
+                        name_of(options_.identity.rank),
+                        name_of(entry.second.ranks.front()),
+                        base::in_seconds(kReach),
+                        kMendWay);
   }
   return wrong;
 }
