@@ -151,8 +151,10 @@ def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):
     job.go.touch()
     codes, text = job.finish()
     assert codes[1] != 0
-    assert text.count("PeerDied") == 3, text
-    assert text.count("rank 2 (pid") >= 3 and "SIGKILL" in text
+    # Those of the other host; the launcher of its own ends rank 3, which may or may not have told.
+    there = job.outputs[0].read_text()
+    assert there.count("PeerDied") == 2, text
+    assert there.count("rank 2 (pid") == 2 and there.count("SIGKILL") == 2, text
 
 
 def test_a_host_that_falls_silent_is_lost(network, tmp_path):
