@@ -52,7 +52,7 @@ std::span<std::byte> own_out(const Call& call) {
 }  // namespace
 
 Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
-  Tuning tuning{.network = kTcp, .ordered = false, .forced = forced};
+  Tuning tuning{.network = kTcp, .ordered = false, .forced = forced, .chunk_bytes = kChunkAcross};
   tuning.network.beta *= HostMap(hosts).most();
   return tuning;
 }

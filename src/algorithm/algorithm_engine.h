@@ -25,6 +25,9 @@ struct Tuning {
   std::size_t chunk_bytes = 128 * 1024;
 };
 
+// Between hosts each long message first asks whether it may come.
+inline constexpr std::size_t kChunkAcross = 1024 * 1024;
+
 // For straight algorithms between hosts: the ranks of a host share its way out.
 Tuning across_hosts(std::span<const int> hosts, const Choices& forced);
 

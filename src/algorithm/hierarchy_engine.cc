@@ -68,6 +68,7 @@ HierarchyEngine::HierarchyEngine(engine::PointToPoint& carrier,
 // result. What carries messages of the host's memory is taken to be AlgorithmEngine's model.
 std::optional<Score> HierarchyEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || map_.hosts() < 2) return std::nullopt;
+  if (map_.most() == 1) return std::nullopt;  // there is but one level
   if (tuning_.straight.of(s.kind)) return std::nullopt;
   const auto lanes = static_cast<std::uint64_t>(lanes_for(bytes_of(s)));
   const auto most = static_cast<std::uint64_t>(map_.most());

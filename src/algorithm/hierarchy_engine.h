@@ -20,17 +20,17 @@ namespace hocket::algorithm {
 // A value, equal on all ranks.
 struct HierarchyTuning {
   Tuning within = {};
-  Tuning across = {.network = kTcp, .ordered = false};
+  Tuning across = {.network = kTcp, .ordered = false, .chunk_bytes = kChunkAcross};
   // Arrays up to here go by one lane.
   std::size_t short_bytes = 16 * 1024;
   // Collectives for which a straight algorithm is forced, and that are left to it.
   Choices straight = {};
 };
 
-// See engine::CollectiveEngine. Host memory; groups of at least two hosts, whatever their ranks'
-// numbers and places. It has no gather, scatter and all_to_all_v, which between hosts move the same
-// bytes without it, and all_to_all pays for short parts alone. Reductions are rounded once, and not
-// made in rank order.
+// See engine::CollectiveEngine. Host memory; groups of at least two hosts, one of which has two
+// ranks, wherever these are. It has no gather, scatter and all_to_all_v, which between hosts move
+// the same bytes without it, and all_to_all pays for short parts alone. Reductions are rounded
+// once, and not made in rank order.
 //
 // The carrier, for all ranks, must outlive it. `within`: an engine for this host's ranks, by their
 // local numbers; absent: messages of the carrier.
