@@ -331,7 +331,7 @@ Engines make_spanning(WorldImpl& world,
                       engine::Consistency& consistency,
                       std::byte* memory) {
   Engines made;
-  const algorithm::Tuning tuning{.network = algorithm::kTcp, .forced = world.algorithms()};
+  const algorithm::Tuning tuning = algorithm::across_hosts(membership.hosts, world.algorithms());
   auto far = make_far(world, membership);
   const auto& names = world.engines();
   if (is_all_ucx(names)) {
@@ -366,7 +366,7 @@ Engines make_spanning(WorldImpl& world,
     made.collectives.push_back(std::make_unique<algorithm::HierarchyEngine>(
         *made.messages,
         facts,
-        algorithm::HierarchyTuning{},
+        algorithm::HierarchyTuning{.straight = world.algorithms()},
         std::make_unique<NearEngine>(
             mates, memory + near_shm_offset(shape), consistency, std::move(members))));
   }
