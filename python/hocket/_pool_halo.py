@@ -31,12 +31,16 @@ def blend_on_gpus(
     def side(i: int, seam: int) -> Any:
         return arrays[i][part_of(arrays[i], axis, seams[seam], seams[seam] + overlap)]
 
+    def give(i: int) -> dict[int, Any]:
+        # Whole copies, as GPUs copy from each other what lies in one piece.
+        return {seam: side(i, seam).copy() for seam in (i - 1, i) if 0 <= seam < pool.size - 1}
+
     def fetch(i: int) -> list[tuple[int, Any, bool]]:
         found = []
         if i > 0:
-            found.append((i - 1, xp.array(side(i - 1, i - 1)), False))
+            found.append((i - 1, xp.array(given[i - 1][i - 1]), False))
         if i + 1 < pool.size:
-            found.append((i, xp.array(side(i + 1, i)), True))
+            found.append((i, xp.array(given[i + 1][i]), True))
         return found
 
     def mend(i: int, found: list[tuple[int, Any, bool]]) -> None:
@@ -48,6 +52,7 @@ def blend_on_gpus(
             mine = side(i, seam)
             mine[...] = down * mine + up * theirs if is_low else down * theirs + up * mine
 
+    given = pool.map(give, range(pool.size))
     fetched = pool.map(fetch, range(pool.size))
     pool.map(mend, range(pool.size), fetched)
     return list(arrays)
