@@ -123,6 +123,7 @@ class UcxCarriage final : public Carriage {
 
   Bytes address() const override { return fabric_->address(); }
   void meet(std::vector<Bytes> addresses) override { fabric_->meet(std::move(addresses)); }
+  std::string why_unreachable(int rank) override { return fabric_->why_unreachable(rank); }
   void attach(control::HostControl* host, control::Network* network) noexcept override {
     host_ = host;
     network_ = network;

@@ -56,6 +56,8 @@ class Carriage {
   // What others need to reach this rank; then those of all, before the first message.
   virtual Bytes address() const = 0;
   virtual void meet(std::vector<Bytes> addresses) = 0;
+  // Why there is no way to that rank; empty: there may be one.
+  virtual std::string why_unreachable(int rank) = 0;
   // Whom to wake when something has come, and who has to help where a message cannot leave at once.
   virtual void attach(control::HostControl* host, control::Network* network) noexcept = 0;
   virtual control::Carrier carrier() = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/log.h"
 #include "hocket/object.h"
@@ -61,6 +62,31 @@ std::vector<Bytes> exchange(
   return store.exchange(name, launch.rank, launch.size, own, deadline.left());
 }
 
+// A host that messages have no way to; empty: there is none.
+std::string find_unreachable(const WorldParts& parts,
+                             const std::vector<Card>& cards,
+                             const std::vector<std::string>& host_names) {
+  const auto own = static_cast<std::size_t>(parts.launch.rank);
+  std::set<int> known{parts.hosts[own]};
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (!known.insert(parts.hosts[i]).second) continue;
+    const std::string why = parts.carriage->why_unreachable(static_cast<int>(i));
+    if (why.empty()) continue;
+    return fmt::format(
+        "rank {} on {} ({}) cannot reach rank {} on {} ({}) by UCX: {}; see that its interfaces "
+        "are "
+        "up (`hocket doctor`), and UCX_TLS, UCX_NET_DEVICES and HOCKET_INTERFACE",
+        own,
+        host_names[own],
+        cards[own].lane,
+        i,
+        host_names[i],
+        cards[i].lane,
+        why);
+  }
+  return {};
+}
+
 }  // namespace
 
 void connect_hosts(WorldParts& parts,
@@ -111,7 +137,8 @@ void connect_hosts(WorldParts& parts,
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
   parts.carriage->meet(std::move(carriages));
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
-  const std::string wrong = parts.network->establish(deadline);
+  std::string wrong = parts.network->establish(deadline);
+  if (wrong.empty()) wrong = find_unreachable(parts, cards, host_names);
   // Who called and was refused knows more than who waited.
   std::string told;
   for (const Bytes& word :

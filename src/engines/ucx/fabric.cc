@@ -165,9 +165,16 @@ Endpoint Fabric::endpoint(int rank) {
   if (status == Status::kOk) return peer.endpoint;
   peer.endpoint = nullptr;
   peer.broken = true;
+  peer.why_broken = library_->status_string(status);
   base::log(base::LogLevel::kWarning,
-            fmt::format("UCX has no way to rank {}: {}", rank, library_->status_string(status)));
+            fmt::format("UCX has no way to rank {}: {}", rank, peer.why_broken));
   return nullptr;
+}
+
+std::string Fabric::why_unreachable(int rank) {
+  const std::lock_guard lock(mutex_);
+  endpoint(rank);
+  return peers_[static_cast<std::size_t>(rank)].why_broken;
 }
 
 void Fabric::on_error(void* argument, Endpoint endpoint, Status) {

@@ -51,6 +51,9 @@ class Fabric {
   // The addresses of all ranks; once, before the first message.
   void meet(std::vector<std::vector<std::byte>> addresses);
 
+  // Why there is no way to that rank at all; empty: there may be one.
+  std::string why_unreachable(int rank);
+
   // A descriptor that is readable when something may have come since `arm` said true.
   int event_fd() const noexcept { return event_fd_; }
   // False where something has come already.
@@ -82,6 +85,7 @@ class Fabric {
     Endpoint endpoint = nullptr;
     bool broken = false;
     bool to_close = false;
+    std::string why_broken;  // where there never was a connection
   };
   struct Early {
     Header header;
