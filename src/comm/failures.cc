@@ -22,6 +22,8 @@ constexpr auto kOvertaking = std::chrono::milliseconds(10);
 std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
   auto failure = find_failure(awaited);
   if (!failure || !control_->spans() || failure->code != ErrorCode::kPeerDied) return failure;
+  const int culprit = failure->culprit;
+  if (culprit >= 0 && culprit < size() && control_->is_here(culprit)) return failure;
   if (!believe_at_) believe_at_ = base::Deadline::in(kOvertaking);
   return believe_at_->has_passed() ? failure : std::nullopt;
 }
