@@ -33,6 +33,7 @@ std::string_view name_of(Collective collective) noexcept {
 }
 
 std::string_view name_of(Memory memory) noexcept {
+  if (memory == Memory::kCuda) return "cuda";
   return memory == Memory::kSymmetric ? "symmetric" : "ordinary";
 }
 

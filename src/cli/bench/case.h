@@ -43,7 +43,8 @@ std::string_view name_of(Collective collective) noexcept;
 // The rank that broadcasts, gathers, scatters and holds what `reduce` gives.
 inline constexpr int kRoot = 0;
 
-enum class Memory : std::uint8_t { kOrdinary, kSymmetric };
+// kCuda: ordinary memory of GPUs. Symmetric memory is where the plain kind of a plan is.
+enum class Memory : std::uint8_t { kOrdinary, kSymmetric, kCuda };
 std::string_view name_of(Memory memory) noexcept;
 
 constexpr bool reduces(Collective collective) noexcept {

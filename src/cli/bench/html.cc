@@ -236,7 +236,7 @@ class Page {
       int count = 0;
       for (const Point* point : chapter.points) {
         for (const Row& row : *point) {
-          const bool counts = row.library == kHocket && row.subject.memory == Memory::kOrdinary;
+          const bool counts = row.library == kHocket && row.subject.memory != Memory::kSymmetric;
           const Row* other =
               counts && peer.name != kHocket ? counterpart(*point, row, peer.name) : nullptr;
           if (other == nullptr) continue;

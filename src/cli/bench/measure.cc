@@ -77,7 +77,7 @@ class PointRun {
     std::set<std::pair<Memory, bool>> done;
     for (const Memory wanted : plan_.memories) {
       for (const bool wanted_in_place : plan_.places) {
-        const Memory memory = is_own && has_arrays ? wanted : Memory::kOrdinary;
+        const Memory memory = is_own && has_arrays ? wanted : plan_.plain;
         const bool in_place =
             has_choice ? wanted_in_place : subject_.collective == Collective::kBroadcast;
         if (done.emplace(memory, in_place).second) open(team, memory, in_place);

@@ -21,7 +21,8 @@ struct Plan {
   std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers
   std::vector<DType> dtypes;
   ReduceOp op = ReduceOp::kSum;
-  std::vector<Memory> memories;  // of hocket; other libraries have ordinary memory alone
+  std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
+  Memory plain = Memory::kOrdinary;
   std::vector<bool> places;      // in place, out of place, or both
   int ranks = 2;
   int repeats = 9;                      // batches of each case

@@ -148,6 +148,10 @@ Plan plan_of(const Arguments& arguments) {
   plan.op = reduce_op_from_name(arguments.op);
   plan.memories = memories_of(arguments);
   if (!arguments.tune_file.empty()) plan.memories = {Memory::kOrdinary, Memory::kSymmetric};
+  if (on_gpu(arguments)) {
+    plan.plain = Memory::kCuda;
+    std::ranges::replace(plan.memories, Memory::kOrdinary, Memory::kCuda);
+  }
   plan.places = places_of(arguments.in_place);
   plan.ranks = arguments.ranks;
   plan.repeats = arguments.repeats;

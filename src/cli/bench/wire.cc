@@ -163,7 +163,7 @@ Request parse_request(const std::string& line) {
   subject.collective = checked_enum<Collective>(collective, int(kCollectives.size()), line);
   subject.dtype = checked_enum<DType>(dtype, kDTypeCount, line);
   subject.op = checked_enum<ReduceOp>(op, kReduceOpCount, line);
-  subject.memory = checked_enum<Memory>(memory, 2, line);
+  subject.memory = checked_enum<Memory>(memory, 3, line);
   return request;
 }
 
