@@ -1,0 +1,64 @@
+// What the ways to read an array that is not NumPy's have in common.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "array.h"
+#include "dlpack_abi.h"
+#include "hocket/error.h"
+
+namespace hocket::python {
+
+[[noreturn]] inline void refuse(const char* name, const std::string& what) {
+  throw InvalidArgument(std::string(name) + " " + what);
+}
+
+// The integer and the IEEE floating-point type of so many bits, if there is one.
+std::optional<DType> integer(unsigned bits, bool is_signed);
+std::optional<DType> real(unsigned bits);
+
+// Whether elements lie one after the other, the last axis fastest (C) or the first (Fortran).
+// Axes of one element may have any stride.
+template <typename Extent>
+bool is_dense(const Extent* shape, const Extent* strides, int ndim, Extent unit, bool c_order) {
+  Extent expected = unit;
+  for (int i = 0; i < ndim; ++i) {
+    const int axis = c_order ? ndim - 1 - i : i;
+    if (shape[axis] != 1 && strides[axis] != expected) return false;
+    expected *= shape[axis];
+  }
+  return true;
+}
+
+template <typename Extent>
+Order order_of(
+    const Extent* shape, const Extent* strides, int ndim, Extent unit, const char* name) {
+  for (int axis = 0; axis < ndim; ++axis) {
+    if (shape[axis] == 0) return Order::kBoth;
+  }
+  const bool c = strides == nullptr || is_dense(shape, strides, ndim, unit, true);
+  const bool fortran = strides == nullptr ? ndim < 2 : is_dense(shape, strides, ndim, unit, false);
+  if (c && fortran) return Order::kBoth;
+  if (c) return Order::kC;
+  if (fortran) return Order::kFortran;
+  refuse(name, "is not contiguous; pass a contiguous copy");
+}
+
+// JAX's arrays never change, which DLPack before 1.0 cannot say.
+bool is_immutable(nb::handle object);
+
+// --- The ways -------------------------------------------------------------------------------
+// The table of functions that a type offers, or null.
+const dlpack::ExchangeApi* exchange_api(nb::handle object);
+Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const char* name);
+// `__dlpack__`.
+Array from_method(nb::handle object, const char* name);
+// `__cuda_array_interface__`.
+Array from_interface(nb::handle object, const char* name);
+Array from_buffer(nb::handle object, const char* name);
+
+}  // namespace hocket::python
