@@ -33,6 +33,14 @@ def watchdog():
 
 
 @pytest.fixture(autouse=True, scope="session")
+def interruptible():
+    """A shell starts what it puts into the background with Ctrl-C ignored, which all that is
+    started from there inherits."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
 def alone():
     """The tests themselves are no job's ranks, wherever they are started."""
     for variable in [name for name in os.environ if name.startswith("HOCKET_")]:
