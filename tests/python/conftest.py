@@ -34,10 +34,12 @@ def watchdog():
 
 @pytest.fixture(autouse=True, scope="session")
 def interruptible():
-    """A shell starts what it puts into the background with Ctrl-C ignored, which all that is
-    started from there inherits."""
+    """A shell starts what it puts into the background with Ctrl-C ignored, nohup with a hangup; all
+    that is started from there inherits that, but for what has a handler."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(autouse=True, scope="session")
