@@ -159,7 +159,9 @@ void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
 
 // Every rank's bytes, by the communicator's own engine of the host; within a call of GPUs, whose
 // name it carries.
-std::vector<std::byte> DeviceCalls::gather(const Signature& shown, std::span<const std::byte> own) {
+std::vector<std::byte> DeviceCalls::gather(const Signature& shown,
+                                           std::span<const std::byte> own,
+                                           std::optional<Duration> deadline) {
   std::vector<std::byte> all(own.size() * static_cast<std::size_t>(owner_.size()));
   CallStorage storage;
   Plan plan = owner_.plan({.kind = Kind::kAllGather,
@@ -167,7 +169,7 @@ std::vector<std::byte> DeviceCalls::gather(const Signature& shown, std::span<con
                            .out = {all.data(), all.size(), DType::kUInt8}},
                           storage,
                           &shown);
-  owner_.execute(plan, shown, std::nullopt, nullptr);
+  owner_.execute(plan, shown, deadline, nullptr);
   return all;
 }
 

@@ -60,7 +60,8 @@ class DeviceCalls {
   // InvalidArgument, on all ranks alike, where a rank cannot.
   std::shared_ptr<DeviceBlock> allocate(std::size_t bytes,
                                         const engine::Signature& shown,
-                                        std::string name);
+                                        std::string name,
+                                        std::optional<Duration> deadline);
 
   // A mark behind what is on the stream.
   std::shared_ptr<Operation> mark(StreamRef stream);
@@ -94,7 +95,9 @@ class DeviceCalls {
   void require_engines(const engine::Signature& shown);
   bool connect(engine::DeviceEngine& engine, const engine::Signature& shown);
   void choose(DevicePlan& plan);
-  std::vector<std::byte> gather(const engine::Signature& shown, std::span<const std::byte> own);
+  std::vector<std::byte> gather(const engine::Signature& shown,
+                                std::span<const std::byte> own,
+                                std::optional<Duration> deadline = std::nullopt);
 
   std::shared_ptr<Operation> go(DevicePlan& plan, const Launch& how, CallStorage storage);
   std::shared_ptr<Operation> with_work(const DevicePlan& plan,

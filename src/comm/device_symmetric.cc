@@ -22,7 +22,8 @@ struct Told {
 
 std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
                                                    const engine::Signature& shown,
-                                                   std::string name) {
+                                                   std::string name,
+                                                   std::optional<Duration> allowed) {
   const Membership& membership = owner_.membership();
   const auto& hosts = membership.hosts;
   if (std::ranges::any_of(hosts, [&](int host) { return host != hosts.front(); })) {
@@ -33,7 +34,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   const auto tell = [&](const std::string& why_not) {
     Told own;
     std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
-    const auto all = gather(shown, std::as_bytes(std::span(&own, 1)));
+    const auto all = gather(shown, std::as_bytes(std::span(&own, 1)), allowed);
     for (int rank = 0; rank < owner_.size(); ++rank) {
       Told told;
       std::memcpy(&told, all.data() + static_cast<std::size_t>(rank) * sizeof(Told), sizeof(Told));
@@ -54,7 +55,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   tell(why_not);
 
   const cuda::DeviceGuard guard(*device_);
-  const auto deadline = base::Deadline::in(owner_.deadline());
+  const auto deadline = base::Deadline::in(allowed.value_or(owner_.deadline()));
   std::vector<cuda::Mapping> pieces;
   try {
     const os::Fd shared = own->share();
@@ -63,7 +64,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
         owner_.size(),
         shared,
         own->bytes(),
-        [&](std::span<const std::byte> part) { return gather(shown, part); },
+        [&](std::span<const std::byte> part) { return gather(shown, part, allowed); },
         deadline);
     for (int rank = 0; rank < owner_.size(); ++rank) {
       const auto& piece = handed[static_cast<std::size_t>(rank)];

@@ -122,7 +122,8 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     auto block = impl_->devices().allocate(
         bytes,
         shown,
-        fmt::format("{}[{}] of communicator {}", name_of(dtype), count, impl_->membership().name));
+        fmt::format("{}[{}] of communicator {}", name_of(dtype), count, impl_->membership().name),
+        options.deadline);
     return SymmetricArray(std::make_shared<symmetric::OnGpus>(std::move(block), count, dtype));
   }
   auto offsets = comm::allocate_together(*impl_,

@@ -1,5 +1,5 @@
-// What `hocket bench --tune` measured on H200s linked by NVSwitch: 2 and 4 ranks, in a CUDA graph,
-// 2026-11-21, NCCL 2.28.9.
+// Measured on H200s linked by NVSwitch: 2 and 4 ranks, threads of one process, medians of replayed
+// CUDA graphs, 2026-11-21, NCCL 2.28.9. In the format that `hocket bench --tune` writes.
 #pragma once
 
 #include <string_view>
