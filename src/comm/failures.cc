@@ -88,8 +88,8 @@ void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
     const std::string_view name = engine::name_of(record ? record->signature.kind : Kind::kNone);
     throw InvalidArgument(Status{
         .code = ErrorCode::kInvalidArgument,
-        .message = fmt::format("rank {} refused {} #{} on {}: {}; no rank has done it, and the "
-                               "communicator can be used further",
+        .message = fmt::format("rank {} refused {} #{} on {}: {}; the communicator can "
+                               "be used further",
                                i,
                                name,
                                sequence,
