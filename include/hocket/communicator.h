@@ -151,12 +151,14 @@ class Communicator {
   void reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
   Work reduce_async(ArrayView inout, const ReduceRootOptions& = {});
   Work reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+  Prepared prepare_reduce(ArrayView inout, const ReduceRootOptions& = {});
   Prepared prepare_reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
 
   void reduce_scatter(ArrayView inout, const ReduceOptions& = {});
   void reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
   Work reduce_scatter_async(ArrayView inout, const ReduceOptions& = {});
   Work reduce_scatter_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_reduce_scatter(ArrayView inout, const ReduceOptions& = {});
   Prepared prepare_reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
 
   // Rank r receives counts[r] elements of the sum of all `in`s, which are laid out by counts.
@@ -183,29 +185,34 @@ class Communicator {
   Work broadcast_async(ArrayView inout, const RootOptions& = {});
   Work broadcast_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Prepared prepare_broadcast(ArrayView inout, const RootOptions& = {});
+  Prepared prepare_broadcast(ConstArrayView in, ArrayView out, const RootOptions& = {});
 
   void all_gather(ArrayView inout, const CallOptions& = {});
   void all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
   Work all_gather_async(ArrayView inout, const CallOptions& = {});
   Work all_gather_async(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Prepared prepare_all_gather(ArrayView inout, const CallOptions& = {});
   Prepared prepare_all_gather(ConstArrayView in, ArrayView out, const CallOptions& = {});
 
   void gather(ArrayView inout, const RootOptions& = {});
   void gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work gather_async(ArrayView inout, const RootOptions& = {});
   Work gather_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_gather(ArrayView inout, const RootOptions& = {});
   Prepared prepare_gather(ConstArrayView in, ArrayView out, const RootOptions& = {});
 
   void scatter(ArrayView inout, const RootOptions& = {});
   void scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
   Work scatter_async(ArrayView inout, const RootOptions& = {});
   Work scatter_async(ConstArrayView in, ArrayView out, const RootOptions& = {});
+  Prepared prepare_scatter(ArrayView inout, const RootOptions& = {});
   Prepared prepare_scatter(ConstArrayView in, ArrayView out, const RootOptions& = {});
 
   void all_to_all(ArrayView inout, const CallOptions& = {});
   void all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
   Work all_to_all_async(ArrayView inout, const CallOptions& = {});
   Work all_to_all_async(ConstArrayView in, ArrayView out, const CallOptions& = {});
+  Prepared prepare_all_to_all(ArrayView inout, const CallOptions& = {});
   Prepared prepare_all_to_all(ConstArrayView in, ArrayView out, const CallOptions& = {});
 
   // The v-forms: a part of its own size for each rank. Counts that are not given are asked for

@@ -260,12 +260,12 @@ class Communicator:
 
     def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start an `all_reduce`; the arrays must be left alone until the Work is done.
+        Start `all_reduce`; the arrays must be left alone until the Work is done.
         """
 
     def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
         """
-        Check an `all_reduce` once, to call it again and again on the same arrays.
+        Check `all_reduce` once, to call it again and again on the same arrays.
         """
 
     def reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
@@ -290,12 +290,10 @@ class Communicator:
         """
 
     def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
-        """
-        Start a `reduce`; the arrays must be left alone until the Work is done.
-        """
+        """Start `reduce`; the arrays must be left alone until the Work is done."""
 
     def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
-        """Check a `reduce` once, to call it again and again on the same arrays."""
+        """Check `reduce` once, to call it again and again on the same arrays."""
 
     def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
         """
@@ -319,12 +317,12 @@ class Communicator:
 
     def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start a `reduce_scatter`; the arrays must be left alone until the Work is done.
+        Start `reduce_scatter`; the arrays must be left alone until the Work is done.
         """
 
     def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
         """
-        Check a `reduce_scatter` once, to call it again and again on the same arrays.
+        Check `reduce_scatter` once, to call it again and again on the same arrays.
         """
 
     def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
@@ -372,13 +370,11 @@ class Communicator:
 
     def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start a `broadcast`; the array must be left alone until the Work is done.
+        Start `broadcast`; the arrays must be left alone until the Work is done.
         """
 
     def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
-        """
-        Check a `broadcast` once, to call it again and again on the same array.
-        """
+        """Check `broadcast` once, to call it again and again on the same arrays."""
 
     def all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
@@ -399,7 +395,12 @@ class Communicator:
 
     def all_gather_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start an `all_gather`; the arrays must be left alone until the Work is done.
+        Start `all_gather`; the arrays must be left alone until the Work is done.
+        """
+
+    def prepare_all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+        """
+        Check `all_gather` once, to call it again and again on the same arrays.
         """
 
     def gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
@@ -423,9 +424,10 @@ class Communicator:
         """
 
     def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
-        """
-        Start a `gather`; the arrays must be left alone until the Work is done.
-        """
+        """Start `gather`; the arrays must be left alone until the Work is done."""
+
+    def prepare_gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+        """Check `gather` once, to call it again and again on the same arrays."""
 
     def scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
@@ -449,9 +451,10 @@ class Communicator:
         """
 
     def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
-        """
-        Start a `scatter`; the arrays must be left alone until the Work is done.
-        """
+        """Start `scatter`; the arrays must be left alone until the Work is done."""
+
+    def prepare_scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+        """Check `scatter` once, to call it again and again on the same arrays."""
 
     def all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
@@ -472,7 +475,12 @@ class Communicator:
 
     def all_to_all_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start an `all_to_all`; the arrays must be left alone until the Work is done.
+        Start `all_to_all`; the arrays must be left alone until the Work is done.
+        """
+
+    def prepare_all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+        """
+        Check `all_to_all` once, to call it again and again on the same arrays.
         """
 
     def barrier(self, timeout: Timeout = None, stream: Stream = None) -> None:
@@ -502,8 +510,8 @@ class Communicator:
         out : array, optional
             Where all rows go, rank after rank.
         counts : sequence of int, optional
-            Rows of each rank. Without them they are asked for first, by one small call more; all ranks
-            give them or none does.
+            Rows of each rank. Without them they are asked for first, by one small call more that
+            `all_gather_v_async` waits for; all ranks give them or none does.
 
         Returns
         -------
@@ -513,7 +521,7 @@ class Communicator:
 
     def all_gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start an `all_gather_v`; counts that are not given are still asked for at once.
+        Start `all_gather_v`; the arrays must be left alone until the Work is done.
         """
 
     def gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
@@ -525,7 +533,7 @@ class Communicator:
 
     def gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start a `gather_v`; counts that are not given are still asked for at once.
+        Start `gather_v`; the arrays must be left alone until the Work is done.
         """
 
     def scatter_v(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
@@ -549,7 +557,7 @@ class Communicator:
 
     def scatter_v_async(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start a `scatter_v`; the arrays must be left alone until the Work is done.
+        Start `scatter_v`; the arrays must be left alone until the Work is done.
         """
 
     def all_to_all_v(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
@@ -575,7 +583,7 @@ class Communicator:
 
     def all_to_all_v_async(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start an `all_to_all_v`; counts that are not given are still asked for at once.
+        Start `all_to_all_v`; the arrays must be left alone until the Work is done.
         """
 
     def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
@@ -600,7 +608,7 @@ class Communicator:
 
     def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
         """
-        Start a `reduce_scatter_v`; counts that are not given are still asked for at once.
+        Start `reduce_scatter_v`; the arrays must be left alone until the Work is done.
         """
 
     def send(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> None:

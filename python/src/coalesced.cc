@@ -1,7 +1,7 @@
 // Many arrays in one call.
 #include <string>
 
-#include "device.h"
+#include "verbs.h"
 
 namespace hocket::python {
 namespace {
@@ -41,46 +41,80 @@ void require_c_order(const std::vector<Array>& arrays, const char* name) {
   }
 }
 
+void retain_on_gpu(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
+  if (!arrays.empty() && arrays.front().is_on_gpu()) retain(seat, arrays, stream);
+}
+
 nb::object all_reduce(
     Seat& seat, nb::sequence arrays, nb::handle op, nb::handle timeout, nb::handle stream) {
-  const std::vector<Array> all = read_all(arrays, "arrays", writable_array);
-  const ReduceOptions options{
-      op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, all)};
-  const std::vector<ArrayView> views = outputs(all);
-  without_gil([&] { seat.comm.all_reduce_coalesced(views, options); });
+  ReduceOptions options;
+  std::vector<Array> all = read_arguments(seat, [&] {
+    std::vector<Array> read = read_all(arrays, "arrays", writable_array);
+    options = {op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, read)};
+    return read;
+  });
+  without_gil([&] { seat.comm.all_reduce_coalesced(outputs(all), options); });
+  retain_on_gpu(seat, all, options.stream);
   return arrays;
 }
 
 nb::object broadcast(
     Seat& seat, nb::sequence arrays, int root, nb::handle timeout, nb::handle stream) {
-  const Reader read = seat.comm.rank() == root ? read_array : writable_array;
-  const std::vector<Array> all = read_all(arrays, "arrays", read);
-  const RootOptions options{
-      root, duration_argument(timeout, "timeout"), stream_of_all(stream, all)};
-  const std::vector<ArrayView> views = outputs(all);
-  without_gil([&] { seat.comm.broadcast_coalesced(views, options); });
+  RootOptions options;
+  std::vector<Array> all = read_arguments(seat, [&] {
+    const Reader reader = seat.comm.rank() == root ? read_array : writable_array;
+    std::vector<Array> read = read_all(arrays, "arrays", reader);
+    options = {root, duration_argument(timeout, "timeout"), stream_of_all(stream, read)};
+    return read;
+  });
+  without_gil([&] { seat.comm.broadcast_coalesced(outputs(all), options); });
+  retain_on_gpu(seat, all, options.stream);
   return arrays;
+}
+
+// New arrays for `in` of every rank.
+nb::object stacked_like(const std::vector<Array>& in, int size) {
+  nb::list fresh;
+  for (const Array& array : in) {
+    Shape shape = shape_of(array);
+    shape.insert(shape.begin(), size);
+    fresh.append(new_array_like(array, shape));
+  }
+  return fresh;
+}
+
+// What is read and what is written of a call that cuts or joins.
+struct Sides {
+  std::vector<Array> in;
+  std::vector<Array> out;
+};
+
+Sides read_sides(std::vector<Array> in, nb::handle out) {
+  Sides sides{std::move(in), read_all(out, "out", writable_array)};
+  require_c_order(sides.out, "out");
+  return sides;
+}
+
+std::vector<Array> read_in_c_order(nb::handle arrays) {
+  std::vector<Array> in = read_all(arrays, "arrays", read_array);
+  require_c_order(in, "arrays");
+  return in;
 }
 
 nb::object all_gather(
     Seat& seat, nb::sequence arrays, nb::object out, nb::handle timeout, nb::handle stream) {
-  const std::vector<Array> in = read_all(arrays, "arrays", read_array);
-  require_c_order(in, "arrays");
-  if (out.is_none()) {
-    nb::list fresh;
-    for (const Array& array : in) {
-      Shape shape = shape_of(array);
-      shape.insert(shape.begin(), seat.comm.size());
-      fresh.append(new_array_like(array, shape));
-    }
-    out = fresh;
-  }
-  const std::vector<Array> results = read_all(out, "out", writable_array);
-  require_c_order(results, "out");
-  const std::vector<ConstArrayView> from = inputs(in);
-  const std::vector<ArrayView> to = outputs(results);
-  const CallOptions options{duration_argument(timeout, "timeout"), stream_of_all(stream, results)};
-  without_gil([&] { seat.comm.all_gather_coalesced(from, to, options); });
+  CallOptions options;
+  Sides sides = read_arguments(seat, [&] {
+    std::vector<Array> in = read_in_c_order(arrays);
+    if (out.is_none()) out = stacked_like(in, seat.comm.size());
+    Sides read = read_sides(std::move(in), out);
+    options = {duration_argument(timeout, "timeout"), stream_of_all(stream, read.out)};
+    return read;
+  });
+  without_gil(
+      [&] { seat.comm.all_gather_coalesced(inputs(sides.in), outputs(sides.out), options); });
+  retain_on_gpu(seat, sides.in, options.stream);
+  retain_on_gpu(seat, sides.out, options.stream);
   return out;
 }
 
@@ -90,15 +124,17 @@ nb::object reduce_scatter(Seat& seat,
                           nb::handle op,
                           nb::handle timeout,
                           nb::handle stream) {
-  const std::vector<Array> in = read_all(arrays, "arrays", read_array);
-  const std::vector<Array> results = read_all(out, "out", writable_array);
-  require_c_order(in, "arrays");
-  require_c_order(results, "out");
-  const std::vector<ConstArrayView> from = inputs(in);
-  const std::vector<ArrayView> to = outputs(results);
-  const ReduceOptions options{
-      op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, results)};
-  without_gil([&] { seat.comm.reduce_scatter_coalesced(from, to, options); });
+  ReduceOptions options;
+  Sides sides = read_arguments(seat, [&] {
+    Sides read = read_sides(read_in_c_order(arrays), out);
+    options = {
+        op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, read.out)};
+    return read;
+  });
+  without_gil(
+      [&] { seat.comm.reduce_scatter_coalesced(inputs(sides.in), outputs(sides.out), options); });
+  retain_on_gpu(seat, sides.in, options.stream);
+  retain_on_gpu(seat, sides.out, options.stream);
   return out;
 }
 

@@ -1,24 +1,14 @@
 // Reductions for slow networks.
 #include "hocket/compression.h"
 
-#include "seat.h"
+#include "verbs.h"
 
 namespace hocket::python {
 namespace {
 
-template <typename Read>
-auto refused_for_all(Seat& seat, Read&& read) {
-  try {
-    return read();
-  } catch (...) {
-    announce_refusal(seat);
-    throw;
-  }
-}
-
 nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle timeout) {
   ReduceOptions options;
-  const Array array = refused_for_all(seat, [&] {
+  const Array array = read_arguments(seat, [&] {
     options.op = op_argument(op);
     options.deadline = duration_argument(timeout, "timeout");
     return writable_array(x, "x");
@@ -30,7 +20,7 @@ nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle timeou
 nb::object hierarchical(
     Seat& seat, nb::handle x, nb::handle op, bool is_compressed, nb::handle timeout) {
   HierarchicalOptions options;
-  const Array array = refused_for_all(seat, [&] {
+  const Array array = read_arguments(seat, [&] {
     options.op = op_argument(op);
     options.deadline = duration_argument(timeout, "timeout");
     return writable_array(x, "x");

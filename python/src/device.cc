@@ -1,6 +1,9 @@
 #include "device.h"
 
+#include <algorithm>
+#include <deque>
 #include <string>
+#include <utility>
 
 #include "hocket/error.h"
 
@@ -50,14 +53,30 @@ std::optional<StreamRef> stream_argument(nb::handle stream) {
                         "; give a stream of CuPy, PyTorch or Numba, or its handle as an int");
 }
 
-void retain(Seat& seat, Array& in, Array& out, const std::optional<StreamRef>& stream) {
+namespace {
+
+// `arrays` are pointers to what is retained.
+template <typename Arrays>
+void retain_all(Seat& seat, const Arrays& arrays, const std::optional<StreamRef>& stream) {
   std::deque<WorkHandle>& held = *seat.held;
   while (!held.empty() && held.front().work.test()) held.pop_front();
-  if (!needs_hold(in, stream) && !needs_hold(out, stream)) return;
+  if (!std::ranges::any_of(arrays, [&](Array* one) { return needs_hold(*one, stream); })) return;
   WorkHandle handle{.result = nb::none()};
-  keep(handle, in, out);
+  for (Array* one : arrays) keep(handle, *one);
   handle.work = seat.comm.stream_mark(stream.value_or(StreamRef()));
   held.push_back(std::move(handle));
+}
+
+}  // namespace
+
+void retain(Seat& seat, std::initializer_list<Array*> arrays, std::optional<StreamRef> stream) {
+  retain_all(seat, arrays, stream);
+}
+
+void retain(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream) {
+  std::vector<Array*> all;
+  for (Array& array : arrays) all.push_back(&array);
+  retain_all(seat, all, stream);
 }
 
 }  // namespace hocket::python

@@ -1,9 +1,9 @@
 // GPU arrays: which stream a call goes on, and what must stay alive until it is through.
 #pragma once
 
-#include <deque>
+#include <initializer_list>
 #include <optional>
-#include <utility>
+#include <vector>
 
 #include "seat.h"
 
@@ -27,11 +27,12 @@ void choose_stream(Plan& plan, nb::handle asked) {
 
 // Frameworks give memory back in the order of their own current stream. On another, and for memory
 // that was only lent, the arrays have to be held until the call is through.
-void retain(Seat& seat, Array& in, Array& out, const std::optional<StreamRef>& stream);
+void retain(Seat& seat, std::initializer_list<Array*> arrays, std::optional<StreamRef> stream);
+void retain(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream);
 template <typename Plan>
 void retain(Seat& seat, Plan& plan) {
   if (plan.in.is_on_gpu() || plan.out.is_on_gpu()) {
-    retain(seat, plan.in, plan.out, plan.options.stream);
+    retain(seat, {&plan.in, &plan.out}, plan.options.stream);
   }
 }
 

@@ -25,7 +25,7 @@ nb::object send_recv(Seat& seat,
       tag, duration_argument(timeout, "timeout"), stream_of(stream, in, target)};
   without_gil(
       [&] { seat.comm.send_recv(in.input(), destination, target.output(), from, options); });
-  if (in.is_on_gpu()) retain(seat, in, target, options.stream);
+  if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
   return result;
 }
 
@@ -37,11 +37,10 @@ void bind_messages(CommunicatorClass& cls) {
       "send",
       [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout, nb::handle stream) {
         Array in = read_array(x, "x");
-        Array none;
         const MessageOptions options{
-            tag, duration_argument(timeout, "timeout"), stream_of(stream, in, none)};
+            tag, duration_argument(timeout, "timeout"), stream_of(stream, in, {})};
         without_gil([&] { s.comm.send(in.input(), destination, options); });
-        if (in.is_on_gpu()) retain(s, in, none, options.stream);
+        if (in.is_on_gpu()) retain(s, {&in}, options.stream);
       },
       arg("x").none(),
       arg("destination"),
@@ -67,12 +66,11 @@ tag : int
       "recv",
       [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout, nb::handle stream) {
         Array out = writable_array(x, "x");
-        Array none;
         const MessageOptions options{
-            tag, duration_argument(timeout, "timeout"), stream_of(stream, none, out)};
+            tag, duration_argument(timeout, "timeout"), stream_of(stream, {}, out)};
         const Received received =
             without_gil([&] { return s.comm.recv(out.output(), source, options); });
-        if (out.is_on_gpu()) retain(s, none, out, options.stream);
+        if (out.is_on_gpu()) retain(s, {&out}, options.stream);
         return to_python(received);
       },
       arg("x").none(),

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "hocket/error.h"
-#include "verbs.h"
 
 namespace hocket::python {
 namespace {
@@ -82,7 +81,7 @@ Counts even_counts(std::size_t rows, int size) {
 }
 
 template <typename Options>
-void set_output(PartsPlan<Options>& plan, nb::handle out, std::size_t rows, const Rows& like) {
+void set_output(Plan<Options>& plan, nb::handle out, std::size_t rows, const Rows& like) {
   plan.result =
       out.is_none() ? new_array_like(plan.in, with_rows(rows, like.row)) : nb::borrow(out);
   plan.out = writable_array(plan.result, "out");
@@ -91,9 +90,9 @@ void set_output(PartsPlan<Options>& plan, nb::handle out, std::size_t rows, cons
 
 }  // namespace
 
-PartsPlan<CallOptions> plan_all_gather_v(
+Plan<CallOptions> plan_all_gather_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout) {
-  PartsPlan<CallOptions> plan;
+  Plan<CallOptions> plan;
   Rows rows;
   Counts all = read_arguments(seat, [&] {
     plan.options = {duration_argument(timeout, "timeout")};
@@ -102,17 +101,14 @@ PartsPlan<CallOptions> plan_all_gather_v(
     return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
   });
   if (counts.is_none()) all = exchange_counts(seat, rows.count, plan.options);
-  read_arguments(seat, [&] {
-    set_output(plan, out, total(all), rows);
-    return true;
-  });
+  read_arguments(seat, [&] { set_output(plan, out, total(all), rows); });
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
 }
 
-PartsPlan<RootOptions> plan_gather_v(
+Plan<RootOptions> plan_gather_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout) {
-  PartsPlan<RootOptions> plan;
+  Plan<RootOptions> plan;
   Rows rows;
   Counts all = read_arguments(seat, [&] {
     plan.options = {root, duration_argument(timeout, "timeout")};
@@ -122,19 +118,16 @@ PartsPlan<RootOptions> plan_gather_v(
   });
   if (counts.is_none()) all = exchange_counts(seat, rows.count, {plan.options.deadline});
   if (seat.comm.rank() == root) {
-    read_arguments(seat, [&] {
-      set_output(plan, out, total(all), rows);
-      return true;
-    });
+    read_arguments(seat, [&] { set_output(plan, out, total(all), rows); });
   }
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
 }
 
-PartsPlan<RootOptions> plan_scatter_v(
+Plan<RootOptions> plan_scatter_v(
     Seat& seat, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout) {
   return read_arguments(seat, [&] {
-    PartsPlan<RootOptions> plan{.options = {root, duration_argument(timeout, "timeout")}};
+    Plan<RootOptions> plan{.options = {root, duration_argument(timeout, "timeout")}};
     if (seat.comm.rank() != root) {
       if (out.is_none()) {
         throw InvalidArgument(
@@ -156,13 +149,13 @@ PartsPlan<RootOptions> plan_scatter_v(
   });
 }
 
-PartsPlan<CallOptions> plan_all_to_all_v(Seat& seat,
-                                         nb::handle x,
-                                         nb::handle counts,
-                                         nb::handle out,
-                                         nb::handle out_counts,
-                                         nb::handle timeout) {
-  PartsPlan<CallOptions> plan;
+Plan<CallOptions> plan_all_to_all_v(Seat& seat,
+                                    nb::handle x,
+                                    nb::handle counts,
+                                    nb::handle out,
+                                    nb::handle out_counts,
+                                    nb::handle timeout) {
+  Plan<CallOptions> plan;
   Rows rows;
   Counts received;
   const Counts sent = read_arguments(seat, [&] {
@@ -175,22 +168,19 @@ PartsPlan<CallOptions> plan_all_to_all_v(Seat& seat,
     return counts_argument(counts, seat.comm.size(), "counts");
   });
   if (out_counts.is_none()) received = transpose_counts(seat, sent, plan.options);
-  read_arguments(seat, [&] {
-    set_output(plan, out, total(received), rows);
-    return true;
-  });
+  read_arguments(seat, [&] { set_output(plan, out, total(received), rows); });
   plan.in_counts = scaled(sent, rows.elements);
   plan.out_counts = scaled(std::move(received), rows.elements);
   return plan;
 }
 
-PartsPlan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
-                                               nb::handle x,
-                                               nb::handle out,
-                                               nb::handle counts,
-                                               nb::handle op,
-                                               nb::handle timeout) {
-  PartsPlan<ReduceOptions> plan;
+Plan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
+                                          nb::handle x,
+                                          nb::handle out,
+                                          nb::handle counts,
+                                          nb::handle op,
+                                          nb::handle timeout) {
+  Plan<ReduceOptions> plan;
   Rows rows;
   std::size_t own_rows = 0;
   const bool infers = counts.is_none() && !out.is_none();
@@ -206,7 +196,6 @@ PartsPlan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
   read_arguments(seat, [&] {
     const int rank = seat.comm.rank();
     set_output(plan, out, rank < 0 ? 0 : all[static_cast<std::size_t>(rank)], rows);
-    return true;
   });
   plan.in_counts = scaled(std::move(all), rows.elements);
   return plan;

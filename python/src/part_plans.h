@@ -4,39 +4,24 @@
 // not given are exchanged here, by one small call, as the size of a new array follows from them.
 #pragma once
 
-#include <vector>
-
-#include "seat.h"
+#include "verbs.h"
 
 namespace hocket::python {
 
-using Counts = std::vector<std::size_t>;
-
-// A v-form whose arguments have been read; counts in elements.
-template <typename Options>
-struct PartsPlan {
-  Array in;
-  Array out;
-  Counts in_counts;
-  Counts out_counts;
-  Options options;
-  nb::object result = nb::none();
-};
-
 // One for each v-form. Where arguments are refused, the other ranks learn it.
-PartsPlan<CallOptions> plan_all_gather_v(
+Plan<CallOptions> plan_all_gather_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout);
-PartsPlan<RootOptions> plan_gather_v(
+Plan<RootOptions> plan_gather_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout);
-PartsPlan<RootOptions> plan_scatter_v(
+Plan<RootOptions> plan_scatter_v(
     Seat& seat, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout);
-PartsPlan<CallOptions> plan_all_to_all_v(Seat& seat,
-                                         nb::handle x,
-                                         nb::handle counts,
-                                         nb::handle out,
-                                         nb::handle out_counts,
-                                         nb::handle timeout);
-PartsPlan<ReduceOptions> plan_reduce_scatter_v(
+Plan<CallOptions> plan_all_to_all_v(Seat& seat,
+                                    nb::handle x,
+                                    nb::handle counts,
+                                    nb::handle out,
+                                    nb::handle out_counts,
+                                    nb::handle timeout);
+Plan<ReduceOptions> plan_reduce_scatter_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle op, nb::handle timeout);
 
 }  // namespace hocket::python

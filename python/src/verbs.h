@@ -1,20 +1,29 @@
-// The three ways to make one collective call (block, start, prepare), written once.
+// The three ways to make one collective call (block, start, prepare), written once for all.
 #pragma once
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "device.h"
 
 namespace hocket::python {
 
-// A call whose arguments have been read. `result` is what Python gets back.
+using Counts = std::vector<std::size_t>;
+
+// A call whose arguments have been read.
 template <typename Options>
 struct Plan {
   Array in;
   Array out;
-  bool in_place = false;  // `out` is the one array
+  bool in_place = false;  // `out` is both
+  Counts in_counts;       // of v-forms, in elements
+  Counts out_counts;
   Options options;
-  nb::object result = nb::none();
+  nb::object result = nb::none();  // what Python gets back
+
+  ConstArrayView input() const noexcept { return in_place ? out.input() : in.input(); }
+  ArrayView output() const noexcept { return out.output(); }
 };
 
 // Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.
@@ -28,51 +37,94 @@ auto read_arguments(Seat& seat, Read&& read) {
   }
 }
 
+// One collective as C++ has it.
 template <typename Options>
-Plan<Options> on_stream(Plan<Options> plan, nb::handle stream) {
-  choose_stream(plan, stream);
-  return plan;
+struct Verbs {
+  void (*block)(Communicator&, const Plan<Options>&);
+  Work (*start)(Communicator&, const Plan<Options>&);
+  Prepared (*prepare)(Communicator&, const Plan<Options>&) = nullptr;  // null: it has no such form
+};
+
+// Of a collective that takes an array in and one out.
+template <typename Options,
+          void (Communicator::*kBlock)(ConstArrayView, ArrayView, const Options&),
+          Work (Communicator::*kStart)(ConstArrayView, ArrayView, const Options&),
+          Prepared (Communicator::*kPrepare)(ConstArrayView, ArrayView, const Options&)>
+constexpr Verbs<Options> regular_verbs() {
+  using P = Plan<Options>;
+  return {
+      [](Communicator& c, const P& p) { (c.*kBlock)(p.input(), p.output(), p.options); },
+      [](Communicator& c, const P& p) { return (c.*kStart)(p.input(), p.output(), p.options); },
+      [](Communicator& c, const P& p) { return (c.*kPrepare)(p.input(), p.output(), p.options); }};
 }
 
-// `Verbs` names one collective:
-//   static void block(Communicator&, auto&&...);
-//   static Work start(Communicator&, auto&&...);
-//   static Prepared prepare(Communicator&, const Plan<Options>&);
-template <typename Verbs, typename Read>
-nb::object block(Seat& seat, nb::handle stream, Read&& read) {
-  auto plan = read_arguments(seat, [&] { return on_stream(read(), stream); });
-  without_gil([&] {
-    if (plan.in_place) {
-      Verbs::block(seat.comm, plan.out.output(), plan.options);
-    } else {
-      Verbs::block(seat.comm, plan.in.input(), plan.out.output(), plan.options);
-    }
-  });
-  retain(seat, plan);
-  return std::move(plan.result);
-}
+// What `help()` and type checkers see of a collective.
+struct Text {
+  std::string name;
+  std::string arguments;  // without timeout and stream, which every call has
+  std::string result;
+  const char* help;
+};
 
-template <typename Verbs, typename Read>
-WorkHandle start(Seat& seat, nb::handle stream, Read&& read) {
-  auto plan = read_arguments(seat, [&] { return on_stream(read(), stream); });
-  WorkHandle handle;
-  keep(handle, plan.in, plan.out);
-  handle.result = std::move(plan.result);
-  handle.work = without_gil([&] {
-    return plan.in_place
-               ? Verbs::start(seat.comm, plan.out.output(), plan.options)
-               : Verbs::start(seat.comm, plan.in.input(), plan.out.output(), plan.options);
-  });
-  return handle;
-}
+// Defines `name`, `name_async` and, where there is one, `prepare_name`. `read` reads the arguments,
+// the last of them the timeout, and tells the other ranks what it refuses; `arguments` are those
+// before the timeout, as nanobind has them.
+template <typename Options, typename... Given, typename... Arguments>
+void define(CommunicatorClass& cls,
+            const Verbs<Options>& verbs,
+            const Text& text,
+            Plan<Options> (*read)(Seat&, Given...),
+            const Arguments&... arguments) {
+  const auto plan = [read](Seat& seat, nb::handle stream, Given... given) {
+    Plan<Options> read_plan = read(seat, given...);
+    read_arguments(seat, [&] { choose_stream(read_plan, stream); });
+    return read_plan;
+  };
+  const auto add =
+      [&](const std::string& name, const std::string& result, const std::string& help, auto call) {
+        const std::string signature = "def " + name + "(self, " + text.arguments +
+                                      ", timeout: Timeout = None, stream: Stream = None) -> " +
+                                      result;
+        cls.def(name.c_str(),
+                call,
+                arguments...,
+                nb::arg("timeout") = nb::none(),
+                nb::arg("stream") = nb::none(),
+                nb::sig(signature.c_str()),
+                help.c_str());
+      };
 
-template <typename Verbs, typename Read>
-PreparedHandle prepare(Seat& seat, nb::handle stream, Read&& read) {
-  auto plan = read_arguments(seat, [&] { return on_stream(read(), stream); });
-  PreparedHandle handle{.call = without_gil([&] { return Verbs::prepare(seat.comm, plan); })};
-  keep(handle, plan.in, plan.out);
-  handle.result = std::move(plan.result);
-  return handle;
+  add(text.name,
+      text.result,
+      text.help,
+      [plan, block = verbs.block](Seat& seat, Given... given, nb::handle stream) {
+        auto call = plan(seat, stream, given...);
+        without_gil([&] { block(seat.comm, call); });
+        retain(seat, call);
+        return std::move(call.result);
+      });
+  add(text.name + "_async",
+      "Work",
+      "Start `" + text.name + "`; the arrays must be left alone until the Work is done.",
+      [plan, start = verbs.start](Seat& seat, Given... given, nb::handle stream) {
+        auto call = plan(seat, stream, given...);
+        WorkHandle handle;
+        keep(handle, call.in, call.out);
+        handle.work = without_gil([&] { return start(seat.comm, call); });
+        handle.result = std::move(call.result);
+        return handle;
+      });
+  if (verbs.prepare == nullptr) return;
+  add("prepare_" + text.name,
+      "Prepared",
+      "Check `" + text.name + "` once, to call it again and again on the same arrays.",
+      [plan, prepare = verbs.prepare](Seat& seat, Given... given, nb::handle stream) {
+        auto call = plan(seat, stream, given...);
+        PreparedHandle handle{.call = without_gil([&] { return prepare(seat.comm, call); })};
+        keep(handle, call.in, call.out);
+        handle.result = std::move(call.result);
+        return handle;
+      });
 }
 
 }  // namespace hocket::python

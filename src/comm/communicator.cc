@@ -159,6 +159,9 @@ Work Communicator::reduce_async(ArrayView inout, const ReduceRootOptions& o) {
 Work Communicator::reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
   return Work(impl_->start(ask(Kind::kReduce, in, out, o)));
 }
+Prepared Communicator::prepare_reduce(ArrayView inout, const ReduceRootOptions& o) {
+  return prepare(impl_, ask(Kind::kReduce, inout, o));
+}
 Prepared Communicator::prepare_reduce(ConstArrayView in,
                                       ArrayView out,
                                       const ReduceRootOptions& o) {
@@ -176,6 +179,9 @@ Work Communicator::reduce_scatter_async(ArrayView inout, const ReduceOptions& o)
 }
 Work Communicator::reduce_scatter_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
   return Work(impl_->start(ask(Kind::kReduceScatter, in, out, o)));
+}
+Prepared Communicator::prepare_reduce_scatter(ArrayView inout, const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kReduceScatter, inout, o));
 }
 Prepared Communicator::prepare_reduce_scatter(ConstArrayView in,
                                               ArrayView out,
@@ -198,6 +204,9 @@ Work Communicator::broadcast_async(ConstArrayView in, ArrayView out, const RootO
 Prepared Communicator::prepare_broadcast(ArrayView inout, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kBroadcast, inout, o));
 }
+Prepared Communicator::prepare_broadcast(ConstArrayView in, ArrayView out, const RootOptions& o) {
+  return prepare(impl_, ask(Kind::kBroadcast, in, out, o));
+}
 
 void Communicator::all_gather(ArrayView inout, const CallOptions& o) {
   impl_->run(ask(Kind::kAllGather, inout, o));
@@ -210,6 +219,9 @@ Work Communicator::all_gather_async(ArrayView inout, const CallOptions& o) {
 }
 Work Communicator::all_gather_async(ConstArrayView in, ArrayView out, const CallOptions& o) {
   return Work(impl_->start(ask(Kind::kAllGather, in, out, o)));
+}
+Prepared Communicator::prepare_all_gather(ArrayView inout, const CallOptions& o) {
+  return prepare(impl_, ask(Kind::kAllGather, inout, o));
 }
 Prepared Communicator::prepare_all_gather(ConstArrayView in, ArrayView out, const CallOptions& o) {
   return prepare(impl_, ask(Kind::kAllGather, in, out, o));
@@ -227,6 +239,9 @@ Work Communicator::gather_async(ArrayView inout, const RootOptions& o) {
 Work Communicator::gather_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kGather, in, out, o)));
 }
+Prepared Communicator::prepare_gather(ArrayView inout, const RootOptions& o) {
+  return prepare(impl_, ask(Kind::kGather, inout, o));
+}
 Prepared Communicator::prepare_gather(ConstArrayView in, ArrayView out, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kGather, in, out, o));
 }
@@ -243,6 +258,9 @@ Work Communicator::scatter_async(ArrayView inout, const RootOptions& o) {
 Work Communicator::scatter_async(ConstArrayView in, ArrayView out, const RootOptions& o) {
   return Work(impl_->start(ask(Kind::kScatter, in, out, o)));
 }
+Prepared Communicator::prepare_scatter(ArrayView inout, const RootOptions& o) {
+  return prepare(impl_, ask(Kind::kScatter, inout, o));
+}
 Prepared Communicator::prepare_scatter(ConstArrayView in, ArrayView out, const RootOptions& o) {
   return prepare(impl_, ask(Kind::kScatter, in, out, o));
 }
@@ -258,6 +276,9 @@ Work Communicator::all_to_all_async(ArrayView inout, const CallOptions& o) {
 }
 Work Communicator::all_to_all_async(ConstArrayView in, ArrayView out, const CallOptions& o) {
   return Work(impl_->start(ask(Kind::kAllToAll, in, out, o)));
+}
+Prepared Communicator::prepare_all_to_all(ArrayView inout, const CallOptions& o) {
+  return prepare(impl_, ask(Kind::kAllToAll, inout, o));
 }
 Prepared Communicator::prepare_all_to_all(ConstArrayView in, ArrayView out, const CallOptions& o) {
   return prepare(impl_, ask(Kind::kAllToAll, in, out, o));

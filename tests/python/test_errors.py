@@ -51,6 +51,39 @@ def test_mismatch_names_both_calls():
     threads(3, body)
 
 
+REFUSED = {
+    "all_reduce": lambda c, x: c.all_reduce(x),
+    "all_reduce_coalesced": lambda c, x: c.all_reduce_coalesced([np.zeros(2), x]),
+    "all_gather_coalesced": lambda c, x: c.all_gather_coalesced([x]),
+    "reduce_scatter_coalesced": lambda c, x: c.reduce_scatter_coalesced([x], [np.zeros(3)]),
+    "all_gather_v": lambda c, x: c.all_gather_v(x),
+    "all_to_all_v": lambda c, x: c.all_to_all_v(x, [1] * c.size),
+    "reduce_scatter_v": lambda c, x: c.reduce_scatter_v(x),
+    "reproducible_sum": lambda c, x: c.reproducible_sum(x, np.zeros(3)),
+    "compressed_all_reduce": lambda c, x: c.compressed_all_reduce(x),
+    "prepare_all_to_all": lambda c, x: c.prepare_all_to_all(x)(),
+    "barrier": lambda c, x: c.barrier(timeout="soon" if isinstance(x, str) else None),
+    "stream of a v-form": lambda c, x: c.all_gather_v(
+        np.zeros(2), counts=[2] * c.size, stream="mine" if isinstance(x, str) else None
+    ),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_what_python_refuses_reaches_everybody(call):
+    """And the communicator goes on: no rank has counted a call that another has not."""
+
+    def body(comm):
+        for culprit in range(comm.size):
+            with pytest.raises((hocket.InvalidArgument, TypeError)) as caught:
+                call(comm, "no array" if comm.rank == culprit else np.zeros((comm.size, 3)))
+            if comm.rank != culprit:
+                assert f"rank {culprit} refused" in str(caught.value)
+        assert comm.all_reduce(np.ones(1))[0] == comm.size
+
+    threads(3, body)
+
+
 def test_refusal_reaches_everybody():
     def body(comm):
         bad = np.zeros((4, 4))[:, 1] if comm.rank == 2 else np.zeros(4)

@@ -77,6 +77,36 @@ def test_scatter_and_all_to_all(n):
     threads(n, body)
 
 
+def test_prepared():
+    def body(comm):
+        n, rank = comm.size, comm.rank
+        x, part, own = np.empty((n, 4)), np.empty(4), np.empty((n, 4))
+        whole = np.empty((n, 4))
+        calls = [
+            comm.prepare_all_gather(x[rank], out=whole),
+            comm.prepare_gather(x[rank], out=whole, root=1),
+            comm.prepare_scatter(x, out=part, root=2),
+            comm.prepare_all_to_all(x),
+            comm.prepare_all_to_all(own, out=own),
+        ]
+        for step in range(5):
+            every = [values(r + step, (n, 4), "float64") for r in range(n)]
+            crossed = np.stack([a[rank] for a in every])
+            x[:] = own[:] = every[rank]
+            whole[:] = -1
+            assert calls[0]() is whole
+            assert np.array_equal(whole, np.stack([a[r] for r, a in enumerate(every)]))
+            whole[:] = -1
+            assert calls[1].start().wait() is (whole if rank == 1 else None)
+            if rank == 1:
+                assert np.array_equal(whole, np.stack([a[r] for r, a in enumerate(every)]))
+            assert calls[2]() is part and np.array_equal(part, every[2][rank])
+            assert np.array_equal(calls[3](), crossed)
+            assert calls[4]() is own and np.array_equal(own, crossed)
+
+    threads(3, body)
+
+
 def rows(rank):
     """A rank's own number of rows; none for one of them."""
     return (rank * 2 + 3) % 5 if rank != 1 else 0
