@@ -20,5 +20,6 @@
 #include "hocket/store.h"
 #include "hocket/stream.h"
 #include "hocket/symmetric.h"
+#include "hocket/trace.h"
 #include "hocket/types.h"
 #include "hocket/work.h"

@@ -84,6 +84,7 @@ Config Config::from_environment() {
   config.engines = environment("HOCKET_ENGINES").value_or("");
   config.algorithm = environment("HOCKET_ALGORITHM").value_or("");
   config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
+  config.trace_dir = environment("HOCKET_TRACE").value_or("");
   config.interface = environment("HOCKET_INTERFACE").value_or("");
   config.silence = longest_silence();
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");

@@ -20,6 +20,8 @@ constexpr std::array kRows{
         "Algorithms to use whatever they cost: NAME or COLLECTIVE=NAME, with commas"},
     Row{"HOCKET_SEGMENT_GIB", "Shared memory a rank may use, in GiB; default by the machine"},
     Row{"HOCKET_DUMP_DIR", "Folder where a failing rank writes its last calls; default none"},
+    Row{"HOCKET_TRACE",
+        "Folder where each rank writes all its calls, for hocket trace; default none"},
     Row{"HOCKET_NCCL_LIBRARY",
         "NCCL's file; default: in the process, Python's package, the system's"},
     Row{"HOCKET_NVLINK_MULTICAST", "1: NCCL may use NVLink multicast (NVLS); default 0"},

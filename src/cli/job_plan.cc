@@ -109,6 +109,9 @@ EnvironmentBlock common_environment(const RunOptions& options, const std::string
   environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
+  if (!options.trace_dir.empty()) {
+    environment.set("HOCKET_TRACE", std::filesystem::absolute(options.trace_dir).string());
+  }
   // Output goes through a pipe, which Python would fill before it shows anything.
   if (!environment.has("PYTHONUNBUFFERED")) environment.set("PYTHONUNBUFFERED", "1");
   return environment;

@@ -5,19 +5,10 @@
 
 #include <algorithm>
 
+#include "cli/quantities.h"
+
 namespace hocket::cli {
 namespace {
-
-std::string size_text(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.4g} {}", value, kUnits[unit]);
-}
 
 std::string plural(int count, const char* word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");

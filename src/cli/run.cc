@@ -31,6 +31,7 @@ Examples:
   hocket run -n 4 -- python train.py --epochs 3
   hocket run -n 2 ./a.out
   hocket run -n 4 --log-dir logs --quiet -- python train.py   # rank 0 on screen, all in logs/
+  hocket run -n 4 --trace slow -- python train.py && hocket trace slow
   hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
 
 On several hosts, start one on each, with the same options but for --node-rank, the same -n, and a
@@ -103,6 +104,11 @@ void add_run(CLI::App& app, Action& chosen) {
   command
       ->add_option(
           "--log-dir", options.log_dir, "Also write each rank's output to DIR/rank-N.out and .err")
+      ->type_name("DIR");
+  command
+      ->add_option("--trace",
+                   options.trace_dir,
+                   "Write all calls of each rank into DIR, for `hocket trace DIR`")
       ->type_name("DIR");
   command->add_flag(
       "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");

@@ -10,6 +10,7 @@
 namespace hocket::comm {
 
 using engine::Call;
+using engine::is_rooted;
 using engine::Kind;
 
 namespace {
@@ -19,10 +20,6 @@ namespace {
 bool is_reduction(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter ||
          kind == Kind::kReduceScatterV;
-}
-bool is_rooted(Kind kind) {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
-         kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
 }
 
 // The memory that a call's arrays lie in. One that is absent lies nowhere.

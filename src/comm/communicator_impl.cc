@@ -73,6 +73,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       membership_(std::move(membership)),
       forks_(world_->forks()),
       block_(block),
+      tracing_(world_->trace(), membership_),
       turnstile_(world_->host().fenced()),
       eager_polls_(world_->host().may_spin() ? 1000 : 20),
       deadline_(world_->default_deadline()) {
@@ -221,13 +222,19 @@ void CommunicatorImpl::begin(Plan& plan, const Signature& shown) {
   fingerprint_ = chain(fingerprint_, plan.mark);
   call.fingerprint = fingerprint_;
   control_->record(call.sequence, call.fingerprint, shown);
+  if (tracing_.is_on()) [[unlikely]]
+    tracing_.begin(call, shown, plan.engine->name());
   if (engines_.collectives.size() == 1) return;
   for (const auto& other : engines_.collectives) {
     if (other.get() != plan.engine) other->skip(call.sequence);
   }
 }
 
-void CommunicatorImpl::end(std::uint64_t sequence) noexcept { control_->finish(sequence); }
+void CommunicatorImpl::end(std::uint64_t sequence, bool failed) noexcept {
+  control_->finish(sequence);
+  if (tracing_.is_on()) [[unlikely]]
+    tracing_.end(failed);
+}
 
 Plan CommunicatorImpl::plan(const Request& request, CallStorage& storage, const Signature* shown) {
   Plan plan{.call = check(request, place(), storage)};
@@ -300,7 +307,7 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
     raise_envelopes(found, awaited);
   } catch (...) {
     task.reset();
-    if (awaited.sequence != 0) end(awaited.sequence);
+    if (awaited.sequence != 0) end(awaited.sequence, true);
     throw;
   }
 }

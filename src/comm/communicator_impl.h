@@ -15,6 +15,7 @@
 
 #include "base/deadline.h"
 #include "comm/request.h"
+#include "comm/tracing.h"
 #include "comm/turnstile.h"
 #include "control/group.h"
 #include "engine/engine.h"
@@ -109,7 +110,9 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::shared_ptr<Operation> start_message(engine::Task task,
                                            int peer,
                                            RankCall what,
-                                           std::optional<Duration> deadline);
+                                           std::optional<Duration> deadline,
+                                           observe::Span span = {});
+  const Tracing& tracing() const noexcept { return tracing_; }
 
   // --- Prepared -------------------------------------------------------------------------------
   // Checks now; `run_prepared` then only numbers, records and starts.
@@ -196,7 +199,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
   engine::CollectiveEngine& choose(const engine::Signature& signature) const;
   void begin(Plan& plan, const engine::Signature& shown);
-  void end(std::uint64_t sequence) noexcept;
+  void end(std::uint64_t sequence, bool failed = false) noexcept;
   // Numbers the call.
   void execute(Plan& plan,
                const engine::Signature& shown,
@@ -240,6 +243,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   control::GroupEntry* entry_ = nullptr;  // of a group between hosts
   std::unique_ptr<control::GroupControl> control_;
   Engines engines_;
+  Tracing tracing_;
 
   Turnstile turnstile_;
   std::atomic<bool> open_{false};     // a member's, until it is closed

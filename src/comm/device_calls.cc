@@ -308,6 +308,8 @@ void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
 
 void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   finish_queue();
+  const observe::Span span =
+      owner_.tracing_.device(plan.call.signature, owner_.sequence_ + 1, plan.engine->name());
   number(plan.call, plan.mark, how);
   try {
     if (!how.captured) follow(how.stream);

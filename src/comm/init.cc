@@ -42,6 +42,7 @@ World join(const InitOptions& options,
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;
+  parts.trace_directory = config.trace_dir;
   parts.device_libraries = comm::device_libraries(options);
   const auto world = comm::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());

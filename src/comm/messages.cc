@@ -125,6 +125,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) return impl_->devices().exchange(in, to.peer, {}, -1, options);
+  const observe::Span span = impl_->tracing().message(to, true);
   Message message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
   impl_->run_message(
@@ -142,9 +143,11 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     impl_->devices().exchange({}, -1, out, named(from), options);
     return {from.peer, options.tag};
   }
+  observe::Span span = impl_->tracing().message(from, false);
   Message message = begin_recv(*impl_, from, out);
   Envelope sender;
   if (is_through(message, impl_->eager_polls(), &sender)) {
+    span.set_peer(sender.peer);
     return {sender.peer, static_cast<int>(sender.tag)};
   }
   Received received;
@@ -153,6 +156,7 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
       from.peer,
       [&] { return describe(*impl_, from, false); },
       options.deadline);
+  span.set_peer(received.source);
   return received;
 }
 
@@ -165,7 +169,8 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
                                    to.peer,
                                    describe(*impl_, to, true),
-                                   options.deadline));
+                                   options.deadline,
+                                   impl_->tracing().message(to, true)));
 }
 
 Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
@@ -178,7 +183,8 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   return Work(impl_->start_message(comm::finish(begin_recv(*impl_, from, out), nullptr),
                                    from.peer,
                                    describe(*impl_, from, false),
-                                   options.deadline));
+                                   options.deadline,
+                                   impl_->tracing().message(from, false)));
 }
 
 void Communicator::send_recv(ConstArrayView in,
@@ -208,6 +214,8 @@ void Communicator::send_recv(
       in = ConstArrayView(copy.data(), in.count(), in.dtype());
     }
     if (destination == source) {
+      const observe::Span sent = impl_->tracing().message(to, true);
+      const observe::Span received = impl_->tracing().message(from, false);
       impl_->run_message(
           comm::finish_both(begin_send(*impl_, to, in), begin_recv(*impl_, from, out)),
           from.peer,

@@ -12,6 +12,7 @@ namespace comm {
 void Operation::finish(std::exception_ptr error) noexcept {
   task.reset();
   staged.reset();  // its stream goes on
+  span.end(error != nullptr);
   error_ = std::move(error);
   std::function<void()> callback;
   {

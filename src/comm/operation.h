@@ -34,6 +34,7 @@ class Operation {
   // A message, or a refusal to be announced (then `task` is empty and `refusal` set).
   int peer = -1;
   RankCall message;
+  observe::Span span;
   std::optional<std::string> refusal;
   std::shared_ptr<void> keep;  // what the call points to, where that is not `storage`
 

@@ -114,7 +114,7 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     return settle(operation);
   } catch (const InvalidArgument&) {
     operation.task.reset();
-    if (sequence != 0) end(sequence);
+    if (sequence != 0) end(sequence, true);
     const auto held = sequence != 0 ? queue_.front() : nullptr;
     if (held) {
       queue_.pop_front();
@@ -141,7 +141,7 @@ void CommunicatorImpl::fail_all(const std::exception_ptr& error) noexcept {
   const auto messages = std::exchange(messages_, {});
   for (const auto& operation : queue) {
     operation->task.reset();
-    if (operation->begun) end(operation->sequence());
+    if (operation->begun) end(operation->sequence(), true);
     operation->finish(error);
   }
   for (const auto& operation : messages) operation->finish(error);
@@ -158,16 +158,15 @@ void CommunicatorImpl::run_message(Task task,
   drive(task, {.peer = peer, .message = &what}, deadline.value_or(deadline_));
 }
 
-std::shared_ptr<Operation> CommunicatorImpl::start_message(Task task,
-                                                           int peer,
-                                                           RankCall what,
-                                                           std::optional<Duration> deadline) {
+std::shared_ptr<Operation> CommunicatorImpl::start_message(
+    Task task, int peer, RankCall what, std::optional<Duration> deadline, observe::Span span) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
   operation->task = std::move(task);
   operation->begun = true;
   operation->peer = peer;
   operation->message = std::move(what);
+  operation->span = std::move(span);
   messages_.push_back(operation);
   advance(false);
   if (!operation->done()) world_->watch(shared_from_this());

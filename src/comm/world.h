@@ -11,6 +11,7 @@
 #include "comm/device_blocks.h"
 #include "control/host.h"
 #include "hocket/group.h"
+#include "observe/trace_file.h"
 #include "os/segment.h"
 
 namespace hocket::comm {
@@ -36,6 +37,7 @@ struct WorldParts {
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
   std::string dump_directory;
+  std::string trace_directory;  // empty: no trace
   std::shared_ptr<DeviceLibraries> device_libraries;
   std::shared_ptr<MpiHome> mpi;  // where that is among the engines
   std::shared_ptr<Store> store;  // lives as long as the world
@@ -59,6 +61,8 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
   const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
+  // Null where none is written.
+  const std::shared_ptr<observe::TraceFile>& trace() const noexcept { return trace_; }
   const os::ForkGuard& forks() const noexcept { return guard_; }
   bool forked() const noexcept { return guard_.forked(); }
   // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
@@ -91,6 +95,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   Membership membership() const;
 
   WorldParts parts_;
+  std::shared_ptr<observe::TraceFile> trace_;
   DeviceBlocks device_blocks_;
   os::ForkGuard guard_;
   std::shared_ptr<control::HostControl> host_;

@@ -52,15 +52,16 @@ std::string_view name_of(Kind kind) noexcept {
   return "unknown call";
 }
 
+bool is_rooted(Kind kind) noexcept {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
+         kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
+}
+
 namespace {
 
 bool reduces(Kind kind) {
   return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
          kind == Kind::kReduceScatterV || kind == Kind::kReproducibleSum;
-}
-bool has_root(Kind kind) {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kGather ||
-         kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
 }
 bool moves_elements(Kind kind) {
   return kind != Kind::kNone && kind != Kind::kBarrier && kind != Kind::kNewGroup &&
@@ -73,7 +74,7 @@ std::string describe(const Signature& s) {
   std::string text(name_of(s.kind));
   if (reduces(s.kind)) text += fmt::format(" {}", name_of(s.op));
   if (moves_elements(s.kind)) text += fmt::format(" {}[{}]", name_of(s.dtype), s.count);
-  if (has_root(s.kind)) text += fmt::format(" root {}", s.root);
+  if (is_rooted(s.kind)) text += fmt::format(" root {}", s.root);
   if (s.memory == MemoryKind::kCuda) text += " on GPUs";
   if (s.symmetric != 0) text += " (symmetric)";
   return text;

@@ -35,6 +35,8 @@ enum class Kind : std::uint8_t {
   kRecv,
 };
 std::string_view name_of(Kind kind) noexcept;
+// Whether one rank, the root, has a part of its own in it.
+bool is_rooted(Kind kind) noexcept;
 
 // What all ranks must agree in; the fingerprint is made of all of it, and an engine's score sees
 // nothing else, so that all ranks choose alike. A value.

@@ -47,12 +47,12 @@ def threads(n, fn, *args):
     return hocket.run_threads(fn, n, *args)
 
 
-def run_job(n, *arguments, timeout=50, **options):
-    """`hocket run -n N -- python ARGUMENTS`; the finished process, its output as text."""
+def run_job(n, *arguments, before=(), timeout=50, **options):
+    """`hocket run -n N BEFORE -- python ARGUMENTS`; the finished process, its output as text."""
     package = str(Path(hocket.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": package, **options.pop("env", {})}
     return subprocess.run(
-        [find_command(), "run", "-n", str(n), "--", sys.executable, *map(str, arguments)],
+        [find_command(), "run", "-n", str(n), *before, "--", sys.executable, *map(str, arguments)],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

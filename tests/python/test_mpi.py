@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -177,11 +178,17 @@ def test_hydra_introduces_ranks_that_it_takes_for_several_hosts_ranks():
     assert job.stdout.count("right") == 2, job.stdout + job.stderr
 
 
-def test_pmix_introduces_ranks_that_it_takes_for_several_hosts_ranks(tmp_path):
+def test_pmix_introduces_ranks_that_it_takes_for_several_hosts_ranks(tmp_path, request):
     if shutil.which("mpirun.openmpi") is None:
         pytest.skip("mpirun.openmpi is not installed")
-    agent = tmp_path / "agent"  # instead of ssh: "there" is here
-    agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    # Instead of ssh: "there" is here. Open MPI's daemons, one a host, would both make one folder;
+    # paths of sockets in it are short.
+    folder = tempfile.TemporaryDirectory(prefix="hk")
+    request.addfinalizer(folder.cleanup)
+    agent = tmp_path / "agent"
+    agent.write_text(
+        f'#!/bin/sh\nshift\nTMPDIR=$(mktemp -d -p {folder.name}) exec sh -c "$*"\n'
+    )
     agent.chmod(0o755)
     job = subprocess.run(
         ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",

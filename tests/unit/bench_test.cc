@@ -274,9 +274,9 @@ TEST(BenchFigures, MediansQuartilesAndRatios) {
 }
 
 TEST(BenchReport, NumbersReadWell) {
-  EXPECT_EQ(text_of_bytes(8), "8 B");
-  EXPECT_EQ(text_of_bytes(65536), "64 KiB");
-  EXPECT_EQ(text_of_bytes(3 << 19), "1.5 MiB");
+  EXPECT_EQ(size_text(8), "8 B");
+  EXPECT_EQ(size_text(65536), "64 KiB");
+  EXPECT_EQ(size_text(3 << 19), "1.5 MiB");
   EXPECT_EQ(three_digits(0.1351), "0.135");
   EXPECT_EQ(three_digits(9.996), "10.0");
   EXPECT_EQ(three_digits(4893.2), "4893");

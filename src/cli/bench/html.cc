@@ -118,7 +118,7 @@ class Page {
   std::string hint_of(const Row& row) const {
     return fmt::format("{}\n{}: {} µs ({} .. {})\nbus {} GB/s",
                        name_of_key(key_of(row)),
-                       text_of_bytes(row.bytes),
+                       size_text(row.bytes),
                        three_digits(row.median_us()),
                        three_digits(row.min_us()),
                        three_digits(row.max_us()),
@@ -168,7 +168,7 @@ class Page {
                                  ratio.high,
                                  fmt::format("{}\n{}: {:.2f} of the time of {} ({:.2f} .. {:.2f})",
                                              name_of_key(key_of(row)),
-                                             text_of_bytes(row.bytes),
+                                             size_text(row.bytes),
                                              ratio.median,
                                              peer,
                                              ratio.low,
@@ -291,7 +291,7 @@ class Page {
     std::string cells = fmt::format(
         "<td>{}</td><td class=\"left curve {}\"><i></i>{}{}</td><td>{}</td><td>{}</td>"
         "<td>{}</td><td>{}</td><td>{}</td>",
-        leads ? text_of_bytes(row.bytes) : "",
+        leads ? size_text(row.bytes) : "",
         style_of(key_of(row)),
         escaped(name_of_key(key_of(row))),
         row.verified()

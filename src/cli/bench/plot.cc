@@ -130,7 +130,7 @@ std::string grid(const Plot& plot, const Axis& x, const Axis& y) {
         kHeight - kBottom,
         at,
         kHeight - kBottom + 18,
-        text_of_bytes(static_cast<std::size_t>(tick)));
+        size_text(static_cast<std::size_t>(tick)));
   }
   if (plot.reference > 0) {
     const double at = y.place(plot.reference);

@@ -109,25 +109,6 @@ nlohmann::ordered_json ratios_of(const Findings& findings) {
 
 }  // namespace
 
-std::string text_of_bytes(std::size_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (unit < 3 && value >= 1024) {
-    value /= 1024;
-    ++unit;
-  }
-  if (unit > 0 && value != std::floor(value)) return fmt::format("{:.1f} {}", value, kUnits[unit]);
-  return fmt::format("{:.0f} {}", value, kUnits[unit]);
-}
-
-std::string three_digits(double value) {
-  if (value >= 99.95) return fmt::format("{:.0f}", value);
-  if (value >= 9.995) return fmt::format("{:.1f}", value);
-  if (value >= 0.9995) return fmt::format("{:.2f}", value);
-  return fmt::format("{:.3f}", value);
-}
-
 const Row* counterpart(const Point& point, const Row& row, const std::string& library) {
   for (const Row& other : point) {
     if (other.library == library && other.subject.in_place == row.subject.in_place) return &other;
@@ -175,7 +156,7 @@ void Table::heading(const Row& row) {
 void Table::line(const Point& point, const Row* own, const Row& any) {
   const Case& subject = any.subject;
   std::string text = fmt::format("{:>9}  {:<9} {:<8}",
-                                 text_of_bytes(any.bytes),
+                                 size_text(any.bytes),
                                  name_of(subject.memory),
                                  subject.in_place ? "yes" : "no");
   if (own == nullptr) {

@@ -7,6 +7,7 @@
 
 #include "cli/bench/machine.h"
 #include "cli/bench/measure.h"
+#include "cli/quantities.h"
 
 namespace hocket::cli::bench {
 
@@ -28,11 +29,6 @@ struct Findings {
   std::vector<Point> points;
   std::vector<std::string> problems;
 };
-
-// "8", "64 KiB", "1.5 MiB", "1000".
-std::string text_of_bytes(std::size_t bytes);
-// Three digits that matter: "0.135", "52.1", "4893".
-std::string three_digits(double value);
 
 // The rows of other libraries that a row of hocket's is compared with: the same collective, in
 // place or not alike. Null where `library` has none.

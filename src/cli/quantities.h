@@ -1,0 +1,16 @@
+// Sizes and times as people read them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace hocket::cli {
+
+// "8 B", "64 KiB", "1.5 MiB".
+std::string size_text(std::size_t bytes);
+// "0 s", "850 ns", "12.5 us", "1.20 s"; three digits that matter.
+std::string time_text(double seconds);
+// Three digits that matter: "0.135", "52.1", "4893".
+std::string three_digits(double value);
+
+}  // namespace hocket::cli

@@ -1,0 +1,78 @@
+#include "comm/tracing.h"
+
+#include <algorithm>
+
+#include "comm/communicator_impl.h"
+
+namespace hocket::comm {
+namespace {
+
+using engine::Kind;
+
+// Of a rank's larger array.
+std::size_t traced_bytes(const engine::Signature& s, int size) {
+  switch (s.kind) {
+    case Kind::kReduceScatter:
+    case Kind::kAllGather:
+    case Kind::kGather:
+    case Kind::kScatter:
+    case Kind::kAllToAll:
+      return engine::bytes_of(s) * static_cast<std::size_t>(size);
+    default:
+      return engine::bytes_of(s);
+  }
+}
+
+}  // namespace
+
+Tracing::Tracing(std::shared_ptr<observe::TraceFile> file, const Membership& membership)
+    : file_(membership.rank < 0 ? nullptr : std::move(file)), size_(membership.size()) {
+  if (is_on()) group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
+}
+
+// What is under way then has been given up.
+Tracing::~Tracing() { collective_.end(true); }
+
+observe::TracedBegin Tracing::describe(const engine::Signature& signature,
+                                       std::uint64_t sequence) const {
+  return {.group = group_,
+          .name = name_of(signature.kind),
+          .sequence = sequence,
+          .dtype = signature.dtype,
+          .bytes = traced_bytes(signature, size_),
+          .peer = engine::is_rooted(signature.kind) ? signature.root : -1};
+}
+
+void Tracing::begin(const engine::Call& call,
+                    const engine::Signature& shown,
+                    std::string_view engine) {
+  if (!is_on()) return;
+  auto begun = describe(shown, call.sequence);
+  begun.engine = engine;
+  begun.bytes = std::max(begun.bytes, call.own_bytes);
+  collective_.end(true);
+  collective_ = observe::Span(file_.get(), begun);
+}
+
+observe::Span Tracing::device(const engine::Signature& call,
+                              std::uint64_t sequence,
+                              std::string_view engine) const {
+  if (!is_on()) return {};
+  auto begun = describe(call, sequence);
+  begun.engine = engine;
+  begun.on_gpu = true;
+  return {file_.get(), begun};
+}
+
+observe::Span Tracing::message(const engine::Envelope& envelope, bool sends) const {
+  if (!is_on()) return {};
+  return {file_.get(),
+          {.group = group_,
+           .name = name_of(sends ? Kind::kSend : Kind::kRecv),
+           .engine = {},
+           .dtype = envelope.dtype,
+           .bytes = envelope.count * size_of(envelope.dtype),
+           .peer = envelope.peer}};
+}
+
+}  // namespace hocket::comm

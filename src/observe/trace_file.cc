@@ -1,0 +1,223 @@
+#include "observe/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "base/log.h"
+#include "hocket/error.h"
+
+namespace hocket::observe {
+namespace {
+
+std::int64_t clock_ns(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+// The clock that all processes of a host share.
+std::int64_t now_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+
+template <std::size_t kSize>
+void copy_text(std::array<char, kSize>& to, std::string_view from) noexcept {
+  const std::size_t size = std::min(from.size(), kSize);
+  std::memcpy(to.data(), from.data(), size);
+  std::memset(to.data() + size, 0, kSize - size);
+}
+
+void publish(TraceRecord& record, TraceState state) noexcept {
+  std::atomic_ref(record.state).store(static_cast<std::uint8_t>(state), std::memory_order_release);
+}
+
+void* map(int fd, std::size_t offset, std::size_t bytes) noexcept {
+  const int error = posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  if (error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  void* at = mmap(nullptr,
+                  bytes,
+                  PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_POPULATE,
+                  fd,
+                  static_cast<off_t>(offset));
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes, MADV_DONTFORK);
+  return at;
+}
+
+}  // namespace
+
+std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const Owner& owner) {
+  const auto path =
+      std::filesystem::path(directory) / ("rank-" + std::to_string(owner.rank) + ".trace");
+  const auto fail = [&path](int error) {
+    throw SystemError("HOCKET_TRACE: cannot write " + path.string(), error);
+  };
+  std::error_code made;
+  std::filesystem::create_directories(directory, made);
+  if (made) fail(made.value());
+  // A new file: one that is there may still be mapped by somebody.
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) fail(errno);
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) fail(errno);
+  auto* header = static_cast<TraceHeader*>(map(fd, 0, kTraceHeaderBytes));
+  if (header == nullptr) {
+    const int error = errno;
+    close(fd);
+    fail(error);
+  }
+  *header = {.magic = kTraceMagic,
+             .version = kTraceVersion,
+             .rank = owner.rank,
+             .size = owner.size,
+             .host = owner.host,
+             .pid = getpid(),
+             .record_bytes = sizeof(TraceRecord),
+             .wall_ns = clock_ns(CLOCK_REALTIME) - now_ns(),
+             .dropped = 0,
+             .host_name = {}};
+  gethostname(header->host_name.data(), header->host_name.size() - 1);
+  return std::shared_ptr<TraceFile>(new TraceFile(fd, header));
+}
+
+TraceFile::TraceFile(int fd, TraceHeader* header) noexcept : fd_(fd), header_(header) {}
+
+TraceFile::~TraceFile() {
+  for (auto& chunk : chunks_) {
+    if (chunk.load() != nullptr) munmap(chunk.load(), kChunkRecords * sizeof(TraceRecord));
+  }
+  // What was set aside and not used is given back; not so by a process that was forked meanwhile.
+  if (header_->pid == getpid()) {
+    const std::size_t used = std::min(next_.load(), kChunks * kChunkRecords);
+    if (ftruncate(fd_, static_cast<off_t>(kTraceHeaderBytes + used * sizeof(TraceRecord))) != 0) {
+      base::log(base::LogLevel::kDebug, "a trace's file could not be cut to its size");
+    }
+    munmap(header_, kTraceHeaderBytes);
+  }
+  close(fd_);
+}
+
+void TraceFile::drop(const char* why) noexcept {
+  std::atomic_ref(header_->dropped).fetch_add(1, std::memory_order_relaxed);
+  if (full_.exchange(true)) return;
+  try {
+    base::log(base::LogLevel::kWarning, std::string("no more calls are traced: ") + why);
+  } catch (...) {  // it is counted all the same
+  }
+}
+
+TraceRecord* TraceFile::chunk(std::size_t index) noexcept {
+  const std::lock_guard lock(mutex_);
+  TraceRecord* found = chunks_[index].load(std::memory_order_acquire);
+  if (found != nullptr || full_) return found;
+  constexpr std::size_t kBytes = kChunkRecords * sizeof(TraceRecord);
+  static_assert(kBytes % 4096 == 0 && kTraceHeaderBytes % 4096 == 0);
+  found = static_cast<TraceRecord*>(map(fd_, kTraceHeaderBytes + index * kBytes, kBytes));
+  if (found == nullptr) {
+    const int error = errno;
+    drop(std::strerror(error));
+    return nullptr;
+  }
+  chunks_[index].store(found, std::memory_order_release);
+  return found;
+}
+
+TraceRecord* TraceFile::next() noexcept {
+  const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
+  if (at >= kChunks * kChunkRecords) {
+    drop("the file has as many as it may");
+    return nullptr;
+  }
+  TraceRecord* records = chunks_[at / kChunkRecords].load(std::memory_order_acquire);
+  if (records == nullptr) records = chunk(at / kChunkRecords);
+  if (records == nullptr) {
+    drop("there is no room");
+    return nullptr;
+  }
+  return records + at % kChunkRecords;
+}
+
+std::uint32_t TraceFile::add_group(std::uint64_t id,
+                                   std::string_view name,
+                                   int size,
+                                   int rank) noexcept {
+  const std::uint32_t number = groups_.fetch_add(1, std::memory_order_relaxed);
+  if (TraceRecord* record = next()) {
+    record->group = number;
+    record->sequence = id;
+    record->bytes = static_cast<std::uint64_t>(size);
+    record->peer = rank;
+    publish(*record, TraceState::kGroup);
+  }
+  while (!name.empty()) {
+    TraceRecord* record = next();
+    if (record == nullptr) break;
+    record->group = number;
+    copy_text(record->name, name.substr(0, record->name.size()));
+    name.remove_prefix(std::min(name.size(), record->name.size()));
+    copy_text(record->engine, name.substr(0, record->engine.size()));
+    name.remove_prefix(std::min(name.size(), record->engine.size()));
+    publish(*record, TraceState::kName);
+  }
+  return number;
+}
+
+TraceRecord* TraceFile::begin(const TracedBegin& call) noexcept {
+  TraceRecord* record = next();
+  if (record == nullptr) return nullptr;
+  record->dtype = static_cast<std::uint8_t>(call.dtype);
+  record->on_gpu = call.on_gpu ? 1 : 0;
+  record->group = call.group;
+  record->begin_ns = now_ns();
+  record->sequence = call.sequence;
+  record->bytes = call.bytes;
+  record->peer = call.peer;
+  copy_text(record->name, call.name);
+  copy_text(record->engine, call.engine);
+  publish(*record, TraceState::kBegun);
+  return record;
+}
+
+void TraceFile::end(TraceRecord& record, bool failed) noexcept {
+  record.end_ns = now_ns();
+  publish(record, failed ? TraceState::kFailed : TraceState::kDone);
+}
+
+// --- Span ---------------------------------------------------------------------------------------
+
+Span::Span(TraceFile* file, const TracedBegin& call) noexcept {
+  if (file == nullptr) return;
+  record_ = file->begin(call);
+  exceptions_ = std::uncaught_exceptions();
+}
+Span::Span(Span&& other) noexcept
+    : record_(std::exchange(other.record_, nullptr)), exceptions_(other.exceptions_) {}
+Span& Span::operator=(Span&& other) noexcept {
+  end(false);
+  record_ = std::exchange(other.record_, nullptr);
+  exceptions_ = other.exceptions_;
+  return *this;
+}
+Span::~Span() {
+  if (record_ != nullptr) end(std::uncaught_exceptions() > exceptions_);
+}
+
+void Span::end(bool failed) noexcept {
+  if (record_ != nullptr) TraceFile::end(*std::exchange(record_, nullptr), failed);
+}
+
+void Span::set_peer(int peer) noexcept {
+  if (record_ != nullptr) record_->peer = peer;
+}
+
+}  // namespace hocket::observe
