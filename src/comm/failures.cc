@@ -71,6 +71,7 @@ std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
                    .sequence = awaited.sequence,
                    .text = std::string(state == RankState::kLeft     ? kLeftText
                                        : state == RankState::kSilent ? kSilentText
+                                       : state == RankState::kCut    ? kCutText
                                                                      : kDiedText)};
   }
   // Those who were lost are of other groups.
@@ -86,20 +87,20 @@ void CommunicatorImpl::check_refusals(std::uint64_t sequence) {
     fingerprint_ = fingerprint_after_refusal(sequence);
     const auto record = control_->find(i, sequence);
     const std::string_view name = engine::name_of(record ? record->signature.kind : Kind::kNone);
-    throw InvalidArgument(Status{
-        .code = ErrorCode::kInvalidArgument,
-        .message = fmt::format("rank {} refused {} #{} on {}: {}; the communicator can "
-                               "be used further",
-                               i,
-                               name,
-                               sequence,
-                               membership_.name,
-                               *reason),
-        .communicator = membership_.name,
-        .sequence = sequence,
-        .operation = std::string(name),
-        .rank = rank(),
-        .peer = i});
+    throw InvalidArgument(
+        Status{.code = ErrorCode::kInvalidArgument,
+               .message = fmt::format("rank {} refused {} #{} on {}: {}; the communicator can "
+                                      "be used further",
+                                      i,
+                                      name,
+                                      sequence,
+                                      membership_.name,
+                                      *reason),
+               .communicator = membership_.name,
+               .sequence = sequence,
+               .operation = std::string(name),
+               .rank = rank(),
+               .peer = i});
   }
 }
 
@@ -137,6 +138,11 @@ void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
     const auto own = control_->find(rank(), at);
     const auto theirs = control_->find(peer, at);
     if (control_->refused(at)) {
+      // A rank that refused this call goes on to later ones, whose data are not to be taken for its.
+      if (at == sequence) {
+        check_refusals(at);
+        raise(mismatch(peer, at));
+      }
       anew = fingerprint_after_refusal(at);
     } else if (own && theirs && !(own->signature == theirs->signature)) {
       raise(mismatch(peer, at));

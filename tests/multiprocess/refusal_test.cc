@@ -222,6 +222,34 @@ TEST(Refusal, OfGroupsAndSymmetricArraysIsHeard) {
   });
 }
 
+// Who has refused a call goes on to the next ones while others are still waiting in it.
+TEST(Refusal, LaterDataAreNotTakenForThoseOfARefusedCall) {
+  run_job({.size = 4}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    comm.set_deadline(seconds(30));
+    constexpr std::size_t kElements = 2000;  // more than goes with the flag
+    for (int round = 0; round < 200; ++round) {
+      const int refuser = round % 3 == 0 ? round / 3 % 4 : -1;
+      std::vector<float> x(kElements, static_cast<float>(rank.rank() + round));
+      const Outcome outcome = outcome_of([&] {
+        if (rank.rank() == refuser) {
+          refused_all_reduce(comm, x);
+        } else if (round % 2 == 0) {
+          comm.all_reduce(x);
+        } else {
+          comm.all_reduce_async(x, x).wait();
+        }
+      });
+      const std::string expected = refuser < 0 ? "ok" : "InvalidArgument";
+      rank.check(outcome.kind == expected,
+                 fmt::format("round {}: {} {}", round, outcome.kind, outcome.message));
+      const float sum = static_cast<float>(4 * round + 6);
+      rank.check(refuser >= 0 || x[kElements - 1] == sum, fmt::format("round {}: sum", round));
+    }
+  });
+}
+
 // Messages are outside the order: a refused one concerns its own rank.
 TEST(Refusal, OfAMessageIsLocal) {
   run_job({.size = 2}, [](Rank& rank) {
