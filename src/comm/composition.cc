@@ -132,7 +132,8 @@ class UcxCarriage final : public Carriage {
     return {.event_fd = fabric_->event_fd(),
             .arm = [fabric = fabric_] { return fabric->arm(); },
             .pending = [fabric = fabric_] { return fabric->pending(); },
-            .progress = [fabric = fabric_] { return fabric->progress(); }};
+            .progress = [fabric = fabric_] { return fabric->progress(); },
+            .take_broken = [fabric = fabric_] { return fabric->take_broken(); }};
   }
   bool flush(base::Deadline deadline) noexcept override { return fabric_->flush(deadline); }
   void retire() noexcept override { fabric_->retire(); }

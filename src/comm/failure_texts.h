@@ -9,5 +9,7 @@ inline constexpr std::string_view kDiedText = "died";
 inline constexpr std::string_view kLeftText = "ended in good order";
 inline constexpr std::string_view kSilentText =
     "cannot be heard any more: its host has fallen silent";
+inline constexpr std::string_view kCutText =
+    "cannot be reached any more: the connection that carries its messages has broken";
 
 }  // namespace hocket::comm

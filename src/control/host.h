@@ -38,6 +38,7 @@ enum class RankState : std::uint32_t {
   kLeft,  // ended in good order
   kDied,
   kSilent,  // its host cannot be heard any more
+  kCut,     // what carries messages to or from it has broken, though its host is there
 };
 
 // One a rank. What each field pairs with is said at HostControl's functions.
@@ -101,8 +102,8 @@ class HostControl {
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
   void arrive(int world_rank);
   // Waits until every rank of the job has arrived; throws RendezvousError naming the world ranks
-  // that have not. `world_ranks`: of each place. `machine_ranks` share the processors: those of this
-  // host, or more, where what counts as several hosts is one machine.
+  // that have not. `world_ranks`: of each place. `machine_ranks` share the processors: those of
+  // this host, or more, where what counts as several hosts is one machine.
   void wait_for_all(std::span<const int> world_ranks, int machine_ranks, base::Deadline deadline);
 
   // Tells the others where the world's group lies; host rank 0 alone, once.

@@ -158,6 +158,7 @@ bool Lane::take_proof(std::span<const std::byte> payload) {
   verdict.mac = transcript().server_mac(identity_.key, verdict);
   push_payload(verdict.encode());
   stage_ = Stage::kOpen;
+  was_open_ = true;
   return true;
 }
 
@@ -170,6 +171,7 @@ bool Lane::take_verdict(std::span<const std::byte> payload) {
   }
   peer_ = static_cast<int>(verdict->fact);
   stage_ = Stage::kOpen;
+  was_open_ = true;
   return true;
 }
 

@@ -38,6 +38,7 @@ class Lane {
   bool wants_to_write() const noexcept { return !to_send_.empty(); }
   bool is_open() const noexcept { return stage_ == Stage::kOpen; }
   bool is_closed() const noexcept { return stage_ == Stage::kClosed; }
+  bool was_open() const noexcept { return was_open_; }
   // The world rank at the other end, once open.
   int peer() const noexcept { return peer_; }
   Clock::time_point made() const noexcept { return made_; }
@@ -68,6 +69,7 @@ class Lane {
   std::unique_ptr<rendezvous::Channel> channel_;
   const LaneIdentity identity_;
   Stage stage_;
+  bool was_open_ = false;
   int peer_ = -1;
   Bytes hello_;
   Bytes challenge_;

@@ -15,7 +15,7 @@ using rendezvous::WireWriter;
 
 namespace {
 
-enum class Tag : std::uint8_t { kBeat, kQuestion, kRanks, kMember, kRefusal, kFailure };
+enum class Tag : std::uint8_t { kBeat, kQuestion, kRanks, kMember, kRefusal, kFailure, kCut };
 constexpr std::uint32_t kNoEnd = ~0u;
 constexpr std::size_t kMaxRanks = 2048;  // of one frame
 
@@ -113,6 +113,11 @@ struct Writer {
     put(to, f.other);
     to.text(f.text);
   }
+  void operator()(const CutFact& fact) {
+    tag(Tag::kCut);
+    to.u32(static_cast<std::uint32_t>(fact.own));
+    to.u32(static_cast<std::uint32_t>(fact.other));
+  }
 };
 
 // --- In -----------------------------------------------------------------------------------------
@@ -125,7 +130,7 @@ std::optional<Fact> parse_ranks(WireReader& from) {
     const std::uint8_t state = from.u8();
     rank.pid = static_cast<int>(from.u32());
     const std::uint32_t end = from.u32();
-    if (state > static_cast<std::uint8_t>(RankState::kSilent)) return std::nullopt;
+    if (state > static_cast<std::uint8_t>(RankState::kCut)) return std::nullopt;
     rank.state = static_cast<RankState>(state);
     if (end != kNoEnd) rank.end = static_cast<int>(end & 0xffff);
     fact.ranks.push_back(rank);
@@ -190,6 +195,10 @@ std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
       return parse_refusal(from);
     case static_cast<std::uint8_t>(Tag::kFailure):
       return parse_failure(from);
+    case static_cast<std::uint8_t>(Tag::kCut): {
+      const int own = static_cast<int>(from.u32());
+      return CutFact{.own = own, .other = static_cast<int>(from.u32())};
+    }
     default:
       return std::nullopt;
   }

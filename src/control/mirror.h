@@ -51,8 +51,13 @@ struct FailureFact {
 struct Question {
   std::uint64_t group = 0;
 };
+// The way of messages between the two has broken, as the first one's host has seen.
+struct CutFact {
+  int own = -1;    // world rank, of the host that says so
+  int other = -1;  // world rank, of the host that is told
+};
 struct Beat {};  // nothing new: this host is there
-using Fact = std::variant<Beat, Question, RanksFact, MemberFact, RefusalFact, FailureFact>;
+using Fact = std::variant<Beat, Question, RanksFact, MemberFact, RefusalFact, FailureFact, CutFact>;
 
 // A whole frame, its header included.
 Bytes encode(const Fact& fact);

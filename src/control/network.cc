@@ -24,12 +24,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr auto kRedial = milliseconds(50);
-constexpr auto kRedialReach = milliseconds(200);
 constexpr std::size_t kMostQueued = std::size_t{4} << 20;
-
-// How long the host-mates of a rank whose lane has closed have to say what became of it.
-constexpr auto kSuccession = milliseconds(30);
 
 // How long to wait for the way a rank ended to be known before its death is passed on.
 constexpr auto kForEnd = milliseconds(4);
@@ -119,6 +114,7 @@ void Network::run() {
     look();
     for (auto& [number, peer] : peers_) check(peer);
     help_carrier();
+    take_broken();
   }
 }
 
@@ -137,6 +133,7 @@ Network::Clock::duration Network::patience() const {
       patience = std::min<Clock::duration>(patience, milliseconds(10));
     }
   }
+  if (!broken_.empty()) patience = std::min<Clock::duration>(patience, milliseconds(100));
   return patience;
 }
 
@@ -305,61 +302,17 @@ void Network::take(Peer& peer, const Fact& fact) {
     write(*refusal);
   } else if (const auto* failure = std::get_if<FailureFact>(&fact)) {
     write(*failure);
+  } else if (const auto* cut = std::get_if<CutFact>(&fact)) {
+    take(peer, *cut);
   }
 }
 
-// --- Life and death of other hosts --------------------------------------------------------------
-
-void Network::declare(const Peer& peer, RankState state, int rank) {
-  for (const int each : peer.ranks) {
-    if (rank >= 0 && each != rank) continue;
-    const int place = options_.places[static_cast<std::size_t>(each)];
-    if (host_->state(place) > RankState::kAlive) continue;
-    host_->record_remote(
-        place, {.state = state, .pid = host_->pid(place), .world_rank = each, .end = std::nullopt});
-  }
-}
-
-void Network::check(Peer& peer) {
-  const auto now = Clock::now();
-  for (const auto& lane : peer.lanes) {
-    if (lane->is_open() && now - lane->last_heard() > options_.silence) {
-      declare(peer, RankState::kSilent, -1);
-      lane->close();
-    } else if (lane->is_open() && now - lane->last_sent() > options_.silence / 6) {
-      lane->send(encode(Beat{}));
-    }
-    if (!lane->is_closed()) continue;
-    peer.lost_at = now;
-    peer.lost_speaker = lane->peer();
-  }
-  std::erase_if(peer.lanes, [](const auto& lane) { return lane->is_closed(); });
-  const bool lost = peer.lost_at != Clock::time_point{} && peer.lanes.empty();
-  if (lost && has_living(peer)) {
-    // The end of a connection is the end of its process: the others of its host say more, if there
-    // are any, and soon.
-    const bool alone = peer.ranks.size() == 1;
-    if (peer.lost_speaker >= 0 && (alone || now - peer.lost_at > kSuccession)) {
-      declare(peer, RankState::kDied, peer.lost_speaker);
-    }
-    if (now - peer.lost_at > options_.silence) declare(peer, RankState::kSilent, -1);
-  }
-  if (peer.lanes.empty() && speaks() && has_living(peer) && now >= peer.next_dial) call_again(peer);
-}
-
-// Who speaks for this host now and has no lane makes one.
-void Network::call_again(Peer& peer) {
-  peer.next_dial = Clock::now() + kRedial;
-  if (peer.lost_at == Clock::time_point{}) peer.lost_at = Clock::now();
-  for (const int rank : peer.ranks) {
-    if (host_->state(options_.places[static_cast<std::size_t>(rank)]) > RankState::kAlive) continue;
-    try {
-      peer.lanes.push_back(dial(rank, Deadline::in(kRedialReach)));
-      return;
-    } catch (const Error&) {
-      // Not there any more, perhaps; the next.
-    }
-  }
+void Network::take(Peer& peer, const CutFact& fact) {
+  const auto ranks = static_cast<int>(options_.hosts.size());
+  if (fact.other < 0 || fact.other >= ranks) return;
+  if (options_.hosts[static_cast<std::size_t>(fact.other)] != own_host()) return;
+  if (std::find(peer.ranks.begin(), peer.ranks.end(), fact.own) == peer.ranks.end()) return;
+  declare(peer, RankState::kCut, fact.own);
 }
 
 void Network::leave() noexcept {

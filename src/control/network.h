@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,7 @@ struct Carrier {
   std::function<bool()> arm;       // false: something has come already
   std::function<bool()> pending;   // somebody has to call `progress`
   std::function<bool()> progress;  // true when something moved
+  std::function<std::vector<int>()> take_broken;  // ranks it cannot reach any more; each once
 };
 
 // A resource: the lanes and a thread. `establish` and `start` come first, once, in this order;
@@ -68,8 +70,9 @@ class Network {
   struct Peer {
     std::vector<int> ranks;                    // in the world, in order
     std::vector<std::unique_ptr<Lane>> lanes;  // usually one
-    Clock::time_point lost_at{};               // when the last one closed; zero: not
-    int lost_speaker = -1;                     // who was at its end
+    Clock::time_point lost_at{};               // when the last open one closed; zero: there is one
+    std::set<int> refusing;                    // where nobody listens any more since: they ended
+    std::size_t next_to_call = 0;              // of `ranks`
     Clock::time_point next_dial{};
   };
   struct Told {
@@ -100,7 +103,11 @@ class Network {
   void tell_members(GroupEntry& entry, Lane* lane, int place);
   void take(Peer& peer, std::span<const std::byte> payload);
   void take(Peer& peer, const Fact& fact);
+  void take(Peer& peer, const CutFact& fact);
+  void take_broken();
   void check(Peer& peer);
+  void drop_closed(Peer& peer);
+  void judge_loss(Peer& peer);
   void call_again(Peer& peer);
   void declare(const Peer& peer, RankState state, int rank);
   Clock::duration patience() const;
@@ -115,7 +122,9 @@ class Network {
   std::vector<std::unique_ptr<Lane>> strangers_;
   std::shared_ptr<HostControl> host_;
   Carrier carrier_;
-  std::vector<Told> told_;  // of each place of this host
+  std::vector<Told> told_;                   // of each place of this host
+  std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
+  Clock::time_point accepts_from_{};         // when to look for strangers again
   std::atomic<bool> stop_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<bool> left_{false};  // the others have been told

@@ -31,7 +31,10 @@ constexpr const char* kMendWay =
     "see that the hosts have a route to each other and no firewall between them (HOCKET_INTERFACE "
     "chooses the way)";
 constexpr auto kStrangerTime = std::chrono::seconds(5);
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostStrangers = 256;
+constexpr int kAcceptedAtOnce = 64;  // then those who are there already have their turn
+constexpr auto kAcceptPause = milliseconds(50);
+constexpr auto kDialPause = milliseconds(50);
 
 void set_user_timeout(int socket, Duration silence) noexcept {
   const auto limit =
@@ -61,13 +64,18 @@ std::unique_ptr<Lane> Network::dial(int rank, Deadline deadline) {
 
 void Network::accept_strangers() {
   try {
-    while (os::Fd socket = os::accept_pending(listener_.get())) {
-      if (strangers_.size() >= kMostStrangers) continue;  // it is closed
+    for (int i = 0; i < kAcceptedAtOnce; ++i) {
+      os::Fd socket = os::accept_pending(listener_.get());
+      if (!socket) return;
+      // The oldest have had the most time to prove themselves.
+      if (strangers_.size() >= kMostStrangers) strangers_.erase(strangers_.begin());
       strangers_.push_back(std::make_unique<Lane>(
           make_channel(std::move(socket), Side::kServer), Side::kServer, options_.identity));
     }
   } catch (const Error&) {
-    // Without a descriptor for it: the other end tries again.
+    // Without a descriptor for it: the other end tries again, and so does this one, later.
+    if (!strangers_.empty()) strangers_.erase(strangers_.begin());
+    accepts_from_ = Clock::now() + kAcceptPause;
   }
 }
 
@@ -90,8 +98,11 @@ void Network::adopt_strangers() {
 
 // Until something can be moved.
 void Network::wait(Clock::duration longest) {
-  std::vector<pollfd> polls{
-      {wakeup_.fd(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {events_.get(), POLLIN, 0}};
+  const bool accepts = Clock::now() >= accepts_from_;
+  if (!accepts) longest = std::min<Clock::duration>(longest, kAcceptPause);
+  std::vector<pollfd> polls{{wakeup_.fd(), POLLIN, 0},
+                            {accepts ? listener_.get() : -1, POLLIN, 0},
+                            {events_.get(), POLLIN, 0}};
   const auto add = [&polls](const Lane& lane) {
     polls.push_back(
         {lane.fd(), static_cast<short>(lane.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
@@ -131,9 +142,7 @@ std::string Network::establish(Deadline deadline) {
   deadline = std::min(deadline, Deadline::in(kReach));
   std::string wrong;
   std::set<int> given_up;
-  // The host with the greater number calls.
-  for (auto& [host, peer] : peers_) {
-    if (host > own_host()) continue;
+  const auto call = [&](int host, Peer& peer) {
     try {
       peer.lanes.push_back(dial(peer.ranks.front(), deadline));
     } catch (const Error& error) {
@@ -144,6 +153,10 @@ std::string Network::establish(Deadline deadline) {
                           kMendWay);
       given_up.insert(host);
     }
+  };
+  // The host with the greater number calls.
+  for (auto& [host, peer] : peers_) {
+    if (host < own_host()) call(host, peer);
   }
   const auto is_settled = [&](const auto& entry) {
     return given_up.contains(entry.first) ||
@@ -151,9 +164,19 @@ std::string Network::establish(Deadline deadline) {
              return lane->is_open();
            });
   };
+  auto next_dial = Clock::now();
   while (!std::all_of(peers_.begin(), peers_.end(), is_settled) && !deadline.has_passed()) {
     wait(milliseconds(20));
     move_lanes();
+    // One that was cut before it was open is made once more.
+    const bool may_dial = Clock::now() >= next_dial;
+    if (may_dial) next_dial = Clock::now() + kDialPause;
+    for (auto& [host, peer] : peers_) {
+      std::erase_if(peer.lanes, [](const auto& lane) { return lane->is_closed(); });
+      if (!may_dial || host > own_host() || !peer.lanes.empty() || given_up.contains(host))
+        continue;
+      call(host, peer);
+    }
     base::throw_if_interrupted("the wait for the other hosts");
   }
   for (const auto& entry : peers_) {

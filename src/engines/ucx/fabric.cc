@@ -168,6 +168,7 @@ Endpoint Fabric::endpoint(int rank) {
   peer.why_broken = library_->status_string(status);
   base::log(base::LogLevel::kWarning,
             fmt::format("UCX has no way to rank {}: {}", rank, peer.why_broken));
+  note_broken(static_cast<std::size_t>(rank));
   return nullptr;
 }
 
@@ -179,9 +180,22 @@ std::string Fabric::why_unreachable(int rank) {
 
 void Fabric::on_error(void* argument, Endpoint endpoint, Status) {
   auto& self = *static_cast<Fabric*>(argument);
-  for (Peer& peer : self.peers_) {
-    if (peer.endpoint == endpoint) peer.broken = peer.to_close = true;
+  for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
+    Peer& peer = self.peers_[rank];
+    if (peer.endpoint != endpoint) continue;
+    peer.broken = peer.to_close = true;
+    self.note_broken(rank);
   }
+}
+
+void Fabric::note_broken(std::size_t rank) {
+  broken_.push_back(static_cast<int>(rank));
+  if (help_) help_();
+}
+
+std::vector<int> Fabric::take_broken() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(broken_, {});
 }
 
 // Not in UCX's own callbacks.

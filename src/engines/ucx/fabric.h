@@ -33,7 +33,7 @@ class Port {
 struct FabricOptions {
   std::string interface;       // the one to use; empty: UCX chooses
   std::function<void()> wake;  // called when something came in; any thread
-  std::function<void()> help;  // called when `pending` becomes true; any thread
+  std::function<void()> help;  // called when `pending` becomes true, or one breaks; any thread
 };
 
 // A resource: context, worker and the connections to other ranks, made when they are first needed.
@@ -63,6 +63,9 @@ class Fabric {
   // Whether messages that count as sent have not left yet: connections take their time, and peers
   // may be slow to read. Somebody has to call `progress` until they have.
   bool pending() const noexcept { return unsent_.load(std::memory_order_relaxed) != 0; }
+  // The ranks to which connections have broken, or could not be made, since it was last asked. A
+  // rank that has ended is among them. `help` is called when there are any.
+  std::vector<int> take_broken();
   // Waits until what was sent has left this process; false where the deadline came first.
   bool flush(base::Deadline deadline) noexcept;
   // From now on nothing happens any more: the process is about to end.
@@ -101,6 +104,7 @@ class Fabric {
   void take(const Header& header, std::span<const std::byte> payload);
   Endpoint endpoint(int rank);
   void close_broken() noexcept;
+  void note_broken(std::size_t rank);
   bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
   std::unique_ptr<Outgoing> take_outgoing();
 
@@ -115,6 +119,7 @@ class Fabric {
   bool retired_ = false;
   bool came_ = false;        // something, since it was last asked
   std::vector<Peer> peers_;  // by world rank
+  std::vector<int> broken_;  // not told yet
   std::map<std::uint64_t, Port*> ports_;
   std::set<std::uint64_t> closed_;
   std::map<std::uint64_t, std::deque<Early>> early_;  // of groups not made here yet
