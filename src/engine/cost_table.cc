@@ -100,7 +100,8 @@ CostTable::Row CostTable::parse_row(std::string_view line, int number) {
     const char* begin = end + 1;
     const double microseconds = has_colon ? std::strtod(begin, &end) : 0;
     const bool is_last = has_colon && end != begin && *end == '\0';
-    if (!is_last || !(bytes >= 0) || !(microseconds > 0) || !std::isfinite(microseconds)) {
+    if (!is_last || !(bytes >= 0) || !std::isfinite(bytes) || !(microseconds > 0) ||
+        !std::isfinite(microseconds)) {
       refuse(number, fmt::format("has \"{}\"", word));
     }
     if (!row.points.empty() && bytes <= row.points.back().bytes) {
