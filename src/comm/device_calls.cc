@@ -16,9 +16,6 @@ using engine::Signature;
 
 namespace {
 
-// The default streams of CUDA are never destroyed.
-bool is_default(cuda::Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
-
 engine::Task until_others_follow(const DeviceWatch& watch) {
   co_await engine::until([&watch] { return !watch.is_ahead(); });
 }
@@ -186,6 +183,7 @@ void DeviceCalls::require_engines(const Signature& shown) {
       });
   staging_ = std::make_shared<Staging>(device_);
   events_ = std::make_shared<EventPool>(device_);
+  order_ = std::make_unique<StreamOrder>(device_);
   engines_ = std::move(engines);
   owner_.world()->attend(watch_);
   while ((messenger_ = engines_->messenger()) != nullptr && !connect(*messenger_, shown)) {
@@ -312,7 +310,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
       owner_.tracing_.device(plan.call.signature, owner_.sequence_ + 1, plan.engine->name());
   number(plan.call, plan.mark, how);
   try {
-    if (!how.captured) follow(how.stream);
+    if (!how.captured) order_->follow(how.stream);
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
     if (marks) watch_->mark_begin(how.stream);
@@ -322,7 +320,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
       plan.engine->enqueue(plan.call, how.stream);
     }
     if (marks) watch_->mark_end(how.stream);
-    if (!how.captured) leave_mark(how.stream);
+    if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     // The others have put it on their GPUs, or will.
     owner_.raise({.code = ErrorCode::kDevice,
@@ -338,9 +336,9 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
 std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
                                               const Launch& how,
                                               CallStorage storage) {
-  follow(how.stream);
+  order_->follow(how.stream);
   auto staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
-  leave_mark(how.stream);
+  order_->leave_mark(how.stream);
   Plan host{.call = staged->call(),
             .engine = &owner_.choose(staged->call().signature),
             .mark = plan.mark};
@@ -361,39 +359,7 @@ void DeviceCalls::finish_queue() {
   owner_.require_usable();
 }
 
-// --- Order on the GPU ---------------------------------------------------------------------------
-
-void DeviceCalls::follow(cuda::Stream stream) {
-  if (!last_stream_ || *last_stream_ == stream) return;
-  if (!last_is_marked_) {
-    if (!last_) last_ = std::make_unique<cuda::OwnedEvent>(device_);
-    last_->record(*last_stream_);
-  }
-  last_->hold(stream);
-}
-
-// A stream that its owner may destroy cannot be asked later.
-void DeviceCalls::leave_mark(cuda::Stream stream) {
-  last_stream_ = stream;
-  last_is_marked_ = !is_default(stream);
-  if (!last_is_marked_) return;
-  if (!last_) last_ = std::make_unique<cuda::OwnedEvent>(device_);
-  last_->record(stream);
-}
-
-void DeviceCalls::await_end() noexcept {
-  if (!last_stream_) return;
-  try {
-    const cuda::DeviceGuard guard(*device_);
-    if (!last_is_marked_) {
-      if (!last_) last_ = std::make_unique<cuda::OwnedEvent>(device_);
-      last_->record(*last_stream_);
-    }
-    // The watch ends what cannot end well.
-    last_->wait(Deadline::in(owner_.deadline()));
-  } catch (const Error&) {  // the driver has ended, or a kernel has failed
-  }
-}
+// --- The end ------------------------------------------------------------------------------------
 
 // Nobody else moves the calls of a communicator that is being closed.
 void DeviceCalls::finish_staged() noexcept {
@@ -411,13 +377,17 @@ void DeviceCalls::finish_staged() noexcept {
 void DeviceCalls::close() noexcept {
   if (!engines_) return;
   finish_staged();
-  await_end();
+  try {
+    const cuda::DeviceGuard guard(*device_);
+    order_->await_last(Deadline::in(owner_.deadline()));  // the watch ends what cannot end well
+  } catch (const Error&) {  // the driver has ended, or a kernel has failed
+  }
   watch_->close();
   const cuda::DeviceGuard guard(*device_);
   engines_.reset();
   watch_.reset();
   staging_.reset();
-  last_.reset();
+  order_.reset();
   device_.reset();
 }
 

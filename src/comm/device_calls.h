@@ -11,6 +11,7 @@
 #include "comm/device_staging.h"
 #include "comm/device_watch.h"
 #include "comm/device_work.h"
+#include "comm/stream_order.h"
 
 namespace hocket::comm {
 
@@ -110,9 +111,6 @@ class DeviceCalls {
   void number(engine::Call& call, std::uint64_t mark, const Launch& how);
   void finish_queue();
   void finish_staged() noexcept;
-  void follow(cuda::Stream stream);
-  void leave_mark(cuda::Stream stream);
-  void await_end() noexcept;
 
   CommunicatorImpl& owner_;
   std::shared_ptr<const cuda::DeviceContext> device_;
@@ -122,10 +120,7 @@ class DeviceCalls {
   std::shared_ptr<DeviceWatch> watch_;
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;
-  // Calls of one communicator follow each other on the GPU too, whatever their streams.
-  std::optional<cuda::Stream> last_stream_;
-  std::unique_ptr<cuda::OwnedEvent> last_;  // behind the last call, where streams may go away
-  bool last_is_marked_ = false;
+  std::unique_ptr<StreamOrder> order_;
   // The last of `run`'s calls.
   Request repeated_;
   std::uint64_t repeated_epoch_ = 0;  // of the symmetric blocks

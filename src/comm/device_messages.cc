@@ -54,7 +54,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(
   std::optional<cuda::ScratchMemory> copy;
   const void* from = in.data();
   try {
-    if (!how.captured) follow(how.stream);
+    if (!how.captured) order_->follow(how.stream);
     // In place, what is sent goes from a copy.
     if (sends && receives && in.data() == out.data() && in.bytes() != 0) {
       copy.emplace(*device_, in.bytes(), how.stream);
@@ -71,7 +71,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(
     }
     messenger_->keeps_time(how.allowed);
     if (!messages.empty()) messenger_->exchange(messages, how.stream);
-    if (!how.captured) leave_mark(how.stream);
+    if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     owner_.raise({.code = ErrorCode::kDevice,
                   .reporter = owner_.rank(),

@@ -20,8 +20,9 @@ struct Range {
   std::size_t bytes;
   int device;
 };
-std::mutex mutex;
-std::map<DevicePtr, Range> ranges;  // device memory, by address; guarded by mutex
+// Threads of streams may outlive the process's globals: what they use stays.
+std::mutex& mutex = *new std::mutex;
+std::map<DevicePtr, Range>& ranges = *new std::map<DevicePtr, Range>;  // device memory, by address
 
 void* as_pointer(DevicePtr at) { return reinterpret_cast<void*>(at); }
 

@@ -63,16 +63,24 @@ namespace {
 
 CUstream_st& resolve(Stream stream) {
   if (reinterpret_cast<std::uintptr_t>(stream) > 2) return *stream;
-  static std::mutex mutex;
-  static std::map<int, CUstream_st*> legacy;  // by device; their threads end with the process
+  static std::mutex& mutex = *new std::mutex;
+  // By device; their threads end with the process.
+  static auto& legacy = *new std::map<int, CUstream_st*>;
   const std::lock_guard lock(mutex);
   CUstream_st*& made = legacy[current_device()];
   if (made == nullptr) made = new CUstream_st;
   return *made;
 }
 
-std::mutex all_mutex;
-std::set<CUstream_st*> all;  // guarded by all_mutex
+// Threads of streams that were destroyed may outlive the process's globals: what they use stays.
+struct Streams {
+  std::mutex mutex;
+  std::set<CUstream_st*> all;
+};
+Streams& streams() {
+  static Streams& made = *new Streams;
+  return made;
+}
 
 void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
@@ -82,8 +90,8 @@ Result stream_synchronize(Stream stream) {
 }
 Result stream_create(Stream* stream, unsigned) {
   *stream = new CUstream_st;
-  const std::lock_guard lock(all_mutex);
-  all.insert(*stream);
+  const std::lock_guard lock(streams().mutex);
+  streams().all.insert(*stream);
   return Result::kSuccess;
 }
 Result stream_destroy(Stream stream) {
@@ -91,8 +99,8 @@ Result stream_destroy(Stream stream) {
   std::thread([stream] {
     stream_synchronize(stream);
     {
-      const std::lock_guard lock(all_mutex);
-      all.erase(stream);
+      const std::lock_guard lock(streams().mutex);
+      streams().all.erase(stream);
     }
     delete stream;
   }).detach();
@@ -166,7 +174,8 @@ void quiesce() {
   while (!resolve(nullptr).empty()) pause();
   while (true) {
     {
-      const std::lock_guard lock(all_mutex);
+      const std::lock_guard lock(streams().mutex);
+      const auto& all = streams().all;
       const auto is_quiet = [](const CUstream_st* stream) {
         return stream->device != current_device() || stream->empty();
       };
