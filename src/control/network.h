@@ -112,6 +112,7 @@ class Network {
   void declare(const Peer& peer, RankState state, int rank);
   Clock::duration patience() const;
   bool has_living(const Peer& peer) const noexcept;
+  bool has_arrived(const Peer& peer) const noexcept;
 
   const NetworkOptions options_;
   os::Fd listener_;

@@ -36,7 +36,8 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
 void Network::check(Peer& peer) {
   const auto now = Clock::now();
   for (const auto& lane : peer.lanes) {
-    const bool silent = now - lane->last_heard() > options_.silence;
+    // A host where no rank has arrived yet has nobody who would say anything.
+    const bool silent = has_arrived(peer) && now - lane->last_heard() > options_.silence;
     if (lane->is_open() && silent) declare(peer, RankState::kSilent, -1);
     if (silent) {
       lane->close();
@@ -47,6 +48,12 @@ void Network::check(Peer& peer) {
   drop_closed(peer);
   if (peer.lanes.empty() && speaks() && has_living(peer) && now >= peer.next_dial) call_again(peer);
   judge_loss(peer);
+}
+
+bool Network::has_arrived(const Peer& peer) const noexcept {
+  return std::any_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
+    return host_->state(options_.places[static_cast<std::size_t>(rank)]) != RankState::kAbsent;
+  });
 }
 
 void Network::drop_closed(Peer& peer) {

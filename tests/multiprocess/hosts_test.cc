@@ -76,6 +76,25 @@ TEST_F(Hosts, GroupsAcrossThemComeAndGo) {
   });
 }
 
+TEST_F(Hosts, MoreGroupsAtOnceThanThereCanBeAreRefused) {
+  run_job({.size = 2, .segment_bytes = std::size_t{2} << 30}, [](Rank& rank) {
+    World world = join(rank, each_alone);
+    auto& comm = world.communicator();
+    comm.set_deadline(seconds(50));
+    for (int round = 0; round < 2; ++round) {
+      std::vector<Communicator> open;
+      const Outcome outcome = outcome_of([&] {
+        while (open.size() < 1200) open.push_back(comm.duplicate());
+      });
+      rank.check(open.size() > 1000 && open.size() < 1024, fmt::format("{} groups", open.size()));
+      rank.check(outcome.message.find("close some") != std::string::npos, outcome.message);
+      check_results(rank, open.back());
+      // They can be had again once they are closed.
+    }
+    check_results(rank, comm);
+  });
+}
+
 TEST_F(Hosts, MessagesFromAnybodyComeOnceAndInOrder) {
   run_job({.size = 4}, [](Rank& rank) {
     World world = join(rank, in_pairs);

@@ -1,0 +1,208 @@
+// Two hosts whose lane goes through a bad network: at the start, while it stands, and at the end.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/deadline.h"
+#include "control/host.h"
+#include "control/network.h"
+#include "fault_proxy.h"
+#include "os/segment.h"
+#include "os/socket.h"
+
+namespace hocket::control {
+namespace {
+
+using base::Deadline;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Fault;
+using testing::FaultProxy;
+
+constexpr auto kPatience = seconds(50);
+
+// Waits until `holds`; the test fails where that does not come.
+void await(const char* what, const std::function<bool()>& holds) {
+  const auto deadline = Deadline::in(kPatience);
+  while (!holds() && !deadline.has_passed()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(holds()) << what;
+}
+
+// A host with one rank, in this process. A resource.
+class Host {
+ public:
+  Host(int rank, os::Fd listener, NetworkOptions options) : rank_(rank) {
+    options.identity.rank = rank;
+    options.identity.size = 2;
+    options.identity.job = "lanes";
+    options.hosts = {0, 1};
+    options.places = rank == 0 ? std::vector<int>{0, 1} : std::vector<int>{1, 0};
+    options.host_names = {"here", "there"};
+    network_ = std::make_unique<Network>(std::move(options), std::move(listener));
+  }
+  std::string establish(Deadline deadline) { return network_->establish(deadline); }
+  void start() {
+    const HostShape shape{.ranks = 1, .remote = 1, .stripe_bytes = 1 << 20};
+    auto segment = std::make_shared<os::Segment>(
+        os::Segment::create_private(HostControl::segment_bytes(shape)));
+    HostControl::format(*segment, shape);
+    control_ = std::make_shared<HostControl>(segment, 0);
+    control_->arrive(rank_);
+    network_->start(control_, {});
+    network_->notify();
+  }
+  // What is known here of the other host's rank.
+  RankState other() const { return control_->state(1); }
+  void leave() {
+    control_->leave();
+    network_->leave();
+  }
+  void end() { network_.reset(); }
+
+ private:
+  int rank_;
+  std::unique_ptr<Network> network_;
+  std::shared_ptr<HostControl> control_;
+};
+
+class LaneFaults : public ::testing::Test {
+ protected:
+  // Either host may call the other, through a proxy.
+  explicit LaneFaults(Duration silence = seconds(30), const char* way = "127.0.0.2") {
+    NetworkOptions options;
+    options.identity.key = Key::generate();
+    options.silence = silence;
+    os::Fd listeners[] = {os::listen_tcp({.host = "127.0.0.1", .port = 0}),
+                          os::listen_tcp({.host = "127.0.0.1", .port = 0})};
+    for (const os::Fd& listener : listeners) {
+      const int port = os::local_port(listener.get());
+      const os::HostPort address{.host = way, .port = port};
+      options.addresses.push_back(os::to_string(address));
+      if (address.host != "127.0.0.1") {
+        proxies_.push_back(std::make_unique<FaultProxy>(address.host, port));
+      }
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      hosts_.push_back(std::make_unique<Host>(rank, std::move(listeners[rank]), options));
+    }
+  }
+
+  void set(Fault fault) {
+    for (const auto& proxy : proxies_) proxy->set(fault);
+  }
+  int taken() const { return proxies_[0]->taken() + proxies_[1]->taken(); }
+  // What both say is wrong.
+  std::vector<std::string> establish(Duration limit = kPatience) {
+    std::vector<std::string> wrong(2);
+    std::thread other([&] { wrong[1] = hosts_[1]->establish(Deadline::in(limit)); });
+    wrong[0] = hosts_[0]->establish(Deadline::in(limit));
+    other.join();
+    return wrong;
+  }
+  void start() {
+    EXPECT_EQ(establish(), std::vector<std::string>(2));
+    for (const auto& host : hosts_) host->start();
+    await("both hear of each other", [&] {
+      return hosts_[0]->other() == RankState::kAlive && hosts_[1]->other() == RankState::kAlive;
+    });
+  }
+  void expect_a_clean_end_is_told() {
+    hosts_[1]->leave();
+    await("the end is told", [&] { return hosts_[0]->other() == RankState::kLeft; });
+    hosts_[0]->leave();
+  }
+
+  std::vector<std::unique_ptr<FaultProxy>> proxies_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+};
+class QuickLaneFaults : public LaneFaults {
+ protected:
+  QuickLaneFaults() : LaneFaults(seconds(2)) {}
+};
+class StraightLanes : public LaneFaults {
+ protected:
+  StraightLanes() : LaneFaults(seconds(30), "127.0.0.1") {}
+};
+
+TEST_F(LaneFaults, ASlowWayOnlyTakesLonger) {
+  set(Fault::kDelay);
+  start();
+  expect_a_clean_end_is_told();
+}
+
+TEST_F(LaneFaults, ADribblingWayOnlyTakesLonger) {
+  set(Fault::kDribble);
+  start();
+  expect_a_clean_end_is_told();
+}
+
+TEST_F(LaneFaults, ADeadWayAtTheStartNamesBothEnds) {
+  set(Fault::kHalfOpen);
+  for (const std::string& wrong : establish(milliseconds(300))) {
+    EXPECT_NE(wrong.find("rank 0 on here (127.0.0.2:"), std::string::npos) << wrong;
+    EXPECT_NE(wrong.find("rank 1 on there (127.0.0.2:"), std::string::npos) << wrong;
+  }
+}
+
+TEST_F(LaneFaults, AWayThatIsCutAtTheStartIsTriedAgain) {
+  set(Fault::kRefuse);
+  std::thread mender([&] {
+    while (taken() < 3) std::this_thread::sleep_for(milliseconds(1));
+    set(Fault::kNone);
+  });
+  start();
+  mender.join();
+  expect_a_clean_end_is_told();
+}
+
+TEST_F(LaneFaults, ACutLaneIsMadeAnew) {
+  start();
+  for (int i = 0; i < 3; ++i) {
+    const int before = taken();
+    for (const auto& proxy : proxies_) proxy->cut();
+    await("called again",
+          [&] { return taken() > before || hosts_[0]->other() != RankState::kAlive; });
+  }
+  expect_a_clean_end_is_told();
+  EXPECT_EQ(hosts_[1]->other(), RankState::kLeft);
+}
+
+TEST_F(StraightLanes, TheEndOfAProcessIsNoCut) {
+  start();
+  hosts_[0]->end();  // its listener, too, and without a word
+  await("dead", [&] { return hosts_[1]->other() == RankState::kDied; });
+}
+
+TEST_F(QuickLaneFaults, ASilentWayIsALossOnBothHosts) {
+  start();
+  set(Fault::kHalfOpen);
+  for (const auto& host : hosts_) {
+    await("silent", [&] { return host->other() == RankState::kSilent; });
+  }
+  hosts_[0]->leave();  // in time, though nobody hears of it
+}
+
+TEST_F(QuickLaneFaults, AWayThatDropsOneDirectionIsALossOnBothHosts) {
+  start();
+  set(Fault::kDropFromServer);
+  await("silent", [&] { return hosts_[1]->other() == RankState::kSilent; });
+  await("lost", [&] { return hosts_[0]->other() > RankState::kAlive; });
+}
+
+TEST_F(LaneFaults, AShortSilenceIsNone) {
+  start();
+  set(Fault::kHalfOpen);
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_EQ(hosts_[0]->other(), RankState::kAlive);
+  EXPECT_EQ(hosts_[1]->other(), RankState::kAlive);
+  set(Fault::kNone);
+  expect_a_clean_end_is_told();
+}
+
+}  // namespace
+}  // namespace hocket::control
