@@ -1,0 +1,34 @@
+"""Random jobs that come to random harm, for a few seconds; tools/chaos.py goes on for as long as
+one likes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import hocket_command
+import pytest
+
+import hocket
+
+CHAOS = Path(__file__).parents[2] / "tools" / "chaos.py"
+
+
+def run(*arguments):
+    package = str(Path(hocket.__file__).parent.parent)
+    return subprocess.run(
+        [sys.executable, str(CHAOS), "--slack", "20", *arguments],
+        env={**os.environ, "PYTHONPATH": package,
+             "PATH": f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=58, check=False)
+
+
+@pytest.mark.parametrize("places", [["shm", "algorithm", "threads"], ["pretended", "namespaces"]])
+def test_whatever_happens_ranks_end_in_time_with_right_results_or_errors(places):
+    done = run("--seed", "4711", "--minutes", "0.15",
+               *[word for place in places for word in ("--place", place)])
+    if "this machine has none of those places" in done.stdout:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout
+    assert " 0 failed" in done.stdout and not done.stdout.splitlines()[-1].startswith("0 jobs")
