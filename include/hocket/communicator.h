@@ -97,12 +97,6 @@ struct Parts {
   std::span<const std::size_t> displacements = {};
 };
 
-// Who sent a received message.
-struct Received {
-  int source = -1;
-  int tag = 0;
-};
-
 // A checked call, to be made again and again on the same arrays: `op()`. A resource; belongs to one
 // communicator, which it keeps alive. Every rank must prepare and make the same calls.
 class Prepared {

@@ -15,6 +15,12 @@ namespace comm {
 class Operation;
 }
 
+// Who sent a received message.
+struct Received {
+  int source = -1;
+  int tag = 0;
+};
+
 // A resource: owns one started call. Movable, not copyable; may be moved to, and waited for in,
 // another thread, one at a time. The arrays of the call must stay alive and untouched until `wait`
 // has returned or `test` has said true; with an error too, nobody touches them afterwards.
@@ -48,6 +54,10 @@ class Work {
 
   // The error of a finished call; absent while it is pending or when it succeeded.
   std::optional<Status> error() const;
+
+  // Of a finished recv_async: who sent, the answer to kAnySource. Absent while it is pending, when
+  // it failed, and of every other call.
+  std::optional<Received> received() const;
 
   // Calls `f` once when the call finishes, at once if it has: in the thread that finished it, so it
   // must neither block nor throw nor call the communicator.

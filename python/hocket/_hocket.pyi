@@ -84,6 +84,12 @@ class Work:
         The error of a finished call; None while it is pending or when it succeeded.
         """
 
+    @property
+    def received(self) -> Optional[Received]:
+        """
+        Who sent, (source, tag), once a `recv_async` has finished; None before, when it failed, and of every other call.
+        """
+
 class Prepared:
     """
     A checked call, to be made again and again on the same arrays.
@@ -650,7 +656,7 @@ class Communicator:
         """Start a `send`; the array must be left alone until the Work is done."""
 
     def recv_async(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
-        """Start a `recv`; the Work's result is `x`."""
+        """Start a `recv`; the Work's result is `x`, its `received` who sent."""
 
     def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, source: Optional[int] = None, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
@@ -794,7 +800,7 @@ class GpuArray:
     """
 
     @property
-    def shape(self) -> tuple:
+    def shape(self) -> tuple[int, ...]:
         """Of all axes."""
 
     @property
@@ -810,11 +816,11 @@ class GpuArray:
         """Its address."""
 
     @property
-    def __cuda_array_interface__(self) -> dict: ...
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
-    def __dlpack_device__(self) -> tuple: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
-    def __dlpack__(self, **kwargs) -> object: ...
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
 
 class SymmetricMemory:
     """

@@ -2,11 +2,12 @@
 #include "device.h"
 
 namespace hocket::python {
-namespace {
 
 nb::object to_python(const Received& received) {
   return nb::module_::import_("hocket._types").attr("Received")(received.source, received.tag);
 }
+
+namespace {
 
 nb::object send_recv(Seat& seat,
                      nb::handle x,
@@ -134,7 +135,7 @@ Received
       arg("stream") = nb::none(),
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
               "timeout: Timeout = None, stream: Stream = None) -> Work"),
-      "Start a `recv`; the Work's result is `x`.");
+      "Start a `recv`; the Work's result is `x`, its `received` who sent.");
   cls.def("send_recv",
           &send_recv,
           arg("x").none(),

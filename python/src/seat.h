@@ -53,6 +53,9 @@ ReduceOp op_argument(nb::handle op);
 // Bytes (32 of them), or the name of a key file.
 Key key_argument(nb::handle key);
 
+// Python's `Received`.
+nb::object to_python(const Received& received);
+
 // Python's `Prepared`.
 struct PreparedHandle {
   std::vector<nb::object> objects;

@@ -231,7 +231,10 @@ Takes part in hocket's calls as it is. ``cupy.asarray(a)`` and ``torch.as_tensor
 make an array of it that shares its memory and keeps it alive.
 )")
       .def_prop_ro(
-          "shape", [](const GpuArray& a) { return tuple_of(a.shape); }, "Of all axes.")
+          "shape",
+          [](const GpuArray& a) { return tuple_of(a.shape); },
+          nb::sig("def shape(self) -> tuple[int, ...]"),
+          "Of all axes.")
       .def_prop_ro(
           "dtype",
           [](const GpuArray& a) { return std::string(name_of(a.view.dtype())); },
@@ -242,9 +245,17 @@ make an array of it that shares its memory and keeps it alive.
           "data_ptr",
           [](const GpuArray& a) { return reinterpret_cast<std::uintptr_t>(a.view.data()); },
           "Its address.")
-      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface)
-      .def("__dlpack_device__", [](const GpuArray& a) { return nb::make_tuple(2, device_of(a)); })
-      .def("__dlpack__", [](const GpuArray& a, nb::kwargs) { return to_dlpack(a, device_of(a)); });
+      .def_prop_ro("__cuda_array_interface__",
+                   &cuda_array_interface,
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"))
+      .def(
+          "__dlpack_device__",
+          [](const GpuArray& a) { return nb::make_tuple(2, device_of(a)); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def(
+          "__dlpack__",
+          [](const GpuArray& a, nb::kwargs) { return to_dlpack(a, device_of(a)); },
+          nb::sig("def __dlpack__(self, **kwargs: Any) -> Any"));
   nb::class_<Symmetric>(
       module, "SymmetricMemory", R"(Makes arrays that every rank of a communicator can reach.
 

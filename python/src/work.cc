@@ -53,6 +53,11 @@ nb::object exception(WorkHandle& handle) {
   return nb::none();
 }
 
+nb::object received(WorkHandle& handle) {
+  const std::optional<Received> from = handle.work.received();
+  return from ? to_python(*from) : nb::none();
+}
+
 WorkHandle start(PreparedHandle& prepared) {
   WorkHandle handle{.objects = prepared.objects, .result = prepared.result};
   handle.work = without_gil([&] { return prepared.call.start(); });
@@ -133,7 +138,13 @@ Error
       .def_prop_ro("exception",
                    &exception,
                    nb::sig("def exception(self) -> Optional[Error]"),
-                   "The error of a finished call; None while it is pending or when it succeeded.");
+                   "The error of a finished call; None while it is pending or when it succeeded.")
+      .def_prop_ro(
+          "received",
+          &received,
+          nb::sig("def received(self) -> Optional[Received]"),
+          "Who sent, (source, tag), once a `recv_async` has finished; None before, when it "
+          "failed, and of every other call.");
 
   nb::class_<PreparedHandle>(
       module, "Prepared", R"(A checked call, to be made again and again on the same arrays.

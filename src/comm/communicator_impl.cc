@@ -36,7 +36,7 @@ std::uint64_t CommunicatorImpl::chain(std::uint64_t fingerprint, std::uint64_t m
 
 void Seat::enter() {
   auto found = Turnstile::Who::kNobody;
-  // The progress thread gives way within one step; a user's thread is a mistake.
+  // Who takes one step is soon out; who makes a call meanwhile is a mistake.
   while (!impl_.turnstile_.try_enter(Turnstile::Who::kUser, &found)) {
     // Whoever was in when this process was forked is not here to leave.
     if (impl_.forks_.forked()) impl_.raise_unusable();
@@ -107,10 +107,11 @@ void CommunicatorImpl::close() noexcept {
   inter_node.reset();
   if (!open_.exchange(false)) return;
   if (devices_) devices_->close();
-  // The progress thread may be at a step; when it comes again it finds the communicator closed.
+  // Somebody may be at a step; the progress thread finds the communicator closed when it comes
+  // again.
   auto found = Turnstile::Who::kProgress;
   bool in = false;
-  while (!in && found == Turnstile::Who::kProgress) {
+  while (!in && found != Turnstile::Who::kUser) {
     in = turnstile_.try_enter(Turnstile::Who::kUser, &found);
     if (!in) base::relax();
   }

@@ -12,7 +12,7 @@ namespace comm {
 using engine::Envelope;
 using engine::Task;
 
-Task finish(Message message, Received* received) {
+Task finish(Message message, std::shared_ptr<Received> received) {
   Envelope sender;
   co_await engine::until([&] {
     message.via().progress();
@@ -150,9 +150,9 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     span.set_peer(sender.peer);
     return {sender.peer, static_cast<int>(sender.tag)};
   }
-  Received received;
+  Received received;  // of this frame, which outlives the task
   impl_->run_message(
-      comm::finish(std::move(message), &received),
+      comm::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
       from.peer,
       [&] { return describe(*impl_, from, false); },
       options.deadline);
@@ -177,14 +177,20 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
+  auto received = std::make_shared<Received>();
+  std::shared_ptr<comm::Operation> operation;
   if (is_on_gpu(out)) {
-    return Work(impl_->devices().start_exchange({}, -1, out, named(from), options));
+    *received = {.source = named(from), .tag = options.tag};
+    operation = impl_->devices().start_exchange({}, -1, out, from.peer, options);
+  } else {
+    operation = impl_->start_message(comm::finish(begin_recv(*impl_, from, out), received),
+                                     from.peer,
+                                     describe(*impl_, from, false),
+                                     options.deadline,
+                                     impl_->tracing().message(from, false));
   }
-  return Work(impl_->start_message(comm::finish(begin_recv(*impl_, from, out), nullptr),
-                                   from.peer,
-                                   describe(*impl_, from, false),
-                                   options.deadline,
-                                   impl_->tracing().message(from, false)));
+  operation->received = std::move(received);
+  return Work(std::move(operation));
 }
 
 void Communicator::send_recv(ConstArrayView in,

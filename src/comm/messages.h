@@ -1,6 +1,7 @@
 // Messages between two ranks, as tasks over a PointToPoint.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "engine/point_to_point.h"
@@ -33,9 +34,9 @@ class Message {
   bool done_ = false;
 };
 
-// Each ends when the bytes may be used again; destroying it takes the message back. `received`,
-// which outlives the task or is null, learns who sent.
-engine::Task finish(Message message, Received* received);
+// Each ends when the bytes may be used again; destroying it takes the message back. `received`, if
+// there is one, learns who sent.
+engine::Task finish(Message message, std::shared_ptr<Received> received);
 engine::Task finish_both(Message outgoing, Message incoming);
 
 }  // namespace hocket::comm

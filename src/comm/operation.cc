@@ -4,6 +4,7 @@
 
 #include "comm/device_staging.h"
 #include "comm/device_work.h"
+#include "comm/world.h"
 #include "hocket/work.h"
 
 namespace hocket {
@@ -19,6 +20,11 @@ void Operation::finish(std::exception_ptr error) noexcept {
     const std::lock_guard lock(mutex_);
     done_.store(true, std::memory_order_release);
     callback = std::exchange(callback_, nullptr);
+  }
+  // It may have gone to sleep, behind the fence that Waiter puts up: then we see it here.
+  const std::uintptr_t waiter = waiter_.load(std::memory_order_relaxed);
+  if (waiter != 0 && waiter != this_thread()) {
+    owner_->world()->host().ring(owner_->world()->host().self());
   }
   if (callback) callback();
 }
@@ -93,6 +99,12 @@ std::optional<Status> Work::error() const {
   } catch (const std::exception& error) {
     return Status{.code = ErrorCode::kSystem, .message = error.what()};
   }
+}
+
+std::optional<Received> Work::received() const {
+  if (!operation_ || !operation_->received) return std::nullopt;
+  if (!operation_->device && (!operation_->done() || operation_->error())) return std::nullopt;
+  return *operation_->received;
 }
 
 void Work::on_done(std::function<void()> f) {

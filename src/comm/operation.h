@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -36,7 +37,8 @@ class Operation {
   RankCall message;
   observe::Span span;
   std::optional<std::string> refusal;
-  std::shared_ptr<void> keep;  // what the call points to, where that is not `storage`
+  std::shared_ptr<Received> received;  // of a message that comes: who sent; written before done
+  std::shared_ptr<void> keep;          // what the call points to, where that is not `storage`
 
   // Calls of GPUs: what is copied for it; the mark behind it on its stream.
   std::shared_ptr<StagedCall> staged;
@@ -54,13 +56,29 @@ class Operation {
   void on_done(std::function<void()> f);
 
  private:
+  friend class Awaiting;
   std::shared_ptr<CommunicatorImpl> owner_;
   base::Deadline deadline_;
   Duration allowed_;
   std::exception_ptr error_;  // written before done_
   std::atomic<bool> done_{false};
-  std::mutex mutex_;  // guards callback_
+  std::atomic<std::uintptr_t> waiter_{0};  // who waits, by this_thread(); 0: nobody
+  std::mutex mutex_;                       // guards callback_
   std::function<void()> callback_;
+};
+
+// A value for as long as this thread waits for an operation: whoever ends it wakes this thread.
+class Awaiting {
+ public:
+  explicit Awaiting(Operation& operation) noexcept : operation_(operation) {
+    operation_.waiter_.store(this_thread(), std::memory_order_relaxed);
+  }
+  ~Awaiting() { operation_.waiter_.store(0, std::memory_order_relaxed); }
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+
+ private:
+  Operation& operation_;
 };
 
 }  // namespace hocket::comm

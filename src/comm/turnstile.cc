@@ -19,7 +19,7 @@ bool Turnstile::try_enter(Who who, Who* found) noexcept {
     if (found != nullptr) *found = Who::kUser;
     return false;
   }
-  if (who != Who::kUser) visitor_ = 0;
+  if (who != Who::kUser && visitor_ != this_thread()) visitor_ = 0;
   return true;
 }
 

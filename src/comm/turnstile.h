@@ -21,7 +21,9 @@ inline std::uintptr_t this_thread() noexcept {
 // A resource; safe from any thread.
 class Turnstile {
  public:
-  enum class Who : std::uint32_t { kNobody, kUser, kProgress };
+  // kUser makes a call, and may stay; kWaiter, who waits for one that is under way, and kProgress
+  // take one step at a time.
+  enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
   // `fences`: whether os::heavy_fence works in this process; without it there is no short way.
   explicit Turnstile(bool fences) noexcept : fences_(fences) {}

@@ -176,10 +176,11 @@ std::shared_ptr<Operation> CommunicatorImpl::start_message(
 bool CommunicatorImpl::wait(Operation& operation, Deadline until) {
   Waiter waiter(world_->host());
   waiter.wake_by(std::min(until, operation.deadline()));
+  const Awaiting awaiting(operation);
   while (!operation.done()) {
     if (forks_.forked()) raise_unusable();
     const bool look = waiter.pause();
-    if (turnstile_.try_enter(Turnstile::Who::kUser)) {
+    if (turnstile_.try_enter(Turnstile::Who::kWaiter)) {
       const bool moved = advance(look);
       try {
         if (look && world_->interrupted()) raise(interruption());
@@ -196,7 +197,7 @@ bool CommunicatorImpl::wait(Operation& operation, Deadline until) {
 
 void CommunicatorImpl::poke() {
   if (forks_.forked()) raise_unusable();
-  if (!turnstile_.try_enter(Turnstile::Who::kUser)) return;
+  if (!turnstile_.try_enter(Turnstile::Who::kWaiter)) return;
   advance(true);
   turnstile_.leave();
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "collectives.h"
 #include "ranks.h"
@@ -41,6 +42,23 @@ TEST(Async, ManyOutstandingEndInOrderWithTheirOwnResults) {
       }
     });
   }
+}
+
+TEST(Async, OneThreadWaitsWhileAnotherMakesCalls) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (int i = 0; i < 300; ++i) {
+      int first = rank.rank() + i;
+      int second = rank.rank() * i;
+      Work work = comm.all_reduce_async(scalar(first));
+      {
+        const std::jthread waiter([&] { work.wait(); });
+        comm.all_reduce(scalar(second));
+      }
+      rank.check(first == 2 * i + 1 && second == i, fmt::format("call {} is wrong", i));
+    }
+  });
 }
 
 TEST(Async, OppositeOrdersOnTwoCommunicatorsDoNotDeadlock) {

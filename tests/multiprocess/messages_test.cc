@@ -85,6 +85,36 @@ TEST(Messages, FromAnySourceSayWhoSentThem) {
   });
 }
 
+TEST(Messages, AsyncOnesSayWhoSentThemWhenTheyHaveCome) {
+  run_job({.size = 3}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (const std::size_t count : {3, 30'000}) {
+      std::uint64_t go = count;
+      if (rank.rank() != 1) {
+        comm.recv(scalar(go), 1);  // not before it is asked
+        const auto out = message(rank.rank(), 4, count);
+        Work sends = comm.send_async(out, 1, {.tag = rank.rank()});
+        sends.wait();
+        rank.check(!sends.received(), "a send says that something was received");
+      } else {
+        std::vector<std::uint64_t> in(count);
+        for (const int sender : {2, 0}) {
+          Work work = comm.recv_async(in, kAnySource, {.tag = sender});
+          rank.check(!work.received(), "who sent is known before anything was");
+          comm.send(scalar(go), sender);
+          work.wait();
+          const auto received = work.received();
+          rank.check(received && received->source == sender && received->tag == sender,
+                     "it does not say who sent");
+          rank.check(in == message(sender, 4, count), "a message is wrong");
+        }
+      }
+      comm.barrier();
+    }
+  });
+}
+
 TEST(Messages, LongOnesBothWaysAtOnceFinish) {
   for (const char* engine : {"shm", "algorithm"}) {
     run_job({.size = 2, .engines = {engine}}, [](Rank& rank) {

@@ -54,3 +54,38 @@ def test_error_of_a_work():
         seen.wait(30)
 
     threads(2, body)
+
+
+def test_who_sent():
+    def body(comm):
+        n, x = comm.size, np.empty(5)
+        if comm.rank == 0:
+            for sender in range(1, n):
+                work = comm.recv_async(x, tag=sender)
+                assert work.received is None
+                comm.send(x[:1], sender)
+                work.wait(timeout=30)
+                assert work.received == hocket.Received(sender, sender)
+                assert np.array_equal(x, values(sender, 5))
+        else:
+            comm.recv(x[:1], 0)
+            work = comm.send_async(values(comm.rank, 5), 0, comm.rank)
+            work.wait(timeout=30)
+            assert work.received is None
+
+    threads(3, body)
+
+
+def test_a_thread_waits_while_another_makes_calls():
+    def body(comm):
+        for i in range(100):
+            first, second = values(comm.rank + i, 40), values(comm.rank, 3)
+            waiter = threading.Thread(target=comm.all_reduce_async(first).wait)
+            waiter.start()
+            comm.all_reduce(second)
+            waiter.join(30)
+            assert not waiter.is_alive()
+            assert np.array_equal(first, values(i, 40) + values(i + 1, 40))
+            assert np.array_equal(second, values(0, 3) + values(1, 3))
+
+    threads(2, body)

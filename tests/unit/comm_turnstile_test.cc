@@ -74,6 +74,28 @@ TEST(Turnstile, others_see_the_favourite_inside_and_then_take_its_place) {
   become_favourite(turnstile);
 }
 
+TEST(Turnstile, who_waits_is_told_from_who_makes_a_call) {
+  if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
+  Turnstile turnstile(true);
+  ASSERT_TRUE(turnstile.try_enter(Who::kWaiter));
+  Who found = Who::kNobody;
+  std::thread([&] { EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found)); }).join();
+  EXPECT_EQ(found, Who::kWaiter);
+  EXPECT_FALSE(turnstile.is_progress());
+  turnstile.leave();
+  // Waiting for one's own calls in between does not cost the short way.
+  for (int i = 0; i < 40 && !turnstile.enter_shortly(); ++i) {
+    ASSERT_LT(i, 39) << "no visits made a favourite";
+    ASSERT_TRUE(turnstile.try_enter(Who::kUser));
+    turnstile.leave_quietly();
+    if (i == 5) {
+      ASSERT_TRUE(turnstile.try_enter(Who::kWaiter));
+      turnstile.leave();
+    }
+  }
+  turnstile.leave_shortly();
+}
+
 TEST(Turnstile, lets_in_one_at_a_time) {
   Turnstile turnstile(fences());
   constexpr int kThreads = 3;
