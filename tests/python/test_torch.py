@@ -21,6 +21,31 @@ def test_what_else_there_is(name, tmp_path):
     run(name, 3, tmp_path)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("name", ["anybody", "polling", "futures_beside_calls"])
+def test_handles(name, n, tmp_path):
+    torch_ranks.run("torch_handles.py", name, n, tmp_path, "hocket")
+
+
+@pytest.mark.parametrize("name", ["coalescing", "again"])
+def test_groups_and_batches(name, tmp_path):
+    torch_ranks.run("torch_handles.py", name, 2, tmp_path, "hocket")
+
+
+def test_one_who_is_missing_is_named(tmp_path):
+    outputs = torch_ranks.run("torch_handles.py", "monitored", 3, tmp_path, "hocket")
+    assert outputs == ["missing: 2\n", "missing: 2\n", "DeadlineExceeded\n"]
+
+
+def test_abort_by_pytorch(tmp_path):
+    outputs = torch_ranks.run("torch_handles.py", "ended", 2, tmp_path, "hocket")
+    assert outputs == ["aborted\n"] * 2
+
+
+def test_beside_gloo(tmp_path):
+    torch_ranks.run("torch_handles.py", "beside_gloo", 2, tmp_path, "cpu:hocket,cuda:gloo")
+
+
 def test_refusals(tmp_path):
     for output in run("refusals", 2, tmp_path):
         assert output.split() == ["ValueError", "InvalidArgument", "Mismatch"]

@@ -169,12 +169,6 @@ def messages(rank, n):
     assert [t.item() for t in tagged] == [0, 1]
     for work in works:
         work.wait()
-    try:
-        dist.recv(x)
-    except NotImplementedError as error:
-        assert "give src" in str(error)
-    else:
-        raise AssertionError("recv from anybody went through")
 
 
 def groups(rank, n):
@@ -309,17 +303,19 @@ def both_devices(rank, n):
     print(dist.get_backend_config())
 
 
-def main(name, rank, size, file, backend="hocket"):
+def main(programs, name, rank, size, file, backend="hocket"):
+    rank, size = int(rank), int(size)
     if "hocket" in backend:
         import hocket.torch  # noqa: F401
     torch.set_num_threads(1)
     dist.init_process_group(
         backend, init_method=f"file://{file}", rank=rank, world_size=size, timeout=TIMEOUT
     )
-    globals()[name](rank, size)
-    dist.destroy_process_group()
+    programs[name](rank, size)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
-    sys.stdout.flush()
+    main(globals(), *sys.argv[1:])

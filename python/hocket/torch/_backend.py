@@ -4,39 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from threading import local
 from typing import Any, Optional, Union
 
 import torch
-import torch.distributed as dist
 from torch._C._distributed_c10d import Backend, ProcessGroup
 
 import hocket
 
-from ._layout import Layout, as_flat, each_flat
+from ._layout import Layout, as_flat, each_flat, parts_of, row_counts
+from ._ops import op_of
 from ._work import Finished, Pending, Waiter
 
 Tensors = list[torch.Tensor]
 Handle = Union[Finished, Pending]
-
-_NAMES = {
-    "SUM": "sum",
-    "AVG": "avg",
-    "PRODUCT": "product",
-    "MIN": "min",
-    "MAX": "max",
-    "BAND": "band",
-    "BOR": "bor",
-    "BXOR": "bxor",
-}
-# Options hold a ReduceOp, which is another type than the constants.
-_OPS = {dist.ReduceOp(getattr(dist.ReduceOp, theirs)): ours for theirs, ours in _NAMES.items()}
-
-
-def _op(options: Any) -> str:
-    op = _OPS.get(options.reduceOp)
-    if op is None:
-        raise ValueError(f"hocket has no such reduction; it takes {', '.join(_NAMES)}")
-    return op
 
 
 def _one(tensors: Sequence[torch.Tensor], name: str) -> torch.Tensor:
@@ -57,7 +38,7 @@ def _base() -> Any:
 Base: Any = _base()
 
 
-class HocketBackend(Base):
+class HocketBackend(Base):  # type: ignore[misc]
     """A process group of torch.distributed over a communicator of hocket.
 
     A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Calls that are not asked
@@ -71,7 +52,9 @@ class HocketBackend(Base):
         self._comm = comm
         self._group = name
         self._waiter = Waiter()
-        self._sequence = 0
+        # `handle`: the last one made in this thread; whether PyTorch passes it on is told below.
+        self.made = local()
+        self.hands_on = Base is ProcessGroup
 
     @property
     def communicator(self) -> hocket.Communicator:
@@ -111,23 +94,33 @@ class HocketBackend(Base):
         """Makes the call `name`; `after` brings results where they belong."""
         if is_async and not result[0].is_cuda:
             work = getattr(self._comm, name + "_async")(*arguments)
-            return Pending(work, result, self._waiter, after)
+            return self._pending(work, result, after)
         getattr(self._comm, name)(*arguments)
         if after is not None:
             after()
-        return Finished(result)
+        return self._finished(result)
+
+    def _finished(self, result: Tensors) -> Finished:
+        self.made.handle = handle = Finished(result)
+        return handle
+
+    def _pending(
+        self, work: hocket.Work, result: Tensors, after: Optional[Callable[[], None]] = None
+    ) -> Pending:
+        self.made.handle = handle = Pending(work, result, self._waiter, after)
+        return handle
 
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.all_reduce``."""
         tensor = _one(tensors, "tensors")
         if not options.asyncOp and tensor.is_contiguous():  # the common case, made short
-            self._comm.all_reduce(tensor, None, _OPS.get(options.reduceOp) or _op(options))
-            return Finished(tensors)
+            self._comm.all_reduce(tensor, None, op_of(options))
+            return self._finished(tensors)
         layout = Layout(tensor)
         return self._run(
             "all_reduce",
-            (layout.flat, None, _op(options)),
+            (layout.flat, None, op_of(options)),
             options.asyncOp,
             tensors,
             layout.copy_back,
@@ -136,16 +129,16 @@ class HocketBackend(Base):
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.all_reduce`` of several tensors at once."""
         layouts = [Layout(tensor) for tensor in tensors]
-        self._comm.all_reduce_coalesced([layout.flat for layout in layouts], _op(options))
+        self._comm.all_reduce_coalesced([layout.flat for layout in layouts], op_of(options))
         for layout in layouts:
             layout.copy_back()
-        return Finished(tensors)
+        return self._finished(tensors)
 
     def reduce(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.reduce``: in place at the root."""
         layout = Layout(_one(tensors, "tensors"))
         back = layout.copy_back if self._comm.rank == options.rootRank else None
-        arguments = (layout.flat, None, options.rootRank, _op(options))
+        arguments = (layout.flat, None, options.rootRank, op_of(options))
         return self._run("reduce", arguments, options.asyncOp, tensors, back)
 
     def reduce_scatter_single(
@@ -153,7 +146,7 @@ class HocketBackend(Base):
     ) -> Handle:
         """``dist.reduce_scatter_tensor``."""
         out = Layout(output)
-        arguments = (as_flat(input), out.flat, _op(options))
+        arguments = (as_flat(input), out.flat, op_of(options))
         return self._run("reduce_scatter", arguments, options.asyncOp, [output], out.copy_back)
 
     _reduce_scatter_base = reduce_scatter_single
@@ -164,7 +157,7 @@ class HocketBackend(Base):
         self._check_list(parts, "input_list")
         out = Layout(output)
         counts = [part.numel() for part in parts]
-        arguments = (each_flat(parts), out.flat, counts, _op(options))
+        arguments = (each_flat(parts), out.flat, counts, op_of(options))
         return self._run("reduce_scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
 
     def reduce_scatter_single_coalesced(
@@ -173,10 +166,10 @@ class HocketBackend(Base):
         """``dist.reduce_scatter_tensor`` of several at once."""
         layouts = [Layout(output) for output in outputs]
         flat = [layout.flat for layout in layouts]
-        self._comm.reduce_scatter_coalesced([as_flat(t) for t in inputs], flat, _op(options))
+        self._comm.reduce_scatter_coalesced([as_flat(t) for t in inputs], flat, op_of(options))
         for layout in layouts:
             layout.copy_back()
-        return Finished(outputs)
+        return self._finished(outputs)
 
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensors: Tensors, options: Any) -> Handle:
@@ -197,7 +190,7 @@ class HocketBackend(Base):
         """``dist.all_gather``; the tensors may differ in size."""
         parts = outputs[0]
         self._check_list(parts, "tensor_list")
-        gathered, after = _parts_of(parts)
+        gathered, after = parts_of(parts)
         counts = [part.numel() for part in parts]
         arguments = (as_flat(_one(inputs, "tensors")), gathered, counts)
         return self._run("all_gather_v", arguments, options.asyncOp, parts, after)
@@ -206,7 +199,7 @@ class HocketBackend(Base):
         """``dist.all_gather`` of several tensors, one list of outputs a rank."""
         for place, tensor in enumerate(inputs):
             self.allgather([[rank[place] for rank in outputs]], [tensor], _Blocking)
-        return Finished([tensor for rank in outputs for tensor in rank])
+        return self._finished([tensor for rank in outputs for tensor in rank])
 
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any
@@ -217,7 +210,7 @@ class HocketBackend(Base):
         self._comm.all_gather_coalesced([as_flat(tensor) for tensor in inputs], flat)
         for layout in layouts:
             layout.copy_back()
-        return Finished(outputs)
+        return self._finished(outputs)
 
     def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
         """``dist.gather``."""
@@ -225,7 +218,7 @@ class HocketBackend(Base):
         out, after = None, None
         if self._comm.rank == options.rootRank:
             self._check_list(outputs[0], "gather_list")
-            out, after = _parts_of(outputs[0])
+            out, after = parts_of(outputs[0])
         arguments = (as_flat(tensor), out, options.rootRank)
         result = outputs[0] if after is not None else [tensor]
         return self._run("gather", arguments, options.asyncOp, result, after)
@@ -254,8 +247,8 @@ class HocketBackend(Base):
             arguments: tuple[Any, ...] = (as_flat(input), out.flat)
             return self._run("all_to_all", arguments, options.asyncOp, [output], out.copy_back)
         size = self._comm.size
-        sent = _row_counts(input, input_splits, size, "input")
-        came = _row_counts(output, output_splits, size, "output")
+        sent = row_counts(input, input_splits, size, "input")
+        came = row_counts(output, output_splits, size, "output")
         arguments = (as_flat(input), sent, out.flat, came)
         return self._run("all_to_all_v", arguments, options.asyncOp, [output], out.copy_back)
 
@@ -265,7 +258,7 @@ class HocketBackend(Base):
         """``dist.all_to_all``; the tensors may differ in size."""
         self._check_list(outputs, "output_tensor_list")
         self._check_list(inputs, "input_tensor_list")
-        out, after = _parts_of(outputs)
+        out, after = parts_of(outputs)
         sent, came = ([tensor.numel() for tensor in tensors] for tensors in (inputs, outputs))
         arguments = (each_flat(inputs), sent, out, came)
         return self._run("all_to_all_v", arguments, options.asyncOp, outputs, after)
@@ -283,22 +276,24 @@ class HocketBackend(Base):
         return self._run("recv", (layout.flat, source, tag), True, tensors, layout.copy_back)
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> Handle:
-        """Refused: PyTorch cannot be told by a backend in Python who sent."""
-        raise NotImplementedError(
-            "recv without src: PyTorch has no way to hear from this backend who sent; give src, or "
-            "use hocket's own communicator (backend.communicator.recv)"
-        )
+        """``dist.recv`` and ``dist.irecv`` without `src`; on host memory."""
+        if not self.hands_on:
+            raise NotImplementedError(
+                "recv without src: beside another backend PyTorch has no way to hear from this one "
+                "who sent; give src, or use hocket's own communicator (backend.communicator.recv)"
+            )
+        return self.recv(tensors, hocket.ANY_SOURCE, tag)
 
     # --- The rest -------------------------------------------------------------------------------
     def barrier(self, opts: Any = None) -> Handle:
         """``dist.barrier``."""
         if getattr(opts, "asyncOp", False):
-            return Pending(self._comm.barrier_async(), [], self._waiter)
+            return self._pending(self._comm.barrier_async(), [])
         self._comm.barrier()
-        return Finished([])
+        return self._finished([])
 
     def monitored_barrier(self, options: Any, wait_all_ranks: bool = False) -> None:
-        """A barrier whose error names all ranks that have not come."""
+        """``dist.monitored_barrier``: a barrier whose error names all ranks that have not come."""
         timeout = getattr(options, "timeout", None)
         self._comm.barrier(timeout if timeout and timeout > timedelta(0) else None)
 
@@ -333,29 +328,3 @@ class _Blocking:
 
     asyncOp = False  # noqa: N815: PyTorch's name
 
-
-def _row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) -> list[int]:
-    """Elements for each rank, of rows for each rank."""
-    rows = tensor.shape[0] if tensor.dim() else 0
-    if not splits:
-        if rows % size:
-            raise ValueError(f"{name} has {rows} rows, expected a multiple of {size}, or splits")
-        splits = [rows // size] * size
-    if len(splits) != size or sum(splits) != rows:
-        raise ValueError(
-            f"the {name} splits are {splits}, expected {size} numbers whose sum is {rows}"
-        )
-    width = tensor.numel() // rows if rows else 0
-    return [split * width for split in splits]
-
-
-def _parts_of(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
-    """A flat tensor for what comes, and how it gets into the parts."""
-    total = sum(part.numel() for part in parts)
-    flat = torch.empty(total, dtype=parts[0].dtype, device=parts[0].device)
-
-    def spread() -> None:
-        for part, piece in zip(parts, flat.split([part.numel() for part in parts])):
-            part.copy_(piece.view(part.shape))
-
-    return flat, spread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 import torch.distributed as dist
@@ -10,6 +10,7 @@ import torch.distributed as dist
 import hocket
 
 from ._backend import HocketBackend
+from ._group import HocketGroup, whole_group
 
 
 class StoreBootstrap(hocket.Bootstrap):
@@ -52,11 +53,12 @@ class StoreBootstrap(hocket.Bootstrap):
         return f"hocket/{self._calls}/{call}"
 
 
-def create(options: Any, backend_options: Any = None) -> HocketBackend:
+def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, HocketBackend]:
     """What torch.distributed calls for each group of which this process is a member."""
     bootstrap = StoreBootstrap(options.store, options.group_rank, options.group_size)
     comm = hocket.init(bootstrap=bootstrap, timeout=options.timeout, deadline=options.timeout)
-    return HocketBackend(comm, str(options.group_id))
+    backend = HocketBackend(comm, str(options.group_id))
+    return whole_group(backend, options) or backend
 
 
 def register() -> None:

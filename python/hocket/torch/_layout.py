@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Optional
 
 import torch
@@ -36,3 +36,30 @@ def as_flat(tensor: torch.Tensor) -> torch.Tensor:
 def each_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Tensors that are read from, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) -> list[int]:
+    """Elements for each rank, of rows for each rank."""
+    rows = tensor.shape[0] if tensor.dim() else 0
+    if not splits:
+        if rows % size:
+            raise ValueError(f"{name} has {rows} rows, expected a multiple of {size}, or splits")
+        splits = [rows // size] * size
+    if len(splits) != size or sum(splits) != rows:
+        raise ValueError(
+            f"the {name} splits are {splits}, expected {size} numbers whose sum is {rows}"
+        )
+    width = tensor.numel() // rows if rows else 0
+    return [split * width for split in splits]
+
+
+def parts_of(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
+    """A flat tensor for what comes, and how it gets into the parts."""
+    total = sum(part.numel() for part in parts)
+    flat = torch.empty(total, dtype=parts[0].dtype, device=parts[0].device)
+
+    def spread() -> None:
+        for part, piece in zip(parts, flat.split([part.numel() for part in parts])):
+            part.copy_(piece.view(part.shape))
+
+    return flat, spread

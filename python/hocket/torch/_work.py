@@ -21,7 +21,7 @@ def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
     return timeout.total_seconds()
 
 
-class Finished(Work):
+class Finished(Work):  # type: ignore[misc, unused-ignore]
     """A call that has ended, or that a GPU's stream carries out."""
 
     def __init__(self, result: list[torch.Tensor]) -> None:
@@ -40,19 +40,22 @@ class Finished(Work):
         """Failures have been raised."""
         return True
 
+    def synchronize(self) -> None:
+        """Nothing is left to wait for."""
+
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
         return self._result
 
     def get_future(self) -> Any:
         """A future that has its value."""
-        devices = [t.device for t in self._result[:1] if t.is_cuda]
+        devices: list[Any] = [t.device for t in self._result[:1] if t.is_cuda]
         future: Any = torch.futures.Future(devices=devices)
         future.set_result(self._result)
         return future
 
 
-class Pending(Work):
+class Pending(Work):  # type: ignore[misc, unused-ignore]
     """A call on host memory that may be under way."""
 
     def __init__(
@@ -73,9 +76,12 @@ class Pending(Work):
     def finish(self, timeout: Optional[float] = None) -> None:
         """Wait, then do what is left to do."""
         self._work.wait(timeout)
+        self._settle()
+
+    def _settle(self) -> None:
         with self._lock:
             after, self._after = self._after, None
-            if after is not None:
+            if after is not None and self._work.exception is None:
                 after()
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
@@ -84,16 +90,32 @@ class Pending(Work):
         return True
 
     def is_completed(self) -> bool:
-        """Whether it has ended, well or not."""
-        return self._work.test()
+        """Whether it has ended, well or not; the tensors then have their values."""
+        if not self._work.test():
+            return False
+        self._settle()
+        return True
 
     def is_success(self) -> bool:
         """Whether it has ended well."""
-        return self._work.test() and self._work.exception is None
+        return self.is_completed() and self._work.exception is None
 
     def exception(self) -> Optional[BaseException]:
         """The error of a call that has ended."""
         return self._work.exception
+
+    def source_rank(self) -> int:
+        """Who sent, in the group, once a `recv` has ended."""
+        received = self._work.received
+        if received is None:
+            raise ValueError("source_rank() of what is not a recv that has ended well")
+        return received.source
+
+    _source_rank = source_rank
+
+    def synchronize(self) -> None:
+        """The same as `wait`: on host memory there is no stream to order after it."""
+        self.finish()
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""

@@ -1,0 +1,112 @@
+"""torch.distributed over hocket beside gloo, on CPU tensors, in turns within one run.
+
+    torchrun --nproc-per-node 2 bench/torch_gloo.py [--sizes 8,64K,64M] [--rounds 15]
+
+Microseconds a call, the median of the rounds; a round of each backend is as many calls as take some
+milliseconds, and its time that of the slowest rank. It prints a table on rank 0, ends with an error
+where results are wrong, and says for how many rows hocket needs at most half of gloo's time.
+"""
+
+import argparse
+import math
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+import hocket.torch  # noqa: F401: names the backend
+
+UNITS = {"K": 1 << 10, "M": 1 << 20}
+
+
+def size_of(text):
+    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+
+
+def calls_of(count, n, group):
+    """Name, and a call on fresh tensors of `count` elements in the larger one."""
+    x, out = torch.ones(count), torch.ones(count)
+    part = torch.ones(max(1, count // n))
+    whole = torch.ones(part.numel() * n)
+    return {
+        "all_reduce": lambda: dist.all_reduce(x, dist.ReduceOp.MAX, group=group),
+        "broadcast": lambda: dist.broadcast(x, 0, group=group),
+        "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(whole, part, group=group),
+        "all_to_all_single": lambda: dist.all_to_all_single(out[: whole.numel()], whole, group=group)
+        if count >= n
+        else None,
+        "reduce": lambda: dist.reduce(x, 0, dist.ReduceOp.MAX, group=group),
+    }
+
+
+def seconds(call, repeats):
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - begin) / repeats
+
+
+def slowest(value, group):
+    """The greatest of all ranks' numbers."""
+    number = torch.tensor([value], dtype=torch.float64)
+    dist.all_reduce(number, dist.ReduceOp.MAX, group=group)
+    return number.item()
+
+
+def check(group, rank, n):
+    x = torch.arange(1000.0) * (rank + 1)
+    dist.all_reduce(x, group=group)
+    assert torch.equal(x, torch.arange(1000.0) * (n * (n + 1) // 2)), "all_reduce is wrong"
+
+
+def measure(name, count, groups, rounds, least):
+    """For each backend the median of seconds a call, and the median of the rounds' ratios."""
+    n = dist.get_world_size()
+    calls = {backend: calls_of(count, n, group)[name] for backend, group in groups.items()}
+    repeats = {}
+    for backend, call in calls.items():
+        call()
+        once = slowest(seconds(call, 3), groups["hocket"])
+        repeats[backend] = max(1, math.ceil(least / once))
+    times = {backend: [] for backend in groups}
+    for _ in range(rounds):
+        for backend, call in calls.items():
+            dist.barrier(group=groups["hocket"])
+            times[backend].append(slowest(seconds(call, repeats[backend]), groups["hocket"]))
+    ratios = [ours / theirs for ours, theirs in zip(times["hocket"], times["gloo"])]
+    return {b: statistics.median(t) for b, t in times.items()}, statistics.median(ratios)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="8,1K,64K,1M,4M,16M,64M", help="bytes")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--calls", default="", help="some of the calls, with commas")
+    parser.add_argument("--least", type=float, default=5e-3, help="seconds a round takes")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("hocket")
+    groups = {"hocket": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+    rank, n = dist.get_rank(), dist.get_world_size()
+    for group in groups.values():
+        check(group, rank, n)
+    names = options.calls.split(",") if options.calls else list(calls_of(2, n, None))
+    rows = good = 0
+    if rank == 0:
+        print(f"{'call':24}{'bytes':>10}{'hocket':>12}{'gloo':>12}{'ratio':>8}   us, {n} ranks, "
+              f"PyTorch {torch.__version__}")
+    for name in names:
+        for text in options.sizes.split(","):
+            count = size_of(text) // 4
+            times, ratio = measure(name, count, groups, options.rounds, options.least)
+            rows, good = rows + 1, good + (ratio <= 0.5)
+            if rank == 0:
+                print(f"{name:24}{text:>10}{times['hocket'] * 1e6:12.1f}{times['gloo'] * 1e6:12.1f}"
+                      f"{ratio:8.2f}", flush=True)
+    if rank == 0:
+        print(f"at most half in {good} of {rows}")
+    dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,176 @@
+"""What the ranks of test_torch.py do with handles: ``python torch_handles.py NAME RANK SIZE FILE``."""
+
+import datetime
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch_programs import check, main, values
+
+import hocket
+
+
+def poll(work):
+    """Until it says that it is done; the test's watchdog bounds it."""
+    while not work.is_completed():
+        time.sleep(0.0005)
+
+
+def anybody(rank, n):
+    """Messages from whoever sends."""
+    if rank == 0:
+        heard = set()
+        for _ in range(n - 1):
+            x = torch.empty(4)
+            source = dist.recv(x)
+            check(x, values(source, 4))
+            heard.add(source)
+        assert heard == set(range(1, n))
+        work = dist.irecv(x := torch.empty(2), tag=3)
+        work.wait()
+        check(x, values(work._source_rank() + 7, 2))
+    else:
+        dist.send(values(rank, 4), 0)
+        if rank == n - 1:
+            dist.send(values(rank + 7, 2), 0, tag=3)
+    # In a group ranks are the group's for those who send, the world's for who asks.
+    group = dist.new_group(list(range(1, n)))
+    if n > 2 and rank == n - 1:
+        dist.send(values(rank, 3), 1, group=group)
+    if n > 2 and rank == 1:
+        assert dist.recv(x := torch.empty(3), group=group) == n - 1
+        check(x, values(n - 1, 3))
+
+
+def polling(rank, n):
+    """Handles tell when calls have ended, of tensors that are not contiguous too."""
+    x = values(rank, 1000, 3)
+    work = dist.all_reduce(x, async_op=True)
+    poll(work)
+    assert work.is_success() and work.exception() is None
+    check(x, sum(values(r, 1000, 3) for r in range(n)))
+    base = values(rank, 4, 6)
+    work = dist.all_reduce(base.t()[1:5:2], async_op=True)
+    poll(work)
+    wanted = values(rank, 4, 6)
+    wanted.t()[1:5:2] = sum(values(r, 4, 6).t()[1:5:2] for r in range(n))
+    check(base, wanted)
+    out = [torch.empty(5) for _ in range(n)]
+    poll(dist.all_gather(out, values(rank, 5), async_op=True))
+    for r in range(n):
+        check(out[r], values(r, 5))
+    following, previous = (rank + 1) % n, (rank - 1) % n
+    got = torch.empty(9)
+    ops = [dist.P2POp(dist.irecv, got, previous), dist.P2POp(dist.isend, values(rank, 9), following)]
+    for work in dist.batch_isend_irecv(ops):
+        poll(work)
+    check(got, values(previous, 9))
+    poll(dist.barrier(async_op=True))
+    # A call that cannot have ended, as not all ranks are in it.
+    if rank == 0:
+        work = dist.all_reduce(x, async_op=True)
+        assert not work.is_completed()
+        try:
+            work.wait(datetime.timedelta(milliseconds=20))
+        except TimeoutError:
+            pass
+        else:
+            raise AssertionError("it ended without the others")
+        for r in range(1, n):
+            dist.send(torch.ones(1), r)
+        work.wait()
+    else:
+        dist.recv(torch.empty(1), 0)
+        dist.all_reduce(x)
+
+
+def futures_beside_calls(rank, n):
+    """The thread that ends futures waits while this one goes on making calls."""
+    tensors = [values(rank + i, 50 + i) for i in range(200)]
+    futures = []
+    for i, x in enumerate(tensors):
+        futures.append(dist.all_reduce(x, async_op=True).get_future())
+        if i % 5 == 0:
+            y = values(rank, 3)
+            dist.all_reduce(y)
+            check(y, sum(values(r, 3) for r in range(n)))
+    for i, future in enumerate(futures):
+        check(future.wait()[0], sum(values(r + i, 50 + i) for r in range(n)))
+
+
+def coalescing(rank, n):
+    tensors = [values(rank, 3 + i) for i in range(4)]
+    with dist._coalescing_manager():
+        for x in tensors:
+            dist.all_reduce(x)
+    for i, x in enumerate(tensors):
+        check(x, sum(values(r, 3 + i) for r in range(n)))
+    outs = [torch.empty(n * (2 + i)) for i in range(3)]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for i, out in enumerate(outs):
+            dist.all_gather_into_tensor(out, values(rank, 2 + i))
+    manager.wait()
+    for i, out in enumerate(outs):
+        check(out, torch.cat([values(r, 2 + i) for r in range(n)]))
+
+
+def monitored(rank, n):
+    dist.monitored_barrier(wait_all_ranks=True)
+    if rank == n - 1:
+        try:
+            dist.recv(torch.zeros(1), 0)  # instead
+        except hocket.Error as error:
+            print(type(error).__name__)
+        return
+    try:
+        dist.monitored_barrier(timeout=datetime.timedelta(seconds=0.3))
+    except hocket.DeadlineExceeded as error:
+        print("missing:", *error.missing)
+
+
+def again(rank, n):
+    """A group with a deadline of its own; all is taken down, and a new one made."""
+    group = dist.new_group(timeout=datetime.timedelta(seconds=7))
+    backend = group._get_backend(torch.device("cpu"))
+    assert backend.communicator.deadline == 7
+    dist.destroy_process_group(group)
+    store = dist.distributed_c10d._get_default_store()
+    dist.barrier()
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+    dist.init_process_group(
+        "cpu:hocket", store=dist.PrefixStore("again", store), rank=rank, world_size=n
+    )
+    x = torch.full((3,), float(rank))
+    dist.all_reduce(x)
+    check(x, torch.full((3,), n * (n - 1) / 2))
+    assert isinstance(dist.group.WORLD, hocket.torch.HocketGroup)
+
+
+def beside_gloo(rank, n):
+    """Where another backend has other devices, PyTorch keeps its own group and handles."""
+    x = values(rank, 5)
+    dist.all_reduce(x, async_op=True).wait()
+    check(x, sum(values(r, 5) for r in range(n)))
+    try:
+        dist.recv(x)
+    except NotImplementedError as error:
+        assert "give src" in str(error)
+    else:
+        raise AssertionError("nobody can tell who sent")
+
+
+def ended(rank, n):
+    """Aborting PyTorch's way ends what is under way, on all ranks."""
+    try:
+        work = dist.irecv(torch.empty(1), (rank + 1) % n)
+        if rank == 0:
+            dist.group.WORLD.abort()
+        work.wait()
+    except hocket.Aborted:
+        print("aborted")
+
+
+if __name__ == "__main__":
+    main(globals(), *sys.argv[1:])
