@@ -139,7 +139,8 @@ def make_message(array: Sparse, name: str) -> Message:
     description = Description(
         _FORMATS.index(array.format),
         int(isinstance(array, getattr(kind.sparse, "sparray", ()))),
-        *map(int, array.shape),
+        int(array.shape[0]),
+        int(array.shape[1]),
         (codes[0], codes[1], codes[2]),
         (sizes[0], sizes[1], sizes[2]),
     )
@@ -179,7 +180,7 @@ def on(stream: Stream, kind: Kind) -> Iterator[None]:
         yield
         return
     if not hasattr(stream, "__enter__"):
-        stream = kind.xp.cuda.ExternalStream(int(getattr(stream, "ptr", stream)))
+        stream = kind.xp.cuda.ExternalStream(int(getattr(stream, "ptr", stream) or 0))
     with stream:
         yield
 

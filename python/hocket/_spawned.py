@@ -25,7 +25,7 @@ def _dumps(value: Any) -> bytes:
         import cloudpickle
     except ImportError:
         return pickle.dumps(value)
-    return cloudpickle.dumps(value)
+    return bytes(cloudpickle.dumps(value))
 
 
 def _failure(rank: int, when: int, error: BaseException) -> bytes:

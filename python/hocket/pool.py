@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import math
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal, Optional
 
-from ._hocket import Communicator, _Pool
+from ._hocket import Communicator
 from ._pool_halo import blend_on_gpus, part_of
 from ._pool_host import HostArrays
-from ._types import Array, Op, Timeout
+from ._pool_workers import PoolWorker, Workers
+from ._types import Array, Op
 from .errors import InvalidArgument
 
 __all__ = ["DevicePool", "PoolWorker"]
-
-
-@dataclass(frozen=True)
-class PoolWorker:
-    """A worker, as the functions see it that `DevicePool.run` calls."""
-
-    #: Its number, from 0.
-    index: int
-    #: How many workers there are.
-    size: int
-    #: Its GPU's number; None for a worker of the host.
-    device: Optional[int]
-    #: Among the workers: rank i is worker i. Valid during the call.
-    communicator: Communicator
 
 
 @contextmanager
@@ -43,7 +28,7 @@ def _told(across: Optional[Communicator]) -> Iterator[None]:
         raise
 
 
-class DevicePool:
+class DevicePool(Workers):
     """Workers that are threads of this process: of the host, or one for each GPU.
 
     >>> with hocket.DevicePool(4) as pool:
@@ -79,171 +64,8 @@ class DevicePool:
         There is no GPU, or it refuses.
     """
 
-    def __init__(
-        self,
-        workers: Optional[int] = None,
-        *,
-        devices: Optional[Iterable[int]] = None,
-        pin: bool = True,
-        deadline: Timeout = None,
-        engines: Optional[Iterable[str]] = None,
-    ) -> None:
-        chosen = [int(device) for device in devices] if devices is not None else []
-        if (workers is None) == (devices is None):
-            raise InvalidArgument("give either workers, their number, or devices, a list of GPUs")
-        if devices is not None and not chosen:
-            raise InvalidArgument("devices is empty, expected the numbers of GPUs")
-        self._pool = _Pool(workers if workers is not None else 0, chosen, pin, deadline, engines)
-        self._devices = chosen
-        self._finalizer = weakref.finalize(self, self._pool.close)
-        if chosen:
-            from ._pool_cupy import CupyArrays
-
-            self._arrays: Any = CupyArrays(
-                chosen, [self._pool.streams(i) for i in range(len(chosen))]
-            )
-        else:
-            self._arrays = HostArrays()
-
-    # --- Life ---------------------------------------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        """How many workers there are."""
-        return self._pool.size
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """The workers' GPUs; empty for workers of the host."""
-        return tuple(self._devices)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the workers have ended."""
-        return self._pool.is_closed
-
-    @property
-    def module(self) -> Any:
-        """The package of the workers' arrays: numpy or cupy."""
-        return self._arrays.module
-
-    @property
-    def streams(self) -> list[list[Any]]:
-        """For each worker on a GPU, its streams: for loading and for work. Empty on the host."""
-        streams: list[list[Any]] = self._arrays.worker_streams()
-        return streams
-
-    def close(self) -> None:
-        """End the workers' threads; again is fine. Other calls are refused afterwards."""
-        self._finalizer()
-
     def __enter__(self) -> DevicePool:
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __repr__(self) -> str:
-        kind = f"on GPUs {self._devices}" if self._devices else "of the host"
-        return f"<hocket.DevicePool of {self.size} workers {kind}>"
-
-    # --- Work ---------------------------------------------------------------------------------
-
-    def run(
-        self,
-        func: Callable[..., Any],
-        *args: Any,
-        workers: Optional[Sequence[int]] = None,
-        **kwargs: Any,
-    ) -> list[Any]:
-        """Call ``func(worker, *args, **kwargs)`` in the thread of each worker, all at once.
-
-        Parameters
-        ----------
-        func : callable
-            Gets a `PoolWorker` first. On GPUs its device and stream are the current ones.
-        workers : sequence of int, optional
-            Those that run; by default all.
-
-        Returns
-        -------
-        list
-            What each returned, in the order of `workers`.
-        """
-        chosen = self._choose(workers)
-        results: list[Any] = [None] * len(chosen)
-        place = {worker: i for i, worker in enumerate(chosen)}
-
-        def body(index: int, communicator: Communicator) -> None:
-            device = self._devices[index] if self._devices else None
-            worker = PoolWorker(index, self.size, device, communicator)
-            results[place[index]] = func(worker, *args, **kwargs)
-
-        self._map(chosen, body)
-        return results
-
-    def map(
-        self,
-        func: Callable[..., Any],
-        *iterables: Iterable[Any],
-        workers: Optional[Sequence[int]] = None,
-        **kwargs: Any,
-    ) -> list[Any]:
-        """Call ``func(*items, **kwargs)`` for the items of the iterables, shared out among workers.
-
-        Item i goes to worker i; where there are more, it goes around. Without iterables each worker
-        makes one call.
-
-        Parameters
-        ----------
-        func : callable
-            On GPUs the worker's device and stream are the current ones.
-        *iterables
-            The shortest counts.
-        workers : sequence of int, optional
-            Those that work; by default all.
-
-        Returns
-        -------
-        list
-            The results, in the order of the items.
-        """
-        chosen = self._choose(workers)
-        items: list[tuple[Any, ...]] = list(zip(*iterables)) if iterables else [()] * len(chosen)
-        results: list[Any] = [None] * len(items)
-        place = {worker: i for i, worker in enumerate(chosen)}
-        failed: list[int] = []
-
-        def body(index: int, _: Communicator) -> None:
-            for i in range(place[index], len(items), len(chosen)):
-                if failed:
-                    return
-                try:
-                    results[i] = func(*items[i], **kwargs)
-                except BaseException:
-                    failed.append(index)
-                    raise
-
-        self._map(chosen[: len(items)], body)
-        return results
-
-    def _map(self, workers: Sequence[int], body: Callable[[int, Communicator], None]) -> None:
-        def in_place(index: int, communicator: Communicator) -> None:
-            try:
-                with self._arrays.at_worker(index):
-                    body(index, communicator)
-            except BaseException as error:
-                if hasattr(error, "add_note"):
-                    error.add_note(f"in worker {index} of {self!r}")
-                raise
-
-        self._pool.map(workers, in_place, self._arrays.current_streams())
-
-    def _choose(self, workers: Optional[Sequence[int]]) -> list[int]:
-        return list(range(self.size)) if workers is None else [int(worker) for worker in workers]
 
     # --- Movement -----------------------------------------------------------------------------
 
@@ -546,27 +368,3 @@ class DevicePool:
                 raise InvalidArgument(f"arrays[{i}] has shape {tuple(x.shape)}, expected {shape}")
         at = axis % len(shape)
         return [math.prod(shape[:at]), length, math.prod(shape[at + 1 :])]
-
-    # --- Arguments ----------------------------------------------------------------------------
-
-    def _require_worker(self, worker: int) -> None:
-        if not 0 <= worker < self.size:
-            raise InvalidArgument(f"worker is {worker}, expected 0 to {self.size - 1}")
-
-    def _require_one_each(self, arrays: Sequence[Any]) -> None:
-        if len(arrays) != self.size:
-            raise InvalidArgument(
-                f"arrays has {len(arrays)} entries, expected one for each of {self.size} workers"
-            )
-
-    @staticmethod
-    def _natural(number: Union[int, Any], name: str) -> int:
-        if number < 0:
-            raise InvalidArgument(f"{name} is {number}, expected at least 0")
-        return int(number)
-
-    @staticmethod
-    def _length(x: Any, axis: int) -> int:
-        if not -x.ndim <= axis < x.ndim:
-            raise InvalidArgument(f"axis is {axis}, and the array has shape {tuple(x.shape)}")
-        return int(x.shape[axis])

@@ -203,11 +203,10 @@ def groups(rank, n):
     bagua.allreduce_inplace(x, comm=bc.CommMember.WORLD)
     assert x.item() == n
     torch_group = dist.new_group([0, n - 1])
-    if rank in (0, n - 1):
-        ours = bagua.from_torch_group(torch_group)
-        x = torch.full((1,), float(rank + 1))
-        bagua.allreduce_inplace(x, comm=ours.get_global_communicator())
-        assert x.item() == n + 1
+    ours = bagua.from_torch_group(torch_group)  # who is no member may ask, and is none
+    x = torch.full((1,), float(rank + 1))
+    bagua.allreduce_inplace(x, comm=ours.get_global_communicator())
+    assert x.item() == (n + 1 if rank in (0, n - 1) else rank + 1)
     raw = world.get_global_communicator()
     x = torch.full((2,), float(rank))
     raw.allreduce_inplace(x, ReduceOp.MAX)

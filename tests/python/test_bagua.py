@@ -46,7 +46,7 @@ def test_groups_over_several_nodes(rank):
     from hocket.compat.bagua import communication
 
     world = World(rank)
-    group = communication.BaguaProcessGroup(world, [1, 2, 3, 5, 7], None, "1")
+    group = communication.BaguaProcessGroup([1, 2, 3, 5, 7], None, "1", world)
     local = {0: 0, 1: 1, 7: 2, 2: 0, 3: 1, 4: 2, 6: 3, 5: 0}  # each one's number on its host
     assert group.inter_ranks == [r for r in group.ranks if local[r] == local[1]] == [1, 3]
     assert group.intra_ranks == [r for r in group.ranks if World.hosts[r] == World.hosts[rank]]

@@ -229,6 +229,7 @@ def symmetric(group):
            lambda: nvd.allocate_symmetric_memory(4, np, axis_order="K" if last else "C"))
     raises(TypeError, "not on symmetric memory|CPU array/tensor",
            lambda: nvd.free_symmetric_memory(np.ones(3) if last else c))
+    raises(TypeError, "called on a list", lambda: nvd.free_symmetric_memory([1] if last else c))
     raises(RuntimeError, "Unknown pointer",
            lambda: nvd.free_symmetric_memory(c[1:] if last else c))
     if n > 1:

@@ -28,6 +28,14 @@ def test_stubs_are_the_module_s(tmp_path):
     assert found == wanted, f"make them anew: {' '.join(command[:-1])} {STUBS}"
 
 
+def test_types_are_consistent(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml"]
+    command += ["--cache-dir", tmp_path, ROOT / "python" / "hocket"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stdout
+
+
 def test_everything_public_is_documented():
     for module_or_class in (hocket, hocket.Communicator, hocket.Work, hocket.Prepared,
                             hocket.SymmetricMemory):

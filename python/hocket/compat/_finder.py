@@ -7,12 +7,13 @@ faces loads this file (see `_site`), and must not pay for NumPy, let alone for m
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 #: The variable in which the installed names go to child processes, with commas.
 VARIABLE = "HOCKET_COMPAT"
@@ -64,6 +65,8 @@ class Finder:
     with it.
     """
 
+    is_hocket = True
+
     def __init__(self) -> None:
         self.modules: dict[str, str] = {}  # the name it is imported by: the module it is
         self.parents: set[str] = set()
@@ -109,7 +112,7 @@ class Finder:
         return None
 
 
-class _FaceLoader:
+class _FaceLoader(importlib.abc.Loader):
     """Loads a module by importing the one of hocket's that it is."""
 
     def __init__(self, face: str) -> None:
@@ -126,7 +129,7 @@ class _FaceLoader:
         module.__spec__ = self.spec
 
 
-class _EmptyLoader:
+class _EmptyLoader(importlib.abc.Loader):
     """Makes an empty package, the parent of a face whose own package is not installed."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
@@ -145,15 +148,14 @@ def _forget(module: str) -> None:
 
 def install_here(names: Iterable[str]) -> None:
     """Serve the faces in this process alone."""
-    for finder in sys.meta_path:
+    for there in sys.meta_path:
         # Not isinstance: at a process's start this file is loaded under another name.
-        if getattr(finder, "is_hocket", False):
-            finder.add(names)  # type: ignore[union-attr]
+        if getattr(there, "is_hocket", False):
+            cast(Finder, there).add(names)
             return
     finder = Finder()
-    finder.is_hocket = True  # type: ignore[attr-defined]
     finder.add(names)
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, finder)
 
 
 def installed() -> list[str]:

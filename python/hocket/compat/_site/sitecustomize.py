@@ -4,11 +4,12 @@ import os
 import sys
 
 
-def _install():
+def _install() -> None:
     from importlib.util import module_from_spec, spec_from_file_location
 
     compat = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     spec = spec_from_file_location("_hocket_faces", os.path.join(compat, "_finder.py"))
+    assert spec is not None and spec.loader is not None
     finder = module_from_spec(spec)
     spec.loader.exec_module(finder)
     names = finder.installed()
@@ -20,7 +21,7 @@ def _install():
         sys.path.append(root)  # where hocket itself comes from
 
 
-def _go_on():
+def _go_on() -> None:
     """Runs the sitecustomize that this one stands before, if there is one."""
     from importlib.machinery import PathFinder
 

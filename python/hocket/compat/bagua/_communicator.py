@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Optional
 import torch
 
 import hocket
+from hocket._types import Op
 from hocket.errors import InvalidArgument
 
 from . import env
@@ -30,7 +31,16 @@ class ReduceOp(IntEnum):
     AVG = 10
 
 
-_NAMES = {op: op.name.lower() for op in ReduceOp}
+_NAMES: dict[ReduceOp, Op] = {
+    ReduceOp.SUM: "sum",
+    ReduceOp.PRODUCT: "product",
+    ReduceOp.MIN: "min",
+    ReduceOp.MAX: "max",
+    ReduceOp.BOR: "bor",
+    ReduceOp.BAND: "band",
+    ReduceOp.BXOR: "bxor",
+    ReduceOp.AVG: "avg",
+}
 _BITWISE = (ReduceOp.BOR, ReduceOp.BAND, ReduceOp.BXOR)
 
 
@@ -250,9 +260,8 @@ class BaguaCommunicator:
             refused.status = error.status
             raise refused from None
 
-    def _op(self, tensor: torch.Tensor, op: int) -> str:
-        name = _NAMES.get(op)  # type: ignore[call-overload]
-        if name is None:
+    def _op(self, tensor: torch.Tensor, op: int) -> Op:
+        if op not in list(ReduceOp):
             known = ", ".join(f"{o.name} {o.value}" for o in ReduceOp)
             self._refuse(f"op is {op!r}, expected one of {known}")
         if op in _BITWISE and (tensor.is_floating_point() or tensor.is_complex()):
@@ -260,7 +269,7 @@ class BaguaCommunicator:
                 f"op is {ReduceOp(op).name} on {tensor.dtype}, expected integers or bool",
                 RefusedType,
             )
-        return str(name)
+        return _NAMES[ReduceOp(op)]
 
     def _same_size(self, send: torch.Tensor, recv: torch.Tensor) -> None:
         if send.numel() != recv.numel():
@@ -281,7 +290,7 @@ class BaguaCommunicator:
             self._refuse(
                 f"tensor has {tensor.numel()} elements, expected a multiple of {self.nranks()}"
             )
-        return tensor.numel() // self.nranks()
+        return int(tensor.numel()) // self.nranks()
 
     def _counted(self, tensor: torch.Tensor, count: int, root: int) -> torch.Tensor:
         wanted = self.nranks() * count if self.rank() == root else count

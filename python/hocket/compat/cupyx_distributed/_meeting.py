@@ -83,8 +83,10 @@ def acquaint(comm: hocket.Communicator) -> None:
 def _stream_of_gpu() -> Optional[int]:
     """The handle of CuPy's current stream; None without CuPy or GPUs."""
     runtime = getattr(getattr(sys.modules.get("cupy"), "cuda", None), "runtime", None)
+    if runtime is None:
+        return None
     try:
-        if runtime is None or runtime.getDeviceCount() == 0:
+        if runtime.getDeviceCount() == 0:
             return None
     except runtime.CUDARuntimeError:  # no driver
         return None

@@ -6,6 +6,7 @@ import importlib.util
 from typing import Any, NoReturn, Optional
 
 import hocket
+from hocket._types import Op
 from hocket.errors import InvalidArgument
 
 from . import _meeting, _store
@@ -74,7 +75,7 @@ class NCCLBackend:
 
     # --- Reductions ---------------------------------------------------------------------------
     def all_reduce(
-        self, in_array: Any, out_array: Any, op: str = "sum", stream: Any = None
+        self, in_array: Any, out_array: Any, op: Op = "sum", stream: Any = None
     ) -> None:
         """Reduce over all ranks; every rank gets the result.
 
@@ -101,7 +102,7 @@ class NCCLBackend:
         in_array: Any,
         out_array: Any,
         root: int = 0,
-        op: str = "sum",
+        op: Op = "sum",
         stream: Any = None,
     ) -> None:
         """Reduce over all ranks; the root alone gets the result, elsewhere `out_array` is ignored.
@@ -124,7 +125,7 @@ class NCCLBackend:
         in_array: Any,
         out_array: Any,
         count: int,
-        op: str = "sum",
+        op: Op = "sum",
         stream: Any = None,
     ) -> None:
         """Reduce over all ranks; rank r gets the r-th `count` elements of the result.
@@ -271,7 +272,7 @@ class NCCLBackend:
             self._dense.add(type(array))
         return False
 
-    def _check_op(self, array: Any, op: str) -> None:
+    def _check_op(self, array: Any, op: Op) -> None:
         if op not in _OPS:
             self._refuse(f'op is {op!r}, expected "sum", "prod", "max" or "min"')
         if array.dtype.kind == "c":

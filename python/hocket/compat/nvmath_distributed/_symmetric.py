@@ -180,7 +180,10 @@ def address_of(array: Any) -> int:
 
 def _verdict(array: Any) -> tuple[int, str]:
     """The allocation's number; 0 with what is wrong."""
-    address = address_of(array)
+    try:
+        address = address_of(array)
+    except TypeError as error:
+        return 0, str(error)
     block = _heap.blocks.get(address)
     if block is not None and block.finalizer.peek()[0] is array:
         return block.number, ""
@@ -211,6 +214,8 @@ def free_symmetric_memory(*arrays: Any) -> None:
                 )
             if wrong == "view":
                 raise RuntimeError(UNKNOWN)
+            if wrong:
+                raise TypeError(wrong)
     if any([number for number, _ in v] != [number for number, _ in found] for v in everybody):
         raise RuntimeError("processes free different symmetric arrays, or in different orders")
     for array in arrays:

@@ -7,14 +7,8 @@ from typing import Any
 
 def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> tuple[Any, int, Any]:
     """The array, its address, and what keeps its memory."""
-    try:
-        memory = comm.symmetric.empty((nbytes,), "uint8", memory="cuda")
-    except TypeError as error:
-        raise RuntimeError(
-            "this hocket has no symmetric memory on GPUs; initialize with device_id='cpu' for "
-            "symmetric memory of the host"
-        ) from error
-    address = int(memory.__cuda_array_interface__["data"][0])
+    memory = comm.symmetric.empty(nbytes, "uint8", memory="cuda")
+    address = memory.data_ptr
     if package.__name__ == "torch":
         flat = package.as_tensor(memory)[: wanted.nbytes].view(wanted.dtype)
         return flat.as_strided(wanted.shape, wanted.strides), address, memory

@@ -1,0 +1,99 @@
+"""Grids of processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, Optional
+
+import numpy as np
+
+from ... import distribution as _d
+from ._runtime import require_context
+
+
+def group() -> Any:
+    """The process group that the runtime was initialized with."""
+    return require_context().process_group
+
+
+class ProcessGrid:
+    """Processes in a grid of `shape`, numbered along the rows or the columns, or as listed."""
+
+    class Layout(IntEnum):
+        """Which neighbours have neighbouring numbers."""
+
+        COL_MAJOR = 0
+        ROW_MAJOR = 1
+
+    def __init__(
+        self,
+        *,
+        shape: Optional[Sequence[int]] = None,
+        layout: Optional[ProcessGrid.Layout] = None,
+        process_array: Any = None,
+    ) -> None:
+        self._nranks = group().nranks
+        if process_array is None:
+            if shape is None:
+                raise ValueError("shape must be provided when process_array=None")
+            self._shape = tuple(shape)
+            if layout is None:
+                if self._nranks not in self._shape:
+                    raise ValueError(
+                        "layout must be provided when process_array=None and partitioning on "
+                        "multiple dimensions"
+                    )
+                layout = ProcessGrid.Layout.ROW_MAJOR
+            if not isinstance(layout, ProcessGrid.Layout):
+                raise TypeError(f"layout must be of type ProcessGrid.Layout, got {layout}")
+        else:
+            process_array = np.asarray(process_array)
+            self._shape = tuple(process_array.shape)
+            if shape is not None and tuple(shape) != self._shape:
+                raise ValueError(
+                    f"shape {shape} and process_array.shape ({process_array.shape}) don't match"
+                )
+            layout = None
+        if math.prod(self._shape) != self._nranks:
+            raise ValueError(
+                f"Number of grid elements ({math.prod(self._shape)}) must equal the number of "
+                f"processes ({self._nranks})"
+            )
+        self._layout = layout
+        self._process_array = process_array
+        self.grid = _d.ProcessGrid(
+            self._shape,
+            "column" if layout is ProcessGrid.Layout.COL_MAJOR else "row",
+            process_array,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The grid's extents."""
+        return self._shape
+
+    @property
+    def layout(self) -> Optional[ProcessGrid.Layout]:
+        """How the processes are numbered; None where they are listed."""
+        return self._layout
+
+    @property
+    def process_array(self) -> Any:
+        """The list of processes, where one was given."""
+        return self._process_array
+
+    def _is_1d_distribution(self) -> bool:
+        return self._nranks in self._shape
+
+    def __hash__(self) -> int:
+        return hash(self._shape)
+
+    def __eq__(self, other: object) -> bool:
+        # Along one axis all ways of numbering are one.
+        return isinstance(other, ProcessGrid) and self.grid == other.grid
+
+    def __str__(self) -> str:
+        name = None if self._layout is None else self._layout.name
+        return f"ProcessGrid(shape={self._shape}, layout={name}, process_array={self._process_array})"
