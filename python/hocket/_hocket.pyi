@@ -1055,6 +1055,11 @@ class Store:
     def add(self, key: str, amount: int) -> int:
         """Add to a counter, 0 where absent; the new value."""
 
+    def compare_and_set(self, key: str, expected: Optional[bytes], desired: bytes) -> Optional[bytes]:
+        """
+        Set `desired` where the key holds `expected` (None: where there is no such key). Returns what it held before, which is `expected` exactly when it was set.
+        """
+
     def erase(self, key: str) -> bool:
         """True when there was something to erase."""
 

@@ -152,6 +152,24 @@ void bind_client(nb::module_& module) {
           nb::sig("def add(self, key: str, amount: int) -> int"),
           "Add to a counter, 0 where absent; the new value.")
       .def(
+          "compare_and_set",
+          [](StoreHandle& s, const char* key, nb::handle expected, const nb::bytes& desired) {
+            const auto store = open(s);
+            std::optional<std::span<const std::byte>> wanted;
+            if (!expected.is_none()) wanted = bytes_of(nb::cast<nb::bytes>(expected));
+            const auto bytes = bytes_of(desired);
+            return to_python(
+                without_gil([&] { return store->compare_and_set(key, wanted, bytes); }));
+          },
+          arg("key"),
+          arg("expected").none(),
+          arg("desired"),
+          nb::sig("def compare_and_set(self, key: str, expected: Optional[bytes], "
+                  "desired: bytes) -> Optional[bytes]"),
+          "Set `desired` where the key holds `expected` (None: where there is no such key). "
+          "Returns "
+          "what it held before, which is `expected` exactly when it was set.")
+      .def(
           "erase",
           [](StoreHandle& s, const char* key) {
             const auto store = open(s);

@@ -167,7 +167,7 @@ def parts(rank, n):
         wanted[at[r] : at[r] + rank + 1] = theirs[places[rank] : places[rank] + rank + 1]
     check(recv, wanted)
     x = values(rank, 2 * n)
-    bc.alltoall_v_inplace(x, [2] * n, [2 * r for r in range(n)])
+    bc.alltoall_v_inplace(x, [2] * n, [2 * r for r in range(n + 1)])  # with the end
     check(x, torch.cat([values(r, 2 * n)[2 * rank : 2 * rank + 2] for r in range(n)]))
 
 

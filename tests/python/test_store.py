@@ -22,6 +22,11 @@ def test_values_come_back_as_they_were_set(address):
     assert other.try_get("b") is None
     assert [one.add("n", 3), other.add("n", -1)] == [3, 2]
     assert one.erase("a") and not other.erase("a")
+    assert one.compare_and_set("c", None, b"1") is None
+    assert other.compare_and_set("c", None, b"2") == b"1"
+    assert other.compare_and_set("c", b"1", b"3") == b"1"
+    assert other.compare_and_set("c", b"1", b"4") == b"3" and one.get("c") == b"3"
+    assert one.compare_and_set("d", b"x", b"y") is None and one.try_get("d") is None
     one.close()
     one.close()
     with pytest.raises(ValueError, match="the store's client is closed"):

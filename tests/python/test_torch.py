@@ -1,7 +1,13 @@
 """hocket as a backend of torch.distributed, on CPU tensors. Needs PyTorch."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch_ranks
+
+from hocket._command import find_command
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -74,3 +80,65 @@ def test_training_goes_as_with_gloo(name, tmp_path):
 def test_beside_another_backend(tmp_path):
     outputs = run("both_devices", 2, tmp_path, "cpu:hocket,cuda:hocket")
     assert all("cpu:hocket,cuda:hocket" in output for output in outputs)
+
+
+LAUNCHED = """
+import torch
+import torch.distributed as dist
+import hocket.torch
+
+for _ in range(2):  # and again, in the same job
+    dist.init_process_group("hocket", init_method="hocket://")
+    rank, n = dist.get_rank(), dist.get_world_size()
+    x = torch.full((3,), float(rank))
+    dist.all_reduce(x)
+    y = torch.full((2,), float(rank))
+    dist.broadcast(y, 1, group=dist.new_group(backend="gloo"))
+    assert x[0] == n * (n - 1) / 2 and y[0] == 1, (x, y)
+    dist.destroy_process_group()
+print("done")
+"""
+
+
+def test_under_hocket_run():
+    command = [find_command(), "run", "-n", "2", "--bind", "none", "--"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    job = subprocess.run([*command, sys.executable, "-c", LAUNCHED], env=environment, timeout=55,
+                         capture_output=True, text=True)
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert job.stdout.count("done") == 2
+
+
+def test_a_store_of_hocket_s_as_pytorch_s():
+    from datetime import timedelta
+
+    import torch.distributed as dist
+
+    import hocket
+    import hocket.torch
+
+    server = hocket.StoreServer(address := f"unix:hocket-torch-store-{os.getpid()}")
+    store = hocket.torch.HocketStore(hocket.connect_store(address), "p/")
+    other = dist.PrefixStore("q", store)  # through PyTorch's own code
+    other.set("a", "1")
+    assert other.get("a") == b"1" and store.get("q/a") == b"1"
+    assert other.add("n", 2) == 2 and other.add("n", 3) == 5
+    assert other.check(["a"]) and not other.check(["a", "b"])
+    assert other.compare_set("c", "", "x") == b"x"
+    assert other.compare_set("c", "y", "z") == b"x" and other.get("c") == b"x"
+    assert other.compare_set("c", "x", "z") == b"z" and other.get("c") == b"z"
+    assert other.delete_key("a") and not other.delete_key("a")
+    store.set_timeout(timedelta(seconds=0.05))
+    with pytest.raises(Exception, match="q/b"):
+        other.get("b")
+    server.close()
+
+
+def test_hocket_s_address_outside_a_job(monkeypatch):
+    import torch.distributed as dist
+
+    import hocket.torch  # noqa: F401
+
+    monkeypatch.delenv("HOCKET_RANK", raising=False)
+    with pytest.raises(RuntimeError, match="under `hocket run`"):
+        dist.init_process_group("hocket", init_method="hocket://")

@@ -25,7 +25,8 @@ if not dist.is_available():
 from ._backend import HocketBackend  # noqa: E402
 from ._creation import create, register  # noqa: E402
 from ._group import HocketGroup  # noqa: E402
+from ._rendezvous import HocketStore  # noqa: E402
 
 register()
 
-__all__ = ["HocketBackend", "HocketGroup", "create", "register"]
+__all__ = ["HocketBackend", "HocketGroup", "HocketStore", "create", "register"]

@@ -11,6 +11,7 @@ import hocket
 
 from ._backend import HocketBackend
 from ._group import HocketGroup, whole_group
+from ._rendezvous import by_launcher
 
 
 class StoreBootstrap(hocket.Bootstrap):
@@ -62,7 +63,8 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
 
 
 def register() -> None:
-    """Make "hocket" known to torch.distributed; done by importing `hocket.torch`."""
+    """Make "hocket" and "hocket://" known to torch.distributed; done by importing `hocket.torch`."""
     if "HOCKET" in dist.Backend._plugins:
         return
+    dist.register_rendezvous_handler("hocket", by_launcher)
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=["cpu", "cuda"])

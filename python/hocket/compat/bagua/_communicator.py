@@ -312,10 +312,10 @@ class BaguaCommunicator:
         self, tensor: torch.Tensor, name: str, counts: Sequence[int], places: Sequence[int]
     ) -> None:
         n, size = self.nranks(), tensor.numel()
-        if len(counts) != n or len(places) != n:
+        if len(counts) != n or len(places) < n:  # places may end with where the last share does
             self._refuse(
                 f"{name}_counts and {name}_displs have {len(counts)} and {len(places)} entries, "
-                f"expected {n}"
+                f"expected {n} (of the second also more)"
             )
         for rank, (count, at) in enumerate(zip(counts, places)):
             if count < 0 or at < 0 or at + count > size:

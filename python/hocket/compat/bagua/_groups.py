@@ -101,8 +101,8 @@ def init_process_group(
     """Join the job and make the default group.
 
     Where torch.distributed has a process group, its ranks are the job's, and they meet by it.
-    Otherwise they meet by `store`, or as torchrun's environment says, and torch.distributed gets
-    one, of the backend "hocket"; under ``hocket run`` hocket's own way is taken, without that.
+    Otherwise torch.distributed gets one, of the backend "hocket", whose ranks meet by `store`, as
+    torchrun's environment says, or by the launcher of ``hocket run``.
 
     Parameters
     ----------
@@ -128,15 +128,18 @@ def init_process_group(
 def _join(store: Any, rank: Optional[int], size: Optional[int]) -> hocket.Communicator:
     if not dist.is_initialized():
         by_torch = store is not None or "MASTER_ADDR" in os.environ
-        if not by_torch:
-            return hocket.init(rank=rank, size=size)
         importlib.import_module("hocket.torch")
-        dist.init_process_group(
-            "hocket",
-            store=store,
-            rank=env.get_rank() if rank is None else rank,
-            world_size=env.get_world_size() if size is None else size,
-        )
+        if not by_torch and "HOCKET_RANK" in os.environ:
+            dist.init_process_group("hocket", init_method="hocket://")
+        elif not by_torch and env.get_world_size() == 1:
+            dist.init_process_group("hocket", store=dist.HashStore(), rank=0, world_size=1)
+        else:
+            dist.init_process_group(
+                "hocket",
+                store=store,
+                rank=env.get_rank() if rank is None else rank,
+                world_size=env.get_world_size() if size is None else size,
+            )
     return hocket.init(bootstrap=hocket.TorchBootstrap())
 
 
