@@ -62,7 +62,8 @@ struct PoolReduceOptions {
   enum class Order { kAny, kFixed };
   Order order = Order::kAny;
   // Other processes that make the same call, each with a pool of its own; one array of each process
-  // crosses. Host memory. Excludes `group`.
+  // crosses: on GPUs the first worker's, whose GPU is this rank's. All have GPUs, or none. Excludes
+  // `group`, and on GPUs a fixed order; an average on GPUs needs as many in every process.
   Communicator* across = nullptr;
   std::span<const StreamRef> streams = {};
 };

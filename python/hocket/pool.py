@@ -202,7 +202,7 @@ class DevicePool(Workers):
             Whose memory the result lies in.
         across : Communicator, optional
             Other processes that make the same call; one array of each crosses, and each gets the
-            result. On the host.
+            result. On GPUs "avg" needs as many workers in each.
 
         Returns
         -------
@@ -214,9 +214,15 @@ class DevicePool(Workers):
             inputs = [self._arrays.contiguous(x) for x in arrays]
             if not inputs:
                 raise InvalidArgument("arrays is empty")
-        out = self._arrays.empty(worker, inputs[0].shape, inputs[0].dtype)
+        # Between processes of GPUs the first worker's speaks for all.
+        at = 0 if self._devices and across is not None else worker
+        out = self._arrays.empty(at, inputs[0].shape, inputs[0].dtype)
         self._pool.reduce(inputs, out, op, across, self._arrays.current_streams())
-        return out
+        if at == worker:
+            return out
+        moved = self._arrays.empty(worker, out.shape, out.dtype)
+        self.map(self._arrays.assign, [moved], [out], workers=[worker])
+        return moved
 
     def all_reduce(
         self,
@@ -247,7 +253,7 @@ class DevicePool(Workers):
             On GPUs: the same bits on every run, for sums. On the host that is always so.
         across : Communicator, optional
             Other processes that make the same call, with as many workers or not; one array of each
-            crosses. On the host; excludes `group`.
+            crosses. Excludes `group`; on GPUs also `fixed`, and "avg" needs as many workers in each.
 
         Returns
         -------

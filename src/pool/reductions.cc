@@ -129,7 +129,39 @@ void sum_in_order(
   copy(seat, out, result);
 }
 
+// How a mean is made where every process has as many arrays: of means. Throws where not, on all.
+void require_alike(Communicator& across, std::size_t mine) {
+  std::int64_t least = static_cast<std::int64_t>(mine);
+  std::int64_t most = least;
+  across.all_reduce(scalar(least), {.op = ReduceOp::kMin});
+  across.all_reduce(scalar(most), {.op = ReduceOp::kMax});
+  if (least == most) return;
+  throw InvalidArgument(
+      fmt::format("op is avg, and the processes have {} to {} GPUs each, expected as many in all; "
+                  "reduce by sum, and divide",
+                  least,
+                  most));
+}
+
+// To the first worker, from there between the processes, and to the other workers: one array of
+// each process crosses.
+void all_reduce_between_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
+  if (options.op == ReduceOp::kAvg) require_alike(*options.across, in.size());
+  pool.run(
+      [&](Seat& seat) {
+        Communicator& comm = seat.world->communicator();
+        const auto i = static_cast<std::size_t>(seat.index);
+        const StreamRef stream = seat.lane->stream();
+        const bool first = seat.index == 0;
+        comm.reduce(in[i], first ? out[i] : ArrayView(), {.op = options.op, .stream = stream});
+        if (first) options.across->all_reduce(out[i], {.op = options.op, .stream = stream});
+        comm.broadcast(out[i], {.stream = stream});
+      },
+      options.streams);
+}
+
 void all_reduce_on_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
+  if (options.across != nullptr) return all_reduce_between_gpus(pool, in, out, options);
   const int group = options.group == 0 ? pool.size() : options.group;
   const bool whole = group >= pool.size();
   const bool fixed = options.order == PoolReduceOptions::Order::kFixed;
@@ -160,15 +192,18 @@ int worker_of(const Pool& pool, ArrayView out) {
 }
 
 void reduce_on_gpus(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) {
-  require_one_each(pool, in, "in");
   const int root = worker_of(pool, out);
+  Communicator* across = options.across;
+  if (across != nullptr && options.op == ReduceOp::kAvg) require_alike(*across, in.size());
   pool.run(
       [&](Seat& seat) {
         const ConstArrayView mine = in[static_cast<std::size_t>(seat.index)];
+        const bool has_it = seat.index == root;
+        const StreamRef stream = seat.lane->stream();
         seat.world->communicator().reduce(
-            mine,
-            seat.index == root ? out : ArrayView(),
-            {.op = options.op, .root = root, .stream = seat.lane->stream()});
+            mine, has_it ? out : ArrayView(), {.op = options.op, .root = root, .stream = stream});
+        if (has_it && across != nullptr)
+          across->all_reduce(out, {.op = options.op, .stream = stream});
       },
       options.streams);
 }
@@ -179,10 +214,8 @@ void check_options(const Pool& pool, DType dtype, const PoolReduceOptions& optio
     throw InvalidArgument(fmt::format("group is {}, expected at least 1 worker", options.group));
   }
   if (options.across == nullptr) return;
-  if (pool.has_gpus()) {
-    throw InvalidArgument(
-        "across is for arrays in host memory; on GPUs reduce in the pool, then by the communicator "
-        "with worker 0's array");
+  if (pool.has_gpus() && options.order == PoolReduceOptions::Order::kFixed) {
+    throw InvalidArgument("on GPUs across and a fixed order exclude each other");
   }
   if (options.group != 0) throw InvalidArgument("across and group exclude each other");
 }
@@ -238,6 +271,13 @@ void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) 
     }
     check_options(pool, out.dtype(), options);
     if (options.group != 0) throw InvalidArgument("group is for all_reduce");
+    if (pool.has_gpus()) {
+      require_one_each(pool, in, "in");
+      if (worker_of(pool, out) != 0 && options.across != nullptr) {
+        throw InvalidArgument(
+            "out lies with another worker than the first, whose GPU is this rank's in across");
+      }
+    }
     pool.require_open();
   });
   if (pool.has_gpus()) {

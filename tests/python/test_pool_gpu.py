@@ -114,7 +114,7 @@ refused(lambda: pool.all_reduce([x[1], x[0], x[2]]), "lies on GPU 0, expected on
 refused(lambda: pool.all_reduce([np.ones(3)] * 3), "in host memory, expected on its worker's GPU")
 refused(lambda: hocket.DevicePool(devices=[0, 0]), "given twice")
 refused(lambda: hocket.DevicePool(devices=[64]), "device 64 is not there")
-refused(lambda: pool.all_reduce(x, across=hocket.init()), "across is for arrays in host memory")
+refused(lambda: pool.all_reduce(x, across=hocket.init(), fixed=True), "a fixed order exclude")
 try:
     pool.map(lambda a: 1 / 0, x)
 except ZeroDivisionError:
@@ -125,4 +125,34 @@ finish()
 assert np.array_equal(x[0].host, total)
 with hocket.DevicePool(2) as other:
     refused(lambda: other.all_reduce(x[:2]), "workers are of the host")
+""")
+
+
+def test_across_processes():
+    run("""
+def process(comm):
+    n, rank = comm.size, comm.rank
+    devices = [[0, 1], [3, 2]][rank]
+    mine = [cupy.stream_on(device) for device in devices]
+    made, wanted = [], 0
+    for i, device in enumerate(devices):
+        with cupy.Device(device):
+            made.append(cupy.ndarray(np.arange(50.0) * (2 * rank + i + 1)))
+    with contextlib.ExitStack() as stack:
+        for stream in mine:
+            stack.enter_context(stream)
+        with hocket.DevicePool(devices=devices, engines=["local"]) as own:
+            total = own.reduce(made, worker=1, across=comm)
+            mean = own.distribute(made, [0, 1])
+            own.all_reduce(mean, "avg", across=comm)
+            assert own.all_reduce(made, across=comm)[0] is made[0]
+            own.all_reduce(made, "max", across=comm)
+            for stream in mine:
+                stream.synchronize()
+    ten = np.arange(50.0) * 10
+    assert np.array_equal(total.host, ten)
+    assert all(np.array_equal(a.host, ten) for a in made)
+    assert all(np.array_equal(a.host, ten / 4) for a in mean)
+pool.close()
+hocket.run_threads(process, 2)
 """)

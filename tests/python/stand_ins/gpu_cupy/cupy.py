@@ -28,6 +28,10 @@ class ndarray(fake_gpu.Array):
         return {**super().__cuda_array_interface__,
                 "stream": get_current_stream(self.device.id).ptr or 1}
 
+    def __setitem__(self, place, values):
+        get_current_stream().synchronize()  # which waits for whoever writes `values`
+        self.host[place] = getattr(values, "host", values)
+
     def reshape(self, shape):
         assert tuple(shape) == self.host.shape
         return self
