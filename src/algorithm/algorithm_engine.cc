@@ -53,7 +53,9 @@ std::span<std::byte> own_out(const Call& call) {
 
 Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
   Tuning tuning{.network = kTcp, .ordered = false, .forced = forced, .chunk_bytes = kChunkAcross};
-  tuning.network.beta *= HostMap(hosts).most();
+  const HostMap map(hosts);
+  tuning.network.beta_next = tuning.network.beta * map.most_crossings();
+  tuning.network.beta *= map.most();
   return tuning;
 }
 
@@ -64,7 +66,7 @@ AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexce
   for (const Way& way : ways_of(s.kind)) {
     if (forced ? way.algorithm != *forced : only_ordered && !way.ordered) continue;
     const double time =
-        predicted_us(way.algorithm, s, facts_.size, tuning_.network, tuning_.chunk_bytes);
+        predicted_us(way.algorithm, s, facts_.size, tuning_.network, tuning_.pieces());
     if (!best || time < best->microseconds) best = Choice{way.algorithm, time};
   }
   return best.value_or(Choice{Algorithm::kDissemination, 0});

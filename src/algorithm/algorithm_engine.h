@@ -23,6 +23,8 @@ struct Tuning {
   std::size_t scratch_bytes = 1024 * 1024;
   // Of what pipelines are made of.
   std::size_t chunk_bytes = 128 * 1024;
+
+  Pieces pieces() const noexcept { return {.chunk = chunk_bytes, .scratch = scratch_bytes}; }
 };
 
 // Between hosts each long message first asks whether it may come.

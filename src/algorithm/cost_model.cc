@@ -28,12 +28,14 @@ double widening(const Signature& s) noexcept {
 // share; all is n shares.
 class Terms {
  public:
-  Terms(const Signature& s, int n, const Network& net, std::size_t chunk_bytes)
+  Terms(const Signature& s, int n, const Network& net, const Pieces& pieces)
       : net_(net),
+        beta_next_(net.beta_next > 0 ? net.beta_next : net.beta),
         n_(n),
         peers_(n - 1),
         log_(doublings(n)),
-        chunk_(static_cast<double>(chunk_bytes)) {
+        chunk_(static_cast<double>(pieces.chunk)),
+        scratch_(static_cast<double>(pieces.scratch)) {
     const auto bytes = static_cast<double>(bytes_of(s));
     const bool counted_as_whole = s.kind == Kind::kAllGatherV || s.kind == Kind::kReduceScatterV;
     m_ = counted_as_whole ? bytes / n : bytes;
@@ -49,6 +51,11 @@ class Terms {
   double folded(double bytes) const {
     return net_.alpha + (net_.beta + net_.gamma) * wide_ * bytes;
   }
+  // The same between ranks of which each has one to send to and one to hear from.
+  double passed(double bytes) const { return net_.alpha + beta_next_ * bytes; }
+  double passed_folded(double bytes) const {
+    return net_.alpha + (beta_next_ + net_.gamma) * wide_ * bytes;
+  }
   // n - 1 messages at once, through one rank.
   double fan(double bytes_each) const {
     return net_.alpha + peers_ * (net_.overhead + net_.beta * bytes_each);
@@ -56,12 +63,24 @@ class Terms {
   double copied(double bytes) const { return net_.gamma * bytes; }
   // Scratch memory: much of it comes from the system page by page, each time anew.
   double fresh(double bytes) const { return bytes > kKeptBytes ? kPageFaults * bytes : 0; }
-  // Down or up a tree in chunks, where a rank serves `children`.
-  double pipeline(int depth, double children, double bytes, bool folds) const {
+  // Everybody's version of a share of `bytes`, collected from all at once in as many rounds as
+  // there is memory for.
+  double collected(double bytes) const {
+    const double lane = std::max(64.0, scratch_ / std::max(1.0, peers_));
+    const double rounds = std::max(1.0, std::ceil(bytes / lane));
+    return rounds * fan(bytes / rounds) + copied(bytes * n_);
+  }
+  // Down or up a tree in chunks, where a rank serves two.
+  double tree(double bytes, bool folds) const {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
-    const double one = bytes / chunks;
-    const double step = folds ? folded(one) : message(one);
-    return (depth + chunks - 1) * (step + (children - 1) * (step - net_.alpha + net_.overhead));
+    const double step = folds ? folded(bytes / chunks) : message(bytes / chunks);
+    const double second = peers_ < 2 ? 0 : step - net_.alpha + net_.overhead;
+    return (tree_depth(TreeShape::kBinary, n_) + chunks - 1) * (step + second);
+  }
+  double chain(double bytes, bool folds) const {
+    const double chunks = std::max(1.0, std::ceil(bytes / chunk_));
+    const double step = folds ? passed_folded(bytes / chunks) : passed(bytes / chunks);
+    return (peers_ + chunks - 1) * step;
   }
   // What halving costs on arrays of `bytes`, the folding of excess ranks included.
   double halving(double bytes) const {
@@ -84,21 +103,23 @@ class Terms {
 
  private:
   Network net_;
+  double beta_next_;
   int n_;
   double peers_;
   double log_;
   double chunk_;
+  double scratch_;
   double m_, all_, wide_, core_, core_log_, excess_;
 };
 
 double Terms::broadcast(Algorithm algorithm) const {
   switch (algorithm) {
     case Algorithm::kBinaryTree:
-      return pipeline(tree_depth(TreeShape::kBinary, n_), std::min(2.0, peers_), m_, false);
+      return tree(m_, false);
     case Algorithm::kChain:
-      return pipeline(n_ - 1, 1, m_, false);
+      return chain(m_, false);
     case Algorithm::kScatterRing:
-      return fan(m_ / n_) + peers_ * message(m_ / n_);
+      return fan(m_ / n_) + peers_ * passed(m_ / n_);
     default:
       return log_ * message(m_);
   }
@@ -109,13 +130,16 @@ double Terms::reduce(Algorithm algorithm) const {
     case Algorithm::kBinomial:
       return log_ * folded(m_);
     case Algorithm::kBinaryTree:
-      return pipeline(tree_depth(TreeShape::kBinary, n_), std::min(2.0, peers_), m_, true);
+      return tree(m_, true);
     case Algorithm::kChain:
-      return pipeline(n_ - 1, 1, m_, true);
+      return chain(m_, true);
     case Algorithm::kRabenseifner:
       return halving(m_) + fan(m_ / n_);
-    case Algorithm::kScattered:
-      return fan(m_ / n_) + copied(m_) + fan(m_ / n_);
+    case Algorithm::kScattered: {
+      const double stretches = std::max(1.0, std::ceil(m_ / scratch_));
+      const double part = m_ / stretches / n_;
+      return stretches * (collected(part) + fan(part));
+    }
     default:
       return fan(m_) + copied(all_) + fresh(all_);
   }
@@ -124,13 +148,17 @@ double Terms::reduce(Algorithm algorithm) const {
 double Terms::all_reduce(Algorithm algorithm) const {
   switch (algorithm) {
     case Algorithm::kRing:
-      return peers_ * (folded(m_ / n_) + message(m_ / n_));
+      return peers_ * (passed_folded(m_ / n_) + passed(m_ / n_)) + fresh(2 * wide_ * m_ / n_);
     case Algorithm::kRecursiveDoubling:
-      return core_log_ * folded(m_) + excess_ * (folded(m_) + message(m_)) + fresh(2 * wide_ * m_);
-    case Algorithm::kRabenseifner:
-      return halving(m_) + doubling(m_);
+      return copied(2 * wide_ * m_) + core_log_ * folded(m_) +
+             excess_ * (folded(m_) + message(m_)) + fresh(2 * wide_ * m_);
+    case Algorithm::kRabenseifner: {
+      const double stretches = std::max(1.0, std::ceil(m_ / (4 * scratch_)));
+      const double one = m_ / stretches;
+      return copied(wide_ * m_) + stretches * (halving(one) + doubling(one));
+    }
     case Algorithm::kScattered:
-      return fan(m_ / n_) + copied(m_) + peers_ * message(m_ / n_);
+      return collected(m_ / n_) + peers_ * passed(m_ / n_);
     default:
       return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
   }
@@ -139,11 +167,11 @@ double Terms::all_reduce(Algorithm algorithm) const {
 double Terms::reduce_scatter(Algorithm algorithm) const {
   switch (algorithm) {
     case Algorithm::kRing:
-      return peers_ * folded(m_);
+      return peers_ * passed_folded(m_) + fresh(2 * wide_ * m_);
     case Algorithm::kRecursiveHalving:
       return copied(all_) + halving(all_) + excess_ * message(m_) + fresh(2 * wide_ * all_);
     default:
-      return fan(m_) + copied(all_);
+      return collected(m_);
   }
 }
 
@@ -156,7 +184,7 @@ double Terms::all_gather(Algorithm algorithm) const {
     case Algorithm::kDirect:
       return fan(m_);
     default:
-      return peers_ * message(m_);
+      return peers_ * passed(m_);
   }
 }
 
@@ -176,8 +204,8 @@ double predicted_us(Algorithm algorithm,
                     const Signature& signature,
                     int n,
                     const Network& network,
-                    std::size_t chunk_bytes) noexcept {
-  const Terms terms(signature, n, network, chunk_bytes);
+                    const Pieces& pieces) noexcept {
+  const Terms terms(signature, n, network, pieces);
   switch (signature.kind) {
     case Kind::kBroadcast:
       return terms.broadcast(algorithm);

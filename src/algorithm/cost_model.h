@@ -17,6 +17,15 @@ struct Network {
   double overhead = 0.1;  // for one message more among those that are under way at once
   double beta = 7e-5;     // a byte that a rank sends, or receives
   double gamma = 4e-5;    // a byte that is reduced, or copied aside
+  // As beta, where each rank sends to the next one and to nobody else: of ranks that share a port
+  // few may do so through it then. 0: beta.
+  double beta_next = 0;
+};
+
+// How algorithms cut what is long. A value; bytes.
+struct Pieces {
+  std::size_t chunk = 128 * 1024;     // of pipelines
+  std::size_t scratch = 1024 * 1024;  // that a task takes about
 };
 
 // Of a host's shared memory, and between hosts by TCP over a fast network; measured, see
@@ -29,6 +38,6 @@ double predicted_us(Algorithm algorithm,
                     const engine::Signature& signature,
                     int n,
                     const Network& network,
-                    std::size_t chunk_bytes) noexcept;
+                    const Pieces& pieces) noexcept;
 
 }  // namespace hocket::algorithm

@@ -11,19 +11,33 @@ CoreLayout CoreLayout::of_ranks(std::span<const std::size_t> counts) {
   int rank = 0;
   for (int number = 0; number <= core_size(n); ++number) {
     for (; rank < core_first(number, n); ++rank) end += counts[static_cast<std::size_t>(rank)];
-    layout.at.push_back(end);
+    layout.at_.push_back(end);
   }
+  return layout;
+}
+
+CoreLayout CoreLayout::of_equal(std::size_t each, int n) {
+  CoreLayout layout;
+  layout.n_ = n;
+  layout.count_ = each;
   return layout;
 }
 
 CoreLayout CoreLayout::even(std::size_t count, int n) {
   CoreLayout layout;
-  const int core = core_size(n);
-  for (int number = 0; number < core; ++number) {
-    layout.at.push_back(even_part(count, core, number).first);
-  }
-  layout.at.push_back(count);
+  layout.n_ = n;
+  layout.is_even_ = true;
+  layout.count_ = count;
   return layout;
+}
+
+std::size_t CoreLayout::at(int number) const noexcept {
+  if (!at_.empty()) return at_[static_cast<std::size_t>(number)];
+  if (is_even_) {
+    const int core = core_size(n_);
+    return number == core ? count_ : even_part(count_, core, number).first;
+  }
+  return static_cast<std::size_t>(core_first(number, n_)) * count_;
 }
 
 engine::Task fold_into_core(

@@ -12,19 +12,30 @@
 namespace hocket::algorithm {
 
 // Where the core's numbers have their elements in an array of partial results whose parts lie one
-// after the other: number k those from `at[k]` to `at[k + 1]`. A value.
-struct CoreLayout {
-  std::vector<std::size_t> at;
-
+// after the other. A value.
+class CoreLayout {
+ public:
   // `counts`: elements of each rank.
   static CoreLayout of_ranks(std::span<const std::size_t> counts);
+  // Of n ranks that have `each`.
+  static CoreLayout of_equal(std::size_t each, int n);
   // An even cut of `count` elements among the core's numbers.
   static CoreLayout even(std::size_t count, int n);
 
+  // Those of the numbers [first, end).
   Range between(int first, int end) const noexcept {
-    const auto from = at[static_cast<std::size_t>(first)];
-    return {from, at[static_cast<std::size_t>(end)] - from};
+    const std::size_t from = at(first);
+    return {from, at(end) - from};
   }
+
+ private:
+  // Where those of `number` begin; of the one after the last: where all end.
+  std::size_t at(int number) const noexcept;
+
+  int n_ = 1;
+  bool is_even_ = false;
+  std::size_t count_ = 0;        // even: of all; equal: of a rank
+  std::vector<std::size_t> at_;  // else empty
 };
 
 // Ranks outside the core send `work`, `count` partial results, to those who speak for them, who add

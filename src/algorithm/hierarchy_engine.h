@@ -40,6 +40,12 @@ class HierarchyEngine final : public engine::CollectiveEngine {
                   const engine::GroupFacts& facts,
                   const HierarchyTuning& tuning = {},
                   std::unique_ptr<engine::CollectiveEngine> within = {});
+  // The same for who has a map already, which may be shared.
+  HierarchyEngine(engine::PointToPoint& carrier,
+                  std::shared_ptr<const HostMap> map,
+                  int rank,
+                  const HierarchyTuning& tuning = {},
+                  std::unique_ptr<engine::CollectiveEngine> within = {});
 
   std::string_view name() const noexcept override { return "hierarchy"; }
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
@@ -53,6 +59,7 @@ class HierarchyEngine final : public engine::CollectiveEngine {
   struct Level {
     std::unique_ptr<Subset> carrier;  // null where another engine was given
     std::unique_ptr<engine::CollectiveEngine> engine;
+    std::unique_ptr<engine::CollectiveEngine> alone;  // of a lane, where the others rest
     int rank = 0;
     int size = 1;
     std::uint64_t call = 0;   // the last of which it had a part
@@ -60,12 +67,22 @@ class HierarchyEngine final : public engine::CollectiveEngine {
   };
 
   int lanes_for(std::size_t bytes) const noexcept {
-    return bytes <= tuning_.short_bytes ? 1 : map_.fewest();
+    return bytes <= tuning_.short_bytes ? 1 : map_->fewest();
   }
-  int host() const noexcept { return map_.host_of(rank_); }
-  int local() const noexcept { return map_.local(rank_); }
+  int host() const noexcept { return map_->host_of(rank_); }
+  int local() const noexcept { return map_->local(rank_); }
   // Starts a part of `call` on a level; `sub` has everything but its number.
-  engine::Task on(Level& level, const engine::Call& call, engine::Call sub);
+  engine::Task on(Level& level, const engine::Call& call, engine::Call sub) {
+    return on(level, *level.engine, call, sub);
+  }
+  // The same on this rank's lane, of `lanes` that work.
+  engine::Task on_lane(int lanes, const engine::Call& call, engine::Call sub) {
+    return on(*lane_, lanes == 1 ? *lane_->alone : *lane_->engine, call, sub);
+  }
+  engine::Task on(Level& level,
+                  engine::CollectiveEngine& engine,
+                  const engine::Call& call,
+                  engine::Call sub);
 
   engine::Task barrier(engine::Call call);
   engine::Task broadcast(engine::Call call);
@@ -74,6 +91,8 @@ class HierarchyEngine final : public engine::CollectiveEngine {
   engine::Task reduce_scatter(engine::Call call);
   engine::Task all_gather(engine::Call call);
   engine::Task all_to_all(engine::Call call);
+  // Elements of all ranks' parts, of a call that has parts.
+  std::size_t total_of(const engine::Call& call) const noexcept;
   // The lanes' shares of the host's sum of `in`, of this lane in `out`; both partial results.
   engine::Task add_up_within(engine::Call call,
                              DType dtype,
@@ -82,7 +101,7 @@ class HierarchyEngine final : public engine::CollectiveEngine {
                              std::byte* out,
                              std::span<const std::size_t> bytes);
 
-  HostMap map_;
+  std::shared_ptr<const HostMap> map_;
   HierarchyTuning tuning_;
   int rank_;
   Level within_;

@@ -17,7 +17,7 @@ using engine::Task;
 Task HierarchyEngine::broadcast(Call call) {
   const Signature& s = call.signature;
   const int lanes = lanes_for(bytes_of(s));
-  const int root_host = map_.host_of(s.root);
+  const int root_host = map_->host_of(s.root);
   const PartList parts(lane_bytes(s.count, size_of(s.dtype), lanes, within_.size));
   auto* out = static_cast<std::byte*>(call.out);
   std::byte* own = out + parts.offset(within_.rank);
@@ -28,21 +28,21 @@ Task HierarchyEngine::broadcast(Call call) {
     co_await on(
         within_,
         call,
-        {.signature = {.kind = Kind::kScatterV, .dtype = s.dtype, .root = map_.local(s.root)},
+        {.signature = {.kind = Kind::kScatterV, .dtype = s.dtype, .root = map_->local(s.root)},
          .in = rank_ == s.root ? out : nullptr,
          .out = own,
          .in_parts = parts.view(),
          .own_bytes = parts.bytes(within_.rank)});
   }
   if (within_.rank < lanes) {
-    co_await on(*lane_,
-                call,
-                {.signature = {.kind = Kind::kBroadcast,
-                               .dtype = s.dtype,
-                               .root = root_host,
-                               .count = parts.bytes(within_.rank) / size_of(s.dtype)},
-                 .in = host() == root_host ? own : nullptr,
-                 .out = own});
+    co_await on_lane(lanes,
+                     call,
+                     {.signature = {.kind = Kind::kBroadcast,
+                                    .dtype = s.dtype,
+                                    .root = root_host,
+                                    .count = parts.bytes(within_.rank) / size_of(s.dtype)},
+                      .in = host() == root_host ? own : nullptr,
+                      .out = own});
   }
   co_await on(within_,
               call,
@@ -58,14 +58,12 @@ Task HierarchyEngine::broadcast(Call call) {
 Task HierarchyEngine::all_gather(Call call) {
   const Signature& s = call.signature;
   const std::size_t element = size_of(s.dtype);
-  const auto elements = elements_of_ranks(call, call.out_parts, map_.ranks());
-  std::size_t total = 0;
-  for (const std::size_t each : elements) total += each;
+  const std::size_t total = total_of(call);
   const int lanes = lanes_for(total * element);
-  const HostBlocks blocks(map_, elements, lanes);
+  const HostBlocks blocks(*map_, elements_of_ranks(call, call.out_parts, map_->ranks()), lanes);
 
   std::vector<std::size_t> neighbours;
-  for (const int rank : map_.members(host())) neighbours.push_back(blocks.part(rank) * element);
+  for (const int rank : map_->members(host())) neighbours.push_back(blocks.part(rank) * element);
   const PartList in_block(neighbours);
   const Scratch block(in_block.total());
   co_await on(within_,
@@ -87,19 +85,21 @@ Task HierarchyEngine::all_gather(Call call) {
   std::byte* own = packed.get() + by_lane.offset(within_.rank);
   if (within_.rank < lanes) {
     std::vector<std::size_t> pieces_of_hosts;
-    for (int h = 0; h < map_.hosts(); ++h) {
+    for (int h = 0; h < map_->hosts(); ++h) {
       pieces_of_hosts.push_back(blocks.piece_of(h, within_.rank).length * element);
     }
     const PartList by_host(pieces_of_hosts);
-    co_await on(*lane_,
-                call,
-                {.signature = {.kind = Kind::kAllGatherV,
-                               .dtype = s.dtype,
-                               .count = by_host.total() / element},
-                 .in = block.get() + blocks.piece_of(host(), within_.rank).first * element,
-                 .out = own,
-                 .out_parts = by_host.view(),
-                 .own_bytes = by_host.bytes(host())});
+    const bool alike = s.kind == Kind::kAllGather && map_->is_even();
+    co_await on_lane(
+        lanes,
+        call,
+        {.signature = {.kind = alike ? Kind::kAllGather : Kind::kAllGatherV,
+                       .dtype = s.dtype,
+                       .count = (alike ? by_host.bytes(0) : by_host.total()) / element},
+         .in = block.get() + blocks.piece_of(host(), within_.rank).first * element,
+         .out = own,
+         .out_parts = by_host.view(),
+         .own_bytes = by_host.bytes(host())});
   }
   co_await on(within_,
               call,
@@ -119,11 +119,12 @@ Task HierarchyEngine::all_gather(Call call) {
 }
 
 // By the first rank of each host, which has everything of its host: for short parts, where messages
-// between hosts cost more than bytes within them.
+// between hosts cost more than bytes within them. Where all hosts have as many ranks, parts for all
+// hosts are alike, for which there are algorithms of fewer messages.
 Task HierarchyEngine::all_to_all(Call call) {
   const Signature& s = call.signature;
   const std::size_t share = bytes_of(s);
-  const auto ranks = static_cast<std::size_t>(map_.ranks());
+  const auto ranks = static_cast<std::size_t>(map_->ranks());
   const auto neighbours = static_cast<std::size_t>(within_.size);
   const std::size_t row = ranks * share;
   const bool leads = within_.rank == 0;
@@ -137,32 +138,35 @@ Task HierarchyEngine::all_to_all(Call call) {
                .out = leads ? rows.get() : nullptr});
   if (leads) {
     std::vector<std::size_t> host_parts;
-    for (int h = 0; h < map_.hosts(); ++h) {
-      host_parts.push_back(neighbours * map_.members(h).size() * share);
+    for (int h = 0; h < map_->hosts(); ++h) {
+      host_parts.push_back(neighbours * map_->members(h).size() * share);
     }
     const PartList by_host(host_parts);
     // To each host: by sender, and of each by receiver.
     std::byte* next = packed.get();
-    for (int h = 0; h < map_.hosts(); ++h) {
+    for (int h = 0; h < map_->hosts(); ++h) {
       for (std::size_t from = 0; from < neighbours; ++from) {
-        for (const int to : map_.members(h)) {
+        for (const int to : map_->members(h)) {
           place({next, share},
                 {rows.get() + from * row + static_cast<std::size_t>(to) * share, share});
           next += share;
         }
       }
     }
-    co_await on(*lane_,
-                call,
-                {.signature = {.kind = Kind::kAllToAllV, .dtype = s.dtype},
-                 .in = packed.get(),
-                 .out = rows.get(),
-                 .in_parts = by_host.view(),
-                 .out_parts = by_host.view()});
+    const std::size_t each = map_->is_even() ? by_host.bytes(0) / size_of(s.dtype) : 0;
+    co_await on_lane(1,
+                     call,
+                     {.signature = {.kind = map_->is_even() ? Kind::kAllToAll : Kind::kAllToAllV,
+                                    .dtype = s.dtype,
+                                    .count = each},
+                      .in = packed.get(),
+                      .out = rows.get(),
+                      .in_parts = by_host.view(),
+                      .out_parts = by_host.view()});
     // To each of this host: by rank.
     const std::byte* arrived = rows.get();
-    for (int h = 0; h < map_.hosts(); ++h) {
-      for (const int from : map_.members(h)) {
+    for (int h = 0; h < map_->hosts(); ++h) {
+      for (const int from : map_->members(h)) {
         for (std::size_t to = 0; to < neighbours; ++to) {
           place({packed.get() + to * row + static_cast<std::size_t>(from) * share, share},
                 {arrived, share});

@@ -44,7 +44,7 @@ Task HierarchyEngine::add_up_within(Call call,
 
 Task HierarchyEngine::all_reduce(Call call) {
   const Signature& s = call.signature;
-  const Partial partial = partial_of(s, map_.ranks());
+  const Partial partial = partial_of(s, map_->ranks());
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
   auto* out = static_cast<std::byte*>(call.out);
@@ -60,14 +60,14 @@ Task HierarchyEngine::all_reduce(Call call) {
   co_await add_up_within(call, partial.dtype(), partial.op(), in, sum.get(), partly);
   if (within_.rank < lanes) {
     const std::size_t count = own / partial.element();
-    co_await on(*lane_,
-                call,
-                {.signature = {.kind = Kind::kAllReduce,
-                               .dtype = partial.dtype(),
-                               .op = partial.op(),
-                               .count = count},
-                 .in = sum.get(),
-                 .out = sum.get()});
+    co_await on_lane(lanes,
+                     call,
+                     {.signature = {.kind = Kind::kAllReduce,
+                                    .dtype = partial.dtype(),
+                                    .op = partial.op(),
+                                    .count = count},
+                      .in = sum.get(),
+                      .out = sum.get()});
   }
   const PartList parts(lane_bytes(s.count, size_of(s.dtype), lanes, within_.size));
   std::byte* result = out + parts.offset(within_.rank);
@@ -83,7 +83,7 @@ Task HierarchyEngine::all_reduce(Call call) {
 
 Task HierarchyEngine::reduce(Call call) {
   const Signature& s = call.signature;
-  const Partial partial = partial_of(s, map_.ranks());
+  const Partial partial = partial_of(s, map_->ranks());
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
   const Scratch wide(partial.is_plain() ? 0 : s.count * partial.element());
@@ -96,17 +96,17 @@ Task HierarchyEngine::reduce(Call call) {
   const std::size_t own_count = own / partial.element();
   const Scratch sum(own);
   co_await add_up_within(call, partial.dtype(), partial.op(), in, sum.get(), partly);
-  const int root_host = map_.host_of(s.root);
+  const int root_host = map_->host_of(s.root);
   if (within_.rank < lanes) {
-    co_await on(*lane_,
-                call,
-                {.signature = {.kind = Kind::kReduce,
-                               .dtype = partial.dtype(),
-                               .op = partial.op(),
-                               .root = root_host,
-                               .count = own_count},
-                 .in = sum.get(),
-                 .out = host() == root_host ? sum.get() : nullptr});
+    co_await on_lane(lanes,
+                     call,
+                     {.signature = {.kind = Kind::kReduce,
+                                    .dtype = partial.dtype(),
+                                    .op = partial.op(),
+                                    .root = root_host,
+                                    .count = own_count},
+                      .in = sum.get(),
+                      .out = host() == root_host ? sum.get() : nullptr});
   }
   if (host() != root_host) co_return;
   const PartList parts(lane_bytes(s.count, size_of(s.dtype), lanes, within_.size));
@@ -114,7 +114,7 @@ Task HierarchyEngine::reduce(Call call) {
   partial.finish(result.get(), sum.get(), own_count);
   co_await on(within_,
               call,
-              {.signature = {.kind = Kind::kGatherV, .dtype = s.dtype, .root = map_.local(s.root)},
+              {.signature = {.kind = Kind::kGatherV, .dtype = s.dtype, .root = map_->local(s.root)},
                .in = result.get(),
                .out = call.out,
                .out_parts = parts.view(),
@@ -125,14 +125,12 @@ Task HierarchyEngine::reduce(Call call) {
 // its hosts get their sums; then the host's ranks put together the block of their parts.
 Task HierarchyEngine::reduce_scatter(Call call) {
   const Signature& s = call.signature;
-  const Partial partial = partial_of(s, map_.ranks());
+  const Partial partial = partial_of(s, map_->ranks());
   const std::size_t element = size_of(s.dtype);
   const std::size_t wide = partial.element();
-  const auto elements = elements_of_ranks(call, call.in_parts, map_.ranks());
-  std::size_t total = 0;
-  for (const std::size_t each : elements) total += each;
+  const std::size_t total = total_of(call);
   const int lanes = lanes_for(total * element);
-  const HostBlocks blocks(map_, elements, lanes);
+  const HostBlocks blocks(*map_, elements_of_ranks(call, call.in_parts, map_->ranks()), lanes);
 
   std::vector<std::size_t> lane_parts(static_cast<std::size_t>(within_.size));
   for (int lane = 0; lane < lanes; ++lane) {
@@ -163,21 +161,21 @@ Task HierarchyEngine::reduce_scatter(Call call) {
   std::byte* own_piece = block.get() + in_block.offset(within_.rank);
   if (within_.rank < lanes) {
     std::vector<std::size_t> host_parts;
-    for (int h = 0; h < map_.hosts(); ++h) {
+    for (int h = 0; h < map_->hosts(); ++h) {
       host_parts.push_back(blocks.piece_of(h, within_.rank).length * wide);
     }
     const PartList by_host(host_parts);
     const Scratch piece(by_host.bytes(host()));
-    co_await on(*lane_,
-                call,
-                {.signature = {.kind = Kind::kReduceScatterV,
-                               .dtype = partial.dtype(),
-                               .op = partial.op(),
-                               .count = by_host.total() / wide},
-                 .in = sum.get(),
-                 .out = piece.get(),
-                 .in_parts = by_host.view(),
-                 .own_bytes = by_host.bytes(host())});
+    co_await on_lane(lanes,
+                     call,
+                     {.signature = {.kind = Kind::kReduceScatterV,
+                                    .dtype = partial.dtype(),
+                                    .op = partial.op(),
+                                    .count = by_host.total() / wide},
+                      .in = sum.get(),
+                      .out = piece.get(),
+                      .in_parts = by_host.view(),
+                      .own_bytes = by_host.bytes(host())});
     partial.finish(own_piece, piece.get(), by_host.bytes(host()) / wide);
   }
   co_await on(within_,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "algorithm/ranges.h"
@@ -17,14 +19,13 @@ class HostMap {
  public:
   // `hosts`: a number for each rank's host, in whatever numbering.
   explicit HostMap(std::span<const int> hosts) {
-    std::vector<int> known;
+    std::unordered_map<int, std::size_t> known;
+    host_of_.reserve(hosts.size());
+    local_.reserve(hosts.size());
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-      const auto found = std::find(known.begin(), known.end(), hosts[rank]);
-      const auto host = static_cast<std::size_t>(found - known.begin());
-      if (found == known.end()) {
-        known.push_back(hosts[rank]);
-        members_.emplace_back();
-      }
+      const auto [found, is_new] = known.try_emplace(hosts[rank], members_.size());
+      const std::size_t host = found->second;
+      if (is_new) members_.emplace_back();
       host_of_.push_back(static_cast<int>(host));
       local_.push_back(static_cast<int>(members_[host].size()));
       members_[host].push_back(static_cast<int>(rank));
@@ -42,6 +43,16 @@ class HostMap {
   // host.
   int fewest() const noexcept { return extreme(false); }
   int most() const noexcept { return extreme(true); }
+  bool is_even() const noexcept { return fewest() == most(); }
+  // Of the host that has the most of them: ranks whose next one, round the ring, is on another.
+  int most_crossings() const {
+    std::vector<int> crossings(members_.size());
+    for (std::size_t rank = 0; rank < host_of_.size(); ++rank) {
+      const int next = host_of_[(rank + 1) % host_of_.size()];
+      if (next != host_of_[rank]) ++crossings[static_cast<std::size_t>(host_of_[rank])];
+    }
+    return *std::max_element(crossings.begin(), crossings.end());
+  }
   // The ranks of a lane, by host.
   std::vector<int> lane(int number) const {
     std::vector<int> ranks;
@@ -63,21 +74,35 @@ class HostMap {
   std::vector<std::vector<int>> members_;
 };
 
+// How much each rank has. A value; one number where all have the same.
+class RankParts {
+ public:
+  explicit RankParts(std::size_t each) : each_(each) {}
+  explicit RankParts(std::vector<std::size_t> parts) : parts_(std::move(parts)) {}
+  std::size_t of(int rank) const noexcept {
+    return parts_.empty() ? each_ : parts_[static_cast<std::size_t>(rank)];
+  }
+
+ private:
+  std::size_t each_ = 0;
+  std::vector<std::size_t> parts_;
+};
+
 // The parts of all ranks, put together by host: what the ranks of a host have is one block, in
 // local order, and each block is cut evenly among the lanes. In whatever unit the parts have.
 // A value.
 class HostBlocks {
  public:
-  HostBlocks(const HostMap& map, std::vector<std::size_t> parts, int lanes)
+  HostBlocks(const HostMap& map, RankParts parts, int lanes)
       : map_(&map), parts_(std::move(parts)), lanes_(lanes) {
     for (int host = 0; host < map.hosts(); ++host) {
       std::size_t length = 0;
-      for (const int rank : map.members(host)) length += parts_[static_cast<std::size_t>(rank)];
+      for (const int rank : map.members(host)) length += part(rank);
       blocks_.push_back(length);
     }
   }
 
-  std::size_t part(int rank) const noexcept { return parts_[static_cast<std::size_t>(rank)]; }
+  std::size_t part(int rank) const noexcept { return parts_.of(rank); }
   std::size_t block(int host) const noexcept { return blocks_[static_cast<std::size_t>(host)]; }
   // Where a rank's part begins in its host's block.
   std::size_t in_block(int rank) const noexcept {
@@ -91,21 +116,19 @@ class HostBlocks {
   // A lane's piece of a host's block.
   Range piece_of(int host, int lane) const noexcept { return even_part(block(host), lanes_, lane); }
   // All pieces of a lane, by host, one after the other.
-  std::size_t lane_length(int lane) const noexcept { return in_lane(map_->hosts(), lane); }
-  // Where a host's piece begins among those of its lane.
-  std::size_t in_lane(int host, int lane) const noexcept {
-    std::size_t at = 0;
-    for (int h = 0; h < host; ++h) at += piece_of(h, lane).length;
-    return at;
+  std::size_t lane_length(int lane) const noexcept {
+    std::size_t length = 0;
+    for (int host = 0; host < map_->hosts(); ++host) length += piece_of(host, lane).length;
+    return length;
   }
   // Calls `copy(rank, at, lane, place, length)` for each stretch that a rank's part and a lane's
   // piece have in common: `at` in the part, `place` among the pieces of the lane.
   template <typename Copy>
   void for_each_overlap(const Copy& copy) const {
-    for (int host = 0; host < map_->hosts(); ++host) {
-      for (int lane = 0; lane < lanes_; ++lane) {
+    for (int lane = 0; lane < lanes_; ++lane) {
+      std::size_t place = 0;  // of the host's piece among those of the lane
+      for (int host = 0; host < map_->hosts(); ++host) {
         const Range piece = piece_of(host, lane);
-        const std::size_t place = in_lane(host, lane);
         std::size_t begin = 0;
         for (const int rank : map_->members(host)) {
           const std::size_t end = begin + part(rank);
@@ -116,13 +139,14 @@ class HostBlocks {
           }
           begin = end;
         }
+        place += piece.length;
       }
     }
   }
 
  private:
   const HostMap* map_;
-  std::vector<std::size_t> parts_;
+  RankParts parts_;
   std::vector<std::size_t> blocks_;
   int lanes_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/host_map.h"
 #include "algorithm/ranges.h"
 #include "engine/call.h"
 
@@ -46,15 +47,15 @@ inline std::vector<std::size_t> lane_bytes(std::size_t count,
 }
 
 // Elements of each rank's part, of a call of equal parts or one of listed ones.
-inline std::vector<std::size_t> elements_of_ranks(const engine::Call& call,
-                                                  const engine::PartsView& listed,
-                                                  int n) {
+inline RankParts elements_of_ranks(const engine::Call& call,
+                                   const engine::PartsView& listed,
+                                   int n) {
   const engine::Signature& s = call.signature;
-  std::vector<std::size_t> elements(static_cast<std::size_t>(n), s.count);
-  if (s.kind < engine::Kind::kReduceScatterV) return elements;
+  if (s.kind < engine::Kind::kReduceScatterV) return RankParts(s.count);
+  std::vector<std::size_t> elements(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < elements.size(); ++i)
     elements[i] = listed.bytes[i] / size_of(s.dtype);
-  return elements;
+  return RankParts(std::move(elements));
 }
 
 }  // namespace hocket::algorithm

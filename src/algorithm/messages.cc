@@ -1,6 +1,6 @@
 #include "algorithm/messages.h"
 
-#include <cstring>
+#include "core/reduce.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -44,7 +44,9 @@ bool Endpoint::drop_complete(std::vector<Message>& messages) {
 }
 
 void place(std::span<std::byte> out, std::span<const std::byte> in) noexcept {
-  if (!in.empty() && out.data() != in.data()) std::memcpy(out.data(), in.data(), in.size());
+  if (out.data() != in.data()) {
+    core::copy(out.data(), in.data(), in.size(), core::Stores::kCached);
+  }
 }
 
 }  // namespace hocket::algorithm

@@ -42,6 +42,10 @@ constexpr Range piece(Range whole, std::size_t size, std::size_t index) noexcept
   return {whole.first + first, std::min(size, whole.length - first)};
 }
 
+// Peers with which a rank has messages under way at once, where there are as many messages as
+// ranks: what a rank needs for them must not grow without end.
+inline constexpr int kMostPeersAtOnce = 64;
+
 // Messages for a part that is sent in pieces: a part of nothing is said as well, so that the two
 // sides always compare lengths.
 constexpr std::size_t messages_for(std::size_t count, std::size_t size) noexcept {
@@ -99,6 +103,8 @@ class Parts {
     return parts;
   }
 
+  // Whether they were made by `equal`: then they lie one after the other.
+  constexpr bool are_equal() const noexcept { return view_.bytes == nullptr && n_ == 0; }
   constexpr Range of(int rank) const noexcept {
     const auto r = static_cast<std::size_t>(rank);
     if (view_.bytes != nullptr) return {view_.offsets[r], view_.bytes[r]};
@@ -116,6 +122,7 @@ class Parts {
 
 // Bytes of the longest part.
 constexpr std::size_t longest(const Parts& parts, int n) noexcept {
+  if (parts.are_equal()) return parts.of(0).length;
   std::size_t most = 0;
   for (int i = 0; i < n; ++i) most = std::max(most, parts.of(i).length);
   return most;

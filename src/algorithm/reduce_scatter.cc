@@ -23,17 +23,20 @@ engine::Task pairwise_reduce_scatter(Endpoint at,
 
   for (std::size_t round = 0; round < rounds; ++round) {
     const Range mine = piece(own, lane, round);
-    for (int i = 1; mine.length > 0 && i < n; ++i) {
-      std::byte* theirs = lanes.get() + static_cast<std::size_t>(i - 1) * lane_bytes;
-      sources[static_cast<std::size_t>(at.behind(i))] = theirs;
-      under_way.push_back(at.recv(at.behind(i), {theirs, mine.length}));
+    for (int first = 1; first < n; first += kMostPeersAtOnce) {
+      const int end = std::min(first + kMostPeersAtOnce, n);
+      for (int i = first; mine.length > 0 && i < end; ++i) {
+        std::byte* theirs = lanes.get() + static_cast<std::size_t>(i - 1) * lane_bytes;
+        sources[static_cast<std::size_t>(at.behind(i))] = theirs;
+        under_way.push_back(at.recv(at.behind(i), {theirs, mine.length}));
+      }
+      for (int i = first; i < end; ++i) {
+        const Range theirs = piece(in.parts.of(at.ahead(i)), lane, round);
+        if (theirs.length == 0) continue;
+        under_way.push_back(at.send(at.ahead(i), {in.data + theirs.first, theirs.length}));
+      }
+      co_await at.completed(under_way);
     }
-    for (int i = 1; i < n; ++i) {
-      const Range theirs = piece(in.parts.of(at.ahead(i)), lane, round);
-      if (theirs.length == 0) continue;
-      under_way.push_back(at.send(at.ahead(i), {in.data + theirs.first, theirs.length}));
-    }
-    co_await at.completed(under_way);
     if (mine.length == 0) continue;
     sources[static_cast<std::size_t>(at.rank())] = in.data + mine.first;
     reduction(out + (mine.first - own.first), sources, mine.length);

@@ -173,12 +173,13 @@ TEST_P(Messages, TravelBesideCollectives) {
     if (seat.size < 2) return;
     const int next = (seat.rank + 1) % seat.size;
     const int previous = (seat.rank + seat.size - 1) % seat.size;
-    for (const std::size_t count : {std::size_t{3}, std::size_t{100'000}}) {
+    std::uint64_t sequence = 0;
+    for (const std::size_t count : {3, 20'000, 100'000}) {
       const Words out = message(seat.rank, next, 5, count);
       Words in(count);
       const MessageId send = seat.messages->send(envelope(next, 8, count), bytes_of(out));
-      for (std::uint64_t k = 0; k < 5; ++k) {
-        const std::uint64_t sequence = (count > 3 ? 5 : 0) + k + 1;
+      for (int k = 0; k < 5; ++k) {
+        ++sequence;
         run_case(seat, random_case(sequence, seat.size), sequence);
       }
       const MessageId receive = seat.messages->recv(envelope(previous, 8, count), bytes_of(in));
@@ -250,6 +251,33 @@ TEST_P(Messages, CancelledReceivesTakeNothing) {
       Wait wait(seat, "the cancel");
       while (cancelled.load(std::memory_order_acquire) == 0) wait.pause();
       complete(seat, seat.messages->send(envelope(1, 2, 5000), bytes_of(out)), "a send");
+    }
+  });
+}
+
+// The same while the message is coming in, of whatever length: nobody writes there afterwards.
+TEST_P(Messages, CancelledReceivesStayAsTheyAre) {
+  run([](const Seat& seat) {
+    if (seat.size < 2 || seat.rank > 1) return;
+    std::uint64_t tag = 10;
+    for (const std::size_t count : {100, 20'000, 200'000}) {
+      const Words out = message(0, 1, tag, count);
+      if (seat.rank == 0) {
+        const MessageId first = seat.messages->send(envelope(1, tag, count), bytes_of(out));
+        complete(seat, seat.messages->send(envelope(1, tag + 1, count), bytes_of(out)), "a send");
+        if (!seat.messages->test(first)) seat.messages->cancel(first);
+      } else {
+        Words abandoned(count, 42);
+        const MessageId id = seat.messages->recv(envelope(0, tag, count), bytes_of(abandoned));
+        for (int k = 0; k < 3; ++k) seat.messages->progress();
+        seat.messages->cancel(id);
+        const Words left = abandoned;
+        Words in(count);
+        complete(seat, seat.messages->recv(envelope(0, tag + 1, count), bytes_of(in)), "a receive");
+        require(in == out, "wrong words");
+        require(abandoned == left, "a cancelled receive was written to");
+      }
+      tag += 2;
     }
   });
 }

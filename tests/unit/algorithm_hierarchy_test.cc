@@ -45,7 +45,7 @@ TEST(HostBlocks, CutEverythingOnce) {
       }
       const HostMap map(placement);
       for (int lanes = 1; lanes <= map.fewest(); ++lanes) {
-        const HostBlocks blocks(map, parts, lanes);
+        const HostBlocks blocks(map, RankParts(parts), lanes);
         std::vector<std::vector<int>> seen(static_cast<std::size_t>(n));
         std::vector<std::vector<int>> filled(static_cast<std::size_t>(lanes));
         for (int r = 0; r < n; ++r) {

@@ -200,7 +200,15 @@ TEST(CoreLayout, CoversEverything) {
       }
       EXPECT_EQ(layout.between(number, number + 1).length, own);
     }
-    EXPECT_EQ(CoreLayout::even(1001, n).between(0, core_size(n)), (Range{0, 1001}));
+    const CoreLayout even = CoreLayout::even(1001, n);
+    EXPECT_EQ(even.between(0, core_size(n)), (Range{0, 1001}));
+    const CoreLayout listed =
+        CoreLayout::of_ranks(std::vector<std::size_t>(static_cast<std::size_t>(n), 11));
+    const CoreLayout equal = CoreLayout::of_equal(11, n);
+    for (int number = 0; number < core_size(n); ++number) {
+      EXPECT_EQ(even.between(number, number + 1), even_part(1001, core_size(n), number));
+      EXPECT_EQ(equal.between(number, number + 1), listed.between(number, number + 1));
+    }
   }
 }
 

@@ -253,7 +253,9 @@ TEST(CostModel, PrefersRoundsOrBytes) {
   };
   EXPECT_EQ(chosen(Kind::kAllReduce, 64, 4), Algorithm::kRecursiveDoubling);
   EXPECT_EQ(chosen(Kind::kAllReduce, 64, 1 << 20), Algorithm::kRabenseifner);
-  EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 24), Algorithm::kRing);
+  EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 22), Algorithm::kRing);
+  // Where a ring would need memory that the system hands out anew each time.
+  EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 24), Algorithm::kScattered);
   EXPECT_EQ(chosen(Kind::kBroadcast, 16, 4), Algorithm::kBinomial);
   EXPECT_NE(chosen(Kind::kBroadcast, 16, 1 << 24), Algorithm::kBinomial);
   EXPECT_EQ(chosen(Kind::kAllToAll, 64, 1), Algorithm::kBruck);

@@ -130,7 +130,8 @@ std::string grid(const Plot& plot, const Axis& x, const Axis& y) {
         kHeight - kBottom,
         at,
         kHeight - kBottom + 18,
-        size_text(static_cast<std::size_t>(tick)));
+        plot.over == Over::kBytes ? size_text(static_cast<std::size_t>(tick))
+                                  : fmt::format("{:g}", tick));
   }
   if (plot.reference > 0) {
     const double at = y.place(plot.reference);

@@ -21,14 +21,16 @@ struct Curve {
 };
 
 enum class Scale { kLinear, kLogarithmic };
+enum class Over { kBytes, kNumbers };
 
-// A value: curves over sizes in bytes, whose axis is logarithmic.
+// A value: curves over sizes, whose axis is logarithmic.
 struct Plot {
   std::string title;
   std::string unit;  // written above the vertical axis
   Scale scale = Scale::kLogarithmic;
   std::vector<Curve> curves;
   double reference = 0;  // a line across, at this height; 0: none
+  Over over = Over::kBytes;
 };
 std::string to_svg(const Plot& plot);
 

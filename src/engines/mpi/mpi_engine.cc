@@ -46,7 +46,7 @@ std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
   double least = 0;
   for (const algorithm::Way& way : algorithm::ways_of(s.kind)) {
     const double time =
-        algorithm::predicted_us(way.algorithm, s, facts_.size, network, std::size_t{128} << 10);
+        algorithm::predicted_us(way.algorithm, s, facts_.size, network, algorithm::Pieces{});
     if (least == 0 || time < least) least = time;
   }
   return Score{least + 2 * network.gamma * static_cast<double>(bytes_of(s))};

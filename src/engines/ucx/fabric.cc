@@ -120,7 +120,7 @@ bool Fabric::progress() noexcept {
 bool Fabric::poll() noexcept {
   if (retired_) return false;
   bool moved = false;
-  for (int i = 0; i < 64 && library_->worker_progress(worker_) != 0; ++i) moved = true;
+  for (int i = 0; i < 64 && !came_ && library_->worker_progress(worker_) != 0; ++i) moved = true;
   close_broken();
   if (came_) {
     came_ = false;

@@ -1,10 +1,10 @@
 // Messages between hosts, over UCX's active messages.
 //
-// Messages up to a few ten KiB are copied and sent at once, and wait in the receiver's memory for
-// their receive. Longer ones ask first; then their bytes go out in pieces, copies too, and are
-// copied into place where they arrive. So UCX, which cannot give it back at once, never has any
-// memory of a message in its hands, and cancelling is forgetting. Over TCP the copies are lost in
-// the kernel's.
+// Messages up to a few hundred KiB are copied and sent at once, in pieces, and wait in the
+// receiver's memory for their receive. Longer ones ask first; then their bytes go out in pieces,
+// copies too, and are copied into place where they arrive. So UCX, which cannot give it back at
+// once, never has any memory of a message in its hands, and cancelling is forgetting. Over TCP the
+// copies are lost in the kernel's.
 #pragma once
 
 #include <deque>
@@ -58,18 +58,20 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::size_t bytes = 0;
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number of the message
-    Fabric::Count pieces;  // that have not left yet
   };
   // A message that came before its receive.
   struct Early {
     Header header;
     std::vector<std::byte> bytes;
+    std::vector<Early> more;  // later pieces of it
   };
   struct Peer {
     std::uint32_t next_out = 0;
     std::uint32_t next_in = 0;
     std::map<std::uint32_t, Early> out_of_order;
+    std::multimap<std::uint32_t, Early> overtaking;  // pieces of what has not come
     std::deque<Early> early;
+    Fabric::Count pieces;            // that have not left yet, of messages that asked
     std::size_t unacknowledged = 0;  // bytes sent eagerly
     std::size_t consumed = 0;        // bytes received so, not acknowledged yet
   };
@@ -84,6 +86,8 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
 
   void take(const Header& header, std::span<const std::byte> payload) override;
   void take_message(const Header& header, std::span<const std::byte> payload);
+  void take_more(const Header& header, std::span<const std::byte> payload);
+  void add_more(const Header& header, std::span<const std::byte> payload);
   void take_bulk(const Header& header, std::span<const std::byte> payload);
   void take_answer(const Header& header);
   void match(std::uint32_t receive, const Header& header, std::span<const std::byte> payload);

@@ -7,15 +7,16 @@
 namespace hocket::engines::ucx {
 
 enum class Type : std::uint8_t {
-  kEager,    // a whole message
+  kEager,    // a message unasked: all of it, or its first bytes
   kRequest,  // a message too long to send unasked; its bytes follow when they are granted
   kGrant,    // the reader of message `id` is ready for its bytes
   kBulk,     // bytes of the granted message `id`, from `offset` on
   kRefuse,   // the reader of message `id` expected what tag, dtype and count say
   kCancel,   // the writer of message `id` took it back
   kCredit,   // `count` bytes of eager messages have found their receives
+  kMore,     // further bytes of the eager message `number`, from `offset` on
 };
-inline constexpr std::uint8_t kTypes = 7;
+inline constexpr std::uint8_t kTypes = 8;
 
 struct Header {
   std::uint64_t group = 0;

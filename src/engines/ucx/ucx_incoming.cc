@@ -1,0 +1,213 @@
+// What comes in, and how it finds its receive.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engines/ucx/ucx_point_to_point.h"
+
+namespace hocket::engines::ucx {
+
+using engine::Envelope;
+
+namespace {
+
+constexpr std::size_t kAcknowledgeFrom = std::size_t{1} << 20;
+
+Envelope envelope_of(const Header& header) {
+  // An unknown dtype compares unequal to all and is never looked up by.
+  return {.peer = header.source,
+          .tag = header.tag,
+          .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
+          .count = header.count};
+}
+
+bool same_kind(const Envelope& a, const Envelope& b) {
+  return a.dtype == b.dtype && a.count == b.count;
+}
+
+}  // namespace
+
+void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
+  Peer& sender = peer(rank);
+  sender.consumed += bytes;
+  if (sender.consumed < kAcknowledgeFrom) return;
+  Header credit = header(Type::kCredit, {}, 0);
+  credit.count = std::exchange(sender.consumed, 0);
+  fabric_->send(world(rank), credit, {});
+}
+
+void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payload) {
+  if (header.source < 0 || header.source >= static_cast<int>(peers_.size())) return;
+  switch (header.type) {
+    case Type::kEager:
+    case Type::kRequest: {
+      Peer& sender = peer(header.source);
+      // Different sizes may take different ways.
+      if (header.number != sender.next_in) {
+        sender.out_of_order.try_emplace(header.number,
+                                        Early{header, {payload.begin(), payload.end()}, {}});
+        return;
+      }
+      take_message(header, payload);
+      ++sender.next_in;
+      for (auto next = sender.out_of_order.find(sender.next_in); next != sender.out_of_order.end();
+           next = sender.out_of_order.find(sender.next_in)) {
+        const Early message = std::move(next->second);
+        sender.out_of_order.erase(next);
+        take_message(message.header, message.bytes);
+        ++sender.next_in;
+      }
+      return;
+    }
+    case Type::kBulk:
+      return take_bulk(header, payload);
+    case Type::kMore:
+      return take_more(header, payload);
+    case Type::kGrant:
+    case Type::kRefuse:
+    case Type::kCancel:
+    case Type::kCredit:
+      return take_answer(header);
+  }
+}
+
+void UcxPointToPoint::take_message(const Header& header, std::span<const std::byte> payload) {
+  const auto at = std::find_if(posted_.begin(), posted_.end(), [&](std::uint32_t index) {
+    const Envelope& wanted = slots_[index].envelope;
+    return (wanted.peer == header.source || wanted.peer == engine::kAnyPeer) &&
+           wanted.tag == header.tag;
+  });
+  if (at == posted_.end()) {
+    peer(header.source).early.push_back({header, {payload.begin(), payload.end()}, {}});
+  } else {
+    const std::uint32_t index = *at;
+    posted_.erase(at);
+    match(index, header, payload);
+  }
+  // What has overtaken it.
+  auto& overtaking = peer(header.source).overtaking;
+  for (auto next = overtaking.find(header.number); next != overtaking.end();
+       next = overtaking.find(header.number)) {
+    const Early piece = std::move(next->second);
+    overtaking.erase(next);
+    add_more(piece.header, piece.bytes);
+  }
+}
+
+bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
+  auto& early = peer(rank).early;
+  const auto at = std::find_if(early.begin(), early.end(), [&](const Early& message) {
+    return message.header.tag == slots_[receive].envelope.tag;
+  });
+  if (at == early.end()) return false;
+  const Early message = std::move(*at);
+  early.erase(at);
+  match(receive, message.header, message.bytes);
+  for (const Early& piece : message.more) add_more(piece.header, piece.bytes);
+  return true;
+}
+
+// Brings a message and its receive together.
+void UcxPointToPoint::match(std::uint32_t receive,
+                            const Header& header,
+                            std::span<const std::byte> payload) {
+  Slot& message = slots_[receive];
+  message.received = envelope_of(header);
+  message.id = header.id;
+  const bool requested = header.type == Type::kRequest;
+  if (!requested) acknowledge(header.source, payload.size());
+  const bool fits = same_kind(message.envelope, message.received) &&
+                    (requested || payload.size() <= message.bytes);
+  if (!fits) {
+    message.state = Slot::State::kMismatch;
+    if (requested) tell(header.source, Type::kRefuse, message.envelope, header.id);
+    return;
+  }
+  if (requested && message.bytes != 0) {
+    message.state = Slot::State::kReceiving;
+    tell(header.source, Type::kGrant, message.envelope, header.id);
+    return;
+  }
+  if (requested) tell(header.source, Type::kGrant, message.envelope, header.id);
+  if (!payload.empty()) std::memcpy(message.to, payload.data(), payload.size());
+  message.moved = payload.size();
+  message.state =
+      message.moved == message.bytes || requested ? Slot::State::kDone : Slot::State::kReceiving;
+}
+
+// A later piece of a message that came unasked; maybe before its first.
+void UcxPointToPoint::take_more(const Header& header, std::span<const std::byte> payload) {
+  Peer& sender = peer(header.source);
+  if (static_cast<std::int32_t>(header.number - sender.next_in) >= 0) {
+    sender.overtaking.emplace(header.number, Early{header, {payload.begin(), payload.end()}, {}});
+  } else {
+    add_more(header, payload);
+  }
+}
+
+// The same when its first has been taken.
+void UcxPointToPoint::add_more(const Header& header, std::span<const std::byte> payload) {
+  auto& early = peer(header.source).early;
+  const auto first = std::find_if(early.begin(), early.end(), [&](const Early& message) {
+    return message.header.number == header.number;
+  });
+  if (first != early.end()) {
+    first->more.push_back({header, {payload.begin(), payload.end()}, {}});
+    return;
+  }
+  acknowledge(header.source, payload.size());
+  take_bulk(header, payload);
+}
+
+void UcxPointToPoint::take_bulk(const Header& header, std::span<const std::byte> payload) {
+  for (Slot& message : slots_) {
+    if (message.state != Slot::State::kReceiving || message.id != header.id ||
+        message.received.peer != header.source) {
+      continue;
+    }
+    if (header.offset > message.bytes || payload.size() > message.bytes - header.offset) return;
+    std::memcpy(message.to + header.offset, payload.data(), payload.size());
+    message.moved += payload.size();
+    if (message.moved == message.bytes) message.state = Slot::State::kDone;
+    return;
+  }
+  // Its receive was cancelled here.
+}
+
+std::optional<std::uint32_t> UcxPointToPoint::find_requested(const Header& header) const {
+  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+    const Slot& message = slots_[index];
+    if (message.state == Slot::State::kRequested && message.id == header.id &&
+        message.envelope.peer == header.source) {
+      return index;
+    }
+  }
+  return std::nullopt;
+}
+
+void UcxPointToPoint::take_answer(const Header& header) {
+  Peer& other = peer(header.source);
+  if (header.type == Type::kCredit) {
+    other.unacknowledged -= std::min<std::size_t>(other.unacknowledged, header.count);
+    return;
+  }
+  if (header.type == Type::kCancel) {
+    std::erase_if(other.early, [&](const Early& message) {
+      return message.header.type == Type::kRequest && message.header.id == header.id;
+    });
+    return;
+  }
+  const auto index = find_requested(header);
+  if (!index) return;  // cancelled here
+  Slot& message = slots_[*index];
+  if (header.type == Type::kRefuse) {
+    message.received = envelope_of(header);
+    message.state = Slot::State::kMismatch;
+    return;
+  }
+  message.state = Slot::State::kStreaming;
+  if (!other.pieces) other.pieces = std::make_shared<int>(0);
+  streaming_.push_back(*index);  // its pieces go out with the next progress
+}
+
+}  // namespace hocket::engines::ucx

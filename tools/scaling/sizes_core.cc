@@ -1,0 +1,65 @@
+// core/reduce.h for simulations of sizes alone: no memory is touched, and the rank that would have
+// computed pays for it. Linked in the place of the layer `core`.
+#include "core/reduce.h"
+#include "simulation.h"
+
+namespace hocket::core {
+namespace {
+
+template <std::size_t kBytes>
+void fold(void*, const void* const*, int n_sources, std::size_t count, int) {
+  const auto sources = static_cast<std::size_t>(n_sources > 1 ? n_sources - 1 : 1);
+  scaling::Simulation::charge(sources * count * kBytes);
+}
+
+}  // namespace
+
+ReduceKernel reduce_kernel(DType dtype, ReduceOp, Stores) {
+  switch (size_of(dtype)) {
+    case 1:
+      return &fold<1>;
+    case 2:
+      return &fold<2>;
+    case 4:
+      return &fold<4>;
+    case 8:
+      return &fold<8>;
+    default:
+      return &fold<16>;
+  }
+}
+
+void reduce(void* out,
+            const void* const* sources,
+            int n_sources,
+            std::size_t count,
+            DType dtype,
+            ReduceOp op,
+            int average_over,
+            Stores stores) {
+  reduce_kernel(dtype, op, stores)(out, sources, n_sources, count, average_over);
+}
+
+void copy(void*, const void*, std::size_t bytes, Stores) { scaling::Simulation::charge(bytes); }
+
+DType accumulation_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      return DType::kFloat32;
+    default:
+      return dtype;
+  }
+}
+
+void widen(void*, const void*, std::size_t count, DType from) {
+  scaling::Simulation::charge(count * size_of(accumulation_type(from)));
+}
+
+void narrow(void*, const void*, std::size_t count, DType to, ReduceOp, int) {
+  scaling::Simulation::charge(count * size_of(accumulation_type(to)));
+}
+
+}  // namespace hocket::core
