@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <vector>
@@ -70,7 +71,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::uint32_t next_in = 0;
     std::map<std::uint32_t, Early> out_of_order;
     std::multimap<std::uint32_t, Early> overtaking;  // pieces of what has not come
-    std::deque<Early> early;
+    std::list<Early> early;          // takes no memory while it is empty: there are many peers
     Fabric::Count pieces;            // that have not left yet, of messages that asked
     std::size_t unacknowledged = 0;  // bytes sent eagerly
     std::size_t consumed = 0;        // bytes received so, not acknowledged yet

@@ -1,0 +1,166 @@
+// How many clients a store takes: as many as are asked for join, set a key, meet at a barrier and
+// get a neighbour's key, each in a thread of its own; the server is another process.
+//
+//     store_clients [CLIENTS [ADDRESS]]
+//
+// On 127.0.0.1, the default, clients prove the key by HMAC; on another address of this host they
+// speak TLS. Needs two descriptors a client (`ulimit -n`). Prints seconds from the first connection
+// to the last answer, and what the server's memory grew by, a client.
+#include <fmt/format.h>
+#include <hocket/store.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPatience = std::chrono::seconds(120);
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Of a process, in KiB.
+long resident(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string word; status >> word;) {
+    if (word != "VmRSS:") continue;
+    long kib = 0;
+    status >> kib;
+    return kib;
+  }
+  return 0;
+}
+
+// Serves until the process is killed; tells the address through `out`.
+[[noreturn]] void serve(const hocket::Key& key, const std::string& address, int clients, int out) {
+  const auto count = static_cast<std::size_t>(clients);
+  const hocket::StoreServer server({.address = address,
+                                    .key = key,
+                                    .job = "bench",
+                                    .size = clients,
+                                    .max_clients = count + 16,
+                                    .max_strangers = count + 16,
+                                    .stranger_timeout = kPatience});
+  const std::string bound = server.address();
+  if (::write(out, bound.data(), bound.size()) < 0) ::_exit(1);
+  ::close(out);
+  while (true) ::pause();
+}
+
+// Clients connect a few at a time: a crowd of them would overflow the system's queue
+// (net.core.somaxconn), and those wait for a second until TCP tries again.
+constexpr int kConnectors = 16;
+
+// What the threads of the clients share.
+struct Run {
+  hocket::StoreClientOptions options;
+  pid_t server = 0;
+  std::vector<std::shared_ptr<hocket::Store>> stores;
+  std::latch joined;
+  std::atomic<int> done{0};
+  std::atomic<int> failed{0};
+  std::atomic<long> resident_kib{0};
+
+  explicit Run(int clients)
+      : stores(static_cast<std::size_t>(clients)), joined(std::min(clients, kConnectors)) {}
+
+  void fail(int rank, const std::exception& error) {
+    if (failed++ == 0) fmt::print(stderr, "rank {}: {}\n", rank, error.what());
+  }
+  // Clients `first`, first + kConnectors, ...
+  void join(int first) {
+    for (int rank = first; rank < options.size; rank += kConnectors) {
+      try {
+        hocket::StoreClientOptions own = options;
+        own.rank = rank;
+        auto& store = stores[static_cast<std::size_t>(rank)];
+        store = hocket::connect_store(own);
+        store->set(fmt::format("key/{}", rank), hocket::as_bytes(fmt::format("value of {}", rank)));
+      } catch (const std::exception& error) {
+        fail(rank, error);
+      }
+    }
+    joined.count_down();
+  }
+  void meet(int rank) {
+    joined.wait();
+    const auto& store = stores[static_cast<std::size_t>(rank)];
+    if (!store) return;
+    try {
+      store->barrier("all", options.size, rank, kPatience);
+      const int next = (rank + 1) % options.size;
+      const auto got = store->get(fmt::format("key/{}", next), kPatience);
+      if (hocket::to_string(got) != fmt::format("value of {}", next)) ++failed;
+      if (rank == 0) resident_kib = resident(server);
+      ++done;
+    } catch (const std::exception& error) {
+      fail(rank, error);
+    }
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int clients = argc > 1 ? std::stoi(argv[1]) : 10'000;
+  const std::string address = argc > 2 ? argv[2] : "127.0.0.1";
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const auto key = hocket::Key::generate();
+  int pipe_ends[2];
+  if (::pipe(pipe_ends) != 0) return 1;
+  const pid_t server = ::fork();
+  if (server == 0) serve(key, address, clients, pipe_ends[1]);
+  ::close(pipe_ends[1]);
+  std::string bound(256, '\0');
+  const auto length = ::read(pipe_ends[0], bound.data(), bound.size());
+  if (length <= 0) return 1;
+  bound.resize(static_cast<std::size_t>(length));
+
+  Run run(clients);
+  run.options = {
+      .address = bound, .key = key, .job = "bench", .size = clients, .timeout = kPatience};
+  run.server = server;
+  const long before = resident(server);
+  std::vector<std::thread> threads;  // made first: that is not the store's time
+  for (int rank = 0; rank < clients; ++rank) {
+    threads.emplace_back([&run, rank] { run.meet(rank); });
+  }
+  const auto begin = Clock::now();
+  for (int i = 0; i < std::min(clients, kConnectors); ++i) {
+    threads.emplace_back([&run, i] { run.join(i); });
+  }
+  run.joined.wait();
+  const double joined = seconds_since(begin);
+  while (run.done + run.failed < clients) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const double took = seconds_since(begin);
+  for (auto& thread : threads) thread.join();
+  ::kill(server, SIGKILL);
+  ::waitpid(server, nullptr, 0);
+  fmt::print(
+      "{} clients on {}: joined in {:.2f} s, done in {:.2f} s, {:.1f} KiB a client, {} failed\n",
+      clients,
+      bound,
+      joined,
+      took,
+      static_cast<double>(run.resident_kib - before) / clients,
+      run.failed.load());
+  return run.failed == 0 ? 0 : 1;
+}
