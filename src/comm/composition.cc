@@ -146,6 +146,7 @@ Engines make_spanning(WorldImpl& world,
                       engine::Consistency& consistency,
                       std::byte* memory) {
   Engines made;
+  const auto all = std::make_shared<std::vector<engine::CollectiveEngine*>>();
   const algorithm::Tuning tuning = algorithm::across_hosts(membership.hosts, world.algorithms());
   auto far = make_far(world, membership);
   const auto& names = world.engines();
@@ -161,8 +162,7 @@ Engines make_spanning(WorldImpl& world,
   made.messages =
       std::make_unique<RoutedMessages>(std::move(near.messages), mates.numbers, std::move(far));
   if (has(names, "mpi")) {
-    made.collectives.push_back(world.mpi()->make_engine(
-        membership, facts, [&control, rank = membership.rank] { control.ring(rank); }));
+    made.collectives.push_back(world.mpi()->make_engine(membership, facts, control, all));
   }
   if (has(names, "shm")) {
     made.collectives.push_back(std::make_unique<algorithm::HierarchyEngine>(
@@ -173,6 +173,7 @@ Engines make_spanning(WorldImpl& world,
   }
   made.collectives.push_back(
       std::make_unique<algorithm::AlgorithmEngine>(*made.messages, facts, tuning));
+  for (const auto& engine : made.collectives) all->push_back(engine.get());
   return made;
 }
 
@@ -190,6 +191,7 @@ Engines make_engines(WorldImpl& world,
                                  .one_host = !membership.spans()};
   std::byte* memory = world.host().at(block);
   Engines made;
+  const auto all = std::make_shared<std::vector<engine::CollectiveEngine*>>();
   const auto& names = world.engines();
   if (membership.spans())
     return make_spanning(world, membership, facts, control, consistency, memory);
@@ -208,13 +210,13 @@ Engines make_engines(WorldImpl& world,
       made.collectives.push_back(
           std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
     } else if (name == "mpi") {
-      made.collectives.push_back(world.mpi()->make_engine(
-          membership, facts, [&control, rank = membership.rank] { control.ring(rank); }));
+      made.collectives.push_back(world.mpi()->make_engine(membership, facts, control, all));
     } else if (name != "ucx" || is_all_ucx(names)) {
       made.collectives.push_back(std::make_unique<algorithm::AlgorithmEngine>(
           *made.messages, facts, algorithm::Tuning{.forced = world.algorithms()}));
     }
   }
+  for (const auto& engine : made.collectives) all->push_back(engine.get());
   return made;
 }
 

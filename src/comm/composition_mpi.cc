@@ -10,8 +10,47 @@
 namespace hocket::comm {
 namespace {
 
+using engines::mpi::Elsewhere;
 using engines::mpi::Library;
 using engines::mpi::MpiEngine;
+
+bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
+                       const engine::Signature& signature) {
+  const engine::CollectiveEngine* best = nullptr;
+  double least = 0;
+  for (const auto* engine : engines) {
+    const auto score = engine->score(signature);
+    if (!score || (best != nullptr && score->microseconds >= least)) continue;
+    best = engine;
+    least = score->microseconds;
+  }
+  return best != nullptr && best->name() == "mpi";
+}
+
+// Of a call that this rank did not make by MPI: what the others did, where it was because this one
+// refused it.
+Elsewhere called_elsewhere(const control::GroupControl& control,
+                           const Membership& membership,
+                           const std::vector<engine::CollectiveEngine*>& engines,
+                           std::uint64_t sequence,
+                           bool given_up) {
+  const auto own = control.find(membership.rank, sequence);
+  if (!own || !(own->refused || given_up)) return {.known = true};
+  std::optional<engine::Signature> called;
+  for (int rank = 0; rank < membership.size(); ++rank) {
+    if (rank == membership.rank) {
+      if (!own->refused) called = own->signature;
+      continue;
+    }
+    // Once all have heard of the refusal, and given the call up, nothing that is made up can be
+    // taken for data.
+    if (control.finished_sequence(rank) < sequence) return {};
+    const auto theirs = control.find(rank, sequence);
+    if (theirs && !theirs->refused) called = theirs->signature;
+  }
+  if (called && !is_carried_by_mpi(engines, *called)) called.reset();
+  return {.known = true, .signature = called};
+}
 
 class Home final : public MpiHome {
  public:
@@ -20,7 +59,8 @@ class Home final : public MpiHome {
 
   std::unique_ptr<engine::CollectiveEngine> make_engine(const Membership& membership,
                                                         const engine::GroupFacts& facts,
-                                                        std::function<void()> ring) override {
+                                                        control::GroupControl& control,
+                                                        Rivals rivals) override {
     std::vector<int> members;
     for (const int rank : membership.world_ranks) {
       members.push_back(ranks_[static_cast<std::size_t>(rank)]);
@@ -28,7 +68,12 @@ class Home final : public MpiHome {
     // Groups that are made at the same time have no rank in common, so that one tag does for all.
     constexpr int kTag = 17;
     return std::make_unique<MpiEngine>(
-        library_->create(*everybody_, members, kTag), facts, std::move(ring));
+        library_->create(*everybody_, members, kTag),
+        facts,
+        [&control, rank = membership.rank] { control.ring(rank); },
+        [&control, membership, rivals = std::move(rivals)](std::uint64_t sequence, bool given_up) {
+          return called_elsewhere(control, membership, *rivals, sequence, given_up);
+        });
   }
 
  private:

@@ -18,11 +18,14 @@ namespace hocket::comm {
 class MpiHome {
  public:
   virtual ~MpiHome() = default;
-  // Collective over the group's members. `ring` wakes this rank: messages from MPI ring nobody's
-  // bell, so that whoever waits has to keep asking.
+  // All engines of a group, once they are made: which of them carries a call.
+  using Rivals = std::shared_ptr<std::vector<engine::CollectiveEngine*>>;
+  // Collective over the group's members. Messages from MPI ring nobody's bell, so that whoever
+  // waits has to keep asking.
   virtual std::unique_ptr<engine::CollectiveEngine> make_engine(const Membership& membership,
                                                                 const engine::GroupFacts& facts,
-                                                                std::function<void()> ring) = 0;
+                                                                control::GroupControl& control,
+                                                                Rivals rivals) = 0;
 };
 
 // The MPIs that this build can use: "Open MPI", "MPICH".

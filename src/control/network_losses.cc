@@ -1,4 +1,8 @@
 // When ranks of other hosts count as lost, and how a lane that was cut comes back.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -21,6 +25,19 @@ constexpr auto kSuccession = milliseconds(30);
 // A rank that ends closes its connections, too: how long its end may take to be told.
 constexpr auto kForCut = milliseconds(500);
 
+// How long a host that is there may leave its processes without a processor.
+constexpr auto kStarved = std::chrono::seconds(3);
+
+// A host that is gone, or cannot be reached, does not acknowledge what it is sent either, which its
+// kernel does however busy its processors are. Who only says nothing may have had no turn.
+bool is_silent(const Lane& lane, Duration unheard, Duration limit) noexcept {
+  if (unheard <= limit) return false;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(lane.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
+  return milliseconds(info.tcpi_last_ack_recv) > limit || unheard > kStarved;
+}
+
 }  // namespace
 
 void Network::declare(const Peer& peer, RankState state, int rank) {
@@ -37,7 +54,8 @@ void Network::check(Peer& peer) {
   const auto now = Clock::now();
   for (const auto& lane : peer.lanes) {
     // A host where no rank has arrived yet has nobody who would say anything.
-    const bool silent = has_arrived(peer) && now - lane->last_heard() > options_.silence;
+    const bool silent =
+        has_arrived(peer) && is_silent(*lane, now - lane->last_heard(), options_.silence);
     if (lane->is_open() && silent) declare(peer, RankState::kSilent, -1);
     if (silent) {
       lane->close();

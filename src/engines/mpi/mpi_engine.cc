@@ -1,9 +1,13 @@
 #include "engines/mpi/mpi_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "engines/mpi/staging.h"
+#include "hocket/error.h"
 
 namespace hocket::engines::mpi {
 
@@ -54,12 +58,75 @@ std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
 
 Task MpiEngine::start(const Call& call) { return carry(call); }
 
+// Older ones are forgotten by the others, too.
+void MpiEngine::leave_out(Skipped skipped) {
+  constexpr std::size_t kMost = 16;
+  if (!elsewhere_) return;
+  skipped_.push_back(skipped);
+  if (skipped_.size() > kMost) skipped_.pop_front();
+}
+
+void MpiEngine::skip(std::uint64_t sequence) { leave_out({.sequence = sequence}); }
+
+// A call whose task may end before MPI has begun it.
+class MpiEngine::Begun {
+ public:
+  Begun(MpiEngine& engine, std::uint64_t sequence) : engine_(engine), sequence_(sequence) {}
+  ~Begun() {
+    if (!begun_) engine_.leave_out({.sequence = sequence_, .given_up = true});
+  }
+  Begun(const Begun&) = delete;
+  Begun& operator=(const Begun&) = delete;
+  void set() noexcept { begun_ = true; }
+
+ private:
+  MpiEngine& engine_;
+  std::uint64_t sequence_;
+  bool begun_ = false;
+};
+
+// Takes part in a call of the others, whose results nobody will look at.
+void MpiEngine::make_up(std::uint64_t sequence, const Signature& signature) {
+  if (signature.kind >= Kind::kReduceScatterV) {
+    throw Error({.code = ErrorCode::kSystem,
+                 .message = fmt::format(
+                     "engine mpi: call #{} was refused here and begun elsewhere, and MPI cannot "
+                     "leave out {} whose sizes only its ranks know; make the communicator anew",
+                     sequence,
+                     engine::name_of(signature.kind))});
+  }
+  const std::size_t bytes = bytes_of(signature) * static_cast<std::size_t>(facts_.size);
+  std::vector<std::byte> nothing(bytes);
+  Call call;
+  call.sequence = sequence;
+  call.signature = signature;
+  call.in = call.out = nothing.data();
+  auto flight = std::make_unique<Flight>();
+  stage_in(*flight, call, facts_);
+  Library& library = comm_->library();
+  library.begin(*comm_, *flight);
+  library.abandon(std::move(flight));
+}
+
 Task MpiEngine::carry(Call call) {
   Library& library = comm_->library();
+  Begun begun(*this, call.sequence);
+  while (!skipped_.empty()) {
+    const auto [sequence, given_up] = skipped_.front();
+    Elsewhere found;
+    co_await engine::until([&, sequence = sequence, given_up = given_up] {
+      found = elsewhere_(sequence, given_up);
+      if (!found.known && ring_) ring_();
+      return found.known;
+    });
+    skipped_.pop_front();
+    if (found.signature) make_up(sequence, *found.signature);
+  }
   Boarded boarded(library);
   Flight& flight = boarded.flight();
   stage_in(flight, call, facts_);
   library.begin(*comm_, flight);
+  begun.set();
   co_await engine::until([&] {
     if (library.test(flight)) return true;
     if (ring_) ring_();
