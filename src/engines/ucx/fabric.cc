@@ -194,7 +194,8 @@ void Fabric::note_broken(std::size_t rank) {
 }
 
 std::vector<int> Fabric::take_broken() {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return {};  // who asks has other things to do, and asks again
   return std::exchange(broken_, {});
 }
 

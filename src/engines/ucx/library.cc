@@ -22,6 +22,8 @@ Found Library::find() {
   base::default_environment("UCX_HANDLE_ERRORS", "none");
   base::default_environment("UCX_LOG_LEVEL", "fatal");
   base::default_environment("UCX_WARN_UNUSED_ENV_VARS", "n");
+  // Else it waits in the kernel for a host that is not there, for minutes, and no deadline helps.
+  base::default_environment("UCX_TCP_CONN_NB", "y");
   void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     found.why_not =
