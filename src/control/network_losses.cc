@@ -35,7 +35,9 @@ bool is_silent(const Lane& lane, Duration unheard, Duration limit) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(lane.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
-  return milliseconds(info.tcpi_last_ack_recv) > limit || unheard > kStarved;
+  // It has had a moment for it, and this process may have had no turn either.
+  const bool asked = info.tcpi_unacked != 0 && Lane::Clock::now() - lane.last_sent() > limit / 8;
+  return (asked && milliseconds(info.tcpi_last_ack_recv) > limit) || unheard > kStarved;
 }
 
 }  // namespace
