@@ -238,10 +238,117 @@ class Job:
                 self.wrong.append(f"rank {rank} ended with status {code}")
 
     def ucx_gave_up(self, rank):
+        """Assertions of UCX (1.13) that end a process: on an answer to a dying one that had just begun
+        to connect, on a connection that breaks while it is closed. Nothing hinders them from here."""
+        with open(f"{self.folder}/out{rank}", "wb") as out:
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+        os.environ["TMPDIR"] = os.environ["XDG_RUNTIME_DIR"] = self.temporary
+        os.environ["HOCKET_SILENCE"] = str(SILENCE)
+        if self.place == "namespaces":
+            network.enter(self.hosts[rank])
+        if self.place == "pretended":
+            os.environ["HOCKET_HOST"] = f"{self.hosts[rank]}/"
+        if self.place == "threads":
+            chaos_rank.be_threads(self.spec, self.folder)
+        else:
+            chaos_rank.be_rank({**self.spec, "meeting": self.meeting}, rank, self.folder)
+
+    def start_mpi(self):
+        with open(f"{self.folder}/spec", "w") as file:
+            json.dump(self.spec, file)
+        with open(f"{self.folder}/out0", "wb") as out:
+            self.launcher = subprocess.Popen(
+                [MPIRUN, "-n", str(self.size), "--allow-run-as-root", "--oversubscribe", "--mca",
+                 "plm", "isolated", sys.executable, chaos_rank.__file__, f"{self.folder}/spec"],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env={**os.environ, "TMPDIR": self.temporary})
+        self.processes[-1] = self.launcher.pid
+        return False
+
+    # --- Harm -------------------------------------------------------------------------------------
+    def stage(self, rank):
+        return struct.unpack_from("q", self.stages, 8 * rank)[0]
+
+    def is_time(self):
+        stages = [self.stage(r) for r in range(1 if self.place == "threads" else self.size)]
+        if self.when == "join":
+            return any(stages)
+        if self.when == "exit":
+            return max(stages) >= chaos_rank.LAST
+        return min(stages) >= chaos_rank.JOINED
+
+    def pid_of(self, rank):
+        if self.place != "mpi":
+            return self.processes.get(0 if self.place == "threads" else rank)
+        return next((t["pid"] for t in self.told if t["rank"] == rank), None)
+
+    def signal(self, rank, number):
+        pid = self.pid_of(rank)
+        if pid is None:
+            return
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+        if number == signal.SIGKILL:
+            self.killed.add(rank)
+
+    def do_harm(self, network):
+        """Harms; returns what undoes it, a list of (seconds until then, function)."""
+        self.harmed_at = time.monotonic()
+        first, last = self.victims[0], self.victims[-1]
+        host = self.hosts[first]
+        if self.harm in ("kill", "kill two"):
+            for victim in self.victims:
+                self.signal(victim, signal.SIGKILL)
+        elif self.harm in ("stop", "pause", "stop and kill"):
+            self.signal(first, signal.SIGSTOP)
+            self.frozen.add(first)
+            if self.harm == "stop and kill":
+                self.signal(last, signal.SIGKILL)
+            until = self.pause if self.harm == "pause" else STOPPED_FOR
+            return [(until, lambda: self.signal(first, signal.SIGCONT))]
+        elif self.harm == "cut":
+            pid = self.pid_of(first)
+            fds = chaos_hosts.sockets_of(pid)
+            self.draw.shuffle(fds)
+            self.cut = next((fd for fd in fds if chaos_hosts.cut(pid, fd)), None)
+        elif self.harm in ("blackhole", "one way", "gap"):
+            toward = self.harm != "one way" or self.draw.random() < 0.5
+            network.blackhole(host, toward, self.harm != "one way" or not toward)
+            return [(self.pause if self.harm == "gap" else 1e9, lambda: network.heal(host))]
+        return []
+
+    # --- Watching ---------------------------------------------------------------------------------
+    def listen(self, seconds):
+        if select.select([self.socket], [], [], seconds)[0]:
+            try:
+                while True:
+                    self.told.append(json.loads(self.socket.recv(8192)))
+            except BlockingIOError:
+                pass
+
+    def reap(self):
+        for rank, pid in list(self.processes.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended == 0:
+                continue
+            del self.processes[rank]
+            code = os.waitstatus_to_exitcode(status)
+            if code == -signal.SIGKILL and rank in self.killed:
+                continue
+            if code == -signal.SIGABRT and self.ucx_gave_up(rank):
+                self.killed.add(rank)
+                self.known += 1
+            elif code != 0 and rank != -1:
+                self.wrong.append(f"rank {rank} ended with status {code}")
+
+    def ucx_gave_up(self, rank):
         """UCX up to 1.13 ends a process to which a dying one had just begun to connect: it trips over
         its own answer, which finds nobody any more. There is no way to hinder it."""
         with open(f"{self.folder}/out{rank}", errors="replace") as file:
-            return re.search(r"ucp_request\.c:\d+ +Assertion.*UCP_WIREUP_MSG", file.read())
+            return re.search(r"\buc[pts]_\w+\.[ch]:\d+ +Assertion", file.read())
 
     def run(self, network):
         moved_at = time.monotonic()
