@@ -90,6 +90,17 @@ struct SplitOptions {
   int key = 0;    // order within it; ties by the old rank
 };
 
+// How the ranks that are left go on; see Communicator::rebuild.
+struct RebuildOptions {
+  // How long to wait for ranks that live but do not call rebuild; absent: the communicator's
+  // default deadline.
+  std::optional<Duration> deadline = {};
+  // What to do about them then: throw DeadlineExceeded, which names them, or go on without them.
+  bool exclude_missing = false;
+  // Across hosts: go on though ranks that cannot be heard may be as many, and do the same.
+  bool allow_minority = false;
+};
+
 // Elements a rank, and where each rank's part begins; without displacements the parts lie one after
 // the other. Both as long as the communicator has ranks.
 struct Parts {
@@ -284,6 +295,19 @@ class Communicator {
   // Takes part in the next call by refusing it, for `reason`: throws InvalidArgument, and so do the
   // others, at once. For layers above that check arguments of their own (Python's).
   [[noreturn]] void refuse(const std::string& reason);
+  // The communicator of the next epoch: those ranks that are left, in their old order, numbered
+  // anew. To be called by all of them, after an error that ended this communicator or at any time;
+  // calls of the others that wait for this rank then end with Aborted. All that it returns on have
+  // the same members; it needs no store. This communicator has ended with it, and its pending work
+  // too; groups made of it stand, where they have lost nobody, and are rebuilt by themselves.
+  //
+  // A rank that ends meanwhile is left out, or its loss shows in the first call. Throws
+  // DeadlineExceeded, which names the ranks that live and did not come (it can be called again);
+  // RendezvousError where the others have gone on without this rank, or may have, as they cannot be
+  // heard; SystemError where there is no memory left for it.
+  Communicator rebuild(const RebuildOptions& = {});
+  // How often it has been rebuilt: 0 for the first, and for groups made of any.
+  int epoch() const noexcept;
   // The error that ended this communicator; absent while it works.
   std::optional<Status> status() const;
   // The default deadline of calls on this rank.

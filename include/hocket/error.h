@@ -115,6 +115,7 @@ class RendezvousError : public Error {
  public:
   explicit RendezvousError(const std::string& message)
       : Error({.code = ErrorCode::kRendezvous, .message = message}) {}
+  explicit RendezvousError(Status status) : Error(std::move(status)) {}
 };
 
 // The operating system refused something that hocket needs.

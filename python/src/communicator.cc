@@ -132,6 +132,52 @@ key : int
       "is a collective call.");
 }
 
+void bind_rebuild(CommunicatorClass& cls) {
+  using nb::arg;
+  cls.def(
+      "rebuild",
+      [](Seat& s, nb::handle timeout, bool exclude_missing, bool allow_minority) {
+        const RebuildOptions options{.deadline = duration_argument(timeout, "timeout"),
+                                     .exclude_missing = exclude_missing,
+                                     .allow_minority = allow_minority};
+        return child(s, without_gil([&] { return s.comm.rebuild(options); }));
+      },
+      arg("timeout") = nb::none(),
+      nb::kw_only(),
+      arg("exclude_missing") = false,
+      arg("allow_minority") = false,
+      nb::sig("def rebuild(self, timeout: Timeout = None, *, exclude_missing: bool = False, "
+              "allow_minority: bool = False) -> Communicator"),
+      R"(Make the communicator of the next epoch: those ranks that are left, numbered anew.
+
+To be called by all ranks that are left, after an error that ended this communicator
+(`PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted`) or at any time; calls of the others that
+wait for this rank then end with `Aborted`. All that it returns on have the same members, in their
+old order. This communicator has ended with it.
+
+Parameters
+----------
+timeout : float, timedelta or None
+    How long to wait for ranks that live but do not call it; None for the default deadline.
+exclude_missing : bool
+    Go on without those then, instead of raising `DeadlineExceeded`.
+allow_minority : bool
+    Across hosts: go on though ranks that cannot be heard may be as many, and do the same.
+
+Raises
+------
+DeadlineExceeded
+    Ranks that live did not come; it names them. It can be called again.
+RendezvousError
+    The others have gone on without this rank, or may have, as they cannot be heard.
+)");
+  cls.def_prop_ro(
+      "epoch",
+      [](const Seat& s) { return s.comm.epoch(); },
+      nb::sig("def epoch(self) -> int"),
+      "How often it has been rebuilt: 0 for the first.");
+}
+
 void bind_life(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
@@ -245,6 +291,7 @@ After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call r
 )");
   bind_facts(cls);
   bind_children(cls);
+  bind_rebuild(cls);
   bind_life(cls);
   return cls;
 }

@@ -131,8 +131,13 @@ class Launcher {
     output_.drain(end.rank);
     const bool first_failure = end.failed() && !state_.has_failure();
     state_.ended(end);
-    if (!end.failed()) tell_verbosely("rank {} (pid {}) ended well", end.rank, end.pid);
-    if (!ending_by_wish_ && first_failure) {
+    if (!end.failed()) {
+      any_ended_well_ = true;
+      tell_verbosely("rank {} (pid {}) ended well", end.rank, end.pid);
+    }
+    if (options_.keep_going && end.failed() && !ending_by_wish_) {
+      tell("{}; {} ranks go on", end.describe(), state_.living());
+    } else if (!ending_by_wish_ && first_failure) {
       // Others that were on their way out are waited for, to name the right one.
       report_at_ = Clock::now() + kGraceAfterFailure;
       others_at_failure_ = state_.living();
@@ -142,7 +147,7 @@ class Launcher {
   }
 
   void report_culprit() {
-    if (!state_.has_failure() || reported_ || ending_by_wish_) return;
+    if (!state_.has_failure() || reported_ || ending_by_wish_ || options_.keep_going) return;
     reported_ = true;
     tell("{}{}", state_.culprit().describe(), others_clause());
   }
@@ -215,7 +220,7 @@ class Launcher {
     }
     if (time_limit_ && now >= *time_limit_) {
       time_limit_.reset();
-      if (ending_by_wish_ || state_.has_failure()) return;
+      if (ending_by_wish_ || (state_.has_failure() && !options_.keep_going)) return;
       tell("the time limit of {} s is over; ending {} ranks",
            std::chrono::duration<double>(*options_.timeout).count(),
            state_.living());
@@ -243,6 +248,7 @@ class Launcher {
 
   int exit_code() const {
     if (ending_by_wish_) return *ending_by_wish_;
+    if (options_.keep_going && any_ended_well_) return 0;
     if (state_.has_failure()) return state_.culprit().exit_code();
     return guardian_lost_ ? 1 : 0;
   }
@@ -267,6 +273,7 @@ class Launcher {
   bool all_ended_ = false;
   bool guardian_lost_ = false;
   bool reported_ = false;
+  bool any_ended_well_ = false;
   int others_at_failure_ = 0;
   std::optional<int> ending_by_wish_;  // a signal's or the time limit's: the exit code it makes
   Clock::time_point last_wish_{};

@@ -19,8 +19,9 @@ struct RunOptions {
   bool prefix = true;  // of output lines, with more than one rank
   bool quiet = false;  // standard output of rank 0 alone
   bool verbose = false;
-  std::string log_dir;    // empty: none
-  std::string trace_dir;  // likewise
+  bool keep_going = false;  // ranks that fail end nobody else
+  std::string log_dir;      // empty: none
+  std::string trace_dir;    // likewise
   std::optional<std::chrono::milliseconds> timeout;
   // A job of several hosts, each with a launcher of its own.
   int nodes = 1;

@@ -112,6 +112,10 @@ void add_run(CLI::App& app, Action& chosen) {
       ->type_name("DIR");
   command->add_flag(
       "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
+  command->add_flag("--keep-going",
+                    options.keep_going,
+                    "A rank that fails ends no other, for programs that rebuild; the job has ended\n"
+                    "well if any rank has");
   command->add_flag("--no-prefix", arguments->no_prefix, "No \"[rank] \" before lines of output");
   command->add_flag("-v,--verbose", options.verbose, "Say what the launcher does");
   command

@@ -69,6 +69,10 @@ std::span<const int> Communicator::hosts() const noexcept { return impl_->member
 
 void Communicator::abort(const std::string& reason) { impl_->abort(reason); }
 void Communicator::refuse(const std::string& reason) { impl_->refuse_call(Kind::kNone, reason); }
+Communicator Communicator::rebuild(const RebuildOptions& options) {
+  return Communicator(impl_->rebuild(options));
+}
+int Communicator::epoch() const noexcept { return impl_->membership().epoch; }
 std::optional<Status> Communicator::status() const { return impl_->status(); }
 void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }
 Duration Communicator::deadline() const noexcept { return impl_->deadline(); }

@@ -34,6 +34,7 @@ class StagedCall;
 // Who is in a group. A value.
 struct Membership {
   std::string name;
+  int epoch = 0;                 // how often it has been rebuilt
   int rank = -1;                 // of this process; -1: not a member
   std::vector<int> world_ranks;  // of each member
   std::vector<int> hosts;        // number of each member's host
@@ -155,6 +156,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::optional<Status> status() const;
   [[noreturn]] void raise_failure();
   [[noreturn]] void throw_failure(const control::Failure& failure) const;
+  // The group of those who go on; see Communicator::rebuild.
+  std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
   void close() noexcept;
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
@@ -248,6 +251,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Turnstile turnstile_;
   std::atomic<bool> open_{false};     // a member's, until it is closed
   std::atomic<bool> written_{false};  // the flight record
+  bool rebuilt_ = false;              // what comes after it has been handed out
   int groups_ = 0;
   std::uint64_t sequence_ = 0;     // of the last call
   std::uint64_t fingerprint_ = 0;  // of all calls so far

@@ -12,4 +12,6 @@ inline constexpr std::string_view kSilentText =
 inline constexpr std::string_view kCutText =
     "cannot be reached any more: the connection that carries its messages has broken";
 
+inline constexpr std::string_view kRebuildText = "called rebuild()";
+
 }  // namespace hocket::comm

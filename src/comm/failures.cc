@@ -6,6 +6,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/failure_texts.h"
 #include "comm/world.h"
+#include "control/succession.h"
 
 namespace hocket::comm {
 
@@ -16,15 +17,21 @@ using engine::Kind;
 
 namespace {
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
+// Who calls for a rebuild has not gone: what it has sent before is on its way.
+constexpr auto kOvertakingRebuild = std::chrono::milliseconds(500);
 }  // namespace
 
 // News of a death may overtake, on the way from another host, what was sent before it.
 std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
   auto failure = find_failure(awaited);
-  if (!failure || !control_->spans() || failure->code != ErrorCode::kPeerDied) return failure;
+  if (!failure || !control_->spans()) return failure;
+  const bool rebuilds = failure->text == kRebuildText;
+  if (failure->code != ErrorCode::kPeerDied && !rebuilds) return failure;
   const int culprit = failure->culprit;
   if (culprit >= 0 && culprit < size() && control_->is_here(culprit)) return failure;
-  if (!believe_at_) believe_at_ = base::Deadline::in(kOvertaking);
+  if (!believe_at_) {
+    believe_at_ = base::Deadline::in(rebuilds ? kOvertakingRebuild : kOvertaking);
+  }
   return believe_at_->has_passed() ? failure : std::nullopt;
 }
 
@@ -50,26 +57,30 @@ std::optional<Failure> CommunicatorImpl::find_failure(const Awaited& awaited) {
 std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
   const std::uint32_t losses = world_->host().losses();
   if (losses == losses_seen_) return std::nullopt;
+  const control::Succession succession(*control_);
   int living = 0;
   bool any_lost = false;
   for (int i = 0; i < size(); ++i) {
-    if (i == rank()) continue;
+    if (i == rank() && !succession.has_come(i)) continue;
     const RankState state = world_->host().state(control_->host_rank(i));
-    if (state == RankState::kAlive) {
+    const bool rebuilds = state == RankState::kAlive && succession.has_come(i);
+    if (state == RankState::kAlive && !rebuilds) {
       ++living;
       continue;
     }
     any_lost = true;
-    const bool needed = awaited.sequence != 0
+    const bool needed = i == rank() ? true
+                        : awaited.sequence != 0
                             ? control_->finished_sequence(i) < awaited.sequence
                             : awaited.peer == i || (awaited.peer == engine::kAnyPeer &&
                                                     living == 0 && i == last_other());
     if (!needed) continue;
-    return Failure{.code = ErrorCode::kPeerDied,
+    return Failure{.code = rebuilds ? ErrorCode::kAborted : ErrorCode::kPeerDied,
                    .reporter = rank(),
                    .culprit = i,
                    .sequence = awaited.sequence,
-                   .text = std::string(state == RankState::kLeft     ? kLeftText
+                   .text = std::string(rebuilds                      ? kRebuildText
+                                       : state == RankState::kLeft   ? kLeftText
                                        : state == RankState::kSilent ? kSilentText
                                        : state == RankState::kCut    ? kCutText
                                                                      : kDiedText)};

@@ -76,6 +76,11 @@ World& World::operator=(World&&) noexcept = default;
 World::~World() {
   if (impl_) close();
 }
+Communicator& World::rebuild(const RebuildOptions& options) {
+  auto rebuilt = std::make_unique<Communicator>(communicator_->rebuild(options));
+  communicator_ = std::move(rebuilt);
+  return *communicator_;
+}
 const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
 std::span<const std::string> World::engines() const noexcept { return impl_->engines(); }
 void World::close() {

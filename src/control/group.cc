@@ -31,7 +31,7 @@ std::size_t GroupControl::bytes(int size) {
 }
 
 void GroupControl::format(std::byte* memory, std::span<const int> places) {
-  new (memory) GroupHeader;
+  (new (memory) GroupHeader)->size = static_cast<std::uint32_t>(places.size());
   std::byte* at = memory + sizeof(GroupHeader);
   for (const int place : places) {
     (new (at) GroupMember)->place = place;

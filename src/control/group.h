@@ -43,6 +43,7 @@ inline constexpr std::size_t kDeviceCalls = 256;
 
 struct GroupHeader;
 struct GroupMember;
+class Succession;
 
 // One rank's view of its group's block. A resource in that the block is not held by it: whoever
 // made it releases it. One thread at a time but for `fail` and `failed`.
@@ -124,6 +125,7 @@ class GroupControl {
   Failure failure() const;
 
  private:
+  friend class Succession;
   GroupMember& member(int rank) const noexcept;
 
   HostControl* host_;

@@ -24,6 +24,14 @@ struct GroupHeader {
   engine::Signature signature;
   engine::Signature other;
   char text[Failure::kTextBytes + 1] = {};
+  std::uint32_t size = 0;  // members
+  // Who goes on; see succession.h.
+  alignas(kApart) std::atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
+  std::atomic<std::uint32_t> entry{0};    // of this block, from 1; see HostControl::enlist_once
+  std::atomic<std::uint32_t> guard{0};    // the holder's place, from 1
+  std::atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds what the hosts agreed on
+  std::atomic<std::uint64_t> promised{0};
+  std::atomic<std::uint64_t> accepted{0};  // ballot * 2 + which of `chosen`
 };
 
 // Written by its rank as a seqlock of one word: `sequence` is 0 while the rest changes.
@@ -45,6 +53,8 @@ struct alignas(kApart) GroupMember {
   std::atomic<std::uint64_t> last{0};  // the newest number in records
   std::atomic<std::uint64_t> finished{0};
   std::int32_t place = 0;  // on this host; see HostControl
+  std::atomic<std::uint32_t> come{0};
+  std::atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
   alignas(kCacheLine) SharedRecord records[kRecords];
   SharedRefusal refusals[kRefusals];
   alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint

@@ -303,22 +303,49 @@ HostControl::Remote HostControl::describe(int place) const noexcept {
           .end = end(place)};
 }
 
-GroupEntry* HostControl::enlist(std::uint64_t id,
-                                std::uint64_t block,
-                                int size,
-                                int neighbours) noexcept {
+GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
   for (GroupEntry& entry : groups()) {
     std::uint32_t free = 0;
     if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
     entry.news.store(0, std::memory_order_relaxed);
     entry.closed.store(0, std::memory_order_relaxed);
-    entry.block.store(block, std::memory_order_relaxed);
-    entry.size.store(static_cast<std::uint32_t>(size), std::memory_order_relaxed);
-    entry.neighbours.store(static_cast<std::uint32_t>(neighbours), std::memory_order_relaxed);
-    entry.id.store(id, std::memory_order_release);
+    entry.block.store(group.block, std::memory_order_relaxed);
+    entry.size.store(static_cast<std::uint32_t>(group.size), std::memory_order_relaxed);
+    entry.neighbours.store(static_cast<std::uint32_t>(group.neighbours), std::memory_order_relaxed);
     return &entry;
   }
   return nullptr;
+}
+
+GroupEntry* HostControl::enlist(std::uint64_t id,
+                                std::uint64_t block,
+                                int size,
+                                int neighbours) noexcept {
+  GroupEntry* entry =
+      take_entry({.id = id, .block = block, .size = size, .neighbours = neighbours});
+  if (entry != nullptr) entry->id.store(id, std::memory_order_release);
+  return entry;
+}
+
+GroupEntry* HostControl::enlist_once(std::atomic<std::uint32_t>& listed,
+                                     const Listing& group) noexcept {
+  std::uint32_t number = listed.load(std::memory_order_acquire);
+  if (number == 0) {
+    GroupEntry* entry = take_entry(group);
+    if (entry == nullptr) return nullptr;
+    const auto own = static_cast<std::uint32_t>(entry - groups_) + 1;
+    if (listed.compare_exchange_strong(number, own, std::memory_order_acq_rel)) {
+      number = own;
+    } else {
+      entry->taken.store(0, std::memory_order_release);
+    }
+  }
+  if (number > kGroups) return nullptr;
+  // Whoever took the entry may have ended before this; it says the same whoever does it.
+  GroupEntry& entry = groups_[number - 1];
+  entry.id.store(group.id, std::memory_order_release);
+  tell_network(entry, GroupEntry::kAsked);
+  return &entry;
 }
 
 GroupEntry* HostControl::find_group(std::uint64_t id) const noexcept {

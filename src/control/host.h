@@ -57,7 +57,7 @@ struct alignas(kApart) RankLine {
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
 // by the network alone.
 struct alignas(kCacheLine) GroupEntry {
-  enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4 };
+  enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4, kCome = 8 };
   std::atomic<std::uint64_t> id{0};
   std::atomic<std::uint32_t> taken{0};
   std::atomic<std::uint32_t> news{0};        // for the other hosts
@@ -140,6 +140,8 @@ class HostControl {
   }
   // Counts deaths and departures; changes when a state does.
   std::uint32_t losses() const noexcept { return losses_->load(std::memory_order_acquire); }
+  // Has all look anew at who is there for them.
+  void count_loss() noexcept { losses_->fetch_add(1, std::memory_order_acq_rel); }
   // Announces a clean end. No peer waits for this rank any more.
   void leave() noexcept;
   // The word of `owner` that `watcher` watches.
@@ -180,6 +182,15 @@ class HostControl {
   Remote describe(int place) const noexcept;
   // Lists a group; absent where there are too many. Looks one up.
   GroupEntry* enlist(std::uint64_t id, std::uint64_t block, int size, int neighbours) noexcept;
+  // The same for a group that any of its members may list, at the same time, and that is listed
+  // once; `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
+  struct Listing {
+    std::uint64_t id = 0;
+    std::uint64_t block = 0;
+    int size = 0;
+    int neighbours = 0;
+  };
+  GroupEntry* enlist_once(std::atomic<std::uint32_t>& listed, const Listing& group) noexcept;
   GroupEntry* find_group(std::uint64_t id) const noexcept;
   std::span<GroupEntry> groups() const noexcept {
     return {groups_, groups_ == nullptr ? 0 : kGroups};
@@ -219,6 +230,7 @@ class HostControl {
     std::uint64_t bytes;
   };
   void ring_parked(int peer) noexcept;
+  GroupEntry* take_entry(const Listing& group) noexcept;
   void collect();
 
   std::shared_ptr<os::Segment> segment_;
@@ -228,7 +240,7 @@ class HostControl {
   // Learnt when all are present, while the progress thread is at work already.
   std::atomic<bool> may_spin_{false};
   bool fenced_ = false;  // heavy fences work here
-  const std::atomic<std::uint32_t>* losses_ = nullptr;
+  std::atomic<std::uint32_t>* losses_ = nullptr;
   std::size_t stripe_bytes_ = 0;
   std::uint64_t stripe_offset_ = 0;
   RankLine* lines_ = nullptr;

@@ -15,9 +15,20 @@ using rendezvous::WireWriter;
 
 namespace {
 
-enum class Tag : std::uint8_t { kBeat, kQuestion, kRanks, kMember, kRefusal, kFailure, kCut };
+enum class Tag : std::uint8_t {
+  kBeat,
+  kQuestion,
+  kRanks,
+  kMember,
+  kRefusal,
+  kFailure,
+  kCut,
+  kCome,
+  kVote,
+};
 constexpr std::uint32_t kNoEnd = ~0u;
 constexpr std::size_t kMaxRanks = 2048;  // of one frame
+constexpr std::uint32_t kMaxMembers = 1 << 17;
 
 // --- Parts --------------------------------------------------------------------------------------
 
@@ -55,6 +66,31 @@ Signature get_signature(WireReader& from, bool& sane) {
   s.extra = get(from);
   s.symmetric = get(from);
   return s;
+}
+
+// Eight members a byte, the first the lowest.
+void put(WireWriter& to, const std::vector<bool>& members) {
+  to.u32(static_cast<std::uint32_t>(members.size()));
+  for (std::size_t i = 0; i < members.size(); i += 8) {
+    std::uint8_t byte = 0;
+    for (std::size_t bit = 0; bit < 8 && i + bit < members.size(); ++bit) {
+      byte = static_cast<std::uint8_t>(byte | (members[i + bit] ? 1U << bit : 0U));
+    }
+    to.u8(byte);
+  }
+}
+
+std::vector<bool> get_members(WireReader& from, bool& sane) {
+  const std::uint32_t count = from.u32();
+  sane = sane && count <= kMaxMembers;
+  std::vector<bool> members;
+  for (std::uint32_t i = 0; i < count && sane && from.ok(); i += 8) {
+    const std::uint8_t byte = from.u8();
+    for (std::uint32_t bit = 0; bit < 8 && i + bit < count; ++bit) {
+      members.push_back((byte >> bit & 1) != 0);
+    }
+  }
+  return members;
 }
 
 // --- Out ----------------------------------------------------------------------------------------
@@ -117,6 +153,21 @@ struct Writer {
     tag(Tag::kCut);
     to.u32(static_cast<std::uint32_t>(fact.own));
     to.u32(static_cast<std::uint32_t>(fact.other));
+  }
+  void operator()(const ComeFact& fact) {
+    tag(Tag::kCome);
+    put(to, fact.group);
+    to.u32(static_cast<std::uint32_t>(fact.member));
+    to.u32(fact.how);
+  }
+  void operator()(const VoteFact& fact) {
+    tag(Tag::kVote);
+    put(to, fact.group);
+    to.u8(static_cast<std::uint8_t>(fact.kind));
+    put(to, fact.ballot);
+    put(to, fact.other);
+    put(to, fact.members);
+    put(to, fact.lost);
   }
 };
 
@@ -181,6 +232,25 @@ std::optional<Fact> parse_failure(WireReader& from) {
   return fact;
 }
 
+std::optional<Fact> parse_come(WireReader& from) {
+  ComeFact fact{.group = get(from), .member = static_cast<int>(from.u32())};
+  fact.how = from.u32();
+  return fact;
+}
+
+std::optional<Fact> parse_vote(WireReader& from) {
+  VoteFact fact{.group = get(from)};
+  const std::uint8_t kind = from.u8();
+  fact.ballot = get(from);
+  fact.other = get(from);
+  bool sane = kind <= static_cast<std::uint8_t>(VoteFact::Kind::kDecided);
+  fact.members = get_members(from, sane);
+  fact.lost = get_members(from, sane);
+  if (!sane) return std::nullopt;
+  fact.kind = static_cast<VoteFact::Kind>(kind);
+  return fact;
+}
+
 std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
   switch (tag) {
     case static_cast<std::uint8_t>(Tag::kBeat):
@@ -199,6 +269,10 @@ std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
       const int own = static_cast<int>(from.u32());
       return CutFact{.own = own, .other = static_cast<int>(from.u32())};
     }
+    case static_cast<std::uint8_t>(Tag::kCome):
+      return parse_come(from);
+    case static_cast<std::uint8_t>(Tag::kVote):
+      return parse_vote(from);
     default:
       return std::nullopt;
   }
@@ -324,6 +398,11 @@ void GroupMirror::write(const RefusalFact& fact) noexcept {
   shared.text[length] = '\0';
   shared.sequence.store(fact.sequence, std::memory_order_release);
   wake();
+}
+
+void GroupMirror::write(const ComeFact& fact) noexcept {
+  if (!is_remote(fact.member)) return;
+  if (succession(nullptr).note(fact.member, fact.how)) wake();
 }
 
 void GroupMirror::write(const FailureFact& fact, GroupEntry& entry) {

@@ -12,6 +12,7 @@
 
 #include "control/group.h"
 #include "control/host.h"
+#include "control/succession.h"
 #include "hocket/store.h"
 
 namespace hocket::control {
@@ -56,8 +57,32 @@ struct CutFact {
   int own = -1;    // world rank, of the host that says so
   int other = -1;  // world rank, of the host that is told
 };
+// A member calls for the next epoch; see succession.h.
+struct ComeFact {
+  std::uint64_t group = 0;
+  int member = 0;
+  std::uint32_t how = 0;
+};
+// Of the agreement who goes on; see agreement.h.
+struct VoteFact {
+  enum class Kind : std::uint8_t { kPrepare, kPromise, kAccept, kAccepted, kRefused, kDecided };
+  std::uint64_t group = 0;
+  Kind kind = Kind::kPrepare;
+  std::uint64_t ballot = 0;
+  std::uint64_t other = 0;         // a promise's: of what was accepted; a refusal's: what stands
+  std::vector<bool> members = {};  // proposed, accepted or decided
+  std::vector<bool> lost = {};     // a promise's: who cannot be heard from there
+};
 struct Beat {};  // nothing new: this host is there
-using Fact = std::variant<Beat, Question, RanksFact, MemberFact, RefusalFact, FailureFact, CutFact>;
+using Fact = std::variant<Beat,
+                          Question,
+                          RanksFact,
+                          MemberFact,
+                          RefusalFact,
+                          FailureFact,
+                          CutFact,
+                          ComeFact,
+                          VoteFact>;
 
 // A whole frame, its header included.
 Bytes encode(const Fact& fact);
@@ -76,9 +101,12 @@ class GroupMirror {
   MemberFact member(int index) const;
   std::vector<RefusalFact> refusals(int index) const;
   std::optional<FailureFact> failure() const;
+  // The group's words of who goes on.
+  Succession succession(GroupEntry* entry) const { return Succession(*host_, memory_, entry); }
   // Of members on other hosts; others are left alone.
   void write(const MemberFact& fact) noexcept;
   void write(const RefusalFact& fact) noexcept;
+  void write(const ComeFact& fact) noexcept;
   // Makes the failure this host's, unless the group has one.
   void write(const FailureFact& fact, GroupEntry& entry);
 

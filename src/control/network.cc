@@ -40,7 +40,20 @@ os::Fd make_epoll() {
 }  // namespace
 
 Network::Network(NetworkOptions options, os::Fd listener)
-    : options_(std::move(options)), listener_(std::move(listener)), events_(make_epoll()) {
+    : options_(std::move(options)),
+      listener_(std::move(listener)),
+      events_(make_epoll()),
+      place_hosts_(options_.places.size()),
+      agreement_(own_host(), [this](int host, const Fact& fact) {
+        if (host == Agreement::kAllHosts) return send_all(fact);
+        const auto peer = peers_.find(host);
+        if (peer == peers_.end()) return;
+        const Bytes frame = encode(fact);
+        for (const auto& lane : peer->second.lanes) lane->send(frame);
+      }) {
+  for (std::size_t rank = 0; rank < options_.places.size(); ++rank) {
+    place_hosts_[static_cast<std::size_t>(options_.places[rank])] = options_.hosts[rank];
+  }
   if (!options_.trust_network) {
     client_tls_ = rendezvous::make_tls_context(Side::kClient, options_.identity.key);
     server_tls_ = rendezvous::make_tls_context(Side::kServer, options_.identity.key);
@@ -122,6 +135,7 @@ void Network::run() {
 Network::Clock::duration Network::patience() const {
   if (carrier_.pending && carrier_.pending()) return milliseconds(1);
   auto patience = std::min<Clock::duration>(options_.silence / 8, milliseconds(500));
+  if (agreement_.is_busy()) patience = std::min<Clock::duration>(patience, milliseconds(10));
   for (int place = 0; place < host_->ranks(); ++place) {
     if (host_->state(place) == RankState::kDied && !host_->has_end(place) &&
         told_[static_cast<std::size_t>(place)].state != RankState::kDied) {
@@ -226,18 +240,19 @@ void Network::tell_groups() {
     if (const auto news = entry.news.exchange(0, std::memory_order_acq_rel); news != 0) {
       const auto group = GroupMirror::of(*host_, entry);
       if (!group) continue;
-      if ((news & GroupEntry::kFailed) != 0) {
-        if (const auto failure = group->failure()) send_all(*failure);
-      }
-      if ((news & (GroupEntry::kRefused | GroupEntry::kAsked)) != 0) {
+      // Who calls for the next epoch says before how far it had come.
+      if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
         tell_members(entry, nullptr, -1);
       }
+      if ((news & (GroupEntry::kFailed | GroupEntry::kCome)) != 0) tell_standing(entry, nullptr);
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
     }
+    agree(entry);
     // All members here are through with it: its memory goes back.
     if (entry.closed.load(std::memory_order_acquire) ==
         entry.neighbours.load(std::memory_order_relaxed)) {
       tell_members(entry, nullptr, -1);  // for the last time
+      agreement_.forget(entry.id.load(std::memory_order_relaxed));
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
       entry.id.store(0, std::memory_order_release);
       host_->release(block);
@@ -246,12 +261,65 @@ void Network::tell_groups() {
   }
 }
 
+void Network::tell_standing(GroupEntry& entry, Lane* lane) {
+  const auto group = GroupMirror::of(*host_, entry);
+  if (!group) return;
+  const auto send = [&](const Fact& fact) {
+    if (lane == nullptr) {
+      send_all(fact);
+    } else {
+      lane->send(encode(fact));
+    }
+  };
+  if (const auto failure = group->failure()) send(*failure);
+  Succession words = group->succession(&entry);
+  if (!words.anybody_came()) return;
+  for (int member = 0; member < words.size(); ++member) {
+    if (host_->is_here(words.place(member)) && words.has_come(member)) {
+      send(ComeFact{.group = group->id(), .member = member, .how = words.how(member)});
+    }
+  }
+  const std::vector<int> hosts = hosts_of(*group);
+  if (const auto outcome = Agreement::outcome({group->id(), words, hosts})) send(*outcome);
+}
+
+std::vector<int> Network::hosts_of(const GroupMirror& group) const {
+  std::vector<int> hosts;
+  for (int member = 0; member < group.size(); ++member) {
+    const auto place = static_cast<std::size_t>(group.place(member));
+    hosts.push_back(place < place_hosts_.size() ? place_hosts_[place] : -1);
+  }
+  return hosts;
+}
+
+// Who goes on, where that is asked. The one who speaks for this host speaks here, too.
+void Network::agree(GroupEntry& entry) {
+  if (!speaks()) return;
+  const auto group = GroupMirror::of(*host_, entry);
+  if (!group) return;
+  Succession words = group->succession(&entry);
+  if (words.is_decided() || !words.anybody_came()) return agreement_.forget(group->id());
+  const std::vector<int> hosts = hosts_of(*group);
+  agreement_.step({group->id(), words, hosts}, Agreement::Clock::now());
+}
+
+void Network::take_vote(Peer& peer, const VoteFact& vote) {
+  GroupEntry* entry = host_->find_group(vote.group);
+  if (entry == nullptr || peer.ranks.empty()) return;
+  const auto group = GroupMirror::of(*host_, *entry);
+  if (!group) return;
+  Succession words = group->succession(entry);
+  const std::vector<int> hosts = hosts_of(*group);
+  const int from = options_.hosts[static_cast<std::size_t>(peer.ranks.front())];
+  agreement_.take({group->id(), words, hosts}, vote, from);
+}
+
 void Network::tell_all(Lane& lane) {
   for (GroupEntry& entry : host_->groups()) {
     const auto group = GroupMirror::of(*host_, entry);
     if (!group) continue;
     tell_members(entry, &lane, -1);
-    if (const auto failure = group->failure()) lane.send(encode(*failure));
+    tell_standing(entry, &lane);
   }
   RanksFact all;
   for (int place = 0; place < host_->ranks(); ++place) {
@@ -294,7 +362,10 @@ void Network::take(Peer& peer, const Fact& fact) {
     }
   } else if (const auto* question = std::get_if<Question>(&fact)) {
     if (GroupEntry* entry = host_->find_group(question->group)) {
-      for (const auto& lane : peer.lanes) tell_members(*entry, lane.get(), -1);
+      for (const auto& lane : peer.lanes) {
+        tell_members(*entry, lane.get(), -1);
+        tell_standing(*entry, lane.get());
+      }
     }
   } else if (const auto* member = std::get_if<MemberFact>(&fact)) {
     write(*member);
@@ -304,6 +375,10 @@ void Network::take(Peer& peer, const Fact& fact) {
     write(*failure);
   } else if (const auto* cut = std::get_if<CutFact>(&fact)) {
     take(peer, *cut);
+  } else if (const auto* come = std::get_if<ComeFact>(&fact)) {
+    write(*come);
+  } else if (const auto* vote = std::get_if<VoteFact>(&fact)) {
+    take_vote(peer, *vote);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "control/agreement.h"
 #include "control/host.h"
 #include "control/lane.h"
 #include "control/mirror.h"
@@ -101,10 +102,15 @@ class Network {
   void tell_all(Lane& lane);
   void send_all(const Fact& fact);
   void tell_members(GroupEntry& entry, Lane* lane, int place);
+  // What this host knows of a group, to one lane or to all: what stays true of it as a whole.
+  void tell_standing(GroupEntry& entry, Lane* lane);
+  void agree(GroupEntry& entry);
+  std::vector<int> hosts_of(const GroupMirror& group) const;
   void take(Peer& peer, std::span<const std::byte> payload);
   void take(Peer& peer, const Fact& fact);
   void take(Peer& peer, const CutFact& fact);
   void take_broken();
+  void take_vote(Peer& peer, const VoteFact& vote);
   void check(Peer& peer);
   void drop_closed(Peer& peer);
   void judge_loss(Peer& peer);
@@ -123,6 +129,8 @@ class Network {
   std::vector<std::unique_ptr<Lane>> strangers_;
   std::shared_ptr<HostControl> host_;
   Carrier carrier_;
+  std::vector<int> place_hosts_;  // of each place: its host's number
+  Agreement agreement_;
   std::vector<Told> told_;                   // of each place of this host
   std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
   Clock::time_point accepts_from_{};         // when to look for strangers again

@@ -59,7 +59,14 @@ std::vector<Fact> facts() {
                       .sequence = 4,
                       .kind = engine::Kind::kBroadcast,
                       .text = std::string(Failure::kTextBytes, 'x')},
-          failure};
+          failure,
+          ComeFact{.group = 3, .member = 2, .how = kCame | kAlone},
+          VoteFact{.group = 4,
+                   .kind = VoteFact::Kind::kPromise,
+                   .ballot = (std::uint64_t{5} << 16) + 2,
+                   .other = 77,
+                   .members = {true, false, true, true, false, false, true, true, true},
+                   .lost = {false, true}}};
 }
 
 TEST(Mirror, FactsSurviveTheWay) {

@@ -1,0 +1,205 @@
+#include "control/agreement.h"
+
+#include <algorithm>
+
+namespace hocket::control {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRepeat{40};
+// After a refusal by a higher ballot: hosts begin again one after the other.
+constexpr milliseconds kYield{15};
+constexpr int kHostBits = 16;
+
+std::uint64_t ballot_after(std::uint64_t highest, int host) {
+  return ((highest >> kHostBits) + 1) << kHostBits | static_cast<std::uint64_t>(host);
+}
+
+Agreement::Clock::duration yield_of(int host) { return kYield * (1 + host % 16); }
+
+Members lost(const Succession& words) {
+  Members members(static_cast<std::size_t>(words.size()));
+  for (int i = 0; i < words.size(); ++i) members[static_cast<std::size_t>(i)] = words.is_lost(i);
+  return members;
+}
+
+// Whether a host that has lost `lost` has lost what is of `host` and in `members`.
+bool misses(const Members& lost, const Members& members, std::span<const int> hosts, int host) {
+  for (std::size_t i = 0; i < members.size() && i < lost.size(); ++i) {
+    if (members[i] && lost[i] && hosts[i] == host) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<VoteFact> Agreement::outcome(const Group& group) {
+  const auto decided = group.words.decided();
+  if (!decided) return std::nullopt;
+  return VoteFact{.group = group.id, .kind = VoteFact::Kind::kDecided, .members = *decided};
+}
+
+// --- The proposer -------------------------------------------------------------------------------
+
+void Agreement::step(const Group& group, Clock::time_point now) {
+  Succession& words = group.words;
+  const std::vector<int> there = words.hosts_there(group.hosts);
+  const std::set<int> hosts(there.begin(), there.end());
+  const bool leads = !there.empty() && there.front() == own_ && words.is_ready() &&
+                     (words.outweighs(group.hosts, hosts) || words.may_go_alone());
+  if (words.is_decided() || !leads) {
+    attempts_.erase(group.id);
+    return;
+  }
+  const Succession::Guard guard(words);
+  if (!guard) return;
+  Attempt& attempt = attempts_[group.id];
+  if (attempt.ballot != 0 && words.promised() != attempt.ballot) {
+    // Another host leads, in its view.
+    attempt = {.highest = words.promised(), .repeat_at = now + yield_of(own_)};
+  }
+  if (attempt.ballot == 0 && now < attempt.repeat_at) return;
+  if (attempt.asked != hosts) {
+    begin(group, attempt, hosts);
+  } else if (now >= attempt.repeat_at) {
+    ask(group, attempt);
+  } else {
+    return;
+  }
+  attempt.repeat_at = now + kRepeat;
+}
+
+void Agreement::begin(const Group& group, Attempt& attempt, std::set<int> hosts) {
+  Succession& words = group.words;
+  const std::uint64_t highest = std::max(attempt.highest, words.promised());
+  attempt = {.ballot = ballot_after(highest, own_), .asked = std::move(hosts), .highest = highest};
+  words.promise(attempt.ballot);
+  attempt.promises[own_] = {.accepted = words.accepted(), .lost = lost(words)};
+  ask(group, attempt);
+  if (attempt.promises.size() == attempt.asked.size()) propose(group, attempt);
+}
+
+// Asks those who have not answered.
+void Agreement::ask(const Group& group, const Attempt& attempt) {
+  for (const int host : attempt.asked) {
+    if (host == own_) continue;
+    if (!attempt.proposes && !attempt.promises.contains(host)) {
+      send_(
+          host,
+          VoteFact{.group = group.id, .kind = VoteFact::Kind::kPrepare, .ballot = attempt.ballot});
+    } else if (attempt.proposes && !attempt.agreeing.contains(host)) {
+      send_(host,
+            VoteFact{.group = group.id,
+                     .kind = VoteFact::Kind::kAccept,
+                     .ballot = attempt.ballot,
+                     .members = attempt.proposed});
+    }
+  }
+}
+
+// What some host may have seen decided, or else who is there and hears each other.
+Members Agreement::choose(const Group& group, const Attempt& attempt) const {
+  std::optional<Vote> last;
+  for (const auto& [host, promise] : attempt.promises) {
+    if (promise.accepted && (!last || last->ballot < promise.accepted->ballot)) {
+      last = promise.accepted;
+    }
+  }
+  if (last) return last->members;
+  const Members there = group.words.there();
+  Members chosen(there.size());
+  std::vector<int> taken;
+  for (const int host : group.words.hosts_there(group.hosts)) {
+    const auto promise = attempt.promises.find(host);
+    if (promise == attempt.promises.end()) continue;
+    const bool hears_all = std::none_of(taken.begin(), taken.end(), [&](int other) {
+      return misses(promise->second.lost, there, group.hosts, other) ||
+             misses(attempt.promises.at(other).lost, there, group.hosts, host);
+    });
+    if (!hears_all) continue;
+    taken.push_back(host);
+    for (std::size_t i = 0; i < there.size(); ++i) {
+      if (group.hosts[i] == host) chosen[i] = there[i];
+    }
+  }
+  return chosen;
+}
+
+void Agreement::propose(const Group& group, Attempt& attempt) {
+  attempt.proposes = true;
+  attempt.proposed = choose(group, attempt);
+  group.words.accept({.ballot = attempt.ballot, .members = attempt.proposed});
+  attempt.agreeing = {own_};
+  ask(group, attempt);
+  conclude(group, attempt);
+}
+
+void Agreement::conclude(const Group& group, Attempt& attempt) {
+  Succession& words = group.words;
+  const bool alone = words.may_go_alone() && attempt.agreeing == attempt.asked;
+  if (!alone && !words.outweighs(group.hosts, attempt.agreeing)) return;
+  words.decide(attempt.proposed);
+  send_(kAllHosts, *outcome(group));
+}
+
+// --- Answers ------------------------------------------------------------------------------------
+
+void Agreement::take(const Group& group, const VoteFact& fact, int from) {
+  using Kind = VoteFact::Kind;
+  Succession& words = group.words;
+  const auto size = static_cast<std::size_t>(words.size());
+  if (fact.ballot >> 62 != 0) return;
+  const Succession::Guard guard(words);
+  if (!guard) return;
+  if (fact.kind == Kind::kDecided) {
+    if (words.is_decided() || fact.members.size() != size) return;
+    words.decide(fact.members);
+    send_(kAllHosts, *outcome(group));
+    return;
+  }
+  const auto answer = [&](Kind kind) {
+    return VoteFact{.group = group.id, .kind = kind, .ballot = fact.ballot};
+  };
+  if (fact.kind == Kind::kPrepare || fact.kind == Kind::kAccept) {
+    if (const auto decided = outcome(group)) return send_(from, *decided);
+    if (fact.ballot < words.promised()) {
+      auto refusal = answer(Kind::kRefused);
+      refusal.other = words.promised();
+      return send_(from, refusal);
+    }
+    words.promise(fact.ballot);
+    if (fact.kind == Kind::kPrepare) {
+      auto promise = answer(Kind::kPromise);
+      if (const auto accepted = words.accepted()) {
+        promise.other = accepted->ballot;
+        promise.members = accepted->members;
+      }
+      promise.lost = lost(words);
+      return send_(from, promise);
+    }
+    if (fact.members.size() != size) return;
+    words.accept({.ballot = fact.ballot, .members = fact.members});
+    return send_(from, answer(Kind::kAccepted));
+  }
+  const auto found = attempts_.find(group.id);
+  if (found == attempts_.end() || found->second.ballot != fact.ballot) return;
+  Attempt& attempt = found->second;
+  if (words.is_decided() || words.promised() != attempt.ballot || !attempt.asked.contains(from)) {
+    return;
+  }
+  if (fact.kind == Kind::kRefused) {
+    attempt = {.highest = fact.other, .repeat_at = Clock::now() + yield_of(own_)};
+  } else if (fact.kind == Kind::kPromise && !attempt.proposes) {
+    if (fact.lost.size() != size || (fact.other != 0 && fact.members.size() != size)) return;
+    Promise& promise = attempt.promises[from];
+    promise.lost = fact.lost;
+    if (fact.other != 0) promise.accepted = Vote{.ballot = fact.other, .members = fact.members};
+    if (attempt.promises.size() == attempt.asked.size()) propose(group, attempt);
+  } else if (fact.kind == Kind::kAccepted && attempt.proposes) {
+    attempt.agreeing.insert(from);
+    conclude(group, attempt);
+  }
+}
+
+}  // namespace hocket::control

@@ -1,0 +1,208 @@
+#include "control/succession.h"
+
+#include <algorithm>
+
+#include "control/group_layout.h"
+
+namespace hocket::control {
+
+Succession::Succession(GroupControl& group)
+    : Succession(*group.host_, reinterpret_cast<std::byte*>(group.header_), group.entry_) {}
+
+Succession::Succession(HostControl& host, std::byte* memory, GroupEntry* entry)
+    : host_(&host),
+      header_(reinterpret_cast<GroupHeader*>(memory)),
+      members_(memory + sizeof(GroupHeader)),
+      size_(std::clamp(static_cast<int>(header_->size), 0, host.places())),
+      entry_(entry) {}
+
+GroupMember& Succession::member(int rank) const noexcept {
+  return reinterpret_cast<GroupMember*>(members_)[rank];
+}
+
+int Succession::place(int rank) const noexcept {
+  return std::clamp(member(rank).place, 0, host_->places() - 1);
+}
+
+// --- Who is there -------------------------------------------------------------------------------
+
+void Succession::come(int rank, std::uint32_t how) noexcept {
+  if (!note(rank, how)) return;
+  for (int i = 0; i < size_; ++i) {
+    if (i != rank) host_->ring(place(i));
+  }
+  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kCome);
+}
+
+bool Succession::note(int rank, std::uint32_t how) noexcept {
+  const std::uint32_t before = member(rank).come.fetch_or(how | kCame, std::memory_order_acq_rel);
+  // Calls that need it look up where losses have changed.
+  if ((before & kCame) == 0) host_->count_loss();
+  return (before | how | kCame) != before;
+}
+
+std::uint32_t Succession::how(int rank) const noexcept {
+  return member(rank).come.load(std::memory_order_acquire);
+}
+
+bool Succession::is_lost(int rank) const noexcept {
+  return host_->state(place(rank)) > RankState::kAlive;
+}
+
+bool Succession::has_ended(int rank) const noexcept {
+  const RankState state = host_->state(place(rank));
+  return state == RankState::kDied || state == RankState::kLeft;
+}
+
+bool Succession::anybody_came() const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    if (has_come(i)) return true;
+  }
+  return false;
+}
+
+bool Succession::is_ready() const noexcept {
+  bool all = true;
+  bool impatient = false;
+  for (int i = 0; i < size_; ++i) {
+    all = all && (has_come(i) || is_lost(i));
+    impatient = impatient || (is_there(i) && (how(i) & kImpatient) != 0);
+  }
+  return all || impatient;
+}
+
+Members Succession::there() const {
+  Members members(static_cast<std::size_t>(size_));
+  for (int i = 0; i < size_; ++i) members[static_cast<std::size_t>(i)] = is_there(i);
+  return members;
+}
+
+// --- Between hosts ------------------------------------------------------------------------------
+
+std::vector<int> Succession::hosts_there(std::span<const int> hosts) const {
+  std::vector<int> found;
+  for (int i = 0; i < size_; ++i) {
+    const int host = hosts[static_cast<std::size_t>(i)];
+    if (is_there(i) && std::find(found.begin(), found.end(), host) == found.end()) {
+      found.push_back(host);
+    }
+  }
+  return found;
+}
+
+bool Succession::outweighs(std::span<const int> hosts, const std::set<int>& with) const {
+  int these = 0;
+  int others = 0;
+  bool hold_the_first = false;
+  for (int i = 0; i < size_; ++i) {
+    if (has_ended(i)) continue;
+    const bool in = with.contains(hosts[static_cast<std::size_t>(i)]);
+    if (these + others == 0) hold_the_first = in;
+    ++(in ? these : others);
+  }
+  return these > others || (these == others && hold_the_first);
+}
+
+bool Succession::may_go_alone() const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    if (is_there(i) && (how(i) & kAlone) == 0) return false;
+  }
+  return true;
+}
+
+// --- A host's part in the agreement -------------------------------------------------------------
+
+Succession::Guard::Guard(Succession& group) noexcept : group_(group), held_(false) {
+  auto& word = group_.header_->guard;
+  const auto self = static_cast<std::uint32_t>(group_.host_->self()) + 1;
+  std::uint32_t holder = 0;
+  if (!word.compare_exchange_strong(holder, self, std::memory_order_acq_rel)) {
+    // Whoever died holding it left nothing half-done: what it wrote it published last.
+    const auto place = static_cast<int>(holder) - 1;
+    const bool dead = place >= 0 && place < group_.host_->ranks() &&
+                      group_.host_->state(place) > RankState::kAlive;
+    if (!dead || !word.compare_exchange_strong(holder, self, std::memory_order_acq_rel)) return;
+  }
+  held_ = true;
+}
+
+Succession::Guard::~Guard() {
+  if (held_) group_.header_->guard.store(0, std::memory_order_release);
+}
+
+std::uint64_t Succession::promised() const noexcept {
+  return header_->promised.load(std::memory_order_acquire);
+}
+
+void Succession::promise(std::uint64_t ballot) noexcept {
+  header_->promised.store(ballot, std::memory_order_release);
+}
+
+std::optional<Vote> Succession::accepted() const {
+  const std::uint64_t word = header_->accepted.load(std::memory_order_acquire);
+  if (word == 0) return std::nullopt;
+  return Vote{.ballot = word >> 1, .members = read(static_cast<int>(word & 1))};
+}
+
+void Succession::accept(const Vote& vote) noexcept {
+  // Into the slot that does not count, so that one who dies here has changed nothing.
+  const auto slot = (header_->accepted.load(std::memory_order_acquire) & 1) ^ 1;
+  write(static_cast<int>(slot), vote.members);
+  header_->accepted.store(vote.ballot << 1 | slot, std::memory_order_release);
+}
+
+bool Succession::is_decided() const noexcept {
+  return header_->decided.load(std::memory_order_acquire) != 0;
+}
+
+std::optional<Members> Succession::decided() const {
+  if (!is_decided()) return std::nullopt;
+  return read(kDecidedSlot);
+}
+
+void Succession::decide(const Members& members) noexcept {
+  if (is_decided()) return;
+  write(kDecidedSlot, members);
+  header_->decided.store(1, std::memory_order_release);
+  host_->ring_all();
+}
+
+Members Succession::read(int slot) const {
+  Members members(static_cast<std::size_t>(size_));
+  for (int i = 0; i < size_; ++i) {
+    members[static_cast<std::size_t>(i)] =
+        member(i).chosen[slot].load(std::memory_order_relaxed) != 0;
+  }
+  return members;
+}
+
+void Succession::write(int slot, const Members& members) noexcept {
+  for (int i = 0; i < size_; ++i) {
+    const bool chosen =
+        static_cast<std::size_t>(i) < members.size() && members[static_cast<std::size_t>(i)];
+    member(i).chosen[slot].store(chosen ? 1 : 0, std::memory_order_relaxed);
+  }
+}
+
+// --- The next group on this host ----------------------------------------------------------------
+
+std::uint64_t Succession::successor() const noexcept {
+  return header_->successor.load(std::memory_order_acquire);
+}
+
+bool Succession::appoint(std::uint64_t block) noexcept {
+  std::uint64_t none = 0;
+  if (!header_->successor.compare_exchange_strong(none, block, std::memory_order_acq_rel)) {
+    return false;
+  }
+  host_->ring_all();
+  return true;
+}
+
+GroupEntry* Succession::enlist(std::uint64_t id, int neighbours) noexcept {
+  return host_->enlist_once(
+      header_->entry,
+      {.id = id, .block = host_->offset_of(header_), .size = size_, .neighbours = neighbours});
+}
+
+}  // namespace hocket::control
