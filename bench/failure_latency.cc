@@ -1,10 +1,12 @@
 // How long after a rank's death the others hear of it.
 //
-//     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S]
+//     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S] [--rebuild] [--hosts H]
 //
 // A round is a job of its own: its ranks make one kind of call over and over, one of them holds so
 // much memory, and at a random point it is killed by SIGKILL. A sample is the time from just before
-// the kill to where a survivor has its PeerDied in hand, by the host's one clock.
+// the kill to where a survivor has its PeerDied in hand, by the host's one clock. With --rebuild,
+// to where it has rebuilt the communicator and gone through a barrier of the next. With --hosts the
+// ranks take this machine for so many hosts.
 #include <fmt/format.h>
 #include <getopt.h>
 #include <signal.h>
@@ -38,6 +40,8 @@ struct Options {
   int rounds = 50;
   std::vector<double> gib{0, 1, 8};
   unsigned seed = 1;
+  bool rebuild = false;
+  int hosts = 1;
 };
 
 enum class Stream : std::uint8_t { kSmall, kLarge, kBarrier, kMessages, kAsync };
@@ -104,10 +108,15 @@ struct Round {
   Stream kind;
   microseconds until_the_kill;
   std::string address;
+  bool rebuild;
+  int hosts;
 };
 
 [[noreturn]] void be_rank(int rank, const Round& round, Board& board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (round.hosts > 1) {
+    setenv("HOCKET_HOST", fmt::format("{}/", rank * round.hosts / round.ranks).c_str(), 1);
+  }
   try {
     if (rank == round.victim) hold_memory(round.gib);
     auto world = hocket::init({.rank = rank, .size = round.ranks, .address = round.address});
@@ -117,9 +126,23 @@ struct Round {
       stream(world.communicator(), round.kind);
     } catch (const hocket::PeerDied& error) {
       const auto at = static_cast<std::size_t>(rank);
+      if (round.rebuild) {
+        world.rebuild();
+        world.communicator().barrier();
+      }
       board.heard_at[at] = now_ns();
       board.signal[at] = error.signal();
+      // Who ends right away would be missed in the barrier by those who are still in it.
+      if (round.rebuild) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       _exit(error.rank() == round.victim ? 0 : 1);
+    } catch (const hocket::Aborted&) {
+      // Another one was faster.
+      if (!round.rebuild) throw;
+      world.rebuild();
+      world.communicator().barrier();
+      board.heard_at[static_cast<std::size_t>(rank)] = now_ns();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      _exit(0);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
@@ -180,13 +203,17 @@ void print(const std::string& name, std::vector<Sample> samples) {
 
 Options parse(int argc, char** argv) {
   Options options;
-  constexpr std::array<option, 4> kLong{{{"rounds", required_argument, nullptr, 'r'},
+  constexpr std::array<option, 6> kLong{{{"rounds", required_argument, nullptr, 'r'},
                                          {"gib", required_argument, nullptr, 'g'},
                                          {"seed", required_argument, nullptr, 's'},
+                                         {"rebuild", no_argument, nullptr, 'b'},
+                                         {"hosts", required_argument, nullptr, 'h'},
                                          {}}};
   for (int got; (got = getopt_long(argc, argv, "n:", kLong.data(), nullptr)) != -1;) {
     if (got == 'n') options.ranks = std::atoi(optarg);
     if (got == 'r') options.rounds = std::atoi(optarg);
+    if (got == 'b') options.rebuild = true;
+    if (got == 'h') options.hosts = std::atoi(optarg);
     if (got == 's') options.seed = static_cast<unsigned>(std::atoi(optarg));
     if (got == 'g') {
       options.gib.clear();
@@ -234,7 +261,9 @@ int main(int argc, char** argv) {
                         .gib = gib,
                         .kind = kStreams[kind],
                         .until_the_kill = microseconds(below(20'000)),
-                        .address = fmt::format("unix:hocket-latency-{}-{}", getpid(), ++job)};
+                        .address = fmt::format("unix:hocket-latency-{}-{}", getpid(), ++job),
+                        .rebuild = options.rebuild,
+                        .hosts = options.hosts};
       for (const Sample& sample : run(round)) {
         by_stream[kind].push_back(sample);
         all.push_back(sample);

@@ -2,9 +2,10 @@
    barrier, fail or not, call for a rebuild and agree who goes on (src/control/succession.h), and meet
    in a barrier of the next epoch. Any CRASHES of them end at any point.
 
-   RANKS, CRASHES: how many. Checked: nobody waits for ever; all that return from the rebuild have the
-   same members, themselves among them, and nobody that had not come; one who came too late takes no
-   part in the next epoch; what ended a group first is what all are told.
+   RANKS, CRASHES: how many. ONLY: 1: the first epoch; 2: what follows it. Checked: nobody waits for
+   ever; all that return from the rebuild have the same members, themselves among them, and nobody
+   that had not come; one who came too late takes no part in the next epoch; what ended a group first
+   is what all are told.
 
    BUG: 1: the decision is a store instead of a compare-and-swap. 2: so is the failure. 3: late ranks
    are let in. 4: the dead are waited for. The checker must find each of them. */
@@ -17,6 +18,9 @@
 #endif
 #ifndef BUG
 #define BUG 0
+#endif
+#ifndef ONLY
+#define ONLY 0
 #endif
 #define EVERYBODY ((1 << RANKS) - 1)
 #define HAS(set, i) (((set) >> (i)) & 1)
@@ -37,6 +41,7 @@ proctype rank(byte i) {
   byte mine = 0;
   byte k = 0;
   {
+#if ONLY != 2
     joined = joined | (1 << i);
     SETTLED(EVERYBODY, joined);
 
@@ -61,6 +66,8 @@ proctype rank(byte i) {
       fi
     };
 
+#endif
+#if ONLY != 1
     /* rebuild(). The others may not want to wait for the last rank. */
     atomic {
       come = come | (1 << i);
@@ -77,10 +84,15 @@ proctype rank(byte i) {
     :: SETTLED(EVERYBODY, come) || (impatient && SETTLED(EVERYBODY >> 1, come)) ->
 #endif
        /* Read member by member, while they end; then one word. */
+#if RANKS > 3
+       mine = come;  /* in two looks, or there are too many orders */
+       mine = mine & ~dead;
+#else
        do
        :: k < RANKS -> mine = mine | ((HAS(come, k) && !HAS(dead, k)) << k); k++
        :: else -> break
        od;
+#endif
 #if BUG == 1
        successor = mine
 #else
@@ -104,6 +116,8 @@ proctype rank(byte i) {
       fi
     };
     SETTLED(mine, met_next)
+#endif
+    skip
   } unless { HAS(dead, i) }
 }
 

@@ -41,6 +41,15 @@ if deed:
     except hocket.Error as error:
         text = str(error).replace(chr(10), " ")
         print(f"{type(error).__name__} {time.monotonic() - began:.3f} {text}", flush=True)
+    if "REBUILD" in os.environ:
+        me = comm.rank
+        try:
+            comm = comm.rebuild(timeout=40)
+            total = int(comm.all_reduce(np.array(me + 1)))
+            assert total == sum(rank + 1 for rank in comm.world_ranks), total
+            print("rebuilt", list(comm.world_ranks), comm.intra_node.size, flush=True)
+        except hocket.RendezvousError as error:
+            print("refused", " ".join(str(error).split()), flush=True)
 """
 
 
@@ -88,6 +97,11 @@ class Network:
         ip("netns", "exec", f"{self.name}-r", "sh", "-c",
            f"echo {int(on)} > /proc/sys/net/ipv4/ip_forward")
 
+    def cut_off(self, host):
+        """What comes from there, or goes there, disappears."""
+        for way in ("from", "to"):
+            ip("-n", f"{self.name}-r", "rule", "add", way, f"10.77.{host}.0/24", "blackhole")
+
     def close(self):
         for end in [*range(self.hosts), "r"]:
             subprocess.run(["ip", "netns", "delete", f"{self.name}-{end}"], capture_output=True)
@@ -103,7 +117,7 @@ def network():
 class Job:
     """One launcher a host, with `ranks` each."""
 
-    def __init__(self, network, folder, hosts, ranks, **environment):
+    def __init__(self, network, folder, hosts, ranks, options=(), **environment):
         key = folder / "job.key"
         subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
         self.go = folder / "go"
@@ -112,7 +126,7 @@ class Job:
             subprocess.Popen(
                 ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(ranks),
                  "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(key),
-                 "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90",
+                 "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90", *options,
                  "--", sys.executable, "-c", PROGRAM],
                 env=environment, text=True, stdout=open(folder / f"out{i}", "w+"),
                 stderr=subprocess.STDOUT)
@@ -165,6 +179,39 @@ def test_a_host_that_falls_silent_is_lost(network, tmp_path):
     _, text = job.finish()
     assert text.count("PeerDied") == 2, text
     assert text.count("its host has fallen silent") == 2, text
+
+
+def test_the_others_go_on_without_a_dead_rank(network, tmp_path):
+    job = Job(network, tmp_path, hosts=3, ranks=2, options=["--keep-going"], DEED="kill", WHO="2",
+              REBUILD="1")
+    job.await_text("ready", 6)
+    job.go.touch()
+    codes, text = job.finish()
+    assert codes == [0, 0, 0], text
+    assert text.count("rebuilt [0, 1, 3, 4, 5]") == 5, text
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_of_a_cut_network_the_greater_part_goes_on(network, tmp_path, lost):
+    job = Job(network, tmp_path, hosts=3, ranks=2, DEED="cut", REBUILD="1", HOCKET_SILENCE="1.5")
+    job.await_text("ready", 6)
+    network.cut_off(lost)
+    job.go.touch()
+    _, text = job.finish()
+    left = [rank for rank in range(6) if rank // 2 != lost]
+    assert text.count(f"rebuilt {left} 2") == 4, text
+    there = job.outputs[lost].read_text()
+    assert there.count("refused") == 2 and there.count("not the greater part") == 2, text
+
+
+def test_of_two_halves_the_one_with_the_first_rank_goes_on(network, tmp_path):
+    job = Job(network, tmp_path, hosts=2, ranks=2, DEED="cut", REBUILD="1", HOCKET_SILENCE="1")
+    job.await_text("ready", 4)
+    network.forward(False)
+    job.go.touch()
+    _, text = job.finish()
+    assert job.outputs[0].read_text().count("rebuilt [0, 1] 2") == 2, text
+    assert job.outputs[1].read_text().count("not the greater part") == 2, text
 
 
 def test_hosts_that_cannot_reach_each_other_are_both_named(network, tmp_path):
