@@ -181,6 +181,36 @@ class Communicator:
         The members with this one's rank on their hosts, one a host. Made at the first use, which is a collective call.
         """
 
+    def rebuild(self, timeout: Timeout = None, *, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
+        """
+        Make the communicator of the next epoch: those ranks that are left, numbered anew.
+
+        To be called by all ranks that are left, after an error that ended this communicator
+        (`PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted`) or at any time; calls of the others that
+        wait for this rank then end with `Aborted`. All that it returns on have the same members, in their
+        old order. This communicator has ended with it.
+
+        Parameters
+        ----------
+        timeout : float, timedelta or None
+            How long to wait for ranks that live but do not call it; None for the default deadline.
+        exclude_missing : bool
+            Go on without those then, instead of raising `DeadlineExceeded`.
+        allow_minority : bool
+            Across hosts: go on though ranks that cannot be heard may be as many, and do the same.
+
+        Raises
+        ------
+        DeadlineExceeded
+            Ranks that live did not come; it names them. It can be called again.
+        RendezvousError
+            The others have gone on without this rank, or may have, as they cannot be heard.
+        """
+
+    @property
+    def epoch(self) -> int:
+        """How often it has been rebuilt: 0 for the first."""
+
     def abort(self, reason: str = '') -> None:
         """
         End the pending and later calls of all ranks with `Aborted`, now, without their doing. May be called while another thread waits in a call.
