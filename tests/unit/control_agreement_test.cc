@@ -284,7 +284,7 @@ TEST(Agreement, LeavesOutOneOfTwoThatDoNotHearEachOther) {
 
 TEST(Agreement, GoesAloneWhereAllSaySo) {
   Job job(2, 3);
-  for (int i = 0; i < 4; ++i) job.come(i, kCame | (i >= 2 ? kAlone : 0));
+  for (int i = 0; i < 4; ++i) job.come(i, kCame | (i >= 2 ? std::uint32_t{kAlone} : 0U));
   job.cut(0, 1);
   job.notice_cut(1, 0);
   for (int turns = 0; turns < 500; ++turns) job.turn();
