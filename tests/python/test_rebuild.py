@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from helpers import ROOT, run_job, threads
+from helpers import ROOT, threads
 from pathlib import Path
 
 import hocket
