@@ -58,19 +58,7 @@ class Family final : public hocket::Bootstrap {
     std::vector<std::int64_t> theirs(values.size());
     for (const int child : sockets_) {
       take(child, std::as_writable_bytes(std::span(theirs)));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        switch (fold) {
-          case Fold::kSum:
-            values[i] += theirs[i];
-            break;
-          case Fold::kMin:
-            values[i] = std::min(values[i], theirs[i]);
-            break;
-          case Fold::kMax:
-            values[i] = std::max(values[i], theirs[i]);
-            break;
-        }
-      }
+      fold_into(values, theirs, fold);
     }
     for (const int child : sockets_) put(child, bytes);
   }

@@ -36,6 +36,11 @@ class Bootstrap {
 
  protected:
   Bootstrap() = default;
+  // What `all_reduce` is made of: each of `values` becomes its fold with that of `theirs`, as many,
+  // at its place.
+  static void fold_into(std::span<std::int64_t> values,
+                        std::span<const std::int64_t> theirs,
+                        Fold fold);
 };
 
 // Joins by `bootstrap`, which is not needed afterwards; whatever the environment says of ranks and

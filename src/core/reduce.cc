@@ -89,17 +89,6 @@ ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores) {
   return dispatch(dtype, [&]<typename T>() { return kernel_of<T>(op, stores); });
 }
 
-void reduce(void* out,
-            const void* const* sources,
-            int n_sources,
-            std::size_t count,
-            DType dtype,
-            ReduceOp op,
-            int average_over,
-            Stores stores) {
-  reduce_kernel(dtype, op, stores)(out, sources, n_sources, count, average_over);
-}
-
 void add(void* out, const void* a, const void* b, std::size_t count, DType dtype) {
   const void* const sources[] = {a, b};
   reduce(out, sources, 2, count, dtype, ReduceOp::kSum, 1, Stores::kCached);
@@ -113,10 +102,6 @@ void copy(void* out, const void* in, std::size_t bytes, Stores stores) {
   }
   stream(out, in, bytes);
   stream_fence();
-}
-
-DType accumulation_type(DType dtype) {
-  return dispatch(dtype, [&]<typename T>() { return SmallFloat<T> ? DType::kFloat32 : dtype; });
 }
 
 void widen(void* out, const void* in, std::size_t count, DType from) {

@@ -33,14 +33,16 @@ using ReduceKernel = void (*)(
 ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores);
 
 // Looks up and runs.
-void reduce(void* out,
-            const void* const* sources,
-            int n_sources,
-            std::size_t count,
-            DType dtype,
-            ReduceOp op,
-            int average_over,
-            Stores stores);
+inline void reduce(void* out,
+                   const void* const* sources,
+                   int n_sources,
+                   std::size_t count,
+                   DType dtype,
+                   ReduceOp op,
+                   int average_over,
+                   Stores stores) {
+  reduce_kernel(dtype, op, stores)(out, sources, n_sources, count, average_over);
+}
 
 // out[i] = a[i] + b[i] in `dtype`. `out` may equal either.
 void add(void* out, const void* a, const void* b, std::size_t count, DType dtype);
@@ -49,7 +51,17 @@ void add(void* out, const void* a, const void* b, std::size_t count, DType dtype
 void copy(void* out, const void* in, std::size_t bytes, Stores stores);
 
 // The type reductions of `dtype` add in: float32 for the floats of 16 and 8 bits, else itself.
-DType accumulation_type(DType dtype);
+constexpr DType accumulation_type(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      return DType::kFloat32;
+    default:
+      return dtype;
+  }
+}
 
 // Converts `count` elements of `from` into its accumulation type.
 void widen(void* out, const void* in, std::size_t count, DType from);

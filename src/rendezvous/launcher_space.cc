@@ -63,20 +63,7 @@ class SpaceBootstrap final : public Bootstrap {
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == rank_) continue;
       get(rank, std::as_writable_bytes(std::span(theirs)));
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        switch (fold) {
-          case Fold::kSum:
-            values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(values[i]) +
-                                                  static_cast<std::uint64_t>(theirs[i]));
-            break;
-          case Fold::kMin:
-            values[i] = std::min(values[i], theirs[i]);
-            break;
-          case Fold::kMax:
-            values[i] = std::max(values[i], theirs[i]);
-            break;
-        }
-      }
+      fold_into(values, theirs, fold);
     }
   }
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -10,19 +9,6 @@
 
 namespace hocket {
 namespace {
-
-std::int64_t fold_two(std::int64_t a, std::int64_t b, Bootstrap::Fold fold) {
-  switch (fold) {
-    case Bootstrap::Fold::kSum:
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
-                                       static_cast<std::uint64_t>(b));
-    case Bootstrap::Fold::kMin:
-      return std::min(a, b);
-    case Bootstrap::Fold::kMax:
-      return std::max(a, b);
-  }
-  return a;
-}
 
 // Everything is an exchange: set-up has few of them, and small ones.
 class StoreBootstrap final : public Bootstrap {
@@ -55,9 +41,7 @@ class StoreBootstrap final : public Bootstrap {
       require(from.size() == values.size_bytes(), rank);
       if (rank == rank_ || values.empty()) continue;
       std::memcpy(theirs.data(), from.data(), from.size());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = fold_two(values[i], theirs[i], fold);
-      }
+      fold_into(values, theirs, fold);
     }
   }
 

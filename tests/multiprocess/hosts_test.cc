@@ -1,6 +1,5 @@
 // Ranks that take one machine for several hosts: what is within a host goes through shared memory,
 // what is between them through UCX and the hosts' lanes.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -9,33 +8,14 @@
 #include <csignal>
 
 #include "collectives.h"
-#include "ranks.h"
+#include "pretended_hosts.h"
 
 namespace hocket::multiprocess {
 namespace {
 
 using std::chrono::seconds;
 
-// Which host a rank pretends to be on.
-using Placement = int (*)(int rank);
-int in_pairs(int rank) { return rank / 2; }
-int in_turn(int rank) { return rank % 2; }
-int unequal(int rank) { return rank == 0 ? 0 : 1; }
-int each_alone(int rank) { return rank; }
-
-class Hosts : public testing::Test {
- protected:
-  void SetUp() override {
-    void* ucx = dlopen("libucp.so.0", RTLD_LAZY);
-    if (ucx == nullptr) GTEST_SKIP() << "there is no UCX here (libucp.so.0)";
-    dlclose(ucx);
-  }
-};
-
-World join(const Rank& rank, Placement placement) {
-  setenv("HOCKET_HOST", fmt::format("{}/", placement(rank.rank())).c_str(), 1);
-  return rank.join();
-}
+class Hosts : public PretendedHosts {};
 
 void check_results(const Rank& rank, Communicator& comm) {
   for (int round = 0; round < 6; ++round) {

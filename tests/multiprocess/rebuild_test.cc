@@ -1,6 +1,5 @@
 // Going on with the ranks that are left: after deaths, stops, disagreements, and within all of it.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@
 #include <thread>
 
 #include "collectives.h"
-#include "ranks.h"
+#include "pretended_hosts.h"
 
 namespace hocket::multiprocess {
 namespace {
@@ -478,24 +477,7 @@ TEST(Rebuild, OverTheAlgorithmEngineAtAnyPoint) { random_rounds(42, 8, {"algorit
 
 // --- Pretended hosts ----------------------------------------------------------------------------
 
-using Placement = int (*)(int rank);
-int in_pairs(int rank) { return rank / 2; }
-int in_turn(int rank) { return rank % 2; }
-int each_alone(int rank) { return rank; }
-
-class RebuildHosts : public testing::Test {
- protected:
-  void SetUp() override {
-    void* ucx = dlopen("libucp.so.0", RTLD_LAZY);
-    if (ucx == nullptr) GTEST_SKIP() << "there is no UCX here (libucp.so.0)";
-    dlclose(ucx);
-  }
-};
-
-World join(const Rank& rank, Placement placement) {
-  setenv("HOCKET_HOST", fmt::format("{}/", placement(rank.rank())).c_str(), 1);
-  return rank.join();
-}
+class RebuildHosts : public PretendedHosts {};
 
 TEST_F(RebuildHosts, GoOnWithoutADeadRank) {
   for (const Placement placement : {in_pairs, in_turn, each_alone}) {

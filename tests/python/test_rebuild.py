@@ -6,23 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import ROOT, threads
-from pathlib import Path
+from helpers import ROOT, find_command, run_job, threads
 
 import hocket
-from hocket._command import find_command
 
 
-def run_on(n, *arguments, options=("--keep-going",), timeout=50, **environment):
-    """`hocket run -n N --keep-going -- python ARGUMENTS`."""
-    package = str(Path(hocket.__file__).parent.parent)
-    return subprocess.run(
-        [find_command(), "run", "-n", str(n), *options, "--", sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": package, **environment}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+def run_on(n, *arguments, options=("--keep-going",)):
+    return run_job(n, *arguments, before=options)
 
 
 SURVIVES = """

@@ -15,6 +15,7 @@
 #include "algorithm/algorithm_engine.h"
 #include "engines/local/local_point_to_point.h"
 #include "hocket/error.h"
+#include "sample.h"
 
 namespace hocket::algorithm {
 namespace {
@@ -23,19 +24,12 @@ using engine::Call;
 using engine::Kind;
 using engine::Poll;
 using engine::Task;
-using Elements = std::vector<std::int32_t>;
+using sample::Elements;
+using sample::kUntouched;
+using sample::sum;
+using sample::value;
 
 constexpr int kMostRanks = 17;
-constexpr std::int32_t kUntouched = -7;
-
-std::int32_t value(int rank, std::size_t i) {
-  return static_cast<std::int32_t>(static_cast<std::size_t>(rank) * 1'000'003 + i * 17 + 1);
-}
-std::int32_t sum(int n, std::size_t i) {
-  std::uint32_t total = 0;
-  for (int r = 0; r < n; ++r) total += static_cast<std::uint32_t>(value(r, i));
-  return static_cast<std::int32_t>(total);
-}
 
 // One rank's arrays and what must become of `out`.
 struct RankArrays {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithm/hierarchy_engine.h"
+#include "sample.h"
 #include "simulation.h"
 
 namespace hocket::scaling {
@@ -18,18 +19,10 @@ using algorithm::Choices;
 using algorithm::HierarchyEngine;
 using engine::CollectiveEngine;
 using engine::Kind;
-using Elements = std::vector<std::int32_t>;
-
-constexpr std::int32_t kUntouched = -7;
-
-std::int32_t value(int rank, std::size_t i) {
-  return static_cast<std::int32_t>(static_cast<std::size_t>(rank) * 1'000'003 + i * 17 + 1);
-}
-std::int32_t sum(int n, std::size_t i) {
-  std::uint32_t total = 0;
-  for (int r = 0; r < n; ++r) total += static_cast<std::uint32_t>(value(r, i));
-  return static_cast<std::int32_t>(total);
-}
+using sample::Elements;
+using sample::kUntouched;
+using sample::sum;
+using sample::value;
 
 struct Program {
   Kind kind;

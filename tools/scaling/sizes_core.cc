@@ -29,30 +29,7 @@ ReduceKernel reduce_kernel(DType dtype, ReduceOp, Stores) {
   }
 }
 
-void reduce(void* out,
-            const void* const* sources,
-            int n_sources,
-            std::size_t count,
-            DType dtype,
-            ReduceOp op,
-            int average_over,
-            Stores stores) {
-  reduce_kernel(dtype, op, stores)(out, sources, n_sources, count, average_over);
-}
-
 void copy(void*, const void*, std::size_t bytes, Stores) { scaling::Simulation::charge(bytes); }
-
-DType accumulation_type(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-    case DType::kBFloat16:
-    case DType::kFloat8E4M3:
-    case DType::kFloat8E5M2:
-      return DType::kFloat32;
-    default:
-      return dtype;
-  }
-}
 
 void widen(void*, const void*, std::size_t count, DType from) {
   scaling::Simulation::charge(count * size_of(accumulation_type(from)));
