@@ -41,6 +41,15 @@ if deed:
     except hocket.Error as error:
         text = str(error).replace(chr(10), " ")
         print(f"{type(error).__name__} {time.monotonic() - began:.3f} {text}", flush=True)
+    # How a process ended may be known a moment after that it did; later errors then say it.
+    while deed == "kill" and "REBUILD" not in os.environ and time.monotonic() - began < 20:
+        try:
+            comm.barrier(timeout=30)
+        except hocket.PeerDied as later:
+            if later.signal == signal.SIGKILL and "SIGKILL" in str(later):
+                print("later", str(later).replace(chr(10), " "), flush=True)
+                break
+        time.sleep(0.002)
     if "REBUILD" in os.environ:
         me = comm.rank
         try:
@@ -168,7 +177,7 @@ def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):
     # Those of the other host; the launcher of its own ends rank 3, which may or may not have told.
     there = job.outputs[0].read_text()
     assert there.count("PeerDied") == 2, text
-    assert there.count("rank 2 (pid") == 2 and there.count("SIGKILL") == 2, text
+    assert there.count("later rank 2 (pid") == 2, text
 
 
 def test_a_host_that_falls_silent_is_lost(network, tmp_path):
