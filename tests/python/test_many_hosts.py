@@ -42,7 +42,7 @@ if deed:
         text = str(error).replace(chr(10), " ")
         print(f"{type(error).__name__} {time.monotonic() - began:.3f} {text}", flush=True)
     # How a process ended may be known a moment after that it did; later errors then say it.
-    while deed == "kill" and "REBUILD" not in os.environ and time.monotonic() - began < 20:
+    while "MANNER" in os.environ and time.monotonic() - began < 20:
         try:
             comm.barrier(timeout=30)
         except hocket.PeerDied as later:
@@ -176,8 +176,17 @@ def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):
     assert codes[1] != 0
     # Those of the other host; the launcher of its own ends rank 3, which may or may not have told.
     there = job.outputs[0].read_text()
-    assert there.count("PeerDied") == 2, text
-    assert there.count("later rank 2 (pid") == 2, text
+    assert there.count("PeerDied") == 2 and there.count("rank 2 (pid") == 2, text
+
+
+def test_how_a_rank_of_another_host_ended_is_known(network, tmp_path):
+    # Rank 3, which finds it out, is left alone by its launcher until it has.
+    job = Job(network, tmp_path, hosts=2, ranks=2, options=["--keep-going"], DEED="kill", WHO="2",
+              MANNER="1")
+    job.await_text("ready", 4)
+    job.go.touch()
+    _, text = job.finish()
+    assert text.count("later rank 2 (pid") == 3, text
 
 
 def test_a_host_that_falls_silent_is_lost(network, tmp_path):
