@@ -312,15 +312,18 @@ rank = os.environ["HOCKET_RANK"]
 path = "\\0" + os.environ["HOCKET_JOB"]
 if rank == "0":
     server = socket.socket(socket.AF_UNIX); server.bind(path); server.listen()
-    server.accept()[0].recv(1)
-    time.sleep(0.002)
+    dying = server.accept()[0].recv(20).decode()
+    exiting = 0
+    while not exiting & 4:  # PF_EXITING
+        try: exiting = int(open(f"/proc/{dying}/stat").read().rsplit(")", 1)[1].split()[6])
+        except FileNotFoundError: break
     os._exit(1)
 if rank == "2":
     memory = mmap.mmap(-1, 1 << 30,
                        flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
     peer = socket.socket(socket.AF_UNIX)
     while peer.connect_ex(path): time.sleep(0.01)
-    peer.sendall(b"x")
+    peer.sendall(str(os.getpid()).encode())
     os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(1000)
 """
