@@ -31,7 +31,6 @@ struct Counters {
   std::uint64_t sent[kMaxPeers];
   std::uint64_t received[kMaxPeers];
   std::uint64_t credit[kMaxPeers];  // as last seen
-  std::uint64_t waiting_since;      // 0: nobody has looked at the clock
 };
 
 // What a kernel needs of a link at its start.
@@ -92,7 +91,6 @@ struct Block {
   HOCKET_ANYWHERE bool meet() { return !m.sync_or(failed); }
 
   HOCKET_ANYWHERE void open() {
-    if (m.thread() == 0) m.shared().waiting_since = 0;
     for_kept([&](int j) {
       const OpenLink link = m.load_link(here(j));
       m.store_credit(&there(j)->peer.credit, link.received);

@@ -107,11 +107,14 @@ class CudaMachine {
     return opened;
   }
 
-  __device__ bool look(std::uint32_t missing) const {
-    return look_around(params_, shared_, missing);
+  __device__ bool look(std::uint32_t missing) {
+    waiting_since_ = look_around(params_, waiting_since_, missing);
+    return waiting_since_ == kGivenUp;
   }
 
  private:
+  static constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
+
   // Parameters come line by line over a long way, each when it is first used: the warps use one
   // each, so that they come together.
   __device__ void fetch_params() const {
@@ -125,38 +128,35 @@ class CudaMachine {
 
   // The host's word lies across a slow bus, so that one thread of those that wait in a warp reads
   // it, and lets the whole GPU know. Apart, as it is never on the way of a call that goes well.
-  static __device__ __noinline__ bool look_around(const Parameters& p,
-                                                  Counters& shared,
-                                                  std::uint32_t missing) {
+  // Returns since when this thread has been looking at the clock, or kGivenUp.
+  static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
+                                                           std::uint64_t since,
+                                                           std::uint32_t missing) {
     std::uint32_t dead;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead()) : "memory");
-    if (dead != 0) return true;
+    if (dead != 0) return kGivenUp;
     if (__ffs(static_cast<int>(__activemask())) - 1 != static_cast<int>(threadIdx.x % 32)) {
-      return false;
+      return since;
     }
     auto* host = static_cast<volatile HostWords*>(p.host);
     Verdict verdict = host->abort != 0 ? Verdict::kAborted : Verdict::kNone;
     std::uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    // Several may look at once, and find a time that is a little later than theirs.
-    auto* since = static_cast<volatile std::uint64_t*>(&shared.waiting_since);
-    if (*since == 0) *since = now;
-    const auto waited = static_cast<std::int64_t>(now - *since);
-    if (p.limit_ns != 0 && waited >= static_cast<std::int64_t>(p.limit_ns)) {
-      verdict = Verdict::kDeadline;
-    }
-    if (verdict == Verdict::kNone) return false;
+    if (since == 0) since = now;
+    if (p.limit_ns != 0 && now - since >= p.limit_ns) verdict = Verdict::kDeadline;
+    if (verdict == Verdict::kNone) return since;
     if (atomicCAS(p.dead(), 0u, static_cast<std::uint32_t>(verdict)) == 0) {
       host->missing = missing;
       host->channel = blockIdx.x;
       __threadfence_system();
       host->verdict = static_cast<std::uint32_t>(verdict);
     }
-    return true;
+    return kGivenUp;
   }
 
   const Parameters& params_;
   Counters& shared_;
+  std::uint64_t waiting_since_ = 0;  // 0: has not looked at the clock
 };
 
 }  // namespace hocket::engines::peer
