@@ -12,6 +12,8 @@ packages="
   libasio-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev
   libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
   python3 python3-dev python3-venv"
+# What is done without where it cannot be had: Clang, for the fuzz targets.
+welcome="clang libclang-rt-dev"
 for argument in "$@"; do
   case $argument in
     --peers) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev" ;;
@@ -21,14 +23,15 @@ done
 
 say() { echo "setup: $*"; }
 
-missing_packages() {
-  for package in $packages; do
+# missing PACKAGE...: those that are not installed.
+missing() {
+  for package in "$@"; do
     state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || state=
     [ "$state" = installed ] || printf '%s ' "$package"
   done
 }
 
-# Runs a command quietly: its output is shown only where it fails.
+# Runs a command quietly: its output is shown only where it fails, and then this ends.
 quietly() {
   log=$(mktemp)
   if "$@" >"$log" 2>&1; then
@@ -41,23 +44,40 @@ quietly() {
   fi
 }
 
-if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
-  missing=$(missing_packages)
-  if [ -n "$missing" ]; then
-    say "installing by apt: $missing"
-    as_root=
-    if [ "$(id -u)" -ne 0 ]; then
-      as_root=sudo
-      if ! command -v sudo >/dev/null; then
-        say "this is neither root nor is there sudo; as root: apt-get update && apt-get install $missing" >&2
-        exit 1
-      fi
+# install PACKAGE...: by apt, as root or with sudo.
+install() {
+  as_root=
+  if [ "$(id -u)" -ne 0 ]; then
+    as_root=sudo
+    if ! command -v sudo >/dev/null; then
+      say "this is neither root nor is there sudo; as root: apt-get update && apt-get install $*" >&2
+      exit 1
     fi
-    apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3"
-    # shellcheck disable=SC2086  # lists of words
-    quietly $apt_get update
+  fi
+  apt_get="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3"
+  # shellcheck disable=SC2086  # a list of words
+  quietly $apt_get update
+  # shellcheck disable=SC2086
+  quietly $apt_get install --no-install-recommends "$@"
+}
+
+# Whether packages can be installed without asking anybody.
+may_install() { [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; }
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+  # shellcheck disable=SC2086  # lists of words, throughout
+  required=$(missing $packages)
+  # shellcheck disable=SC2086
+  wanted=$(missing $welcome)
+  if [ -n "$required" ]; then
+    say "installing by apt: $required"
     # shellcheck disable=SC2086
-    quietly $apt_get install --no-install-recommends $missing
+    install $required
+  fi
+  if [ -n "$wanted" ] && may_install; then
+    say "installing by apt, where possible: $wanted"
+    # shellcheck disable=SC2086
+    (install $wanted) 2>/dev/null || say "went on without: $wanted"
   fi
 else
   # shellcheck disable=SC2086  # a list of words
