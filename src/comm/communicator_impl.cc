@@ -290,13 +290,14 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
   try {
     Waiter waiter(world_->host());
     std::optional<Deadline> deadline;
+    std::optional<Deadline> doubt;
     while (task.step() == Poll::kPending) {
       if (!waiter.pause()) continue;
       if (!deadline) {
         deadline = Deadline::in(allowed);
         waiter.wake_by(*deadline);
       }
-      std::optional<control::Failure> failure = look_around(awaited);
+      std::optional<control::Failure> failure = look_around(awaited, doubt);
       if (!failure && deadline->has_passed()) failure = lateness(awaited, allowed);
       if (!failure) continue;
       // It may have ended well meanwhile, without whoever failed.

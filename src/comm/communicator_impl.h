@@ -224,7 +224,9 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   // What ends a wait that has not ended well so far; the caller makes sure of that, after this.
   // Throws where a peer refused the call.
-  std::optional<control::Failure> look_around(const Awaited& awaited);
+  // `doubt`, of one wait: until when a loss that it has heard of is not believed.
+  std::optional<control::Failure> look_around(const Awaited& awaited,
+                                              std::optional<base::Deadline>& doubt);
   std::optional<control::Failure> find_failure(const Awaited& awaited);
   std::optional<control::Failure> find_loss(const Awaited& awaited);
   std::optional<control::Failure> compare_records(std::uint64_t sequence) const;
@@ -257,7 +259,6 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::uint64_t fingerprint_ = 0;  // of all calls so far
   std::uint64_t compared_ = 0;  // the last call whose records were found alike; see compare_ended
   std::uint32_t losses_seen_ = 0;
-  std::optional<base::Deadline> believe_at_;  // a death that was heard of; see look_around
   int eager_polls_ = 0;
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order

@@ -195,8 +195,8 @@ bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) 
   const engine::Introduction introduction{
       .gather = [&](std::span<const std::byte> own) { return gather(shown, own); },
       .look =
-          [&] {
-            const auto failure = owner_.look_around({.sequence = owner_.sequence_});
+          [&, doubt = std::optional<Deadline>()]() mutable {
+            const auto failure = owner_.look_around({.sequence = owner_.sequence_}, doubt);
             if (failure) owner_.raise(*failure);
           },
       .deadline = Deadline::in(owner_.deadline()),

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "control/succession.h"
+
 namespace hocket::comm {
 
 using base::Deadline;
-using control::RankState;
 
 namespace {
 
@@ -16,7 +17,8 @@ constexpr auto kTick = milliseconds(10);
 constexpr auto kActive = milliseconds(500);
 // How often where a replayed graph may be at work of which nobody tells.
 constexpr auto kIdleTick = milliseconds(50);
-// How long a call may still take to end well after a peer that it may have needed is gone.
+// How long a call may still take to end well after a peer that it may have needed is gone, suddenly
+// or not.
 constexpr auto kDiedGrace = milliseconds(5);
 constexpr auto kLeftGrace = milliseconds(300);
 
@@ -174,13 +176,18 @@ void DeviceWatch::end_engines() noexcept {
   for (engine::DeviceEngine* engine : engines_) engine->abort();
 }
 
-int DeviceWatch::lost_member(bool died_only) const noexcept {
+std::optional<DeviceWatch::Lost> DeviceWatch::find_lost() const {
+  const control::Succession succession(*control_);
+  std::optional<Lost> found;
   for (int i = 0; i < control_->size(); ++i) {
     if (i == control_->rank()) continue;
-    const RankState state = control_->host().state(control_->host_rank(i));
-    if (state == RankState::kDied || (!died_only && state == RankState::kLeft)) return i;
+    const auto state = control_->host().state(control_->host_rank(i));
+    const auto loss = loss_of(state, succession.has_come(i));
+    if (!loss || (found && !loss->sudden)) continue;
+    found = {i, *loss};
+    if (loss->sudden) break;
   }
-  return -1;
+  return found;
 }
 
 // Engines that spare what needs no peer are told at once; with the others a call gets the time to
@@ -189,7 +196,7 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
   const std::uint32_t losses = control_->host().losses();
   if (losses != losses_seen_) {
     losses_seen_ = losses;
-    if (lost_member(false) < 0) return;
+    if (!find_lost()) return;
     if (!lost_) lost_at_ = now;
     lost_ = true;
     for (engine::DeviceEngine* engine : engines_) {
@@ -197,22 +204,21 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
     }
   }
   if (!lost_) return;
-  const int dead = lost_member(true);
-  const int lost = dead >= 0 ? dead : lost_member(false);
-  if (!pending()) {
+  const auto lost = find_lost();
+  if (!lost || !pending()) {
     if (now - lost_at_ > kLeftGrace) lost_ = false;
     return;
   }
-  if (now - lost_at_ < (dead >= 0 ? kDiedGrace : kLeftGrace)) return;
+  if (now - lost_at_ < (lost->loss.sudden ? kDiedGrace : kLeftGrace)) return;
   const std::uint32_t index = ended() + 1;
   const std::uint64_t sequence = launched(index).sequence.load();
   const auto own = control_->find(control_->rank(), sequence);
-  fail({.code = ErrorCode::kPeerDied,
+  fail({.code = lost->loss.code,
         .reporter = control_->rank(),
-        .culprit = lost,
+        .culprit = lost->member,
         .sequence = sequence,
         .signature = own ? own->signature : engine::Signature{},
-        .text = dead >= 0 ? "died" : "ended in good order"});
+        .text = std::string(lost->loss.text)});
 }
 
 void DeviceWatch::look_at_problems() {
@@ -220,13 +226,12 @@ void DeviceWatch::look_at_problems() {
     const auto problem = engine->problem();
     if (!problem) continue;
     const std::uint64_t sequence = launched(index_.load(std::memory_order_acquire)).sequence.load();
-    const int lost = lost_member(false);
-    if (lost >= 0) {
-      fail({.code = ErrorCode::kPeerDied,
+    if (const auto lost = find_lost()) {
+      fail({.code = lost->loss.code,
             .reporter = control_->rank(),
-            .culprit = lost,
+            .culprit = lost->member,
             .sequence = sequence,
-            .text = lost_member(true) >= 0 ? "died" : "ended in good order"});
+            .text = std::string(lost->loss.text)});
     } else if (problem->code == ErrorCode::kDeadlineExceeded) {
       control::Failure failure = lateness_(
           sequence, Duration(launched(index_.load(std::memory_order_acquire)).allowed.load()));

@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "comm/failure_texts.h"
 #include "comm/progress.h"
 #include "control/group.h"
 #include "cuda/memory.h"
@@ -72,7 +74,12 @@ class DeviceWatch final : public Attended {
   void look_at_calls();
   void fail(const control::Failure& failure) noexcept;
   void end_engines() noexcept;
-  int lost_member(bool died_only) const noexcept;
+  struct Lost {
+    int member;
+    Loss loss;
+  };
+  // One that ended suddenly before any other.
+  std::optional<Lost> find_lost() const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   cuda::HostBuffer words_;  // the index of the last call that has begun; that has ended

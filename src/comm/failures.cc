@@ -11,28 +11,27 @@
 namespace hocket::comm {
 
 using control::Failure;
-using control::RankState;
 using control::Record;
 using engine::Kind;
 
 namespace {
+// For what a lost rank had sent to come, after the news of its loss.
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
-// Who calls for a rebuild has not gone: what it has sent before is on its way.
-constexpr auto kOvertakingRebuild = std::chrono::milliseconds(500);
+// Who leaves, or calls for a rebuild, sees to it that what it has sent is on its way.
+constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
 }  // namespace
 
-// News of a death may overtake, on the way from another host, what was sent before it.
-std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited) {
+// News of a loss may overtake, on the way from another host, what was sent before it.
+std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited,
+                                                     std::optional<base::Deadline>& doubt) {
   auto failure = find_failure(awaited);
   if (!failure || !control_->spans()) return failure;
-  const bool rebuilds = failure->text == kRebuildText;
-  if (failure->code != ErrorCode::kPeerDied && !rebuilds) return failure;
+  const bool in_order = failure->text == kLeftText || failure->text == kRebuildText;
+  if (failure->code != ErrorCode::kPeerDied && !in_order) return failure;
   const int culprit = failure->culprit;
   if (culprit >= 0 && culprit < size() && control_->is_here(culprit)) return failure;
-  if (!believe_at_) {
-    believe_at_ = base::Deadline::in(rebuilds ? kOvertakingRebuild : kOvertaking);
-  }
-  return believe_at_->has_passed() ? failure : std::nullopt;
+  if (!doubt) doubt = base::Deadline::in(in_order ? kOvertakingInOrder : kOvertaking);
+  return doubt->has_passed() ? failure : std::nullopt;
 }
 
 std::optional<Failure> CommunicatorImpl::find_failure(const Awaited& awaited) {
@@ -62,9 +61,8 @@ std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
   bool any_lost = false;
   for (int i = 0; i < size(); ++i) {
     if (i == rank() && !succession.has_come(i)) continue;
-    const RankState state = world_->host().state(control_->host_rank(i));
-    const bool rebuilds = state == RankState::kAlive && succession.has_come(i);
-    if (state == RankState::kAlive && !rebuilds) {
+    const auto loss = loss_of(world_->host().state(control_->host_rank(i)), succession.has_come(i));
+    if (!loss) {
       ++living;
       continue;
     }
@@ -75,15 +73,11 @@ std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
                             : awaited.peer == i || (awaited.peer == engine::kAnyPeer &&
                                                     living == 0 && i == last_other());
     if (!needed) continue;
-    return Failure{.code = rebuilds ? ErrorCode::kAborted : ErrorCode::kPeerDied,
+    return Failure{.code = loss->code,
                    .reporter = rank(),
                    .culprit = i,
                    .sequence = awaited.sequence,
-                   .text = std::string(rebuilds                      ? kRebuildText
-                                       : state == RankState::kLeft   ? kLeftText
-                                       : state == RankState::kSilent ? kSilentText
-                                       : state == RankState::kCut    ? kCutText
-                                                                     : kDiedText)};
+                   .text = std::string(loss->text)};
   }
   // Those who were lost are of other groups.
   if (!any_lost) losses_seen_ = losses;
@@ -149,7 +143,8 @@ void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
     const auto own = control_->find(rank(), at);
     const auto theirs = control_->find(peer, at);
     if (control_->refused(at)) {
-      // A rank that refused this call goes on to later ones, whose data are not to be taken for its.
+      // A rank that refused this call goes on to later ones, whose data are not to be taken for
+      // its.
       if (at == sequence) {
         check_refusals(at);
         raise(mismatch(peer, at));

@@ -46,6 +46,7 @@ class Operation {
 
   engine::Task task;
   bool begun = false;
+  std::optional<base::Deadline> doubt;  // see CommunicatorImpl::look_around
 
   std::uint64_t& sequence() noexcept { return plan.call.sequence; }  // 0: a message
 

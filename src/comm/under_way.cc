@@ -105,7 +105,7 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     }
     if (operation.task.step() == Poll::kDone) return settle(operation);
     if (!look) return false;
-    std::optional<control::Failure> failure = look_around(awaited);
+    std::optional<control::Failure> failure = look_around(awaited, operation.doubt);
     if (!failure && operation.deadline().has_passed()) {
       failure = lateness(awaited, operation.allowed());
     }

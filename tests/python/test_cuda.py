@@ -145,3 +145,21 @@ def body(comm):
         assert np.array_equal(x.host, n * np.arange(2.0 * n) + n * (n - 1) / 2)
 on(3, body)
 """)
+
+
+def test_who_calls_rebuild_is_not_waited_for_on_the_gpu():
+    run("""
+def body(comm):
+    if comm.rank == 0:
+        try:
+            comm.all_reduce_async(Array(driver, np.ones(6))).synchronize(timeout=40)
+            raise SystemExit("no error")
+        except hocket.Aborted as error:
+            assert "rank 1" in str(error) and "rebuild" in str(error), error
+    comm = comm.rebuild(timeout=40)
+    x = Array(driver, np.arange(6.0) + comm.rank)
+    comm.all_reduce(x)
+    driver.synchronize()
+    assert comm.epoch == 1 and np.array_equal(x.host, 2 * np.arange(6.0) + 1), x.host
+on(2, body)
+""")
