@@ -24,19 +24,51 @@ def size_of(text):
     return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
 
 
-def calls_of(count, n, group):
-    """Name, and a call on fresh tensors of `count` elements in the larger one."""
-    x, out = torch.ones(count), torch.ones(count)
-    part = torch.ones(max(1, count // n))
-    whole = torch.ones(part.numel() * n)
+def calls_of(count, group):
+    """Name, and a call on fresh tensors of `count` elements in the larger one, which n divides."""
+    rank, n = dist.get_rank(group), dist.get_world_size(group)
+    x, out = torch.ones(count), torch.zeros(count)
+    part, small = torch.ones(count // n), torch.zeros(count // n)
+    parts = [torch.zeros(count // n) for _ in range(n)]
+    sent = [torch.ones(count // n) for _ in range(n)]
+    highest = dist.ReduceOp.MAX  # values stay what they are, however often
+
+    def on_root(tensors):
+        return tensors if rank == 0 else None
+
+    def there_and_back():
+        """There and back."""
+        if rank == 0:
+            dist.send(x, 1, group=group)
+            dist.recv(out, 1, group=group)
+        elif rank == 1:
+            dist.recv(out, 0, group=group)
+            dist.send(x, 0, group=group)
+
+    def batch():
+        ops = [
+            dist.P2POp(dist.isend, part, (rank + 1) % n, group),
+            dist.P2POp(dist.irecv, small, (rank - 1) % n, group),
+        ]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+
     return {
-        "all_reduce": lambda: dist.all_reduce(x, dist.ReduceOp.MAX, group=group),
+        "all_reduce": lambda: dist.all_reduce(x, highest, group=group),
+        "all_reduce, async": lambda: dist.all_reduce(x, highest, group, async_op=True).wait(),
         "broadcast": lambda: dist.broadcast(x, 0, group=group),
-        "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(whole, part, group=group),
-        "all_to_all_single": lambda: dist.all_to_all_single(out[: whole.numel()], whole, group=group)
-        if count >= n
-        else None,
-        "reduce": lambda: dist.reduce(x, 0, dist.ReduceOp.MAX, group=group),
+        "reduce": lambda: dist.reduce(x, 0, highest, group=group),
+        "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(out, part, group=group),
+        "all_gather": lambda: dist.all_gather(parts, part, group=group),
+        "gather": lambda: dist.gather(part, on_root(parts), 0, group=group),
+        "scatter": lambda: dist.scatter(small, on_root(sent), 0, group=group),
+        "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(small, x, highest, group),
+        "reduce_scatter": lambda: dist.reduce_scatter(small, sent, highest, group),
+        "all_to_all_single": lambda: dist.all_to_all_single(out, x, group=group),
+        "all_to_all": lambda: dist.all_to_all(parts, sent, group=group),
+        "send and recv": there_and_back,
+        "batch_isend_irecv": batch,
+        "barrier": lambda: dist.barrier(group=group),
     }
 
 
@@ -62,8 +94,7 @@ def check(group, rank, n):
 
 def measure(name, count, groups, rounds, least):
     """For each backend the median of seconds a call, and the median of the rounds' ratios."""
-    n = dist.get_world_size()
-    calls = {backend: calls_of(count, n, group)[name] for backend, group in groups.items()}
+    calls = {backend: calls_of(count, group)[name] for backend, group in groups.items()}
     repeats = {}
     for backend, call in calls.items():
         call()
@@ -82,7 +113,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="8,1K,64K,1M,4M,16M,64M", help="bytes")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--calls", default="", help="some of the calls, with commas")
+    parser.add_argument("--calls", default="", help="some of the calls, with semicolons")
     parser.add_argument("--least", type=float, default=5e-3, help="seconds a round takes")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -91,14 +122,16 @@ def main():
     rank, n = dist.get_rank(), dist.get_world_size()
     for group in groups.values():
         check(group, rank, n)
-    names = options.calls.split(",") if options.calls else list(calls_of(2, n, None))
+    names = options.calls.split(";") if options.calls else list(calls_of(n, dist.group.WORLD))
     rows = good = 0
     if rank == 0:
         print(f"{'call':24}{'bytes':>10}{'hocket':>12}{'gloo':>12}{'ratio':>8}   us, {n} ranks, "
               f"PyTorch {torch.__version__}")
     for name in names:
         for text in options.sizes.split(","):
-            count = size_of(text) // 4
+            count = max(n, size_of(text) // 4 // n * n)
+            if name == "barrier" and text != options.sizes.split(",")[0]:
+                continue
             times, ratio = measure(name, count, groups, options.rounds, options.least)
             rows, good = rows + 1, good + (ratio <= 0.5)
             if rank == 0:

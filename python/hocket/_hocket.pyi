@@ -535,7 +535,7 @@ class Communicator:
     def barrier_async(self, timeout: Timeout = None, stream: Stream = None) -> Work:
         """Start a `barrier`."""
 
-    def all_gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Collect every rank's rows, as many as it has, on every rank.
 
@@ -543,8 +543,9 @@ class Communicator:
         ----------
         x : array
             This rank's rows; beyond the first axis the shape is the same on every rank.
-        out : array, optional
-            Where all rows go, rank after rank.
+        out : array or list of arrays, optional
+            Where all rows go, rank after rank. A list has an array for each rank, each of its own in C
+            order and in host memory; nothing is copied in between.
         counts : sequence of int, optional
             Rows of each rank. Without them they are asked for first, by one small call more that
             `all_gather_v_async` waits for; all ranks give them or none does.
@@ -555,33 +556,35 @@ class Communicator:
             `out`, or a new array of shape (sum(counts), \\*x.shape[1:]).
         """
 
-    def all_gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_gather_v`; the arrays must be left alone until the Work is done.
         """
 
-    def gather_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
+    def gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
         Collect every rank's rows, as many as it has, at the root.
 
-        Parameters are those of `all_gather_v`; returns None at ranks other than the root.
+        Parameters are those of `all_gather_v`; `out` matters at the root alone, and elsewhere None is
+        returned.
         """
 
-    def gather_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `gather_v`; the arrays must be left alone until the Work is done.
         """
 
-    def scatter_v(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Hand the rows of the root's array out, counts[r] of them to rank r.
 
         Parameters
         ----------
-        x : array, optional
-            At the root: all rows, rank after rank. Elsewhere ignored.
+        x : array or list of arrays, optional
+            At the root: all rows, rank after rank, or a list of arrays, one a rank. Elsewhere ignored.
         counts : sequence of int, optional
             At the root: rows of each rank; by default as even as it gets, the first ranks having one more.
+            Of a list: elements; by default what its arrays have.
         out : array
             This rank's rows; required at ranks other than the root.
 
@@ -591,23 +594,23 @@ class Communicator:
             `out`, or at the root a new array of its rows.
         """
 
-    def scatter_v_async(self, x: Optional[Array] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def scatter_v_async(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `scatter_v`; the arrays must be left alone until the Work is done.
         """
 
-    def all_to_all_v(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_to_all_v(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
         """
         Send counts[r] rows of `x` to rank r and get rows from each rank.
 
         Parameters
         ----------
-        x : array
-            The rows for all ranks, rank after rank.
+        x : array or list of arrays
+            The rows for all ranks, rank after rank; or an array for each rank, in host memory.
         counts : sequence of int
-            Rows for each rank.
-        out : array, optional
-            Where the received rows go, rank after rank.
+            Rows for each rank. Of a list: elements; by default what its arrays have.
+        out : array or list of arrays, optional
+            Where the received rows go, rank after rank; or an array for each rank.
         out_counts : sequence of int, optional
             Rows from each rank. Without them they are asked for first; all ranks give them or none does.
 
@@ -617,7 +620,7 @@ class Communicator:
             `out`, or a new array of shape (sum(out_counts), \\*x.shape[1:]).
         """
 
-    def all_to_all_v_async(self, x: Array, counts: Sequence[int], out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_to_all_v_async(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_to_all_v`; the arrays must be left alone until the Work is done.
         """

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hocket/error.h"
+#include "listed_arrays.h"
 
 namespace hocket::python {
 namespace {
@@ -88,6 +89,44 @@ void set_output(Plan<Options>& plan, nb::handle out, std::size_t rows, const Row
   require_c_order(plan.out, "out");
 }
 
+// Where `out` goes that has `counts` rows from each rank: one array, or one for each.
+template <typename Options>
+void set_parts(Plan<Options>& plan, nb::handle out, const Counts& counts, const Rows& like) {
+  if (!is_list(out)) return set_output(plan, out, total(counts), like);
+  ListedArrays listed = read_list(out, "out", writable_array);
+  if (listed.counts.size() != counts.size()) require_one_each(listed, counts.size(), "out");
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (listed.counts[i] != counts[i] * like.elements) {
+      throw InvalidArgument("out[" + std::to_string(i) + "] has " +
+                            std::to_string(listed.counts[i]) + " elements, expected " +
+                            std::to_string(counts[i] * like.elements));
+    }
+  }
+  plan.result = nb::borrow(out);
+  plan.out = std::move(listed.hull);
+  plan.out_places = std::move(listed.places);
+}
+
+// What `x` has for each of `size` ranks, in rows; of a list in elements.
+template <typename Options>
+Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size, Rows& rows) {
+  const bool lists = is_list(x);
+  if (!lists) {
+    plan.in = read_array(x, "x");
+    rows = rows_of(plan.in, "x");
+    return counts.is_none() ? even_counts(rows.count, size)
+                            : counts_argument(counts, size, "counts");
+  }
+  ListedArrays listed = read_list(x, "x", read_array);
+  require_one_each(listed, static_cast<std::size_t>(size), "x");
+  if (!counts.is_none() && counts_argument(counts, size, "counts") != listed.counts) {
+    throw InvalidArgument("counts are not what the arrays of x have; leave them away");
+  }
+  plan.in = std::move(listed.hull);
+  plan.in_places = std::move(listed.places);
+  return listed.counts;
+}
+
 }  // namespace
 
 Plan<CallOptions> plan_all_gather_v(
@@ -101,7 +140,7 @@ Plan<CallOptions> plan_all_gather_v(
     return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
   });
   if (counts.is_none()) all = exchange_counts(seat, rows.count, plan.options);
-  read_arguments(seat, [&] { set_output(plan, out, total(all), rows); });
+  read_arguments(seat, [&] { set_parts(plan, out, all, rows); });
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
 }
@@ -118,7 +157,7 @@ Plan<RootOptions> plan_gather_v(
   });
   if (counts.is_none()) all = exchange_counts(seat, rows.count, {plan.options.deadline});
   if (seat.comm.rank() == root) {
-    read_arguments(seat, [&] { set_output(plan, out, total(all), rows); });
+    read_arguments(seat, [&] { set_parts(plan, out, all, rows); });
   }
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
@@ -139,10 +178,8 @@ Plan<RootOptions> plan_scatter_v(
       plan.result = nb::borrow(out);
       return plan;
     }
-    plan.in = read_array(x, "x");
-    const Rows rows = rows_of(plan.in, "x");
-    const Counts all = counts.is_none() ? even_counts(rows.count, seat.comm.size())
-                                        : counts_argument(counts, seat.comm.size(), "counts");
+    Rows rows;
+    const Counts all = read_sent(plan, x, counts, seat.comm.size(), rows);
     set_output(plan, out, all[static_cast<std::size_t>(root)], rows);
     plan.in_counts = scaled(all, rows.elements);
     return plan;
@@ -160,15 +197,16 @@ Plan<CallOptions> plan_all_to_all_v(Seat& seat,
   Counts received;
   const Counts sent = read_arguments(seat, [&] {
     plan.options = {duration_argument(timeout, "timeout")};
-    plan.in = read_array(x, "x");
-    rows = rows_of(plan.in, "x");
     if (!out_counts.is_none()) {
       received = counts_argument(out_counts, seat.comm.size(), "out_counts");
     }
-    return counts_argument(counts, seat.comm.size(), "counts");
+    if (counts.is_none() && !is_list(x)) {
+      throw InvalidArgument("all_to_all_v wants counts: how many rows of x each rank gets");
+    }
+    return read_sent(plan, x, counts, seat.comm.size(), rows);
   });
   if (out_counts.is_none()) received = transpose_counts(seat, sent, plan.options);
-  read_arguments(seat, [&] { set_output(plan, out, total(received), rows); });
+  read_arguments(seat, [&] { set_parts(plan, out, received, rows); });
   plan.in_counts = scaled(sent, rows.elements);
   plan.out_counts = scaled(std::move(received), rows.elements);
   return plan;

@@ -6,33 +6,31 @@ namespace {
 
 constexpr Verbs<CallOptions> kAllGatherV{
     [](Communicator& c, const Plan<CallOptions>& p) {
-      c.all_gather_v(p.input(), p.output(), {.counts = p.out_counts}, p.options);
+      c.all_gather_v(p.input(), p.output(), p.out_parts(), p.options);
     },
     [](Communicator& c, const Plan<CallOptions>& p) {
-      return c.all_gather_v_async(p.input(), p.output(), {.counts = p.out_counts}, p.options);
+      return c.all_gather_v_async(p.input(), p.output(), p.out_parts(), p.options);
     }};
-constexpr Verbs<RootOptions> kGatherV{
-    [](Communicator& c, const Plan<RootOptions>& p) {
-      c.gather_v(p.input(), p.output(), {.counts = p.out_counts}, p.options);
-    },
-    [](Communicator& c, const Plan<RootOptions>& p) {
-      return c.gather_v_async(p.input(), p.output(), {.counts = p.out_counts}, p.options);
-    }};
+constexpr Verbs<RootOptions> kGatherV{[](Communicator& c, const Plan<RootOptions>& p) {
+                                        c.gather_v(p.input(), p.output(), p.out_parts(), p.options);
+                                      },
+                                      [](Communicator& c, const Plan<RootOptions>& p) {
+                                        return c.gather_v_async(
+                                            p.input(), p.output(), p.out_parts(), p.options);
+                                      }};
 constexpr Verbs<RootOptions> kScatterV{
     [](Communicator& c, const Plan<RootOptions>& p) {
-      c.scatter_v(p.input(), {.counts = p.in_counts}, p.output(), p.options);
+      c.scatter_v(p.input(), p.in_parts(), p.output(), p.options);
     },
     [](Communicator& c, const Plan<RootOptions>& p) {
-      return c.scatter_v_async(p.input(), {.counts = p.in_counts}, p.output(), p.options);
+      return c.scatter_v_async(p.input(), p.in_parts(), p.output(), p.options);
     }};
 constexpr Verbs<CallOptions> kAllToAllV{
     [](Communicator& c, const Plan<CallOptions>& p) {
-      c.all_to_all_v(
-          p.input(), {.counts = p.in_counts}, p.output(), {.counts = p.out_counts}, p.options);
+      c.all_to_all_v(p.input(), p.in_parts(), p.output(), p.out_parts(), p.options);
     },
     [](Communicator& c, const Plan<CallOptions>& p) {
-      return c.all_to_all_v_async(
-          p.input(), {.counts = p.in_counts}, p.output(), {.counts = p.out_counts}, p.options);
+      return c.all_to_all_v_async(p.input(), p.in_parts(), p.output(), p.out_parts(), p.options);
     }};
 constexpr Verbs<ReduceOptions> kReduceScatterV{
     [](Communicator& c, const Plan<ReduceOptions>& p) {
@@ -51,7 +49,7 @@ void bind_parts(CommunicatorClass& cls) {
          kAllGatherV,
          {"all_gather_v",
           "x: Array, "
-          "out: Optional[Array] = None, "
+          "out: Union[Array, Sequence[Array], None] = None, "
           "counts: Optional[Sequence[int]] = None",
           "Array",
           R"(Collect every rank's rows, as many as it has, on every rank.
@@ -60,8 +58,9 @@ Parameters
 ----------
 x : array
     This rank's rows; beyond the first axis the shape is the same on every rank.
-out : array, optional
-    Where all rows go, rank after rank.
+out : array or list of arrays, optional
+    Where all rows go, rank after rank. A list has an array for each rank, each of its own in C
+    order and in host memory; nothing is copied in between.
 counts : sequence of int, optional
     Rows of each rank. Without them they are asked for first, by one small call more that
     `all_gather_v_async` waits for; all ranks give them or none does.
@@ -79,12 +78,13 @@ array
          kGatherV,
          {"gather_v",
           "x: Array, "
-          "out: Optional[Array] = None, "
+          "out: Union[Array, Sequence[Array], None] = None, "
           "counts: Optional[Sequence[int]] = None, root: int = 0",
           "Optional[Array]",
           R"(Collect every rank's rows, as many as it has, at the root.
 
-Parameters are those of `all_gather_v`; returns None at ranks other than the root.
+Parameters are those of `all_gather_v`; `out` matters at the root alone, and elsewhere None is
+returned.
 )"},
          &plan_gather_v,
          arg("x").none(),
@@ -94,7 +94,7 @@ Parameters are those of `all_gather_v`; returns None at ranks other than the roo
   define(cls,
          kScatterV,
          {"scatter_v",
-          "x: Optional[Array] = None, "
+          "x: Union[Array, Sequence[Array], None] = None, "
           "counts: Optional[Sequence[int]] = None, "
           "out: Optional[Array] = None, root: int = 0",
           "Array",
@@ -102,10 +102,11 @@ Parameters are those of `all_gather_v`; returns None at ranks other than the roo
 
 Parameters
 ----------
-x : array, optional
-    At the root: all rows, rank after rank. Elsewhere ignored.
+x : array or list of arrays, optional
+    At the root: all rows, rank after rank, or a list of arrays, one a rank. Elsewhere ignored.
 counts : sequence of int, optional
     At the root: rows of each rank; by default as even as it gets, the first ranks having one more.
+    Of a list: elements; by default what its arrays have.
 out : array
     This rank's rows; required at ranks other than the root.
 
@@ -122,19 +123,20 @@ array
   define(cls,
          kAllToAllV,
          {"all_to_all_v",
-          "x: Array, counts: Sequence[int], "
-          "out: Optional[Array] = None, out_counts: Optional[Sequence[int]] = None",
+          "x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, "
+          "out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = "
+          "None",
           "Array",
           R"(Send counts[r] rows of `x` to rank r and get rows from each rank.
 
 Parameters
 ----------
-x : array
-    The rows for all ranks, rank after rank.
+x : array or list of arrays
+    The rows for all ranks, rank after rank; or an array for each rank, in host memory.
 counts : sequence of int
-    Rows for each rank.
-out : array, optional
-    Where the received rows go, rank after rank.
+    Rows for each rank. Of a list: elements; by default what its arrays have.
+out : array or list of arrays, optional
+    Where the received rows go, rank after rank; or an array for each rank.
 out_counts : sequence of int, optional
     Rows from each rank. Without them they are asked for first; all ranks give them or none does.
 
@@ -145,7 +147,7 @@ array
 )"},
          &plan_all_to_all_v,
          arg("x").none(),
-         arg("counts"),
+         arg("counts") = none,
          arg("out") = none,
          arg("out_counts") = none);
   define(cls,

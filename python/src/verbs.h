@@ -19,11 +19,15 @@ struct Plan {
   bool in_place = false;  // `out` is both
   Counts in_counts;       // of v-forms, in elements
   Counts out_counts;
+  Counts in_places;  // where the parts begin, where that does not follow from the counts
+  Counts out_places;
   Options options;
   nb::object result = nb::none();  // what Python gets back
 
   ConstArrayView input() const noexcept { return in_place ? out.input() : in.input(); }
   ArrayView output() const noexcept { return out.output(); }
+  Parts in_parts() const noexcept { return {in_counts, in_places}; }
+  Parts out_parts() const noexcept { return {out_counts, out_places}; }
 };
 
 // Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.

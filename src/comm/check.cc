@@ -78,6 +78,29 @@ void require_apart(const void* in,
       "array for both, or two apart");
 }
 
+// Calls `each(address, bytes)` for the parts of an array, or for the array where it has none.
+template <typename Each>
+void for_each_part(
+    const void* array, std::size_t bytes, const engine::PartsView& parts, int n, const Each& each) {
+  if (parts.bytes == nullptr) return each(array, bytes);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    each(static_cast<const std::byte*>(array) + parts.offsets[i], parts.bytes[i]);
+  }
+}
+
+// The same of arrays in parts, between which there may be room for others.
+void require_parts_apart(const Request& r, const Call& call, int n) {
+  const auto in = reinterpret_cast<std::uintptr_t>(r.in.data());
+  const auto out = reinterpret_cast<std::uintptr_t>(r.out.data());
+  if (in + r.in.bytes() <= out || out + r.out.bytes() <= in) return;
+  for_each_part(r.in.data(), r.in.bytes(), call.in_parts, n, [&](const void* a, std::size_t size) {
+    for_each_part(
+        r.out.data(), r.out.bytes(), call.out_parts, n, [&](const void* b, std::size_t room) {
+          require_apart(a, size, b, room, false);
+        });
+  });
+}
+
 // The two arrays of a regular call, whatever the form it was asked for in.
 struct Arrays {
   ConstArrayView in;
@@ -297,9 +320,7 @@ void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage
   if (wants_in) require_data(r.in.data(), r.in.count(), "in");
   if (wants_out) require_data(r.out.data(), r.out.count(), "out");
   call.signature.memory = common_memory(r.in, r.out);
-  if (wants_in && wants_out) {
-    require_apart(r.in.data(), r.in.bytes(), r.out.data(), r.out.bytes(), may_coincide);
-  }
+  if (wants_in && wants_out && !may_coincide) require_parts_apart(r, call, place.size);
 }
 
 }  // namespace

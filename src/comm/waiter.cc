@@ -5,7 +5,7 @@
 namespace hocket::comm {
 
 bool Waiter::pause_slowly() noexcept {
-  const std::uint32_t yields = host_.may_spin() ? kYields : kCrowdedYields;
+  const std::uint32_t yields = host_.may_spin() && !crowded_ ? kYields : kCrowdedYields;
   if (polls_ < spins_ + yields) {
     // It may have been long: others had the processor.
     sched_yield();

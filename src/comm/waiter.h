@@ -29,13 +29,19 @@ class Waiter {
       : host_(host),
         spins_(!host.may_spin()                ? 0
                : patience == Patience::kCaller ? kSpins
-                                               : kShortSpins) {}
+                                               : kShortSpins),
+        asks_(patience == Patience::kCaller ? control::HostControl::Asks::kCaller
+                                            : control::HostControl::Asks::kBackground) {}
 
   // True when it is time to look at what else may have happened.
   bool pause() noexcept {
     if (armed_) return sleep();
     if (++polls_ < spins_) {
       if (polls_ > kEagerPolls) base::relax();
+      if (polls_ % kPollsALook == kCrowdPolls && host_.shares_processor(asks_)) {
+        crowded_ = true;
+        polls_ = spins_;
+      }
       return polls_ % kPollsALook == 0;
     }
     return pause_slowly();
@@ -44,6 +50,7 @@ class Waiter {
   void moved() noexcept {
     disarm();
     polls_ = 0;
+    crowded_ = false;
   }
   // Other words to wake up by; they must live as long as the wait.
   void also(std::span<const os::FutexWait> words) noexcept { more_ = words; }
@@ -60,6 +67,7 @@ class Waiter {
   static constexpr std::uint32_t kSpins = 20'000;  // about a millisecond
   static constexpr std::uint32_t kShortSpins = 2'000;
   static constexpr std::uint32_t kPollsALook = 2'048;  // a tenth of a millisecond
+  static constexpr std::uint32_t kCrowdPolls = 256;    // when to ask first whether a peer is here
   static constexpr std::uint32_t kYields = 100;        // where there is a processor a rank
   static constexpr std::uint32_t kCrowdedYields = 20;  // where there is not
   bool pause_slowly() noexcept;
@@ -68,8 +76,10 @@ class Waiter {
 
   control::HostControl& host_;
   std::uint32_t spins_;
+  control::HostControl::Asks asks_;
   std::uint32_t polls_ = 0;
-  bool armed_ = false;  // announced as a sleeper; polled once more since
+  bool crowded_ = false;  // whoever is waited for may need this very processor
+  bool armed_ = false;    // announced as a sleeper; polled once more since
   std::uint32_t ticket_ = 0;
   base::Deadline deadline_ = base::Deadline::never();
   std::span<const os::FutexWait> more_;

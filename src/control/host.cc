@@ -17,7 +17,7 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6832ULL;  // "2hocket"
+constexpr std::uint64_t kMagic = 0x74656b636f6833ULL;  // "3hocket"
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
 
@@ -169,6 +169,27 @@ void HostControl::wait_for_all(std::span<const int> world_ranks,
   const bool bound_apart =
       fewest < ranks && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks);
   may_spin_.store(fewest >= ranks || bound_apart, std::memory_order_relaxed);
+}
+
+bool HostControl::shares_processor(Asks who) noexcept {
+  const int here = sched_getcpu();
+  if (here < 0) return false;
+  const bool calls = who == Asks::kCaller;
+  auto& own = lines_[self_].running_on;
+  // Only what is new, so that the line stays in everybody's caches.
+  if (calls && own.load(std::memory_order_relaxed) != here) {
+    own.store(here, std::memory_order_relaxed);
+  }
+  bool shares = false;
+  for (int i = 0; i < ranks_; ++i) {
+    auto& there = lines_[i].running_on;
+    if ((calls && i == self_) || there.load(std::memory_order_relaxed) != here) continue;
+    shares = true;
+    // It says so again if it is so: else whoever has moved, and never waits, would be taken to be
+    // here for ever.
+    if (calls) there.store(-1, std::memory_order_relaxed);
+  }
+  return shares;
 }
 
 void HostControl::publish_world(std::uint64_t offset) noexcept {

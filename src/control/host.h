@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 2 (all offsets multiples of 4096):
+// Layout of the segment, version 3 (all offsets multiples of 4096):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
 // what is known of those comes through the network, see network.h, as does what happens in the
@@ -49,9 +49,10 @@ struct alignas(kApart) RankLine {
   std::atomic<std::int32_t> pid{0};
   std::atomic<std::int32_t> world_rank{-1};
   std::atomic<std::uint32_t> processors{0};
-  std::atomic<std::int32_t> end{0};         // how it ended; see host.cc
-  std::atomic<std::uint64_t> start{0};      // os::process_start
-  std::atomic<std::int64_t> death_seen{0};  // ns of the steady clock; 0: not
+  std::atomic<std::int32_t> end{0};          // how it ended; see host.cc
+  std::atomic<std::uint64_t> start{0};       // os::process_start
+  std::atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
+  std::atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
 };
 
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
@@ -97,6 +98,12 @@ class HostControl {
   bool is_here(int place) const noexcept { return place < ranks_; }
   // Whether waiting may burn processor time: there are as many processors as ranks.
   bool may_spin() const noexcept { return may_spin_.load(std::memory_order_relaxed); }
+  // Whether a rank of this host that waits was last seen on the processor that this thread runs
+  // on: then spinning keeps away whom one waits for. A caller tells the others where it is, and
+  // asks about them, once for each time that they tell; a thread in the background asks about its
+  // own rank's caller too.
+  enum class Asks : std::uint8_t { kCaller, kBackground };
+  bool shares_processor(Asks who) noexcept;
   // Whether os::heavy_fence works in this process.
   bool fenced() const noexcept { return fenced_; }
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.

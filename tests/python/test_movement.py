@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import DTYPES, RANK_COUNTS, threads, values
+from helpers import DTYPES, RANK_COUNTS, run_job, threads, values
 
 import hocket
 
@@ -167,6 +167,144 @@ def test_parts_are_handed_out(n):
         assert np.array_equal(comm.all_to_all_v_async(x, sent).wait(), wanted)
 
     threads(n, body)
+
+
+def scattered(counts, dtype):
+    """Arrays of these sizes in one memory, the last first and with gaps; and one in a gap."""
+    memory = np.zeros(sum(counts) + 5 * len(counts) + 40, dtype)
+    parts, at = [], memory.size
+    for count in counts:
+        at -= count + 2
+        parts.append(memory[at : at + count])
+    return parts, memory[:20]
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+@pytest.mark.parametrize("dtype", ["float64", "uint8"])
+def test_parts_may_lie_anywhere(n, dtype):
+    """Lists of arrays, where the other ranks have one array for all."""
+    counts = [rows(rank) for rank in range(n)]
+
+    def gathers(comm):
+        mine = values(comm.rank, counts[comm.rank], dtype)
+        parts, _ = scattered(counts, dtype)
+        out = parts if comm.rank % 2 == 0 else None
+        found = comm.all_gather_v(mine, out=out, counts=counts)
+        whole = np.concatenate(found) if out is found else found
+        assert np.array_equal(whole, np.concatenate([values(r, counts[r], dtype) for r in range(n)]))
+        for root in range(n):
+            parts, _ = scattered(counts, dtype)
+            work = comm.gather_v_async(mine, out=tuple(parts), root=root)
+            assert (work.wait() is None) == (comm.rank != root)
+            for r, part in enumerate(parts):
+                wanted = values(r, counts[r], dtype) if comm.rank == root else 0
+                assert np.array_equal(part, np.broadcast_to(wanted, part.shape))
+
+    def hands_out(comm):
+        rank = comm.rank
+        for root in range(n):
+            parts, _ = scattered(counts, dtype)
+            for r, part in enumerate(parts):
+                part[:] = values(r + root, counts[r], dtype)
+            out = np.empty(counts[rank], dtype)
+            assert comm.scatter_v(parts if rank == root else None, out=out, root=root) is out
+            assert np.array_equal(out, values(rank + root, counts[rank], dtype))
+        sent, _ = scattered([rank + j for j in range(n)], dtype)
+        for r, part in enumerate(sent):
+            part[:] = values(3 * rank + r, rank + r, dtype)
+        came, _ = scattered([rank + j for j in range(n)], dtype)
+        assert comm.all_to_all_v(sent, out=came, out_counts=[rank + j for j in range(n)]) is came
+        whole = comm.all_to_all_v(sent)  # asks how much comes
+        assert np.array_equal(whole, np.concatenate(came))
+        for r, part in enumerate(came):
+            assert np.array_equal(part, values(3 * r + rank, rank + r, dtype))
+
+    threads(n, gathers)
+    threads(n, hands_out)
+
+
+LISTS_OF_PROCESSES = """
+import hocket
+import numpy as np
+
+comm = hocket.init()
+rank, n = comm.rank, comm.size
+counts = [100_003 * (r + 1) for r in range(n)]  # more than a chunk
+
+def part(r, to=0):
+    return np.arange(counts[r], dtype="int32") * (r + 2) + to
+
+out = [np.empty(count, "int32") for count in reversed(counts)][::-1]
+comm.all_gather_v(part(rank), out=out, counts=counts)
+for r in range(n):
+    assert np.array_equal(out[r], part(r)), r
+gathered = [np.empty(count, "int32") for count in counts]
+comm.gather_v(part(rank), out=gathered if rank == 1 else None, counts=counts, root=1)
+assert rank != 1 or all(np.array_equal(gathered[r], part(r)) for r in range(n))
+own = np.empty(counts[rank], "int32")
+comm.scatter_v([part(r, 5) for r in range(n)] if rank == 1 else None, out=own, root=1)
+assert np.array_equal(own, part(rank, 5))
+came = [np.empty(counts[rank], "int32") for _ in range(n)]
+comm.all_to_all_v_async(
+    [part(r, 10 * rank) for r in range(n)], out=came, out_counts=[counts[rank]] * n
+).wait()
+for r in range(n):
+    assert np.array_equal(came[r], part(rank, 10 * r)), r
+print("right")
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_lists_of_processes(n):
+    job = run_job(n, "-c", LISTS_OF_PROCESSES, before=["--bind", "none"])
+    assert job.returncode == 0, job.stderr
+    assert job.stdout.count("right") == n
+
+
+def test_an_array_may_lie_between_the_parts():
+    def body(comm):
+        memory = np.zeros(30)
+        memory[10:20] = comm.rank + 1  # what is sent
+        comm.all_gather_v(memory[10:20], out=[memory[:10], memory[20:]], counts=[10, 10])
+        assert np.array_equal(memory, np.repeat([1.0, comm.rank + 1, 2], 10))
+        own = [memory[:10], memory[20:]]
+        own[comm.rank][:] = 7 + comm.rank
+        comm.all_gather_v(own[comm.rank], out=own, counts=[10, 10])  # in place
+        assert memory[0] == 7 and memory[29] == 8
+        with pytest.raises(hocket.InvalidArgument, match="overlap|refused"):
+            comm.all_gather_v(memory[5:15], out=own, counts=[10, 10])
+
+    threads(2, body)
+
+
+BYTES = np.zeros(40, "uint8")
+LISTS_REFUSED = {
+    "a list of 3 arrays": lambda c: c.all_to_all_v([np.zeros(1)] * 3, out=[np.zeros(1)] * 2),
+    "out is a list of 1": lambda c: c.all_gather_v(np.zeros(2), out=[np.zeros(2)], counts=[2, 2]),
+    "out[1] has 3 elements, expected 2": lambda c: c.all_gather_v(
+        np.zeros(2), out=[np.zeros(2), np.zeros(3)], counts=[2, 2]),
+    "x[1] is float32 and x[0] is float64": lambda c: c.all_to_all_v(
+        [np.zeros(1), np.zeros(1, "float32")]),
+    "x[1] does not begin at a whole number": lambda c: c.all_to_all_v(
+        [BYTES[:8].view("int64"), BYTES[12:20].view("int64")]),
+    "counts are not what": lambda c: c.all_to_all_v([np.zeros(1), np.zeros(2)], [2, 1]),
+    "wants counts": lambda c: c.all_to_all_v(np.zeros(4)),
+    "out[0]": lambda c: c.all_gather_v(np.zeros(2), out=[None, np.zeros(2)], counts=[2, 2]),
+    "out[1] is read-only": lambda c: c.all_gather_v(
+        np.zeros(2), out=[np.zeros(2), np.broadcast_to(np.zeros(1), 1)], counts=[2, 2]),
+    "x[0] is in Fortran order": lambda c: c.all_to_all_v([np.zeros((2, 3)).T, np.zeros(6)]),
+}
+
+
+@pytest.mark.parametrize("words", LISTS_REFUSED)
+def test_lists_that_are_refused(words):
+    def body(comm):
+        with pytest.raises((hocket.InvalidArgument, TypeError)) as caught:
+            LISTS_REFUSED[words](comm)
+        assert words in str(caught.value) or "refused" in str(caught.value)
+        assert comm.all_reduce(np.ones(1))[0] == 2
+
+    threads(2, body)
 
 
 def test_messages():

@@ -12,7 +12,16 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 
 import hocket
 
-from ._layout import Layout, as_flat, each_flat, parts_of, row_counts
+from ._layout import (
+    Layout,
+    as_flat,
+    each_flat,
+    parts_of,
+    received_parts,
+    row_counts,
+    sent_parts,
+)
+from ._pieces import reduce_scatter_in_pieces, takes_pieces
 from ._ops import op_of
 from ._work import Finished, Pending, Waiter
 
@@ -24,6 +33,11 @@ def _one(tensors: Sequence[torch.Tensor], name: str) -> torch.Tensor:
     if len(tensors) != 1:
         raise ValueError(f"{name} holds {len(tensors)} tensors, expected one a process")
     return tensors[0]
+
+
+def _is_long(tensor: torch.Tensor) -> bool:
+    """Whether copying a rank's part costs more than what the v-forms add to a call."""
+    return not tensor.is_cuda and tensor.numel() * tensor.element_size() >= 1 << 15
 
 
 def _base() -> Any:
@@ -157,6 +171,10 @@ class HocketBackend(Base):  # type: ignore[misc]
         self._check_list(parts, "input_list")
         out = Layout(output)
         counts = [part.numel() for part in parts]
+        if takes_pieces(parts, options.asyncOp):
+            reduce_scatter_in_pieces(self._comm, parts, out.flat, op_of(options))
+            out.copy_back()
+            return self._finished(outputs)
         arguments = (each_flat(parts), out.flat, counts, op_of(options))
         return self._run("reduce_scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
 
@@ -190,8 +208,7 @@ class HocketBackend(Base):  # type: ignore[misc]
         """``dist.all_gather``; the tensors may differ in size."""
         parts = outputs[0]
         self._check_list(parts, "tensor_list")
-        gathered, after = parts_of(parts)
-        counts = [part.numel() for part in parts]
+        gathered, counts, after = received_parts(parts)
         arguments = (as_flat(_one(inputs, "tensors")), gathered, counts)
         return self._run("all_gather_v", arguments, options.asyncOp, parts, after)
 
@@ -215,23 +232,38 @@ class HocketBackend(Base):  # type: ignore[misc]
     def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
         """``dist.gather``."""
         tensor = _one(inputs, "tensors")
-        out, after = None, None
+        listed = _is_long(tensor)  # alike on all ranks, which must call the same
+        out: Any = None
+        after = None
+        result = [tensor]
         if self._comm.rank == options.rootRank:
-            self._check_list(outputs[0], "gather_list")
-            out, after = parts_of(outputs[0])
-        arguments = (as_flat(tensor), out, options.rootRank)
-        result = outputs[0] if after is not None else [tensor]
-        return self._run("gather", arguments, options.asyncOp, result, after)
+            result = outputs[0]
+            self._check_list(result, "gather_list")
+            if listed:
+                out, _, after = received_parts(result)
+            else:
+                out, after = parts_of(result)
+        if not listed:
+            arguments: tuple[Any, ...] = (as_flat(tensor), out, options.rootRank)
+            return self._run("gather", arguments, options.asyncOp, result, after)
+        counts = [tensor.numel()] * self._comm.size
+        arguments = (as_flat(tensor), out, counts, options.rootRank)
+        return self._run("gather_v", arguments, options.asyncOp, result, after)
 
     def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
         """``dist.scatter``."""
         out = Layout(_one(outputs, "tensors"))
-        parts = None
+        parts: Any = None
+        counts = None
+        listed = _is_long(out.flat)
         if self._comm.rank == options.rootRank:
             self._check_list(inputs[0], "scatter_list")
-            parts = each_flat(inputs[0])
-        arguments = (parts, out.flat, options.rootRank)
-        return self._run("scatter", arguments, options.asyncOp, outputs, out.copy_back)
+            parts, counts = sent_parts(inputs[0]) if listed else (each_flat(inputs[0]), None)
+        if not listed:
+            arguments: tuple[Any, ...] = (parts, out.flat, options.rootRank)
+            return self._run("scatter", arguments, options.asyncOp, outputs, out.copy_back)
+        arguments = (parts, counts, out.flat, options.rootRank)
+        return self._run("scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
 
     def all_to_all_single(
         self,
@@ -258,9 +290,9 @@ class HocketBackend(Base):  # type: ignore[misc]
         """``dist.all_to_all``; the tensors may differ in size."""
         self._check_list(outputs, "output_tensor_list")
         self._check_list(inputs, "input_tensor_list")
-        out, after = parts_of(outputs)
-        sent, came = ([tensor.numel() for tensor in tensors] for tensors in (inputs, outputs))
-        arguments = (each_flat(inputs), sent, out, came)
+        out, came, after = received_parts(outputs)
+        parts, sent = sent_parts(inputs)
+        arguments = (parts, sent, out, came)
         return self._run("all_to_all_v", arguments, options.asyncOp, outputs, after)
 
     # --- Between two ranks ----------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 
@@ -51,6 +51,36 @@ def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) ->
         )
     width = tensor.numel() // rows if rows else 0
     return [split * width for split in splits]
+
+
+def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
+    """Tensors that hocket reads or writes where they lie; None: some of them have to be copied."""
+    first = tensors[0]
+    size = first.element_size()
+    for tensor in tensors:
+        if tensor.is_cuda or not tensor.is_contiguous() or tensor.dtype != first.dtype:
+            return None
+        if tensor.data_ptr() % size:
+            return None
+    return list(tensors)
+
+
+def sent_parts(tensors: Sequence[torch.Tensor]) -> tuple[Any, list[int]]:
+    """Tensors that are read from, as one array or a list, and their sizes."""
+    counts = [tensor.numel() for tensor in tensors]
+    return as_list(tensors) or each_flat(tensors), counts
+
+
+def received_parts(
+    tensors: Sequence[torch.Tensor],
+) -> tuple[Any, list[int], Optional[Callable[[], None]]]:
+    """Where what comes goes, the sizes of the parts, and how it gets into them after the call."""
+    counts = [tensor.numel() for tensor in tensors]
+    listed = as_list(tensors)
+    if listed is not None:
+        return listed, counts, None
+    flat, spread = parts_of(tensors)
+    return flat, counts, spread
 
 
 def parts_of(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Callable[[], None]]:
