@@ -28,6 +28,9 @@ class Channel {
 
   virtual ~Channel() = default;
   virtual Result receive(std::span<std::byte> to) = 0;
+  // The last `receive` left nothing behind, neither here nor in the system, at that moment: there
+  // is no use in another before the descriptor can be read. May be false where that is so.
+  virtual bool is_drained() const noexcept { return false; }
   virtual Result send(std::span<const std::byte> from) = 0;
   // What tells this connection apart from every other, the same on both ends. Known once bytes have
   // been received.
@@ -49,6 +52,8 @@ enum class Side { kClient, kServer };
 
 // In the clear: loopback, AF_UNIX, trusted networks.
 std::unique_ptr<Channel> make_plain_channel(os::Fd socket, Side side);
+// Where the server's port is known, which saves asking the system.
+std::unique_ptr<Channel> make_plain_channel(os::Fd socket, int server_port);
 
 // What the TLS connections of one side and key have in common. A resource; any thread.
 class TlsContext;

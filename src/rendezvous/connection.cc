@@ -1,6 +1,7 @@
 #include "rendezvous/connection.h"
 
 #include <exception>
+#include <utility>
 
 #include "rendezvous/wire.h"
 
@@ -12,6 +13,10 @@ constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxUnanswered = 4096;
 // What one connection may bring before the others have their turn.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
+// Values up to this go out with their answer's frame, in one piece.
+constexpr std::size_t kCopiedBytes = 4096;
+// Whose room is kept for the next, in answers.
+constexpr std::size_t kKeptAnswers = 8;
 
 }  // namespace
 
@@ -22,22 +27,20 @@ struct Connection::Introduction {
 };
 
 Connection::Connection(Context& context, std::unique_ptr<Channel> channel, std::uint64_t id)
-    : context_(context),
-      channel_(std::move(channel)),
-      descriptor_(context.io, channel_->fd()),
-      id_(id) {}
+    : context_(context), channel_(std::move(channel)), id_(id) {}
 
-Connection::~Connection() {
-  if (descriptor_.is_open()) descriptor_.release();
+Connection::~Connection() = default;
+
+void Connection::start() {
+  interest_ = {.read = true};
+  context_.poller.watch(channel_->fd(), id_, interest_);
 }
 
 void Connection::close() {
   if (stage_ == Stage::kClosed) return;
   stage_ = Stage::kClosed;
-  to_send_.clear();
+  to_send_ = {};
   received_ = {};
-  // The descriptor goes back to the channel before that closes it.
-  descriptor_.release();
   channel_.reset();
   context_.owner.closed(*this);
 }
@@ -46,43 +49,43 @@ void Connection::close_when_sent() {
   if (stage_ == Stage::kClosed) return;
   stage_ = Stage::kLeaving;
   flush();
+  settle();
 }
 
 // --- In ----------------------------------------------------------------------------------------
 
-void Connection::wait_to_read() {
-  if (waits_to_read_ || stage_ >= Stage::kLeaving || is_backed_up()) return;
-  waits_to_read_ = true;
-  descriptor_.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [self = shared_from_this()](const std::error_code& error) {
-                           self->waits_to_read_ = false;
-                           if (!error) self->take_turn();
-                         });
+void Connection::take(const os::Poller::Event& event) {
+  if (stage_ == Stage::kClosed) return;
+  if (event.broken && interest_ == os::Poller::Interest{}) return close();
+  take_turn();
 }
 
 void Connection::take_turn() {
+  if (stage_ == Stage::kClosed) return;
+  if (is_doomed_) return close();
   try {
+    flush();
     read_turn();
   } catch (const std::exception&) {
-    close();  // out of memory for what this client wants
+    return close();  // out of memory for what this client wants
   }
+  settle();
 }
 
 void Connection::read_turn() {
-  if (!to_send_.empty()) flush();  // which may have waited for something to be read
   std::size_t turn = 0;
   while (stage_ < Stage::kLeaving && !is_backed_up()) {
     const auto [state, bytes] = channel_->receive(context_.scratch);
     if (state == Channel::State::kClosed) return close();
-    if (state == Channel::State::kWantWrite) return wait_to_write();
-    if (state == Channel::State::kWantRead) return wait_to_read();
+    if (state == Channel::State::kWantWrite) is_full_ = true;
+    if (state != Channel::State::kMoved) return;
+    // Before the frames are looked at, whose answers use the channel as well.
+    const bool is_drained = channel_->is_drained();
     if (!consume(context_.scratch.first(bytes))) return close();
+    if (is_drained) return;
     turn += bytes;
-    if (turn >= kTurnBytes) {
-      // Not by waiting: the channel may hold bytes of which the descriptor knows nothing.
-      asio::post(context_.io, [self = shared_from_this()] { self->take_turn(); });
-      return;
-    }
+    // The channel may hold bytes of which the descriptor knows nothing.
+    if (turn >= kTurnBytes) return context_.owner.put_off(*this);
   }
 }
 
@@ -179,10 +182,15 @@ bool Connection::take_request(std::span<const std::byte> payload) {
 void Connection::reply(std::uint32_t request, const Reply& reply) {
   if (stage_ == Stage::kClosed) return;
   --unanswered_;
-  to_send_.push_back({.frame = encode_reply(request, reply), .value = reply.value});
-  queued_bytes_ += to_send_.back().frame.size() + (reply.value ? reply.value->size() : 0);
+  Outgoing answer{.frame = encode_reply(request, reply), .value = reply.value};
+  if (answer.value && answer.value->size() <= kCopiedBytes) {
+    answer.frame.insert(answer.frame.end(), answer.value->begin(), answer.value->end());
+    answer.value.reset();
+  }
+  queued_bytes_ += answer.frame.size() + (answer.value ? answer.value->size() : 0);
+  to_send_.push_back(std::move(answer));
   flush();
-  wait_to_read();
+  settle();
 }
 
 void Connection::send_payload(const Bytes& payload) {
@@ -193,40 +201,50 @@ void Connection::send_payload(const Bytes& payload) {
   flush();
 }
 
-void Connection::wait_to_write() {
-  if (waits_to_write_ || stage_ == Stage::kClosed) return;
-  waits_to_write_ = true;
-  descriptor_.async_wait(asio::posix::stream_descriptor::wait_write,
-                         [self = shared_from_this()](const std::error_code& error) {
-                           self->waits_to_write_ = false;
-                           if (error) return;
-                           self->flush();
-                           self->take_turn();
-                         });
-}
-
 // May be called while the owner is at work, so that closing is put off to a turn of its own.
 void Connection::flush() {
-  while (stage_ != Stage::kClosed && !to_send_.empty()) {
-    const Outgoing& first = to_send_.front();
+  is_full_ = false;
+  while (stage_ != Stage::kClosed && first_ < to_send_.size()) {
+    Outgoing& first = to_send_[first_];
     const std::size_t frame_size = first.frame.size();
     const std::size_t size = frame_size + (first.value ? first.value->size() : 0);
     const auto rest = sent_ < frame_size
                           ? std::span<const std::byte>(first.frame).subspan(sent_)
                           : std::span<const std::byte>(*first.value).subspan(sent_ - frame_size);
     const auto [state, bytes] = channel_->send(rest);
-    if (state == Channel::State::kClosed) break;
-    if (state == Channel::State::kWantWrite) return wait_to_write();
-    if (state == Channel::State::kWantRead) return wait_to_read();
+    if (state == Channel::State::kClosed) return close_later();
+    if (state == Channel::State::kWantWrite) is_full_ = true;
+    if (state != Channel::State::kMoved) return;
     sent_ += bytes;
     queued_bytes_ -= bytes;
     if (sent_ < size) continue;
-    to_send_.pop_front();
+    first = {};
+    ++first_;
     sent_ = 0;
   }
-  const bool is_broken = !to_send_.empty();
-  if (stage_ != Stage::kClosed && (is_broken || stage_ == Stage::kLeaving)) {
-    asio::post(context_.io, [self = shared_from_this()] { self->close(); });
+  to_send_.clear();
+  if (first_ > kKeptAnswers) to_send_.shrink_to_fit();
+  first_ = 0;
+  if (stage_ == Stage::kLeaving) close_later();
+}
+
+void Connection::close_later() {
+  if (!std::exchange(is_doomed_, true)) context_.owner.put_off(*this);
+}
+
+// Tells the poller what is waited for, where that has changed.
+void Connection::settle() {
+  if (stage_ == Stage::kClosed) return;
+  const os::Poller::Interest wanted{.read = stage_ < Stage::kLeaving && !is_backed_up(),
+                                    .write = is_full_};
+  if (wanted == interest_) return;
+  try {
+    // Whatever the channel has taken in meanwhile, the descriptor will not tell of it.
+    if (wanted.read && !interest_.read) context_.owner.put_off(*this);
+    context_.poller.change(channel_->fd(), id_, wanted);
+    interest_ = wanted;
+  } catch (const std::exception&) {
+    close_later();
   }
 }
 

@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "rendezvous/asio.h"
+#include "os/poller.h"
 #include "rendezvous/channel.h"
 #include "rendezvous/handshake.h"
 #include "rendezvous/request.h"
@@ -25,6 +25,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // The client has proved itself: may it come in?
     virtual Verdict judge(Connection& connection, const Hello& hello) = 0;
     virtual void handle(Connection& connection, NumberedRequest&& request) = 0;
+    // Is to call `take_turn` soon, not from within this.
+    virtual void put_off(Connection& connection) = 0;
+    // May end the connection's life, but not before the call into it that has led here returns.
     virtual void closed(Connection& connection) = 0;
 
    protected:
@@ -32,7 +35,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   // What a server lets its connections know, once for all of them.
   struct Context {
-    asio::io_context& io;
+    os::Poller& poller;
     Owner& owner;
     std::span<std::byte> scratch;  // used within a turn only
     Trust trust = Trust::kKey;
@@ -42,8 +45,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Context& context, std::unique_ptr<Channel> channel, std::uint64_t id);
   ~Connection();
 
+  // The poller's token, too.
   std::uint64_t id() const noexcept { return id_; }
-  void start() { wait_to_read(); }
+  void start();
+  void take(const os::Poller::Event& event);
+  void take_turn();
   void reply(std::uint32_t request, const Reply& reply);
   // When everything is sent.
   void close_when_sent();
@@ -51,15 +57,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   enum class Stage { kHello, kProof, kOpen, kLeaving, kClosed };
-  // A frame, and what follows it from the store's own memory.
+  // A frame, and what follows it from the store's own memory where that is much.
   struct Outgoing {
     Bytes frame;
     std::shared_ptr<const Bytes> value;
   };
 
-  void wait_to_read();
-  void wait_to_write();
-  void take_turn();
   void read_turn();
   bool consume(std::span<const std::byte> bytes);
   std::size_t take_frames(std::span<const std::byte> bytes, bool& sane);
@@ -69,19 +72,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool take_request(std::span<const std::byte> payload);
   void send_payload(const Bytes& payload);
   void flush();
+  void close_later();
+  void settle();
   bool is_backed_up() const noexcept;
 
   Context& context_;
   std::unique_ptr<Channel> channel_;
-  asio::posix::stream_descriptor descriptor_;  // borrows the channel's
   const std::uint64_t id_;
   Stage stage_ = Stage::kHello;
-  bool waits_to_read_ = false;
-  bool waits_to_write_ = false;
+  bool is_full_ = false;    // the system takes no more bytes for now
+  bool is_doomed_ = false;  // to be closed at its next turn
+  os::Poller::Interest interest_;
   std::size_t unanswered_ = 0;
   Bytes received_;  // the start of a frame
-  std::deque<Outgoing> to_send_;
-  std::size_t sent_ = 0;          // of the first
+  std::vector<Outgoing> to_send_;
+  std::size_t first_ = 0;         // that is not sent
+  std::size_t sent_ = 0;          // of it
   std::size_t queued_bytes_ = 0;  // of all
   struct Introduction;
   std::unique_ptr<Introduction> introduction_;  // until the proof

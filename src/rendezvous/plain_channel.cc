@@ -15,18 +15,20 @@ Channel::State state_of(int error, Channel::State wanted) noexcept {
 
 class PlainChannel final : public Channel {
  public:
-  PlainChannel(os::Fd socket, Side side)
-      : Channel(std::move(socket)),
-        server_port_(side == Side::kServer ? os::local_port(fd()) : os::peer_port(fd())) {}
+  PlainChannel(os::Fd socket, int server_port)
+      : Channel(std::move(socket)), server_port_(server_port) {}
 
   Result receive(std::span<std::byte> to) override {
     for (;;) {
       const ssize_t got = ::recv(fd(), to.data(), to.size(), MSG_DONTWAIT);
+      is_drained_ = got >= 0 && static_cast<std::size_t>(got) < to.size();
       if (got > 0) return {State::kMoved, static_cast<std::size_t>(got)};
       if (got == 0) return {State::kClosed};
       if (errno != EINTR) return {state_of(errno, State::kWantRead)};
     }
   }
+
+  bool is_drained() const noexcept override { return is_drained_; }
 
   Result send(std::span<const std::byte> from) override {
     for (;;) {
@@ -47,12 +49,19 @@ class PlainChannel final : public Channel {
 
  private:
   int server_port_;
+  bool is_drained_ = false;
 };
 
 }  // namespace
 
 std::unique_ptr<Channel> make_plain_channel(os::Fd socket, Side side) {
-  return std::make_unique<PlainChannel>(std::move(socket), side);
+  const int fd = socket.get();
+  const int port = side == Side::kServer ? os::local_port(fd) : os::peer_port(fd);
+  return make_plain_channel(std::move(socket), port);
+}
+
+std::unique_ptr<Channel> make_plain_channel(os::Fd socket, int server_port) {
+  return std::make_unique<PlainChannel>(std::move(socket), server_port);
 }
 
 }  // namespace hocket::rendezvous

@@ -10,11 +10,11 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,10 +22,11 @@
 #include "base/log.h"
 #include "hocket/error.h"
 #include "os/peer_credentials.h"
+#include "os/poller.h"
 #include "os/socket.h"
 #include "os/unix_socket.h"
+#include "os/wakeup.h"
 #include "rendezvous/address.h"
-#include "rendezvous/asio.h"
 #include "rendezvous/connection.h"
 #include "rendezvous/table.h"
 
@@ -37,6 +38,11 @@ constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 constexpr Duration kLinger = std::chrono::seconds(1);
 // Without descriptors or memory for another connection: until trying again.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
+
+// The poller's tokens below the connections' ids.
+constexpr std::uint64_t kListenerToken = 0;
+constexpr std::uint64_t kWakeupToken = 1;
+constexpr std::uint64_t kFirstId = 2;
 
 struct Listener {
   os::Fd socket;
@@ -93,13 +99,17 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
         listener_(rendezvous::listen(options_)),
         address_(rendezvous::to_string(listener_.address)),
         scratch_(rendezvous::kScratchBytes),
-        context_{.io = io_,
+        context_{.poller = poller_,
                  .owner = *this,
                  .scratch = scratch_,
                  .trust = rendezvous::trust_of(options_, listener_.address),
                  .key = options_.key.value_or(Key{})},
         table_(options_.max_bytes) {
-    wait_to_accept();
+    // Connections have it from the listener.
+    if (!is_unix()) os::set_no_delay(listener_.socket.get());
+    is_loopback_ = !is_unix() && os::is_loopback_connection(listener_.socket.get());
+    poller_.watch(listener_.socket.get(), rendezvous::kListenerToken, {.read = true});
+    poller_.watch(wakeup_.fd(), rendezvous::kWakeupToken, {.read = true});
     start_thread();
   }
 
@@ -114,18 +124,15 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
 
   void close() noexcept {
     if (!thread_.joinable()) return;
-    try {
-      asio::post(io_, [this] { stop(); });
-    } catch (const std::exception&) {
-      io_.stop();
-    }
+    wakeup_.notify();
     thread_.join();
   }
 
  private:
   using Clock = base::Deadline::Clock;
   using Connection = rendezvous::Connection;
-  using Connections = std::map<std::uint64_t, std::shared_ptr<Connection>>;
+  using Deadline = base::Deadline;
+  using Connections = std::unordered_map<std::uint64_t, std::shared_ptr<Connection>>;
 
   // --- The thread -----------------------------------------------------------------------------
   void start_thread() {
@@ -145,49 +152,83 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   void run() noexcept {
-    for (;;) {
+    while (!is_stopping_ || !(connections_.empty() || linger_.has_passed())) {
       try {
-        io_.run();
-        return;
+        turn();
       } catch (const std::exception& error) {
         base::log(base::LogLevel::kError, fmt::format("the store's server: {}", error.what()));
       }
     }
   }
 
+  // Waits for something to happen, and sees to it.
+  void turn() {
+    gone_.clear();
+    const auto until = put_off_.empty() ? next_deadline() : Deadline::at(Clock::time_point::min());
+    for (const auto& event : poller_.wait(until)) {
+      if (event.token == rendezvous::kWakeupToken) {
+        stop();
+      } else if (event.token == rendezvous::kListenerToken) {
+        accept_some();
+      } else if (const auto connection = find(event.token)) {
+        connection->take(event);
+      }
+    }
+    for (const std::uint64_t id : std::exchange(put_off_, {})) {
+      if (const auto connection = find(id)) connection->take_turn();
+    }
+    if (table_.next_deadline().has_passed()) table_.expire(Clock::now());
+    drop_late_strangers();
+    if (accepts_again_.has_passed()) accept_again();
+  }
+
+  Deadline next_deadline() const {
+    Deadline next = std::min({table_.next_deadline(), accepts_again_, linger_});
+    if (stranger_deadlines_.empty()) return next;
+    return std::min(next, Deadline::at(stranger_deadlines_.front().first));
+  }
+
   void stop() {
+    wakeup_.take();
     is_stopping_ = true;
-    acceptor_.close();
-    table_timer_.cancel();
-    stranger_timer_.cancel();
-    pause_timer_.cancel();
-    for (auto& [id, stranger] : Connections(std::exchange(strangers_, {}))) stranger->close();
+    listener_.socket.reset();
+    accepts_again_ = Deadline::never();
+    linger_ = Deadline::in(rendezvous::kLinger);
+    for (auto& [id, stranger] : Connections(strangers_)) stranger->close();
     for (auto& [id, client] : Connections(connections_)) client->close_when_sent();
-    linger_timer_.expires_after(rendezvous::kLinger);
-    linger_timer_.async_wait([this](const std::error_code&) { io_.stop(); });
-    if (connections_.empty()) io_.stop();
+  }
+
+  // --- Connections ----------------------------------------------------------------------------
+  // Null where it is closed.
+  std::shared_ptr<Connection> find(std::uint64_t id) const {
+    if (const auto found = connections_.find(id); found != connections_.end()) return found->second;
+    const auto found = strangers_.find(id);
+    return found == strangers_.end() ? nullptr : found->second;
+  }
+
+  void put_off(Connection& connection) override { put_off_.push_back(connection.id()); }
+
+  void closed(Connection& connection) override {
+    table_.drop(connection.id());
+    // Whoever closes it is in the midst of a call to it.
+    for (Connections* each : {&strangers_, &connections_}) {
+      if (auto node = each->extract(connection.id())) gone_.push_back(std::move(node.mapped()));
+    }
+    clients_.store(connections_.size(), std::memory_order_relaxed);
   }
 
   // --- Strangers ------------------------------------------------------------------------------
-  void wait_to_accept() {
-    acceptor_.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [this](const std::error_code& error) {
-                           if (!error && !is_stopping_) accept_some();
-                         });
-  }
-
   void accept_some() {
     try {
       // A few at a time, so that those who are in have their turn.
-      for (int i = 0; i < 64; ++i) {
-        os::Fd socket = os::accept_pending(acceptor_.native_handle());
+      for (int i = 0; i < 64 && !is_stopping_; ++i) {
+        os::Fd socket = os::accept_pending(listener_.socket.get());
         if (!socket) break;
         welcome(std::move(socket));
       }
     } catch (const std::exception& error) {
-      return pause_accepting(error);
+      pause_accepting(error);
     }
-    wait_to_accept();
   }
 
   void pause_accepting(const std::exception& error) {
@@ -199,10 +240,13 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
                             error.what()));
     }
     drop_oldest_stranger();
-    pause_timer_.expires_after(rendezvous::kAcceptPause);
-    pause_timer_.async_wait([this](const std::error_code& cancelled) {
-      if (!cancelled && !is_stopping_) wait_to_accept();
-    });
+    poller_.change(listener_.socket.get(), rendezvous::kListenerToken, {});
+    accepts_again_ = Deadline::in(rendezvous::kAcceptPause);
+  }
+
+  void accept_again() {
+    accepts_again_ = Deadline::never();
+    poller_.change(listener_.socket.get(), rendezvous::kListenerToken, {.read = true});
   }
 
   void welcome(os::Fd socket) {
@@ -213,20 +257,21 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     const auto stranger = std::make_shared<Connection>(context_, std::move(channel), id);
     strangers_.emplace(id, stranger);
     stranger_deadlines_.emplace_back(Clock::now() + options_.stranger_timeout, id);
-    if (stranger_deadlines_.size() == 1) arm_stranger_timer();
     stranger->start();
   }
 
   // None where the other end is not to be talked to.
   std::unique_ptr<rendezvous::Channel> open_channel(os::Fd socket) {
     const int fd = socket.get();
-    const bool is_unix = std::holds_alternative<rendezvous::UnixName>(listener_.address);
-    if (is_unix && os::peer_credentials(fd).uid != ::geteuid()) return nullptr;
-    if (!is_unix) os::set_no_delay(fd);
-    const bool in_the_clear = is_unix || !options_.key || os::is_loopback_connection(fd);
-    return in_the_clear
-               ? rendezvous::make_plain_channel(std::move(socket), rendezvous::Side::kServer)
-               : rendezvous::make_tls_channel(std::move(socket), tls_context());
+    if (is_unix() && os::peer_credentials(fd).uid != ::geteuid()) return nullptr;
+    const bool in_the_clear =
+        is_unix() || !options_.key || is_loopback_ || os::is_loopback_connection(fd);
+    return in_the_clear ? rendezvous::make_plain_channel(std::move(socket), port())
+                        : rendezvous::make_tls_channel(std::move(socket), tls_context());
+  }
+
+  bool is_unix() const noexcept {
+    return std::holds_alternative<rendezvous::UnixName>(listener_.address);
   }
 
   // Made when it is needed: most jobs stay on one host.
@@ -238,26 +283,21 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
 
   void drop_oldest_stranger() {
-    if (strangers_.empty()) return;
-    const auto oldest = strangers_.begin()->second;
-    oldest->close();
-  }
-
-  void arm_stranger_timer() {
-    stranger_timer_.expires_at(stranger_deadlines_.front().first);
-    stranger_timer_.async_wait([this](const std::error_code& cancelled) {
-      if (!cancelled && !is_stopping_) drop_late_strangers();
-    });
+    while (!strangers_.empty() && !stranger_deadlines_.empty()) {
+      const auto found = strangers_.find(stranger_deadlines_.front().second);
+      stranger_deadlines_.pop_front();
+      if (found != strangers_.end()) return std::shared_ptr(found->second)->close();
+    }
   }
 
   void drop_late_strangers() {
+    if (stranger_deadlines_.empty()) return;
     const auto now = Clock::now();
     while (!stranger_deadlines_.empty() && stranger_deadlines_.front().first <= now) {
       const auto found = strangers_.find(stranger_deadlines_.front().second);
       stranger_deadlines_.pop_front();
       if (found != strangers_.end()) std::shared_ptr(found->second)->close();
     }
-    if (!stranger_deadlines_.empty()) arm_stranger_timer();
   }
 
   // --- Clients --------------------------------------------------------------------------------
@@ -303,56 +343,31 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
         [id = request.id, weak = connection.weak_from_this()](rendezvous::Reply&& reply) {
           if (const auto alive = weak.lock()) alive->reply(id, reply);
         });
-    arm_table_timer();
-  }
-
-  void closed(Connection& connection) override {
-    table_.drop(connection.id());
-    strangers_.erase(connection.id());
-    connections_.erase(connection.id());
-    clients_.store(connections_.size(), std::memory_order_relaxed);
-    if (is_stopping_ && connections_.empty()) io_.stop();
-  }
-
-  void arm_table_timer() {
-    const auto next = table_.next_deadline();
-    if (next.when() == armed_for_) return;
-    armed_for_ = next.when();
-    if (next.is_never()) {
-      table_timer_.cancel();
-      return;
-    }
-    table_timer_.expires_at(next.when());
-    table_timer_.async_wait([this](const std::error_code& cancelled) {
-      if (cancelled || is_stopping_) return;
-      armed_for_ = Clock::time_point::max();
-      table_.expire(Clock::now());
-      arm_table_timer();
-    });
   }
 
   const Options options_;
   rendezvous::Listener listener_;
   const std::string address_;
   std::vector<std::byte> scratch_;
-  asio::io_context io_{1};
+  os::Poller poller_;
+  os::Wakeup wakeup_;
   Connection::Context context_;
   std::shared_ptr<rendezvous::TlsContext> tls_context_;
   rendezvous::Table table_;
-  asio::posix::stream_descriptor acceptor_{io_, listener_.socket.release()};
-  asio::steady_timer table_timer_{io_};
-  asio::steady_timer stranger_timer_{io_};
-  asio::steady_timer pause_timer_{io_};
-  asio::steady_timer linger_timer_{io_};
-  Clock::time_point armed_for_ = Clock::time_point::max();
+  bool is_loopback_ = false;  // every connection is
+  Deadline accepts_again_ = Deadline::never();
+  Deadline linger_ = Deadline::never();
   bool is_stopping_ = false;
   bool has_complained_ = false;
-  std::uint64_t next_id_ = 1;
-  Connections strangers_;  // by id, hence by age
-  std::deque<std::pair<Clock::time_point, std::uint64_t>> stranger_deadlines_;  // some are gone
-  Connections connections_;               // those who have proved themselves
-  std::map<int, std::uint64_t> claims_;   // rank to connection, which may be gone
-  std::atomic<std::size_t> clients_ = 0;  // relaxed: a number to look at
+  std::uint64_t next_id_ = rendezvous::kFirstId;
+  Connections strangers_;
+  // By age; some are gone, or strangers no longer.
+  std::deque<std::pair<Clock::time_point, std::uint64_t>> stranger_deadlines_;
+  Connections connections_;                        // those who have proved themselves
+  std::vector<std::uint64_t> put_off_;             // connections, some gone, that are due a turn
+  std::vector<std::shared_ptr<Connection>> gone_;  // closed in this turn
+  std::unordered_map<int, std::uint64_t> claims_;  // rank to connection, which may be gone
+  std::atomic<std::size_t> clients_ = 0;           // relaxed: a number to look at
   std::thread thread_;
 };
 

@@ -208,6 +208,7 @@ Table::WaiterId Table::add_waiter(ClientId client, Request&& request, Answer&& a
   const WaiterId id = next_waiter_++;
   const auto deadline = base::Deadline::in(request.timeout);
   by_deadline_.emplace(deadline.when(), id);
+  by_client_.emplace(client, id);
   waiters_.emplace(id,
                    Waiter{.client = client,
                           .deadline = deadline,
@@ -223,6 +224,7 @@ Table::Waiter Table::take_waiter(WaiterId id) {
   Waiter waiter = std::move(found->second);
   waiters_.erase(found);
   by_deadline_.erase({waiter.deadline.when(), id});
+  by_client_.erase({waiter.client, id});
   for (const auto& key : waiter.missing) {
     const auto waiting = by_key_.find(key);
     if (waiting == by_key_.end()) continue;
@@ -264,11 +266,11 @@ Reply Table::timeout_of(const Waiter& waiter) const {
 }
 
 void Table::drop(ClientId client) {
-  std::vector<WaiterId> dropped;
-  for (const auto& [id, waiter] : waiters_) {
-    if (waiter.client == client) dropped.push_back(id);
+  for (;;) {
+    const auto first = by_client_.lower_bound({client, 0});
+    if (first == by_client_.end() || first->first != client) return;
+    take_waiter(first->second);
   }
-  for (const WaiterId id : dropped) take_waiter(id);
 }
 
 void Table::expire(base::Deadline::Clock::time_point now) {

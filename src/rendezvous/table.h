@@ -72,7 +72,8 @@ class Table {
   std::size_t used_bytes_ = 0;
   std::unordered_map<std::string, Value> values_;
   WaiterId next_waiter_ = 1;
-  std::map<WaiterId, Waiter> waiters_;
+  std::unordered_map<WaiterId, Waiter> waiters_;
+  std::set<std::pair<ClientId, WaiterId>> by_client_;
   std::set<std::pair<base::Deadline::Clock::time_point, WaiterId>> by_deadline_;
   std::unordered_map<std::string, std::set<WaiterId>> by_key_;
   std::map<RoomId, Room> rooms_;

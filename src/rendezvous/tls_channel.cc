@@ -53,9 +53,12 @@ void require(bool done) {
 
 // --- The socket under it: OpenSSL's own does not keep SIGPIPE away -----------------------------
 
-int fd_of(BIO* bio) noexcept {
-  return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-}
+struct Wire {
+  int fd = -1;
+  bool is_empty = false;  // the last read has taken all there was
+};
+
+Wire& wire_of(BIO* bio) noexcept { return *static_cast<Wire*>(BIO_get_data(bio)); }
 
 bool is_transient(int error) noexcept {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -64,15 +67,22 @@ bool is_transient(int error) noexcept {
 int bio_write(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   const ssize_t sent =
-      ::send(fd_of(bio), bytes, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
+      ::send(wire_of(bio).fd, bytes, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && is_transient(errno)) BIO_set_retry_write(bio);
   return static_cast<int>(sent);
 }
 
 int bio_read(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t got = ::recv(fd_of(bio), bytes, static_cast<std::size_t>(size), MSG_DONTWAIT);
+  Wire& wire = wire_of(bio);
+  // OpenSSL wants to know whether there is more; the system has just said that there is not.
+  if (wire.is_empty) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  const ssize_t got = ::recv(wire.fd, bytes, static_cast<std::size_t>(size), MSG_DONTWAIT);
   if (got < 0 && is_transient(errno)) BIO_set_retry_read(bio);
+  wire.is_empty = got > 0 && got < size;
   return static_cast<int>(got);
 }
 
@@ -114,6 +124,8 @@ class TlsContext {
     SSL_CTX_set_mode(context,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                          SSL_MODE_RELEASE_BUFFERS);
+    // Records are read by the bufferful, not their headers first.
+    SSL_CTX_set_read_ahead(context, 1);
     // With nobody in the trust store no certificate will do: there is no way but the key.
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     SSL_CTX_set_app_data(context, this);
@@ -131,12 +143,12 @@ class TlsContext {
 
   Side side() const noexcept { return side_; }
 
-  SslPointer make_connection(int fd) const {
+  SslPointer make_connection(Wire& wire) const {
     SslPointer ssl(SSL_new(context_.get()));
     require(ssl != nullptr);
     BIO* bio = BIO_new(method_.get());
     require(bio != nullptr);
-    BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
+    BIO_set_data(bio, &wire);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl.get(), bio, bio);
     if (side_ == Side::kServer) {
@@ -202,7 +214,8 @@ class TlsChannel final : public Channel {
   TlsChannel(os::Fd socket, std::shared_ptr<TlsContext> context)
       : Channel(std::move(socket)),
         context_(std::move(context)),
-        ssl_(context_->make_connection(fd())) {}
+        wire_{.fd = fd()},
+        ssl_(context_->make_connection(wire_)) {}
 
   Result receive(std::span<std::byte> to) override {
     std::size_t moved = 0;
@@ -215,6 +228,10 @@ class TlsChannel final : public Channel {
     std::size_t moved = 0;
     const auto write = [&] { return SSL_write_ex(ssl_.get(), from.data(), from.size(), &moved); };
     return move(write, moved);
+  }
+
+  bool is_drained() const noexcept override {
+    return wire_.is_empty && SSL_has_pending(ssl_.get()) == 0;
   }
 
   // Derived from the session's secrets: who sits between two sessions cannot make them equal.
@@ -240,6 +257,7 @@ class TlsChannel final : public Channel {
   Result move(const Operation& operation, const std::size_t& moved) {
     if (!distrust_.empty()) return {State::kClosed};
     ERR_clear_error();
+    wire_.is_empty = false;
     const int done = operation();
     if (done == 1) {
       // A handshake that was not by the key proves nothing, whatever else it was.
@@ -265,6 +283,7 @@ class TlsChannel final : public Channel {
   }
 
   std::shared_ptr<TlsContext> context_;
+  Wire wire_;
   SslPointer ssl_;
   bool is_trusted_ = false;
   std::string distrust_;
