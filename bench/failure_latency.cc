@@ -1,16 +1,21 @@
 // How long after a rank's death the others hear of it.
 //
 //     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S] [--rebuild] [--hosts H]
+//                     [--namespaces A,B,... --at ADDRESS]
 //
 // A round is a job of its own: its ranks make one kind of call over and over, one of them holds so
 // much memory, and at a random point it is killed by SIGKILL. A sample is the time from just before
 // the kill to where a survivor has its PeerDied in hand, by the host's one clock. With --rebuild,
 // to where it has rebuilt the communicator and gone through a barrier of the next. With --hosts the
-// ranks take this machine for so many hosts.
+// ranks take this machine for so many hosts. With --namespaces each is a network namespace of that
+// name (`ip netns`; needs root), joined as the user has joined them; ADDRESS is the first one's.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -22,6 +27,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -42,6 +48,8 @@ struct Options {
   unsigned seed = 1;
   bool rebuild = false;
   int hosts = 1;
+  std::vector<std::string> namespaces;
+  std::string at;
 };
 
 enum class Stream : std::uint8_t { kSmall, kLarge, kBarrier, kMessages, kAsync };
@@ -72,15 +80,15 @@ void hold_memory(double gib) {
   for (std::size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
 }
 
-// Calls until a call throws.
-void stream(hocket::Communicator& comm, Stream kind) {
+// Calls until a call throws. After the first everybody knows everybody, and `started` is told.
+void stream(hocket::Communicator& comm, Stream kind, std::atomic<int>& started) {
   const int next = (comm.rank() + 1) % comm.size();
   const int before = (comm.rank() + comm.size() - 1) % comm.size();
   std::vector<float> small(2);
   std::vector<float> medium(16 << 10);
   std::vector<float> received(medium.size());
   std::vector<float> large(1 << 20);
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     switch (kind) {
       case Stream::kSmall:
         comm.all_reduce(small);
@@ -98,6 +106,9 @@ void stream(hocket::Communicator& comm, Stream kind) {
         comm.all_reduce_async(medium).wait();
         break;
     }
+    if (!is_first) continue;
+    comm.barrier();
+    ++started;
   }
 }
 
@@ -110,20 +121,38 @@ struct Round {
   std::string address;
   bool rebuild;
   int hosts;
+  const std::vector<std::string>& namespaces;
+  std::optional<hocket::Key> key;
 };
+
+// Before anything that asks which host this is. UCX looks for interfaces in /sys, which has to be
+// the namespace's.
+void move_to(const std::string& name) {
+  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) {
+    throw std::runtime_error("cannot enter the network namespace " + name);
+  }
+  close(fd);
+  if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "none", MS_SLAVE | MS_REC, nullptr) != 0 ||
+      umount2("/sys", MNT_DETACH) != 0 || mount(name.c_str(), "/sys", "sysfs", 0, nullptr) != 0) {
+    throw std::runtime_error("cannot show the interfaces of the network namespace " + name);
+  }
+}
 
 [[noreturn]] void be_rank(int rank, const Round& round, Board& board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (round.hosts > 1) {
-    setenv("HOCKET_HOST", fmt::format("{}/", rank * round.hosts / round.ranks).c_str(), 1);
-  }
+  const int host = rank * round.hosts / round.ranks;
   try {
+    if (!round.namespaces.empty()) {
+      move_to(round.namespaces[static_cast<std::size_t>(host)]);
+    } else if (round.hosts > 1) {
+      setenv("HOCKET_HOST", fmt::format("{}/", host).c_str(), 1);
+    }
     if (rank == round.victim) hold_memory(round.gib);
-    auto world = hocket::init({.rank = rank, .size = round.ranks, .address = round.address});
-    world.communicator().barrier();
-    ++board.ready;
+    auto world = hocket::init(
+        {.rank = rank, .size = round.ranks, .address = round.address, .key = round.key});
     try {
-      stream(world.communicator(), round.kind);
+      stream(world.communicator(), round.kind, board.ready);
     } catch (const hocket::PeerDied& error) {
       const auto at = static_cast<std::size_t>(rank);
       if (round.rebuild) {
@@ -201,13 +230,22 @@ void print(const std::string& name, std::vector<Sample> samples) {
   std::fflush(stdout);
 }
 
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> found;
+  std::stringstream list(text);
+  for (std::string word; std::getline(list, word, ',');) found.push_back(word);
+  return found;
+}
+
 Options parse(int argc, char** argv) {
   Options options;
-  constexpr std::array<option, 6> kLong{{{"rounds", required_argument, nullptr, 'r'},
+  constexpr std::array<option, 8> kLong{{{"rounds", required_argument, nullptr, 'r'},
                                          {"gib", required_argument, nullptr, 'g'},
                                          {"seed", required_argument, nullptr, 's'},
                                          {"rebuild", no_argument, nullptr, 'b'},
                                          {"hosts", required_argument, nullptr, 'h'},
+                                         {"namespaces", required_argument, nullptr, 'm'},
+                                         {"at", required_argument, nullptr, 'a'},
                                          {}}};
   for (int got; (got = getopt_long(argc, argv, "n:", kLong.data(), nullptr)) != -1;) {
     if (got == 'n') options.ranks = std::atoi(optarg);
@@ -217,11 +255,13 @@ Options parse(int argc, char** argv) {
     if (got == 's') options.seed = static_cast<unsigned>(std::atoi(optarg));
     if (got == 'g') {
       options.gib.clear();
-      std::stringstream list(optarg);
-      for (std::string word; std::getline(list, word, ',');) {
-        options.gib.push_back(std::atof(word.c_str()));
-      }
+      for (const auto& word : words(optarg)) options.gib.push_back(std::atof(word.c_str()));
     }
+    if (got == 'm') {
+      options.namespaces = words(optarg);
+      options.hosts = static_cast<int>(options.namespaces.size());
+    }
+    if (got == 'a') options.at = optarg;
     if (got == '?') std::exit(2);
   }
   if (options.ranks < 2 || options.ranks > kMaxRanks || options.rounds < 1) {
@@ -250,6 +290,8 @@ int main(int argc, char** argv) {
   const auto below = [&random](int end) {
     return std::uniform_int_distribution(0, end - 1)(random);
   };
+  std::optional<hocket::Key> key;
+  if (!options.at.empty()) key = hocket::Key::generate();
   int job = 0;
   for (const double gib : options.gib) {
     std::array<std::vector<Sample>, kStreams.size()> by_stream;
@@ -261,9 +303,14 @@ int main(int argc, char** argv) {
                         .gib = gib,
                         .kind = kStreams[kind],
                         .until_the_kill = microseconds(below(20'000)),
-                        .address = fmt::format("unix:hocket-latency-{}-{}", getpid(), ++job),
+                        .address = options.at.empty()
+                                       ? fmt::format("unix:hocket-latency-{}-{}", getpid(), job)
+                                       : fmt::format("{}:{}", options.at, 20'000 + job % 10'000),
                         .rebuild = options.rebuild,
-                        .hosts = options.hosts};
+                        .hosts = options.hosts,
+                        .namespaces = options.namespaces,
+                        .key = key};
+      ++job;
       for (const Sample& sample : run(round)) {
         by_stream[kind].push_back(sample);
         all.push_back(sample);
