@@ -12,8 +12,8 @@ packages="
   libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev
   libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
   python3 python3-dev python3-venv"
-# What is done without where it cannot be had: Clang, for the fuzz targets.
-welcome="clang libclang-rt-dev"
+# What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model.
+welcome="clang libclang-rt-dev spin"
 for argument in "$@"; do
   case $argument in
     --peers) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev" ;;
