@@ -25,7 +25,7 @@ struct Order {
   enum class Kind : std::uint8_t { kStart, kSignal };
   Kind kind;
   bool from_terminal;
-  int number;                   // kSignal
+  int number;                   // kSignal: which; kStart: the number of ranks of the job
   std::array<char, 128> store;  // kStart
 };
 
@@ -75,20 +75,21 @@ class GuardianLoop {
     if (length < 0) return errno == EINTR;
     if (length != sizeof order) return false;
     if (order.kind == Order::Kind::kStart) {
-      start(order.store.data());
+      start(order.store.data(), order.number);
     } else {
       signal(order.number, order.from_terminal);
     }
     return true;
   }
 
-  void start(const char* store) {
+  void start(const char* store, int size) {
     Pipe failures = make_pipe();
     // Above all descriptors that a rank's own are put at.
     const Fd lifted(::fcntl(failures.write.get(), F_DUPFD_CLOEXEC, 16));
     failures.write.reset();
     for (std::size_t index = 0; index < plan_.ranks.size(); ++index) {
       plan_.ranks[index].environment.set("HOCKET_STORE", store);
+      plan_.ranks[index].environment.set("HOCKET_SIZE", std::to_string(size));
       const pid_t pid = start_rank(plan_, index, lifted.get());
       if (pid < 0) {
         report(GuardianReport::Kind::kNotStarted, plan_.ranks[index].rank, errno);
@@ -203,9 +204,10 @@ Guardian::Guardian(LaunchPlan plan, const std::function<void()>& in_child) {
   }
 }
 
-void Guardian::start(const std::string& store) {
+void Guardian::start(const std::string& store, int size) {
   Order order{};
   order.kind = Order::Kind::kStart;
+  order.number = size;
   if (store.size() >= order.store.size()) {
     throw InvalidArgument("the store's address is longer than 127 bytes: " + store);
   }

@@ -43,8 +43,8 @@ class Guardian {
   // descriptors that are the launcher's alone; the plan's are closed here.
   Guardian(LaunchPlan plan, const std::function<void()>& in_child);
 
-  // Starts the ranks; `store` is what they find in HOCKET_STORE.
-  void start(const std::string& store);
+  // Starts the ranks; `store` and `size` are what they find in HOCKET_STORE and HOCKET_SIZE.
+  void start(const std::string& store, int size);
   // Sends a signal to every rank that lives and to its process group. `from_terminal`: not to ranks
   // in the foreground group, who have got it.
   void signal(int number, bool from_terminal = false);

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "cli/address.h"
+#include "cli/meeting.h"
 #include "cli/program.h"
 
 namespace hocket::cli {
@@ -105,7 +106,6 @@ std::string job_name() {
 EnvironmentBlock common_environment(const RunOptions& options, const std::string& job) {
   EnvironmentBlock environment = EnvironmentBlock::inherited();
   environment.erase("HOCKET_KEY_FILE");
-  environment.set("HOCKET_SIZE", std::to_string(options.total_ranks()));
   environment.set("HOCKET_LOCAL_SIZE", std::to_string(options.ranks));
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
@@ -140,7 +140,7 @@ JobOutput make_output(const RunOptions& options, const EnvironmentBlock& environ
           "--log-dir {}: cannot make the folder: {}", options.log_dir, error.message()));
     }
   }
-  return JobOutput({.prefix = options.prefix && options.total_ranks() > 1,
+  return JobOutput({.prefix = options.prefix && (options.ranks > 1 || options.nodes > 1),
                     .quiet = options.quiet,
                     .colour_allowed = environment.get("NO_COLOR").empty(),
                     .log_dir = options.log_dir});
@@ -167,18 +167,24 @@ JobPlan plan_job(const RunOptions& options) {
     environment.set("OMP_NUM_THREADS", std::to_string(share));
   }
 
+  // Nothing has been made so far that would have to be taken back, and a signal ends the wait.
+  Layout layout{.first_rank = 0, .size = options.ranks};
+  if (options.node_rank != 0) layout = ask_for_layout(options, secret, job);
+
   JobPlan plan{.launch = {},
                .output = make_output(options, environment),
                .secret = secret,
                .job = job,
+               .first_rank = layout.first_rank,
                .signals = {}};
   plan.launch.program = program.path;
+  plan.launch.size = layout.size;
   plan.launch.arguments = options.command;
   plan.launch.key = Fd(plan.secret.to_fd());
   plan.launch.foreground_group = ::getpgrp();
   plan.launch.open_files = allow_open_files(options.ranks);
   for (int local = 0; local < options.ranks; ++local) {
-    const int rank = options.first_rank() + local;
+    const int rank = layout.first_rank + local;
     RankPlan part;
     part.rank = rank;
     part.environment = environment;

@@ -11,14 +11,13 @@
 
 namespace hocket::cli {
 
-inline constexpr int kMaxRanks = 1024;
-
 // A resource.
 struct JobPlan {
   LaunchPlan launch;
   JobOutput output;
   Key secret;
   std::string job;  // its name, no secret
+  int first_rank;   // of this host's
   Fd signals;       // a signalfd: what the launcher is told while it runs
 };
 
@@ -33,8 +32,9 @@ class ProgramError : public InvalidArgument {
   int exit_code_;
 };
 
-// Blocks, from here on, the signals that the launcher handles. Throws InvalidArgument (ProgramError
-// for the program) and SystemError.
+// On several hosts, where this is not the first of them, it waits for their launchers. Blocks, from
+// here on, the signals that the launcher handles. Throws InvalidArgument (ProgramError for the
+// program), RendezvousError and SystemError.
 JobPlan plan_job(const RunOptions& options);
 
 }  // namespace hocket::cli

@@ -17,7 +17,7 @@ namespace hocket::cli {
 // A resource (it owns the ranks' ends of the pipes). Made in the launcher, used in the guardian.
 struct RankPlan {
   int rank = 0;
-  EnvironmentBlock environment;  // without HOCKET_STORE
+  EnvironmentBlock environment;  // without HOCKET_STORE and HOCKET_SIZE
   Fd in, out, err;
   std::optional<cpu_set_t> cpus;  // absent: as inherited
   // With a process group of its own a rank gets the terminal's signals through the launcher alone.
@@ -29,6 +29,7 @@ struct LaunchPlan {
   std::string program;                 // path
   std::vector<std::string> arguments;  // with the program's name as given
   std::vector<RankPlan> ranks;
+  int size = 0;                // of the job; on several hosts the first learns it later
   Fd key;                      // sealed memfd, handed on as kKeyFd
   pid_t foreground_group = 0;  // the launcher's process group
   sigset_t signal_mask{};      // the mask that the launcher was started with

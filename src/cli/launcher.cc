@@ -19,6 +19,7 @@
 #include "cli/guardian.h"
 #include "cli/job_plan.h"
 #include "cli/job_state.h"
+#include "cli/meeting.h"
 #include "cli/output.h"
 #include "cli/process_tree.h"
 #include "cli/program.h"
@@ -29,13 +30,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSameWish{100};
+constexpr std::chrono::milliseconds kLookAround{20};  // while other hosts have not come
+constexpr std::size_t kMaxClients = 1 << 14;          // of a store for several hosts
 
 // The event loop, from the first fork to the last line of output. One thread.
 class Launcher {
  public:
   Launcher(const RunOptions& options, JobPlan plan)
       : options_(options),
-        state_(options.ranks, options.first_rank()),
+        first_rank_(plan.first_rank),
+        state_(options.ranks, plan.first_rank),
+        size_(plan.launch.size),
         output_(std::move(plan.output)),
         key_(plan.secret),
         job_(plan.job),
@@ -48,9 +53,13 @@ class Launcher {
   int run() {
     const auto store = serve();
     const std::string address = store ? store->address() : options_.rendezvous;
-    guardian_.start(address);
     tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
     if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
+    if (options_.nodes > 1 && store) {
+      if (const auto code = meet(address)) return without_ranks(*code);
+    }
+    tell_verbosely("ranks {} to {} of {}", first_rank_, first_rank_ + options_.ranks - 1, size_);
+    guardian_.start(address, size_);
     while (!all_ended_) turn();
     guardian_.reap();
     report_culprit();
@@ -63,14 +72,54 @@ class Launcher {
  private:
   // On several hosts that of host 0 serves for all.
   std::optional<StoreServer> serve() const {
-    StoreServer::Options options{.key = key_, .job = job_, .size = options_.total_ranks()};
+    StoreServer::Options options{.key = key_, .job = job_, .size = size_};
     if (options_.nodes > 1) {
+      // How many ranks there will be is not known yet.
+      options.size = 0;
+      options.max_clients = kMaxClients;
+      options.max_strangers = kMaxClients / 2;
       if (options_.node_rank != 0) return std::nullopt;
       const Address address = parse_address(options_.rendezvous, "--rendezvous");
       options.address = address.host;
       options.port = address.port;
     }
     return StoreServer(std::move(options));
+  }
+
+  // On host 0: waits for the launchers of the other hosts. Returns what to exit with instead, where
+  // that was wished; no rank has been started then.
+  std::optional<int> meet(const std::string& address) {
+    Meeting meeting(options_, key_, job_, address);
+    for (;;) {
+      if (const auto layout = meeting.look()) {
+        size_ = layout->size;
+        return std::nullopt;
+      }
+      std::vector<pollfd> wait{{signals_.get(), POLLIN, 0}};
+      output_.add_to(wait);
+      ::poll(wait.data(), wait.size(), static_cast<int>(kLookAround.count()));
+      output_.move(std::span(wait).subspan(1));
+      signalfd_siginfo info{};
+      while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        const int number = static_cast<int>(info.ssi_signo);
+        if (number == SIGTSTP) ::raise(SIGSTOP);
+        if (number == SIGTSTP || number == SIGUSR1 || number == SIGUSR2) continue;
+        tell("{}: no rank has been started", signal_name(number));
+        return 128 + number;
+      }
+      if (time_limit_ && Clock::now() >= *time_limit_) {
+        tell("the time limit of {} s is over; other hosts have not come, and no rank was started",
+             std::chrono::duration<double>(*options_.timeout).count());
+        return kExitTimeout;
+      }
+    }
+  }
+
+  int without_ranks(int code) {
+    all_ended_ = true;
+    output_.writers_are_gone();
+    while (output_.is_open()) turn();
+    return code;
   }
 
   bool told_what_was_lost() {
@@ -263,7 +312,9 @@ class Launcher {
   }
 
   const RunOptions& options_;
+  int first_rank_;
   JobState state_;
+  int size_;  // ranks of the job; on host 0 of several not known at first
   JobOutput output_;
   Key key_;
   std::string job_;

@@ -12,7 +12,7 @@ namespace hocket::cli {
 
 // What `hocket run` was told.
 struct RunOptions {
-  int ranks = 1;
+  int ranks = 1;                         // on this host
   std::vector<std::string> command;      // the program and its arguments
   std::vector<std::string> environment;  // NAME=VALUE
   Binding binding = Binding::kAuto;
@@ -28,10 +28,10 @@ struct RunOptions {
   int node_rank = 0;
   std::string rendezvous;  // "host:port" of the first
   std::string key_file;
-
-  int total_ranks() const noexcept { return ranks * nodes; }
-  int first_rank() const noexcept { return ranks * node_rank; }
 };
+
+// On one host.
+inline constexpr int kMaxRanks = 1024;
 
 // How long ranks have between being asked to end and being killed.
 inline constexpr std::chrono::milliseconds kGraceAfterFailure{1000};

@@ -34,10 +34,11 @@ Examples:
   hocket run -n 4 --trace slow -- python train.py && hocket trace slow
   hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
 
-On several hosts, start one on each, with the same options but for --node-rank, the same -n, and a
-copy of one key; the first one's --rendezvous must be an address of its host:
+On several hosts, start one on each, with the same --nnodes and --rendezvous, an address of host 0,
+and a copy of one key; -n is each host's own, and ranks are numbered host by host:
   hocket key job.key
   hocket run -n 4 --nnodes 2 --node-rank 0 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
+  hocket run -n 2 --nnodes 2 --node-rank 1 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
 )";
 
 struct Arguments {
@@ -73,7 +74,7 @@ void add_run(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("run", "Run a program as the ranks of a job on this host");
   const auto arguments = std::make_shared<Arguments>();
   RunOptions& options = arguments->options;
-  command->add_option("-n,--ranks", options.ranks, "Number of ranks")->required();
+  command->add_option("-n,--ranks", options.ranks, "Number of ranks, on this host")->required();
   command
       ->add_option_function<std::string>(
           "--bind",
@@ -88,7 +89,8 @@ void add_run(CLI::App& app, Action& chosen) {
   command->add_option("--timeout", arguments->timeout, "End the job after that time")
       ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
-  command->add_option("--nnodes", options.nodes, "Number of hosts, with -n ranks each; default 1")
+  command
+      ->add_option("--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
       ->type_name("N");
   command->add_option("--node-rank", options.node_rank, "Number of this host, from 0")
       ->type_name("R");
@@ -112,10 +114,11 @@ void add_run(CLI::App& app, Action& chosen) {
       ->type_name("DIR");
   command->add_flag(
       "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
-  command->add_flag("--keep-going",
-                    options.keep_going,
-                    "A rank that fails ends no other, for programs that rebuild; the job has ended\n"
-                    "well if any rank has");
+  command->add_flag(
+      "--keep-going",
+      options.keep_going,
+      "A rank that fails ends no other, for programs that rebuild; the job has ended\n"
+      "well if any rank has");
   command->add_flag("--no-prefix", arguments->no_prefix, "No \"[rank] \" before lines of output");
   command->add_flag("-v,--verbose", options.verbose, "Say what the launcher does");
   command

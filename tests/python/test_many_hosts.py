@@ -124,16 +124,17 @@ def network():
 
 
 class Job:
-    """One launcher a host, with `ranks` each."""
+    """One launcher a host, with `ranks` each, or as many as `ranks` says of each."""
 
     def __init__(self, network, folder, hosts, ranks, options=(), **environment):
         key = folder / "job.key"
         subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
         self.go = folder / "go"
+        counts = [ranks] * hosts if isinstance(ranks, int) else ranks
         environment = {**os.environ, "GO": str(self.go), **environment}
         self.launchers = [
             subprocess.Popen(
-                ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(ranks),
+                ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(counts[i]),
                  "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(key),
                  "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90", *options,
                  "--", sys.executable, "-c", PROGRAM],
@@ -166,6 +167,13 @@ def test_a_job_of_three_hosts_computes_the_same(network, tmp_path):
     codes, text = Job(network, tmp_path, hosts=3, ranks=2).finish()
     assert codes == [0, 0, 0], text
     assert text.count("hosts [0, 0, 1, 1, 2, 2] 2 3") == 6, text
+
+
+def test_each_host_may_have_a_number_of_ranks_of_its_own(network, tmp_path):
+    codes, text = Job(network, tmp_path, hosts=3, ranks=[1, 3, 2]).finish()
+    assert codes == [0, 0, 0], text
+    for host, ranks in enumerate([1, 3, 2]):
+        assert text.count(f"hosts [0, 1, 1, 1, 2, 2] {ranks} ") == ranks, text
 
 
 def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):
