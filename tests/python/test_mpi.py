@@ -114,6 +114,49 @@ def test_a_late_rank_is_told_and_nothing_is_written_afterwards():
     assert job.stdout.count("DeadlineExceeded") == 2, job.stdout
 
 
+REFUSED = """
+import time
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+n, rank = comm.size, comm.rank
+for turn in range(12):
+    who, late = turn % n, turn // 2 % n
+    x = np.arange(100.0) + 1000 * rank + turn
+    before = x.copy()
+    if rank == late:  # who refuses comes last, or first, or in between
+        time.sleep(0.02)
+    try:
+        if rank != who:
+            comm.all_reduce(x, op="max" if turn % 2 else "sum")
+        elif turn % 3:
+            comm.all_reduce(x, out=np.empty(3), op="max" if turn % 2 else "sum")
+        else:
+            comm.all_reduce(np.array(["text"]))
+        print("no error", flush=True)
+    except (hocket.InvalidArgument, TypeError) as error:
+        assert rank == who or f"rank {who} refused" in str(error), error
+    assert (x == before).all()
+    # Of the same kind and size as the refused call, so that MPI could take the one for the other.
+    total = comm.all_reduce(np.arange(100.0) * (rank + 1 + turn), out=np.empty(100))
+    assert (total == np.arange(100.0) * (n * (n + 1) // 2 + n * turn)).all(), (turn, total)
+    parts = comm.all_gather(np.array([rank, turn])).reshape(n, 2)
+    assert (parts == [[r, turn] for r in range(n)]).all(), (turn, parts)
+comm.barrier()
+print("right", flush=True)
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_calls_after_a_refused_one_are_right_by_the_engine(launcher, n):
+    if shim(launcher) is None:
+        pytest.skip(f"hocket was built without {launcher}")
+    job = run(launcher, n, REFUSED)
+    assert job.returncode == 0 and job.stdout.count("right") == n, job.stdout
+    assert "no error" not in job.stdout, job.stdout
+
+
 def test_without_mpi_it_says_so():
     job = subprocess.run(
         [sys.executable, "-c", 'import hocket; hocket.init(engines=["mpi"])'],

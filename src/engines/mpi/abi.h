@@ -8,7 +8,7 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 1;
+inline constexpr std::uint32_t kAbi = 2;
 
 enum class Collective : std::int32_t {
   kBarrier,
@@ -58,8 +58,10 @@ struct Shim {
   bool (*is_finalized)();
   // Initialises MPI unless somebody has; whoever initialises it ends it, when the process exits.
   int (*start)(Fold fold, Threads* threads);
-  // From now on the process's end does not wait for MPI's.
-  void (*give_up)();
+  // Nobody waits for this request any more; `release` gets `memory` once it is done, which `test`
+  // of others and the process's end look at. Where it is not done some seconds after that end has
+  // begun, the process ends without MPI's end.
+  void (*give_up)(void* request, void (*release)(void* memory), void* memory);
   // MPI_COMM_WORLD itself.
   int (*world)(void** comm);
   int (*place)(void* comm, std::int32_t* rank, std::int32_t* size);

@@ -170,11 +170,11 @@ bool Library::test(Flight& flight) {
   return done;
 }
 
-// The process cannot wait for the end of what it has given up, so it does not wait for MPI's.
 void Library::abandon(std::unique_ptr<Flight> flight) noexcept {
   const std::lock_guard lock(mutex_);
-  shim_->give_up();
-  static_cast<void>(flight.release());  // MPI may write to it for as long as the process lives
+  Flight* given_up = flight.release();  // MPI may write to it until it is done, if it ever is
+  shim_->give_up(
+      given_up->request, [](void* memory) { delete static_cast<Flight*>(memory); }, given_up);
 }
 
 void Library::release(void* comm) noexcept {

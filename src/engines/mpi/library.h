@@ -21,7 +21,7 @@ struct Found {
 };
 
 // A call under way, with its staging. A resource; MPI cannot take a call back, so that one that is
-// given up lives on until the process ends.
+// given up lives on until the others have done their parts, or the process ends.
 struct Flight {
   algorithm::Scratch in;
   algorithm::Scratch out;
@@ -70,7 +70,7 @@ class Library : public std::enable_shared_from_this<Library> {
 
   void begin(const Comm& comm, Flight& flight);
   bool test(Flight& flight);
-  // The call is given up; its memory stays MPI's.
+  // The call is given up; its memory stays MPI's until it is done.
   void abandon(std::unique_ptr<Flight> flight) noexcept;
   void release(void* comm) noexcept;
 

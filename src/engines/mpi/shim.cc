@@ -2,11 +2,14 @@
 #include <mpi.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "engines/mpi/abi.h"
 #include "hocket/types.h"
@@ -24,7 +27,17 @@ struct Request {
 
 // MPI gives an operation nothing of its own to know things by.
 Fold fold_of_hocket = nullptr;
-bool gives_up = false;
+
+// What nobody waits for any more.
+struct GivenUp {
+  Request* request;
+  void (*release)(void* memory);
+  void* memory;
+};
+std::vector<GivenUp>& given_up() {
+  static auto* all = new std::vector<GivenUp>;  // there until after the last handler of the exit
+  return *all;
+}
 
 template <int Dtype, int Op>
 void fold(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
@@ -151,8 +164,28 @@ bool is_finalized() {
   return flag != 0;
 }
 
+// Releases what is done. True where nothing is left.
+bool settle() {
+  std::erase_if(given_up(), [](const GivenUp& each) {
+    int flag = 0;
+    const int code = MPI_Test(&each.request->request, &flag, MPI_STATUS_IGNORE);
+    if (flag == 0 || code != MPI_SUCCESS) return false;
+    each.release(each.memory);
+    delete each.request;
+    return true;
+  });
+  return given_up().empty();
+}
+
 void finalize_at_exit() {
-  if (!gives_up && is_initialized() && !is_finalized()) MPI_Finalize();
+  if (!is_initialized() || is_finalized()) return;
+  // The others may be about to do their part, or never.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!settle()) {
+    if (std::chrono::steady_clock::now() >= until) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  MPI_Finalize();
 }
 
 int start(Fold fold_function, Threads* threads) {
@@ -171,7 +204,9 @@ int start(Fold fold_function, Threads* threads) {
   return code;
 }
 
-void give_up() { gives_up = true; }
+void give_up(void* request, void (*release)(void* memory), void* memory) {
+  given_up().push_back({static_cast<Request*>(request), release, memory});
+}
 
 // Errors on it come back as codes.
 int adopt(MPI_Comm comm, void** made) {
@@ -208,7 +243,7 @@ int create(
 
 void release(void* comm) {
   auto* owned = static_cast<Comm*>(comm);
-  if (owned->is_owned && !gives_up && !is_finalized()) MPI_Comm_free(&owned->comm);
+  if (owned->is_owned && given_up().empty() && !is_finalized()) MPI_Comm_free(&owned->comm);
   delete owned;
 }
 
@@ -291,6 +326,7 @@ int begin(void* comm, const ShimCall* call, void** made) {
 }
 
 int test(void* request, bool* done) {
+  if (!given_up().empty()) settle();
   auto* owned = static_cast<Request*>(request);
   int flag = 0;
   const int code = MPI_Test(&owned->request, &flag, MPI_STATUS_IGNORE);
