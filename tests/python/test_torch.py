@@ -33,6 +33,11 @@ def test_handles(name, n, tmp_path):
     torch_ranks.run("torch_handles.py", name, n, tmp_path, "hocket")
 
 
+@pytest.mark.parametrize("name", ["in_pieces", "splits", "long_lists"])
+def test_splits_and_lists(name, tmp_path):
+    torch_ranks.run("torch_handles.py", name, 3, tmp_path, "hocket")
+
+
 @pytest.mark.parametrize("name", ["coalescing", "again"])
 def test_groups_and_batches(name, tmp_path):
     torch_ranks.run("torch_handles.py", name, 2, tmp_path, "hocket")
@@ -48,13 +53,14 @@ def test_abort_by_pytorch(tmp_path):
     assert outputs == ["aborted\n"] * 2
 
 
-def test_beside_gloo(tmp_path):
-    torch_ranks.run("torch_handles.py", "beside_gloo", 2, tmp_path, "cpu:hocket,cuda:gloo")
+@pytest.mark.parametrize("backend", ["cpu:hocket,cuda:gloo", "cuda:gloo,cpu:hocket"])
+def test_beside_gloo(backend, tmp_path):
+    torch_ranks.run("torch_handles.py", "beside_gloo", 3, tmp_path, backend)
 
 
 def test_refusals(tmp_path):
     for output in run("refusals", 2, tmp_path):
-        assert output.split() == ["ValueError", "InvalidArgument", "Mismatch"]
+        assert output.split() == ["ValueError", "ValueError", "InvalidArgument", "Mismatch"]
 
 
 def test_who_is_late_is_named(tmp_path):

@@ -207,6 +207,7 @@ def refusals(rank, n):
 
     for call in (
         lambda: dist.all_gather([torch.empty(1)] * (n + 1), torch.empty(1)),
+        lambda: dist.all_reduce(torch.zeros(3).to_sparse()),
         lambda: dist.all_reduce(torch.zeros(3), ReduceOp.BAND),
         lambda: dist.all_reduce(torch.zeros(3 + rank)),
     ):

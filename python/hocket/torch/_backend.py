@@ -26,6 +26,7 @@ from ._ops import op_of
 from ._work import Finished, Pending, Waiter
 
 Tensors = list[torch.Tensor]
+_DENSE = torch.strided
 Handle = Union[Finished, Pending]
 
 
@@ -67,6 +68,7 @@ class HocketBackend(Base):  # type: ignore[misc]
         self._group = name
         self._waiter = Waiter()
         # `handle`: the last one made in this thread; whether PyTorch passes it on is told below.
+        # `collected`: the pending ones, while calls are coalesced.
         self.made = local()
         self.hands_on = Base is ProcessGroup
 
@@ -76,12 +78,18 @@ class HocketBackend(Base):  # type: ignore[misc]
         return self._comm
 
     # What PyTorch may ask for beyond the calls below; without these its own look-up never ends.
-    supports_splitting = False
+    supports_splitting = True
     supports_coalescing = False
     supports_shrinking = False
     supports_reconfigure = False
     supports_window = False
     _supports_time_estimate = False
+
+    def eager_connect_single_device(self, device: Any) -> None:
+        """Called for a group that is bound to a device: it is connected already."""
+
+    def perform_nocolor_split(self, device: Any) -> None:
+        """Called where a new group has no place for this rank, which has then nothing to do."""
 
     @property
     def options(self) -> Any:
@@ -122,13 +130,16 @@ class HocketBackend(Base):  # type: ignore[misc]
         self, work: hocket.Work, result: Tensors, after: Optional[Callable[[], None]] = None
     ) -> Pending:
         self.made.handle = handle = Pending(work, result, self._waiter, after)
+        collected = getattr(self.made, "collected", None)
+        if collected is not None:
+            collected.append(handle)
         return handle
 
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.all_reduce``."""
         tensor = _one(tensors, "tensors")
-        if not options.asyncOp and tensor.is_contiguous():  # the common case, made short
+        if not options.asyncOp and tensor.layout == _DENSE and tensor.is_contiguous():  # the usual
             self._comm.all_reduce(tensor, None, op_of(options))
             return self._finished(tensors)
         layout = Layout(tensor)
@@ -250,6 +261,15 @@ class HocketBackend(Base):  # type: ignore[misc]
         arguments = (as_flat(tensor), out, counts, options.rootRank)
         return self._run("gather_v", arguments, options.asyncOp, result, after)
 
+    def gather_single(self, output: Any, input: torch.Tensor, options: Any) -> Handle:
+        """``dist.gather_single``."""
+        if self._comm.rank != options.rootRank:
+            arguments: tuple[Any, ...] = (as_flat(input), None, options.rootRank)
+            return self._run("gather", arguments, options.asyncOp, [input])
+        out = Layout(output)
+        arguments = (as_flat(input), out.flat, options.rootRank)
+        return self._run("gather", arguments, options.asyncOp, [output], out.copy_back)
+
     def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
         """``dist.scatter``."""
         out = Layout(_one(outputs, "tensors"))
@@ -311,8 +331,8 @@ class HocketBackend(Base):  # type: ignore[misc]
         """``dist.recv`` and ``dist.irecv`` without `src`; on host memory."""
         if not self.hands_on:
             raise NotImplementedError(
-                "recv without src: beside another backend PyTorch has no way to hear from this one "
-                "who sent; give src, or use hocket's own communicator (backend.communicator.recv)"
+                "recv without src: this PyTorch has no way to hear from a backend who sent; give src, "
+                "or use hocket's own communicator (backend.communicator.recv)"
             )
         return self.recv(tensors, hocket.ANY_SOURCE, tag)
 

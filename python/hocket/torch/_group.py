@@ -1,15 +1,18 @@
-"""A whole process group over hocket, where hocket carries all of its tensors."""
+"""A whole process group over hocket, alone or beside other backends for other devices."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any, Optional
 
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup
 
 from ._backend import HocketBackend
+from ._work import Together
 
 # The calls of a group that give a handle back, and what they were called before.
 _CALLS = {
@@ -39,10 +42,95 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     """PyTorch's own process group, but that its calls give back hocket's handles.
 
     PyTorch puts what a backend in Python returns into a handle of its own, which knows neither that
-    the call has ended nor who sent. Everything else is PyTorch's: its dispatcher, hooks, profiler.
+    the call has ended nor who sent. Everything else is PyTorch's: its dispatcher, hooks, profiler,
+    and the backends that carry other devices.
     """
 
     backend: HocketBackend
+    devices: list[str]  # whose tensors hocket carries
+    others: dict[str, tuple[Any, Any]]  # kind and backend of the rest
+
+    @classmethod
+    def assemble(
+        cls,
+        store: Any,
+        backend: HocketBackend,
+        devices: list[str],
+        others: dict[str, tuple[Any, Any]],
+    ) -> HocketGroup:
+        """A group of these backends, each for its devices."""
+        group = cls(store, backend.rank(), backend.size())
+        group.backend, group.devices, group.others = backend, devices, others
+        backend.hands_on = True
+        ours = (ProcessGroup.BackendType.CUSTOM, backend)
+        every = {**dict.fromkeys(devices, ours), **others}
+        # As PyTorch chooses it: an accelerator's before the host's.
+        group._set_default_backend(every[min(every, key=lambda device: device == "cpu")][0])
+        for device, (kind, one) in every.items():
+            group._register_backend(torch.device(device), kind, one)
+        return group
+
+    def split_group(
+        self,
+        ranks: Sequence[int],
+        timeout: Optional[timedelta] = None,
+        opts: Any = None,
+        group_name: Optional[str] = None,
+        group_desc: Optional[str] = None,
+        device_types: Optional[Sequence[torch.device]] = None,
+    ) -> Optional[HocketGroup]:
+        """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
+        wanted = [*self.devices, *self.others]
+        if device_types is not None:
+            wanted = [device.type for device in device_types]
+        devices = [device for device in self.devices if device in wanted]
+        others = [device for device in self.others if device in wanted]
+        theirs = None
+        if others:
+            types = [torch.device(device) for device in others]
+            theirs = super().split_group(ranks, timeout, opts, group_name, group_desc, types)
+        if not devices:
+            return theirs
+        member = self.rank() in ranks
+        comm = self.backend.communicator.split(
+            min(ranks) if member else -1, list(ranks).index(self.rank()) if member else 0
+        )
+        if not member:
+            return None
+        if timeout is not None:
+            comm.deadline = timeout
+        name = group_name or f"{self.group_name}:{min(ranks)}"
+        group = HocketGroup.assemble(
+            dist.PrefixStore(f"{name}/", self.get_group_store()),
+            HocketBackend(comm, name),
+            devices,
+            {d: (self.others[d][0], theirs._get_backend(torch.device(d))) for d in others},
+        )
+        group._set_group_name(name)
+        group._set_group_desc(group_desc or "undefined")
+        return group
+
+    def gather_single(self, output: Any, input: torch.Tensor, options: Any = None) -> Any:
+        """``dist.gather_single``, which PyTorch does not pass on to backends in Python."""
+        if input.device.type not in self.devices:
+            return super().gather_single(output, input, options)
+        return self.backend.gather_single(output, input, options)
+
+    gather_into_tensor = gather_single
+
+    def _start_coalescing(self, device: torch.device) -> None:
+        """Calls on hocket's devices start at once; until the end their handles are collected."""
+        if device.type not in self.devices:
+            return super()._start_coalescing(device)
+        self.backend.made.collected = []
+        return None
+
+    def _end_coalescing(self, device: torch.device) -> Any:
+        """One handle for all calls since the start."""
+        if device.type not in self.devices:
+            return super()._end_coalescing(device)
+        collected, self.backend.made.collected = self.backend.made.collected, None
+        return Together(collected)
 
 
 def _call(name: str) -> Callable[..., Any]:
@@ -66,32 +154,69 @@ for _name, _before in _CALLS.items():
         setattr(HocketGroup, _there, _call(_there))
 
 
-def _devices(depth: int) -> list[str]:
-    """For which devices PyTorch is making the group, if hocket alone is to carry them; else none.
+def _other_backends(
+    known: dict[str, Any], devices: dict[str, str], options: Any
+) -> dict[str, tuple[Any, Any]]:
+    """The backends beside hocket: those that PyTorch has made before it called us, and, made as it
+    makes them, those that it would make afterwards."""
+    made: dict[str, tuple[Any, Any]] = {}
+    for device, name in devices.items():
+        if name == "hocket":
+            continue
+        kind = dist.Backend.backend_type_map.get(name, ProcessGroup.BackendType.CUSTOM)
+        try:
+            made[device] = (kind, options.process_group._get_backend(torch.device(device)))
+            continue
+        except RuntimeError:
+            pass
+        plugin = dist.Backend._plugins[name.upper()]
+        store = dist.PrefixStore(f"{device}/", known["prefix_store"])
+        if plugin.extended_api:
+            theirs = type(options)()
+            for field in _FIELDS:
+                if hasattr(options, field):
+                    setattr(theirs, field, getattr(options, field))
+            theirs.store = store
+            backend = plugin.creator_fn(theirs, known["backend_options"])
+        else:
+            backend = plugin.creator_fn(
+                store, options.group_rank, options.group_size, options.timeout
+            )
+        made[device] = (kind, backend)
+    return made
 
-    PyTorch tells a backend neither, but takes a whole group from it only where it is alone: so we
-    look at what the function that calls us knows.
-    """
-    config = sys._getframe(depth).f_locals.get("backend_config")
-    devices: dict[str, str] = getattr(config, "get_device_backend_map", dict)()
-    return list(devices) if set(devices.values()) == {"hocket"} else []
+
+# What PyTorch tells a backend that is to be made, but for the store.
+_FIELDS = (
+    "group_rank",
+    "group_size",
+    "timeout",
+    "group_id",
+    "global_ranks_in_group",
+    "process_group",
+    "split_from",
+    "enable_reconfigure",
+)
 
 
 def whole_group(backend: HocketBackend, options: Any) -> Optional[HocketGroup]:
-    """The group of `backend`; None where there are other backends, or this PyTorch has no such."""
+    """The group that `backend` is of; None where this PyTorch has no such.
+
+    PyTorch tells a backend neither for which devices it is made nor who else is in the group, but
+    takes a whole group from it: so we look at what the function that calls us knows.
+    """
     theirs = getattr(options, "process_group", None)
-    devices = _devices(3)
-    if not devices or theirs is None or isinstance(backend, ProcessGroup):
+    known = sys._getframe(2).f_locals
+    config = getattr(known.get("backend_config"), "get_device_backend_map", dict)()
+    if not config or theirs is None or isinstance(backend, ProcessGroup):
         return None
+    devices = [device for device, name in config.items() if name == "hocket"]
     try:
-        group = HocketGroup(theirs.get_group_store(), backend.rank(), backend.size())
-    except (AttributeError, TypeError):
+        others = _other_backends(known, config, options)
+        group = HocketGroup.assemble(theirs.get_group_store(), backend, devices, others)
+    except (AttributeError, KeyError, TypeError):
+        backend.hands_on = False
         return None
-    group.backend = backend
-    backend.hands_on = True
     if theirs.bound_device_id is not None:
         group.bound_device_id = theirs.bound_device_id
-    group._set_default_backend(ProcessGroup.BackendType.CUSTOM)
-    for device in devices:
-        group._register_backend(torch.device(device), ProcessGroup.BackendType.CUSTOM, backend)
     return group

@@ -14,6 +14,7 @@ class Layout:
     __slots__ = ("_copy", "_tensor", "flat")
 
     def __init__(self, tensor: torch.Tensor) -> None:
+        _require_dense(tensor)
         self._tensor = tensor
         self._copy: Optional[torch.Tensor] = None
         if tensor.is_contiguous():
@@ -28,8 +29,17 @@ class Layout:
             self._tensor.detach().copy_(self._copy)
 
 
+def _require_dense(tensor: torch.Tensor) -> None:
+    if tensor.layout != torch.strided:
+        raise ValueError(
+            f"the tensor is {tensor.layout}, expected a dense one; hocket.sparse has collectives "
+            "on sparse arrays of SciPy and CuPy"
+        )
+
+
 def as_flat(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor that is read from."""
+    _require_dense(tensor)
     return tensor.detach().contiguous().view(-1)
 
 

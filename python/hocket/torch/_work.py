@@ -139,6 +139,41 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
             future.set_result(self._result)
 
 
+class Together(Work):  # type: ignore[misc, unused-ignore]
+    """Several calls as one."""
+
+    def __init__(self, works: list[Pending]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Returns when all have ended; raises the first error."""
+        for work in self._works:
+            work.wait(timeout)
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether all have ended."""
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        """Whether all have ended well."""
+        return all(work.is_success() for work in self._works)
+
+    def synchronize(self) -> None:
+        """The same as `wait`."""
+        self.wait()
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of all calls."""
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self) -> Any:
+        """A future that ends when all have ended, with their tensors."""
+        every = torch.futures.collect_all([work.get_future() for work in self._works])
+        return every.then(lambda all_of_them: (all_of_them.wait(), self.result())[1])
+
+
 class Waiter:
     """Gives futures their values, in a thread that is started for the first of them."""
 
