@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "comm/world.h"
 
@@ -12,6 +14,70 @@ namespace {
 // Words that are told instead of an offset, which is never as small.
 constexpr std::uint64_t kNoRoom = 0;
 constexpr std::uint64_t kNothing = 1;
+constexpr std::uint64_t kNoPlace = 2;
+
+// How long what the others have closed before they came here may take to be taken off the list.
+constexpr Duration kForClosed = std::chrono::seconds(1);
+
+// A rank's part of allocate_together.
+class Part {
+ public:
+  Part(control::HostControl& host, const Allocation& wanted) : host_(host), wanted_(wanted) {}
+
+  // What this rank tells.
+  std::uint64_t attempt(Duration patience) {
+    if (wanted_.bytes == 0) return kNothing;
+    try {
+      if (block_ == 0) {
+        block_ = host_.allocate(wanted_.bytes, wanted_.holders);
+        if (wanted_.format) wanted_.format(host_.at(block_));
+      }
+    } catch (const SystemError& error) {
+      reason_ = error.what();
+      return kNoRoom;
+    }
+    if (wanted_.enlist && entry_ == nullptr) {
+      entry_ = wanted_.enlist(block_, patience);
+      if (entry_ == nullptr) return kNoPlace;
+    }
+    return block_;
+  }
+
+  void give_back() noexcept {
+    int holders = block_ == 0 ? 0 : wanted_.holders;
+    if (entry_ != nullptr) {
+      host_.delist(*entry_);
+      --holders;
+    }
+    for (int i = 0; i < holders; ++i) host_.release(block_);
+  }
+
+  // Why `rank`, which told `word`, brings nothing.
+  std::string refusal(std::ptrdiff_t rank, std::uint64_t word) const {
+    if (word == kNoPlace) {
+      return fmt::format(
+          "on the host of rank {} there are {} groups between hosts already, as many as there can "
+          "be; close some",
+          rank,
+          control::kGroups);
+    }
+    return fmt::format("rank {} has no shared memory left for {}: {}",
+                       rank,
+                       wanted_.what,
+                       reason_.empty()
+                           ? "free symmetric arrays and groups, or set HOCKET_SEGMENT_GIB to more"
+                           : reason_);
+  }
+
+ private:
+  control::HostControl& host_;
+  const Allocation& wanted_;
+  std::uint64_t block_ = 0;
+  control::GroupEntry* entry_ = nullptr;
+  std::string reason_;
+};
+
+bool is_refusal(std::uint64_t word) noexcept { return word == kNoRoom || word == kNoPlace; }
 
 }  // namespace
 
@@ -20,23 +86,11 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
                                              const Allocation& own,
                                              std::optional<Duration> deadline) {
   communicator.require_usable();
-  control::HostControl& host = communicator.world()->host();
   std::vector<std::uint64_t> told(static_cast<std::size_t>(communicator.size()));
-  std::uint64_t mine = own.bytes == 0 ? kNothing : kNoRoom;
-  std::string reason;
-  const auto give_back = [&] {
-    for (int i = 0; mine > kNothing && i < own.holders; ++i) host.release(mine);
-  };
+  Part part(communicator.world()->host(), own);
   // What others have released before they come here counts at the second try.
   for (int tries = 0; tries < 2; ++tries) {
-    try {
-      if (mine == kNoRoom) {
-        mine = host.allocate(own.bytes, own.holders);
-        if (own.format) own.format(host.at(mine));
-      }
-    } catch (const SystemError& error) {
-      reason = error.what();
-    }
+    const std::uint64_t mine = part.attempt(tries == 0 ? Duration::zero() : kForClosed);
     try {
       communicator.run_as(shown,
                           {.kind = engine::Kind::kAllGather,
@@ -44,19 +98,14 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
                            .out = {told.data(), told.size(), DType::kUInt64},
                            .deadline = deadline});
     } catch (const InvalidArgument&) {
-      give_back();
+      part.give_back();
       throw;
     }
-    const auto without = std::find(told.begin(), told.end(), kNoRoom);
+    const auto without = std::find_if(told.begin(), told.end(), is_refusal);
     if (without == told.end()) break;
     if (tries == 0) continue;
-    give_back();
-    throw InvalidArgument(fmt::format(
-        "rank {} has no shared memory left for {}: {}",
-        without - told.begin(),
-        own.what,
-        reason.empty() ? "free symmetric arrays and groups, or set HOCKET_SEGMENT_GIB to more"
-                       : reason));
+    part.give_back();
+    throw InvalidArgument(part.refusal(without - told.begin(), *without));
   }
   std::replace(told.begin(), told.end(), kNothing, std::uint64_t{0});
   return told;

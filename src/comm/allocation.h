@@ -19,11 +19,14 @@ struct Allocation {
   std::string what;       // for messages: "a group of 3"
   // Writes what others expect to find there.
   std::function<void(std::byte*)> format = {};
+  // Of a group between hosts: lists the memory for the network, which is one of the holders and
+  // releases it when the group's members have closed it. Null: there is no place, for so long.
+  std::function<control::GroupEntry*(std::uint64_t block, Duration patience)> enlist = {};
 };
 
 // Allocates and tells everybody: the offset of each rank's memory in the host's segment, 0 for
-// those that brought none. Where a rank has no room, all ranks throw InvalidArgument and nobody
-// holds anything.
+// those that brought none. Where a rank has no room, or no place in the list, all ranks throw
+// InvalidArgument and nobody holds anything.
 std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
                                              const engine::Signature& shown,
                                              const Allocation& own,

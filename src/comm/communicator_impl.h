@@ -163,8 +163,9 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::vector<RankCall> recent_calls() const;
   std::string dump(const std::string& directory) const;
 
-  // How many groups were made of this one: part of their names.
-  int next_group() noexcept { return ++groups_; }
+  // How many groups were made of this one: part of their names, the same on all ranks.
+  int groups() const noexcept { return groups_; }
+  void count_group() noexcept { ++groups_; }
 
   Duration deadline() const noexcept { return deadline_; }
   void set_deadline(Duration deadline) { deadline_ = deadline; }

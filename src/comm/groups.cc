@@ -64,7 +64,7 @@ Communicator make_group(CommunicatorImpl& parent,
                         const CallOptions& options) {
   const auto& world = parent.world();
   Membership made = membership(
-      parent, members, fmt::format("{}/{}", parent.membership().name, parent.next_group()));
+      parent, members, fmt::format("{}/{}", parent.membership().name, parent.groups() + 1));
   int leader = -1;  // the parent's rank
   int neighbours = 0;
   for (const int member : members) {
@@ -81,13 +81,19 @@ Communicator make_group(CommunicatorImpl& parent,
     const comm::GroupShape shape{.size = size, .local = neighbours};
     own.bytes = comm::group_bytes(world->engines(), shape);
     own.holders = neighbours + (shape.spans() ? 1 : 0);  // the network is one
-    own.format = [&made, &host = world->host(), shape](std::byte* memory) {
+    own.format = [&made, shape](std::byte* memory) {
       comm::format_group(memory, made.host_ranks, shape.local);
-      if (!shape.spans()) return;
-      host.enlist(made.id(), host.offset_of(memory), shape.size, shape.local);
     };
+    if (shape.spans()) {
+      own.enlist = [&made, &host = world->host(), shape](std::uint64_t block, Duration patience) {
+        return host.enlist(
+            {.id = made.id(), .block = block, .size = shape.size, .neighbours = shape.local},
+            patience);
+      };
+    }
   }
   const auto blocks = comm::allocate_together(parent, shown, own, options.deadline);
+  parent.count_group();  // refused ones do not count: some ranks have never tried
   const std::uint64_t block = made.rank >= 0 ? blocks[static_cast<std::size_t>(leader)] : 0;
   auto impl = std::make_shared<CommunicatorImpl>(world, std::move(made), block);
   impl->set_deadline(parent.deadline());

@@ -111,7 +111,10 @@ void WorldImpl::join(Deadline deadline) {
     const std::uint64_t block =
         host_->allocate(group_bytes(parts_.engines, shape), shape.local + (shape.spans() ? 1 : 0));
     format_group(host_->at(block), parts_.host_ranks, shape.local);
-    if (shape.spans()) host_->enlist(world.id(), block, shape.size, shape.local);
+    if (shape.spans()) {
+      host_->enlist(
+          {.id = world.id(), .block = block, .size = shape.size, .neighbours = shape.local});
+    }
     host_->publish_world(block);
   }
   host_->arrive(rank);

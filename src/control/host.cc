@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <new>
+#include <thread>
 
 #include "base/interrupt.h"
 #include "hocket/error.h"
@@ -338,14 +339,21 @@ GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
   return nullptr;
 }
 
-GroupEntry* HostControl::enlist(std::uint64_t id,
-                                std::uint64_t block,
-                                int size,
-                                int neighbours) noexcept {
-  GroupEntry* entry =
-      take_entry({.id = id, .block = block, .size = size, .neighbours = neighbours});
-  if (entry != nullptr) entry->id.store(id, std::memory_order_release);
+GroupEntry* HostControl::enlist(const Listing& group, Duration patience) noexcept {
+  const auto until = base::Deadline::in(patience);
+  GroupEntry* entry = take_entry(group);
+  while (entry == nullptr && !until.has_passed()) {
+    ring_network();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    entry = take_entry(group);
+  }
+  if (entry != nullptr) entry->id.store(group.id, std::memory_order_release);
   return entry;
+}
+
+void HostControl::delist(GroupEntry& entry) noexcept {
+  entry.closed.store(entry.neighbours.load(std::memory_order_relaxed), std::memory_order_release);
+  ring_network();
 }
 
 GroupEntry* HostControl::enlist_once(std::atomic<std::uint32_t>& listed,

@@ -187,17 +187,21 @@ class HostControl {
   };
   void record_remote(int place, const Remote& remote) noexcept;
   Remote describe(int place) const noexcept;
-  // Lists a group; absent where there are too many. Looks one up.
-  GroupEntry* enlist(std::uint64_t id, std::uint64_t block, int size, int neighbours) noexcept;
-  // The same for a group that any of its members may list, at the same time, and that is listed
-  // once; `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
   struct Listing {
     std::uint64_t id = 0;
     std::uint64_t block = 0;
     int size = 0;
     int neighbours = 0;
   };
+  // Lists a group; absent where there are too many, and none is taken off within `patience`.
+  // Whoever speaks for this host takes off what all have closed.
+  GroupEntry* enlist(const Listing& group, Duration patience = {}) noexcept;
+  // One that nobody has joined: as if all had closed it.
+  void delist(GroupEntry& entry) noexcept;
+  // Lists a group that any of its members may list, at the same time, and that is listed once;
+  // `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
   GroupEntry* enlist_once(std::atomic<std::uint32_t>& listed, const Listing& group) noexcept;
+  // Looks one up.
   GroupEntry* find_group(std::uint64_t id) const noexcept;
   std::span<GroupEntry> groups() const noexcept {
     return {groups_, groups_ == nullptr ? 0 : kGroups};

@@ -28,7 +28,7 @@ constexpr std::size_t kMostQueued = std::size_t{4} << 20;
 
 // How long to wait for the way a rank ended to be known before its death is passed on.
 constexpr auto kForEnd = milliseconds(4);
-constexpr auto kForLeaving = milliseconds(300);
+constexpr auto kForLeaving = milliseconds(1000);
 constexpr auto kForMates = milliseconds(100);
 
 os::Fd make_epoll() {
@@ -178,10 +178,13 @@ void Network::look() {
   if (!speaks() && !has_lanes) return;
   tell_ranks();
   tell_groups();
-  const bool all_told = std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
-    return std::all_of(entry.second.lanes.begin(), entry.second.lanes.end(), [](const auto& lane) {
-      return !lane->wants_to_write();
-    });
+  // Who speaks since a moment ago may have to wait for its lanes.
+  const bool all_told = std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
+    const auto& lanes = entry.second.lanes;
+    const auto is_open = [](const auto& lane) { return lane->is_open(); };
+    const auto has_more = [](const auto& lane) { return lane->wants_to_write(); };
+    if (has_living(entry.second) && std::none_of(lanes.begin(), lanes.end(), is_open)) return false;
+    return std::none_of(lanes.begin(), lanes.end(), has_more);
   });
   if (leaving_.load(std::memory_order_acquire) && all_told) {
     left_.store(true, std::memory_order_release);
