@@ -264,6 +264,33 @@ def refusals(rank, n):
     bagua.allreduce_inplace(x)  # it goes on
 
 
+def registered(rank, n):
+    """Bagua's methods of tensors, as its raw communicators want them."""
+    comm = bc._get_default_group().get_global_communicator()
+    x = values(rank, 5)
+    assert not x.is_bagua_tensor() and x.ensure_bagua_tensor("x") is x and x.is_bagua_tensor()
+    assert x.bagua_tensor_name == "x"
+    comm.allreduce_inplace(x.ensure_bagua_tensor("x").bagua_backend_tensor(), ReduceOp.SUM)
+    check(x, sum(values(r, 5) for r in range(n)))
+    y = values(rank, 4)
+    new = y.to_bagua_tensor()
+    assert not y.is_bagua_tensor() and new.data_ptr() == y.data_ptr()
+    comm.allreduce_inplace(new.bagua_backend_tensor(), 10)
+    assert torch.allclose(y, sum(values(r, 4) for r in range(n)) / n)
+    p = torch.nn.Parameter(torch.ones(3)).bagua_ensure_grad().ensure_bagua_tensor(
+        "p", "m", lambda p: p.grad, lambda p, t: setattr(p, "grad", t)
+    )
+    p.grad += rank
+    comm.allreduce_inplace(p.bagua_backend_tensor())
+    check(p.grad, torch.full((3,), n * (n - 1) / 2))
+    whole = torch.arange(10.0)
+    p.bagua_set_registered_storage(whole.untyped_storage(), 4)
+    check(p.bagua_getter_closure(), whole[4:7])
+    assert "already" in raised(x.ensure_bagua_tensor, "z")
+    assert "getter_closure" in raised(lambda: y.ensure_bagua_tensor(setter_closure=print))
+    assert "scheduler" in raised(x.bagua_mark_communication_ready)
+
+
 def aborts(rank, n):
     comm = bc._get_default_group().get_global_communicator()
     if rank == 0:

@@ -12,7 +12,7 @@ def test_collectives(name, n, tmp_path):
     run("bagua_programs.py", name, n, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["parts", "groups", "objects", "refusals", "aborts"])
+@pytest.mark.parametrize("name", ["parts", "groups", "objects", "refusals", "aborts", "registered"])
 def test_what_else_there_is(name, tmp_path):
     run("bagua_programs.py", name, 3, tmp_path)
 

@@ -27,7 +27,7 @@ def run(program, name, n, folder, *arguments):
         for rank in range(n)
     ]
     try:
-        outputs = [rank.communicate(timeout=55) for rank in ranks]
+        outputs = [rank.communicate(timeout=120) for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()

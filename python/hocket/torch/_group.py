@@ -75,20 +75,21 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         ranks: Sequence[int],
         timeout: Optional[timedelta] = None,
         opts: Any = None,
-        group_name: Optional[str] = None,
+        group_name: Any = None,
         group_desc: Optional[str] = None,
         device_types: Optional[Sequence[torch.device]] = None,
-    ) -> Optional[HocketGroup]:
+    ) -> Any:
         """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
         wanted = [*self.devices, *self.others]
         if device_types is not None:
             wanted = [device.type for device in device_types]
         devices = [device for device in self.devices if device in wanted]
         others = [device for device in self.others if device in wanted]
-        theirs = None
+        split: Any = super().split_group
+        theirs: Any = None
         if others:
             types = [torch.device(device) for device in others]
-            theirs = super().split_group(ranks, timeout, opts, group_name, group_desc, types)
+            theirs = split(ranks, timeout, opts, group_name, group_desc, types)
         if not devices:
             return theirs
         member = self.rank() in ranks
@@ -99,7 +100,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
             return None
         if timeout is not None:
             comm.deadline = timeout
-        name = group_name or f"{self.group_name}:{min(ranks)}"
+        name: Any = group_name or f"{self.group_name}:{min(ranks)}"
         group = HocketGroup.assemble(
             dist.PrefixStore(f"{name}/", self.get_group_store()),
             HocketBackend(comm, name),
@@ -116,14 +117,14 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
             return super().gather_single(output, input, options)
         return self.backend.gather_single(output, input, options)
 
-    gather_into_tensor = gather_single
+    gather_into_tensor: Any = gather_single
 
     def _start_coalescing(self, device: torch.device) -> None:
         """Calls on hocket's devices start at once; until the end their handles are collected."""
-        if device.type not in self.devices:
-            return super()._start_coalescing(device)
-        self.backend.made.collected = []
-        return None
+        if device.type in self.devices:
+            self.backend.made.collected = []
+        else:
+            super()._start_coalescing(device)
 
     def _end_coalescing(self, device: torch.device) -> Any:
         """One handle for all calls since the start."""
@@ -207,7 +208,9 @@ def whole_group(backend: HocketBackend, options: Any) -> Optional[HocketGroup]:
     """
     theirs = getattr(options, "process_group", None)
     known = sys._getframe(2).f_locals
-    config = getattr(known.get("backend_config"), "get_device_backend_map", dict)()
+    config: dict[str, str] = getattr(
+        known.get("backend_config"), "get_device_backend_map", dict
+    )()
     if not config or theirs is None or isinstance(backend, ProcessGroup):
         return None
     devices = [device for device, name in config.items() if name == "hocket"]

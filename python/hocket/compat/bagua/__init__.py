@@ -1,6 +1,6 @@
 """The face of ``bagua.torch_api``: its communication, over hocket. Needs PyTorch."""
 
-from . import communication, env
+from . import communication, env, tensor
 from .communication import *  # noqa: F403
 from .communication import __all__ as _calls
 from .env import get_local_rank, get_local_size, get_rank, get_world_size
@@ -13,4 +13,5 @@ __all__ = [
     "get_local_size",
     "get_rank",
     "get_world_size",
+    "tensor",
 ]
