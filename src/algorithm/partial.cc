@@ -50,4 +50,13 @@ void Partial::finish(std::byte* out, const std::byte* partial, std::size_t count
   core::narrow(out, partial, count, reduction_.dtype, reduction_.op, reduction_.ranks);
 }
 
+void Partial::finish_fold(std::byte* out,
+                          std::byte* partial,
+                          const std::byte* in,
+                          std::size_t count) const {
+  if (is_plain() && reduction_.op != ReduceOp::kAvg) return fold(out, partial, in, count);
+  fold_in(partial, in, count);
+  finish(out, partial, count);
+}
+
 }  // namespace hocket::algorithm

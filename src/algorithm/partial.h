@@ -37,6 +37,12 @@ class Partial {
   void fold_in(std::byte* partial, const std::byte* in, std::size_t count) const;
   // The result of what is complete. `out` may equal `partial` where that is plain.
   void finish(std::byte* out, const std::byte* partial, std::size_t count) const;
+  // The result of partial op in, in one pass where that can be; `partial` is undefined afterwards.
+  // `out` may equal `in`, and `partial` as above.
+  void finish_fold(std::byte* out,
+                   std::byte* partial,
+                   const std::byte* in,
+                   std::size_t count) const;
 
  private:
   static bool rounds(const Reduction& reduction) noexcept {

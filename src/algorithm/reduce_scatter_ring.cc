@@ -79,10 +79,10 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
       std::byte* theirs = here + range.first * partial.element();
       const std::byte* ours = in.data + bytes.first + range.first * at.element();
       co_await partly.completed(coming[i]);
-      partial.fold_in(theirs, ours, range.length);
       if (last) {
-        partial.finish(out + range.first * at.element(), theirs, range.length);
+        partial.finish_fold(out + range.first * at.element(), theirs, ours, range.length);
       } else {
+        partial.fold_in(theirs, ours, range.length);
         send_chunk(going[step % 2], here, range);
       }
     }

@@ -63,6 +63,11 @@ void Fabric::start(const FabricOptions& options) {
   // Ranks of one host have a better way, and with it UCX could not notice that a peer has gone.
   set("UCX_TLS", "TLS", "^sm");
   if (!options.interface.empty()) set("UCX_NET_DEVICES", "NET_DEVICES", options.interface);
+  // UCX takes what is a transport's without that one's name in front here, and complains where none
+  // of those that it uses has it.
+  if (!base::environment("UCX_TLS")) {
+    set("UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", std::to_string(kReceivedAtOnce));
+  }
   const ContextParams context;
   const Status made = library_->init_version(1, 12, &context, config, &context_);
   library_->config_release(config);

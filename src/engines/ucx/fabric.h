@@ -20,6 +20,10 @@
 
 namespace hocket::engines::ucx {
 
+// What UCX reads from a TCP connection at once: no message of its own may be longer, headers
+// included.
+inline constexpr std::size_t kReceivedAtOnce = std::size_t{128} << 10;
+
 // What the messages of one group are handed to. Called while the fabric's mutex is held.
 class Port {
  public:
