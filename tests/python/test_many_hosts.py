@@ -2,6 +2,7 @@
 
 import ctypes.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -62,6 +63,45 @@ if deed:
             print("rebuilt", list(comm.world_ranks), comm.intra_node.size, flush=True)
         except hocket.RendezvousError as error:
             print("refused", " ".join(str(error).split()), flush=True)
+"""
+
+
+TRAFFIC = r"""
+import glob
+import numpy as np
+import hocket
+
+def sent():  # by this host, since its interface is there
+    return sum(int(open(path).read()) for path in glob.glob("/sys/class/net/v*/statistics/tx_bytes"))
+
+comm = hocket.init(timeout=60)
+n, rank, calls, count = comm.size, comm.rank, 2, 1 << 18
+first = comm.intra_node.rank == 0
+x = np.arange(count, dtype="float64")
+long = np.arange(6 * count, dtype="float64")  # so long that it goes from host to host in a chain
+part = np.arange(count // n, dtype="float64") + rank
+wanted = np.concatenate([np.arange(count // n, dtype="float64") + r for r in range(n)])
+
+def all_reduce():
+    assert np.array_equal(comm.all_reduce(x * (rank + 1)), x * (n * (n + 1) // 2))
+def all_gather():
+    assert np.array_equal(comm.all_gather(part).ravel(), wanted)
+def broadcast():
+    y = long * 3 if rank == 1 else np.zeros(long.size)
+    comm.broadcast(y, root=1)
+    assert np.array_equal(y, long * 3)
+
+for call, array in ((all_reduce, x), (all_gather, wanted), (broadcast, long)):
+    call()
+    comm.barrier()
+    before = sent()
+    comm.barrier()  # nobody begins before all have looked
+    for _ in range(calls):
+        call()
+    comm.barrier()
+    if first:
+        print("sent", call.__name__, (sent() - before) / (calls * array.nbytes), flush=True)
+    comm.barrier()
 """
 
 
@@ -129,7 +169,7 @@ def network():
 class Job:
     """One launcher a host, with `ranks` each, or as many as `ranks` says of each."""
 
-    def __init__(self, network, folder, hosts, ranks, options=(), **environment):
+    def __init__(self, network, folder, hosts, ranks, options=(), program=PROGRAM, **environment):
         key = folder / "job.key"
         subprocess.run([HOCKET, "key", str(key)], check=True, capture_output=True)
         self.go = folder / "go"
@@ -140,7 +180,7 @@ class Job:
                 ["ip", "netns", "exec", f"{network.name}-{i}", HOCKET, "run", "-n", str(counts[i]),
                  "--nnodes", str(hosts), "--node-rank", str(i), "--key", str(key),
                  "--rendezvous", f"10.77.0.2:{PORT}", "--timeout", "90", *options,
-                 "--", sys.executable, "-c", PROGRAM],
+                 "--", sys.executable, "-c", program],
                 env=environment, text=True, stdout=open(folder / f"out{i}", "w+"),
                 stderr=subprocess.STDOUT)
             for i in range(hosts)
@@ -177,6 +217,38 @@ def test_each_host_may_have_a_number_of_ranks_of_its_own(network, tmp_path):
     assert codes == [0, 0, 0], text
     for host, ranks in enumerate([1, 3, 2]):
         assert text.count(f"hosts [0, 1, 1, 1, 2, 2] {ranks} ") == ranks, text
+
+
+# In arrays, or of all_gather in results: what all hosts send together, were there one rank on each.
+def one_rank_a_host(hosts):
+    return {"all_reduce": 2 * (hosts - 1), "all_gather": hosts - 1, "broadcast": hosts - 1}
+
+
+def sent_in(text):
+    total = {}
+    for call, arrays in re.findall(r"sent (\w+) ([\d.]+)", text):
+        total[call] = total.get(call, 0) + float(arrays)
+    return total
+
+
+def test_what_leaves_a_host_is_that_of_one_rank(network, tmp_path):
+    codes, text = Job(network, tmp_path, hosts=3, ranks=3, program=TRAFFIC).finish()
+    assert codes == [0, 0, 0], text
+    sent = sent_in(text)
+    for call, arrays in one_rank_a_host(3).items():
+        # Beside the arrays: headers, acknowledgements, what is sent again, and what lanes say, which
+        # has been up to a seventh.
+        assert 0.99 * arrays < sent[call] < 1.35 * arrays, (call, sent[call], text)
+
+
+def test_without_levels_more_leaves_a_host(network, tmp_path):
+    # What would fail the test above: algorithms that do not know who shares a host.
+    codes, text = Job(network, tmp_path, hosts=2, ranks=3, program=TRAFFIC, HOCKET_ALGORITHM=
+                      "all_reduce=scattered,all_gather=direct,broadcast=scatter_ring").finish()
+    assert codes == [0, 0], text
+    sent = sent_in(text)
+    for call, arrays in one_rank_a_host(2).items():
+        assert sent[call] > 1.5 * arrays, (call, sent[call], text)
 
 
 def test_a_death_on_another_host_is_named_everywhere(network, tmp_path):

@@ -1,0 +1,20 @@
+"""A crowd of busy processes beside two hosts, for a moment; tools/busy_neighbours.py takes longer."""
+
+import ctypes.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "busy_neighbours.py"
+
+
+@pytest.mark.skipif(ctypes.util.find_library("ucp") is None, reason="there is no UCX here")
+def test_nobody_is_taken_for_dead_who_is_only_slow():
+    # However slow they are: the calls have the time that they need, and so has their end.
+    done = subprocess.run(
+        [sys.executable, TOOL, "--seconds", "8", "--busy", "16", "--silence", "0.5"],
+        capture_output=True, text=True, timeout=58)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " calls in " in done.stdout, done.stdout
