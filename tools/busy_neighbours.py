@@ -40,6 +40,15 @@ if rank == 0:
 """
 
 
+# Until it is killed, or whoever started it has been.
+BUSY = r"""
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    for _ in range(1_000_000):
+        pass
+"""
+
+
 class Rank:
     """One rank's process, and what it has said."""
 
@@ -78,7 +87,7 @@ def main():
         everybody = [rank for ranks in jobs.values() for rank in ranks]
         while not all("joined" in rank.text() or rank.has_ended() for rank in everybody):
             time.sleep(0.05)
-        busy += [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        busy += [subprocess.Popen([sys.executable, "-c", BUSY, str(os.getpid())])
                  for _ in range(arguments.busy)]
         until = time.monotonic() + arguments.seconds
         while time.monotonic() < until and not any(rank.has_ended() for rank in everybody):

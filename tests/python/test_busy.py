@@ -14,7 +14,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "busy_neighbours.py"
 def test_nobody_is_taken_for_dead_who_is_only_slow():
     # However slow they are: the calls have the time that they need, and so has their end.
     done = subprocess.run(
-        [sys.executable, TOOL, "--seconds", "8", "--busy", "16", "--silence", "0.5"],
-        capture_output=True, text=True, timeout=58)
+        [sys.executable, TOOL, "--seconds", "6", "--busy", "16", "--silence", "0.5"],
+        capture_output=True, text=True, timeout=55)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " calls in " in done.stdout, done.stdout
