@@ -195,7 +195,7 @@ def test_bad_arguments_are_named_and_nobody_is_stranded():
         "dtypes": ("ValueError", "float32"),
         "gather out": ("ValueError", "6"),
         "count": ("RuntimeError", "in_array has 4 elements, expected at least 5"),
-        "negative": ("RuntimeError", "count"),
+        "negative": ("RuntimeError", "count is -1, expected at least 0"),
         "small out": ("RuntimeError", "out_array has 3 elements, expected at least 4"),
         "objects": ("TypeError", ""),
         "root": ("ValueError", "root"),

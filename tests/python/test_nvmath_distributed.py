@@ -227,6 +227,10 @@ def symmetric(group):
     last = rank == n - 1
     raises(ValueError, "axis_order is",
            lambda: nvd.allocate_symmetric_memory(4, np, axis_order="K" if last else "C"))
+    raises(ValueError, "data type 'foo' not understood",
+           lambda: nvd.allocate_symmetric_memory(4, np, dtype="foo" if last else None))
+    raises(ValueError, "package must be one of",
+           lambda: nvd.allocate_symmetric_memory(4, "numpy" if last else np))
     raises(TypeError, "not on symmetric memory|CPU array/tensor",
            lambda: nvd.free_symmetric_memory(np.ones(3) if last else c))
     raises(TypeError, "called on a list", lambda: nvd.free_symmetric_memory([1] if last else c))
@@ -411,6 +415,10 @@ def wrong_reshapes(group):
         "dtype is inconsistent": lambda: reshape(x.astype("f4") if last else x, source, source),
         "not a Box": lambda: reshape(x, source, "a box" if last else source),
         "dimensionality of Box": lambda: reshape(x, source, dn.Box([0], [4]) if last else source),
+        "operand is a list, expected an array": lambda: reshape(
+            [1] if last else x, source, source),
+        "unexpected keyword argument": lambda: reshape(
+            x, source, source, options={"colour": 3} if last else {}),
         "only supports 1-D": lambda: reshape(x.reshape(1, 1, *x.shape) if last else x, source, source),
         "don't fit": lambda: reshape(x[:1] if last else x, source, source),
         "doesn't match": lambda: reshape(x, source, dn.Box((0, 0), (8, 9)) if last else source),

@@ -64,6 +64,11 @@ def test_map(pool):
     assert pool.map(lambda _: threading.get_ident(), "x", workers=(n - 1,)) == everybody[-1:]
     with pytest.raises(ZeroDivisionError):
         pool.map(lambda x: 1 // x, [0] * n)
+    x = [np.ones(2)] * n
+    for call in (lambda: pool.map(len, x, workers=(n,)), lambda: pool.gather(x, worker=n),
+                 lambda: pool.reduce_gpu(x, worker=n), lambda: pool.reduce_gpu(x, workers=(n,))):
+        with pytest.raises(ValueError, match=f"worker is {n}, expected one of the pool's"):
+            call()
 
 
 def test_bcast_copies(pool):

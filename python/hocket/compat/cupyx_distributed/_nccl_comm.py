@@ -296,7 +296,9 @@ class NCCLBackend:
         size = array.size
         if size == count:
             return array
-        if size < count or count < 0:
+        if count < 0:
+            self._refuse(f"count is {count}, expected at least 0")
+        if size < count:
             self._refuse(f"{name} has {size} elements, expected at least {count} (by count)")
         if not array.flags.c_contiguous:
             self._refuse(f"{name} is cut by count and not contiguous in C order; pass a copy")

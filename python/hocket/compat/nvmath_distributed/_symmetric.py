@@ -66,13 +66,15 @@ class _Wanted(NamedTuple):
 
 
 def _read(shape: Any, package: Any, dtype: Any, axis_order: Any) -> _Wanted:
-    if package.__name__ not in PACKAGES:
+    if getattr(package, "__name__", None) not in PACKAGES:
         raise ValueError(f"The package must be one of {PACKAGES}. Got {package}.")
     extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     if any(n < 0 for n in extents):
         raise ValueError(f"shape is {extents}, expected no negative extent")
     if package.__name__ == "torch":
         dtype = package.get_default_dtype() if dtype is None else dtype
+        if not isinstance(dtype, package.dtype):
+            raise ValueError(f"dtype is {dtype!r}, expected one of torch's")
         itemsize = dtype.itemsize
     else:
         dtype = np.dtype(np.float64 if dtype is None else dtype)
@@ -122,7 +124,7 @@ def allocate_symmetric_memory(
         on_gpu = context.device_id != "cpu" and package.__name__ != "numpy"
         if package.__name__ == "cupy" and not on_gpu:
             raise ValueError('CuPy has no arrays in host memory, and device_id is "cpu"')
-    except ValueError as error:
+    except (TypeError, ValueError) as error:  # NumPy's own ones about shape and dtype too
         comm.refuse(str(error))
     nbytes = wanted.nbytes
     if not skip_symmetric_check:

@@ -110,7 +110,11 @@ class _Problem:
 def _describe(operand: Any, boxes: Sequence[Any], options: Any) -> dict[str, Any]:
     """What this process says; under "error" what is wrong with it."""
     said: dict[str, Any] = {"error": ""}
-    ndim = operand.ndim
+    ndim = getattr(operand, "ndim", None)
+    if ndim is None:
+        kind = type(operand).__name__
+        said["error"] = f"the operand is a {kind}, expected an array of NumPy, PyTorch or CuPy"
+        return said
     if not 1 <= ndim <= 3:
         said["error"] = (
             "Reshape currently only supports 1-D, 2-D and 3-D tensors. The number of dimensions of "
@@ -173,10 +177,15 @@ class Reshape:
         stream: Any = None,
     ) -> None:
         self._comm = communicator()
-        if isinstance(options, dict):
-            options = ReshapeOptions(**options)
-        self.options = options or ReshapeOptions()
+        wrong = ""
+        try:
+            self.options = ReshapeOptions(**options) if isinstance(options, dict) else (
+                options or ReshapeOptions()
+            )
+        except (TypeError, ValueError) as error:
+            self.options, wrong = ReshapeOptions(), str(error)
         said = _describe(operand, (input_box, output_box), self.options)
+        said["error"] = wrong or said["error"]
         problem = _Problem(self._comm.all_gather_object(said))
         self.order = problem.order
         self.input_box, self.output_box = input_box, output_box

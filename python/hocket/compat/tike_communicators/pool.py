@@ -111,6 +111,11 @@ class ThreadPool:
         """End the workers; again is fine. Any other call afterwards is an error."""
         self._pool.close()
 
+    def _place(self, worker: int) -> int:
+        if worker not in self.workers:
+            raise ValueError(f"worker is {worker!r}, expected one of the pool's {self.workers}")
+        return self.workers.index(worker)
+
     # --- Work ---------------------------------------------------------------------------------
 
     def map(
@@ -121,7 +126,7 @@ class ThreadPool:
         **kwargs: Any,
     ) -> list[Any]:
         """Call `func` once a worker, with one item of each iterable, on its device and stream."""
-        chosen = [self.workers.index(w) for w in (self.workers if workers is None else workers)]
+        chosen = [self._place(w) for w in (self.workers if workers is None else workers)]
         items = list(itertools.islice(zip(*iterables), len(chosen))) if iterables else None
         if items is None:
             return self._pool.map(func, workers=chosen, **kwargs)
@@ -147,7 +152,7 @@ class ThreadPool:
 
     def gather(self, x: Sequence[Any], worker: Optional[int] = None, axis: Optional[int] = 0) -> Any:
         """Concatenate x on one worker; axis None makes a new first axis."""
-        at = 0 if worker is None else self.workers.index(worker)
+        at = 0 if worker is None else self._place(worker)
         _check_axis(x, axis)
         if len(x) == self.num_workers:
             return self._pool.gather(x, worker=at, axis=axis)
@@ -186,9 +191,9 @@ class ThreadPool:
         With `worker` (tike of 2021): all of x on that one, an array.
         """
         if worker is not None:
-            return self._add(x, [self.workers.index(worker)], 1)[0]
+            return self._add(x, [self._place(worker)], 1)[0]
         _check_stride(stride, len(x))
-        chosen = range(stride) if workers is None else [self.workers.index(w) for w in workers]
+        chosen = range(stride) if workers is None else [self._place(w) for w in workers]
         return self._add(x, list(chosen)[: self.num_workers], stride)
 
     def _add(self, x: Sequence[Any], chosen: Sequence[int], stride: int) -> list[Any]:
