@@ -75,10 +75,9 @@ def sent():  # by this host, since its interface is there
     return sum(int(open(path).read()) for path in glob.glob("/sys/class/net/v*/statistics/tx_bytes"))
 
 comm = hocket.init(timeout=60)
-n, rank, calls, count = comm.size, comm.rank, 2, 1 << 18
+n, rank, calls, count = comm.size, comm.rank, 3, 1 << 18
 first = comm.intra_node.rank == 0
 x = np.arange(count, dtype="float64")
-long = np.arange(6 * count, dtype="float64")  # so long that it goes from host to host in a chain
 part = np.arange(count // n, dtype="float64") + rank
 wanted = np.concatenate([np.arange(count // n, dtype="float64") + r for r in range(n)])
 
@@ -87,11 +86,11 @@ def all_reduce():
 def all_gather():
     assert np.array_equal(comm.all_gather(part).ravel(), wanted)
 def broadcast():
-    y = long * 3 if rank == 1 else np.zeros(long.size)
+    y = x * 3 if rank == 1 else np.zeros(count)
     comm.broadcast(y, root=1)
-    assert np.array_equal(y, long * 3)
+    assert np.array_equal(y, x * 3)
 
-for call, array in ((all_reduce, x), (all_gather, wanted), (broadcast, long)):
+for call, array in ((all_reduce, x), (all_gather, wanted), (broadcast, x)):
     call()
     comm.barrier()
     before = sent()
@@ -232,10 +231,10 @@ def sent_in(text):
 
 
 def test_what_leaves_a_host_is_that_of_one_rank(network, tmp_path):
-    codes, text = Job(network, tmp_path, hosts=3, ranks=3, program=TRAFFIC).finish()
-    assert codes == [0, 0, 0], text
+    codes, text = Job(network, tmp_path, hosts=2, ranks=3, program=TRAFFIC).finish()
+    assert codes == [0, 0], text
     sent = sent_in(text)
-    for call, arrays in one_rank_a_host(3).items():
+    for call, arrays in one_rank_a_host(2).items():
         # Beside the arrays: headers, acknowledgements, what is sent again, and what lanes say, which
         # has been up to a seventh.
         assert 0.99 * arrays < sent[call] < 1.35 * arrays, (call, sent[call], text)
