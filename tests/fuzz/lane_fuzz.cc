@@ -59,7 +59,7 @@ struct Memory {
     host = std::make_unique<control::HostControl>(segment, 0);
     block = host->allocate(control::GroupControl::bytes(4), 2);
     control::GroupControl::format(host->at(block), kPlaces);
-    entry = host->enlist(kGroup, block, 4, 2);
+    entry = host->enlist({.id = kGroup, .block = block, .size = 4, .neighbours = 2});
   }
   std::unique_ptr<control::HostControl> host;
   std::uint64_t block = 0;

@@ -44,7 +44,8 @@ class Host {
     places_ = places;
     const std::uint64_t block = control_->allocate(GroupControl::bytes(size_), 1);
     GroupControl::format(control_->at(block), places);
-    entry_ = control_->enlist(kGroup, block, size_, kRanksAHost);
+    entry_ =
+        control_->enlist({.id = kGroup, .block = block, .size = size_, .neighbours = kRanksAHost});
     words_ = std::make_unique<Succession>(*control_, control_->at(block), entry_);
   }
 
