@@ -44,12 +44,9 @@ class Part {
   }
 
   void give_back() noexcept {
-    int holders = block_ == 0 ? 0 : wanted_.holders;
-    if (entry_ != nullptr) {
-      host_.delist(*entry_);
-      --holders;
-    }
-    for (int i = 0; i < holders; ++i) host_.release(block_);
+    if (block_ == 0) return;
+    if (entry_ == nullptr) host_.release(block_, control::HostControl::kNetwork);  // unheard of
+    host_.withdraw(block_);
   }
 
   // Why `rank`, which told `word`, brings nothing.

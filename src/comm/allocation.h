@@ -14,9 +14,9 @@ namespace hocket::comm {
 
 // What this rank brings. A value.
 struct Allocation {
-  std::size_t bytes = 0;  // 0: nothing
-  int holders = 0;        // ranks that will release it
-  std::string what;       // for messages: "a group of 3"
+  std::size_t bytes = 0;          // 0: nothing
+  std::vector<int> holders = {};  // who will release it; see HostControl::allocate
+  std::string what = {};          // for messages: "a group of 3"
   // Writes what others expect to find there.
   std::function<void(std::byte*)> format = {};
   // Of a group between hosts: lists the memory for the network, which is one of the holders and

@@ -130,7 +130,6 @@ void CommunicatorImpl::close() noexcept {
   engines_ = {};
   world_->host().release(block_);
   if (entry_ != nullptr) {
-    entry_->closed.fetch_add(1, std::memory_order_acq_rel);
     world_->host().ring_network();
   }
   if (in) turnstile_.leave();

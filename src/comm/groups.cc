@@ -66,29 +66,28 @@ Communicator make_group(CommunicatorImpl& parent,
   Membership made = membership(
       parent, members, fmt::format("{}/{}", parent.membership().name, parent.groups() + 1));
   int leader = -1;  // the parent's rank
-  int neighbours = 0;
+  std::vector<int> holders;
   for (const int member : members) {
     const auto& hosts = parent.membership().hosts;
     if (hosts[static_cast<std::size_t>(member)] != hosts[static_cast<std::size_t>(parent.rank())]) {
       continue;
     }
     if (leader < 0) leader = member;
-    ++neighbours;
+    holders.push_back(parent.membership().host_ranks[static_cast<std::size_t>(member)]);
   }
   const int size = made.size();
   comm::Allocation own{.what = fmt::format("a group of {}", size)};
   if (made.rank >= 0 && leader == parent.rank()) {
-    const comm::GroupShape shape{.size = size, .local = neighbours};
+    const comm::GroupShape shape{.size = size, .local = static_cast<int>(holders.size())};
     own.bytes = comm::group_bytes(world->engines(), shape);
-    own.holders = neighbours + (shape.spans() ? 1 : 0);  // the network is one
+    if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
+    own.holders = std::move(holders);
     own.format = [&made, shape](std::byte* memory) {
       comm::format_group(memory, made.host_ranks, shape.local);
     };
     if (shape.spans()) {
       own.enlist = [&made, &host = world->host(), shape](std::uint64_t block, Duration patience) {
-        return host.enlist(
-            {.id = made.id(), .block = block, .size = shape.size, .neighbours = shape.local},
-            patience);
+        return host.enlist({.id = made.id(), .block = block, .size = shape.size}, patience);
       };
     }
   }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "comm/communicator_impl.h"
@@ -156,15 +157,17 @@ void Rebuild::appoint(const Members& members) {
   WorldImpl& world = *old_.world();
   control::HostControl& host = world.host();
   const Membership made = heirs(old_.membership(), members, old_.rank());
-  const int local = static_cast<int>(std::count_if(made.host_ranks.begin(),
-                                                   made.host_ranks.end(),
-                                                   [&](int place) { return host.is_here(place); }));
-  const GroupShape shape{.size = made.size(), .local = local};
-  const int holders = local + (shape.spans() ? 1 : 0);  // the network is one
+  std::vector<int> holders;
+  std::copy_if(
+      made.host_ranks.begin(), made.host_ranks.end(), std::back_inserter(holders), [&](int place) {
+        return host.is_here(place);
+      });
+  const GroupShape shape{.size = made.size(), .local = static_cast<int>(holders.size())};
+  if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
   const std::uint64_t block = host.allocate(group_bytes(world.engines(), shape), holders);
   format_group(host.at(block), made.host_ranks, shape.local);
   if (words_.appoint(block)) return;
-  for (int i = 0; i < holders; ++i) host.release(block);
+  for (const int holder : holders) host.release(block, holder);
 }
 
 Members Rebuild::members(std::uint64_t block) const {
@@ -289,10 +292,7 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
   Membership made = heirs(membership_, members, rank());
   if (made.spans()) {
     Succession words(world_->host(), world_->host().at(block), nullptr);
-    const auto local = std::count_if(made.host_ranks.begin(),
-                                     made.host_ranks.end(),
-                                     [&](int place) { return world_->host().is_here(place); });
-    words.enlist(made.id(), static_cast<int>(local));
+    words.enlist(made.id());
   }
   auto impl = std::make_shared<CommunicatorImpl>(world_, std::move(made), block);
   impl->set_deadline(deadline_);

@@ -129,7 +129,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
   auto offsets = comm::allocate_together(*impl_,
                                          shown,
                                          {.bytes = bytes,
-                                          .holders = impl_->size(),
+                                          .holders = impl_->membership().host_ranks,
                                           .what = fmt::format("{} x {}", count, name_of(dtype))},
                                          options.deadline);
   return SymmetricArray(std::make_shared<symmetric::OnHost>(

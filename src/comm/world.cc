@@ -108,13 +108,12 @@ void WorldImpl::join(Deadline deadline) {
   }
   if (parts_.host_rank == 0) {
     const GroupShape shape{.size = world.size(), .local = host_->ranks()};
-    const std::uint64_t block =
-        host_->allocate(group_bytes(parts_.engines, shape), shape.local + (shape.spans() ? 1 : 0));
+    std::vector<int> holders(static_cast<std::size_t>(shape.local));
+    std::iota(holders.begin(), holders.end(), 0);
+    if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
+    const std::uint64_t block = host_->allocate(group_bytes(parts_.engines, shape), holders);
     format_group(host_->at(block), parts_.host_ranks, shape.local);
-    if (shape.spans()) {
-      host_->enlist(
-          {.id = world.id(), .block = block, .size = shape.size, .neighbours = shape.local});
-    }
+    if (shape.spans()) host_->enlist({.id = world.id(), .block = block, .size = shape.size});
     host_->publish_world(block);
   }
   host_->arrive(rank);

@@ -11,6 +11,7 @@
 #include <new>
 #include <thread>
 
+#include "base/deadline.h"
 #include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/process_exit.h"
@@ -39,11 +40,28 @@ std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// In front of each block of a stripe. `holders` counts down to zero.
+// In front of each block of a stripe. Who still holds it: bit 0 is the network, the others are
+// ranks.
 struct alignas(kApart) BlockHeader {
   std::uint64_t bytes;  // the header included
-  std::atomic<std::uint32_t> holders;
+  std::atomic<std::uint64_t> held[31];
 };
+static_assert(sizeof(BlockHeader) == 256);
+constexpr int kHoldBits = 64;
+
+struct Hold {
+  std::size_t word;
+  std::uint64_t bit;
+};
+Hold hold_of(int holder) {
+  const auto number = static_cast<unsigned>(holder + 1);
+  return {.word = number / kHoldBits, .bit = std::uint64_t{1} << (number % kHoldBits)};
+}
+
+// A process that has died may write for a moment yet, by another processor or a device.
+constexpr std::chrono::seconds kStillWrites{1};
+// How long memory is waited for that dead ranks hold: their processes end meanwhile.
+constexpr std::chrono::seconds kMostPatience{5};
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -330,10 +348,8 @@ GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
     std::uint32_t free = 0;
     if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
     entry.news.store(0, std::memory_order_relaxed);
-    entry.closed.store(0, std::memory_order_relaxed);
     entry.block.store(group.block, std::memory_order_relaxed);
     entry.size.store(static_cast<std::uint32_t>(group.size), std::memory_order_relaxed);
-    entry.neighbours.store(static_cast<std::uint32_t>(group.neighbours), std::memory_order_relaxed);
     return &entry;
   }
   return nullptr;
@@ -349,11 +365,6 @@ GroupEntry* HostControl::enlist(const Listing& group, Duration patience) noexcep
   }
   if (entry != nullptr) entry->id.store(group.id, std::memory_order_release);
   return entry;
-}
-
-void HostControl::delist(GroupEntry& entry) noexcept {
-  entry.closed.store(entry.neighbours.load(std::memory_order_relaxed), std::memory_order_release);
-  ring_network();
 }
 
 GroupEntry* HostControl::enlist_once(std::atomic<std::uint32_t>& listed,
@@ -402,17 +413,18 @@ std::byte* HostControl::at(std::uint64_t offset, std::size_t bytes) const {
   return at(offset);
 }
 
-std::uint64_t HostControl::allocate(std::size_t bytes, int holders) {
+std::uint64_t HostControl::allocate(std::size_t bytes, std::span<const int> holders) {
   const std::lock_guard lock(books_);
   if (live_.size() >= collect_at_ || bytes >= kLarge) collect();
   const std::size_t wanted = round_up(bytes + sizeof(BlockHeader), kPage);
-  auto fits = [&](const Free& f) { return f.bytes >= wanted; };
-  auto found = std::find_if(free_.begin(), free_.end(), fits);
-  if (found == free_.end()) {
+  auto offset = take(wanted);
+  if (!offset) collect();
+  const auto until = base::Deadline::in(kMostPatience);
+  while (!offset && !(offset = take(wanted)) && awaits_the_dead() && !until.has_passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     collect();
-    found = std::find_if(free_.begin(), free_.end(), fits);
   }
-  if (found == free_.end()) {
+  if (!offset) {
     throw SystemError(
         fmt::format("no {} MiB left of this rank's {} MiB of shared memory; free symmetric arrays "
                     "and groups, or set HOCKET_SEGMENT_GIB to more",
@@ -420,26 +432,75 @@ std::uint64_t HostControl::allocate(std::size_t bytes, int holders) {
                     stripe_bytes_ >> 20),
         ENOMEM);
   }
-  const std::uint64_t offset = found->offset;
-  found->offset += wanted;
-  found->bytes -= wanted;
-  if (found->bytes == 0) free_.erase(found);
-  BlockHeader& block = block_at(at(offset));
+  BlockHeader& block = block_at(at(*offset));
   block.bytes = wanted;
-  block.holders.store(static_cast<std::uint32_t>(holders), std::memory_order_relaxed);
-  live_.push_back(offset);
-  return offset + sizeof(BlockHeader);
+  for (auto& word : block.held) word.store(0, std::memory_order_relaxed);
+  for (const int holder : holders) {
+    const auto [word, bit] = hold_of(holder);
+    block.held[word].fetch_or(bit, std::memory_order_relaxed);
+  }
+  live_.push_back(*offset);
+  return *offset + sizeof(BlockHeader);
 }
 
-void HostControl::release(std::uint64_t offset) noexcept {
-  // Pairs with collect: what this rank did with the block comes before its reuse.
-  block_at(at(offset - sizeof(BlockHeader))).holders.fetch_sub(1, std::memory_order_acq_rel);
+// From the free part of the stripe; absent: there is no such piece.
+std::optional<std::uint64_t> HostControl::take(std::size_t bytes) {
+  const auto found =
+      std::find_if(free_.begin(), free_.end(), [&](const Free& f) { return f.bytes >= bytes; });
+  if (found == free_.end()) return std::nullopt;
+  const std::uint64_t offset = found->offset;
+  found->offset += bytes;
+  found->bytes -= bytes;
+  if (found->bytes == 0) free_.erase(found);
+  return offset;
+}
+
+void HostControl::release(std::uint64_t offset, int holder) noexcept {
+  const auto [word, bit] = hold_of(holder);
+  // Pairs with collect: what the holder did with the block comes before its reuse.
+  block_at(at(offset - sizeof(BlockHeader))).held[word].fetch_and(~bit, std::memory_order_acq_rel);
+}
+
+void HostControl::withdraw(std::uint64_t offset) noexcept {
+  for (int rank = 0; rank < ranks_; ++rank) release(offset, rank);
+  ring_network();
+}
+
+bool HostControl::is_held(std::uint64_t offset) const noexcept {
+  return is_held(offset, [this](int rank) { return is_gone(rank); });
+}
+
+// Whether its process can do nothing any more.
+bool HostControl::is_gone(int rank) const noexcept {
+  return state(rank) == RankState::kDied && since_death(rank) >= kStillWrites &&
+         os::process_start(pid(rank)) != start(rank);
+}
+
+// Whether blocks would come back were the dead gone.
+bool HostControl::awaits_the_dead() const noexcept {
+  return std::any_of(live_.begin(), live_.end(), [this](std::uint64_t offset) {
+    const auto died = [this](int rank) { return state(rank) == RankState::kDied; };
+    return !is_held(offset + sizeof(BlockHeader), died);
+  });
+}
+
+template <typename Gone>
+bool HostControl::is_held(std::uint64_t offset, const Gone& gone) const noexcept {
+  const BlockHeader& block = block_at(at(offset - sizeof(BlockHeader)));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto [word, bit] = hold_of(rank);
+    if ((block.held[word].load(std::memory_order_acquire) & bit) != 0 && !gone(rank)) return true;
+  }
+  return false;
 }
 
 // Takes back the blocks that everybody has released.
 void HostControl::collect() {
   const auto released = [this](std::uint64_t offset) {
-    return block_at(at(offset)).holders.load(std::memory_order_acquire) == 0;
+    const auto [word, bit] = hold_of(kNetwork);
+    const bool by_network =
+        (block_at(at(offset)).held[word].load(std::memory_order_acquire) & bit) != 0;
+    return !by_network && !is_held(offset + sizeof(BlockHeader));
   };
   const auto first = std::partition(
       live_.begin(), live_.end(), [&](std::uint64_t offset) { return !released(offset); });

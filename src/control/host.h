@@ -61,9 +61,7 @@ struct alignas(kCacheLine) GroupEntry {
   enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4, kCome = 8 };
   std::atomic<std::uint64_t> id{0};
   std::atomic<std::uint32_t> taken{0};
-  std::atomic<std::uint32_t> news{0};        // for the other hosts
-  std::atomic<std::uint32_t> neighbours{0};  // members on this host
-  std::atomic<std::uint32_t> closed{0};      // of them
+  std::atomic<std::uint32_t> news{0};  // for the other hosts
   std::atomic<std::uint32_t> size{0};
   std::atomic<std::uint64_t> block{0};
 };
@@ -191,13 +189,10 @@ class HostControl {
     std::uint64_t id = 0;
     std::uint64_t block = 0;
     int size = 0;
-    int neighbours = 0;
   };
   // Lists a group; absent where there are too many, and none is taken off within `patience`.
   // Whoever speaks for this host takes off what all have closed.
   GroupEntry* enlist(const Listing& group, Duration patience = {}) noexcept;
-  // One that nobody has joined: as if all had closed it.
-  void delist(GroupEntry& entry) noexcept;
   // Lists a group that any of its members may list, at the same time, and that is listed once;
   // `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
   GroupEntry* enlist_once(std::atomic<std::uint32_t>& listed, const Listing& group) noexcept;
@@ -220,11 +215,19 @@ class HostControl {
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
   // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
   std::byte* at(std::uint64_t offset, std::size_t bytes) const;
-  // Zeroed memory of this rank's stripe, shared by `holders`, each of which calls `release` once.
-  // Returns its offset. Throws SystemError when the stripe is full.
-  std::uint64_t allocate(std::size_t bytes, int holders);
-  // Gives up one hold; the owner takes the memory back at one of its next allocations.
-  void release(std::uint64_t offset) noexcept;
+  // Zeroed memory of this rank's stripe, held by `holders`: ranks of this host, kNetwork. Returns
+  // its offset. Throws SystemError when the stripe is full. Waits, for seconds at most, where
+  // memory is about to come back from ranks that have died.
+  static constexpr int kNetwork = -1;
+  std::uint64_t allocate(std::size_t bytes, std::span<const int> holders);
+  // Gives up this rank's hold; the owner takes the memory back at one of its next allocations. What
+  // a dead rank held counts as released once its process is gone.
+  void release(std::uint64_t offset) noexcept { release(offset, self_); }
+  void release(std::uint64_t offset, int holder) noexcept;
+  // Gives up the holds of all ranks, who have not joined what lies there.
+  void withdraw(std::uint64_t offset) noexcept;
+  // Whether some rank still holds it.
+  bool is_held(std::uint64_t offset) const noexcept;
   std::size_t stripe_bytes() const noexcept { return stripe_bytes_; }
   // Whether [address, address + bytes) lies in the segment; then its offset.
   bool contains(const void* address) const noexcept {
@@ -243,6 +246,11 @@ class HostControl {
   void ring_parked(int peer) noexcept;
   GroupEntry* take_entry(const Listing& group) noexcept;
   void collect();
+  bool is_gone(int rank) const noexcept;
+  bool awaits_the_dead() const noexcept;
+  template <typename Gone>
+  bool is_held(std::uint64_t offset, const Gone& gone) const noexcept;
+  std::optional<std::uint64_t> take(std::size_t bytes);
 
   std::shared_ptr<os::Segment> segment_;
   int self_;

@@ -251,14 +251,13 @@ void Network::tell_groups() {
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
     }
     agree(entry);
-    // All members here are through with it: its memory goes back.
-    if (entry.closed.load(std::memory_order_acquire) ==
-        entry.neighbours.load(std::memory_order_relaxed)) {
+    // All members here are through with it, or gone: its memory goes back.
+    if (!host_->is_held(entry.block.load(std::memory_order_relaxed))) {
       tell_members(entry, nullptr, -1);  // for the last time
       agreement_.forget(entry.id.load(std::memory_order_relaxed));
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
       entry.id.store(0, std::memory_order_release);
-      host_->release(block);
+      host_->release(block, HostControl::kNetwork);
       entry.taken.store(0, std::memory_order_release);
     }
   }

@@ -199,10 +199,10 @@ bool Succession::appoint(std::uint64_t block) noexcept {
   return true;
 }
 
-GroupEntry* Succession::enlist(std::uint64_t id, int neighbours) noexcept {
+GroupEntry* Succession::enlist(std::uint64_t id) noexcept {
   return host_->enlist_once(
       header_->entry,
-      {.id = id, .block = host_->offset_of(header_), .size = size_, .neighbours = neighbours});
+      {.id = id, .block = host_->offset_of(header_), .size = size_});
 }
 
 }  // namespace hocket::control

@@ -110,7 +110,7 @@ class Succession {
   bool appoint(std::uint64_t block) noexcept;
   // Of a new group's block: its entry for the network, made by whichever member comes first.
   // Absent where there are too many groups.
-  GroupEntry* enlist(std::uint64_t id, int neighbours) noexcept;
+  GroupEntry* enlist(std::uint64_t id) noexcept;
 
   HostControl& host() const noexcept { return *host_; }
 

@@ -176,9 +176,9 @@ struct ShmMemory {
     ShmMemory memory{.segment = std::make_shared<os::Segment>(std::move(made))};
     HostControl::format(*memory.segment, {.ranks = size, .stripe_bytes = stripe_bytes(size)});
     HostControl host(memory.segment, 0);
-    memory.offset = host.allocate(group_bytes(size), size);
     std::vector<int> places(static_cast<std::size_t>(size));
     std::iota(places.begin(), places.end(), 0);
+    memory.offset = host.allocate(group_bytes(size), places);
     GroupControl::format(host.at(memory.offset), places);
     return memory;
   }

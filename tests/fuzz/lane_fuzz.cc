@@ -1,6 +1,7 @@
 // What comes in on a lane between hosts, against hostile bytes: the handshake of both sides, the
 // facts, and how facts are written into the host's shared memory.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -57,9 +58,9 @@ struct Memory {
         os::Segment::create_private(control::HostControl::segment_bytes(shape)));
     control::HostControl::format(*segment, shape);
     host = std::make_unique<control::HostControl>(segment, 0);
-    block = host->allocate(control::GroupControl::bytes(4), 2);
+    block = host->allocate(control::GroupControl::bytes(4), std::array{0, 1});
     control::GroupControl::format(host->at(block), kPlaces);
-    entry = host->enlist({.id = kGroup, .block = block, .size = 4, .neighbours = 2});
+    entry = host->enlist({.id = kGroup, .block = block, .size = 4});
   }
   std::unique_ptr<control::HostControl> host;
   std::uint64_t block = 0;

@@ -54,6 +54,38 @@ def test_the_living_go_on(n, victims):
     assert job.stdout.count("SIGKILL") >= 1, job.stdout
 
 
+MANY = """
+import os, signal, sys
+import numpy as np
+import hocket
+
+comm = hocket.init()
+me, n = comm.rank, comm.size
+for victim in range(n - 1, 0, -1):
+    # More than half of the GiB that a rank has: what the dead ones held must have come back.
+    array = comm.symmetric.empty((640 << 20) // 8, "float64")
+    array[:100] = me  # the rest takes no memory
+    rows = comm.split(color=0)  # a group more that the dead rank is in
+    comm.all_reduce(np.ones(10))
+    try:
+        if me == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while True:
+            comm.all_reduce(np.ones(100))
+    except (hocket.PeerDied, hocket.Aborted):
+        comm = comm.rebuild(timeout=30)
+    assert (np.asarray(array)[:100] == me).all()
+    del array, rows
+assert comm.size == 1
+print("went on", flush=True)
+"""
+
+
+def test_memory_that_the_dead_held_comes_back():
+    job = run_job(5, "-c", MANY, before=["--keep-going", "--env", "HOCKET_SEGMENT_GIB=1"])
+    assert job.returncode == 0 and job.stdout.count("went on") == 1, job.stdout
+
+
 def test_a_job_ends_with_its_first_failure_unless_it_is_to_go_on():
     job = run_on(3, "-c", SURVIVES, "1", options=())
     assert job.returncode == 137, job.stdout

@@ -42,10 +42,9 @@ class Host {
       if (!is_own(i)) record(places.back(), i, RankState::kAlive);
     }
     places_ = places;
-    const std::uint64_t block = control_->allocate(GroupControl::bytes(size_), 1);
+    const std::uint64_t block = control_->allocate(GroupControl::bytes(size_), std::array{0});
     GroupControl::format(control_->at(block), places);
-    entry_ =
-        control_->enlist({.id = kGroup, .block = block, .size = size_, .neighbours = kRanksAHost});
+    entry_ = control_->enlist({.id = kGroup, .block = block, .size = size_});
     words_ = std::make_unique<Succession>(*control_, control_->at(block), entry_);
   }
 
