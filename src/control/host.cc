@@ -48,6 +48,7 @@ struct alignas(kApart) BlockHeader {
 };
 static_assert(sizeof(BlockHeader) == 256);
 constexpr int kHoldBits = 64;
+static_assert(HostControl::kMostRanks + 1 == 31 * kHoldBits);
 
 struct Hold {
   std::size_t word;
@@ -94,6 +95,10 @@ int allowed_processors() {
 }  // namespace
 
 std::size_t HostControl::segment_bytes(const HostShape& shape) {
+  if (shape.ranks > kMostRanks) {
+    throw InvalidArgument(fmt::format(
+        "there are {} ranks on one host, expected {} at most", shape.ranks, kMostRanks));
+  }
   return stripes_offset(shape) + static_cast<std::size_t>(shape.ranks) * shape.stripe_bytes;
 }
 

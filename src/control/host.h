@@ -78,6 +78,8 @@ struct HostShape {
 // from any thread unless they say otherwise.
 class HostControl {
  public:
+  static constexpr int kMostRanks = 31 * 64 - 1;  // of a host: as many as can hold a block
+  // Throws InvalidArgument where there are more.
   static std::size_t segment_bytes(const HostShape& shape);
   // Writes the header. Once, by whoever made the segment.
   static void format(os::Segment& segment, const HostShape& shape);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/host.h"
+#include "hocket/error.h"
 
 namespace hocket::control {
 namespace {
@@ -42,6 +43,14 @@ std::shared_ptr<os::Segment> segment_of(int ranks) {
       std::make_shared<os::Segment>(os::Segment::create_private(HostControl::segment_bytes(shape)));
   HostControl::format(*segment, shape);
   return segment;
+}
+
+TEST(HostControl, HasNoMoreRanksThanCanHoldABlock) {
+  const auto bytes = [](int ranks) {
+    return HostControl::segment_bytes({.ranks = ranks, .stripe_bytes = 4096});
+  };
+  EXPECT_GT(bytes(HostControl::kMostRanks), bytes(1));
+  EXPECT_THROW(bytes(HostControl::kMostRanks + 1), InvalidArgument);
 }
 
 TEST(HostControl, WhoWaitsOnTheSameProcessorIsKnownOnce) {
