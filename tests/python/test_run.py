@@ -319,7 +319,7 @@ if rank == "0":
         except FileNotFoundError: break
     os._exit(1)
 if rank == "2":
-    memory = mmap.mmap(-1, 1 << 30,
+    memory = mmap.mmap(-1, 1 << 28,
                        flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
     peer = socket.socket(socket.AF_UNIX)
     while peer.connect_ex(path): time.sleep(0.01)
