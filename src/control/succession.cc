@@ -200,9 +200,8 @@ bool Succession::appoint(std::uint64_t block) noexcept {
 }
 
 GroupEntry* Succession::enlist(std::uint64_t id) noexcept {
-  return host_->enlist_once(
-      header_->entry,
-      {.id = id, .block = host_->offset_of(header_), .size = size_});
+  return host_->enlist_once(header_->entry,
+                            {.id = id, .block = host_->offset_of(header_), .size = size_});
 }
 
 }  // namespace hocket::control
