@@ -16,12 +16,13 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <latch>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "resident.h"
 
 namespace {
 
@@ -30,18 +31,6 @@ constexpr auto kPatience = std::chrono::seconds(120);
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// Of a process, in KiB.
-long resident(pid_t process) {
-  std::ifstream status(fmt::format("/proc/{}/status", process));
-  for (std::string word; status >> word;) {
-    if (word != "VmRSS:") continue;
-    long kib = 0;
-    status >> kib;
-    return kib;
-  }
-  return 0;
 }
 
 // Serves until the process is killed; tells the address through `out`.
@@ -104,7 +93,7 @@ struct Run {
       const int next = (rank + 1) % options.size;
       const auto got = store->get(fmt::format("key/{}", next), kPatience);
       if (hocket::to_string(got) != fmt::format("value of {}", next)) ++failed;
-      if (rank == 0) resident_kib = resident(server);
+      if (rank == 0) resident_kib = hocket::bench::resident_kib(server);
       ++done;
     } catch (const std::exception& error) {
       fail(rank, error);
@@ -136,7 +125,7 @@ int main(int argc, char** argv) {
   run.options = {
       .address = bound, .key = key, .job = "bench", .size = clients, .timeout = kPatience};
   run.server = server;
-  const long before = resident(server);
+  const long before = hocket::bench::resident_kib(server);
   std::vector<std::thread> threads;  // made first: that is not the store's time
   for (int rank = 0; rank < clients; ++rank) {
     threads.emplace_back([&run, rank] { run.meet(rank); });

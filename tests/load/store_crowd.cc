@@ -20,7 +20,6 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -34,6 +33,7 @@
 #include "rendezvous/handshake.h"
 #include "rendezvous/request.h"
 #include "rendezvous/wire.h"
+#include "resident.h"
 
 namespace {
 
@@ -51,18 +51,6 @@ void require(bool holds, const std::string& what) {
 }
 
 Bytes value_of(int rank) { return hocket::to_bytes(fmt::format("value of {}", rank)); }
-
-// Of a process, in KiB.
-long resident(pid_t process) {
-  std::ifstream status(fmt::format("/proc/{}/status", process));
-  for (std::string word; status >> word;) {
-    if (word != "VmRSS:") continue;
-    long kib = 0;
-    status >> kib;
-    return kib;
-  }
-  return 0;
-}
 
 // Processor time that a process has used, in seconds.
 double used(pid_t process) {
@@ -295,7 +283,7 @@ int measure(int clients, const std::string& address) {
   int code = 0;
   try {
     Crowd crowd(hocket::os::parse_host_port(bound).value(), key, clients);
-    const long kib_before = resident(server);
+    const long kib_before = hocket::bench::resident_kib(server);
     const double server_before = used(server);
     const double own_before = used(::getpid());
     crowd.run();
@@ -308,7 +296,7 @@ int measure(int clients, const std::string& address) {
         crowd.done_after.count(),
         used(server) - server_before,
         used(::getpid()) - own_before,
-        static_cast<double>(resident(server) - kib_before) / clients);
+        static_cast<double>(hocket::bench::resident_kib(server) - kib_before) / clients);
   } catch (const std::exception& error) {
     fmt::print(stderr, "store_crowd: {}\n", error.what());
     code = 1;

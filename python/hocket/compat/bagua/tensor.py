@@ -97,7 +97,10 @@ class BaguaTensor:
         tensor: Any = self
         if tensor.grad is None:
             if not isinstance(tensor, torch.nn.Parameter):
-                raise NotImplementedError("bagua_ensure_grad is for parameters")
+                raise NotImplementedError(
+                    "bagua_ensure_grad is for a torch.nn.Parameter, and this is a plain tensor "
+                    "without a gradient; set tensor.grad first"
+                )
             tensor.grad = torch.zeros_like(tensor.data)
         return self
 
