@@ -1,5 +1,7 @@
 #include "rendezvous/wire.h"
 
+#include <array>
+
 namespace hocket::rendezvous {
 namespace {
 
@@ -14,7 +16,11 @@ std::uint64_t read_little_endian(std::span<const std::byte> bytes) noexcept {
 }  // namespace
 
 void WireWriter::integer(std::uint64_t value, int width) {
-  for (int i = 0; i < width; ++i) bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
+  std::array<std::byte, sizeof value> little_endian;
+  for (std::size_t i = 0; i < sizeof value; ++i) {
+    little_endian[i] = static_cast<std::byte>(value >> (8 * i));
+  }
+  raw(std::span<const std::byte>(little_endian).first(static_cast<std::size_t>(width)));
 }
 
 void WireWriter::raw(std::span<const std::byte> bytes) {

@@ -19,7 +19,10 @@ inline constexpr std::size_t kFrameHeaderBytes = 4;
 // Builds a payload, behind room for a frame's header. A value.
 class WireWriter {
  public:
-  WireWriter() : bytes_(kFrameHeaderBytes) {}
+  WireWriter() {
+    bytes_.reserve(kUsualBytes);
+    bytes_.resize(kFrameHeaderBytes);
+  }
 
   void u8(std::uint8_t value) { integer(value, 1); }
   void u16(std::uint16_t value) { integer(value, 2); }
@@ -36,6 +39,8 @@ class WireWriter {
   Bytes payload() const { return Bytes(bytes_.begin() + kFrameHeaderBytes, bytes_.end()); }
 
  private:
+  // Most messages fit without growing.
+  static constexpr std::size_t kUsualBytes = 128;
   void integer(std::uint64_t value, int width);
 
   Bytes bytes_;
