@@ -78,11 +78,11 @@ struct HaloShape {
 
 struct HaloOptions {
   // Swap: both sides of a seam get what the other one had. Blend: both get the same, which goes
-  // over linearly from the lower worker's to the higher one's; on the host alone.
+  // over linearly from the lower worker's to the higher one's.
   enum class Mode { kSwap, kBlend };
   Mode mode = Mode::kSwap;
   // The pools of other processes, in the order of their ranks: this process's last worker and the
-  // next one's first share a seam too, at `next_seam` here and `previous_seam` there. Host memory.
+  // next one's first share a seam too, at `next_seam` here and `previous_seam` there.
   Communicator* across = nullptr;
   std::size_t previous_seam = 0;
   std::size_t next_seam = 0;
@@ -168,7 +168,8 @@ class DevicePool {
   // --- Halos --------------------------------------------------------------------------------
   // In place. Workers i and i + 1 share the rows [seams[i], seams[i] + overlap) of arrays of one
   // shape, and exchange them; size() - 1 seams. Where seams overlap they are done from the first
-  // on.
+  // on. On GPUs rows that are blended, or cross to another process, pass through host memory, and
+  // the call waits for that.
   void exchange_halo(std::span<const ArrayView> arrays,
                      const HaloShape& shape,
                      std::span<const std::size_t> seams,

@@ -8,13 +8,18 @@ from contextlib import contextmanager
 from typing import Any, Literal, Optional
 
 from ._hocket import Communicator
-from ._pool_halo import blend_on_gpus, part_of
 from ._pool_host import HostArrays
 from ._pool_workers import PoolWorker, Workers
 from ._types import Array, Op
 from .errors import InvalidArgument
 
 __all__ = ["DevicePool", "PoolWorker"]
+
+
+def _part_of(x: Any, axis: int, first: int, last: int) -> tuple[slice, ...]:
+    """The index of entries [first, last) along an axis."""
+    before: int = axis % x.ndim
+    return (slice(None),) * before + (slice(first, last),)
 
 
 @contextmanager
@@ -123,7 +128,7 @@ class DevicePool(Workers):
         cuts = [0] + [
             i * (length // self.size) + min(i, length % self.size) for i in range(1, self.size + 1)
         ]
-        parts = [x[part_of(x, axis, a, b)] for a, b in zip(cuts, cuts[1:])]
+        parts = [x[_part_of(x, axis, a, b)] for a, b in zip(cuts, cuts[1:])]
         out = [self._arrays.empty(i, part.shape, part.dtype) for i, part in enumerate(parts)]
         self.map(self._arrays.assign, out, parts)
         return out
@@ -171,7 +176,7 @@ class DevicePool(Workers):
 
         def copy(i: int) -> None:
             for out in whole:
-                part = out[part_of(out, axis, ends[i] - lengths[i], ends[i])]
+                part = out[_part_of(out, axis, ends[i] - lengths[i], ends[i])]
                 self._arrays.assign(part, arrays[i])
 
         self.map(copy, range(self.size))
@@ -318,7 +323,8 @@ class DevicePool(Workers):
     ) -> list[Any]:
         """Exchange what neighbours share, in place.
 
-        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`.
+        Workers i and i + 1 share ``[seams[i], seams[i] + overlap)`` along `axis`. On GPUs what is
+        blended, or crosses to another process, passes through host memory, and is waited for.
 
         Parameters
         ----------
@@ -333,7 +339,7 @@ class DevicePool(Workers):
             from the lower worker's to the higher one's.
         across : Communicator, optional
             The processes whose pools hold the neighbouring parts, by rank: their last and first
-            workers share a seam too. On the host.
+            workers share a seam too.
         outer_seams : (int, int)
             Where the seams with the previous and with the next process begin.
 
@@ -346,12 +352,9 @@ class DevicePool(Workers):
             shape = self._halo_shape(arrays, axis)
             if mode not in ("swap", "blend"):
                 raise InvalidArgument(f'mode is {mode!r}, expected "swap" or "blend"')
-            if not self._devices or mode == "swap":
-                places = [self._natural(seam, "a seam") for seam in seams]
-                width = self._natural(overlap, "overlap")
-                outer = [self._natural(seam, "an outer seam") for seam in outer_seams]
-        if self._devices and mode == "blend":
-            return blend_on_gpus(self, arrays, seams, overlap, axis)
+            places = [self._natural(seam, "a seam") for seam in seams]
+            width = self._natural(overlap, "overlap")
+            outer = [self._natural(seam, "an outer seam") for seam in outer_seams]
         self._pool.exchange_halo(
             list(arrays),
             shape,

@@ -3,109 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "core/dispatch.h"
 #include "pool/checks.h"
+#include "pool/seam.h"
 
 namespace hocket::pool {
 namespace {
 
 using Mode = HaloOptions::Mode;
 
-// The rows of a seam in arrays of one shape: `outer` strips of `bytes`, `stride` apart.
-struct Seam {
-  std::size_t outer, offset, stride, bytes;
-};
-
-Seam seam_at(const HaloShape& shape, std::size_t row, std::size_t overlap, DType dtype) {
-  const std::size_t row_bytes = shape.inner * size_of(dtype);
-  return {.outer = shape.outer,
-          .offset = row * row_bytes,
-          .stride = shape.rows * row_bytes,
-          .bytes = overlap * row_bytes};
-}
-
-std::byte* strip(ArrayView array, const Seam& seam, std::size_t o) {
-  return static_cast<std::byte*>(array.data()) + seam.offset + o * seam.stride;
-}
-
-// What a number is blended in.
-template <typename T>
-struct Blended {
-  using Type = double;
-};
-template <typename T>
-struct Blended<std::complex<T>> {
-  using Type = std::complex<double>;
-};
-
-template <typename T>
-T narrowed(const typename Blended<T>::Type& value) {
-  if constexpr (std::is_same_v<typename Blended<T>::Type, double>) {
-    if constexpr (std::is_arithmetic_v<T>) {
-      return static_cast<T>(value);
-    } else {
-      return T(static_cast<float>(value));  // the small floats
-    }
-  } else {
-    return T(value);
-  }
-}
-
-template <typename T>
-typename Blended<T>::Type widened(const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return static_cast<double>(value);
-  } else if constexpr (std::is_same_v<typename Blended<T>::Type, double>) {
-    return static_cast<double>(static_cast<float>(value));
-  } else {
-    return typename Blended<T>::Type(value);
-  }
-}
-
-// How much of each side the rows of a seam get.
-struct Ramp {
-  double low, high;
-};
-Ramp ramp_at(std::size_t row, std::size_t overlap) {
-  const double part = 1.0 / static_cast<double>(overlap + 1);
-  const double k = static_cast<double>(row + 1);
-  return {.low = 1.0 - k * part, .high = k * part};
-}
-
-// Both become the same: `low`'s first rows count most for the lower worker.
-template <typename T>
-void blend(T* low, T* high, std::size_t overlap, std::size_t inner) {
-  for (std::size_t row = 0; row < overlap; ++row) {
-    const Ramp ramp = ramp_at(row, overlap);
-    for (std::size_t i = row * inner; i < (row + 1) * inner; ++i) {
-      low[i] = high[i] = narrowed<T>(ramp.low * widened(low[i]) + ramp.high * widened(high[i]));
-    }
-  }
-}
-
-void mend(std::byte* low,
-          std::byte* high,
-          std::size_t overlap,
-          const Seam& seam,
-          DType dtype,
-          Mode mode) {
-  if (mode == Mode::kSwap) {
-    std::swap_ranges(low, low + seam.bytes, high);
-    return;
-  }
-  core::dispatch(dtype, [&]<typename T>() {
-    blend(reinterpret_cast<T*>(low),
-          reinterpret_cast<T*>(high),
-          overlap,
-          seam.bytes / sizeof(T) / overlap);
-  });
-}
-
 void mend_on_host(ArrayView low, ArrayView high, std::size_t overlap, const Seam& seam, Mode mode) {
   for (std::size_t o = 0; o < seam.outer; ++o) {
-    mend(strip(low, seam, o), strip(high, seam, o), overlap, seam, low.dtype(), mode);
+    mend(seam.strip(low, o), seam.strip(high, o), seam.bytes, overlap, low.dtype(), mode);
   }
 }
 
@@ -113,54 +22,90 @@ void swap_on_gpu(const Seat& seat, ArrayView low, ArrayView high, const Seam& se
   const DeviceLane& lane = *seat.lane;
   const cuda::ScratchMemory kept(lane.device(), seam.bytes, lane.stream().handle());
   for (std::size_t o = 0; o < seam.outer; ++o) {
-    lane.copy(kept.data(), strip(low, seam, o), seam.bytes);
-    lane.copy(strip(low, seam, o), strip(high, seam, o), seam.bytes);
-    lane.copy(strip(high, seam, o), kept.data(), seam.bytes);
+    lane.copy(kept.data(), seam.strip(low, o), seam.bytes);
+    lane.copy(seam.strip(low, o), seam.strip(high, o), seam.bytes);
+    lane.copy(seam.strip(high, o), kept.data(), seam.bytes);
   }
 }
 
-std::vector<std::byte> packed(ArrayView array, const Seam& seam) {
-  std::vector<std::byte> rows(seam.outer * seam.bytes);
+void mend_rows(
+    Rows& low, Rows& high, const Seam& seam, std::size_t overlap, DType dtype, Mode mode) {
   for (std::size_t o = 0; o < seam.outer; ++o) {
-    std::memcpy(rows.data() + o * seam.bytes, strip(array, seam, o), seam.bytes);
+    mend(low.data() + o * seam.bytes,
+         high.data() + o * seam.bytes,
+         seam.bytes,
+         overlap,
+         dtype,
+         mode);
   }
-  return rows;
 }
 
-// This process's side of a seam with a neighbour: what it sends and what it gets.
+void blend_by_host(
+    const Seat& seat, ArrayView low, ArrayView high, std::size_t overlap, const Seam& seam) {
+  Rows lower = take(&seat, low, seam);
+  Rows higher = take(&seat, high, seam);
+  mend_rows(lower, higher, seam, overlap, low.dtype(), Mode::kBlend);
+  put(&seat, low, seam, lower);
+  put(&seat, high, seam, higher);
+}
+
+// This process's side of a seam with a neighbour.
 struct Border {
   int neighbour;
   ArrayView array;
   Seam seam;
   bool is_low;  // this process's worker is the lower one
-  std::vector<std::byte> mine, theirs;
 };
 
-void exchange_across(Communicator& comm,
-                     std::vector<Border>& borders,
-                     std::size_t overlap,
-                     Mode mode) {
-  std::vector<Work> works;
-  for (Border& border : borders) {
-    border.mine = packed(border.array, border.seam);
-    border.theirs.resize(border.mine.size());
+std::vector<Border> borders_of(const Communicator& across,
+                               Out arrays,
+                               const HaloShape& shape,
+                               std::size_t overlap,
+                               const HaloOptions& options) {
+  const DType dtype = arrays[0].dtype();
+  const int rank = across.rank();
+  std::vector<Border> borders;
+  if (rank > 0) {
+    borders.push_back({.neighbour = rank - 1,
+                       .array = arrays.front(),
+                       .seam = seam_at(shape, options.previous_seam, overlap, dtype),
+                       .is_low = false});
   }
-  for (Border& border : borders) {
-    works.push_back(comm.recv_async(border.theirs, border.neighbour));
-    works.push_back(comm.send_async(border.mine, border.neighbour));
+  if (rank + 1 < across.size()) {
+    borders.push_back({.neighbour = rank + 1,
+                       .array = arrays.back(),
+                       .seam = seam_at(shape, options.next_seam, overlap, dtype),
+                       .is_low = true});
+  }
+  return borders;
+}
+
+// `seat`: a worker whose GPU reaches the arrays; null where they are the host's.
+void exchange_across(Communicator& across,
+                     std::span<const Border> borders,
+                     std::size_t overlap,
+                     Mode mode,
+                     const Seat* seat) {
+  std::vector<Rows> mine, theirs;
+  for (const Border& border : borders) {
+    mine.push_back(take(seat, border.array, border.seam));
+    theirs.emplace_back(border.seam.total());
+  }
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < borders.size(); ++i) {
+    works.push_back(across.recv_async(theirs[i], borders[i].neighbour));
+    works.push_back(across.send_async(mine[i], borders[i].neighbour));
   }
   for (Work& work : works) work.wait();
-  for (Border& border : borders) {
-    for (std::size_t o = 0; o < border.seam.outer; ++o) {
-      std::byte* here = strip(border.array, border.seam, o);
-      std::byte* there = border.theirs.data() + o * border.seam.bytes;
-      mend(border.is_low ? here : there,
-           border.is_low ? there : here,
-           overlap,
-           border.seam,
-           border.array.dtype(),
-           mode);
-    }
+  for (std::size_t i = 0; i < borders.size(); ++i) {
+    const Border& border = borders[i];
+    mend_rows(border.is_low ? mine[i] : theirs[i],
+              border.is_low ? theirs[i] : mine[i],
+              border.seam,
+              overlap,
+              border.array.dtype(),
+              mode);
+    put(seat, border.array, border.seam, mine[i]);
   }
 }
 
@@ -191,11 +136,7 @@ void check(const Pool& pool,
                                       arrays.size() - 1));
   }
   for (const std::size_t seam : seams) check_rows("a seam", seam, overlap, shape);
-  if (pool.has_gpus() && options.mode == Mode::kBlend) {
-    throw InvalidArgument("blend is for arrays in host memory; on GPUs swap");
-  }
   if (options.across == nullptr) return;
-  if (pool.has_gpus()) throw InvalidArgument("across is for arrays in host memory");
   if (options.across->rank() > 0) {
     check_rows("previous_seam", options.previous_seam, overlap, shape);
   }
@@ -233,10 +174,12 @@ void exchange_halo(Pool& pool,
   const DType dtype = arrays[0].dtype();
   const auto do_seam = [&](const Seat& seat, std::size_t i) {
     const Seam seam = seam_at(shape, seams[i], overlap, dtype);
-    if (seat.lane != nullptr) {
+    if (seat.lane == nullptr) {
+      mend_on_host(arrays[i], arrays[i + 1], overlap, seam, options.mode);
+    } else if (options.mode == Mode::kSwap) {
       swap_on_gpu(seat, arrays[i], arrays[i + 1], seam);
     } else {
-      mend_on_host(arrays[i], arrays[i + 1], overlap, seam, options.mode);
+      blend_by_host(seat, arrays[i], arrays[i + 1], overlap, seam);
     }
   };
   const bool apart = are_apart(seams, overlap);
@@ -253,21 +196,14 @@ void exchange_halo(Pool& pool,
         options.streams);
   }
   if (options.across == nullptr) return;
-  std::vector<Border> borders;
-  const int rank = options.across->rank();
-  if (rank > 0) {
-    borders.push_back({.neighbour = rank - 1,
-                       .array = arrays.front(),
-                       .seam = seam_at(shape, options.previous_seam, overlap, dtype),
-                       .is_low = false});
-  }
-  if (rank + 1 < options.across->size()) {
-    borders.push_back({.neighbour = rank + 1,
-                       .array = arrays.back(),
-                       .seam = seam_at(shape, options.next_seam, overlap, dtype),
-                       .is_low = true});
-  }
-  exchange_across(*options.across, borders, overlap, options.mode);
+  const auto borders = borders_of(*options.across, arrays, shape, overlap, options);
+  const auto cross = [&](const Seat* seat) {
+    exchange_across(*options.across, borders, overlap, options.mode, seat);
+  };
+  if (!pool.has_gpus()) return cross(nullptr);
+  const int first = 0;
+  pool.run(
+      {&first, 1}, [&](const Seat& seat) { cross(&seat); }, options.streams);
 }
 
 }  // namespace hocket::pool

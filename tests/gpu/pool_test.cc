@@ -5,6 +5,7 @@
 
 #include "device_arrays.h"
 #include "hocket/device_pool.h"
+#include "hocket/group.h"
 
 namespace hocket::gpu {
 namespace {
@@ -134,6 +135,79 @@ TEST_P(PoolOfGpus, ReduceToOneAndExchangeHalos) {
   EXPECT_EQ(get(n - 1), numbers(n - 1));
   if (n > 1) {
     EXPECT_EQ(get(0), numbers(0));
+  }
+}
+
+// Strips that lie apart, in part of the arrays.
+constexpr HaloShape kStrips{.outer = 3, .rows = 3333, .inner = 10};
+constexpr std::size_t kInStrips = 3 * 3333 * 10;
+constexpr std::size_t kOverlap = 7;
+
+std::vector<ArrayView> strips_of(std::span<const ArrayView> views) {
+  std::vector<ArrayView> strips;
+  for (const ArrayView& view : views) strips.push_back(view.slice(0, kInStrips));
+  return strips;
+}
+
+// What as many workers of the host make of numbers(0), numbers(1), ...
+std::vector<std::vector<float>> exchanged(int n, HaloOptions::Mode mode, std::size_t apart) {
+  std::vector<std::vector<float>> all;
+  for (int i = 0; i < n; ++i) all.push_back(numbers(i));
+  std::vector<ArrayView> views(all.begin(), all.end());
+  std::vector<std::size_t> seams;
+  for (int i = 1; i < n; ++i) seams.push_back(static_cast<std::size_t>(i) * apart);
+  DevicePool(n).exchange_halo(strips_of(views), kStrips, seams, kOverlap, {.mode = mode});
+  return all;
+}
+
+TEST_P(PoolOfGpus, BlendHalosAsTheHostDoes) {
+  DevicePool pool(options_);
+  const int n = GetParam();
+  for (const std::size_t apart : {std::size_t{1000}, kOverlap - 2}) {
+    std::vector<std::size_t> seams;
+    for (int i = 1; i < n; ++i) seams.push_back(static_cast<std::size_t>(i) * apart);
+    for (int i = 0; i < n; ++i) put(i, numbers(i));
+    pool.exchange_halo(strips_of(views_),
+                       kStrips,
+                       seams,
+                       kOverlap,
+                       {.mode = HaloOptions::Mode::kBlend, .streams = streams_});
+    const auto wanted = exchanged(n, HaloOptions::Mode::kBlend, apart);
+    for (int i = 0; i < n; ++i) {
+      ASSERT_EQ(get(i), wanted[static_cast<std::size_t>(i)]) << "worker " << i;
+    }
+  }
+}
+
+TEST_P(PoolOfGpus, ExchangeHalosWithOtherPools) {
+  // The GPUs of two processes, for which ranks that are threads stand.
+  const int n = GetParam();
+  if (n % 2 != 0) GTEST_SKIP() << "as many GPUs are wanted for each of two ranks";
+  const auto each = static_cast<std::size_t>(n / 2);
+  for (const auto mode : {HaloOptions::Mode::kSwap, HaloOptions::Mode::kBlend}) {
+    for (int i = 0; i < n; ++i) put(i, numbers(i));
+    run_threads(2, [&](Communicator& comm) {
+      const std::size_t first = each * static_cast<std::size_t>(comm.rank());
+      PoolOptions mine = options_;
+      const auto begin = options_.devices.begin() + static_cast<std::ptrdiff_t>(first);
+      mine.devices.assign(begin, begin + static_cast<std::ptrdiff_t>(each));
+      DevicePool pool(mine);
+      std::vector<std::size_t> seams;
+      for (std::size_t i = 1; i < each; ++i) seams.push_back((first + i) * 1000);
+      pool.exchange_halo(strips_of(std::span(views_).subspan(first, each)),
+                         kStrips,
+                         seams,
+                         kOverlap,
+                         {.mode = mode,
+                          .across = &comm,
+                          .previous_seam = first * 1000,
+                          .next_seam = comm.rank() == 0 ? each * 1000 : 0,
+                          .streams = std::span(streams_).subspan(first, each)});
+    });
+    const auto wanted = exchanged(n, mode, 1000);
+    for (int i = 0; i < n; ++i) {
+      ASSERT_EQ(get(i), wanted[static_cast<std::size_t>(i)]) << "worker " << i;
+    }
   }
 }
 

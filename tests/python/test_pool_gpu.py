@@ -100,6 +100,36 @@ assert [c.host[4] for c in copies] == [8, 4, 8]
 """)
 
 
+def test_halos_as_on_the_host():
+    run("""
+def process(comm):
+    devices = [[0, 1], [3, 2]][comm.rank]
+    first = 2 * comm.rank
+    mine = [cupy.stream_on(device) for device in devices]
+    values = [np.arange(2 * 20 * 3.0).reshape(2, 20, 3) * (first + i + 1) for i in range(2)]
+    made = []
+    for i, device in enumerate(devices):
+        with cupy.Device(device):
+            made.append(cupy.ndarray(values[i]))
+    with contextlib.ExitStack() as stack:
+        for stream in mine:
+            stack.enter_context(stream)
+        how = {"across": comm, "axis": 1, "outer_seams": (5 * first, 5 * (first + 2))}
+        if comm.rank == 1:
+            how["outer_seams"] = (10, 0)
+        with hocket.DevicePool(devices=devices, engines=["local"]) as own:
+            with hocket.DevicePool(2) as host:
+                for mode in ("swap", "blend"):
+                    own.exchange_halo(made, [5 * (first + 1)], 3, mode=mode, **how)
+                    host.exchange_halo(values, [5 * (first + 1)], 3, mode=mode, **how)
+                for stream in mine:
+                    stream.synchronize()
+        assert all(np.array_equal(a.host, b) for a, b in zip(made, values))
+pool.close()
+hocket.run_threads(process, 2)
+""")
+
+
 def test_what_is_refused():
     run("""
 def refused(call, text):
