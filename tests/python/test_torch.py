@@ -17,7 +17,7 @@ def run(name, n, folder, backend="hocket"):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("name", ["movement", "reductions"])
+@pytest.mark.parametrize("name", ["movement", "reductions", "sparse", "premultiplied"])
 def test_collectives(name, n, tmp_path):
     run(name, n, tmp_path)
 
@@ -60,7 +60,7 @@ def test_beside_gloo(backend, tmp_path):
 
 def test_refusals(tmp_path):
     for output in run("refusals", 2, tmp_path):
-        assert output.split() == ["ValueError", "ValueError", "InvalidArgument", "Mismatch"]
+        assert output.split() == ["ValueError", "InvalidArgument", "InvalidArgument", "Mismatch"]
 
 
 def test_who_is_late_is_named(tmp_path):

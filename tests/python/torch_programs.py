@@ -202,12 +202,101 @@ def coalesced(rank, n):
     check(outs[0], torch.stack([values(r, 2) for r in range(n)]))
 
 
+def sparse(rank, n):
+    """Sums of sparse tensors: entries may meet, be missing, and be given twice."""
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        for dense in (0, 1):
+            def made(r, dtype=dtype, dense=dense):
+                count = 0 if r == 1 else 6 + r  # rank 1 has no entry at all
+                places = torch.stack([torch.arange(count) * (r + 1) % 5, torch.arange(count) % 3])
+                return torch.sparse_coo_tensor(
+                    places, values(r, count, *(4,) * dense, dtype=dtype), (5, 3) + (4,) * dense
+                )
+
+            x = made(rank)
+            for is_async in (False, True):
+                work = dist.all_reduce(x, async_op=is_async)
+                if is_async:
+                    work.wait()
+                wanted = sum(made(r).to_dense() for r in range(n))
+                assert x.is_sparse and x.is_coalesced() and x.sparse_dim() == 2
+                check(x.to_dense(), wanted)
+                x = made(rank)
+    model = torch.nn.Embedding(7, 3, sparse=True)
+    torch.nn.init.ones_(model.weight)
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    model(torch.tensor([rank, 6])).sum().backward()
+    gradient = model.module.weight.grad
+    assert gradient.is_sparse
+    wanted = torch.zeros(7, 3)
+    wanted[:n] = 1 / n
+    wanted[6] = 1
+    torch.testing.assert_close(gradient.to_dense(), wanted)
+    text = []
+    for x, op in (
+        (torch.zeros(3 + rank).to_sparse(), ReduceOp.SUM),
+        (torch.zeros(3).to_sparse(), ReduceOp.MAX),
+        (torch.zeros(3, 3).to_sparse_csr(), ReduceOp.SUM),
+    ):
+        try:
+            dist.all_reduce(x, op)
+        except (ValueError, RuntimeError) as error:
+            text.append(type(error).__name__)
+    assert len(text) == (3 if n > 1 else 2), text
+    x = torch.ones(2).to_sparse()
+    dist.all_reduce(x)  # the group goes on
+    check(x.to_dense(), torch.full((2,), float(n)))
+
+
+def premultiplied(rank, n):
+    """PREMUL_SUM: each rank's factor, a number or a tensor."""
+    if not hasattr(dist, "_make_nccl_premul_sum"):
+        return
+    for factor in (0.5 * (rank + 1), torch.tensor([0.5 * (rank + 1)])):
+        op = dist._make_nccl_premul_sum(factor)
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+            def v(r, *shape, dtype=dtype):
+                return values(r, *shape, dtype=dtype)
+
+            wanted = sum(0.5 * (r + 1) * v(r, 4 * n).double() for r in range(n)).to(dtype)
+            for is_async in (False, True):
+                x = v(rank, 4 * n)
+                work = dist.all_reduce(x, op, async_op=is_async)
+                if is_async:
+                    work.wait()
+                check(x, wanted)
+            x = v(rank, 4 * n).view(n, 4).t()
+            dist.all_reduce(x, op)
+            check(x.t().reshape(-1), wanted)
+            x = v(rank, 4 * n)
+            dist.reduce(x, n - 1, op)
+            check(x, wanted if rank == n - 1 else v(rank, 4 * n))
+            x = torch.empty(4, dtype=dtype)
+            dist.reduce_scatter_tensor(x, v(rank, 4 * n), op)
+            check(x, wanted[4 * rank : 4 * rank + 4])
+            x.zero_()
+            dist.reduce_scatter(x, list(v(rank, 4 * n).chunk(n)), op)
+            check(x, wanted[4 * rank : 4 * rank + 4])
+            tensors = [v(rank, 4 * n), v(rank, 4 * n)[:3].clone()]
+            with dist._coalescing_manager():
+                for y in tensors:
+                    dist.all_reduce(y, op)
+            check(tensors[0], wanted)
+            check(tensors[1], wanted[:3])
+    try:
+        dist.all_reduce(torch.ones(2, dtype=torch.int32), op)
+    except ValueError as error:
+        assert "PREMUL_SUM takes floating" in str(error)
+    else:
+        raise AssertionError("integers went through")
+
+
 def refusals(rank, n):
     import hocket
 
     for call in (
         lambda: dist.all_gather([torch.empty(1)] * (n + 1), torch.empty(1)),
-        lambda: dist.all_reduce(torch.zeros(3).to_sparse()),
+        lambda: dist.all_reduce(torch.zeros(3).to_sparse(), ReduceOp.MAX),
         lambda: dist.all_reduce(torch.zeros(3), ReduceOp.BAND),
         lambda: dist.all_reduce(torch.zeros(3 + rank)),
     ):

@@ -22,7 +22,8 @@ from ._layout import (
     sent_parts,
 )
 from ._pieces import reduce_scatter_in_pieces, takes_pieces
-from ._ops import op_of
+from ._ops import op_of, summand
+from ._sparse import all_reduce_sparse
 from ._work import Finished, Pending, Waiter
 
 Tensors = list[torch.Tensor]
@@ -138,32 +139,41 @@ class HocketBackend(Base):  # type: ignore[misc]
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.all_reduce``."""
-        tensor = _one(tensors, "tensors")
-        if not options.asyncOp and tensor.layout == _DENSE and tensor.is_contiguous():  # the usual
-            self._comm.all_reduce(tensor, None, op_of(options))
+        tensor, op = _one(tensors, "tensors"), op_of(options)
+        if tensor.layout != _DENSE:
+            all_reduce_sparse(self._comm, tensor, op)
+            return self._finished(tensors)
+        if op is not None and not options.asyncOp and tensor.is_contiguous():  # the usual
+            self._comm.all_reduce(tensor, None, op)
             return self._finished(tensors)
         layout = Layout(tensor)
+        source, op = summand(layout.flat, options)
         return self._run(
-            "all_reduce",
-            (layout.flat, None, op_of(options)),
-            options.asyncOp,
-            tensors,
-            layout.copy_back,
+            "all_reduce", (source, layout.flat, op), options.asyncOp, tensors, layout.copy_back
         )
+
+    allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.all_reduce`` of several tensors at once."""
         layouts = [Layout(tensor) for tensor in tensors]
-        self._comm.all_reduce_coalesced([layout.flat for layout in layouts], op_of(options))
-        for layout in layouts:
+        sources = [summand(layout.flat, options) for layout in layouts]
+        for op in {op for _, op in sources}:  # one, or none where there are no tensors
+            self._comm.all_reduce_coalesced([source for source, _ in sources], op)
+        for layout, (source, _) in zip(layouts, sources):
+            if source is not layout.flat:
+                layout.flat.copy_(source)
             layout.copy_back()
         return self._finished(tensors)
 
     def reduce(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.reduce``: in place at the root."""
         layout = Layout(_one(tensors, "tensors"))
-        back = layout.copy_back if self._comm.rank == options.rootRank else None
-        arguments = (layout.flat, None, options.rootRank, op_of(options))
+        source, op = summand(layout.flat, options)
+        out, back = None, None
+        if self._comm.rank == options.rootRank:
+            out, back = layout.flat, layout.copy_back
+        arguments = (source, out, options.rootRank, op)
         return self._run("reduce", arguments, options.asyncOp, tensors, back)
 
     def reduce_scatter_single(
@@ -171,7 +181,8 @@ class HocketBackend(Base):  # type: ignore[misc]
     ) -> Handle:
         """``dist.reduce_scatter_tensor``."""
         out = Layout(output)
-        arguments = (as_flat(input), out.flat, op_of(options))
+        source, op = summand(as_flat(input), options)
+        arguments = (source, out.flat, op)
         return self._run("reduce_scatter", arguments, options.asyncOp, [output], out.copy_back)
 
     _reduce_scatter_base = reduce_scatter_single
@@ -182,11 +193,13 @@ class HocketBackend(Base):  # type: ignore[misc]
         self._check_list(parts, "input_list")
         out = Layout(output)
         counts = [part.numel() for part in parts]
-        if takes_pieces(parts, options.asyncOp):
-            reduce_scatter_in_pieces(self._comm, parts, out.flat, op_of(options))
+        op = op_of(options)
+        if op is not None and takes_pieces(parts, options.asyncOp):
+            reduce_scatter_in_pieces(self._comm, parts, out.flat, op)
             out.copy_back()
             return self._finished(outputs)
-        arguments = (each_flat(parts), out.flat, counts, op_of(options))
+        source, op = summand(each_flat(parts), options)
+        arguments = (source, out.flat, counts, op)
         return self._run("reduce_scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
 
     def reduce_scatter_single_coalesced(
@@ -195,7 +208,9 @@ class HocketBackend(Base):  # type: ignore[misc]
         """``dist.reduce_scatter_tensor`` of several at once."""
         layouts = [Layout(output) for output in outputs]
         flat = [layout.flat for layout in layouts]
-        self._comm.reduce_scatter_coalesced([as_flat(t) for t in inputs], flat, op_of(options))
+        sources = [summand(as_flat(tensor), options) for tensor in inputs]
+        for op in {op for _, op in sources}:
+            self._comm.reduce_scatter_coalesced([source for source, _ in sources], flat, op)
         for layout in layouts:
             layout.copy_back()
         return self._finished(outputs)

@@ -32,8 +32,8 @@ class Layout:
 def _require_dense(tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided:
         raise ValueError(
-            f"the tensor is {tensor.layout}, expected a dense one; hocket.sparse has collectives "
-            "on sparse arrays of SciPy and CuPy"
+            f"the tensor is {tensor.layout}, expected a dense one; all_reduce takes sparse "
+            "tensors, and hocket.sparse has collectives on sparse arrays of SciPy and CuPy"
         )
 
 

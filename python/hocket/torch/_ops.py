@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
+import torch
 import torch.distributed as dist
 
 from hocket._types import Op
@@ -22,9 +23,23 @@ _NAMES: dict[str, Op] = {
 _OPS = {dist.ReduceOp(getattr(dist.ReduceOp, theirs)): ours for theirs, ours in _NAMES.items()}
 
 
-def op_of(options: Any) -> Op:
-    """The name of the reduction that a call's options ask for."""
-    op = _OPS.get(options.reduceOp)
-    if op is None:
-        raise ValueError(f"hocket has no such reduction; it takes {', '.join(_NAMES)}")
-    return op
+def op_of(options: Any) -> Optional[Op]:
+    """The name of the reduction that a call's options ask for; None: see `summand`."""
+    return _OPS.get(options.reduceOp)
+
+
+def summand(tensor: torch.Tensor, options: Any) -> tuple[torch.Tensor, Op]:
+    """What is reduced for a tensor, and how: for PREMUL_SUM a new one, times this rank's factor.
+
+    Raises
+    ------
+    ValueError
+        PREMUL_SUM of a tensor that is neither floating nor complex.
+    """
+    op = op_of(options)
+    if op is not None:
+        return tensor, op
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        raise ValueError(f"the tensor is {tensor.dtype}; PREMUL_SUM takes floating and complex ones")
+    _, factor = options.reduceOp.__getstate__()  # there is no other way to it in every version
+    return (tensor.detach() * factor).to(tensor.dtype), "sum"
