@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "hocket/stream.h"
@@ -27,6 +28,12 @@ class Gpu {
   // How many there are; 0 where there is no driver.
   static int count();
   explicit Gpu(int ordinal);
+  // The GPU whose memory that is. Throws InvalidArgument where it is none's.
+  static Gpu holding(const void* address);
+
+  // What is put on `later` from now on comes after all that is on `earlier`. Does nothing where
+  // `later` is being captured into a graph that `earlier` is not part of, and cannot wait for it.
+  void order(StreamRef earlier, StreamRef later) const;
 
   int ordinal() const noexcept;
   std::string name() const;  // "NVIDIA H200"
@@ -75,10 +82,11 @@ class GpuStream {
   StreamRef ref() const noexcept;
   operator StreamRef() const noexcept { return ref(); }
   // Copies between any two of the host's memory and GPUs', after all that is on the stream, and
-  // waits for that.
+  // synchronizes.
   void copy(void* to, const void* from, std::size_t bytes);
-  // Waits until all of it has ended; throws DeviceError where something on it failed.
-  void synchronize() const;
+  // Waits until all of it has ended; throws DeviceError where something on it failed, and
+  // DeadlineExceeded where that takes longer than `deadline`, HOCKET_DEADLINE where absent.
+  void synchronize(std::optional<Duration> deadline = {}) const;
   // What is put on the stream between the two is not done, but captured.
   void begin_capture();
   GpuGraph end_capture();
@@ -96,6 +104,10 @@ class GpuEvent {
   GpuEvent(GpuEvent&&) noexcept;
 
   void record(StreamRef stream);
+  // What is put on `stream` from now on comes after the mark.
+  void hold(StreamRef stream) const;
+  // Waits here until the mark has been passed, as GpuStream::synchronize does.
+  void synchronize(std::optional<Duration> deadline = {}) const;
   // Between two marks that have been passed.
   double microseconds_since(const GpuEvent& earlier) const;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple, Optional, Union
 
-#: An array of NumPy, PyTorch, CuPy, Numba, JAX (to read from), or anything with DLPack, the buffer
+#: An array of NumPy, PyTorch, CuPy, Numba, JAX (results come as new ones), or anything with DLPack, the buffer
 #: protocol or the CUDA array interface.
 Array = Any
 

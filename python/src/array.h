@@ -47,6 +47,8 @@ struct Array {
   MemoryKind memory = MemoryKind::kHost;
   int device = kAnyDevice;
   std::optional<StreamRef> stream = {};
+  // Work on it may be under way on `stream`: who uses it on another one waits for that.
+  bool is_at_work = false;
 
   bool is_on_gpu() const noexcept { return memory == MemoryKind::kCuda; }
   ConstArrayView input() const noexcept { return {data, count, dtype, memory, device}; }
@@ -69,7 +71,8 @@ Shape shape_of(const Array& array);
 std::string to_string(const Shape& shape);
 
 // A new array of the kind, dtype and order of `like`: PyTorch gives PyTorch, CuPy gives CuPy, Numba
-// Numba; everything else in host memory gives NumPy.
+// Numba, JAX what is `finished` (immutable.h) once it is written; everything else in host memory
+// gives NumPy.
 nb::object new_array_like(const Array& like, const Shape& shape);
 // A new NumPy array in C order.
 nb::object new_numpy_array(DType dtype, const Shape& shape);

@@ -1,6 +1,7 @@
 // Many arrays in one call.
 #include <string>
 
+#include "immutable.h"
 #include "verbs.h"
 
 namespace hocket::python {
@@ -31,8 +32,14 @@ std::vector<ConstArrayView> inputs(const std::vector<Array>& arrays) {
 }
 
 std::optional<StreamRef> stream_of_all(nb::handle asked, const std::vector<Array>& arrays) {
-  if (!asked.is_none()) return stream_argument(asked);
-  return arrays.empty() ? std::nullopt : arrays.front().stream;
+  std::optional<StreamRef> stream;
+  if (!asked.is_none()) {
+    stream = stream_argument(asked);
+  } else if (!arrays.empty()) {
+    stream = arrays.front().stream;
+  }
+  for (const Array& array : arrays) follow(array, stream);
+  return stream;
 }
 
 void require_c_order(const std::vector<Array>& arrays, const char* name) {
@@ -83,6 +90,12 @@ nb::object stacked_like(const std::vector<Array>& in, int size) {
   return fresh;
 }
 
+nb::object finished_list(nb::handle results, std::optional<StreamRef> stream) {
+  nb::list all;
+  for (nb::handle one : results) all.append(finished(nb::borrow(one), stream));
+  return all;
+}
+
 // What is read and what is written of a call that cuts or joins.
 struct Sides {
   std::vector<Array> in;
@@ -95,6 +108,12 @@ Sides read_sides(std::vector<Array> in, nb::handle out) {
   return sides;
 }
 
+std::optional<StreamRef> stream_of_sides(nb::handle asked, const Sides& sides) {
+  const auto stream = stream_of_all(asked, sides.out);
+  for (const Array& array : sides.in) follow(array, stream);
+  return stream;
+}
+
 std::vector<Array> read_in_c_order(nb::handle arrays) {
   std::vector<Array> in = read_all(arrays, "arrays", read_array);
   require_c_order(in, "arrays");
@@ -104,17 +123,19 @@ std::vector<Array> read_in_c_order(nb::handle arrays) {
 nb::object all_gather(
     Seat& seat, nb::sequence arrays, nb::object out, nb::handle timeout, nb::handle stream) {
   CallOptions options;
+  const bool is_new = out.is_none();
   Sides sides = read_arguments(seat, [&] {
     std::vector<Array> in = read_in_c_order(arrays);
-    if (out.is_none()) out = stacked_like(in, seat.comm.size());
+    if (is_new) out = stacked_like(in, seat.comm.size());
     Sides read = read_sides(std::move(in), out);
-    options = {duration_argument(timeout, "timeout"), stream_of_all(stream, read.out)};
+    options = {duration_argument(timeout, "timeout"), stream_of_sides(stream, read)};
     return read;
   });
   without_gil(
       [&] { seat.comm.all_gather_coalesced(inputs(sides.in), outputs(sides.out), options); });
   retain_on_gpu(seat, sides.in, options.stream);
   retain_on_gpu(seat, sides.out, options.stream);
+  if (is_new) return finished_list(out, options.stream);
   return out;
 }
 
@@ -128,7 +149,7 @@ nb::object reduce_scatter(Seat& seat,
   Sides sides = read_arguments(seat, [&] {
     Sides read = read_sides(read_in_c_order(arrays), out);
     options = {
-        op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, read.out)};
+        op_argument(op), duration_argument(timeout, "timeout"), stream_of_sides(stream, read)};
     return read;
   });
   without_gil(

@@ -27,8 +27,17 @@ std::optional<std::uintptr_t> handle_in(nb::handle object, const char* attribute
   return handle_in(value);
 }
 
+// The legacy default stream has two names.
+bool is_one(StreamRef a, StreamRef b) {
+  const auto is_legacy = [](StreamRef stream) {
+    return reinterpret_cast<std::uintptr_t>(stream.handle()) <= 1;
+  };
+  return a == b || (is_legacy(a) && is_legacy(b));
+}
+
 bool needs_hold(const Array& array, const std::optional<StreamRef>& stream) {
-  return array.is_on_gpu() && (array.lease || array.stream != stream);
+  return array.is_on_gpu() &&
+         (array.lease || !stream || !is_one(array.stream.value_or(StreamRef()), *stream));
 }
 
 }  // namespace
@@ -51,6 +60,32 @@ std::optional<StreamRef> stream_argument(nb::handle stream) {
   }
   throw InvalidArgument(std::string("stream is a ") + Py_TYPE(stream.ptr())->tp_name +
                         "; give a stream of CuPy, PyTorch or Numba, or its handle as an int");
+}
+
+// Finding a GPU asks the driver for much: each is found once. Guarded by the GIL.
+const Gpu& gpu_of(const Array& array) {
+  static auto* const known = new std::deque<Gpu>;  // outlives the interpreter's end
+  const auto find = [&](int ordinal) { return std::ranges::find(*known, ordinal, &Gpu::ordinal); };
+  auto found = find(array.device);
+  if (found != known->end()) return *found;
+  const Gpu gpu = array.device >= 0 ? Gpu(array.device) : Gpu::holding(array.data);
+  found = find(gpu.ordinal());
+  return found != known->end() ? *found : known->emplace_back(gpu);
+}
+
+void follow(const Array& array, std::optional<StreamRef> stream) {
+  if (!array.is_at_work || !stream || array.count == 0) return;
+  if (is_one(*array.stream, *stream)) return;
+  gpu_of(array).order(*array.stream, *stream);
+}
+
+std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Array& out) {
+  const std::optional<StreamRef> stream = !asked.is_none()  ? stream_argument(asked)
+                                          : out.is_on_gpu() ? out.stream
+                                                            : in.stream;
+  follow(in, stream);
+  follow(out, stream);
+  return stream;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "hocket/gpu.h"
 #include "seat.h"
 
 namespace hocket::python {
@@ -13,12 +14,16 @@ namespace hocket::python {
 // none. Throws InvalidArgument.
 std::optional<StreamRef> stream_argument(nb::handle stream);
 
+// The GPU that holds an array.
+const Gpu& gpu_of(const Array& array);
+
+// Puts what is under way on an array's own stream before what comes on `stream`. Nothing where they
+// are one, or `stream` is being captured into a graph, which cannot wait for what is outside of it.
+void follow(const Array& array, std::optional<StreamRef> stream);
+
 // The stream of a call: the one that is asked for, else the current one of the framework that the
-// arrays belong to.
-inline std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Array& out) {
-  if (!asked.is_none()) return stream_argument(asked);
-  return out.is_on_gpu() ? out.stream : in.stream;
-}
+// arrays belong to. It comes after what is under way on them elsewhere.
+std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Array& out);
 
 template <typename Plan>
 void choose_stream(Plan& plan, nb::handle asked) {
@@ -29,6 +34,14 @@ void choose_stream(Plan& plan, nb::handle asked) {
 // that was only lent, the arrays have to be held until the call is through.
 void retain(Seat& seat, std::initializer_list<Array*> arrays, std::optional<StreamRef> stream);
 void retain(Seat& seat, std::vector<Array>& arrays, std::optional<StreamRef> stream);
+// What was only lent, for as long as the stream needs it, whoever keeps the call's Work.
+template <typename Plan>
+void retain_lent(Seat& seat, Plan& plan) {
+  const auto is_lent = [](const Array& array) { return array.is_on_gpu() && array.lease; };
+  if (is_lent(plan.in) || is_lent(plan.out)) {
+    retain(seat, {&plan.in, &plan.out}, plan.options.stream);
+  }
+}
 template <typename Plan>
 void retain(Seat& seat, Plan& plan) {
   if (plan.in.is_on_gpu() || plan.out.is_on_gpu()) {

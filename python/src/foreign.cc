@@ -59,6 +59,7 @@ const Known& way_of(nb::handle object) {
 }  // namespace
 
 Array read_foreign(nb::handle object, const char* name) {
+  if (is_unfinished(object)) return read_unfinished(object);
   const Known& known = way_of(object);
   switch (known.way) {
     case Way::kExchange:

@@ -84,19 +84,11 @@ class TensorLease final : public Lease {
   Managed* tensor_;
 };
 
-}  // namespace
-
-bool is_immutable(nb::handle object) {
-  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
-  return type.starts_with("jax");
-}
-
-namespace {
-
 template <typename Managed>
 Array from_managed(Managed* tensor, std::uint64_t flags, nb::handle object, const char* name) {
   auto lease = std::make_unique<TensorLease<Managed>>(tensor);
   Array array = from_tensor(tensor->tensor, object, name);
+  // JAX's arrays never change, which DLPack before 1.0 cannot say.
   array.writable = (flags & dlpack::kReadOnly) == 0 && !is_immutable(object);
   array.lease = std::move(lease);
   return array;
@@ -229,6 +221,7 @@ Array from_method(nb::handle object, const char* name) {
   const StreamRef stream = current_stream(object, id);
   Array array = from_capsule(dlpack_capsule(object, dlpack_stream(stream)), object, name);
   array.stream = stream;
+  array.is_at_work = true;
   return array;
 }
 

@@ -107,7 +107,8 @@ Array from_interface(nb::handle object, const char* name) {
           .writable = !nb::cast<bool>(data[1]) && !is_immutable(object),
           .object = object,
           .memory = MemoryKind::kCuda,
-          .stream = interface_stream(interface)};
+          .stream = interface_stream(interface),
+          .is_at_work = !entry(interface, "stream").is_none()};
 }
 
 // --- The buffer protocol ----------------------------------------------------------------------

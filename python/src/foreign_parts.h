@@ -10,6 +10,7 @@
 #include "array.h"
 #include "dlpack_abi.h"
 #include "hocket/error.h"
+#include "immutable.h"
 
 namespace hocket::python {
 
@@ -47,9 +48,6 @@ Order order_of(
   if (fortran) return Order::kFortran;
   refuse(name, "is not contiguous; pass a contiguous copy");
 }
-
-// JAX's arrays never change, which DLPack before 1.0 cannot say.
-bool is_immutable(nb::handle object);
 
 // --- The ways -------------------------------------------------------------------------------
 // The table of functions that a type offers, or null.

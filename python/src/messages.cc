@@ -1,5 +1,6 @@
 // send, recv, send_recv.
 #include "device.h"
+#include "immutable.h"
 
 namespace hocket::python {
 
@@ -27,7 +28,7 @@ nb::object send_recv(Seat& seat,
   without_gil(
       [&] { seat.comm.send_recv(in.input(), destination, target.output(), from, options); });
   if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
-  return result;
+  return finished(std::move(result), options.stream);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "array.h"
 #include "errors.h"
+#include "immutable.h"
 #include "seat.h"
 
 namespace nb = nanobind;
@@ -14,6 +15,7 @@ NB_MODULE(_hocket, module) {
   import_numpy();
   bind_errors();
   bind_work(module);
+  bind_immutable(module);
   CommunicatorClass cls = bind_communicator(module);
   bind_reductions(cls);
   bind_movement(cls);

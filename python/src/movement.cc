@@ -50,12 +50,14 @@ Array read_c_order(nb::handle x) {
 
 Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, int root, nb::handle timeout) {
   return read_arguments(seat, [&] {
+    Plan<RootOptions> plan{.out = read_array(x, "x"),
+                           .in_place = true,
+                           .options = {root, duration_argument(timeout, "timeout")},
+                           .result = nb::borrow(x)};
     // The root's array is only read.
-    return Plan<RootOptions>{
-        .out = seat.comm.rank() == root ? read_array(x, "x") : writable_array(x, "x"),
-        .in_place = true,
-        .options = {root, duration_argument(timeout, "timeout")},
-        .result = nb::borrow(x)};
+    if (seat.comm.rank() != root) write_in_place(plan, x);
+    plan.in_place = true;
+    return plan;
   });
 }
 

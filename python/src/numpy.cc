@@ -10,6 +10,7 @@
 #include "array.h"
 #include "foreign.h"
 #include "hocket/error.h"
+#include "immutable.h"
 
 namespace hocket::python {
 namespace {
@@ -197,11 +198,7 @@ Array read_array(nb::handle object, const char* name) {
 
 Array writable_array(nb::handle object, const char* name) {
   Array array = read_array(object, name);
-  if (!array.writable) {
-    throw InvalidArgument(std::string(name) +
-                          " is read-only and would be written to; pass a writable array, or for a "
-                          "call that works in place an out=");
-  }
+  if (!array.writable) refuse_unwritable(object, name);
   return array;
 }
 
@@ -265,6 +262,7 @@ nb::object new_gpu_array_like(const Array& like, const Shape& shape) {
 
 nb::object new_array_like(const Array& like, const Shape& shape) {
   if (!PyArray_Check(like.object.ptr())) {
+    if (is_immutable(like.object)) return new_immutable(like, shape);
     if (nb::hasattr(like.object, "new_empty")) {  // PyTorch
       nb::list extents;
       for (const std::ptrdiff_t extent : shape) extents.append(extent);

@@ -22,10 +22,10 @@ constexpr auto kReduceScatter = regular_verbs<ReduceOptions,
 template <typename Options>
 void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
   if (out.is_none()) {
-    plan.out = writable_array(x, "x");
+    plan.out = read_array(x, "x");
     plan.in_place = true;
     plan.result = nb::borrow(x);
-    return;
+    return write_in_place(plan, x);
   }
   plan.in = read_array(x, "x");
   plan.out = writable_array(out, "out");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device.h"
+#include "immutable.h"
 
 namespace hocket::python {
 
@@ -29,6 +30,18 @@ struct Plan {
   Parts in_parts() const noexcept { return {in_counts, in_places}; }
   Parts out_parts() const noexcept { return {out_counts, out_places}; }
 };
+
+// Makes sure that the array of a call in place can be written to. One that never changes is `in`,
+// and the result a new one.
+template <typename Options>
+void write_in_place(Plan<Options>& plan, nb::handle x) {
+  if (plan.out.writable) return;
+  if (!is_immutable(x)) refuse_unwritable(x, "x");
+  plan.in = std::move(plan.out);
+  plan.result = new_array_like(plan.in, shape_of(plan.in));
+  plan.out = writable_array(plan.result, "out");
+  plan.in_place = false;
+}
 
 // Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.
 template <typename Read>
@@ -105,16 +118,16 @@ void define(CommunicatorClass& cls,
         auto call = plan(seat, stream, given...);
         without_gil([&] { block(seat.comm, call); });
         retain(seat, call);
-        return std::move(call.result);
+        return finished(std::move(call.result), call.options.stream);
       });
   add(text.name + "_async",
       "Work",
       "Start `" + text.name + "`; the arrays must be left alone until the Work is done.",
       [plan, start = verbs.start](Seat& seat, Given... given, nb::handle stream) {
         auto call = plan(seat, stream, given...);
-        WorkHandle handle;
+        WorkHandle handle{.work = without_gil([&] { return start(seat.comm, call); })};
+        retain_lent(seat, call);
         keep(handle, call.in, call.out);
-        handle.work = without_gil([&] { return start(seat.comm, call); });
         handle.result = std::move(call.result);
         return handle;
       });
@@ -124,6 +137,7 @@ void define(CommunicatorClass& cls,
       "Check `" + text.name + "` once, to call it again and again on the same arrays.",
       [plan, prepare = verbs.prepare](Seat& seat, Given... given, nb::handle stream) {
         auto call = plan(seat, stream, given...);
+        read_arguments(seat, [&] { require_reusable(call.result); });
         PreparedHandle handle{.call = without_gil([&] { return prepare(seat.comm, call); })};
         keep(handle, call.in, call.out);
         handle.result = std::move(call.result);

@@ -2,6 +2,7 @@
 #include "device.h"
 #include "errors.h"
 #include "hocket/error.h"
+#include "immutable.h"
 
 namespace hocket::python {
 namespace {
@@ -15,23 +16,29 @@ std::optional<StreamRef> current_stream(const WorkHandle& handle) {
   return std::nullopt;
 }
 
+// The call's result, once it has ended, or comes before what is put on `stream`.
+nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
+  handle.result = finished(std::move(handle.result), stream);
+  return handle.result;
+}
+
 nb::object wait(WorkHandle& handle, nb::handle timeout, nb::handle stream) {
   const auto limit = duration_argument(timeout, "timeout");
   std::optional<StreamRef> ordered = stream_argument(stream);
   if (!limit && !ordered) ordered = current_stream(handle);
   if (ordered) {
     without_gil([&] { handle.work.wait(*ordered); });
-    if (!limit) return handle.result;
+    if (!limit) return finish(handle, ordered);
   }
   if (!limit) {
     without_gil([&] { handle.work.wait(); });
-    return handle.result;
+    return finish(handle);
   }
   if (!without_gil([&] { return handle.work.wait_for(*limit); })) {
     PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
     throw nb::python_error();
   }
-  return handle.result;
+  return finish(handle);
 }
 
 nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
@@ -40,7 +47,7 @@ nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
     PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
     throw nb::python_error();
   }
-  return handle.result;
+  return finish(handle);
 }
 
 nb::object exception(WorkHandle& handle) {

@@ -5,12 +5,30 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/config.h"
+#include "base/deadline.h"
 #include "cuda/context.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "hocket/error.h"
 
 namespace hocket {
+namespace {
+
+Duration allowed(std::optional<Duration> asked) {
+  return asked ? *asked : base::Config::from_environment().deadline;
+}
+
+[[noreturn]] void give_up(const Gpu& gpu, Duration waited) {
+  Status status;
+  status.code = ErrorCode::kDeadlineExceeded;
+  status.message = fmt::format("work on GPU {} has not ended within {}; it goes on",
+                               gpu.ordinal(),
+                               base::in_seconds(waited));
+  throw DeadlineExceeded(std::move(status), {}, {});
+}
+
+}  // namespace
 
 int Gpu::count() {
   const cuda::Found found = cuda::Driver::find();
@@ -25,6 +43,28 @@ Gpu::Gpu(int ordinal) {
         fmt::format("there is no GPU {}; this process sees {}", ordinal, found.driver->devices()));
   }
   context_ = std::make_shared<const cuda::DeviceContext>(found.driver, ordinal);
+}
+
+Gpu Gpu::holding(const void* address) {
+  const cuda::Found found = cuda::Driver::find();
+  if (!found.driver) throw DeviceError("there is no GPU to be used: " + found.why_not);
+  const cuda::Whereabouts where = cuda::whereabouts(*found.driver, address);
+  if (where.memory != MemoryKind::kCuda) {
+    throw InvalidArgument("the address is in no GPU's memory");
+  }
+  return Gpu(where.device);
+}
+
+void Gpu::order(StreamRef earlier, StreamRef later) const {
+  const cuda::DeviceGuard guard(*context_);
+  const cuda::Driver& driver = context_->driver();
+  if (cuda::capture_of(driver, later.handle()) == cuda::Capture::kActive &&
+      cuda::capture_of(driver, earlier.handle()) != cuda::Capture::kActive) {
+    return;
+  }
+  cuda::OwnedEvent mark(context_);
+  mark.record(earlier.handle());
+  mark.hold(later.handle());
 }
 
 int Gpu::ordinal() const noexcept { return context_->ordinal(); }
@@ -56,10 +96,11 @@ void GpuStream::copy(void* to, const void* from, std::size_t bytes) {
   synchronize();
 }
 
-void GpuStream::synchronize() const {
+void GpuStream::synchronize(std::optional<Duration> deadline) const {
   const cuda::DeviceGuard guard(*gpu_.context());
+  const Duration limit = allowed(deadline);
   const cuda::Driver& driver = gpu_.context()->driver();
-  cuda::check(driver, driver.stream_synchronize(stream_->get()), "wait for a stream");
+  if (!cuda::drain(driver, stream_->get(), base::Deadline::in(limit))) give_up(gpu_, limit);
 }
 
 void GpuStream::begin_capture() {
@@ -110,6 +151,16 @@ GpuEvent::GpuEvent(GpuEvent&&) noexcept = default;
 void GpuEvent::record(StreamRef stream) {
   const cuda::DeviceGuard guard(*gpu_.context());
   event_->record(stream.handle());
+}
+
+void GpuEvent::hold(StreamRef stream) const {
+  const cuda::DeviceGuard guard(*gpu_.context());
+  event_->hold(stream.handle());
+}
+
+void GpuEvent::synchronize(std::optional<Duration> deadline) const {
+  const Duration limit = allowed(deadline);
+  if (!event_->wait(base::Deadline::in(limit))) give_up(gpu_, limit);
 }
 
 double GpuEvent::microseconds_since(const GpuEvent& earlier) const {

@@ -1,4 +1,4 @@
-"""Arrays of CuPy and PyTorch on real GPUs, a process each: run by tools/gpu_check.sh."""
+"""Arrays of CuPy, PyTorch, JAX and Numba on real GPUs, a process each: run by tools/gpu_check.sh."""
 
 import os
 import signal
@@ -369,3 +369,81 @@ def symmetric_memory(comm):
 
 def test_symmetric_memory():
     assert hocket.spawn(symmetric_memory, RANKS[-1]) == [True] * RANKS[-1]
+
+
+def with_jax(comm):
+    import jax
+
+    n, r = comm.size, comm.rank
+    device = jax.local_devices(backend="gpu")[r]
+    base = jax.numpy.arange(30_000, dtype="float32").reshape(100, 300)
+    grow = jax.jit(lambda x: jax.lax.fori_loop(0, 200, lambda _, y: y + 1, x))
+    for turn in range(20):
+        x = grow(jax.device_put(base + 1000 * r + turn, device))  # not ready when it is given
+        mine = [np.arange(30_000, dtype="float32").reshape(100, 300) + 1000 * q + turn + 200
+                for q in range(n)]
+        y = comm.all_reduce(x)
+        assert isinstance(y, jax.Array) and y.devices() == {device}
+        same(np.asarray(grow(y)), sum(mine) + 200, f"all_reduce {turn}")  # at once, on JAX's stream
+        same(np.asarray(comm.all_gather(x)), np.stack(mine), f"all_gather {turn}")
+        same(np.asarray(comm.broadcast(x, root=1)), mine[1], f"broadcast {turn}")
+        work = comm.all_reduce_async(x, op="max")
+        same(np.asarray(work.wait()), mine[-1], f"async {turn}")
+        same(np.asarray(comm.send_recv(x, (r + 1) % n, source=(r - 1) % n)), mine[r - 1], "ring")
+        same(np.asarray(x), mine[r], "what was given")
+    with pytest.raises(hocket.InvalidArgument, match="array of JAX"):
+        comm.all_reduce(y, out=x)
+    return True
+
+
+def has_jax(_comm):
+    try:
+        import jax
+
+        return len(jax.local_devices(backend="gpu")) >= RANKS[-1]
+    except (ImportError, RuntimeError):
+        return False
+
+
+def test_jax(monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    if not hocket.spawn(has_jax, 1)[0]:  # apart from this process, which keeps its GPUs free
+        pytest.skip(f"JAX is not installed, or does not see {RANKS[-1]} GPUs")
+    assert hocket.spawn(with_jax, RANKS[-1]) == [True] * RANKS[-1]
+
+
+def with_numba(comm):
+    from numba import cuda
+
+    cuda.select_device(comm.rank)
+    n, r = comm.size, comm.rank
+
+    @cuda.jit
+    def grow(x):
+        i = cuda.grid(1)
+        if i < x.size:
+            for _ in range(2000):
+                x[i] += 1
+
+    numbers = np.arange(30_000, dtype="float64")
+    for _ in range(10):
+        mine, other = cuda.stream(), cuda.stream()
+        x = cuda.to_device(numbers + r, stream=mine)
+        y = cuda.device_array(30_000, stream=other)
+        grow[118, 256, mine](x)
+        comm.all_reduce(x, out=y)  # on y's stream, behind what x's has yet to do
+        total = sum(numbers + q + 2000 for q in range(n))
+        same(y.copy_to_host(stream=other), total, "all_reduce")
+        grow[118, 256, mine](x)
+        comm.all_reduce(x, stream=other)
+        same(x.copy_to_host(stream=other), total + 2000 * n, "on another stream")
+    plain = cuda.to_device(numbers + r)
+    comm.all_reduce(plain)
+    same(plain.copy_to_host(), sum(numbers + q for q in range(n)), "on the default stream")
+    same(comm.all_gather(plain).copy_to_host(), np.stack([plain.copy_to_host()] * n), "a new one")
+    return True
+
+
+def test_numba():
+    pytest.importorskip("numba.cuda", reason="Numba is not installed")
+    assert hocket.spawn(with_numba, RANKS[-1]) == [True] * RANKS[-1]

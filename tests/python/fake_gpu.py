@@ -12,6 +12,11 @@ _PROTOTYPES = {
     "cuMemFree": [ctypes.c_uint64],
     "cuStreamCreate": [ctypes.c_void_p, ctypes.c_uint],
     "cuStreamSynchronize": [ctypes.c_void_p],
+    "cuStreamWaitValue32": [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint],
+    "cuEventCreate": [ctypes.c_void_p, ctypes.c_uint],
+    "cuEventRecord": [ctypes.c_void_p, ctypes.c_void_p],
+    "cuStreamWaitEvent": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint],
+    "cuMemcpyAsync": [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p],
 }
 
 
@@ -28,6 +33,7 @@ class Driver:
             assert find(name.encode(), ctypes.byref(address), 12000, 0, None) == 0, name
             setattr(self, name, ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(address.value))
         assert self.cuInit(0) == 0
+        self.kept = []
 
     def use(self, device):
         context = ctypes.c_void_p()
@@ -38,6 +44,29 @@ class Driver:
         stream = ctypes.c_void_p()
         assert self.cuStreamCreate(ctypes.byref(stream), 1) == 0
         return stream.value
+
+    def copy(self, to, source, nbytes, stream):
+        assert self.cuMemcpyAsync(to, source, nbytes, stream) == 0
+
+    def order(self, earlier, later):
+        """What is put on `later` from now on comes after all that is on `earlier`."""
+        event = ctypes.c_void_p()
+        assert self.cuEventCreate(ctypes.byref(event), 2) == 0
+        assert self.cuEventRecord(event, earlier) == 0
+        assert self.cuStreamWaitEvent(later, event, 0) == 0
+
+    def fill_later(self, address, values, stream):
+        """Puts a copy of `values` on the stream, which waits until the returned is called."""
+        source = Array(self, values)
+        gate = Array(self, np.zeros(1, "uint32"))
+        assert self.cuStreamWaitValue32(stream, gate.address, 1, 0) == 0
+        self.copy(address, source.address, source.host.nbytes, stream)
+        self.kept += [source, gate]  # freeing memory waits for all streams
+
+        def go():
+            gate.host[0] = 1
+
+        return go
 
     def synchronize(self, stream=None):
         assert self.cuStreamSynchronize(stream) == 0

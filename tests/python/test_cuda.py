@@ -86,6 +86,85 @@ on(2, body)
 """)
 
 
+def test_what_an_array_s_own_stream_has_yet_to_do_comes_first():
+    """As `__cuda_array_interface__` says it; Numba's arrays do."""
+    run("""
+def one(comm, ask):
+    mine, other = driver.stream(), driver.stream()
+    x = Array(driver, np.zeros(5), stream=mine)
+    y = Array(driver, np.zeros(5), stream=other)
+    go = driver.fill_later(x.address, np.arange(5.0) + comm.rank, mine)
+    work = comm.all_reduce_async(x, out=y, stream=driver.stream() if ask else None)
+    assert not work.done
+    go()
+    work.synchronize(timeout=40)
+    assert np.array_equal(y.host, 2 * np.arange(5.0) + 1), y.host
+    gathered = Array(driver, np.zeros(10), stream=other)
+    driver.kept += [x, y, gathered]
+    go = driver.fill_later(x.address, np.arange(5.0) - comm.rank, mine)
+    comm.all_gather_coalesced([x], [gathered])
+    go()
+    driver.synchronize(other)
+    assert np.array_equal(gathered.host, np.concatenate([np.arange(5.0), np.arange(5.0) - 1]))
+def body(comm):
+    one(comm, False)
+    one(comm, True)
+on(2, body)
+""")
+
+
+def test_results_for_jax_are_ordered_with_its_own_work():
+    """JAX as far as hocket uses it: arrays that never change, on streams that nobody sees."""
+    run("""
+import types
+class jax_Array:
+    def __init__(self, memory, stream):
+        self.memory, self.stream, self.shape = memory, stream, memory.shape
+        self.dtype, self.device = memory.dtype, "gpu"
+    def __dlpack_device__(self):
+        return self.memory.__dlpack_device__()
+    def __dlpack__(self, stream=None, max_version=None):
+        driver.order(self.stream, stream)
+        return self.memory.__dlpack__()
+def from_dlpack(given):
+    assert given.__dlpack_device__()[0] == 2
+    stream = driver.stream()  # where JAX goes on
+    given.__dlpack__(stream=stream)
+    return made[-1].memory, stream
+made = []
+def empty(shape, dtype, device):
+    assert device == "gpu"
+    made.append(jax_Array(comm.symmetric.empty(shape, dtype, memory="cuda"), driver.stream()))
+    return made[-1]
+jax, jax.numpy, jax.dlpack = (types.ModuleType(n) for n in ("jax", "jax.numpy", "jax.dlpack"))
+jax.numpy.empty, jax.dlpack.from_dlpack = empty, from_dlpack
+sys.modules.update({m.__name__: m for m in (jax, jax.numpy, jax.dlpack)})
+
+driver.use(0)
+comm = hocket.init()
+def result(memory, stream):
+    host = Array(driver, np.zeros(memory.shape, memory.dtype))
+    driver.copy(host.address, memory.data_ptr, memory.nbytes, stream)
+    driver.synchronize(stream)
+    return host.host.copy()
+for call in ("all_reduce", "all_gather", "all_reduce_async"):
+    at_work = driver.stream()
+    x = jax_Array(comm.symmetric.empty(5, memory="cuda"), at_work)
+    go = driver.fill_later(x.memory.data_ptr, np.arange(5.0), at_work)
+    found = getattr(comm, call)(x)
+    if call.endswith("async"):
+        found = found.wait()
+    go()
+    assert np.array_equal(result(*found).ravel(), np.arange(5.0)), (call, result(*found))
+try:
+    comm.prepare_all_reduce(x)
+except hocket.InvalidArgument as error:
+    assert "give out=" in str(error), error
+else:
+    raise AssertionError("no error")
+""")
+
+
 def test_kinds_of_memory_do_not_mix():
     run("""
 def body(comm):

@@ -1,0 +1,125 @@
+#include "immutable.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "device.h"
+#include "hocket/error.h"
+#include "hocket/gpu.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+// Stands for a result until that is made.
+struct Unfinished {
+  nb::object like;
+  nb::object memory;
+};
+
+// A GPU's memory as the framework takes it over: what it does with it comes after the call.
+struct Delivery {
+  nb::object memory;
+  std::shared_ptr<GpuEvent> written;
+};
+
+nb::object capsule_of(const Delivery& delivery, nb::handle stream, const nb::kwargs& rest) {
+  if (stream.is_none()) {
+    without_gil([&] { delivery.written->synchronize(); });
+  } else {
+    delivery.written->hold(StreamRef::from_handle(nb::cast<std::uintptr_t>(stream)));
+  }
+  return delivery.memory.attr("__dlpack__")(nb::arg("stream") = stream, **rest);
+}
+
+nb::object on_host(const Unfinished& result) {
+  // Without a device it goes where arrays go that nobody has put anywhere.
+  const nb::object committed = nb::getattr(result.like, "committed", nb::bool_(true));
+  const nb::object where = nb::cast<bool>(committed) ? result.like.attr("sharding") : nb::none();
+  return nb::module_::import_("jax").attr("device_put")(result.memory, where);
+}
+
+nb::object on_gpu(const Unfinished& result, const Array& memory, StreamRef stream) {
+  auto written = std::make_shared<GpuEvent>(gpu_of(memory));
+  written->record(stream);
+  const nb::object delivery = nb::cast(Delivery{result.memory, std::move(written)});
+  return nb::module_::import_("jax.dlpack").attr("from_dlpack")(delivery);
+}
+
+}  // namespace
+
+bool is_immutable(nb::handle object) {
+  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  return type.starts_with("jax");
+}
+
+nb::object new_immutable(const Array& like, const Shape& shape) {
+  Unfinished made{.like = nb::borrow(like.object)};
+  if (like.is_on_gpu()) {
+    nb::list extents;
+    for (const std::ptrdiff_t extent : shape) extents.append(extent);
+    made.memory = nb::module_::import_("jax.numpy")
+                      .attr("empty")(nb::tuple(extents),
+                                     nb::arg("dtype") = like.object.attr("dtype"),
+                                     nb::arg("device") = like.object.attr("device"));
+  } else {
+    made.memory = new_numpy_array(like.dtype, shape);
+  }
+  return nb::cast(std::move(made));
+}
+
+bool is_unfinished(nb::handle object) { return nb::isinstance<Unfinished>(object); }
+
+Array read_unfinished(nb::handle object) {
+  Array array = read_array(nb::cast<Unfinished&>(object).memory, "out");
+  array.object = object;
+  array.writable = true;
+  return array;
+}
+
+nb::object finished(nb::object result, std::optional<StreamRef> stream) {
+  if (!is_unfinished(result)) return result;
+  const auto& unfinished = nb::cast<Unfinished&>(result);
+  const Array memory = read_array(unfinished.memory, "out");
+  if (!memory.is_on_gpu()) return on_host(unfinished);
+  return on_gpu(unfinished, memory, stream.value_or(StreamRef()));
+}
+
+void require_reusable(nb::handle result) {
+  if (!is_unfinished(result)) return;
+  throw InvalidArgument(
+      "x is an array of JAX, which never changes, and a prepared call writes to the same arrays "
+      "each "
+      "time; give out=, an array of NumPy (on a GPU: of CuPy or PyTorch)");
+}
+
+void refuse_unwritable(nb::handle object, const char* name) {
+  if (!is_immutable(object)) {
+    throw InvalidArgument(std::string(name) +
+                          " is read-only and would be written to; pass a writable array, or for a "
+                          "call that works in place an out=");
+  }
+  throw InvalidArgument(
+      std::string(name) +
+      " is an array of JAX, which is read-only and would be written to. Where it is out=, leave it "
+      "away, and the result comes as a new array of JAX; else pass one of NumPy (on a GPU: of CuPy "
+      "or PyTorch), and make one of JAX of it by jax.numpy.asarray or jax.dlpack.from_dlpack");
+}
+
+void bind_immutable(nb::module_& module) {
+  nb::class_<Unfinished>(module, "_Unfinished", "Memory of a result that is being made.");
+  nb::class_<Delivery>(module, "_Delivery", "Memory that a call writes on a stream.")
+      .def(
+          "__dlpack_device__",
+          [](const Delivery& d) { return d.memory.attr("__dlpack_device__")(); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__dlpack__",
+           &capsule_of,
+           nb::arg("stream") = nb::none(),
+           nb::arg("rest"),
+           nb::sig("def __dlpack__(self, stream: Any = None, **rest: Any) -> Any"));
+}
+
+}  // namespace hocket::python
