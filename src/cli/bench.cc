@@ -103,7 +103,8 @@ class Session {
   }
 
   int run() {
-    start(std::string(kHocket));
+    // To tune, engines are measured alone; what hocket would choose of them is of no interest.
+    if (arguments_.tune_file.empty()) start(std::string(kHocket));
     for (const std::string& peer : peers_) start(peer);
     print_introduction(findings_, placement_);
     Table table(stdout, peers_);
@@ -118,10 +119,13 @@ class Session {
                  },
              .problem = [this](const std::string& what) { problem(what); }});
     progress_.clear();
-    const bool hocket_lives = teams_.front() != nullptr;
+    // Beside others hocket has to have lived; to tune, whoever could be measured.
+    const auto lives = [](const std::unique_ptr<Team>& team) { return team != nullptr; };
+    const bool worked =
+        arguments_.tune_file.empty() ? lives(teams_.front()) : std::ranges::any_of(teams_, lives);
     teams_.clear();
     write_results();
-    return hocket_lives && all_verified() ? 0 : kExitFailure;
+    return worked && all_verified() ? 0 : kExitFailure;
   }
 
  private:
@@ -175,7 +179,7 @@ class Session {
       write_file(arguments_.html_file, to_html(findings_));
       fmt::print("{}picture: {}\n", arguments_.json_file.empty() ? "\n" : "", arguments_.html_file);
     }
-    if (!arguments_.tune_file.empty()) {
+    if (!arguments_.tune_file.empty() && !findings_.points.empty()) {
       write_file(arguments_.tune_file, to_cost_table(findings_));
       fmt::print("\ntable of costs: {}\n", arguments_.tune_file);
     }

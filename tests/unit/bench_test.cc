@@ -273,6 +273,38 @@ TEST(BenchFigures, MediansQuartilesAndRatios) {
   EXPECT_DOUBLE_EQ(ratio.high, 0.5);
 }
 
+// What `hocket bench --tune` measures and writes: the engines alone, in both kinds of memory.
+Point engines_point(Collective collective, std::size_t bytes) {
+  const auto row = [&](const char* library, Memory memory, double us) {
+    Row made{.library = library, .ranks = 2, .bytes = bytes, .times_us = {us}, .wrong = {}};
+    made.subject.collective = collective;
+    made.subject.memory = memory;
+    return made;
+  };
+  return {row("peer", Memory::kCuda, 3),
+          row("peer", Memory::kSymmetric, 2),
+          row("nccl", Memory::kCuda, 5)};
+}
+
+TEST(BenchReport, ARowsCounterpartIsOfItsMemoryWhereThereIsOne) {
+  const Point point = engines_point(Collective::kAllReduce, 8);
+  EXPECT_EQ(counterpart(point, point[2], "peer"), &point[0]);
+  EXPECT_EQ(counterpart(point, point[1], "peer"), &point[1]);
+  EXPECT_EQ(counterpart(point, point[1], "nccl"), &point[2]);
+  EXPECT_EQ(counterpart(point, point[1], "gloo"), nullptr);
+}
+
+TEST(BenchReport, ATableOfCostsSaysWhichMemory) {
+  Findings findings;
+  findings.points = {engines_point(Collective::kAllReduce, 4096),
+                     engines_point(Collective::kAllReduce, 8)};
+  findings.points[0][2].wrong = "rank 0: an element is wrong";
+  const std::string table = to_cost_table(findings);
+  EXPECT_NE(table.find("\npeer all_reduce 2 8:3 4096:3\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\npeer.symmetric all_reduce 2 8:2 4096:2\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\nnccl all_reduce 2 8:5\n"), std::string::npos) << table;
+}
+
 TEST(BenchReport, NumbersReadWell) {
   EXPECT_EQ(size_text(8), "8 B");
   EXPECT_EQ(size_text(65536), "64 KiB");

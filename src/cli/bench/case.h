@@ -70,6 +70,11 @@ constexpr bool has_shares(Collective collective) noexcept {
   }
   return false;
 }
+// Whose results GPUs write straight to their peers' symmetric memory.
+constexpr bool writes_to_peers(Collective collective) noexcept {
+  return collective == Collective::kAllReduce || collective == Collective::kBroadcast ||
+         collective == Collective::kAllGather || collective == Collective::kAllToAll;
+}
 // What can be asked to work both in place and out of place. A broadcast is always in place here,
 // because MPI has no other; messages and barriers never are.
 constexpr bool in_place_is_a_choice(Collective collective) noexcept {

@@ -38,8 +38,9 @@ class PointRun {
            Collective collective,
            DType dtype,
            std::size_t bytes,
+           std::string place,
            const Listeners& listeners)
-      : plan_(plan), listeners_(listeners) {
+      : plan_(plan), place_(std::move(place)), listeners_(listeners) {
     subject_.collective = collective;
     subject_.dtype = dtype;
     subject_.op = plan.op;
@@ -48,14 +49,17 @@ class PointRun {
 
   Point run(std::vector<std::unique_ptr<Team>>& teams) {
     for (auto& team : teams) open(team);
-    for_all("checking", [this](Entry& entry) { check(entry, 1), check(entry, 2); });
+    for (int turn = 1; turn <= plan_.checks; ++turn) {
+      for_all("checking",
+              [this, turn](Entry& entry) { check(entry, static_cast<std::uint32_t>(turn)); });
+    }
     for_all("calibrating", [this](Entry& entry) { calibrate(entry); });
     for (int batch = 1; batch <= plan_.repeats; ++batch) {
       for_all(fmt::format("batch {} of {}", batch, plan_.repeats),
               [this](Entry& entry) { time(entry); });
     }
     for_all("checking again", [this](Entry& entry) {
-      check(entry, 3);
+      check(entry, static_cast<std::uint32_t>(plan_.checks + 1));
       (*entry.team)->ask(request_for(Verb::kClose, entry));
     });
     Point rows;
@@ -77,7 +81,8 @@ class PointRun {
     std::set<std::pair<Memory, bool>> done;
     for (const Memory wanted : plan_.memories) {
       for (const bool wanted_in_place : plan_.places) {
-        const Memory memory = is_own && has_arrays ? wanted : plan_.plain;
+        const bool has_kinds = is_own && has_arrays && in_symmetric_memory(subject_.collective);
+        const Memory memory = has_kinds ? wanted : plan_.plain;
         const bool in_place =
             has_choice ? wanted_in_place : subject_.collective == Collective::kBroadcast;
         if (done.emplace(memory, in_place).second) open(team, memory, in_place);
@@ -110,6 +115,11 @@ class PointRun {
     });
   }
 
+  // Whether symmetric memory makes a difference: on GPUs to those that write straight to it.
+  bool in_symmetric_memory(Collective collective) const {
+    return plan_.plain != Memory::kCuda || writes_to_peers(collective);
+  }
+
   static std::string describe(const Case& subject) {
     std::string text(name_of(subject.collective));
     if (reduces(subject.collective)) text += fmt::format(" {}", hocket::name_of(subject.op));
@@ -120,7 +130,8 @@ class PointRun {
   void for_all(const std::string& what, F f) {
     for (Entry& entry : entries_) {
       if (*entry.team == nullptr) continue;
-      listeners_.progress(fmt::format("{} {} B: {}, {}",
+      listeners_.progress(fmt::format("{}{} {} B: {}, {}",
+                                      place_,
                                       describe(subject_),
                                       bytes_of(subject_, plan_.ranks),
                                       entry.row.library,
@@ -185,6 +196,7 @@ class PointRun {
   }
 
   const Plan& plan_;
+  std::string place_;  // among the points: "[3/97] "
   const Listeners& listeners_;
   Case subject_;
   std::vector<Entry> entries_;
@@ -226,6 +238,10 @@ std::vector<Point> measure(const Plan& plan,
                            std::vector<std::unique_ptr<Team>>& teams,
                            const Listeners& listeners) {
   std::vector<Point> points;
+  std::size_t most = 0;
+  for (const Collective collective : plan.collectives) {
+    most += collective == Collective::kBarrier ? 1 : plan.dtypes.size() * plan.sizes.size();
+  }
   for (const Collective collective : plan.collectives) {
     const bool has_arrays = collective != Collective::kBarrier;
     std::set<std::pair<DType, std::size_t>> done;
@@ -235,7 +251,9 @@ std::vector<Point> measure(const Plan& plan,
         if (!done.emplace(dtype, elements_for(collective, bytes, dtype, plan.ranks)).second) {
           continue;
         }
-        Point point = PointRun(plan, collective, dtype, bytes, listeners).run(teams);
+        std::string place = fmt::format("[{}/{}] ", points.size() + 1, most);
+        Point point =
+            PointRun(plan, collective, dtype, bytes, std::move(place), listeners).run(teams);
         if (point.empty()) continue;
         listeners.measured(point);
         points.push_back(std::move(point));

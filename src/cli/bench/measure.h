@@ -23,8 +23,9 @@ struct Plan {
   ReduceOp op = ReduceOp::kSum;
   std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
   Memory plain = Memory::kOrdinary;
-  std::vector<bool> places;      // in place, out of place, or both
+  std::vector<bool> places;  // in place, out of place, or both
   int ranks = 2;
+  int checks = 2;                       // of each case's results before it is measured
   int repeats = 9;                      // batches of each case
   std::chrono::milliseconds batch{30};  // how long a batch lasts, at least
 };

@@ -100,6 +100,38 @@ std::vector<bool> places_of(const std::string& word) {
 
 }  // namespace
 
+namespace {
+
+// A table of costs wants many cases and no more precision than a choice: a minute for all.
+void make_quick(Plan& plan, const Arguments& arguments) {
+  plan.memories = {Memory::kCuda, Memory::kSymmetric};
+  plan.checks = 1;
+  plan.repeats = arguments.repeats.value_or(5);
+  plan.batch = std::chrono::milliseconds(arguments.batch_ms.value_or(6));
+  if (!arguments.sizes.empty()) return;
+  const std::size_t least = parse_bytes(arguments.min), most = parse_bytes(arguments.max);
+  plan.sizes.clear();
+  for (const char* size : {"8",
+                           "4K",
+                           "16K",
+                           "64K",
+                           "128K",
+                           "256K",
+                           "512K",
+                           "1M",
+                           "2M",
+                           "4M",
+                           "16M",
+                           "64M",
+                           "256M",
+                           "1G"}) {
+    const std::size_t bytes = parse_bytes(size);
+    if (bytes >= least && bytes <= most) plan.sizes.push_back(bytes);
+  }
+}
+
+}  // namespace
+
 bool on_gpu(const Arguments& arguments) {
   if (!arguments.tune_file.empty() || arguments.device == "cuda") return true;
   if (arguments.device == "host") return false;
@@ -107,7 +139,7 @@ bool on_gpu(const Arguments& arguments) {
 }
 
 std::vector<std::string> peers_of(const Arguments& arguments) {
-  if (!arguments.tune_file.empty()) return {"nccl", "peer"};
+  if (!arguments.tune_file.empty()) return {std::string(kPeerEngine), "nccl"};
   if (arguments.compare_option->count() == 0) return {};
   std::vector<std::string> peers;
   for (const std::string& word : arguments.compare) {
@@ -147,15 +179,15 @@ Plan plan_of(const Arguments& arguments) {
   for (const std::string& name : arguments.dtypes) plan.dtypes.push_back(dtype_from_name(name));
   plan.op = reduce_op_from_name(arguments.op);
   plan.memories = memories_of(arguments);
-  if (!arguments.tune_file.empty()) plan.memories = {Memory::kOrdinary, Memory::kSymmetric};
   if (on_gpu(arguments)) {
     plan.plain = Memory::kCuda;
     std::ranges::replace(plan.memories, Memory::kOrdinary, Memory::kCuda);
   }
   plan.places = places_of(arguments.in_place);
   plan.ranks = arguments.ranks;
-  plan.repeats = arguments.repeats;
-  plan.batch = std::chrono::milliseconds(arguments.batch_ms);
+  plan.repeats = arguments.repeats.value_or(plan.repeats);
+  plan.batch = arguments.batch_ms ? std::chrono::milliseconds(*arguments.batch_ms) : plan.batch;
+  if (!arguments.tune_file.empty()) make_quick(plan, arguments);
   return plan;
 }
 
@@ -206,11 +238,13 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       "Measure each engine of GPUs alone, and write what engines are chosen by to this "
       "file, for HOCKET_COSTS");
   bench
-      .add_option("--repeats", arguments.repeats, "Batches of each case, in turns with the others")
-      ->capture_default_str()
+      .add_option("--repeats",
+                  arguments.repeats,
+                  "Batches of each case, in turns with the others: 9, or 5 to tune")
       ->check(CLI::Range(1, 10000));
-  bench.add_option("--min-time", arguments.batch_ms, "How long a batch lasts, in ms")
-      ->capture_default_str()
+  bench
+      .add_option(
+          "--min-time", arguments.batch_ms, "How long a batch lasts, in ms: 30, or 6 to tune")
       ->check(CLI::Range(1, 60000));
   bench.add_option("--timeout", arguments.timeout_s, "Give a library up after so many seconds")
       ->capture_default_str()

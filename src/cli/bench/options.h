@@ -1,6 +1,7 @@
 // The options of `hocket bench`, and what they ask for.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,8 @@ struct Arguments {
   std::string device = "host";
   std::string launch = "graph";
   std::string tune_file;
-  int repeats = 9;
-  int batch_ms = 30;
+  std::optional<int> repeats;  // these two by what is measured, where they are not given
+  std::optional<int> batch_ms;
   int timeout_s = 60;
   std::string json_file;
   std::string html_file;

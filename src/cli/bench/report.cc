@@ -110,10 +110,13 @@ nlohmann::ordered_json ratios_of(const Findings& findings) {
 }  // namespace
 
 const Row* counterpart(const Point& point, const Row& row, const std::string& library) {
+  const Row* found = nullptr;
   for (const Row& other : point) {
-    if (other.library == library && other.subject.in_place == row.subject.in_place) return &other;
+    if (other.library != library || other.subject.in_place != row.subject.in_place) continue;
+    if (other.subject.memory == row.subject.memory) return &other;
+    if (found == nullptr) found = &other;
   }
-  return nullptr;
+  return found;
 }
 
 void Table::add(const Point& point) {
