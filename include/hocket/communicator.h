@@ -82,6 +82,15 @@ struct MessageOptions {
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
 };
+// One message of Communicator::exchange.
+struct Outgoing {
+  ConstArrayView in;
+  int destination = 0;
+};
+struct Incoming {
+  ArrayView out;
+  int source = 0;
+};
 // `source` of a receive from whoever sends first.
 inline constexpr int kAnySource = -1;
 
@@ -267,6 +276,13 @@ class Communicator {
   // Sends to one and receives from another: a ring, a shift.
   void send_recv(
       ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& = {});
+
+  // Any number of messages at once, to and from any ranks: they progress together, in whatever
+  // order the lists have them; those between two ranks pair in their order. Returns when all are
+  // through, on GPUs when they are on the stream. An array that is sent may be received into.
+  void exchange(std::span<const Outgoing> outgoing,
+                std::span<const Incoming> incoming,
+                const MessageOptions& = {});
 
   void barrier(const CallOptions& = {});
   Work barrier_async(const CallOptions& = {});

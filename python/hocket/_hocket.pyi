@@ -724,6 +724,23 @@ class Communicator:
             `out`, or a new array of the shape and dtype of `x`.
         """
 
+    def exchange(self, outgoing: Sequence[tuple[Array, int]], incoming: Sequence[tuple[Array, int]], tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> None:
+        """
+        Any number of messages at once, which progress together, whatever their order.
+
+        Messages between two ranks pair in their order; the other side may `exchange`, `send` or `recv`. On
+        GPUs it returns when they are on the stream.
+
+        Parameters
+        ----------
+        outgoing : sequence of (array, int)
+            What is sent, and to whom.
+        incoming : sequence of (array, int)
+            Where what comes goes, and from whom it comes; arrays that are sent may be received into.
+        tag : int
+            At least 0; of all messages.
+        """
+
     def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `all_reduce` of each array in place, in one call. They may differ in dtype and size; all ranks bring the same list. Returns `arrays`.

@@ -1,4 +1,7 @@
 // send, recv, send_recv.
+#include <string>
+#include <vector>
+
 #include "device.h"
 #include "immutable.h"
 
@@ -29,6 +32,56 @@ nb::object send_recv(Seat& seat,
       [&] { seat.comm.send_recv(in.input(), destination, target.output(), from, options); });
   if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
   return finished(std::move(result), options.stream);
+}
+
+// One side of an exchange: arrays and ranks.
+struct Side {
+  std::vector<Array> arrays;
+  std::vector<int> peers;
+};
+
+Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, const char*)) {
+  Side side;
+  for (nb::handle message : messages) {
+    const std::string element = std::string(name) + "[" + std::to_string(side.peers.size()) + "]";
+    nb::object array;
+    if (!nb::isinstance<nb::sequence>(message) || nb::len(message) != 2 ||
+        !nb::try_cast(message[1], side.peers.emplace_back())) {
+      throw InvalidArgument(element + " is not a pair of an array and a rank");
+    }
+    array = message[0];
+    side.arrays.push_back(read(array, element.c_str()));
+  }
+  return side;
+}
+
+void exchange(Seat& seat,
+              nb::handle outgoing,
+              nb::handle incoming,
+              int tag,
+              nb::handle timeout,
+              nb::handle stream) {
+  Side out = read_side(outgoing, "outgoing", read_array);
+  Side in = read_side(incoming, "incoming", writable_array);
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (std::size_t i = 0; i < out.peers.size(); ++i) {
+    sent.push_back({out.arrays[i].input(), out.peers[i]});
+  }
+  for (std::size_t i = 0; i < in.peers.size(); ++i) {
+    received.push_back({in.arrays[i].output(), in.peers[i]});
+  }
+  if (sent.empty() && received.empty()) return;
+  const MessageOptions options{tag,
+                               duration_argument(timeout, "timeout"),
+                               out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
+                                                  : stream_of(stream, out.arrays.front(), {})};
+  without_gil([&] { seat.comm.exchange(sent, received, options); });
+  for (Side* side : {&out, &in}) {
+    if (!side->arrays.empty() && side->arrays.front().is_on_gpu()) {
+      retain(seat, side->arrays, options.stream);
+    }
+  }
 }
 
 }  // namespace
@@ -168,6 +221,30 @@ Returns
 -------
 array
     `out`, or a new array of the shape and dtype of `x`.
+)");
+  cls.def("exchange",
+          &exchange,
+          arg("outgoing"),
+          arg("incoming"),
+          arg("tag") = 0,
+          arg("timeout") = nb::none(),
+          arg("stream") = nb::none(),
+          nb::sig("def exchange(self, outgoing: Sequence[tuple[Array, int]], "
+                  "incoming: Sequence[tuple[Array, int]], tag: int = 0, timeout: Timeout = None, "
+                  "stream: Stream = None) -> None"),
+          R"(Any number of messages at once, which progress together, whatever their order.
+
+Messages between two ranks pair in their order; the other side may `exchange`, `send` or `recv`. On
+GPUs it returns when they are on the stream.
+
+Parameters
+----------
+outgoing : sequence of (array, int)
+    What is sent, and to whom.
+incoming : sequence of (array, int)
+    Where what comes goes, and from whom it comes; arrays that are sent may be received into.
+tag : int
+    At least 0; of all messages.
 )");
 }
 

@@ -45,11 +45,15 @@ class DeviceCalls {
     if (watch_) watch_->look_at_result();
   }
 
-  // Puts a message each way, or one, on the stream; an absent array has a peer of -1.
-  void exchange(
-      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);
-  std::shared_ptr<Operation> start_exchange(
-      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);
+  // Puts messages on the stream, which progress together.
+  void exchange(std::span<const Outgoing> outgoing,
+                std::span<const Incoming> incoming,
+                const MessageOptions& options) {
+    put_messages(outgoing, incoming, options);
+  }
+  std::shared_ptr<Operation> start_exchange(std::span<const Outgoing> outgoing,
+                                            std::span<const Incoming> incoming,
+                                            const MessageOptions& options);
 
   // Makes a call that only the host can make on copies of the arrays, and waits for all of it.
   void on_host(ConstArrayView in,
@@ -105,8 +109,9 @@ class DeviceCalls {
                                        const Launch& how,
                                        std::shared_ptr<Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
-  Launch put_messages(
-      ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options);
+  Launch put_messages(std::span<const Outgoing> outgoing,
+                      std::span<const Incoming> incoming,
+                      const MessageOptions& options);
   std::shared_ptr<Operation> stage(const DevicePlan& plan, const Launch& how, CallStorage storage);
   void number(engine::Call& call, std::uint64_t mark, const Launch& how);
   void finish_queue();

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 #include "comm/device_calls.h"
+#include "comm/messages.h"
 #include "comm/operation.h"
 #include "comm/world.h"
 
@@ -13,19 +16,35 @@ namespace hocket::comm {
 using base::Deadline;
 using engine::DeviceMessage;
 
-void DeviceCalls::exchange(
-    ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
-  put_messages(in, destination, out, source, options);
+namespace {
+
+// Engines take one message to, and one from, each rank at a time: the first ones, the second ones.
+class Rounds {
+ public:
+  void add(DeviceMessage::Way way, int peer, void* data, std::size_t bytes) {
+    if (bytes == 0) return;  // nor does the other side
+    const std::size_t round = seen_[{way, peer}]++;
+    if (round >= rounds_.size()) rounds_.emplace_back();
+    rounds_[round].push_back({way, peer, data, bytes});
+  }
+  const std::vector<std::vector<DeviceMessage>>& get() const noexcept { return rounds_; }
+
+ private:
+  std::map<std::pair<DeviceMessage::Way, int>, std::size_t> seen_;
+  std::vector<std::vector<DeviceMessage>> rounds_;
+};
+
+}  // namespace
+
+std::shared_ptr<Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
+                                                       std::span<const Incoming> incoming,
+                                                       const MessageOptions& options) {
+  return with_work({}, put_messages(outgoing, incoming, options), nullptr);
 }
 
-std::shared_ptr<Operation> DeviceCalls::start_exchange(
-    ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
-  const Launch how = put_messages(in, destination, out, source, options);
-  return with_work({}, how, nullptr);
-}
-
-DeviceCalls::Launch DeviceCalls::put_messages(
-    ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
+DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing,
+                                              std::span<const Incoming> incoming,
+                                              const MessageOptions& options) {
   if (messenger_ == nullptr) {
     const std::string& name = owner_.membership().name;
     throw InvalidArgument(
@@ -41,36 +60,29 @@ DeviceCalls::Launch DeviceCalls::put_messages(
     throw InvalidArgument(fmt::format(
         "tag is {}; messages between GPUs meet by their order, and have tag 0", options.tag));
   }
-  const bool sends = destination >= 0;
-  const bool receives = source >= 0;
-  if (sends && receives && in.memory() != out.memory()) {
-    throw InvalidArgument("in and out lie in different kinds of memory");
-  }
-  if (sends) check_device(in, "in");
-  if (receives) check_device(out, "out");
+  for (const Outgoing& one : outgoing) check_device(one.in, "in");
+  for (const Incoming& one : incoming) check_device(one.out, "out");
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.deadline = options.deadline, .stream = options.stream});
   const cuda::Driver& driver = device_->driver();
-  std::optional<cuda::ScratchMemory> copy;
-  const void* from = in.data();
+  std::deque<cuda::ScratchMemory> copies;
   try {
     if (!how.captured) order_->follow(how.stream);
-    // In place, what is sent goes from a copy.
-    if (sends && receives && in.data() == out.data() && in.bytes() != 0) {
-      copy.emplace(*device_, in.bytes(), how.stream);
-      cuda::copy(driver, copy->data(), in.data(), in.bytes(), how.stream);
-      from = copy->data();
+    Rounds rounds;
+    for (const Outgoing& one : outgoing) {
+      void* data = const_cast<void*>(one.in.data());
+      // What is received into is sent from a copy.
+      if (is_received_into(one.in, incoming)) {
+        data = copies.emplace_back(*device_, one.in.bytes(), how.stream).data();
+        cuda::copy(driver, data, one.in.data(), one.in.bytes(), how.stream);
+      }
+      rounds.add(DeviceMessage::Way::kSend, one.destination, data, one.in.bytes());
     }
-    std::vector<DeviceMessage> messages;
-    if (sends && in.bytes() != 0) {
-      messages.push_back(
-          {DeviceMessage::Way::kSend, destination, const_cast<void*>(from), in.bytes()});
-    }
-    if (receives && out.bytes() != 0) {
-      messages.push_back({DeviceMessage::Way::kReceive, source, out.data(), out.bytes()});
+    for (const Incoming& one : incoming) {
+      rounds.add(DeviceMessage::Way::kReceive, one.source, one.out.data(), one.out.bytes());
     }
     messenger_->keeps_time(how.allowed);
-    if (!messages.empty()) messenger_->exchange(messages, how.stream);
+    for (const auto& round : rounds.get()) messenger_->exchange(round, how.stream);
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     owner_.raise({.code = ErrorCode::kDevice,

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <deque>
+#include <functional>
+
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "comm/operation.h"
@@ -26,6 +30,15 @@ Task finish_both(Message outgoing, Message incoming) {
     outgoing.via().progress();
     return static_cast<int>(outgoing.done()) + static_cast<int>(incoming.done()) == 2;
   });
+}
+
+bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept {
+  const auto* first = static_cast<const std::byte*>(in.data());
+  return in.bytes() != 0 && std::any_of(incoming.begin(), incoming.end(), [&](const Incoming& one) {
+           const auto* other = static_cast<const std::byte*>(one.out.data());
+           return std::less<>()(first, other + one.out.bytes()) &&
+                  std::less<>()(other, first + in.bytes());
+         });
 }
 
 }  // namespace comm
@@ -72,6 +85,12 @@ void check_array(const void* data, std::size_t count, const char* name) {
 }
 
 bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
+
+void require_one_memory(ConstArrayView a, ConstArrayView b) {
+  if (a.memory() != b.memory()) {
+    throw InvalidArgument("in and out lie in different kinds of memory");
+  }
+}
 
 // A message of GPUs comes from whom it names.
 int named(const Envelope& from) {
@@ -124,7 +143,10 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
-  if (is_on_gpu(in)) return impl_->devices().exchange(in, to.peer, {}, -1, options);
+  if (is_on_gpu(in)) {
+    const Outgoing one{in, to.peer};
+    return impl_->devices().exchange({&one, 1}, {}, options);
+  }
   const observe::Span span = impl_->tracing().message(to, true);
   Message message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
@@ -140,7 +162,8 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
   if (is_on_gpu(out)) {
-    impl_->devices().exchange({}, -1, out, named(from), options);
+    const Incoming one{out, named(from)};
+    impl_->devices().exchange({}, {&one, 1}, options);
     return {from.peer, options.tag};
   }
   observe::Span span = impl_->tracing().message(from, false);
@@ -165,7 +188,10 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
-  if (is_on_gpu(in)) return Work(impl_->devices().start_exchange(in, to.peer, {}, -1, options));
+  if (is_on_gpu(in)) {
+    const Outgoing one{in, to.peer};
+    return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
+  }
   return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
                                    to.peer,
                                    describe(*impl_, to, true),
@@ -181,7 +207,8 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   std::shared_ptr<comm::Operation> operation;
   if (is_on_gpu(out)) {
     *received = {.source = named(from), .tag = options.tag};
-    operation = impl_->devices().start_exchange({}, -1, out, from.peer, options);
+    const Incoming one{out, from.peer};
+    operation = impl_->devices().start_exchange({}, {&one, 1}, options);
   } else {
     operation = impl_->start_message(comm::finish(begin_recv(*impl_, from, out), received),
                                      from.peer,
@@ -210,8 +237,10 @@ void Communicator::send_recv(
     const Envelope from = envelope(*impl_, source, false, out, options);
     impl_->require_peer(to.peer);
     if (is_on_gpu(in) || is_on_gpu(out)) {
-      impl_->devices().exchange(in, to.peer, out, named(from), options);
-      return;
+      require_one_memory(in, out);
+      const Outgoing sent{in, to.peer};
+      const Incoming received{out, named(from)};
+      return impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
     }
     // In place: what is sent goes through a copy.
     if (in.data() == out.data() && in.bytes() != 0) {
@@ -234,6 +263,42 @@ void Communicator::send_recv(
   Work sends = send_async(in, destination, options);
   recv(out, source, options);
   sends.wait();
+}
+
+void Communicator::exchange(std::span<const Outgoing> outgoing,
+                            std::span<const Incoming> incoming,
+                            const MessageOptions& options) {
+  if (outgoing.empty() && incoming.empty()) return;
+  const ConstArrayView first =
+      outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;
+  {
+    const comm::Seat seat(*impl_);
+    impl_->require_usable();
+    for (const Outgoing& one : outgoing) {
+      require_one_memory(first, one.in);
+      impl_->require_peer(envelope(*impl_, one.destination, true, one.in, options).peer);
+    }
+    for (const Incoming& one : incoming) {
+      require_one_memory(first, one.out);
+      const Envelope from = envelope(*impl_, one.source, false, one.out, options);
+      if (is_on_gpu(first)) named(from);
+    }
+    if (is_on_gpu(first)) return impl_->devices().exchange(outgoing, incoming, options);
+  }
+  std::deque<std::vector<std::byte>> copies;
+  std::vector<Work> works;
+  for (Outgoing one : outgoing) {
+    if (comm::is_received_into(one.in, incoming)) {
+      const auto bytes = bytes_of(one.in);
+      const auto& copy = copies.emplace_back(bytes.begin(), bytes.end());
+      one.in = ConstArrayView(copy.data(), one.in.count(), one.in.dtype());
+    }
+    works.push_back(send_async(one.in, one.destination, options));
+  }
+  for (const Incoming& one : incoming) {
+    works.push_back(recv_async(one.out, one.source, options));
+  }
+  for (Work& work : works) work.wait();
 }
 
 }  // namespace hocket

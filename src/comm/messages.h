@@ -39,4 +39,7 @@ class Message {
 engine::Task finish(Message message, std::shared_ptr<Received> received);
 engine::Task finish_both(Message outgoing, Message incoming);
 
+// Whether an array that is sent shares memory with one that is received into.
+bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept;
+
 }  // namespace hocket::comm

@@ -163,6 +163,11 @@ def all_collectives(comm, name, engines):
             y = in_new_array(frame, every[r])
             comm.send_recv(mine, (r + 1) % n, out=y, source=(r - 1) % n)
             same(frame.host(y), every[(r - 1) % n], f"send_recv {what}")
+            came = [in_new_array(frame, every[r]) for _ in range(2)]
+            after, before = (r + 1) % n, (r - 1) % n
+            comm.exchange([(mine, after), (x, after)], [(y, before) for y in came])
+            same(frame.host(came[0]), every[before], f"exchange {what}")
+            same(frame.host(came[1]), every[1], f"exchange, the second, {what}")
     return comm.rank
 
 

@@ -136,6 +136,36 @@ TEST(Messages, LongOnesBothWaysAtOnceFinish) {
   }
 }
 
+TEST(Messages, OfAnExchangeArriveInWhateverOrder) {
+  run_job({.size = 4}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (const std::size_t count : {0, 3, 100'000}) {
+      // Two to each and from each, oneself too; what comes is listed the other way round.
+      std::vector<std::vector<std::uint64_t>> out, in(8, std::vector<std::uint64_t>(count));
+      std::vector<Outgoing> outgoing;
+      std::vector<Incoming> incoming;
+      for (int peer = 0; peer < 4; ++peer) {
+        for (const std::uint64_t k : {0, 1}) out.push_back(message(rank.rank(), 10 * k + 7, count));
+      }
+      for (std::size_t i = 0; i < 8; ++i) outgoing.push_back({out[i], static_cast<int>(i / 2)});
+      for (std::size_t i = 0; i < 8; ++i) incoming.push_back({in[i], 3 - static_cast<int>(i / 2)});
+      comm.exchange(outgoing, incoming, {.tag = 4});
+      for (std::size_t i = 0; i < 8; ++i) {
+        const int source = 3 - static_cast<int>(i / 2);
+        rank.check(in[i] == message(source, 10 * (i % 2) + 7, count), fmt::format("message {}", i));
+      }
+      // In place around the ring.
+      auto both = message(rank.rank(), 1, count);
+      const Outgoing sent{both, (rank.rank() + 1) % 4};
+      const Incoming received{both, (rank.rank() + 3) % 4};
+      comm.exchange({&sent, 1}, {&received, 1});
+      rank.check(both == message((rank.rank() + 3) % 4, 1, count), "in place");
+    }
+    comm.exchange({}, {});
+  });
+}
+
 TEST(Messages, InARingAndToOneselfArrive) {
   run_job({.size = 5}, [](Rank& rank) {
     World world = rank.join();

@@ -335,3 +335,26 @@ def test_messages():
         comm.barrier_async().wait()
 
     threads(4, body)
+
+
+def test_an_exchange_has_any_number_of_messages():
+    def body(comm):
+        n, rank = comm.size, comm.rank
+        for count in (0, 3, 1 << 16):
+            def message(source, target, k, count=count):
+                return np.full(count, 100 * source + 10 * target + k, "float32")
+
+            out = [(message(rank, peer, k), peer) for peer in range(n) for k in range(2)]
+            came = [(np.empty(count, "float32"), peer) for peer in reversed(range(n)) for _ in range(2)]
+            assert comm.exchange(out, came, tag=2) is None
+            for i, (x, peer) in enumerate(came):
+                assert np.array_equal(x, message(peer, rank, i % 2))
+            x = values(rank, count)
+            comm.exchange([(x, (rank + 1) % n)], [(x, (rank - 1) % n)])
+            assert np.array_equal(x, values((rank - 1) % n, count))
+        for bad in ([(x, n)], [(x,)], [x], [(x, "all")]):
+            with pytest.raises(hocket.InvalidArgument, match="expected a rank|not a pair"):
+                comm.exchange(bad, [])
+        comm.barrier()
+
+    threads(3, body)
