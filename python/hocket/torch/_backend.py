@@ -69,7 +69,7 @@ class HocketBackend(Base):  # type: ignore[misc]
         self._group = name
         self._waiter = Waiter()
         # `handle`: the last one made in this thread; whether PyTorch passes it on is told below.
-        # `collected`: the pending ones, while calls are coalesced.
+        # While calls are coalesced: `collected`, the pending ones; `batch`, the messages of GPUs.
         self.made = local()
         self.hands_on = Base is ProcessGroup
 
@@ -80,14 +80,16 @@ class HocketBackend(Base):  # type: ignore[misc]
 
     # What PyTorch may ask for beyond the calls below; without these its own look-up never ends.
     supports_splitting = True
-    supports_coalescing = False
+    supports_coalescing = False  # a HocketGroup does
     supports_shrinking = False
     supports_reconfigure = False
     supports_window = False
     _supports_time_estimate = False
 
     def eager_connect_single_device(self, device: Any) -> None:
-        """Called for a group that is bound to a device: it is connected already."""
+        """Called for a group that is bound to a device: introduces GPUs to each other."""
+        if torch.device(device).type == "cuda":
+            self._comm.barrier(stream=torch.cuda.current_stream(device))
 
     def perform_nocolor_split(self, device: Any) -> None:
         """Called where a new group has no place for this rank, which has then nothing to do."""
@@ -151,8 +153,6 @@ class HocketBackend(Base):  # type: ignore[misc]
         return self._run(
             "all_reduce", (source, layout.flat, op), options.asyncOp, tensors, layout.copy_back
         )
-
-    allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.all_reduce`` of several tensors at once."""
@@ -334,12 +334,21 @@ class HocketBackend(Base):  # type: ignore[misc]
     def send(self, tensors: Tensors, destination: int, tag: int) -> Handle:
         """``dist.send``, ``dist.isend``."""
         tensor = _one(tensors, "tensors")
+        batch = getattr(self.made, "batch", None)
+        if batch is not None and tensor.is_cuda:
+            batch.outgoing.append((as_flat(tensor), destination))
+            return self._finished(tensors)
         arguments = (as_flat(tensor), destination, tag)
         return self._run("send", arguments, True, tensors)
 
     def recv(self, tensors: Tensors, source: int, tag: int) -> Handle:
         """``dist.recv``, ``dist.irecv``."""
         layout = Layout(_one(tensors, "tensors"))
+        batch = getattr(self.made, "batch", None)
+        if batch is not None and layout.flat.is_cuda:
+            batch.incoming.append((layout.flat, source))
+            batch.after.append(layout.copy_back)
+            return self._finished(tensors)
         return self._run("recv", (layout.flat, source, tag), True, tensors, layout.copy_back)
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> Handle:
@@ -354,6 +363,8 @@ class HocketBackend(Base):  # type: ignore[misc]
     # --- The rest -------------------------------------------------------------------------------
     def barrier(self, opts: Any = None) -> Handle:
         """``dist.barrier``."""
+        if torch.cuda.is_initialized():  # who comes here has done what is on the stream
+            torch.cuda.current_stream().synchronize()
         if getattr(opts, "asyncOp", False):
             return self._pending(self._comm.barrier_async(), [])
         self._comm.barrier()
@@ -388,6 +399,21 @@ class HocketBackend(Base):  # type: ignore[misc]
     def _check_list(self, tensors: Sequence[torch.Tensor], name: str) -> None:
         if len(tensors) != self._comm.size:
             raise ValueError(f"{name} holds {len(tensors)} tensors, expected {self._comm.size}")
+
+
+class Batch:
+    """Messages of GPUs that are put on the stream at once, where else each would wait for the last."""
+
+    def __init__(self) -> None:
+        self.outgoing: list[tuple[torch.Tensor, int]] = []
+        self.incoming: list[tuple[torch.Tensor, int]] = []
+        self.after: list[Callable[[], None]] = []
+
+    def go(self, comm: hocket.Communicator) -> None:
+        """Put them there."""
+        comm.exchange(self.outgoing, self.incoming)
+        for after in self.after:
+            after()
 
 
 class _Blocking:

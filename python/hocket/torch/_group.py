@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup
 
-from ._backend import HocketBackend
+from ._backend import Batch, HocketBackend
 from ._work import Together
 
 # The calls of a group that give a handle back, and what they were called before.
@@ -61,7 +61,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         """A group of these backends, each for its devices."""
         group = cls(store, backend.rank(), backend.size())
         group.backend, group.devices, group.others = backend, devices, others
-        backend.hands_on = True
+        backend.hands_on = backend.supports_coalescing = True
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
         # As PyTorch chooses it: an accelerator's before the host's.
@@ -120,9 +120,10 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     gather_into_tensor: Any = gather_single
 
     def _start_coalescing(self, device: torch.device) -> None:
-        """Calls on hocket's devices start at once; until the end their handles are collected."""
+        """Calls on hocket's devices start at once, but for messages of GPUs, which start together;
+        until the end their handles are collected."""
         if device.type in self.devices:
-            self.backend.made.collected = []
+            self.backend.made.collected, self.backend.made.batch = [], Batch()
         else:
             super()._start_coalescing(device)
 
@@ -130,7 +131,10 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         """One handle for all calls since the start."""
         if device.type not in self.devices:
             return super()._end_coalescing(device)
-        collected, self.backend.made.collected = self.backend.made.collected, None
+        made = self.backend.made
+        collected, batch = made.collected, made.batch
+        made.collected = made.batch = None
+        batch.go(self.backend.communicator)
         return Together(collected)
 
 
