@@ -96,13 +96,11 @@ class BaguaCommunicator:
         """The reduction of all ranks' `send` into everybody's `recv`; they may be one tensor."""
         name = self._op(send, op)
         self._same_size(send, recv)
-        self._comm.all_reduce(send, None if _is_same(send, recv) else recv, name)
-        _synchronize(recv)
+        self._call("all_reduce", recv, send, None if _is_same(send, recv) else recv, name)
 
     def allreduce_inplace(self, tensor: torch.Tensor, op: int = ReduceOp.SUM) -> None:
         """The same in place."""
-        self._comm.all_reduce(tensor, None, self._op(tensor, op))
-        _synchronize(tensor)
+        self._call("all_reduce", tensor, tensor, None, self._op(tensor, op))
 
     def reduce(
         self, send: torch.Tensor, recv: torch.Tensor, dst: int, op: int = ReduceOp.SUM
@@ -111,13 +109,11 @@ class BaguaCommunicator:
         name = self._op(send, op)
         if self.rank() == dst:
             self._same_size(send, recv)
-        self._comm.reduce(send, None if _is_same(send, recv) else recv, dst, name)
-        _synchronize(send)
+        self._call("reduce", send, send, None if _is_same(send, recv) else recv, dst, name)
 
     def reduce_inplace(self, tensor: torch.Tensor, dst: int, op: int = ReduceOp.SUM) -> None:
         """The same in place on rank `dst`."""
-        self._comm.reduce(tensor, None, dst, self._op(tensor, op))
-        _synchronize(tensor)
+        self._call("reduce", tensor, tensor, None, dst, self._op(tensor, op))
 
     def reduce_scatter(
         self, send: torch.Tensor, recv: torch.Tensor, op: int = ReduceOp.SUM
@@ -125,15 +121,13 @@ class BaguaCommunicator:
         """Rank r gets the r-th share of the reduction."""
         name = self._op(send, op)
         self._times(send, "send_tensor", recv, "recv_tensor")
-        self._comm.reduce_scatter(send, recv, name)
-        _synchronize(recv)
+        self._call("reduce_scatter", recv, send, recv, name)
 
     def reduce_scatter_inplace(self, tensor: torch.Tensor, op: int = ReduceOp.SUM) -> None:
         """The same; every rank's share is at the beginning of its tensor."""
         name = self._op(tensor, op)
         flat = self._flat(tensor, "tensor")
-        self._comm.reduce_scatter(flat, flat[: self._share(tensor)], name)
-        _synchronize(tensor)
+        self._call("reduce_scatter", tensor, flat, flat[: self._share(tensor)], name)
 
     def allreduce_coalesced_inplace(
         self, tensors: Sequence[torch.Tensor], op: int = ReduceOp.SUM
@@ -142,70 +136,63 @@ class BaguaCommunicator:
         names = {self._op(tensor, op) for tensor in tensors}
         if names:
             self._comm.all_reduce_coalesced(list(tensors), names.pop())
-            _synchronize(tensors[0])
+            self._finish(tensors[0])
 
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensor: torch.Tensor, src: int = 0) -> None:
         """The tensor of rank `src` to all."""
-        self._comm.broadcast(tensor, src)
-        _synchronize(tensor)
+        self._call("broadcast", tensor, tensor, src)
 
     def broadcast_coalesced(self, tensors: Sequence[torch.Tensor], src: int = 0) -> None:
         """`broadcast` of each, in one call."""
         if tensors:
             self._comm.broadcast_coalesced(list(tensors), src)
-            _synchronize(tensors[0])
+            self._finish(tensors[0])
 
     def allgather(self, send: torch.Tensor, recv: torch.Tensor) -> None:
         """All ranks' `send`, one after the other, in everybody's `recv`."""
         self._times(recv, "recv_tensor", send, "send_tensor")
-        self._comm.all_gather(send, recv)
-        _synchronize(recv)
+        self._call("all_gather", recv, send, recv)
 
     def allgather_inplace(self, tensor: torch.Tensor) -> None:
         """The same; rank r's own share lies at its place already."""
         flat = self._flat(tensor, "tensor")
-        self._comm.all_gather(self._own(flat, self._share(tensor)), flat)
-        _synchronize(tensor)
+        self._call("all_gather", tensor, self._own(flat, self._share(tensor)), flat)
 
     def gather(self, send: torch.Tensor, recv: torch.Tensor, dst: int) -> None:
         """All ranks' `send`, one after the other, in `recv` of rank `dst`."""
         if self.rank() == dst:
             self._times(recv, "recv_tensor", send, "send_tensor")
-        self._comm.gather(send, recv if self.rank() == dst else None, dst)
-        _synchronize(send)
+        self._call("gather", send, send, recv if self.rank() == dst else None, dst)
 
     def gather_inplace(self, tensor: torch.Tensor, count: int, dst: int) -> None:
         """The same; on rank `dst` the own share lies at its place already."""
         flat = self._counted(tensor, count, dst)
         if self.rank() == dst:
-            self._comm.gather(self._own(flat, count), flat, dst)
+            self._call("gather", tensor, self._own(flat, count), flat, dst)
         else:
-            self._comm.gather(flat, None, dst)
-        _synchronize(tensor)
+            self._call("gather", tensor, flat, None, dst)
 
     def scatter(self, send: torch.Tensor, recv: torch.Tensor, src: int) -> None:
         """Rank r gets the r-th share of `send` of rank `src`."""
         if self.rank() == src:
             self._times(send, "send_tensor", recv, "recv_tensor")
-        self._comm.scatter(send if self.rank() == src else None, recv, src)
-        _synchronize(recv)
+        self._call("scatter", recv, send if self.rank() == src else None, recv, src)
 
     def scatter_inplace(self, tensor: torch.Tensor, count: int, src: int) -> None:
         """The same; on rank `src` the own share stays at its place."""
         flat = self._counted(tensor, count, src)
         if self.rank() == src:
-            self._comm.scatter(flat, self._own(flat, count), src)
+            self._call("scatter", tensor, flat, self._own(flat, count), src)
         else:
-            self._comm.scatter(None, flat, src)
-        _synchronize(tensor)
+            self._call("scatter", tensor, None, flat, src)
 
     def alltoall(self, send: torch.Tensor, recv: torch.Tensor) -> None:
         """To rank r goes the r-th share of `send`; the shares that come lie in rank order."""
         self._same_size(send, recv)
         self._share(send)
-        self._comm.all_to_all(self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor"))
-        _synchronize(recv)
+        source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
+        self._call("all_to_all", recv, source, target)
 
     def alltoall_inplace(self, tensor: torch.Tensor) -> None:
         """The same in place."""
@@ -226,11 +213,13 @@ class BaguaCommunicator:
         source, target = self._flat(send, "send_tensor"), self._flat(recv, "recv_tensor")
         shares = [source[at : at + count] for count, at in zip(send_counts, send_displs)]
         came = torch.empty(sum(recv_counts), dtype=recv.dtype, device=recv.device)
-        self._comm.all_to_all_v(torch.cat(shares), list(send_counts), came, list(recv_counts))
+        self._call(
+            "all_to_all_v", came, torch.cat(shares), list(send_counts), came, list(recv_counts)
+        )
         pieces = came.split(list(recv_counts))
         for count, at, piece in zip(recv_counts, recv_displs, pieces):
             target[at : at + count] = piece
-        _synchronize(recv)
+        self._finish(recv)
 
     def alltoall_v_inplace(
         self, tensor: torch.Tensor, counts: Sequence[int], displs: Sequence[int]
@@ -241,13 +230,26 @@ class BaguaCommunicator:
     # --- Between two ranks ----------------------------------------------------------------------
     def send(self, tensor: torch.Tensor, dst: int) -> None:
         """A tensor to rank `dst`."""
-        self._comm.send(tensor, dst)
-        _synchronize(tensor)
+        self._call("send", tensor, tensor, dst)
 
     def recv(self, tensor: torch.Tensor, src: int) -> None:
         """A tensor from rank `src`."""
-        self._comm.recv(tensor, src)
-        _synchronize(tensor)
+        self._call("recv", tensor, tensor, src)
+
+    # --- Bagua's functions block, on GPUs too -----------------------------------------------------
+    def _call(self, name: str, tensor: torch.Tensor, *arguments: Any) -> None:
+        """The call `name` of hocket's, until it has ended, well or not, where `tensor` lies."""
+        if getattr(tensor, "is_cuda", False):
+            getattr(self._comm, name + "_async")(*arguments).synchronize()
+        else:
+            getattr(self._comm, name)(*arguments)
+
+    def _finish(self, tensor: torch.Tensor) -> None:
+        """What has no handle; its failure ended the communicator, which says so."""
+        if tensor.is_cuda:
+            torch.cuda.current_stream(tensor.device).synchronize()
+            if self._comm.status is not None:
+                self._comm.barrier()
 
     # --- Checks: what is refused here is refused on all ranks -------------------------------------
     def _refuse(self, message: str, kind: type[InvalidArgument] = InvalidArgument) -> NoReturn:
@@ -328,8 +330,3 @@ class BaguaCommunicator:
 def _is_same(send: torch.Tensor, recv: Optional[torch.Tensor]) -> bool:
     return recv is None or (recv.data_ptr() == send.data_ptr() and send.numel() > 0)
 
-
-def _synchronize(tensor: torch.Tensor) -> None:
-    """Calls on a GPU's stream are waited for, too: Bagua's functions block."""
-    if tensor.is_cuda:
-        torch.cuda.current_stream(tensor.device).synchronize()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Optional, Union
 
@@ -268,15 +270,29 @@ class Reshape:
         """
         self._check("Execution")
         assert self._plan is not None
-        result = self._plan(self._operand)
-        if self.options.blocking is True and _is_on_gpu(result):
-            _synchronize(result)
+        with _current(stream, self._operand):
+            result = self._plan(self._operand)
+            if self.options.blocking is True and _is_on_gpu(result):
+                _synchronize(result)
         return result
 
     def free(self) -> None:
         """Let go of everything; again is fine."""
         self._operand = self._plan = None
         self._freed = True
+
+
+@contextlib.contextmanager
+def _current(stream: Any, operand: Any) -> Iterator[None]:
+    """Makes `stream`, of the operand's package or a handle, the current one."""
+    if stream is None or not _is_on_gpu(operand):
+        yield
+        return
+    cuda: Any = importlib.import_module(f"{_package_of(operand)}.cuda")
+    if isinstance(stream, int):
+        stream = cuda.ExternalStream(stream)
+    with stream if hasattr(stream, "__enter__") else cuda.stream(stream):
+        yield
 
 
 def _synchronize(result: Any) -> None:
