@@ -1,6 +1,7 @@
 """The faces on arrays of CuPy and PyTorch on real GPUs: run by tools/gpu_check.sh."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,6 +11,11 @@ import pytest
 
 import hocket
 from hocket._command import find_command
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "python"))
+
+import torch_ranks  # noqa: E402
 
 
 def count_gpus():
@@ -21,7 +27,18 @@ def count_gpus():
 
 
 GPUS = count_gpus()
-pytestmark = pytest.mark.skipif(GPUS < 2, reason=f"two GPUs are wanted, and there are {GPUS}")
+# "cpu": the programs of PyTorch and Bagua run on CPU tensors, without GPUs, to try them.
+DEVICE = os.environ.get("HOCKET_TEST_DEVICE", "cuda")
+pytestmark = pytest.mark.skipif(
+    GPUS < 2 and DEVICE == "cuda", reason=f"two GPUs are wanted, and there are {GPUS}"
+)
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch):
+    monkeypatch.setenv("HOCKET_TEST_DEVICE", DEVICE)
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")  # no NVLink multicast
+    monkeypatch.setenv("HOCKET_DEADLINE", "30")
 
 
 def run_job(n, *arguments):
@@ -84,48 +101,108 @@ def test_cupyx_with_cupy(tmp_path):
     pytest.importorskip("cupy")
     program = tmp_path / "program.py"
     program.write_text(CUPY)
+    job = run_job(2, program, free_port())
+    assert job.returncode == 0, job.stdout
+
+
+def free_port():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    job = run_job(2, program, port)
-    assert job.returncode == 0, job.stdout
+        return str(server.getsockname()[1])
 
 
-TORCH = """
-import os, sys, torch
-import torch.distributed as dist
-import hocket.torch, hocket.compat
-hocket.compat.install("bagua")
-import bagua.torch_api as bagua
-
-rank, size = int(os.environ["HOCKET_RANK"]), int(os.environ["HOCKET_SIZE"])
-torch.cuda.set_device(rank)
-dist.init_process_group("hocket", init_method="file://" + sys.argv[1], rank=rank, world_size=size)
-x = torch.full((5000,), float(rank + 1), device="cuda")
-dist.all_reduce(x)
-assert x.eq(3).all()
-out = torch.empty(size, 7, device="cuda")
-dist.all_gather_into_tensor(out, torch.full((7,), float(rank), device="cuda"))
-assert out[1].eq(1).all() and out[0].eq(0).all()
-work = dist.all_reduce(x, async_op=True)
-assert work.get_future().wait()[0].eq(6).all()
-torch.manual_seed(0)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(10, 10).cuda(), device_ids=[rank])
-model(torch.full((4, 10), float(rank), device="cuda")).sum().backward()
-gradient = model.module.weight.grad.clone()
-dist.broadcast(gradient, 0)
-assert torch.equal(gradient, model.module.weight.grad)
-bagua.init_process_group()
-y = torch.full((100,), float(rank), device="cuda", dtype=torch.bfloat16)
-bagua.allreduce_inplace(y, bagua.ReduceOp.MAX)
-assert y.eq(1).all()
-assert bagua.broadcast_object({"w": y}, 0)["w"].float().sum() == 100
-dist.destroy_process_group()
-"""
+def by_hand(name):
+    """The outputs of two processes that find each other by a port, and how they ended."""
+    port = free_port()
+    package = str(Path(hocket.__file__).parent.parent)
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, str(HERE / "cupyx_on_gpus.py"), name, str(rank), port],
+            env={**os.environ, "PYTHONPATH": package},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        return [(job.communicate(timeout=100)[0], job.returncode) for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
 
 
-def test_torch_and_bagua_with_cuda_tensors(tmp_path):
-    pytest.importorskip("torch")
-    program = tmp_path / "program.py"
-    program.write_text(TORCH)
-    job = run_job(2, program, tmp_path / "meeting")
-    assert job.returncode == 0, job.stdout
+def require_cupy():
+    if DEVICE == "cuda":
+        pytest.importorskip("cupy")
+
+
+def test_cupyx_every_call_dtype_op_and_root():
+    require_cupy()
+    for output, code in by_hand("every_call"):
+        assert code == 0, output
+
+
+def test_cupyx_names_who_died():
+    require_cupy()
+    (survivor, code), (_, killed) = by_hand("dead_peer")
+    assert code == 0 and survivor == "rank 1 died\n", survivor
+    assert killed == -9
+
+
+def test_cupyx_meets_by_mpi():
+    require_cupy()
+    pytest.importorskip("mpi4py")
+    if shutil.which("mpiexec") is None:
+        pytest.skip("mpiexec is not there")
+    program = HERE / "cupyx_on_gpus.py"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+    job = subprocess.run(
+        ["mpiexec", "-n", "2", sys.executable, str(program), "by_mpi"],
+        env=environment, capture_output=True, text=True, timeout=100,
+    )
+    assert job.stdout.split() == ["met", "met"], job.stdout + job.stderr
+
+
+@pytest.mark.parametrize("package", ["cupy" if DEVICE == "cuda" else "numpy", "torch"])
+def test_nvmath(package):
+    pytest.importorskip(package)
+    job = run_job(2, HERE / "nvmath_on_gpus.py", package)
+    assert job.returncode == 0 and job.stdout.split() == ["[0]", "done", "[1]", "done"], job.stdout
+
+
+def ranks(program, names, folder, *backend):
+    """A job of two PyTorch processes on GPUs of their own."""
+    return torch_ranks.run(program, names, 2, folder, *backend)
+
+
+EVERYTHING = "cpu:hocket,cuda:hocket"
+
+
+@pytest.mark.parametrize(
+    "names", ["movement,layouts,asynchronous,groups", "reductions,coalesced,premultiplied"]
+)
+def test_pytorch_s_calls_on_cuda_tensors(names, tmp_path):
+    ranks("torch_programs.py", names, tmp_path, EVERYTHING)
+
+
+def test_pytorch_s_messages_streams_and_groups(tmp_path):
+    ranks(HERE / "torch_on_gpus.py", "batches,a_group_s_streams", tmp_path, EVERYTHING)
+
+
+def test_training_goes_as_with_nccl(tmp_path):
+    ranks(HERE / "torch_on_gpus.py", "training", tmp_path, "hocket")
+
+
+def test_bagua_on_cuda_tensors(tmp_path):
+    names = "the_documented,reductions,movement,parts,refusals,registered,aborts"
+    ranks("bagua_programs.py", names, tmp_path)
+
+
+def test_bagua_s_groups_and_objects(tmp_path):
+    ranks(HERE / "torch_on_gpus.py", "bagua_groups_and_objects", tmp_path, "hocket")

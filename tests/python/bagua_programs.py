@@ -1,11 +1,11 @@
-"""What the ranks of test_bagua.py do: ``python bagua_programs.py NAME RANK SIZE FILE``."""
+"""What the ranks of test_bagua.py do: ``python bagua_programs.py NAMES RANK SIZE FILE``."""
 
 import sys
 from collections import OrderedDict
 
 import torch
 import torch.distributed as dist
-from torch_programs import check, values
+from torch_programs import check, use_device, values
 
 import hocket
 import hocket.compat
@@ -301,10 +301,11 @@ def aborts(rank, n):
 
 
 def main(name, rank, size, file):
-    torch.set_num_threads(1)
+    use_device(rank)
     assert "has not been initialized" in raised(bagua.barrier)
     bagua.init_process_group(dist.FileStore(file, size), rank, size)
-    globals()[name](rank, size)
+    for one in name.split(","):
+        globals()[one](rank, size)
     dist.destroy_process_group()
 
 

@@ -1,17 +1,27 @@
 """What the ranks of test_torch.py do: ``python torch_programs.py NAME RANK SIZE FILE``."""
 
 import datetime
+import os
 import sys
 
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
+# Where tensors are made: "cuda" has rank r make its on GPU r.
+DEVICE = os.environ.get("HOCKET_TEST_DEVICE", "cpu")
 TIMEOUT = datetime.timedelta(seconds=40)
 DTYPES = [
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
     torch.float32, torch.float64, torch.complex64, torch.bool, torch.float8_e4m3fn,
 ]
+
+
+def use_device(rank):
+    torch.set_num_threads(1)
+    if DEVICE == "cuda":
+        torch.cuda.set_device(rank)
+        torch.set_default_device(f"cuda:{rank}")
 
 
 def values(rank, *shape, dtype=torch.float32):
@@ -397,11 +407,12 @@ def main(programs, name, rank, size, file, backend="hocket"):
     rank, size = int(rank), int(size)
     if "hocket" in backend:
         import hocket.torch  # noqa: F401
-    torch.set_num_threads(1)
+    use_device(rank)
     dist.init_process_group(
         backend, init_method=f"file://{file}", rank=rank, world_size=size, timeout=TIMEOUT
     )
-    programs[name](rank, size)
+    for one in name.split(","):
+        programs[one](rank, size)
     if dist.is_initialized():
         dist.destroy_process_group()
     sys.stdout.flush()
