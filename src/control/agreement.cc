@@ -18,13 +18,16 @@ std::uint64_t ballot_after(std::uint64_t highest, int host) {
 
 Agreement::Clock::duration yield_of(int host) { return kYield * (1 + host % 16); }
 
-Members lost(const Succession& words) {
+// Who cannot be heard. Who has ended is told apart: the proposer may only not know that yet.
+Members unheard(const Succession& words) {
   Members members(static_cast<std::size_t>(words.size()));
-  for (int i = 0; i < words.size(); ++i) members[static_cast<std::size_t>(i)] = words.is_lost(i);
+  for (int i = 0; i < words.size(); ++i) {
+    members[static_cast<std::size_t>(i)] = words.is_lost(i) && !words.has_ended(i);
+  }
   return members;
 }
 
-// Whether a host that has lost `lost` has lost what is of `host` and in `members`.
+// Whether a host that does not hear `lost` misses somebody of `host` who is in `members`.
 bool misses(const Members& lost, const Members& members, std::span<const int> hosts, int host) {
   for (std::size_t i = 0; i < members.size() && i < lost.size(); ++i) {
     if (members[i] && lost[i] && hosts[i] == host) return true;
@@ -75,7 +78,7 @@ void Agreement::begin(const Group& group, Attempt& attempt, std::set<int> hosts)
   const std::uint64_t highest = std::max(attempt.highest, words.promised());
   attempt = {.ballot = ballot_after(highest, own_), .asked = std::move(hosts), .highest = highest};
   words.promise(attempt.ballot);
-  attempt.promises[own_] = {.accepted = words.accepted(), .lost = lost(words)};
+  attempt.promises[own_] = {.accepted = words.accepted(), .lost = unheard(words)};
   ask(group, attempt);
   if (attempt.promises.size() == attempt.asked.size()) propose(group, attempt);
 }
@@ -137,8 +140,8 @@ void Agreement::propose(const Group& group, Attempt& attempt) {
 
 void Agreement::conclude(const Group& group, Attempt& attempt) {
   Succession& words = group.words;
-  const bool alone = words.may_go_alone() && attempt.agreeing == attempt.asked;
-  if (!alone && !words.outweighs(group.hosts, attempt.agreeing)) return;
+  if (attempt.agreeing != attempt.asked) return;
+  if (!words.may_go_alone() && !words.outweighs(group.hosts, attempt.asked)) return;
   words.decide(attempt.proposed);
   send_(kAllHosts, *outcome(group));
 }
@@ -152,7 +155,11 @@ void Agreement::take(const Group& group, const VoteFact& fact, int from) {
   if (fact.ballot >> 62 != 0) return;
   const Succession::Guard guard(words);
   if (!guard) return;
-  if (fact.kind == Kind::kDecided) {
+  if (fact.kind == Kind::kDecided || fact.kind == Kind::kThrough) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (group.hosts[i] == from) words.inform(static_cast<int>(i));
+    }
+    if (fact.kind == Kind::kThrough) return;
     if (words.is_decided() || fact.members.size() != size) return;
     words.decide(fact.members);
     send_(kAllHosts, *outcome(group));
@@ -175,7 +182,7 @@ void Agreement::take(const Group& group, const VoteFact& fact, int from) {
         promise.other = accepted->ballot;
         promise.members = accepted->members;
       }
-      promise.lost = lost(words);
+      promise.lost = unheard(words);
       return send_(from, promise);
     }
     if (fact.members.size() != size) return;

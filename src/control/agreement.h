@@ -6,7 +6,7 @@
 //
 //   proposer                                  acceptor
 //   Prepare(b)   b above all seen        ->   if b >= promised: promised = b
-//                                        <-   Promise(b, what it accepted last, whom it has lost)
+//                                        <-   Promise(b, what it accepted, whom it cannot hear)
 //   Accept(b, members)                   ->   if b >= promised: promised = b, accepted = it
 //                                        <-   Accepted(b)
 //   Decided(members)                     ->   all, who tell all others once
@@ -15,12 +15,16 @@
 // differ, ballots settle it. It proposes when nobody is waited for any longer. It asks the hosts
 // that have a member that is there, and waits for all of them; when one is lost meanwhile, it
 // begins anew. What it proposes is what some of them accepted under the highest ballot; else the
-// members who are there, without hosts that have lost one of the others (views of silence may
-// differ: they could not work together). It is decided once the hosts that accepted it outweigh
-// all others (Succession::outweighs), or when all who are there said that they go on alone.
+// members who are there, without hosts that cannot hear one of the others (they could not work
+// together). It is decided once all whom it asked have accepted it and they outweigh all others
+// (Succession::outweighs), or all who are there said that they go on alone.
 //
-// Two sets of hosts that both outweigh have a host in common, unless that one ended as a whole in
-// between and the others cannot hear each other either: two failures beside the first.
+// That all accept, and not just those who outweigh, is for hosts that end as a whole, and their
+// votes with them: whoever of the others goes on has the vote as well. Two sets of hosts that both
+// outweigh have a host in common, so there is one outcome; tests/model/hosts.pml has it checked.
+//
+// A host keeps the outcome until each other one has said that it knows it, or is through with the
+// group, or is lost: who speaks for a host may end with the message in its hands.
 //
 // Messages may be lost, come twice or late: questions are asked again until they are answered.
 #pragma once

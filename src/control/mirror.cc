@@ -243,7 +243,7 @@ std::optional<Fact> parse_vote(WireReader& from) {
   const std::uint8_t kind = from.u8();
   fact.ballot = get(from);
   fact.other = get(from);
-  bool sane = kind <= static_cast<std::uint8_t>(VoteFact::Kind::kDecided);
+  bool sane = kind <= static_cast<std::uint8_t>(VoteFact::Kind::kThrough);
   fact.members = get_members(from, sane);
   fact.lost = get_members(from, sane);
   if (!sane) return std::nullopt;

@@ -65,7 +65,15 @@ struct ComeFact {
 };
 // Of the agreement who goes on; see agreement.h.
 struct VoteFact {
-  enum class Kind : std::uint8_t { kPrepare, kPromise, kAccept, kAccepted, kRefused, kDecided };
+  enum class Kind : std::uint8_t {
+    kPrepare,
+    kPromise,
+    kAccept,
+    kAccepted,
+    kRefused,
+    kDecided,
+    kThrough  // has nobody in the group any more, and no use for what was decided
+  };
   std::uint64_t group = 0;
   Kind kind = Kind::kPrepare;
   std::uint64_t ballot = 0;

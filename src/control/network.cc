@@ -251,8 +251,8 @@ void Network::tell_groups() {
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
     }
     agree(entry);
-    // All members here are through with it, or gone: its memory goes back.
-    if (!host_->is_held(entry.block.load(std::memory_order_relaxed))) {
+    // Its memory goes back.
+    if (!is_needed(entry)) {
       tell_members(entry, nullptr, -1);  // for the last time
       agreement_.forget(entry.id.load(std::memory_order_relaxed));
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
@@ -261,6 +261,13 @@ void Network::tell_groups() {
       entry.taken.store(0, std::memory_order_release);
     }
   }
+}
+
+// Whether members here use the group, or other hosts may ask how it ended.
+bool Network::is_needed(const GroupEntry& entry) const {
+  if (host_->is_held(entry.block.load(std::memory_order_relaxed))) return true;
+  const auto group = GroupMirror::of(*host_, entry);
+  return group && group->succession(nullptr).owes_outcome();
 }
 
 void Network::tell_standing(GroupEntry& entry, Lane* lane) {
@@ -307,6 +314,10 @@ void Network::agree(GroupEntry& entry) {
 
 void Network::take_vote(Peer& peer, const VoteFact& vote) {
   GroupEntry* entry = host_->find_group(vote.group);
+  if (entry == nullptr && vote.kind == VoteFact::Kind::kDecided) {
+    const Bytes frame = encode(VoteFact{.group = vote.group, .kind = VoteFact::Kind::kThrough});
+    for (const auto& lane : peer.lanes) lane->send(frame);
+  }
   if (entry == nullptr || peer.ranks.empty()) return;
   const auto group = GroupMirror::of(*host_, *entry);
   if (!group) return;

@@ -110,6 +110,7 @@ class Network {
   void take(Peer& peer, const Fact& fact);
   void take(Peer& peer, const CutFact& fact);
   void take_broken();
+  bool is_needed(const GroupEntry& entry) const;
   void take_vote(Peer& peer, const VoteFact& vote);
   void check(Peer& peer);
   void drop_closed(Peer& peer);

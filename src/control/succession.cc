@@ -91,12 +91,19 @@ std::vector<int> Succession::hosts_there(std::span<const int> hosts) const {
 }
 
 bool Succession::outweighs(std::span<const int> hosts, const std::set<int>& with) const {
+  std::set<int> living;
+  bool any_silent = false;
+  for (int i = 0; i < size_; ++i) {
+    if (!has_ended(i)) living.insert(hosts[static_cast<std::size_t>(i)]);
+    any_silent = any_silent || (is_lost(i) && !has_ended(i));
+  }
   int these = 0;
   int others = 0;
   bool hold_the_first = false;
   for (int i = 0; i < size_; ++i) {
-    if (has_ended(i)) continue;
-    const bool in = with.contains(hosts[static_cast<std::size_t>(i)]);
+    const int host = hosts[static_cast<std::size_t>(i)];
+    if (has_ended(i) && !(any_silent && !living.contains(host))) continue;
+    const bool in = with.contains(host);
     if (these + others == 0) hold_the_first = in;
     ++(in ? these : others);
   }
@@ -165,6 +172,18 @@ void Succession::decide(const Members& members) noexcept {
   write(kDecidedSlot, members);
   header_->decided.store(1, std::memory_order_release);
   host_->ring_all();
+}
+
+void Succession::inform(int rank) noexcept {
+  member(rank).come.fetch_or(kInformed, std::memory_order_acq_rel);
+}
+
+bool Succession::owes_outcome() const noexcept {
+  if (!is_decided()) return false;
+  for (int i = 0; i < size_; ++i) {
+    if (!host_->is_here(place(i)) && !is_lost(i) && (how(i) & kInformed) == 0) return true;
+  }
+  return false;
 }
 
 Members Succession::read(int slot) const {

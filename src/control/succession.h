@@ -31,6 +31,7 @@ enum Come : std::uint32_t {
   kCame = 1,
   kImpatient = 2,  // does not wait any longer for those who have not come
   kAlone = 4,      // goes on though others, out of reach, may do so too
+  kInformed = 8,   // said of it by its host, not by itself: the outcome is known there
 };
 
 // A value: what a host has accepted last; see agreement.h.
@@ -73,6 +74,8 @@ class Succession {
   std::vector<int> hosts_there(std::span<const int> hosts) const;
   // Whether these hosts may decide for all: they hold more than half of the members that have not
   // ended, or half of them and the first. So no two parts that cannot see each other both may.
+  // While anybody is silent, a host that has ended as a whole counts as before: it may have voted
+  // there.
   bool outweighs(std::span<const int> hosts, const std::set<int>& with) const;
   // Whether all who are there said that they go on alone.
   bool may_go_alone() const noexcept;
@@ -102,6 +105,10 @@ class Succession {
   bool is_decided() const noexcept;
   // Under the guard. Wakes this host's ranks.
   void decide(const Members& members) noexcept;
+  // A member's host knows what was decided, or has no use for it.
+  void inform(int member) noexcept;
+  // Whether another host may yet have to hear from this one what was decided.
+  bool owes_outcome() const noexcept;
 
   // --- The next group on this host ---------------------------------------------------------------
   // Where its block lies; 0: nowhere so far.

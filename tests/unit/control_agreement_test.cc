@@ -282,6 +282,63 @@ TEST(Agreement, LeavesOutOneOfTwoThatDoNotHearEachOther) {
   EXPECT_TRUE(job.host(2).words().is_decided());  // and knows that it is out
 }
 
+// Who hears of a death first is not deaf to the dead one's host.
+TEST(Agreement, LeavesNobodyOutForKnowingOfADeathFirst) {
+  Job job(3, 3);
+  for (int i = 0; i < 6; ++i) job.come(i);
+  job.host(1).lose(3, RankState::kDied);
+  job.host(2).lose(3, RankState::kDied);
+  for (int turns = 0; turns < 20'000 && !job.all_decided(); ++turns) job.turn();
+  const auto found = job.decision();
+  ASSERT_TRUE(found);
+  for (const int living : {0, 1, 2, 4, 5}) EXPECT_TRUE((*found)[static_cast<std::size_t>(living)]);
+}
+
+// A host that ends as a whole takes its vote along: so all who are asked have to have it.
+TEST(Agreement, WaitsForTheVotesOfAll) {
+  Job job(3, 3);
+  for (int i = 0; i < 6; ++i) job.come(i);
+  while (!job.host(0).words().accepted()) job.turn();
+  job.cut(0, 2);  // which nobody has noticed so far
+  for (int turns = 0; turns < 2'000; ++turns) job.turn();
+  EXPECT_TRUE(job.host(1).words().accepted());
+  EXPECT_FALSE(job.decision());
+  job.notice_cut(0, 2);
+  job.notice_cut(2, 0);
+  for (int turns = 0; turns < 2'000; ++turns) job.turn();
+  EXPECT_EQ(job.decision(), Members(6, true));  // as host 2 may have voted before it was cut off
+}
+
+TEST(Agreement, IsKeptUntilTheOthersKnowIt) {
+  Job job(3, 3);
+  for (int i = 0; i < 6; ++i) job.come(i);
+  while (!job.all_decided()) job.turn();
+  job.cut(0, 2);
+  for (int turns = 0; turns < 2'000; ++turns) job.turn();
+  EXPECT_FALSE(job.host(1).words().owes_outcome());
+  Host& first = job.host(0);
+  if (first.words().owes_outcome()) {
+    const VoteFact through{.group = kGroup, .kind = VoteFact::Kind::kThrough};
+    first.agreement().take(first.group(), through, 2);
+  }
+  EXPECT_FALSE(first.words().owes_outcome());
+}
+
+// Of three hosts one ends, and the others cannot hear each other: it may have voted with either.
+TEST(Agreement, IsNotReachedWhereTheDeadMayHaveVotedOtherwise) {
+  Job job(3, 3);
+  for (int i = 0; i < 6; ++i) job.come(i);
+  for (int turns = 0; turns < 3; ++turns) job.turn();
+  job.crash(2);
+  job.cut(0, 1);
+  for (const int host : {0, 1}) {
+    job.hear_of_crash(host, 2);
+    job.notice_cut(host, 1 - host);
+  }
+  for (int turns = 0; turns < 2'000; ++turns) job.turn();
+  EXPECT_FALSE(job.decision());
+}
+
 TEST(Agreement, GoesAloneWhereAllSaySo) {
   Job job(2, 3);
   for (int i = 0; i < 4; ++i) job.come(i, kCame | (i >= 2 ? std::uint32_t{kAlone} : 0U));
