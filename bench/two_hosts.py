@@ -10,9 +10,12 @@ build folder's bin/ has to be in PATH. On a busy machine run it under ``nice -n 
 
 import argparse
 import os
+import re
 import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,8 +30,31 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
 
-def make_hosts():
-    names = [f"hb{os.getpid()}{end}" for end in "ab"]
+def remove_hosts(names):
+    for name in names:
+        subprocess.run(["ip", "netns", "delete", name], check=False)
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def left_over():
+    """Namespaces of runs that were killed and could not take them along."""
+    there = subprocess.check_output(["ip", "netns", "list"], text=True)
+    found = re.findall(r"^(hb(\d+)[ab])\b", there, re.MULTILINE)
+    return [name for name, pid in found if not is_alive(int(pid))]
+
+
+HOSTS = [f"hb{os.getpid()}{end}" for end in "ab"]
+
+
+def make_hosts(names):
+    remove_hosts(left_over())
     links = [f"hb{end}{os.getpid() % 100000}" for end in "xy"]
     for name in names:
         ip("netns", "add", name)
@@ -43,7 +69,6 @@ def make_hosts():
         while "state UP" not in subprocess.check_output(["ip", "-n", name, "link", "show", link],
                                                         text=True):
             time.sleep(0.05)
-    return names
 
 
 def processors_of(host):
@@ -62,7 +87,7 @@ class Library:
         for rank in range(ranks):
             os.mkfifo(folder / f"{name}.{rank}")
         os.mkfifo(folder / f"{name}.answers")
-        self.processes = []
+        self.processes, self.pipes = [], []
 
     def connect(self):
         self.pipes = [open(self.folder / f"{self.name}.{r}", "w") for r in range(self.ranks)]
@@ -74,10 +99,13 @@ class Library:
             print(size, calls, file=pipe, flush=True)
         return float(self.answers.readline())
 
-    def close(self):
+    def close(self, at_once):
+        """Ranks end when their pipes do; `at_once`: whatever they are at."""
         for pipe in self.pipes:
             pipe.close()
         for process in self.processes:
+            if at_once:
+                process.terminate()
             try:
                 process.wait(timeout=30)
             except subprocess.TimeoutExpired:
@@ -129,12 +157,17 @@ def main():
     parse.add_argument("--sizes", default="8,65536,1048576,67108864")
     parse.add_argument("--turns", type=int, default=15)
     options = parse.parse_args()
-    hosts = make_hosts()
+    # As an exception, so that what was made goes away.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         libraries = []
+        done = False
         try:
-            libraries = [start(folder, hosts, options.ranks) for start in (start_hocket, start_mpi)]
+            make_hosts(HOSTS)
+            for start in (start_hocket, start_mpi):
+                libraries.append(start(folder, HOSTS, options.ranks))
             for library in libraries:
                 library.connect()
             for size in map(int, options.sizes.split(",")):
@@ -146,11 +179,11 @@ def main():
                 print(f"{size:9} B  hocket {middles[0]:10.1f} us  Open MPI {middles[1]:10.1f} us  "
                       f"ratio {statistics.median(ratios):.2f} "
                       f"({ratios[quarter]:.2f} to {ratios[-1 - quarter]:.2f})", flush=True)
+            done = True
         finally:
             for library in libraries:
-                library.close()
-            for host in hosts:
-                subprocess.run(["ip", "netns", "delete", host], check=False)
+                library.close(at_once=not done)
+            remove_hosts(HOSTS)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,13 @@ Duration longest_silence() {
       "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
 }
 
+std::string bulk_way() {
+  const std::string text = environment("HOCKET_UCX_BULK").value_or("auto");
+  if (text == "auto" || text == "pieces" || text == "direct") return text;
+  throw InvalidArgument(fmt::format(
+      "HOCKET_UCX_BULK={} is not one of auto, pieces, direct; correct or unset it", text));
+}
+
 }  // namespace
 
 Config Config::from_environment() {
@@ -87,6 +94,7 @@ Config Config::from_environment() {
   config.trace_dir = environment("HOCKET_TRACE").value_or("");
   config.interface = environment("HOCKET_INTERFACE").value_or("");
   config.silence = longest_silence();
+  config.ucx_bulk = bulk_way();
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
   config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");
   config.ras = environment_switch("HOCKET_NCCL_RAS");

@@ -33,6 +33,7 @@ struct Config {
 
   std::string interface;                       // HOCKET_INTERFACE: a name or an address
   Duration silence = std::chrono::seconds(3);  // HOCKET_SILENCE, seconds
+  std::string ucx_bulk;                        // HOCKET_UCX_BULK: auto, pieces, direct
 
   std::string nccl_library;  // HOCKET_NCCL_LIBRARY: its file; empty: looked for
   bool multicast = false;    // HOCKET_NVLINK_MULTICAST: NCCL may use it

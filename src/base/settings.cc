@@ -40,6 +40,8 @@ constexpr std::array kRows{
     Row{"HOCKET_INTERFACE",
         "Network interface, or an address of it, for other hosts; default the way to the store"},
     Row{"HOCKET_SILENCE", "Seconds after which a host that says nothing counts as lost; default 3"},
+    Row{"HOCKET_UCX_BULK",
+        "Long messages by UCX: auto (default), pieces (copied), direct (from array to array)"},
     Row{"HOCKET_HOST",
         "Added to the host's identity: ranks that differ in it count as on different hosts"},
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},

@@ -47,6 +47,7 @@ std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
 // What is told of the network. A value.
 struct CarriageSettings {
   std::string interface;  // by name; empty: the library chooses
+  std::string bulk;       // base::Config::ucx_bulk
 };
 
 // A resource: what brings messages from other hosts, of all groups of this process. Any thread.
@@ -59,7 +60,10 @@ class Carriage {
   // Why there is no way to that rank; empty: there may be one.
   virtual std::string why_unreachable(int rank) = 0;
   // Whom to wake when something has come, and who has to help where a message cannot leave at once.
-  virtual void attach(control::HostControl* host, control::Network* network) noexcept = 0;
+  // `places`: of each world rank on this host, see HostControl.
+  virtual void attach(control::HostControl* host,
+                      control::Network* network,
+                      std::vector<int> places) = 0;
   virtual control::Carrier carrier() = 0;
   // Waits until what was sent has left; false at the deadline.
   virtual bool flush(base::Deadline deadline) noexcept = 0;

@@ -21,6 +21,9 @@ engine::CostTable read_costs(const std::string& file) {
   }
 }
 
+// Who forces messages to travel directly means shorter ones, too.
+constexpr std::size_t kForcedFrom = 64 * 1024;
+
 }  // namespace
 
 const cuda::Found& FoundLibraries::driver() {
@@ -52,19 +55,33 @@ const engine::CostTable& FoundLibraries::costs() {
 
 UcxCarriage::UcxCarriage(std::shared_ptr<const engines::ucx::Library> library,
                          const CarriageSettings& settings)
-    : fabric_(std::make_shared<engines::ucx::Fabric>(
-          std::move(library),
-          engines::ucx::FabricOptions{.interface = settings.interface,
-                                      .wake =
-                                          [this] {
-                                            if (auto* host = host_.load()) host->ring(host->self());
-                                          },
-                                      .help =
-                                          [this] {
-                                            if (auto* network = network_.load()) network->notify();
-                                          }})) {}
+    : fabric_(std::make_shared<engines::ucx::Fabric>(std::move(library), options_of(settings))) {}
 
-void UcxCarriage::attach(control::HostControl* host, control::Network* network) noexcept {
+engines::ucx::FabricOptions UcxCarriage::options_of(const CarriageSettings& settings) {
+  engines::ucx::FabricOptions options{.interface = settings.interface};
+  options.wake = [this] {
+    if (auto* host = host_.load()) host->ring(host->self());
+  };
+  options.help = [this] {
+    if (auto* network = network_.load()) network->notify();
+  };
+  options.lost = [this](int rank) {
+    const auto* host = host_.load();
+    return host != nullptr &&
+           host->state(places_[static_cast<std::size_t>(rank)]) > control::RankState::kAlive;
+  };
+  if (settings.bulk == "pieces") options.bulk = engines::ucx::Bulk::kPieces;
+  if (settings.bulk == "direct") {
+    options.bulk = engines::ucx::Bulk::kDirect;
+    options.direct_from = kForcedFrom;
+  }
+  return options;
+}
+
+void UcxCarriage::attach(control::HostControl* host,
+                         control::Network* network,
+                         std::vector<int> places) {
+  places_ = std::move(places);
   host_ = host;
   network_ = network;
 }

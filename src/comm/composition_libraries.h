@@ -43,7 +43,9 @@ class UcxCarriage final : public Carriage {
   Bytes address() const override { return fabric_->address(); }
   void meet(std::vector<Bytes> addresses) override { fabric_->meet(std::move(addresses)); }
   std::string why_unreachable(int rank) override { return fabric_->why_unreachable(rank); }
-  void attach(control::HostControl* host, control::Network* network) noexcept override;
+  void attach(control::HostControl* host,
+              control::Network* network,
+              std::vector<int> places) override;
   control::Carrier carrier() override;
   bool flush(base::Deadline deadline) noexcept override { return fabric_->flush(deadline); }
   void retire() noexcept override { fabric_->retire(); }
@@ -51,6 +53,9 @@ class UcxCarriage final : public Carriage {
   const std::shared_ptr<engines::ucx::Fabric>& fabric() const noexcept { return fabric_; }
 
  private:
+  engines::ucx::FabricOptions options_of(const CarriageSettings& settings);
+
+  std::vector<int> places_;  // written before `host_`
   std::atomic<control::HostControl*> host_{nullptr};
   std::atomic<control::Network*> network_{nullptr};
   std::shared_ptr<engines::ucx::Fabric> fabric_;

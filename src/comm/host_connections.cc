@@ -101,7 +101,7 @@ void connect_hosts(WorldParts& parts,
     const os::Interface interface = interface_for(launch, config);
     listener = os::listen_tcp({.host = interface.address, .port = 0});
     own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
-    parts.carriage = make_carriage({.interface = interface.name});
+    parts.carriage = make_carriage({.interface = interface.name, .bulk = config.ucx_bulk});
     own.carriage = parts.carriage->address();
     const Key key = Key::generate();
     own.key.assign(key.bytes.begin(), key.bytes.end());

@@ -90,7 +90,7 @@ void WorldImpl::join(Deadline deadline) {
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
   witness_ = std::make_shared<Witness>(host_);
   if (parts_.network) {
-    parts_.carriage->attach(host_.get(), parts_.network.get());
+    parts_.carriage->attach(host_.get(), parts_.network.get(), parts_.host_ranks);
     host_->set_arming([network = parts_.network.get()] { return network->arm(); });
     parts_.network->start(host_, parts_.carriage->carrier());
   }

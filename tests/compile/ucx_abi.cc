@@ -15,6 +15,7 @@ constexpr bool equal(A one, B other) {
 static_assert(sizeof(ours::Status) == sizeof(ucs_status_t));
 static_assert(equal(ours::Status::kOk, UCS_OK));
 static_assert(equal(ours::Status::kInProgress, UCS_INPROGRESS));
+static_assert(equal(ours::Status::kTruncated, UCS_ERR_MESSAGE_TRUNCATED));
 static_assert(equal(ours::Status::kBusy, UCS_ERR_BUSY));
 static_assert(equal(ours::Status::kCancelled, UCS_ERR_CANCELED));
 static_assert(equal(ours::Status::kLast, UCS_ERR_LAST));
@@ -24,6 +25,7 @@ static_assert(sizeof(ContextParams) >= offsetof(ucp_params_t, estimated_num_ppn)
 static_assert(offsetof(ContextParams, features) == offsetof(ucp_params_t, features));
 static_assert(offsetof(ContextParams, workers_shared) == offsetof(ucp_params_t, mt_workers_shared));
 static_assert(equal(ContextParams::kFeatures, UCP_PARAM_FIELD_FEATURES));
+static_assert(equal(ContextParams::kFeatureTag, UCP_FEATURE_TAG));
 static_assert(equal(ContextParams::kFeatureWakeup, UCP_FEATURE_WAKEUP));
 static_assert(equal(ContextParams::kFeatureAm, UCP_FEATURE_AM));
 
@@ -58,6 +60,9 @@ static_assert(offsetof(ours::AmReceiveParam, attributes) ==
 using ours::RequestParam;
 static_assert(offsetof(RequestParam, flags) == offsetof(ucp_request_param_t, flags));
 static_assert(offsetof(RequestParam, callback) == offsetof(ucp_request_param_t, cb));
+static_assert(sizeof(RequestParam::callback) == sizeof(ucp_request_param_t::cb));
+static_assert(offsetof(ours::TagReceived, length) == offsetof(ucp_tag_recv_info_t, length));
+static_assert(sizeof(ours::TagReceived::tag) == sizeof(ucp_tag_t));
 static_assert(offsetof(RequestParam, datatype) == offsetof(ucp_request_param_t, datatype));
 static_assert(offsetof(RequestParam, memory) == offsetof(ucp_request_param_t, memh));
 static_assert(equal(RequestParam::kCallback, UCP_OP_ATTR_FIELD_CALLBACK));

@@ -279,15 +279,14 @@ namespace ucx = engines::ucx;
 // Each rank with a worker of its own, as processes on different hosts have.
 class UcxTeam final : public Team {
  public:
-  UcxTeam(const std::shared_ptr<const ucx::Library>& library,
-          int size,
-          const algorithm::Tuning& tuning) {
+  UcxTeam(const std::shared_ptr<const ucx::Library>& library, int size, ucx::Bulk bulk) {
     std::vector<std::vector<std::byte>> addresses;
     ucx::Members members{.group = 7,
                          .world_ranks = std::vector<int>(static_cast<std::size_t>(size))};
     std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
     for (int rank = 0; rank < size; ++rank) {
-      fabrics_.push_back(std::make_shared<ucx::Fabric>(library, ucx::FabricOptions{}));
+      fabrics_.push_back(std::make_shared<ucx::Fabric>(
+          library, ucx::FabricOptions{.bulk = bulk, .direct_from = 1024}));
       addresses.push_back(fabrics_.back()->address());
     }
     for (int rank = 0; rank < size; ++rank) {
@@ -296,8 +295,8 @@ class UcxTeam final : public Team {
       members.rank = rank;
       messages_.push_back(std::make_unique<ucx::UcxPointToPoint>(fabric, members));
       const engine::GroupFacts facts{.rank = rank, .size = size, .hosts = {}};
-      engines_.push_back(
-          std::make_unique<algorithm::AlgorithmEngine>(*messages_.back(), facts, tuning));
+      engines_.push_back(std::make_unique<algorithm::AlgorithmEngine>(
+          *messages_.back(), facts, algorithm::Tuning{}));
     }
     // A rank that is through may have messages that have not left.
     helper_ = std::jthread([this](const std::stop_token& stop) {
@@ -343,13 +342,13 @@ class UcxTeam final : public Team {
 std::vector<EngineCase> ucx_cases() {
   const auto library = ucx::Library::find().library;
   if (!library) return {};
-  const auto make = [&](std::string name, const algorithm::Tuning& tuning) {
-    return EngineCase{
-        .name = std::move(name), .run = [library, tuning](int size, const Body& body) {
-          return run_threads(size, std::make_unique<UcxTeam>(library, size, tuning), body);
-        }};
+  const auto make = [&](std::string name, ucx::Bulk bulk) {
+    return EngineCase{.name = std::move(name), .run = [library, bulk](int size, const Body& body) {
+                        return run_threads(
+                            size, std::make_unique<UcxTeam>(library, size, bulk), body);
+                      }};
   };
-  return {make("ucx", {})};
+  return {make("ucx", ucx::Bulk::kAuto), make("ucx_direct", ucx::Bulk::kDirect)};
 }
 
 // --- GPU kernels, as the host runs them

@@ -205,8 +205,9 @@ class Job:
         return codes, self.text()
 
 
-def test_a_job_of_three_hosts_computes_the_same(network, tmp_path):
-    codes, text = Job(network, tmp_path, hosts=3, ranks=2).finish()
+@pytest.mark.parametrize("way", ["auto", "direct"])
+def test_a_job_of_three_hosts_computes_the_same(network, tmp_path, way):
+    codes, text = Job(network, tmp_path, hosts=3, ranks=2, HOCKET_UCX_BULK=way).finish()
     assert codes == [0, 0, 0], text
     assert text.count("hosts [0, 0, 1, 1, 2, 2] 2 3") == 6, text
 

@@ -11,6 +11,7 @@ namespace hocket::engines::ucx {
 enum class Status : signed char {
   kOk = 0,
   kInProgress = 1,
+  kTruncated = -9,
   kBusy = -15,
   kCancelled = -16,
   kLast = -100,
@@ -32,9 +33,9 @@ inline Status error_in(StatusPointer pointer) noexcept {
 
 struct ContextParams {
   static constexpr std::uint64_t kFeatures = 1;
-  static constexpr std::uint64_t kFeatureWakeup = 1 << 4, kFeatureAm = 1 << 6;
+  static constexpr std::uint64_t kFeatureTag = 1 << 0, kFeatureWakeup = 1 << 4, kFeatureAm = 1 << 6;
   std::uint64_t field_mask = kFeatures;
-  std::uint64_t features = kFeatureWakeup | kFeatureAm;
+  std::uint64_t features = kFeatureTag | kFeatureWakeup | kFeatureAm;
   std::size_t request_size = 0;
   void (*request_init)(void*) = nullptr;
   void (*request_cleanup)(void*) = nullptr;
@@ -105,6 +106,18 @@ struct AmHandlerParam {
   void* argument = nullptr;
 };
 
+// Of a message that has come by its tag.
+struct TagReceived {
+  std::uint64_t tag;
+  std::size_t length;
+};
+
+using OnSent = void (*)(void* request, Status status, void* user_data);
+using OnReceived = void (*)(void* request,
+                            Status status,
+                            const TagReceived* received,
+                            void* user_data);
+
 struct RequestParam {
   static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kFlags = 1 << 4;
   static constexpr std::uint32_t kAmEager = 1 << 1;
@@ -112,7 +125,10 @@ struct RequestParam {
   std::uint32_t mask = 0;
   std::uint32_t flags = 0;
   void* request = nullptr;
-  void (*callback)(void* request, Status status, void* user_data) = nullptr;
+  union {
+    OnSent sent = nullptr;
+    OnReceived received;
+  } callback;
   std::uint64_t datatype = 0;
   void* user_data = nullptr;
   void* reply_buffer = nullptr;

@@ -31,7 +31,12 @@ struct Fabric::Outgoing {
 };
 
 Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
-    : library_(std::move(library)), wake_(std::move(options.wake)), help_(std::move(options.help)) {
+    : library_(std::move(library)),
+      wake_(std::move(options.wake)),
+      help_(std::move(options.help)),
+      lost_(std::move(options.lost)),
+      bulk_(options.bulk),
+      direct_from_(options.direct_from) {
   try {
     start(options);
   } catch (...) {
@@ -86,6 +91,7 @@ void Fabric::start(const FabricOptions& options) {
 // does not end, UCX keeps its memory until the process ends.
 Fabric::~Fabric() {
   if (!flush(Deadline::in(kGrace))) return;
+  for (void* drain : std::exchange(drains_, {})) library_->request_cancel(worker_, drain);
   library_->worker_destroy(worker_);
   library_->cleanup(context_);
 }
@@ -148,7 +154,7 @@ bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
 bool Fabric::flush(Deadline deadline) noexcept {
   const std::lock_guard lock(mutex_);
   if (retired_) return false;
-  const RequestParam plain;
+  const RequestParam plain{};
   return wait_for(library_->worker_flush_nbx(worker_, &plain), deadline);
 }
 
@@ -247,7 +253,7 @@ void Fabric::send(int rank, const Header& header, std::span<const std::byte> pay
   RequestParam param;
   param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
   param.flags = RequestParam::kAmEager;
-  param.callback = &Fabric::on_sent;
+  param.callback.sent = &Fabric::on_sent;
   param.user_data = outgoing.get();
   const StatusPointer request = library_->am_send_nbx(to,
                                                       kMessageId,

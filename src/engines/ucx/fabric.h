@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -33,11 +34,37 @@ class Port {
   ~Port() = default;
 };
 
+// How the bytes of long messages travel.
+enum class Bulk : std::uint8_t {
+  kAuto,    // directly to ranks where UCX then copies nothing, else in pieces
+  kPieces,  // by active messages, copied at both ends
+  kDirect,  // from array to array by UCX, by their tag
+};
+
+// Above what is sent unasked directly wins by a factor, below it loses by the round trip.
+inline constexpr std::size_t kDirectFrom = std::size_t{512} << 10;
+
 // What a fabric is told. A value.
 struct FabricOptions {
   std::string interface;       // the one to use; empty: UCX chooses
   std::function<void()> wake;  // called when something came in; any thread
   std::function<void()> help;  // called when `pending` becomes true, or one breaks; any thread
+  std::function<bool(int rank)> lost;  // whether others know that rank to be gone; any thread
+  Bulk bulk = Bulk::kAuto;
+  std::size_t direct_from = kDirectFrom;  // bytes; shorter messages never travel directly
+};
+
+// Memory that is in UCX's hands while it moves it. A resource: goes back to the fabric, by
+// `take_back`, before anybody else touches the memory or gives it up.
+struct Transfer {
+  enum class State : std::uint8_t { kUnderWay, kDone, kFailed, kCancelled };
+  State state = State::kUnderWay;
+  bool receives = false;
+  int rank = 0;  // of the world
+  std::uint64_t tag = 0;
+  std::size_t bytes = 0;
+  void* request = nullptr;
+  class Fabric* fabric = nullptr;
 };
 
 // A resource: context, worker and the connections to other ranks, made when they are first needed.
@@ -85,6 +112,21 @@ class Fabric {
   void send(int rank, const Header& header, std::span<const std::byte> payload, Count left = {});
   bool poll() noexcept;
 
+  // Whether a message of so many bytes to that rank is better left to UCX; see Bulk.
+  bool moves_directly(int rank, std::size_t bytes);
+  // UCX's tag of a message that is to come here; none is used twice.
+  std::uint64_t new_tag() noexcept { return ++last_tag_; }
+  std::unique_ptr<Transfer> send_directly(int rank,
+                                          std::uint64_t tag,
+                                          std::span<const std::byte> bytes);
+  std::unique_ptr<Transfer> receive_directly(int rank,
+                                             std::uint64_t tag,
+                                             std::span<std::byte> bytes);
+  // Afterwards UCX does not touch the memory any more: what has begun is seen to its end, for a
+  // while; then, or at once where the other rank is lost, the connection is given up. `lock`, of
+  // `mutex`, is let go of while it waits.
+  void take_back(std::unique_ptr<Transfer> transfer, std::unique_lock<std::mutex>& lock) noexcept;
+
  private:
   struct Outgoing;
   struct Peer {
@@ -92,7 +134,8 @@ class Fabric {
     Endpoint endpoint = nullptr;
     bool broken = false;
     bool to_close = false;
-    std::string why_broken;  // where there never was a connection
+    std::string why_broken;      // where there never was a connection
+    std::optional<bool> direct;  // what moves_directly has found
   };
   struct Early {
     Header header;
@@ -102,6 +145,9 @@ class Fabric {
       void*, const void*, std::size_t, void*, std::size_t, const AmReceiveParam*);
   static void on_error(void*, Endpoint, Status);
   static void on_sent(void*, Status, void*);
+  static void on_moved(void*, Status, void*);
+  static void on_came(void*, Status, const TagReceived*, void*);
+  static void on_drained(void*, Status, const TagReceived*, void*);
 
   void start(const FabricOptions& options);
   [[noreturn]] void refuse(const char* what, Status status) const;
@@ -110,11 +156,19 @@ class Fabric {
   void close_broken() noexcept;
   void note_broken(std::size_t rank);
   bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
+  bool copies_nothing(Endpoint endpoint) const;
+  void begin(Transfer& transfer, StatusPointer request) noexcept;
+  void end(Transfer& transfer, Status status) noexcept;
+  void drain(std::uint64_t tag) noexcept;
+  bool wait_for(const Transfer& transfer, std::unique_lock<std::mutex>& lock) noexcept;
   std::unique_ptr<Outgoing> take_outgoing();
 
   const std::shared_ptr<const Library> library_;
   const std::function<void()> wake_;
   const std::function<void()> help_;
+  const std::function<bool(int)> lost_;
+  const Bulk bulk_;
+  const std::size_t direct_from_;
   std::atomic<int> unsent_{0};  // written with `mutex_` held
   Context context_ = nullptr;
   Worker worker_ = nullptr;
@@ -129,6 +183,8 @@ class Fabric {
   std::map<std::uint64_t, std::deque<Early>> early_;  // of groups not made here yet
   std::size_t early_bytes_ = 0;
   std::vector<std::unique_ptr<Outgoing>> free_;
+  std::uint64_t last_tag_ = 0;
+  std::set<void*> drains_;  // requests that take what nobody wants any more
 };
 
 }  // namespace hocket::engines::ucx

@@ -24,6 +24,9 @@ Found Library::find() {
   base::default_environment("UCX_WARN_UNUSED_ENV_VARS", "n");
   // Else it waits in the kernel for a host that is not there, for minutes, and no deadline helps.
   base::default_environment("UCX_TCP_CONN_NB", "y");
+  // Where the user has it use shared memory (UCX_TLS), it does so for peers that may fail, too.
+  base::default_environment("UCX_POSIX_ERROR_HANDLING", "y");
+  base::default_environment("UCX_SYSV_ERROR_HANDLING", "y");
   void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     found.why_not =
@@ -72,6 +75,10 @@ std::string Library::fill(void* library) {
   find("ucp_ep_create", ep_create);
   find("ucp_ep_close_nbx", ep_close_nbx);
   find("ucp_am_send_nbx", am_send_nbx);
+  find("ucp_tag_send_nbx", tag_send_nbx);
+  find("ucp_tag_recv_nbx", tag_recv_nbx);
+  find("ucp_request_cancel", request_cancel);
+  find("ucp_ep_print_info", ep_print_info);
   find("ucp_request_check_status", request_check_status);
   find("ucp_request_free", request_free);
   find("ucs_status_string", status_string);  // of a library that libucp brings with it

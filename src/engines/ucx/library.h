@@ -1,6 +1,7 @@
 // UCX, found at run time.
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -44,6 +45,19 @@ class Library {
                                const void* data,
                                std::size_t length,
                                const RequestParam*) = nullptr;
+  StatusPointer (*tag_send_nbx)(Endpoint,
+                                const void* data,
+                                std::size_t length,
+                                std::uint64_t tag,
+                                const RequestParam*) = nullptr;
+  StatusPointer (*tag_recv_nbx)(Worker,
+                                void* data,
+                                std::size_t length,
+                                std::uint64_t tag,
+                                std::uint64_t mask,
+                                const RequestParam*) = nullptr;
+  void (*request_cancel)(Worker, void*) = nullptr;
+  void (*ep_print_info)(Endpoint, std::FILE*) = nullptr;
   Status (*request_check_status)(void*) = nullptr;
   void (*request_free)(void*) = nullptr;
   const char* (*status_string)(Status) = nullptr;

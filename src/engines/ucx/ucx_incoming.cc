@@ -125,7 +125,13 @@ void UcxPointToPoint::match(std::uint32_t receive,
   }
   if (requested && message.bytes != 0) {
     message.state = Slot::State::kReceiving;
-    tell(header.source, Type::kGrant, message.envelope, header.id);
+    Header grant = this->header(Type::kGrant, message.envelope, header.id);
+    if (header.direct != 0) {
+      grant.offset = fabric_->new_tag();
+      message.transfer = fabric_->receive_directly(
+          world(header.source), grant.offset, {message.to, message.bytes});
+    }
+    fabric_->send(world(header.source), grant, {});
     return;
   }
   if (requested) tell(header.source, Type::kGrant, message.envelope, header.id);
@@ -162,7 +168,7 @@ void UcxPointToPoint::add_more(const Header& header, std::span<const std::byte> 
 void UcxPointToPoint::take_bulk(const Header& header, std::span<const std::byte> payload) {
   for (Slot& message : slots_) {
     if (message.state != Slot::State::kReceiving || message.id != header.id ||
-        message.received.peer != header.source) {
+        message.received.peer != header.source || message.transfer) {
       continue;
     }
     if (header.offset > message.bytes || payload.size() > message.bytes - header.offset) return;
@@ -203,6 +209,12 @@ void UcxPointToPoint::take_answer(const Header& header) {
   if (header.type == Type::kRefuse) {
     message.received = envelope_of(header);
     message.state = Slot::State::kMismatch;
+    return;
+  }
+  if (message.direct) {
+    message.state = Slot::State::kSending;
+    message.transfer =
+        fabric_->send_directly(world(header.source), header.offset, {message.from, message.bytes});
     return;
   }
   message.state = Slot::State::kStreaming;

@@ -84,10 +84,12 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
   slot.from = bytes.data();
   slot.bytes = bytes.size();
   slot.id = ++next_id_;
-  const bool eager = bytes.size() <= kUnaskedBytes &&
+  slot.direct = fabric_->moves_directly(world(to.peer), bytes.size());
+  const bool eager = !slot.direct && bytes.size() <= kUnaskedBytes &&
                      receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
   Header piece = header(eager ? Type::kEager : Type::kRequest, to, slot.id);
   piece.number = receiver.next_out++;
+  piece.direct = slot.direct;
   slot.state = eager ? Slot::State::kDone : Slot::State::kRequested;
   const int rank = world(to.peer);
   if (!eager) {
@@ -128,7 +130,8 @@ bool UcxPointToPoint::test(MessageId id, Envelope* received) {
   if (message.state == Slot::State::kMismatch) {
     throw engine::EnvelopeMismatch{message.envelope, message.received};
   }
-  if (message.state != Slot::State::kDone) return false;
+  const bool moved = message.transfer && message.transfer->state == Transfer::State::kDone;
+  if (message.state != Slot::State::kDone && !moved) return false;
   if (received != nullptr) *received = message.received;
   free(static_cast<std::uint32_t>(id));
   return true;
@@ -147,7 +150,7 @@ bool UcxPointToPoint::progress() {
 }
 
 void UcxPointToPoint::cancel(MessageId id) noexcept {
-  const std::lock_guard lock(fabric_->mutex());
+  std::unique_lock lock(fabric_->mutex());
   const auto index = static_cast<std::uint32_t>(id);
   Slot& message = slots_[index];
   std::erase(posted_, index);
@@ -155,6 +158,8 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   if (message.state == Slot::State::kRequested || message.state == Slot::State::kStreaming) {
     tell(message.envelope.peer, Type::kCancel, message.envelope, message.id);
   }
+  message.state = Slot::State::kDone;  // nothing that comes meanwhile is for it
+  if (message.transfer) fabric_->take_back(std::move(message.transfer), lock);
   free(index);
 }
 

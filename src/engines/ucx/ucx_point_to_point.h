@@ -1,10 +1,13 @@
 // Messages between hosts, over UCX's active messages.
 //
 // Messages up to a few hundred KiB are copied and sent at once, in pieces, and wait in the
-// receiver's memory for their receive. Longer ones ask first; then their bytes go out in pieces,
-// copies too, and are copied into place where they arrive. So UCX, which cannot give it back at
-// once, never has any memory of a message in its hands, and cancelling is forgetting. Over TCP the
-// copies are lost in the kernel's.
+// receiver's memory for their receive. Longer ones ask first. Then their bytes go one of two ways:
+//
+// - In pieces, copies too, which are copied into place where they arrive. So UCX, which cannot give
+//   it back at once, never has any memory of a message in its hands, and cancelling is forgetting.
+//   Over TCP the copies are lost in the kernel's.
+// - Directly, where UCX then moves them from array to array without a copy: the receiver posts its
+//   memory under a tag and tells the tag, and UCX matches and moves them; see Transfer.
 #pragma once
 
 #include <deque>
@@ -46,6 +49,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
       kFree,
       kRequested,  // send: asked; waits for the grant
       kStreaming,  // send: its bytes are going out
+      kSending,    // send: UCX moves them, see `transfer`
       kPosted,     // receive: unmatched
       kReceiving,  // receive: its bytes are coming in
       kDone,
@@ -59,6 +63,8 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::size_t bytes = 0;
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number of the message
+    bool direct = false;   // send: UCX is to move the bytes
+    std::unique_ptr<Transfer> transfer;
   };
   // A message that came before its receive.
   struct Early {

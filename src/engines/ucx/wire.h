@@ -9,7 +9,8 @@ namespace hocket::engines::ucx {
 enum class Type : std::uint8_t {
   kEager,    // a message unasked: all of it, or its first bytes
   kRequest,  // a message too long to send unasked; its bytes follow when they are granted
-  kGrant,    // the reader of message `id` is ready for its bytes
+  kGrant,    // the reader of message `id` is ready for its bytes, which come under `offset` as
+             // UCX's tag where UCX moves them
   kBulk,     // bytes of the granted message `id`, from `offset` on
   kRefuse,   // the reader of message `id` expected what tag, dtype and count say
   kCancel,   // the writer of message `id` took it back
@@ -28,7 +29,8 @@ struct Header {
   std::int32_t source = 0;   // the sender, in the group
   Type type = Type::kEager;
   std::uint8_t dtype = 0;
-  std::uint16_t zero = 0;
+  std::uint8_t direct = 0;  // of a kRequest: UCX moves the bytes, not pieces
+  std::uint8_t zero = 0;
 };
 static_assert(sizeof(Header) == 48);
 

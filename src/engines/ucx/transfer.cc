@@ -1,0 +1,195 @@
+// Long messages that UCX moves from array to array.
+//
+// The receiver has posted its memory before it grants a message, so that whoever sends has UCX
+// begin at once, and what is in UCX's hands is under way. UCX 1.13 can take back nothing of that
+// but a receive to which nothing has come: the rest is waited for.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "engines/ucx/fabric.h"
+
+namespace hocket::engines::ucx {
+
+using base::Deadline;
+
+namespace {
+
+// What a message that was called off may still take while both ends live.
+constexpr auto kPatience = std::chrono::seconds(1);
+
+}  // namespace
+
+// --- Which way ----------------------------------------------------------------------------------
+
+// Where UCX can move memory, and take it away again from a peer that fails, it has set aside a lane
+// for that; by TCP, which may have one too, it is no gain. (ucp_ep_query tells of lanes since 1.14,
+// and not what they are for.)
+bool Fabric::copies_nothing(Endpoint endpoint) const {
+  char* text = nullptr;
+  std::size_t length = 0;
+  std::FILE* file = ::open_memstream(&text, &length);
+  if (file == nullptr) return false;
+  library_->ep_print_info(endpoint, file);
+  std::fclose(file);
+  bool found = false;
+  std::string_view rest(text, length);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    found |= line.find("rma_bw#") != line.npos && line.find(":tcp/") == line.npos;
+  }
+  std::free(text);
+  return found;
+}
+
+bool Fabric::moves_directly(int rank, std::size_t bytes) {
+  if (bytes < direct_from_) return false;
+  if (bulk_ != Bulk::kAuto) return bulk_ == Bulk::kDirect;
+  const Endpoint to = endpoint(rank);
+  if (to == nullptr) return false;
+  auto& direct = peers_[static_cast<std::size_t>(rank)].direct;
+  if (!direct) direct = copies_nothing(to);
+  return *direct;
+}
+
+// --- Under way ----------------------------------------------------------------------------------
+
+void Fabric::begin(Transfer& transfer, StatusPointer request) noexcept {
+  if (request != nullptr && error_in(request) == Status::kOk) {
+    transfer.request = request;
+  } else {
+    // Nothing can have come to a tag that nobody was told.
+    const bool impossible = transfer.receives && request == nullptr;
+    end(transfer, impossible ? Status::kTruncated : error_in(request));
+  }
+}
+
+void Fabric::end(Transfer& transfer, Status status) noexcept {
+  transfer.state = status == Status::kOk          ? Transfer::State::kDone
+                   : status == Status::kCancelled ? Transfer::State::kCancelled
+                                                  : Transfer::State::kFailed;
+  came_ = true;
+}
+
+void Fabric::on_moved(void* request, Status status, void* user_data) {
+  auto& transfer = *static_cast<Transfer*>(user_data);
+  Fabric& self = *transfer.fabric;
+  self.end(transfer, status);
+  self.library_->request_free(request);
+}
+
+void Fabric::on_came(void* request, Status status, const TagReceived* received, void* user_data) {
+  auto& transfer = *static_cast<Transfer*>(user_data);
+  Fabric& self = *transfer.fabric;
+  const bool whole = status != Status::kOk || received->length == transfer.bytes;
+  self.end(transfer, whole ? status : Status::kTruncated);
+  self.library_->request_free(request);
+}
+
+std::unique_ptr<Transfer> Fabric::send_directly(int rank,
+                                                std::uint64_t tag,
+                                                std::span<const std::byte> bytes) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->rank = rank;
+  transfer->fabric = this;
+  const Endpoint to = endpoint(rank);
+  if (retired_ || to == nullptr) {
+    transfer->state = Transfer::State::kFailed;
+    return transfer;
+  }
+  RequestParam param;
+  param.mask = RequestParam::kCallback | RequestParam::kUserData;
+  param.callback.sent = &Fabric::on_moved;
+  param.user_data = transfer.get();
+  begin(*transfer, library_->tag_send_nbx(to, bytes.data(), bytes.size(), tag, &param));
+  return transfer;
+}
+
+std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
+                                                   std::uint64_t tag,
+                                                   std::span<std::byte> bytes) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->receives = true;
+  transfer->rank = rank;
+  transfer->tag = tag;
+  transfer->bytes = bytes.size();
+  transfer->fabric = this;
+  if (retired_) {
+    transfer->state = Transfer::State::kFailed;
+    return transfer;
+  }
+  RequestParam param;
+  param.mask = RequestParam::kCallback | RequestParam::kUserData;
+  param.callback.received = &Fabric::on_came;
+  param.user_data = transfer.get();
+  constexpr std::uint64_t kWhole = ~std::uint64_t{0};
+  begin(*transfer,
+        library_->tag_recv_nbx(worker_, bytes.data(), bytes.size(), tag, kWhole, &param));
+  return transfer;
+}
+
+// --- Taking back --------------------------------------------------------------------------------
+
+// Until it has ended; false where that takes too long, or the other rank is known to be gone.
+bool Fabric::wait_for(const Transfer& transfer, std::unique_lock<std::mutex>& lock) noexcept {
+  const Deadline deadline = Deadline::in(kPatience);
+  while (transfer.state == Transfer::State::kUnderWay && !retired_) {
+    poll();
+    if (transfer.state != Transfer::State::kUnderWay) break;
+    const bool broken = peers_[static_cast<std::size_t>(transfer.rank)].broken;
+    if (deadline.has_passed() || (!broken && lost_ && lost_(transfer.rank))) return false;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  return true;
+}
+
+void Fabric::take_back(std::unique_ptr<Transfer> transfer,
+                       std::unique_lock<std::mutex>& lock) noexcept {
+  using State = Transfer::State;
+  if (transfer->state == State::kUnderWay && transfer->receives && !retired_) {
+    library_->request_cancel(worker_, transfer->request);
+    // Its sender may have it on the way, and has to get rid of it.
+    const bool reachable = !peers_[static_cast<std::size_t>(transfer->rank)].broken;
+    if (transfer->state == State::kCancelled && reachable) drain(transfer->tag);
+  }
+  if (wait_for(*transfer, lock)) {
+    if (transfer->state == State::kUnderWay) static_cast<void>(transfer.release());  // retired
+    return;
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(transfer->rank)];
+  if (!peer.broken) {
+    peer.broken = peer.to_close = true;
+    note_broken(static_cast<std::size_t>(transfer->rank));
+  }
+  if (wait_for(*transfer, lock)) return;
+  base::log(base::LogLevel::kError,
+            "UCX does not give back the memory of a message that was called off");
+  static_cast<void>(transfer.release());  // UCX refers to it
+}
+
+void Fabric::on_drained(void* request, Status, const TagReceived*, void* user_data) {
+  auto& self = *static_cast<Fabric*>(user_data);
+  self.drains_.erase(request);
+  self.library_->request_free(request);
+}
+
+// Takes a message of which no byte is wanted; it ends well for its sender.
+void Fabric::drain(std::uint64_t tag) noexcept {
+  RequestParam param;
+  param.mask = RequestParam::kCallback | RequestParam::kUserData;
+  param.callback.received = &Fabric::on_drained;
+  param.user_data = this;
+  const StatusPointer request =
+      library_->tag_recv_nbx(worker_, nullptr, 0, tag, ~std::uint64_t{0}, &param);
+  if (request != nullptr && error_in(request) == Status::kOk) drains_.insert(request);
+}
+
+}  // namespace hocket::engines::ucx

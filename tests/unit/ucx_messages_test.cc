@@ -1,0 +1,193 @@
+// What messages by UCX do when they are called off, on both of the ways that long ones travel; see
+// tests/conformance/messages_test.cc for what every carrier must do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "engines/ucx/ucx_point_to_point.h"
+
+namespace hocket::engines::ucx {
+namespace {
+
+using engine::Envelope;
+using engine::MessageId;
+
+constexpr std::size_t kBytes = std::size_t{3} << 20;
+constexpr std::size_t kLong = std::size_t{64} << 20;  // more than sockets hold
+constexpr auto kWatchdog = std::chrono::seconds(60);
+
+using Bytes = std::vector<std::byte>;
+
+Bytes filled(unsigned char value) { return Bytes(kBytes, std::byte{value}); }
+Envelope envelope(int peer, std::uint64_t tag, std::size_t count = kBytes) {
+  return {.peer = peer, .tag = tag, .dtype = DType::kUInt8, .count = count};
+}
+
+// Two ends in one process, each moved only when the test says so.
+class UcxMessages : public testing::TestWithParam<Bulk> {
+ protected:
+  void SetUp() override {
+    const Found found = Library::find();
+    if (!found.library) GTEST_SKIP() << found.why_not;
+    std::vector<Bytes> addresses;
+    for (int rank = 0; rank < 2; ++rank) {
+      FabricOptions options{.bulk = GetParam()};
+      options.lost = [this](int) { return lost_.load(); };
+      fabrics_.push_back(std::make_shared<Fabric>(found.library, options));
+      addresses.push_back(fabrics_.back()->address());
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      fabric(rank).meet(addresses);
+      ends_.push_back(std::make_unique<UcxPointToPoint>(
+          fabrics_[static_cast<std::size_t>(rank)],
+          Members{.group = 3, .rank = rank, .world_ranks = {0, 1}}));
+    }
+    if (!testing::Test::HasFatalFailure()) exchange(99);
+  }
+  void TearDown() override {
+    ends_.clear();
+    std::vector<std::jthread> threads;  // as each end needs the other to go in peace
+    for (auto& fabric : fabrics_) {
+      threads.emplace_back(
+          [&fabric] { fabric->flush(base::Deadline::in(std::chrono::seconds(1))); });
+    }
+  }
+
+  Fabric& fabric(int rank) { return *fabrics_[static_cast<std::size_t>(rank)]; }
+  UcxPointToPoint& end(int rank) { return *ends_[static_cast<std::size_t>(rank)]; }
+  MessageId send(std::uint64_t tag, const Bytes& bytes) {
+    return end(0).send(envelope(1, tag), bytes);
+  }
+  MessageId recv(std::uint64_t tag, Bytes& bytes) { return end(1).recv(envelope(0, tag), bytes); }
+
+  // Moves those ends until the condition holds.
+  void until(std::initializer_list<int> moving, const std::function<bool()>& condition) {
+    const auto limit = std::chrono::steady_clock::now() + kWatchdog;
+    while (!condition()) {
+      for (const int rank : moving) end(rank).progress();
+      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error("nothing moves");
+    }
+  }
+  // A message from 0 to 1 that nothing happens to.
+  void exchange(std::uint64_t tag) {
+    const Bytes out = filled(static_cast<unsigned char>(tag));
+    Bytes in = filled(0);
+    const MessageId receive = recv(tag, in);
+    const MessageId sent = send(tag, out);
+    bool came = false;
+    bool left = false;
+    until({0, 1}, [&] {
+      came = came || end(1).test(receive, nullptr);
+      left = left || end(0).test(sent, nullptr);
+      return came && left;
+    });
+    EXPECT_EQ(in, out);
+  }
+  // A long message is granted, and called off when the reader is moved no more.
+  void never_finish() {
+    const Bytes out(kLong, std::byte{7});
+    Bytes in(kLong);
+    const MessageId receive = end(1).recv(envelope(0, 1, kLong), in);
+    const MessageId sent = end(0).send(envelope(1, 1, kLong), out);
+    until_moved(1);
+    until_moved(0);
+    for (int i = 0; i < 200; ++i) end(0).progress();
+    end(0).cancel(sent);
+    end(1).cancel(receive);
+  }
+  // Until something comes to it.
+  void until_moved(int rank) {
+    bool moved = false;
+    until({}, [&] { return moved = moved || end(rank).progress(); });
+  }
+
+  std::atomic<bool> lost_{false};
+  std::vector<std::shared_ptr<Fabric>> fabrics_;
+  std::vector<std::unique_ptr<UcxPointToPoint>> ends_;
+};
+
+TEST_P(UcxMessages, AReceiveMayBeCalledOffAtAnyTime) {
+  // From "nothing has come" over "granted" to "in the middle".
+  for (int turns = 0; turns < 60; ++turns) {
+    const Bytes out = filled(7);
+    Bytes in = filled(0);
+    const MessageId receive = recv(1, in);
+    const MessageId sent = send(1, out);
+    for (int i = 0; i < turns; ++i) end(i % 2).progress();
+    // A call that still has something under way waits for it, and needs the other end for that.
+    std::jthread other([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) fabric(0).progress();
+    });
+    end(1).cancel(receive);
+    const Bytes then = in;
+    other.request_stop();
+    other.join();
+    // Its sender finishes, or takes it back.
+    until({0, 1}, [&, i = 0]() mutable { return ++i > 200; });
+    std::jthread reader([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) fabric(1).progress();
+    });
+    if (!end(0).test(sent, nullptr)) end(0).cancel(sent);
+    reader.request_stop();
+    reader.join();
+    EXPECT_EQ(in, then) << "written to after it was given back";
+    exchange(2);
+  }
+}
+
+TEST_P(UcxMessages, ASendMayBeCalledOffAtAnyTime) {
+  for (int turns = 0; turns < 60; ++turns) {
+    Bytes out = filled(7);
+    Bytes in = filled(0);
+    const MessageId sent = send(1, out);
+    const MessageId receive = recv(1, in);
+    for (int i = 0; i < turns; ++i) end(i % 2).progress();
+    std::jthread other([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) fabric(1).progress();
+    });
+    end(0).cancel(sent);
+    std::ranges::fill(out, std::byte{9});
+    other.request_stop();
+    other.join();
+    until({0, 1}, [&, i = 0]() mutable { return ++i > 200; });
+    // All of it, or not at all.
+    if (end(1).test(receive, nullptr)) {
+      EXPECT_EQ(in, filled(7));
+    } else {
+      end(1).cancel(receive);
+    }
+    EXPECT_EQ(std::ranges::count(in, std::byte{9}), 0) << "read after it was given back";
+    exchange(2);
+  }
+}
+
+// Pieces are copies, which may go on. What UCX has of the array it can only lose with the
+// connection.
+TEST_P(UcxMessages, WhatAPeerDoesNotFinishIsGivenUp) {
+  never_finish();
+  EXPECT_EQ(fabric(0).take_broken(),
+            GetParam() == Bulk::kDirect ? std::vector{1} : std::vector<int>{});
+}
+
+TEST_P(UcxMessages, SoIsWhatAPeerThatIsLostDoesNotFinish) {
+  lost_ = true;
+  never_finish();
+  EXPECT_EQ(fabric(0).take_broken(),
+            GetParam() == Bulk::kDirect ? std::vector{1} : std::vector<int>{});
+}
+
+INSTANTIATE_TEST_SUITE_P(Both,
+                         UcxMessages,
+                         testing::Values(Bulk::kPieces, Bulk::kDirect),
+                         [](const auto& each) {
+                           return each.param == Bulk::kPieces ? "pieces" : "direct";
+                         });
+
+}  // namespace
+}  // namespace hocket::engines::ucx
