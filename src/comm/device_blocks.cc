@@ -1,9 +1,12 @@
 #include "comm/device_blocks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/log.h"
+#include "cuda/idle.h"
 #include "cuda/memory.h"
-#include "cuda/stream.h"
 
 namespace hocket::comm {
 
@@ -18,23 +21,30 @@ DeviceBlock::DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device,
       name_(std::move(name)),
       world_ranks_(std::move(world_ranks)),
       rank_(rank),
-      pieces_(std::move(pieces)) {
-  for (const cuda::Mapping& piece : pieces_) {
-    const auto* address = reinterpret_cast<const void*>(piece.address());
+      pieces_(std::make_shared<std::vector<cuda::Mapping>>(std::move(pieces))) {
+  for (const cuda::Mapping& piece : *pieces_) {
+    auto* address = reinterpret_cast<std::byte*>(piece.address());
+    addresses_.push_back(address);
     devices_.push_back(cuda::whereabouts(device_->driver(), address).device);
   }
 }
 
 DeviceBlock::~DeviceBlock() {
   if (epoch_) epoch_->fetch_add(1, std::memory_order_acq_rel);
-  const cuda::DeviceGuard guard(*device_);
-  const cuda::OutsideCapture outside(device_->driver());
-  // What is under way may read and write the pieces that go now.
-  device_->driver().ctx_synchronize();
+  // What is under way may read and write the pieces.
+  if (!cuda::release_when_idle(device_, std::move(pieces_), base::Deadline::in(patience_))) {
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("symmetric memory {} is given up, but work on GPU {} has not ended within "
+                    "{}; the memory goes when it does",
+                    name_,
+                    device_->ordinal(),
+                    base::in_seconds(patience_)));
+  }
 }
 
 std::byte* DeviceBlock::piece(int rank) const noexcept {
-  return reinterpret_cast<std::byte*>(pieces_[static_cast<std::size_t>(rank)].address());
+  return addresses_[static_cast<std::size_t>(rank)];
 }
 
 std::byte* DeviceBlock::piece_of_world(int world_rank) const noexcept {
@@ -50,7 +60,7 @@ int DeviceBlock::member_of(int world_rank) const noexcept {
 std::optional<std::size_t> DeviceBlock::offset_of(const void* address) const noexcept {
   const auto* begin = piece(rank_);
   const auto* at = static_cast<const std::byte*>(address);
-  if (at < begin || at >= begin + pieces_[static_cast<std::size_t>(rank_)].bytes()) {
+  if (at < begin || at >= begin + (*pieces_)[static_cast<std::size_t>(rank_)].bytes()) {
     return std::nullopt;
   }
   return static_cast<std::size_t>(at - begin);

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "cuda/vmm.h"
+#include "hocket/types.h"
 
 namespace hocket::comm {
 
-// A resource: this rank's piece and its views of the others'. Any thread. Its end waits
-// for this GPU's work. A piece lives as long as anybody has it mapped.
+// A resource: this rank's piece and its views of the others'. Any thread. Its end waits for this
+// GPU's work as long as `wait_at_end` says; where that goes on, the views stay until it has ended.
+// A piece lives as long as anybody has it mapped.
 class DeviceBlock {
  public:
   // `pieces`: by member of the communicator that made it, as mapped here.
@@ -26,6 +28,7 @@ class DeviceBlock {
               int rank,
               std::vector<cuda::Mapping> pieces);
   ~DeviceBlock();
+  void wait_at_end(Duration patience) noexcept { patience_ = patience; }
   // What is advanced at the end.
   using Epoch = std::atomic<std::uint64_t>;
   void advance_at_end(std::shared_ptr<Epoch> epoch) noexcept { epoch_ = std::move(epoch); }
@@ -36,7 +39,7 @@ class DeviceBlock {
   std::uint64_t id() const noexcept { return id_; }
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
-  int size() const noexcept { return static_cast<int>(pieces_.size()); }
+  int size() const noexcept { return static_cast<int>(addresses_.size()); }
   std::byte* piece(int rank) const noexcept;
   // The GPU whose memory that is, by this process's numbers.
   int device(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
@@ -53,8 +56,10 @@ class DeviceBlock {
   std::string name_;
   std::vector<int> world_ranks_;
   int rank_;
-  std::vector<cuda::Mapping> pieces_;
+  std::shared_ptr<std::vector<cuda::Mapping>> pieces_;
+  std::vector<std::byte*> addresses_;
   std::vector<int> devices_;
+  Duration patience_ = std::chrono::seconds(300);
   std::shared_ptr<Epoch> epoch_;
 };
 

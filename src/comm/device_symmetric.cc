@@ -80,6 +80,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   const std::uint64_t id = owner_.sequence_ << 16 ^ owner_.fingerprint_;
   auto block = std::make_shared<DeviceBlock>(
       device_, id, std::move(name), membership.world_ranks, owner_.rank(), std::move(pieces));
+  block->wait_at_end(owner_.deadline());
   owner_.world()->device_blocks().add(block);
   return block;
 }

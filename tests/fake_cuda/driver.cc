@@ -95,6 +95,11 @@ Result ctx_get_device(int* device) {
   *device = current_device();
   return *device < 0 ? Result::kInvalidContext : Result::kSuccess;
 }
+Result ctx_synchronize() {
+  if (current_device() < 0) return Result::kInvalidContext;
+  quiesce();
+  return Result::kSuccess;
+}
 Result ctx_enable_peer_access(Context, unsigned) { return Result::kSuccess; }
 Result unsupported() { return Result::kNotSupported; }
 
@@ -125,6 +130,7 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuCtxPushCurrent", ctx_push_current),
          entry("cuCtxPopCurrent", ctx_pop_current),
          entry("cuCtxGetDevice", ctx_get_device),
+         entry("cuCtxSynchronize", ctx_synchronize),
          entry("cuCtxEnablePeerAccess", ctx_enable_peer_access)});
     for (const char* name : {"cuGraphInstantiateWithFlags",
                              "cuGraphLaunch",
@@ -137,7 +143,6 @@ const std::unordered_map<std::string, void*>& table() {
                              "cuFuncSetAttribute",
                              "cuLaunchKernelEx",
                              "cuEventElapsedTime",
-                             "cuCtxSynchronize",
                              "cuStreamBeginCapture",
                              "cuStreamEndCapture",
                              "cuThreadExchangeStreamCaptureMode"}) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "cuda/idle.h"
 #include "device_arrays.h"
 
 namespace hocket::gpu {
@@ -182,6 +183,62 @@ TEST_F(Streams, AReproducibleSumGoesByTheHost) {
     if (sums[3] != 3 + 13 + 103 + 113) throw std::runtime_error(std::to_string(sums[3]));
   });
   EXPECT_EQ(failure, "");
+}
+
+// Held up until it is opened.
+class Gate {
+ public:
+  explicit Gate(const std::shared_ptr<const cuda::DeviceContext>& device) : word_(device, 64) {}
+  ~Gate() { open(); }
+  void hold_up(const cuda::Driver& gpu, cuda::Stream stream) {
+    cuda::check(
+        gpu, gpu.stream_wait_value32(stream, word_.device_address(), 1, 0), "hold a stream");
+  }
+  void open() { std::atomic_ref(*reinterpret_cast<std::uint32_t*>(word_.data())).store(1); }
+
+ private:
+  cuda::HostBuffer word_;
+};
+
+TEST_F(Streams, NobodyWaitsForAStreamForEver) {
+  const Gpu gpu(0);
+  const GpuStream stream(gpu);
+  GpuEvent mark(gpu);
+  stream.synchronize(std::chrono::seconds(30));
+  Gate gate(gpu.context());
+  {
+    const cuda::DeviceGuard guard(*gpu.context());
+    gate.hold_up(gpu.context()->driver(), stream.ref().handle());
+  }
+  mark.record(stream);
+  EXPECT_THROW(stream.synchronize(std::chrono::milliseconds(20)), DeadlineExceeded);
+  EXPECT_THROW(mark.synchronize(std::chrono::milliseconds(20)), DeadlineExceeded);
+  gate.open();
+  mark.synchronize(std::chrono::seconds(30));
+  stream.synchronize(std::chrono::seconds(30));
+}
+
+TEST_F(Streams, MemoryGoesWhenTheGpuHasNoWorkAnyMore) {
+  const auto device = std::make_shared<const cuda::DeviceContext>(driver(), 0);
+  const cuda::DeviceGuard guard(*device);
+  const cuda::OwnedStream stream(device);
+  std::atomic<bool> gone{false};
+  const auto memory = [&gone] {
+    return std::shared_ptr<void>(&gone, [](void* at) { *static_cast<std::atomic<bool>*>(at) = 1; });
+  };
+  EXPECT_TRUE(
+      cuda::release_when_idle(device, memory(), base::Deadline::in(std::chrono::seconds(30))));
+  EXPECT_TRUE(gone);
+  gone = false;
+  Gate gate(device);
+  gate.hold_up(device->driver(), stream.get());
+  EXPECT_FALSE(
+      cuda::release_when_idle(device, memory(), base::Deadline::in(std::chrono::milliseconds(20))));
+  EXPECT_FALSE(gone);
+  gate.open();
+  const auto until = base::Deadline::in(std::chrono::seconds(30));
+  while (!gone && !until.has_passed()) std::this_thread::yield();
+  EXPECT_TRUE(gone);
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ def result(memory, stream):
 for call in ("all_reduce", "all_gather", "all_reduce_async"):
     at_work = driver.stream()
     x = jax_Array(comm.symmetric.empty(5, memory="cuda"), at_work)
+    driver.kept.append(x)
     go = driver.fill_later(x.memory.data_ptr, np.arange(5.0), at_work)
     found = getattr(comm, call)(x)
     if call.endswith("async"):

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "cuda/exchange.h"
+#include "cuda/idle.h"
 #include "cuda/proof.h"
 #include "hocket/error.h"
 
@@ -29,11 +30,24 @@ PeerEngine::PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
                        const Tuning& tuning)
     : device_(std::move(device)), tuning_(tuning), rank_(facts.rank), size_(facts.size) {}
 
+namespace {
+
+// How long the end waits for this GPU's work.
+constexpr auto kPatience = std::chrono::seconds(10);
+
+}  // namespace
+
 PeerEngine::~PeerEngine() {
   abort();
-  const cuda::DeviceGuard guard(*device_);
-  // What is under way reads the memory that goes now.
-  device_->driver().ctx_synchronize();
+  // What is under way reads this memory: our kernels end soon, but others may hold them up.
+  struct Used {
+    std::vector<cuda::Mapping> mappings;
+    std::unique_ptr<PeerKernels> kernels;
+    std::shared_ptr<cuda::HostBuffer> words;
+  };
+  const std::shared_ptr<Used> used(
+      new Used{std::move(mappings_), std::move(kernels_), std::move(words_)});
+  cuda::release_when_idle(device_, used, base::Deadline::in(kPatience));
 }
 
 namespace {
@@ -93,7 +107,7 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
 void PeerEngine::allocate() {
   if (const std::string why = PeerKernels::why_not(); !why.empty()) throw DeviceError(why);
   kernels_ = std::make_unique<PeerKernels>(device_, size_);
-  words_.emplace(device_, sizeof(HostWords));
+  words_ = std::make_shared<cuda::HostBuffer>(device_, sizeof(HostWords));
   mappings_.push_back(cuda::Mapping::create(device_, Layout::bytes(size_)));
   staging_[rank_] = reinterpret_cast<std::byte*>(mappings_.front().address());
 }

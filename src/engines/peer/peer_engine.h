@@ -19,8 +19,9 @@ namespace hocket::engines::peer {
 // See engine::DeviceEngine. Carries everything, for up to kMaxRanks ranks of one host, processes or
 // threads, whose GPUs reach each other's memory; ranks may share a GPU.
 //
-// `connect` takes memory: Layout::bytes(size) of this GPU's (60 MiB a peer with 2 ranks, 28 with 8), shared by descriptor
-// with all ranks, which map it, and a line of host memory. Each way is proved by a pattern first.
+// `connect` takes memory: Layout::bytes(size) of this GPU's (60 MiB a peer with 2 ranks, 28 with
+// 8), shared by descriptor with all ranks, which map it, and a line of host memory. Each way is
+// proved by a pattern first.
 //
 // Kernels wait for kernels of the peers. They take up to 32 blocks, in no order that matters, and
 // need no more than one of them to run at a time; but other kernels that fill the GPU, and wait
@@ -34,7 +35,7 @@ class PeerEngine final : public engine::DeviceEngine {
   PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
              const engine::GroupFacts& facts,
              const Tuning& tuning);
-  // Aborts, and waits for this GPU's work.
+  // Aborts, and waits for this GPU's work, though not for ever.
   ~PeerEngine() override;
 
   std::string_view name() const noexcept override { return "peer"; }
@@ -70,7 +71,7 @@ class PeerEngine final : public engine::DeviceEngine {
   // Empty until connected.
   std::byte* staging_[kMaxRanks] = {};
   Member member_;
-  std::optional<cuda::HostBuffer> words_;
+  std::shared_ptr<cuda::HostBuffer> words_;
   std::unique_ptr<PeerKernels> kernels_;
   engine::Call last_;
   std::vector<Step> last_steps_;
