@@ -6,6 +6,7 @@ from typing import Any, Union
 
 import numpy as np
 import torch.distributed as dist
+from torch.distributed.rendezvous import register_rendezvous_handler
 
 import hocket
 
@@ -66,5 +67,5 @@ def register() -> None:
     """Make "hocket" and "hocket://" known to torch.distributed; done by importing `hocket.torch`."""
     if "HOCKET" in dist.Backend._plugins:
         return
-    dist.register_rendezvous_handler("hocket", by_launcher)
+    register_rendezvous_handler("hocket", by_launcher)
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=["cpu", "cuda"])

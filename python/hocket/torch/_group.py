@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ProcessGroup
+from torch._C._distributed_c10d import PrefixStore, ProcessGroup
 
 from ._backend import Batch, HocketBackend
 from ._work import Together
@@ -102,7 +102,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
             comm.deadline = timeout
         name: Any = group_name or f"{self.group_name}:{min(ranks)}"
         group = HocketGroup.assemble(
-            dist.PrefixStore(f"{name}/", self.get_group_store()),
+            PrefixStore(f"{name}/", self.get_group_store()),
             HocketBackend(comm, name),
             devices,
             {d: (self.others[d][0], theirs._get_backend(torch.device(d))) for d in others},
@@ -175,7 +175,7 @@ def _other_backends(
         except RuntimeError:
             pass
         plugin = dist.Backend._plugins[name.upper()]
-        store = dist.PrefixStore(f"{device}/", known["prefix_store"])
+        store = PrefixStore(f"{device}/", known["prefix_store"])
         if plugin.extended_api:
             theirs = type(options)()
             for field in _FIELDS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Optional
 
-import torch.distributed as dist
+from torch._C._distributed_c10d import Store
 
 import hocket
 
@@ -16,7 +16,7 @@ import hocket
 _kept: list[HocketStore] = []
 
 
-class HocketStore(dist.Store):  # type: ignore[misc, unused-ignore]
+class HocketStore(Store):  # type: ignore[misc, unused-ignore]
     """PyTorch's interface to a store of hocket's, under names of its own.
 
     A resource over a connection. Waiting for a key that never comes ends with TimeoutError.

@@ -51,7 +51,8 @@ class RefusedType(InvalidArgument, TypeError):
 class BaguaCommunicator:
     """What Bagua's functions take as `comm`; its methods are they, without the argument `comm`.
 
-    Calls block, and are ordered after the current stream's work. Sizes are element counts; where
+    Calls are ordered after the current stream's work; on tensors of GPUs they are put on that stream,
+    and `finish` waits, as Bagua's functions do. Sizes are element counts; where
     they do not fit, and where a tensor is not contiguous, all ranks raise. After `abort` every call
     on every rank raises `hocket.Aborted`.
     """
@@ -59,6 +60,8 @@ class BaguaCommunicator:
     def __init__(self, comm: hocket.Communicator, stream: Any = None) -> None:
         self._comm = comm
         self.cuda_stream = stream
+        # On GPUs: the last call, and where it was put where it has no handle.
+        self._last: Any = None
 
     def rank(self) -> int:
         """This process's number in the communicator."""
@@ -136,7 +139,7 @@ class BaguaCommunicator:
         names = {self._op(tensor, op) for tensor in tensors}
         if names:
             self._comm.all_reduce_coalesced(list(tensors), names.pop())
-            self._finish(tensors[0])
+            self._put(tensors[0])
 
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensor: torch.Tensor, src: int = 0) -> None:
@@ -147,7 +150,7 @@ class BaguaCommunicator:
         """`broadcast` of each, in one call."""
         if tensors:
             self._comm.broadcast_coalesced(list(tensors), src)
-            self._finish(tensors[0])
+            self._put(tensors[0])
 
     def allgather(self, send: torch.Tensor, recv: torch.Tensor) -> None:
         """All ranks' `send`, one after the other, in everybody's `recv`."""
@@ -219,7 +222,6 @@ class BaguaCommunicator:
         pieces = came.split(list(recv_counts))
         for count, at, piece in zip(recv_counts, recv_displs, pieces):
             target[at : at + count] = piece
-        self._finish(recv)
 
     def alltoall_v_inplace(
         self, tensor: torch.Tensor, counts: Sequence[int], displs: Sequence[int]
@@ -236,20 +238,29 @@ class BaguaCommunicator:
         """A tensor from rank `src`."""
         self._call("recv", tensor, tensor, src)
 
-    # --- Bagua's functions block, on GPUs too -----------------------------------------------------
+    # --- On GPUs --------------------------------------------------------------------------------
     def _call(self, name: str, tensor: torch.Tensor, *arguments: Any) -> None:
-        """The call `name` of hocket's, until it has ended, well or not, where `tensor` lies."""
+        """The call `name` of hocket's, on the current stream where `tensor` lies on a GPU."""
         if getattr(tensor, "is_cuda", False):
-            getattr(self._comm, name + "_async")(*arguments).synchronize()
+            self._last = getattr(self._comm, name + "_async")(*arguments)
+            self._last.wait()  # has the stream wait
         else:
             getattr(self._comm, name)(*arguments)
 
-    def _finish(self, tensor: torch.Tensor) -> None:
-        """What has no handle; its failure ended the communicator, which says so."""
-        if tensor.is_cuda:
-            torch.cuda.current_stream(tensor.device).synchronize()
+    def finish(self) -> None:
+        """Wait for the last call where a GPU carries it; raises its error."""
+        last, self._last = self._last, None
+        if isinstance(last, hocket.Work):
+            last.synchronize()
+        elif last is not None:
+            last.synchronize()
             if self._comm.status is not None:
-                self._comm.barrier()
+                self._comm.barrier()  # which raises it
+
+    def _put(self, tensor: torch.Tensor) -> None:
+        """Of a call without a handle."""
+        if tensor.is_cuda:
+            self._last = torch.cuda.current_stream(tensor.device)
 
     # --- Checks: what is refused here is refused on all ranks -------------------------------------
     def _refuse(self, message: str, kind: type[InvalidArgument] = InvalidArgument) -> NoReturn:

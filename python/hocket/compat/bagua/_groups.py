@@ -7,7 +7,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
+import numpy as np
+import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore
 
 import hocket
 
@@ -32,6 +35,7 @@ class State:
     default: Optional[BaguaProcessGroup] = None
     groups: dict[str, BaguaProcessGroup] = {}
     allow_pickle = False
+    on_gpus = False  # every process has one, and said so before it joined
 
 
 class BaguaProcessGroup:
@@ -69,7 +73,7 @@ class BaguaProcessGroup:
         # All ranks of the world make the group at once, so that later nobody waits for others.
         color = hosts[me] if me in self.ranks else -1
         self._communicators = {
-            "global": self._wrap(world.new_group(self.ranks)),
+            "global": self._wrap(_introduced(world.new_group(self.ranks))),
             "inter": self._wrap(world.new_group(self.inter_ranks)),
             "intra": self._wrap(world.split(color)),
         }
@@ -122,7 +126,16 @@ def init_process_group(
     State.world = _join(
         store, None if rank == -1 else rank, None if world_size == -1 else world_size
     )
+    with_gpu = np.array([torch.cuda.is_initialized()], "int64")
+    State.on_gpus = bool(State.world.all_reduce(with_gpu, op="min")[0])
     State.default = _keep(State.world, range(State.world.size), None)
+
+
+def _introduced(made: hocket.Communicator) -> hocket.Communicator:
+    """Has the GPUs of its members know each other, so that messages may be the first calls."""
+    if State.on_gpus and made.is_member:
+        made.barrier(stream=torch.cuda.current_stream())
+    return made
 
 
 def _join(store: Any, rank: Optional[int], size: Optional[int]) -> hocket.Communicator:
@@ -132,7 +145,7 @@ def _join(store: Any, rank: Optional[int], size: Optional[int]) -> hocket.Commun
         if not by_torch and "HOCKET_RANK" in os.environ:
             dist.init_process_group("hocket", init_method="hocket://")
         elif not by_torch and env.get_world_size() == 1:
-            dist.init_process_group("hocket", store=dist.HashStore(), rank=0, world_size=1)
+            dist.init_process_group("hocket", store=HashStore(), rank=0, world_size=1)
         else:
             dist.init_process_group(
                 "hocket",

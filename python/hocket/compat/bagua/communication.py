@@ -69,127 +69,115 @@ __all__ = [
 comm = CommMember  # under this name too
 
 
+def _call(comm: Comm, name: str, *arguments: Any) -> None:
+    """A call of a communicator's, until it has ended."""
+    if (chosen := resolve(comm)) is not None:
+        getattr(chosen, name)(*arguments)
+        chosen.finish()
+
+
 # --- Calls ------------------------------------------------------------------------------------
 def send(tensor: Tensor, dst: int, comm: Comm = None) -> None:
     """Send a tensor to rank `dst`, which calls `recv`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.send(tensor, dst)
+    _call(comm, "send", tensor, dst)
 
 
 def recv(tensor: Tensor, src: int, comm: Comm = None) -> None:
     """Receive a tensor from rank `src`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.recv(tensor, src)
+    _call(comm, "recv", tensor, src)
 
 
 def broadcast(tensor: Tensor, src: int = 0, comm: Comm = None) -> None:
     """Send the tensor of rank `src` to all."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.broadcast(tensor, src)
+    _call(comm, "broadcast", tensor, src)
 
 
 def broadcast_coalesced(tensors: Sequence[Tensor], src: int = 0, comm: Comm = None) -> None:
     """`broadcast` of each tensor, in one call."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.broadcast_coalesced(tensors, src)
+    _call(comm, "broadcast_coalesced", tensors, src)
 
 
 def reduce(
     send_tensor: Tensor, recv_tensor: Tensor, dst: int, op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
     """Reduce all ranks' `send_tensor` into `recv_tensor` of rank `dst`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.reduce(send_tensor, recv_tensor, dst, op)
+    _call(comm, "reduce", send_tensor, recv_tensor, dst, op)
 
 
 def reduce_inplace(tensor: Tensor, dst: int, op: int = ReduceOp.SUM, comm: Comm = None) -> None:
     """`reduce` in place."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.reduce_inplace(tensor, dst, op)
+    _call(comm, "reduce_inplace", tensor, dst, op)
 
 
 def allreduce(
     send_tensor: Tensor, recv_tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
     """Reduce all ranks' `send_tensor` into everybody's `recv_tensor`, bitwise the same."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.allreduce(send_tensor, recv_tensor, op)
+    _call(comm, "allreduce", send_tensor, recv_tensor, op)
 
 
 def allreduce_inplace(tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None) -> None:
     """`allreduce` in place."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.allreduce_inplace(tensor, op)
+    _call(comm, "allreduce_inplace", tensor, op)
 
 
 def allreduce_coalesced_inplace(
     tensors: Sequence[Tensor], op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
     """`allreduce_inplace` of each tensor, in one call."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.allreduce_coalesced_inplace(tensors, op)
+    _call(comm, "allreduce_coalesced_inplace", tensors, op)
 
 
 def allgather(send_tensor: Tensor, recv_tensor: Tensor, comm: Comm = None) -> None:
     """Collect all ranks' `send_tensor`; `recv_tensor` is nranks times as large."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.allgather(send_tensor, recv_tensor)
+    _call(comm, "allgather", send_tensor, recv_tensor)
 
 
 def allgather_inplace(tensor: Tensor, comm: Comm = None) -> None:
     """`allgather` in place: rank r's share lies at its place."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.allgather_inplace(tensor)
+    _call(comm, "allgather_inplace", tensor)
 
 
 def gather(send_tensor: Tensor, recv_tensor: Tensor, dst: int, comm: Comm = None) -> None:
     """Collect all ranks' `send_tensor` in `recv_tensor` of rank `dst`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.gather(send_tensor, recv_tensor, dst)
+    _call(comm, "gather", send_tensor, recv_tensor, dst)
 
 
 def gather_inplace(tensor: Tensor, count: int, dst: int, comm: Comm = None) -> None:
     """`gather` in place: nranks * `count` elements on rank `dst`, elsewhere `count`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.gather_inplace(tensor, count, dst)
+    _call(comm, "gather_inplace", tensor, count, dst)
 
 
 def scatter(send_tensor: Tensor, recv_tensor: Tensor, src: int, comm: Comm = None) -> None:
     """Hand out the shares of `send_tensor` of rank `src`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.scatter(send_tensor, recv_tensor, src)
+    _call(comm, "scatter", send_tensor, recv_tensor, src)
 
 
 def scatter_inplace(tensor: Tensor, count: int, src: int, comm: Comm = None) -> None:
     """`scatter` in place: nranks * `count` elements on rank `src`, elsewhere `count`."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.scatter_inplace(tensor, count, src)
+    _call(comm, "scatter_inplace", tensor, count, src)
 
 
 def reduce_scatter(
     send_tensor: Tensor, recv_tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None
 ) -> None:
     """Reduce all ranks' `send_tensor`; rank r gets the r-th share."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.reduce_scatter(send_tensor, recv_tensor, op)
+    _call(comm, "reduce_scatter", send_tensor, recv_tensor, op)
 
 
 def reduce_scatter_inplace(tensor: Tensor, op: int = ReduceOp.SUM, comm: Comm = None) -> None:
     """`reduce_scatter` in place: the share is at the tensor's beginning."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.reduce_scatter_inplace(tensor, op)
+    _call(comm, "reduce_scatter_inplace", tensor, op)
 
 
 def alltoall(send_tensor: Tensor, recv_tensor: Tensor, comm: Comm = None) -> None:
     """Send a share to each rank and get one from each."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.alltoall(send_tensor, recv_tensor)
+    _call(comm, "alltoall", send_tensor, recv_tensor)
 
 
 def alltoall_inplace(tensor: Tensor, comm: Comm = None) -> None:
     """`alltoall` in place."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.alltoall_inplace(tensor)
+    _call(comm, "alltoall_inplace", tensor)
 
 
 def alltoall_v(
@@ -202,24 +190,20 @@ def alltoall_v(
     comm: Comm = None,
 ) -> None:
     """`alltoall` of shares of given sizes at given places, in elements."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.alltoall_v(
-            send_tensor, send_counts, send_displs, recv_tensor, recv_counts, recv_displs
-        )
+    parts = (send_tensor, send_counts, send_displs, recv_tensor, recv_counts, recv_displs)
+    _call(comm, "alltoall_v", *parts)
 
 
 def alltoall_v_inplace(
     tensor: Tensor, counts: Sequence[int], displs: Sequence[int], comm: Comm = None
 ) -> None:
     """`alltoall_v` in place."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.alltoall_v_inplace(tensor, counts, displs)
+    _call(comm, "alltoall_v_inplace", tensor, counts, displs)
 
 
 def barrier(comm: Comm = None) -> None:
     """Return when all ranks have come here."""
-    if (chosen := resolve(comm)) is not None:
-        chosen.barrier()
+    _call(comm, "barrier")
 
 
 # --- Objects ----------------------------------------------------------------------------------
