@@ -116,12 +116,15 @@ def methods():
     return working
 
 
+FACES = ("cupyx.distributed", "tike.communicators", "nvmath.distributed", "bagua")
 CHILDREN = """
 import multiprocessing, subprocess, sys
 
 def work(queue):
-    import cupyx.distributed
-    queue.put(cupyx.distributed.NCCLBackend.__module__.split(".")[0])
+    import cupyx.distributed, nvmath.distributed, tike.communicators
+    found = (cupyx.distributed.NCCLBackend, nvmath.distributed.initialize,
+             tike.communicators.ThreadPool)
+    queue.put("+".join(sorted({{thing.__module__.split(".")[0] for thing in found}})))
 
 if __name__ == "__main__":
     {install}
@@ -147,7 +150,7 @@ def check_children(methods, lines):
 
 def test_children_find_the_faces(tmp_path, methods):
     script = tmp_path / "script.py"
-    install = "import hocket.compat; hocket.compat.install('cupyx.distributed')"
+    install = f"import hocket.compat; hocket.compat.install(*{FACES})"
     script.write_text(CHILDREN.format(install=install, methods=methods))
     check_children(methods, output("-u", script))
 
@@ -155,7 +158,7 @@ def test_children_find_the_faces(tmp_path, methods):
 def test_a_program_runs_unchanged(tmp_path, methods):
     script = tmp_path / "script.py"
     script.write_text(CHILDREN.format(install="pass", methods=methods))
-    ran = output("-u", "-m", "hocket.compat", "cupyx.distributed", "--", script, "a", "-b")
+    ran = output("-u", "-m", "hocket.compat", *FACES, "--", script, "a", "-b")
     assert ran[-2:] == ["a", "-b"]
     check_children(methods, ran)
 
