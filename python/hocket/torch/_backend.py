@@ -72,6 +72,7 @@ class HocketBackend(Base):  # type: ignore[misc]
         # While calls are coalesced: `collected`, the pending ones; `batch`, the messages of GPUs.
         self.made = local()
         self.hands_on = Base is ProcessGroup
+        self.marks_batches = False
 
     @property
     def communicator(self) -> hocket.Communicator:
@@ -80,11 +81,15 @@ class HocketBackend(Base):  # type: ignore[misc]
 
     # What PyTorch may ask for beyond the calls below; without these its own look-up never ends.
     supports_splitting = True
-    supports_coalescing = False  # a HocketGroup does
     supports_shrinking = False
     supports_reconfigure = False
     supports_window = False
     _supports_time_estimate = False
+
+    @property
+    def supports_coalescing(self) -> bool:
+        """Whether messages in a batch come between marks: in a HocketGroup, for the GPUs' sake."""
+        return self.marks_batches and torch.cuda.is_initialized()
 
     def eager_connect_single_device(self, device: Any) -> None:
         """Called for a group that is bound to a device: introduces GPUs to each other."""

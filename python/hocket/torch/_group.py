@@ -61,7 +61,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         """A group of these backends, each for its devices."""
         group = cls(store, backend.rank(), backend.size())
         group.backend, group.devices, group.others = backend, devices, others
-        backend.hands_on = backend.supports_coalescing = True
+        backend.hands_on = backend.marks_batches = True
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
         # As PyTorch chooses it: an accelerator's before the host's.
