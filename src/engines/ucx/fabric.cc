@@ -22,7 +22,7 @@ constexpr auto kGrace = std::chrono::milliseconds(100);  // for what is to leave
 
 }  // namespace
 
-// A message's header and bytes while UCX may read them.
+// A message's header, and its bytes where they were copied, while UCX may read them.
 struct Fabric::Outgoing {
   Fabric* fabric = nullptr;
   Header header;
@@ -226,10 +226,16 @@ void Fabric::close_broken() noexcept {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing() {
-  if (free_.empty()) return std::make_unique<Outgoing>();
-  auto taken = std::move(free_.back());
-  free_.pop_back();
+std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing(const Header& header) {
+  std::unique_ptr<Outgoing> taken;
+  if (free_.empty()) {
+    taken = std::make_unique<Outgoing>();
+    taken->fabric = this;
+  } else {
+    taken = std::move(free_.back());
+    free_.pop_back();
+  }
+  taken->header = header;
   return taken;
 }
 
@@ -238,33 +244,42 @@ void Fabric::on_sent(void* request, Status, void* user_data) {
   Fabric& self = *done->fabric;
   self.library_->request_free(request);
   self.unsent_.fetch_sub(1, std::memory_order_relaxed);
-  if (done->left) --*std::exchange(done->left, nullptr);
+  if (const Count left = std::move(done->left); left && --*left == 0) self.came_ = true;
   if (self.free_.size() < kMostFree) self.free_.push_back(std::move(done));
 }
 
-void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload, Count left) {
-  if (retired_) return;
-  const Endpoint to = endpoint(rank);
-  if (to == nullptr) return;
-  auto outgoing = take_outgoing();
-  outgoing->fabric = this;
-  outgoing->header = header;
+void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload) {
+  auto outgoing = take_outgoing(header);
   outgoing->payload.assign(payload.begin(), payload.end());
-  RequestParam param;
-  param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
-  param.flags = RequestParam::kAmEager;
-  param.callback.sent = &Fabric::on_sent;
-  param.user_data = outgoing.get();
-  const StatusPointer request = library_->am_send_nbx(to,
-                                                      kMessageId,
-                                                      &outgoing->header,
-                                                      sizeof(Header),
-                                                      outgoing->payload.data(),
-                                                      outgoing->payload.size(),
-                                                      &param);
+  const std::span<const std::byte> copy = outgoing->payload;
+  hand_over(rank, std::move(outgoing), copy, {});
+}
+
+void Fabric::send_in_place(int rank,
+                           const Header& header,
+                           std::span<const std::byte> payload,
+                           const Count& left) {
+  hand_over(rank, take_outgoing(header), payload, left);
+}
+
+void Fabric::hand_over(int rank,
+                       std::unique_ptr<Outgoing> outgoing,
+                       std::span<const std::byte> payload,
+                       const Count& left) {
+  const Endpoint to = retired_ ? nullptr : endpoint(rank);
+  StatusPointer request = nullptr;
+  if (to != nullptr) {
+    RequestParam param;
+    param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
+    param.flags = RequestParam::kAmEager;
+    param.callback.sent = &Fabric::on_sent;
+    param.user_data = outgoing.get();
+    request = library_->am_send_nbx(
+        to, kMessageId, &outgoing->header, sizeof(Header), payload.data(), payload.size(), &param);
+  }
   if (request != nullptr && error_in(request) == Status::kOk) {
     if (left) ++*left;
-    outgoing->left = std::move(left);
+    outgoing->left = left;
     static_cast<void>(outgoing.release());  // on_sent has it
     if (unsent_.fetch_add(1, std::memory_order_relaxed) == 0 && help_) help_();
   } else if (free_.size() < kMostFree) {

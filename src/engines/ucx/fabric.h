@@ -107,9 +107,14 @@ class Fabric {
   // `id`: the same on all ranks. Messages that came early are handed over now.
   void open(std::uint64_t id, Port& port);
   void close(std::uint64_t id) noexcept;
-  // Sends copies of both. `left`, where given, counts what has not left yet.
+  // Sends copies of both.
+  void send(int rank, const Header& header, std::span<const std::byte> payload);
+  // The same without a copy of `payload`, which is in UCX's hands while `left` counts it.
   using Count = std::shared_ptr<int>;
-  void send(int rank, const Header& header, std::span<const std::byte> payload, Count left = {});
+  void send_in_place(int rank,
+                     const Header& header,
+                     std::span<const std::byte> payload,
+                     const Count& left);
   bool poll() noexcept;
 
   // Whether a message of so many bytes to that rank is better left to UCX; see Bulk.
@@ -126,6 +131,7 @@ class Fabric {
   // while; then, or at once where the other rank is lost, the connection is given up. `lock`, of
   // `mutex`, is let go of while it waits.
   void take_back(std::unique_ptr<Transfer> transfer, std::unique_lock<std::mutex>& lock) noexcept;
+  void take_back(int rank, const Count& left, std::unique_lock<std::mutex>& lock) noexcept;
 
  private:
   struct Outgoing;
@@ -160,8 +166,15 @@ class Fabric {
   void begin(Transfer& transfer, StatusPointer request) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void drain(std::uint64_t tag) noexcept;
-  bool wait_for(const Transfer& transfer, std::unique_lock<std::mutex>& lock) noexcept;
-  std::unique_ptr<Outgoing> take_outgoing();
+  template <typename Condition>
+  bool wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept;
+  template <typename Condition>
+  bool see_to_its_end(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept;
+  std::unique_ptr<Outgoing> take_outgoing(const Header& header);
+  void hand_over(int rank,
+                 std::unique_ptr<Outgoing> outgoing,
+                 std::span<const std::byte> payload,
+                 const Count& left);
 
   const std::shared_ptr<const Library> library_;
   const std::function<void()> wake_;

@@ -20,7 +20,7 @@ using base::Deadline;
 namespace {
 
 // What a message that was called off may still take while both ends live.
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kPatience = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -136,19 +136,36 @@ std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
 
 // --- Taking back --------------------------------------------------------------------------------
 
-// Until it has ended; false where that takes too long, or the other rank is known to be gone.
-bool Fabric::wait_for(const Transfer& transfer, std::unique_lock<std::mutex>& lock) noexcept {
+// False where that takes too long, or the other rank is known to be gone.
+template <typename Condition>
+bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept {
   const Deadline deadline = Deadline::in(kPatience);
-  while (transfer.state == Transfer::State::kUnderWay && !retired_) {
+  while (!ended() && !retired_) {
     poll();
-    if (transfer.state != Transfer::State::kUnderWay) break;
-    const bool broken = peers_[static_cast<std::size_t>(transfer.rank)].broken;
-    if (deadline.has_passed() || (!broken && lost_ && lost_(transfer.rank))) return false;
+    if (ended()) break;
+    const bool broken = peers_[static_cast<std::size_t>(rank)].broken;
+    if (deadline.has_passed() || (!broken && lost_ && lost_(rank))) return false;
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
   }
   return true;
+}
+
+template <typename Condition>
+bool Fabric::see_to_its_end(Condition ended,
+                            int rank,
+                            std::unique_lock<std::mutex>& lock) noexcept {
+  if (wait_until(ended, rank, lock)) return true;
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (!peer.broken) {
+    peer.broken = peer.to_close = true;
+    note_broken(static_cast<std::size_t>(rank));
+  }
+  if (wait_until(ended, rank, lock)) return true;
+  base::log(base::LogLevel::kError,
+            "UCX does not give back the memory of a message that was called off");
+  return false;
 }
 
 void Fabric::take_back(std::unique_ptr<Transfer> transfer,
@@ -160,19 +177,13 @@ void Fabric::take_back(std::unique_ptr<Transfer> transfer,
     const bool reachable = !peers_[static_cast<std::size_t>(transfer->rank)].broken;
     if (transfer->state == State::kCancelled && reachable) drain(transfer->tag);
   }
-  if (wait_for(*transfer, lock)) {
-    if (transfer->state == State::kUnderWay) static_cast<void>(transfer.release());  // retired
-    return;
-  }
-  Peer& peer = peers_[static_cast<std::size_t>(transfer->rank)];
-  if (!peer.broken) {
-    peer.broken = peer.to_close = true;
-    note_broken(static_cast<std::size_t>(transfer->rank));
-  }
-  if (wait_for(*transfer, lock)) return;
-  base::log(base::LogLevel::kError,
-            "UCX does not give back the memory of a message that was called off");
-  static_cast<void>(transfer.release());  // UCX refers to it
+  const auto ended = [&transfer] { return transfer->state != State::kUnderWay; };
+  see_to_its_end(ended, transfer->rank, lock);
+  if (!ended()) static_cast<void>(transfer.release());  // UCX refers to it
+}
+
+void Fabric::take_back(int rank, const Count& left, std::unique_lock<std::mutex>& lock) noexcept {
+  see_to_its_end([&left] { return *left == 0; }, rank, lock);
 }
 
 void Fabric::on_drained(void* request, Status, const TagReceived*, void* user_data) {

@@ -218,7 +218,7 @@ void UcxPointToPoint::take_answer(const Header& header) {
     return;
   }
   message.state = Slot::State::kStreaming;
-  if (!other.pieces) other.pieces = std::make_shared<int>(0);
+  message.left = std::make_shared<int>(0);
   streaming_.push_back(*index);  // its pieces go out with the next progress
 }
 

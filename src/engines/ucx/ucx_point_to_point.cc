@@ -15,15 +15,15 @@ namespace {
 constexpr std::size_t kUnaskedBytes = 512 * 1024;
 // What may be on its way to one peer unasked, or wait there.
 constexpr std::size_t kMostUnacknowledged = std::size_t{8} << 20;
-// One packet of UCX's over TCP, so that it arrives without having to be put together; and how many
-// of them are handed to UCX at once.
+// One packet of UCX's over TCP, so that it arrives without having to be put together.
 constexpr std::size_t kPieceBytes = 60 * 1024;
-constexpr int kPieces = 8;
-// Unasked messages from here on: fewer calls of the system's, each for twice the bytes. Shorter
+// Messages from here on: fewer calls of the system's, each for twice the bytes. Shorter
 // ones arrive sooner in more pieces, as the first is read while the last is written.
 constexpr std::size_t kLongFrom = 256 * 1024;
 constexpr std::size_t kLongPieceBytes = 124 * 1024;
 static_assert(kLongPieceBytes < kReceivedAtOnce);
+// Pieces of a message that may be in UCX's hands at once.
+constexpr int kPieces = 8;
 
 }  // namespace
 
@@ -131,7 +131,8 @@ bool UcxPointToPoint::test(MessageId id, Envelope* received) {
     throw engine::EnvelopeMismatch{message.envelope, message.received};
   }
   const bool moved = message.transfer && message.transfer->state == Transfer::State::kDone;
-  if (message.state != Slot::State::kDone && !moved) return false;
+  const bool left = message.state == Slot::State::kLeaving && *message.left == 0;
+  if (message.state != Slot::State::kDone && !moved && !left) return false;
   if (received != nullptr) *received = message.received;
   free(static_cast<std::uint32_t>(id));
   return true;
@@ -160,6 +161,7 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   }
   message.state = Slot::State::kDone;  // nothing that comes meanwhile is for it
   if (message.transfer) fabric_->take_back(std::move(message.transfer), lock);
+  if (message.left) fabric_->take_back(world(message.envelope.peer), message.left, lock);
   free(index);
 }
 
@@ -175,23 +177,21 @@ std::optional<int> UcxPointToPoint::waiting(engine::Tag tag) {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-// Hands UCX as many pieces as it may have of one peer's messages, so that what waits there stays in
-// the caches; true when something moved.
+// Hands UCX as many pieces as it may have of a message; true when something moved.
 bool UcxPointToPoint::stream(std::uint32_t index) {
   Slot& message = slots_[index];
   bool moved = false;
-  const Fabric::Count& pieces = peer(message.envelope.peer).pieces;
-  while (message.moved < message.bytes && *pieces < kPieces) {
-    const std::size_t length = std::min(kPieceBytes, message.bytes - message.moved);
+  while (message.moved < message.bytes && *message.left < kPieces) {
+    const std::size_t length = std::min(kLongPieceBytes, message.bytes - message.moved);
     Header piece = header(Type::kBulk, message.envelope, message.id);
     piece.offset = message.moved;
-    fabric_->send(
-        world(message.envelope.peer), piece, {message.from + message.moved, length}, pieces);
+    fabric_->send_in_place(
+        world(message.envelope.peer), piece, {message.from + message.moved, length}, message.left);
     message.moved += length;
     moved = true;
   }
   if (message.moved < message.bytes) return moved;
-  message.state = Slot::State::kDone;
+  message.state = Slot::State::kLeaving;
   std::erase(streaming_, index);
   return true;
 }

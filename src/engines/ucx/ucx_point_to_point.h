@@ -1,11 +1,11 @@
 // Messages between hosts, over UCX's active messages.
 //
 // Messages up to a few hundred KiB are copied and sent at once, in pieces, and wait in the
-// receiver's memory for their receive. Longer ones ask first. Then their bytes go one of two ways:
+// receiver's memory for their receive: UCX, which cannot give memory back at once, has none of
+// theirs in its hands, and calling one off is forgetting it. Longer ones ask first. Then their
+// bytes go one of two ways:
 //
-// - In pieces, copies too, which are copied into place where they arrive. So UCX, which cannot give
-//   it back at once, never has any memory of a message in its hands, and cancelling is forgetting.
-//   Over TCP the copies are lost in the kernel's.
+// - In pieces, which UCX reads where they are, and which are copied into place where they arrive.
 // - Directly, where UCX then moves them from array to array without a copy: the receiver posts its
 //   memory under a tag and tells the tag, and UCX matches and moves them; see Transfer.
 #pragma once
@@ -49,6 +49,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
       kFree,
       kRequested,  // send: asked; waits for the grant
       kStreaming,  // send: its bytes are going out
+      kLeaving,    // send: the last ones are in UCX's hands, see `left`
       kSending,    // send: UCX moves them, see `transfer`
       kPosted,     // receive: unmatched
       kReceiving,  // receive: its bytes are coming in
@@ -64,6 +65,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number of the message
     bool direct = false;   // send: UCX is to move the bytes
+    Fabric::Count left;    // send: pieces of the array that have not left yet
     std::unique_ptr<Transfer> transfer;
   };
   // A message that came before its receive.
@@ -78,7 +80,6 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::map<std::uint32_t, Early> out_of_order;
     std::multimap<std::uint32_t, Early> overtaking;  // pieces of what has not come
     std::list<Early> early;          // takes no memory while it is empty: there are many peers
-    Fabric::Count pieces;            // that have not left yet, of messages that asked
     std::size_t unacknowledged = 0;  // bytes sent eagerly
     std::size_t consumed = 0;        // bytes received so, not acknowledged yet
   };
