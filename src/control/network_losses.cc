@@ -29,15 +29,15 @@ constexpr auto kForCut = milliseconds(500);
 constexpr auto kStarved = std::chrono::seconds(3);
 
 // A host that is gone, or cannot be reached, does not acknowledge what it is sent either, which its
-// kernel does however busy its processors are. Who only says nothing may have had no turn.
+// kernel does however busy its processors are; and this one's sends it again meanwhile, whether or
+// not this process has a turn. Who only says nothing may have had no turn.
 bool is_silent(const Lane& lane, Duration unheard, Duration limit) noexcept {
   if (unheard <= limit) return false;
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(lane.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
-  // It has had a moment for it, and this process may have had no turn either.
-  const bool asked = info.tcpi_unacked != 0 && Lane::Clock::now() - lane.last_sent() > limit / 8;
-  return (asked && milliseconds(info.tcpi_last_ack_recv) > limit) || unheard > kStarved;
+  const bool is_deaf = info.tcpi_retransmits != 0 && milliseconds(info.tcpi_last_ack_recv) > limit;
+  return is_deaf || unheard > kStarved;
 }
 
 }  // namespace
