@@ -15,7 +15,7 @@ bool is_of_cupy(nb::handle object) {
          std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("cupy");
 }
 
-enum class Way : std::uint8_t { kExchange, kInterface, kMethod, kBuffer, kNone };
+enum class Way : std::uint8_t { kExchange, kCuPy, kInterface, kMethod, kBuffer, kNone };
 
 // How arrays of a type are read, found once: asking costs as much as reading.
 struct Known {
@@ -29,6 +29,8 @@ Known find_way(nb::handle object) {
   known.api = exchange_api(object);
   if (known.api != nullptr) {
     known.way = Way::kExchange;
+  } else if (is_cupy_array(object)) {
+    known.way = Way::kCuPy;
   } else if (is_of_cupy(object)) {
     known.way = Way::kInterface;  // always in a GPU's memory, and cheaper so
   } else if (nb::hasattr(object, "__dlpack__")) {
@@ -64,6 +66,8 @@ Array read_foreign(nb::handle object, const char* name) {
   switch (known.way) {
     case Way::kExchange:
       return from_exchange(*known.api, object, name);
+    case Way::kCuPy:
+      return from_cupy(object, name);
     case Way::kMethod:
       return from_method(object, name);
     case Way::kInterface:

@@ -55,6 +55,9 @@ const dlpack::ExchangeApi* exchange_api(nb::handle object);
 Array from_exchange(const dlpack::ExchangeApi& api, nb::handle object, const char* name);
 // `__dlpack__`.
 Array from_method(nb::handle object, const char* name);
+// Of CuPy itself.
+bool is_cupy_array(nb::handle object);
+Array from_cupy(nb::handle object, const char* name);
 // `__cuda_array_interface__`.
 Array from_interface(nb::handle object, const char* name);
 Array from_buffer(nb::handle object, const char* name);

@@ -299,6 +299,16 @@ nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle ow
   return view;
 }
 
+DType dtype_of_numpy(nb::handle dtype, const char* name) {
+  if (!PyArray_DescrCheck(dtype.ptr())) {
+    throw InvalidArgument(std::string(name) + " has a dtype that is not NumPy's");
+  }
+  const auto* descr = reinterpret_cast<const PyArray_Descr*>(dtype.ptr());
+  const std::optional<DType> result = dtype_of(descr);
+  if (!result) refuse_dtype(descr, name);
+  return *result;
+}
+
 DType dtype_argument(nb::handle dtype) {
   if (PyUnicode_Check(dtype.ptr())) {
     const std::string_view name = PyUnicode_AsUTF8(dtype.ptr());

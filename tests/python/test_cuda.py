@@ -166,6 +166,39 @@ else:
 """)
 
 
+def test_cupy_s_arrays_are_read_by_their_attributes():
+    run("""
+sys.path.insert(0, sys.argv[1] + "/stand_ins/gpu_cupy")
+import cupy
+class ndarray(cupy.ndarray):
+    __cuda_array_interface__ = None  # too slow, and not asked for
+ndarray.__module__ = "cupy"
+def refused(words, call):
+    try:
+        call()
+    except hocket.InvalidArgument as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError("no error")
+def body(comm):
+    x, y = ndarray(np.arange(6.0) + comm.rank), ndarray(np.zeros(6))
+    with cupy.cuda.ExternalStream(driver.stream(), comm.rank) as stream:
+        go = driver.fill_later(x.address, np.arange(6.0) - comm.rank, stream.ptr)
+        comm.all_reduce(x, out=y)  # on the current stream
+        go()
+        stream.synchronize()
+    assert np.array_equal(y.host, 2 * np.arange(6.0) - 1), y.host
+    wide = ndarray(np.zeros((2, 3), order="F"))
+    wide.host = np.asfortranarray(wide.host)
+    refused("Fortran order", lambda: comm.all_gather(wide))
+    y.host = y.host[::2]
+    refused("x is not contiguous", lambda: comm.all_reduce(y))
+    y.host = np.zeros(6, "datetime64[s]")
+    refused("x has dtype datetime64", lambda: comm.all_reduce(y))
+on(2, body)
+""")
+
+
 def test_kinds_of_memory_do_not_mix():
     run("""
 def body(comm):

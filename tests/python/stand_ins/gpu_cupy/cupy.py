@@ -22,6 +22,11 @@ class ndarray(fake_gpu.Array):
 
     dtype = property(lambda self: self.host.dtype)
     ndim = property(lambda self: self.host.ndim)
+    # What hocket reads, rather than the interface below, which is slow with CuPy.
+    size = property(lambda self: self.host.size)
+    data = property(lambda self: types.SimpleNamespace(ptr=self.address, device_id=self.device.id))
+    _c_contiguous = property(lambda self: self.host.flags.c_contiguous)
+    _f_contiguous = property(lambda self: self.host.flags.f_contiguous)
 
     @property
     def __cuda_array_interface__(self):
