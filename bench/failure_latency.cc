@@ -1,7 +1,7 @@
 // How long after a rank's death the others hear of it.
 //
 //     failure_latency [-n RANKS] [--rounds N] [--gib 0,1,8] [--seed S] [--rebuild] [--hosts H]
-//                     [--namespaces A,B,... --at ADDRESS]
+//                     [--namespaces A,B,... --at ADDRESS] [--device cuda]
 //
 // A round is a job of its own: its ranks make one kind of call over and over, one of them holds so
 // much memory, and at a random point it is killed by SIGKILL. A sample is the time from just before
@@ -9,6 +9,8 @@
 // to where it has rebuilt the communicator and gone through a barrier of the next. With --hosts the
 // ranks take this machine for so many hosts. With --namespaces each is a network namespace of that
 // name (`ip netns`; needs root), joined as the user has joined them; ADDRESS is the first one's.
+// With --device cuda the calls are on arrays in the memory of GPUs, one a rank (HOCKET_ENGINES
+// chooses the engine), and waited for.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <getopt.h>
@@ -31,9 +33,11 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "call_streams.h"
 #include "hocket/hocket.h"
 
 namespace {
@@ -47,16 +51,11 @@ struct Options {
   std::vector<double> gib{0, 1, 8};
   unsigned seed = 1;
   bool rebuild = false;
+  bool on_gpus = false;
   int hosts = 1;
   std::vector<std::string> namespaces;
   std::string at;
 };
-
-enum class Stream : std::uint8_t { kSmall, kLarge, kBarrier, kMessages, kAsync };
-constexpr std::array kStreams{
-    Stream::kSmall, Stream::kLarge, Stream::kBarrier, Stream::kMessages, Stream::kAsync};
-constexpr std::array kNames{
-    "all_reduce 8 B", "all_reduce 4 MiB", "barrier", "send_recv 64 KiB", "all_reduce_async 64 KiB"};
 
 constexpr int kMaxRanks = 64;
 
@@ -80,46 +79,15 @@ void hold_memory(double gib) {
   for (std::size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
 }
 
-// Calls until a call throws. After the first everybody knows everybody, and `started` is told.
-void stream(hocket::Communicator& comm, Stream kind, std::atomic<int>& started) {
-  const int next = (comm.rank() + 1) % comm.size();
-  const int before = (comm.rank() + comm.size() - 1) % comm.size();
-  std::vector<float> small(2);
-  std::vector<float> medium(16 << 10);
-  std::vector<float> received(medium.size());
-  std::vector<float> large(1 << 20);
-  for (bool is_first = true;; is_first = false) {
-    switch (kind) {
-      case Stream::kSmall:
-        comm.all_reduce(small);
-        break;
-      case Stream::kLarge:
-        comm.all_reduce(large);
-        break;
-      case Stream::kBarrier:
-        comm.barrier();
-        break;
-      case Stream::kMessages:
-        comm.send_recv(medium, next, received, before);
-        break;
-      case Stream::kAsync:
-        comm.all_reduce_async(medium).wait();
-        break;
-    }
-    if (!is_first) continue;
-    comm.barrier();
-    ++started;
-  }
-}
-
 struct Round {
   int ranks;
   int victim;
   double gib;
-  Stream kind;
+  CallStream kind;
   microseconds until_the_kill;
   std::string address;
   bool rebuild;
+  bool on_gpus;
   int hosts;
   const std::vector<std::string>& namespaces;
   std::optional<hocket::Key> key;
@@ -152,7 +120,11 @@ void move_to(const std::string& name) {
     auto world = hocket::init(
         {.rank = rank, .size = round.ranks, .address = round.address, .key = round.key});
     try {
-      stream(world.communicator(), round.kind, board.ready);
+      if (round.on_gpus) {
+        call_on_gpus(world.communicator(), round.kind, board.ready);
+      } else {
+        call_on_hosts(world.communicator(), round.kind, board.ready);
+      }
     } catch (const hocket::PeerDied& error) {
       const auto at = static_cast<std::size_t>(rank);
       if (round.rebuild) {
@@ -239,13 +211,14 @@ std::vector<std::string> words(const std::string& text) {
 
 Options parse(int argc, char** argv) {
   Options options;
-  constexpr std::array<option, 8> kLong{{{"rounds", required_argument, nullptr, 'r'},
+  constexpr std::array<option, 9> kLong{{{"rounds", required_argument, nullptr, 'r'},
                                          {"gib", required_argument, nullptr, 'g'},
                                          {"seed", required_argument, nullptr, 's'},
                                          {"rebuild", no_argument, nullptr, 'b'},
                                          {"hosts", required_argument, nullptr, 'h'},
                                          {"namespaces", required_argument, nullptr, 'm'},
                                          {"at", required_argument, nullptr, 'a'},
+                                         {"device", required_argument, nullptr, 'd'},
                                          {}}};
   for (int got; (got = getopt_long(argc, argv, "n:", kLong.data(), nullptr)) != -1;) {
     if (got == 'n') options.ranks = std::atoi(optarg);
@@ -262,6 +235,7 @@ Options parse(int argc, char** argv) {
       options.hosts = static_cast<int>(options.namespaces.size());
     }
     if (got == 'a') options.at = optarg;
+    if (got == 'd') options.on_gpus = std::string_view(optarg) == "cuda";
     if (got == '?') std::exit(2);
   }
   if (options.ranks < 2 || options.ranks > kMaxRanks || options.rounds < 1) {
@@ -294,19 +268,20 @@ int main(int argc, char** argv) {
   if (!options.at.empty()) key = hocket::Key::generate();
   int job = 0;
   for (const double gib : options.gib) {
-    std::array<std::vector<Sample>, kStreams.size()> by_stream;
+    std::array<std::vector<Sample>, kCallStreams.size()> by_stream;
     std::vector<Sample> all;
     for (int i = 0; i < options.rounds; ++i) {
-      const std::size_t kind = static_cast<std::size_t>(i) % kStreams.size();
+      const std::size_t kind = static_cast<std::size_t>(i) % kCallStreams.size();
       const Round round{.ranks = options.ranks,
                         .victim = below(options.ranks),
                         .gib = gib,
-                        .kind = kStreams[kind],
+                        .kind = kCallStreams[kind],
                         .until_the_kill = microseconds(below(20'000)),
                         .address = options.at.empty()
                                        ? fmt::format("unix:hocket-latency-{}-{}", getpid(), job)
                                        : fmt::format("{}:{}", options.at, 20'000 + job % 10'000),
                         .rebuild = options.rebuild,
+                        .on_gpus = options.on_gpus,
                         .hosts = options.hosts,
                         .namespaces = options.namespaces,
                         .key = key};
@@ -316,9 +291,9 @@ int main(int argc, char** argv) {
         all.push_back(sample);
       }
     }
-    for (std::size_t kind = 0; kind < kStreams.size(); ++kind) {
+    for (std::size_t kind = 0; kind < kCallStreams.size(); ++kind) {
       if (!by_stream[kind].empty()) {
-        print(fmt::format("{} GiB, {}", gib, kNames[kind]), by_stream[kind]);
+        print(fmt::format("{} GiB, {}", gib, kCallStreamNames[kind]), by_stream[kind]);
       }
     }
     print(fmt::format("**{} GiB, all**", gib), all);

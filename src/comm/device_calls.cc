@@ -313,7 +313,9 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     if (!how.captured) order_->follow(how.stream);
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
-    if (marks) watch_->mark_begin(how.stream);
+    if (marks) {
+      watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
+    }
     if (!plan.outs.empty()) {
       plan.engine->enqueue_symmetric(plan.call, plan.outs, how.stream);
     } else {

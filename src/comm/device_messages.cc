@@ -23,15 +23,18 @@ class Rounds {
  public:
   void add(DeviceMessage::Way way, int peer, void* data, std::size_t bytes) {
     if (bytes == 0) return;  // nor does the other side
+    peers_ |= DeviceWatch::peer_bit(peer);
     const std::size_t round = seen_[{way, peer}]++;
     if (round >= rounds_.size()) rounds_.emplace_back();
     rounds_[round].push_back({way, peer, data, bytes});
   }
   const std::vector<std::vector<DeviceMessage>>& get() const noexcept { return rounds_; }
+  std::uint64_t peers() const noexcept { return peers_; }
 
  private:
   std::map<std::pair<DeviceMessage::Way, int>, std::size_t> seen_;
   std::vector<std::vector<DeviceMessage>> rounds_;
+  std::uint64_t peers_ = 0;
 };
 
 }  // namespace
@@ -81,8 +84,13 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
     for (const Incoming& one : incoming) {
       rounds.add(DeviceMessage::Way::kReceive, one.source, one.out.data(), one.out.bytes());
     }
-    messenger_->keeps_time(how.allowed);
+    const bool marks =
+        !messenger_->keeps_time(how.allowed) && !how.captured && !rounds.get().empty();
+    if (marks) {
+      watch_->mark_begin(how.stream, {.peers = rounds.peers(), .allowed = how.allowed});
+    }
     for (const auto& round : rounds.get()) messenger_->exchange(round, how.stream);
+    if (marks) watch_->mark_end(how.stream);
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     owner_.raise({.code = ErrorCode::kDevice,

@@ -1,6 +1,7 @@
 #include "comm/device_watch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "control/succession.h"
 
@@ -109,24 +110,34 @@ int DeviceWatch::announce(std::uint64_t sequence, std::uint64_t fingerprint, Dur
 std::uint32_t DeviceWatch::begun() const noexcept { return read(words_.data()); }
 std::uint32_t DeviceWatch::ended() const noexcept { return read(words_.data() + kEnded); }
 bool DeviceWatch::pending() const noexcept {
-  return ended() != marked_.load(std::memory_order_acquire);
+  return ended() != last_mark_.load(std::memory_order_acquire);
 }
 
-void DeviceWatch::mark_begin(cuda::Stream stream) {
-  const std::uint64_t index = index_.load(std::memory_order_relaxed);
-  marked_.store(static_cast<std::uint32_t>(index), std::memory_order_release);
+DeviceWatch::Watched DeviceWatch::watched(std::uint32_t mark) noexcept {
+  const Marked& at = marked(mark);
+  return {.sequence = at.sequence.load(std::memory_order_relaxed),
+          .peers = at.peers.load(std::memory_order_relaxed),
+          .allowed = Duration(at.allowed.load(std::memory_order_relaxed))};
+}
+
+void DeviceWatch::mark_begin(cuda::Stream stream, const Watched& what) {
+  const std::uint32_t mark = last_mark_.load(std::memory_order_relaxed) + 1;
+  Marked& at = marked(mark);
+  at.sequence.store(what.sequence, std::memory_order_relaxed);
+  at.peers.store(what.peers, std::memory_order_relaxed);
+  at.allowed.store(what.allowed.count(), std::memory_order_relaxed);
+  last_mark_.store(mark, std::memory_order_release);
   const cuda::Driver& driver = device_->driver();
   cuda::check(driver,
-              driver.stream_write_value32(
-                  stream, words_.device_address(), static_cast<std::uint32_t>(index), 0),
+              driver.stream_write_value32(stream, words_.device_address(), mark, 0),
               "put a word on the stream");
 }
 
 void DeviceWatch::mark_end(cuda::Stream stream) {
   const cuda::Driver& driver = device_->driver();
-  const auto index = static_cast<std::uint32_t>(index_.load(std::memory_order_relaxed));
+  const std::uint32_t mark = last_mark_.load(std::memory_order_relaxed);
   cuda::check(driver,
-              driver.stream_write_value32(stream, words_.device_address() + kEnded, index, 0),
+              driver.stream_write_value32(stream, words_.device_address() + kEnded, mark, 0),
               "put a word on the stream");
 }
 
@@ -146,9 +157,10 @@ Deadline DeviceWatch::tick() noexcept {
   }
   if (ended_engines_) return Deadline::never();
   const std::uint64_t index = index_.load(std::memory_order_acquire);
-  if (index != seen_index_ || pending() || lost_) active_ = now;
+  const bool hurries = lost_at_ && now - *lost_at_ < kLeftGrace;
+  if (index != seen_index_ || pending() || hurries) active_ = now;
   seen_index_ = index;
-  if (now - active_ < kActive) return Deadline::at(now + (lost_ ? milliseconds(1) : kTick));
+  if (now - active_ < kActive) return Deadline::at(now + (hurries ? milliseconds(1) : kTick));
   if (any_gentle_) return Deadline::at(now + kIdleTick);
   asleep_.store(true);
   // A call that came meanwhile may have found it awake.
@@ -176,11 +188,12 @@ void DeviceWatch::end_engines() noexcept {
   for (engine::DeviceEngine* engine : engines_) engine->abort();
 }
 
-std::optional<DeviceWatch::Lost> DeviceWatch::find_lost() const {
+std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) const {
   const control::Succession succession(*control_);
   std::optional<Lost> found;
   for (int i = 0; i < control_->size(); ++i) {
     if (i == control_->rank()) continue;
+    if (what.peers != 0 && (what.peers & peer_bit(i)) == 0) continue;
     const auto state = control_->host().state(control_->host_rank(i));
     const auto loss = loss_of(state, succession.has_come(i));
     if (!loss || (found && !loss->sudden)) continue;
@@ -196,27 +209,21 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
   const std::uint32_t losses = control_->host().losses();
   if (losses != losses_seen_) {
     losses_seen_ = losses;
-    if (!find_lost()) return;
-    if (!lost_) lost_at_ = now;
-    lost_ = true;
+    if (!find_lost({})) return;
+    lost_at_ = now;
     for (engine::DeviceEngine* engine : engines_) {
       if (engine->aborts_gently()) engine->abort();
     }
   }
-  if (!lost_) return;
-  const auto lost = find_lost();
-  if (!lost || !pending()) {
-    if (now - lost_at_ > kLeftGrace) lost_ = false;
-    return;
-  }
-  if (now - lost_at_ < (lost->loss.sudden ? kDiedGrace : kLeftGrace)) return;
-  const std::uint32_t index = ended() + 1;
-  const std::uint64_t sequence = launched(index).sequence.load();
-  const auto own = control_->find(control_->rank(), sequence);
+  if (!lost_at_ || !pending()) return;
+  const Watched what = watched(ended() + 1);
+  const auto lost = find_lost(what);
+  if (!lost || now - *lost_at_ < (lost->loss.sudden ? kDiedGrace : kLeftGrace)) return;
+  const auto own = control_->find(control_->rank(), what.sequence);
   fail({.code = lost->loss.code,
         .reporter = control_->rank(),
         .culprit = lost->member,
-        .sequence = sequence,
+        .sequence = what.sequence,
         .signature = own ? own->signature : engine::Signature{},
         .text = std::string(lost->loss.text)});
 }
@@ -226,12 +233,14 @@ void DeviceWatch::look_at_problems() {
     const auto problem = engine->problem();
     if (!problem) continue;
     const std::uint64_t sequence = launched(index_.load(std::memory_order_acquire)).sequence.load();
-    if (const auto lost = find_lost()) {
+    if (const auto lost = find_lost({})) {
       fail({.code = lost->loss.code,
             .reporter = control_->rank(),
             .culprit = lost->member,
             .sequence = sequence,
             .text = std::string(lost->loss.text)});
+    } else if (problem->code == ErrorCode::kDeadlineExceeded && problem->of_messages) {
+      fail(lateness_of_messages(problem->missing, problem->allowed));
     } else if (problem->code == ErrorCode::kDeadlineExceeded) {
       control::Failure failure = lateness_(
           sequence, Duration(launched(index_.load(std::memory_order_acquire)).allowed.load()));
@@ -260,10 +269,18 @@ void DeviceWatch::look_at_deadline(Clock::time_point now) {
     running_ = started;
     running_since_ = now;
   }
-  Launched& call = launched(started);
-  const Duration allowed(call.allowed.load(std::memory_order_relaxed));
-  if (allowed == kForever || now - running_since_ < allowed) return;
-  fail(lateness_(call.sequence.load(std::memory_order_relaxed), allowed));
+  const Watched what = watched(started);
+  if (what.allowed == kForever || now - running_since_ < what.allowed) return;
+  fail(what.sequence != 0 ? lateness_(what.sequence, what.allowed)
+                          : lateness_of_messages(what.peers, what.allowed));
+}
+
+control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration allowed) const {
+  return {.code = ErrorCode::kDeadlineExceeded,
+          .reporter = control_->rank(),
+          .culprit = peers == 0 ? -1 : std::countr_zero(peers),
+          .missing = peers,
+          .text = "messages between GPUs within " + base::in_seconds(allowed)};
 }
 
 // What the communicator's thread compares when it comes next may be too late for those who wait on

@@ -39,8 +39,18 @@ class DeviceWatch final : public Attended {
   bool is_ahead() const noexcept;
   // The number of the call that `announce` found to differ.
   std::uint64_t differing() const noexcept { return differing_; }
-  // Words in front of and behind a call, for engines that do not keep time themselves.
-  void mark_begin(cuda::Stream stream);
+  // What is put on a stream: a call, or, without a number, messages with some peers. A value.
+  struct Watched {
+    std::uint64_t sequence = 0;
+    std::uint64_t peers = 0;  // their peer_bits
+    Duration allowed{};
+  };
+  // Of a member. Beyond 64 two may have the same, and a loss of one is taken for that of both.
+  static constexpr std::uint64_t peer_bit(int member) noexcept {
+    return std::uint64_t{1} << (member % 64);
+  }
+  // Words in front of and behind it, for engines that do not keep time themselves.
+  void mark_begin(cuda::Stream stream, const Watched& what);
   void mark_end(cuda::Stream stream);
   // Looks at once whether an engine has ended a call that had gone wrong: to be called by who sees
   // that a stream has passed it, before the result is taken for one.
@@ -59,11 +69,18 @@ class DeviceWatch final : public Attended {
     std::atomic<std::uint64_t> fingerprint{0};
     std::atomic<std::int64_t> allowed{0};  // ns
   };
+  struct Marked {
+    std::atomic<std::uint64_t> sequence{0};
+    std::atomic<std::uint64_t> peers{0};
+    std::atomic<std::int64_t> allowed{0};  // ns
+  };
   using Clock = base::Deadline::Clock;
 
   Launched& launched(std::uint64_t index) noexcept {
     return launched_[index % control::kDeviceCalls];
   }
+  Marked& marked(std::uint32_t mark) noexcept { return marks_[mark % control::kDeviceCalls]; }
+  Watched watched(std::uint32_t mark) noexcept;
   std::uint32_t begun() const noexcept;
   std::uint32_t ended() const noexcept;
   bool pending() const noexcept;
@@ -72,20 +89,22 @@ class DeviceWatch final : public Attended {
   void look_at_problems();
   void look_at_deadline(Clock::time_point now);
   void look_at_calls();
+  control::Failure lateness_of_messages(std::uint64_t peers, Duration allowed) const;
   void fail(const control::Failure& failure) noexcept;
   void end_engines() noexcept;
   struct Lost {
     int member;
     Loss loss;
   };
-  // One that ended suddenly before any other.
-  std::optional<Lost> find_lost() const;
+  // One of those that `what` needs, who ended suddenly before any other.
+  std::optional<Lost> find_lost(const Watched& what) const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
-  cuda::HostBuffer words_;  // the index of the last call that has begun; that has ended
+  cuda::HostBuffer words_;  // the last mark that has begun; that has ended
   std::array<Launched, control::kDeviceCalls> launched_;
-  std::atomic<std::uint64_t> index_{0};   // of the last call
-  std::atomic<std::uint32_t> marked_{0};  // the last one with words
+  std::array<Marked, control::kDeviceCalls> marks_;
+  std::atomic<std::uint64_t> index_{0};      // of the last call
+  std::atomic<std::uint32_t> last_mark_{0};  // put on a stream
   std::atomic<bool> asleep_{true};
   std::uint64_t differing_ = 0;
   std::vector<std::uint64_t> compared_;  // by member: index up to which calls were alike
@@ -98,11 +117,10 @@ class DeviceWatch final : public Attended {
   bool any_gentle_ = false;
   std::uint64_t seen_index_ = 0;
   Clock::time_point active_;
-  std::uint32_t running_ = 0;  // the call that was running at the last look
+  std::uint32_t running_ = 0;  // the mark that had begun at the last look
   Clock::time_point running_since_;
   std::uint32_t losses_seen_ = 0;
-  Clock::time_point lost_at_;
-  bool lost_ = false;
+  std::optional<Clock::time_point> lost_at_;  // when somebody was, the first time
 };
 
 }  // namespace hocket::comm

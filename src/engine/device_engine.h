@@ -41,7 +41,10 @@ struct Introduction {
 // What has gone wrong on the device by itself. A value.
 struct DeviceProblem {
   ErrorCode code = ErrorCode::kDevice;  // kDevice, kDeadlineExceeded or kAborted
-  std::uint64_t missing = 0;            // kDeadlineExceeded: a bit a rank that had not come
+  // kDeadlineExceeded: a bit a rank that had not come; what was waited for, and how long.
+  std::uint64_t missing = 0;
+  bool of_messages = false;
+  Duration allowed{};
   std::string text;
 };
 

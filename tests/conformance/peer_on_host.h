@@ -132,7 +132,8 @@ class HostMachine {
     }
     peer::HostWords& host = *params_.host;
     host.missing = missing;
-    host.channel = static_cast<std::uint32_t>(channel_);
+    host.lane = params_.lane;
+    host.limit_ns = params_.limit_ns;
     std::atomic_ref(host.verdict)
         .store(static_cast<std::uint32_t>(verdict), std::memory_order_release);
   }

@@ -11,12 +11,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class Failures : public testing::Test {
+// By engine; empty: hocket chooses.
+class Failures : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
+    if (GetParam() != "nccl") return;
+    if (machine().fake || machine().gpus < 2) GTEST_SKIP() << "nccl wants two GPUs";
+  }
+  std::string run_two(const std::function<void(Seat&)>& body) {
+    std::vector<std::string> engines;
+    if (!GetParam().empty()) engines = {GetParam()};
+    return run(2, engines, body);
   }
 };
+INSTANTIATE_TEST_SUITE_P(All, Failures, testing::Values("", "nccl"), [](const auto& tested) {
+  return tested.param.empty() ? "Chosen" : tested.param;
+});
 
 template <typename E>
 std::string message_of(const std::function<void()>& action) {
@@ -45,8 +56,8 @@ struct Floats {
   std::size_t count;
 };
 
-TEST_F(Failures, RefusedAlikeTheCommunicatorGoesOn) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+TEST_P(Failures, RefusedAlikeTheCommunicatorGoesOn) {
+  const std::string failure = run_two([&](Seat& seat) {
     Floats x(seat, 8);
     std::vector<float> host(8);
     const auto mixed = [&] { seat.comm.all_reduce(host, x.view()); };
@@ -63,8 +74,8 @@ TEST_F(Failures, RefusedAlikeTheCommunicatorGoesOn) {
   EXPECT_EQ(failure, "");
 }
 
-TEST_F(Failures, AMismatchIsFoundByAll) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+TEST_P(Failures, AMismatchIsFoundByAll) {
+  const std::string failure = run_two([&](Seat& seat) {
     Floats x(seat, 8);
     seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
     const auto differ = [&] {
@@ -87,9 +98,9 @@ TEST_F(Failures, AMismatchIsFoundByAll) {
   EXPECT_EQ(failure, "");
 }
 
-TEST_F(Failures, ARankThatNeverCallsEndsInTheDeadline) {
+TEST_P(Failures, ARankThatNeverCallsEndsInTheDeadline) {
   std::atomic<bool> over{false};
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_two([&](Seat& seat) {
     Floats x(seat, 8);
     seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
     if (seat.comm.rank() == 1) {
@@ -111,8 +122,43 @@ TEST_F(Failures, ARankThatNeverCallsEndsInTheDeadline) {
   EXPECT_EQ(failure, "");
 }
 
-TEST_F(Failures, AnAbortEndsWhatIsUnderWay) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+// The second time, the GPUs have exchanged messages before.
+TEST_P(Failures, AMessageThatNeverComesEndsInTheDeadline) {
+  if (machine().fake) GTEST_SKIP() << "GPUs that are none have no engine for messages";
+  for (const bool again : {false, true}) {
+    std::atomic<bool> over{false};
+    const std::string failure = run_two([&](Seat& seat) {
+      Floats x(seat, 8);
+      Floats y(seat, 8);
+      const int peer = 1 - seat.comm.rank();
+      seat.comm.barrier({.stream = seat.stream.get()});
+      if (again) {
+        seat.comm.send_recv(x.view(), peer, y.view(), peer, {.stream = seat.stream.get()});
+      }
+      if (seat.comm.rank() == 1) {
+        while (!over) std::this_thread::sleep_for(milliseconds(1));
+        return;
+      }
+      const std::string text = message_of<DeadlineExceeded>([&] {
+        seat.comm
+            .recv_async(x.view(), 1, {.deadline = milliseconds(300), .stream = seat.stream.get()})
+            .synchronize();
+      });
+      over = true;
+      expect(text, "within 0.3 s");
+      expect(text, "rank 1");
+      if (!cuda::drain(seat.device->driver(),
+                       seat.stream.get(),
+                       base::Deadline::in(std::chrono::seconds(20)))) {
+        throw std::runtime_error("the stream hangs");
+      }
+    });
+    EXPECT_EQ(failure, "") << "again: " << again;
+  }
+}
+
+TEST_P(Failures, AnAbortEndsWhatIsUnderWay) {
+  const std::string failure = run_two([&](Seat& seat) {
     Floats x(seat, 8);
     seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
     if (seat.comm.rank() == 1) {
@@ -131,8 +177,8 @@ TEST_F(Failures, AnAbortEndsWhatIsUnderWay) {
   EXPECT_EQ(failure, "");
 }
 
-TEST_F(Failures, ARefusalByOneEndsTheOthersCall) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+TEST_P(Failures, ARefusalByOneEndsTheOthersCall) {
+  const std::string failure = run_two([&](Seat& seat) {
     Floats x(seat, 8);
     Floats y(seat, 4);
     seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
@@ -144,8 +190,9 @@ TEST_F(Failures, ARefusalByOneEndsTheOthersCall) {
              "out has 4 elements");
       return;
     }
-    Work work = seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()});
-    const std::string text = message_of<Error>([&] { work.synchronize(); });
+    const std::string text = message_of<Error>([&] {
+      seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()}).synchronize();
+    });
     expect(text, "refused");
     expect(text, "out has 4 elements");
   });

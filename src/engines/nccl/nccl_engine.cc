@@ -22,8 +22,8 @@ constexpr double kBytesPerMicrosecond = 250'000;
 
 // The time that a clean end may take before it is an abort.
 constexpr auto kPatience = std::chrono::seconds(2);
-// The longest that a launch may keep NCCL busy: connections are made at the first.
-constexpr auto kLaunch = std::chrono::seconds(60);
+// What the watch over a call gets beyond the call's own time to end it.
+constexpr auto kLaunchGrace = std::chrono::seconds(2);
 
 bool is_floating(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 ||
@@ -104,6 +104,10 @@ void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
   }
 }
 
+void NcclEngine::settle_call() {
+  settle(allowed_ == kForever ? Deadline::never() : Deadline::in(allowed_ + kLaunchGrace));
+}
+
 void NcclEngine::check(Status status) {
   if (status == Status::kSuccess || status == Status::kInProgress) return;
   const char* last = comm_ == nullptr ? nullptr : library_->get_last_error(comm_);
@@ -118,7 +122,7 @@ void NcclEngine::enqueue(const Call& call, cuda::Stream stream) {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw DeviceError("NCCL's communicator has been aborted");
   put(call, stream);
-  settle(Deadline::in(kLaunch));
+  settle_call();
 }
 
 void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) {
@@ -138,7 +142,7 @@ void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, cuda:
     throw;
   }
   check(library_->group_end());
-  settle(Deadline::in(kLaunch));
+  settle_call();
 }
 
 // A launch holds the lock for long only while NCCL makes its first connections.

@@ -30,6 +30,11 @@ class NcclEngine final : public engine::DeviceEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   void connect(const engine::Introduction& introduction) override;
   void enqueue(const engine::Call& call, cuda::Stream stream) override;
+  // Others watch the time on the device; what is kept here bounds what the host waits.
+  bool keeps_time(Duration allowed) noexcept override {
+    allowed_ = allowed;
+    return false;
+  }
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
   std::optional<engine::DeviceProblem> problem() noexcept override;
@@ -49,6 +54,8 @@ class NcclEngine final : public engine::DeviceEngine {
   void check(Status status);
   // Waits until what the last calls began in the background has been begun.
   void settle(base::Deadline deadline, const std::function<void()>& look = {});
+  // The same after a call. Its first needs the peers, as NCCL makes its connections then.
+  void settle_call();
   void destroy() noexcept;
 
   std::shared_ptr<const Library> library_;
@@ -56,6 +63,7 @@ class NcclEngine final : public engine::DeviceEngine {
   engine::GroupFacts facts_;
   std::mutex mutex_;  // one call at a time into NCCL for this communicator
   Comm comm_ = nullptr;
+  Duration allowed_ = kForever;
   std::atomic<bool> aborted_{false};
   std::thread aborting_;
 };

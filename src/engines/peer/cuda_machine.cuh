@@ -147,7 +147,8 @@ class CudaMachine {
     if (verdict == Verdict::kNone) return since;
     if (atomicCAS(p.dead(), 0u, static_cast<std::uint32_t>(verdict)) == 0) {
       host->missing = missing;
-      host->channel = blockIdx.x;
+      host->lane = p.lane;
+      host->limit_ns = p.limit_ns;
       __threadfence_system();
       host->verdict = static_cast<std::uint32_t>(verdict);
     }

@@ -92,8 +92,9 @@ struct HostWords {
   std::uint32_t abort = 0;  // not 0: kernels of this group shall end
   std::uint32_t verdict = 0;
   std::uint32_t missing = 0;  // a bit a peer: what was waited for had not come from these
-  std::uint32_t channel = 0;
-  std::uint64_t unused[6] = {};
+  std::uint32_t lane = 0;
+  std::uint64_t limit_ns = 0;  // how long was waited for them at most
+  std::uint64_t unused[5] = {};
 };
 static_assert(sizeof(HostWords) == 64);
 

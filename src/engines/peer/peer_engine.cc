@@ -220,6 +220,8 @@ std::optional<engine::DeviceProblem> PeerEngine::problem() noexcept {
   }
   return engine::DeviceProblem{.code = ErrorCode::kDeadlineExceeded,
                                .missing = missing(),
+                               .of_messages = words().lane == kMessages,
+                               .allowed = std::chrono::nanoseconds(words().limit_ns),
                                .text = "a kernel has waited for its peers as long as it may"};
 }
 

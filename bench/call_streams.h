@@ -1,0 +1,23 @@
+// What the ranks of failure_latency do until one of them dies: one kind of call over and over.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "hocket/hocket.h"
+
+enum class CallStream : std::uint8_t { kSmall, kLarge, kBarrier, kMessages, kAsync };
+inline constexpr std::array kCallStreams{CallStream::kSmall,
+                                         CallStream::kLarge,
+                                         CallStream::kBarrier,
+                                         CallStream::kMessages,
+                                         CallStream::kAsync};
+inline constexpr std::array kCallStreamNames{
+    "all_reduce 8 B", "all_reduce 4 MiB", "barrier", "send_recv 64 KiB", "all_reduce_async 64 KiB"};
+
+// Call until a call throws. After the first everybody knows everybody, and `started` is counted up.
+void call_on_hosts(hocket::Communicator& comm, CallStream kind, std::atomic<int>& started);
+// The same with arrays of GPU rank % Gpu::count(), on one stream. Each call is waited for, but
+// those of kAsync: there 100 calls are.
+void call_on_gpus(hocket::Communicator& comm, CallStream kind, std::atomic<int>& started);
