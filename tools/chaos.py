@@ -5,7 +5,7 @@
     tools/chaos.py --seed 7 --job 31       # the job that failed, once more
 
 Each job has 2 to 6 ranks on 1 to 3 hosts (network namespaces, where root is there to make them, and
-pretended ones) or in threads or under mpirun, and makes random calls whose results are known. While
+pretended ones) or in threads or under mpirun or with arrays in GPUs' memory, and makes random calls whose results are known. While
 it joins, calls or ends, processes are killed or stopped, hosts cut off, connections cut. Every rank
 that is left must end in time, with right results or an error that fits the harm, and leave nothing
 behind. Exit status 1 where one did not: what it was is said, with its seed.
@@ -14,6 +14,7 @@ behind. Exit status 1 where one did not: what it was is said, with its seed.
 import argparse
 import collections
 import ctypes.util
+import functools
 import gc
 import itertools
 import json
@@ -46,6 +47,7 @@ HARMS = {
     "namespaces": ["none", "kill", "kill two", "stop", "pause", "cut", "blackhole", "one way",
                    "gap"],
     "mpi": ["none", "kill", "stop"],
+    "gpus": ["none", "kill", "kill", "stop", "pause"],
 }
 SILENCE = 3.0
 STOPPED_DEADLINE = 1.0  # of calls, in jobs where somebody is stopped for longer
@@ -68,12 +70,12 @@ class Job:
         self.seed, self.number, self.slack = seed, number, slack
         draw = self.draw = random.Random(f"{seed}:{number}")
         self.place = draw.choice(places)
-        self.size = draw.randint(2, 6 if self.place != "mpi" else 3)
+        self.size = draw.randint(2, {"mpi": 3, "gpus": count_gpus()}.get(self.place, 6))
         self.harm = draw.choice(HARMS[self.place])
         if self.size < 3 and self.harm in ("kill two", "stop and kill"):
             self.harm = "kill"
         # Under mpirun processes take their time to start, and MPI's own joining is not ours.
-        at_join = self.place not in ("threads", "mpi") and self.harm in ("kill", "pause", "cut")
+        at_join = self.place not in ("threads", "mpi", "gpus") and self.harm in ("kill", "pause", "cut")
         self.when = draw.choice(["calls", "calls", "calls", "exit", *["join"] * at_join])
         hosts = draw.randint(2, 3) if self.place in ("pretended", "namespaces") else 1
         self.hosts = [draw.randrange(hosts) if i >= hosts else i for i in range(self.size)]
@@ -91,6 +93,13 @@ class Job:
             "without": ["ring", "many", "things", "group"] if self.place == "mpi" else []}
         if self.harm in ("none", "pause", "gap"):
             self.spec["calls"] = draw.choice([3, 40, 100])
+        if self.place == "gpus":
+            # The first calls connect the GPUs, which takes its time.
+            self.after = draw.choice([0.1, 1.0, 3.0]) * draw.random()
+            self.spec.update(gpus=True, engines=draw.choice([None, ["peer"], ["nccl"]]),
+                             without=["refused"])
+            if self.when == "calls":
+                self.spec["calls"] = 3000
         self.key = bytes(draw.randrange(256) for _ in range(32))
         self.port = draw.randint(20_000, 29_999)
         self.processes, self.killed, self.frozen = {}, set(), set()
@@ -348,6 +357,15 @@ class Job:
         return outputs
 
 
+@functools.cache
+def count_gpus():
+    """By a process of its own, as ranks that are forked from here must find no driver at work."""
+    found = subprocess.run(
+        [sys.executable, "-c", "import cupy; print(cupy.cuda.runtime.getDeviceCount())"],
+        capture_output=True, text=True, check=False)
+    return int(found.stdout) if found.returncode == 0 else 0
+
+
 def leftovers():
     """What must be the same before and after: named shared memory, names of sockets, children."""
     shared = {name for name in os.listdir("/dev/shm") if "hocket" in name}
@@ -366,6 +384,8 @@ def usable_places(wanted):
         missing.add("namespaces")
     if MPIRUN is None:
         missing.add("mpi")
+    if "gpus" in (wanted or []) and count_gpus() < 2:
+        missing.add("gpus")
     return [p for p in (wanted or ["shm", "shm", "algorithm", "threads", "pretended", "pretended",
                                    "namespaces", "namespaces", "mpi"]) if p not in missing], missing
 

@@ -53,90 +53,103 @@ def own(rank, number, count):
 
 
 def check(what, got, expected):
+    if hasattr(got, "get"):  # CuPy's
+        got = got.get()
     if not np.array_equal(np.asarray(got).ravel(), np.asarray(expected).ravel()):
         raise WrongResult(f"{what}: got {np.asarray(got).ravel()[:4]}..., "
                           f"expected {np.asarray(expected).ravel()[:4]}...")
 
 
 class Calls:
-    """One rank's calls on one communicator; every method is a call and its check."""
+    """One rank's calls on one communicator; every method is a call and its check. `xp` makes its
+    arrays: NumPy, or CuPy."""
 
-    def __init__(self, comm):
+    def __init__(self, comm, xp=np):
         self.comm, self.n, self.rank = comm, comm.size, comm.rank
-        self.number = 0
+        self.number, self.xp = 0, xp
+
+    def call(self, name, *arguments, **options):
+        """Makes a call and waits for its result."""
+        if self.xp is np:
+            return getattr(self.comm, name)(*arguments, **options)
+        return getattr(self.comm, name + "_async")(*arguments, **options).synchronize()
+
+    def own(self, count):
+        return self.xp.asarray(own(self.rank, self.number, count))
 
     def total(self, count):
         return sum(own(r, self.number, count) for r in range(self.n))
 
     def wide(self, rank, count):
         """An array with a part for each rank."""
-        return np.stack([own(rank * 31 + r, self.number, count) for r in range(self.n)])
+        return self.xp.asarray(
+            np.stack([own(rank * 31 + r, self.number, count) for r in range(self.n)]))
 
     def all_reduce(self, count, root):
-        x = own(self.rank, self.number, count)
-        self.comm.all_reduce(x)
+        x = self.own(count)
+        self.call("all_reduce", x)
         check("all_reduce", x, self.total(count))
 
     def maximum(self, count, root):
-        out = self.comm.all_reduce(own(self.rank, self.number, count).astype("int32"),
-                                   out=np.empty(count, "int32"), op="max")
+        out = self.call("all_reduce", self.own(count).astype("int32"),
+                        out=self.xp.empty(count, "int32"), op="max")
         check("all_reduce max", out, own(self.n - 1, self.number, count))
 
     def broadcast(self, count, root):
-        x = own(self.rank, self.number, count)
-        self.comm.broadcast(x, root=root)
+        x = self.own(count)
+        self.call("broadcast", x, root=root)
         check("broadcast", x, own(root, self.number, count))
 
     def all_gather(self, count, root):
-        out = self.comm.all_gather(own(self.rank, self.number, count))
+        out = self.call("all_gather", self.own(count))
         check("all_gather", out,
               np.concatenate([own(r, self.number, count) for r in range(self.n)]))
 
     def reduce(self, count, root):
-        x = own(self.rank, self.number, count)
-        out = self.comm.reduce(x, out=np.empty(count) if self.rank == root else None, root=root)
+        out = self.call("reduce", self.own(count),
+                        out=self.xp.empty(count) if self.rank == root else None, root=root)
         if self.rank == root:
             check("reduce", out, self.total(count))
 
     def reduce_scatter(self, count, root):
-        out = self.comm.reduce_scatter(self.wide(self.rank, count))
+        out = self.call("reduce_scatter", self.wide(self.rank, count))
         check("reduce_scatter", out,
               sum(own(r * 31 + self.rank, self.number, count) for r in range(self.n)))
 
     def all_to_all(self, count, root):
-        out = self.comm.all_to_all(self.wide(self.rank, count))
+        out = self.call("all_to_all", self.wide(self.rank, count))
         check("all_to_all", out, np.concatenate(
             [own(r * 31 + self.rank, self.number, count) for r in range(self.n)]))
 
     def gather(self, count, root):
-        out = self.comm.gather(own(self.rank, self.number, count), root=root)
+        out = self.call("gather", self.own(count), root=root)
         if self.rank == root:
             check("gather", out,
                   np.concatenate([own(r, self.number, count) for r in range(self.n)]))
 
     def scatter(self, count, root):
         x = self.wide(root, count) if self.rank == root else None
-        out = self.comm.scatter(x, out=np.empty(count), root=root)
+        out = self.call("scatter", x, out=self.xp.empty(count), root=root)
         check("scatter", out, own(root * 31 + self.rank, self.number, count))
 
     def ring(self, count, root):
         after, before = (self.rank + 1) % self.n, (self.rank - 1) % self.n
-        out = self.comm.send_recv(own(self.rank, self.number, count), after,
-                                  out=np.empty(count), source=before)
+        out = self.call("send_recv", self.own(count), after, out=self.xp.empty(count),
+                        source=before)
         check("send_recv", out, own(before, self.number, count))
 
     def many(self, count, root):
-        works = [self.comm.all_reduce_async(own(self.rank, self.number + i, count))
+        works = [self.comm.all_reduce_async(self.xp.asarray(own(self.rank, self.number + i, count)))
                  for i in range(4)]
         for i, work in enumerate(works):
-            check("all_reduce_async", work.wait(),
+            check("all_reduce_async", work.synchronize(),
                   sum(own(r, self.number + i, count) for r in range(self.n)))
 
     def group(self, count, root):
         half = self.comm.split(color=self.rank % 2)
         members = range(self.rank % 2, self.n, 2)
-        x = own(self.rank, self.number, count)
-        half.all_reduce(x)
+        x = self.own(count)
+        Calls(half, self.xp).call("all_reduce", x)
         check("all_reduce of half", x, sum(own(r, self.number, count) for r in members))
         half.close()
 
@@ -146,9 +159,9 @@ class Calls:
             raise WrongResult(f"all_gather_object: {got}")
 
     def refused(self, count, root):
-        x = np.zeros(count)
+        x = self.xp.zeros(count)
         try:
-            self.comm.all_reduce(x, out=np.zeros(count + (self.rank == root)))
+            self.comm.all_reduce(x, out=self.xp.zeros(count + (self.rank == root)))
         except hocket.InvalidArgument:
             return
         raise WrongResult("a refused call ended well")
@@ -162,11 +175,21 @@ CALLS = ["all_reduce", "all_reduce", "maximum", "broadcast", "all_gather", "redu
          "refused", "barrier"]
 
 
+def arrays_of(spec, rank):
+    """What makes a rank's arrays."""
+    if not spec.get("gpus"):
+        return np
+    import cupy
+
+    cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
+    return cupy
+
+
 def work(comm, spec, teller):
     """All calls of the job; returns when they have ended well."""
     draw = random.Random(spec["seed"])
     names = [name for name in CALLS if name not in spec.get("without", [])]
-    calls = Calls(comm)
+    calls = Calls(comm, arrays_of(spec, comm.rank))
     for number in range(spec["calls"]):
         calls.number = number
         name = draw.choice(names)
