@@ -106,13 +106,6 @@ class Prepared:
 class _Unfinished:
     """Memory of a result that is being made."""
 
-class _Delivery:
-    """Memory that a call writes on a stream."""
-
-    def __dlpack_device__(self) -> tuple[int, int]: ...
-
-    def __dlpack__(self, stream: Any = None, **rest: Any) -> Any: ...
-
 class Communicator:
     """
     A set of ranks, numbered from 0, and everything they can do together.

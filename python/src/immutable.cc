@@ -1,7 +1,6 @@
 #include "immutable.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -19,21 +18,6 @@ struct Unfinished {
   nb::object memory;
 };
 
-// A GPU's memory as the framework takes it over: what it does with it comes after the call.
-struct Delivery {
-  nb::object memory;
-  std::shared_ptr<GpuEvent> written;
-};
-
-nb::object capsule_of(const Delivery& delivery, nb::handle stream, const nb::kwargs& rest) {
-  if (stream.is_none()) {
-    without_gil([&] { delivery.written->synchronize(); });
-  } else {
-    delivery.written->hold(StreamRef::from_handle(nb::cast<std::uintptr_t>(stream)));
-  }
-  return delivery.memory.attr("__dlpack__")(nb::arg("stream") = stream, **rest);
-}
-
 nb::object on_host(const Unfinished& result) {
   // Without a device it goes where arrays go that nobody has put anywhere.
   const nb::object committed = nb::getattr(result.like, "committed", nb::bool_(true));
@@ -41,11 +25,13 @@ nb::object on_host(const Unfinished& result) {
   return nb::module_::import_("jax").attr("device_put")(result.memory, where);
 }
 
+// The framework has streams that it does not tell of: it copies to the host on one of its own. So
+// the result is handed over when it is there.
 nb::object on_gpu(const Unfinished& result, const Array& memory, StreamRef stream) {
-  auto written = std::make_shared<GpuEvent>(gpu_of(memory));
-  written->record(stream);
-  const nb::object delivery = nb::cast(Delivery{result.memory, std::move(written)});
-  return nb::module_::import_("jax.dlpack").attr("from_dlpack")(delivery);
+  GpuEvent written(gpu_of(memory));
+  written.record(stream);
+  without_gil([&] { written.synchronize(); });
+  return result.memory;
 }
 
 }  // namespace
@@ -64,6 +50,7 @@ nb::object new_immutable(const Array& like, const Shape& shape) {
                       .attr("empty")(nb::tuple(extents),
                                      nb::arg("dtype") = like.object.attr("dtype"),
                                      nb::arg("device") = like.object.attr("device"));
+    made.memory.attr("block_until_ready")();  // or its own zeros come after what the call writes
   } else {
     made.memory = new_numpy_array(like.dtype, shape);
   }
@@ -110,16 +97,6 @@ void refuse_unwritable(nb::handle object, const char* name) {
 
 void bind_immutable(nb::module_& module) {
   nb::class_<Unfinished>(module, "_Unfinished", "Memory of a result that is being made.");
-  nb::class_<Delivery>(module, "_Delivery", "Memory that a call writes on a stream.")
-      .def(
-          "__dlpack_device__",
-          [](const Delivery& d) { return d.memory.attr("__dlpack_device__")(); },
-          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def("__dlpack__",
-           &capsule_of,
-           nb::arg("stream") = nb::none(),
-           nb::arg("rest"),
-           nb::sig("def __dlpack__(self, stream: Any = None, **rest: Any) -> Any"));
 }
 
 }  // namespace hocket::python

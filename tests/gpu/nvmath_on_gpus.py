@@ -95,12 +95,13 @@ def reshapes():
         for order in "CF":
             source, x = slab(shape, 0)
             target, wanted = slab(shape, len(shape) - 1)
-            x = put(np.array(x, order=order))
+            host = np.array(x, order=order)
+            x = put(host)
             y = reshape(x, source, target)
             assert type(y) is type(x) and np.array_equal(as_numpy(y), wanted)
             with Reshape(x, source, target, options={"blocking": True}) as again:
                 again.plan()
-                again.reset_operand(x * 2)
+                again.reset_operand(put(host * 2))
                 assert np.array_equal(as_numpy(again.execute()), wanted * 2)
     if ON_GPU:  # on a stream of the caller's
         stream = xp.cuda.Stream() if IS_TORCH else xp.cuda.Stream(non_blocking=True)

@@ -299,7 +299,10 @@ TEST(BenchReport, ATableOfCostsSaysWhichMemory) {
   findings.points = {engines_point(Collective::kAllReduce, 4096),
                      engines_point(Collective::kAllReduce, 8)};
   findings.points[0][2].wrong = "rank 0: an element is wrong";
+  findings.points.push_back(engines_point(Collective::kBroadcast, 8));
+  for (Row& row : findings.points.back()) row.subject.in_place = true;  // there is no other
   const std::string table = to_cost_table(findings);
+  EXPECT_NE(table.find("\npeer broadcast 2 8:3\n"), std::string::npos) << table;
   EXPECT_NE(table.find("\npeer all_reduce 2 8:3 4096:3\n"), std::string::npos) << table;
   EXPECT_NE(table.find("\npeer.symmetric all_reduce 2 8:2 4096:2\n"), std::string::npos) << table;
   EXPECT_NE(table.find("\nnccl all_reduce 2 8:5\n"), std::string::npos) << table;

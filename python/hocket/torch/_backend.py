@@ -24,7 +24,7 @@ from ._layout import (
 from ._pieces import reduce_scatter_in_pieces, takes_pieces
 from ._ops import op_of, summand
 from ._sparse import all_reduce_sparse
-from ._work import Finished, Pending, Waiter
+from ._work import Finished, Pending, Together, Waiter
 
 Tensors = list[torch.Tensor]
 _DENSE = torch.strided
@@ -66,7 +66,7 @@ class HocketBackend(Base):  # type: ignore[misc]
     def __init__(self, comm: hocket.Communicator, name: str) -> None:
         super().__init__(comm.rank, comm.size)
         self._comm = comm
-        self._group = name
+        self._called = name
         self._waiter = Waiter()
         # `handle`: the last one made in this thread; whether PyTorch passes it on is told below.
         # While calls are coalesced: `collected`, the pending ones; `batch`, the messages of GPUs.
@@ -108,9 +108,31 @@ class HocketBackend(Base):  # type: ignore[misc]
         """Where PyTorch takes this for a whole process group."""
         return self
 
+    # Older PyTorch takes this for the group itself, and has a name for it only where it has backends.
+    @property
+    def group_name(self) -> str:
+        """What torch.distributed calls the group."""
+        return self._called
+
+    def getGroupName(self) -> str:  # noqa: N802: PyTorch's name
+        """The same, for PyTorch's own code."""
+        return self._called
+
+    def _set_group_name(self, name: str) -> None:
+        self._called = name
+
     def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
         """"hocket"."""
         return "hocket"
+
+    def _start_coalescing(self, _device: torch.device) -> None:
+        self.made.collected, self.made.batch = [], Batch()
+
+    def _end_coalescing(self, _device: torch.device) -> Any:
+        collected, batch = self.made.collected, self.made.batch
+        self.made.collected = self.made.batch = None
+        batch.go(self._comm)
+        return Together(collected)
 
     # --- One verb for the blocking and the async form -----------------------------------------
     def _run(
@@ -220,6 +242,8 @@ class HocketBackend(Base):  # type: ignore[misc]
             layout.copy_back()
         return self._finished(outputs)
 
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
     # --- Movement -----------------------------------------------------------------------------
     def broadcast(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.broadcast``."""
@@ -250,7 +274,7 @@ class HocketBackend(Base):  # type: ignore[misc]
         return self._finished([tensor for rank in outputs for tensor in rank])
 
     def all_gather_single_coalesced(
-        self, outputs: Tensors, inputs: Tensors, options: Any
+        self, outputs: Tensors, inputs: Tensors, options: Any = None
     ) -> Handle:
         """``dist.all_gather_into_tensor`` of several at once."""
         layouts = [Layout(output) for output in outputs]
@@ -259,6 +283,8 @@ class HocketBackend(Base):  # type: ignore[misc]
         for layout in layouts:
             layout.copy_back()
         return self._finished(outputs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def gather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
         """``dist.gather``."""

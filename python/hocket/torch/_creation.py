@@ -10,6 +10,7 @@ from torch.distributed.rendezvous import register_rendezvous_handler
 
 import hocket
 
+from . import _batches
 from ._backend import HocketBackend
 from ._group import HocketGroup, whole_group
 from ._rendezvous import by_launcher
@@ -67,5 +68,6 @@ def register() -> None:
     """Make "hocket" and "hocket://" known to torch.distributed; done by importing `hocket.torch`."""
     if "HOCKET" in dist.Backend._plugins:
         return
+    _batches.install()
     register_rendezvous_handler("hocket", by_launcher)
     dist.Backend.register_backend("hocket", create, extended_api=True, devices=["cpu", "cuda"])

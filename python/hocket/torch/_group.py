@@ -11,8 +11,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore, ProcessGroup
 
-from ._backend import Batch, HocketBackend
-from ._work import Together
+from ._backend import HocketBackend
 
 # The calls of a group that give a handle back, and what they were called before.
 _CALLS = {
@@ -123,7 +122,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         """Calls on hocket's devices start at once, but for messages of GPUs, which start together;
         until the end their handles are collected."""
         if device.type in self.devices:
-            self.backend.made.collected, self.backend.made.batch = [], Batch()
+            self.backend._start_coalescing(device)
         else:
             super()._start_coalescing(device)
 
@@ -131,11 +130,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         """One handle for all calls since the start."""
         if device.type not in self.devices:
             return super()._end_coalescing(device)
-        made = self.backend.made
-        collected, batch = made.collected, made.batch
-        made.collected = made.batch = None
-        batch.go(self.backend.communicator)
-        return Together(collected)
+        return self.backend._end_coalescing(device)
 
 
 def _call(name: str) -> Callable[..., Any]:

@@ -197,7 +197,9 @@ std::string to_cost_table(const Findings& findings) {
   std::map<std::string, std::map<std::size_t, double>> rows;
   for (const Point& point : findings.points) {
     for (const Row& row : point) {
-      if (row.library == kHocket || !row.verified() || row.subject.in_place) continue;
+      const bool also_apart =
+          row.subject.in_place && row.subject.collective != Collective::kBroadcast;
+      if (row.library == kHocket || !row.verified() || also_apart) continue;
       const auto name = fmt::format("{}{} {} {}",
                                     row.library,
                                     row.subject.memory == Memory::kSymmetric ? ".symmetric" : "",

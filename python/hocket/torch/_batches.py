@@ -1,0 +1,41 @@
+"""Batches of messages, for PyTorch's that starts them one by one where the group is not its own class.
+
+On GPUs each would wait for the one before it, and ranks that all begin with sending for each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from ._backend import Batch, HocketBackend
+from ._group import HocketGroup
+
+_theirs: Any = distributed_c10d.batch_isend_irecv
+
+
+@functools.wraps(_theirs)
+def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
+    """PyTorch's, but that messages of GPUs over hocket start together."""
+    group = p2p_op_list[0].group if p2p_op_list else None
+    group = group or dist.group.WORLD
+    backend = group.backend if isinstance(group, HocketGroup) else group
+    if not isinstance(backend, HocketBackend):
+        return list(_theirs(p2p_op_list))
+    backend.made.batch = batch = Batch()
+    try:
+        works = list(_theirs(p2p_op_list))
+    finally:
+        backend.made.batch = None
+    batch.go(backend.communicator)
+    return works
+
+
+def install() -> None:
+    """Puts it into PyTorch's place, where that is needed."""
+    if "type(group) is ProcessGroup" in inspect.getsource(_theirs):
+        dist.batch_isend_irecv = distributed_c10d.batch_isend_irecv = batch_isend_irecv  # type: ignore[assignment, unused-ignore]
