@@ -98,7 +98,7 @@ class Job:
             self.after = draw.choice([0.1, 1.0, 3.0]) * draw.random()
             self.spec.update(gpus=True, engines=draw.choice([None, ["peer"], ["nccl"]]),
                              without=["refused"])
-            if self.when == "calls":
+            if self.when == "calls" and self.harm in ("kill", "stop"):
                 self.spec["calls"] = 3000
         self.key = bytes(draw.randrange(256) for _ in range(32))
         self.port = draw.randint(20_000, 29_999)

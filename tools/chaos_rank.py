@@ -198,6 +198,8 @@ def work(comm, spec, teller):
     draw = random.Random(spec["seed"])
     names = [name for name in CALLS if name not in spec.get("without", [])]
     calls = Calls(comm, arrays_of(spec, comm.rank))
+    if spec.get("gpus"):
+        calls.all_reduce(1, 0)  # messages between GPUs need that they know each other
     for number in range(spec["calls"]):
         calls.number = number
         name = draw.choice(names)
