@@ -250,7 +250,7 @@ class Job:
         """Assertions of UCX (1.13) that end a process: on an answer to a dying one that had just begun
         to connect, on a connection that breaks while it is closed. Nothing hinders them from here."""
         with open(f"{self.folder}/out{rank}", errors="replace") as file:
-            return re.search(r"\buc[pts]_\w+\.[ch]:\d+ +Assertion", file.read())
+            return re.search(r"\b(uc[pts]|tcp)_\w+\.[ch]:\d+ +Assertion", file.read())
 
     def run(self, network):
         moved_at = time.monotonic()

@@ -108,7 +108,12 @@ def cut(pid, fd):
         copy = LIBC.syscall(PIDFD_GETFD, process, fd, 0)
         if copy < 0:
             return False
-        with socket.socket(fileno=copy) as taken:
+        try:
+            taken = socket.socket(fileno=copy)
+        except OSError:  # it has become something else meanwhile
+            os.close(copy)
+            return False
+        with taken:
             if taken.family not in (socket.AF_INET, socket.AF_INET6):
                 return False
             taken.getpeername()

@@ -126,6 +126,11 @@ bool RoutedMessages::progress() {
   return near || far || posted;
 }
 
+std::optional<std::uint64_t> RoutedMessages::owed(int peer) {
+  const Way way = way_to(peer);
+  return carrier(way).owed(inward({.peer = peer}, way).peer);
+}
+
 void RoutedMessages::cancel(MessageId id) noexcept {
   Slot& message = slot(id);
   if (message.way == Way::kNone) return;

@@ -23,6 +23,7 @@ class RoutedMessages final : public engine::PointToPoint {
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
+  std::optional<std::uint64_t> owed(int peer) override;
   void cancel(engine::MessageId message) noexcept override;
 
  private:

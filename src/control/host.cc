@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <new>
-#include <thread>
 
 #include "base/deadline.h"
 #include "base/interrupt.h"
@@ -315,68 +314,29 @@ void HostControl::record_remote(int place, const Remote& remote) noexcept {
   ring_all();
 }
 
+void HostControl::record_cut(int place, int from) noexcept {
+  RankLine& line = lines_[place];
+  std::int32_t nobody = -1;
+  line.cut_from.compare_exchange_strong(nobody, from, std::memory_order_relaxed);
+  record_remote(place,
+                {.state = RankState::kCut,
+                 .pid = pid(place),
+                 .world_rank = line.world_rank.load(std::memory_order_relaxed),
+                 .end = std::nullopt});
+  ring_network();
+}
+
+std::optional<int> HostControl::cut_from(int place) const noexcept {
+  if (state(place) != RankState::kCut) return std::nullopt;  // pairs with record_remote
+  const std::int32_t from = lines_[place].cut_from.load(std::memory_order_relaxed);
+  return from >= 0 ? std::optional(from) : std::nullopt;
+}
+
 HostControl::Remote HostControl::describe(int place) const noexcept {
   return {.state = state(place),
           .pid = pid(place),
           .world_rank = lines_[place].world_rank.load(std::memory_order_relaxed),
           .end = end(place)};
-}
-
-GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
-  for (GroupEntry& entry : groups()) {
-    std::uint32_t free = 0;
-    if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
-    entry.news.store(0, std::memory_order_relaxed);
-    entry.block.store(group.block, std::memory_order_relaxed);
-    entry.size.store(static_cast<std::uint32_t>(group.size), std::memory_order_relaxed);
-    return &entry;
-  }
-  return nullptr;
-}
-
-GroupEntry* HostControl::enlist(const Listing& group, Duration patience) noexcept {
-  const auto until = base::Deadline::in(patience);
-  GroupEntry* entry = take_entry(group);
-  while (entry == nullptr && !until.has_passed()) {
-    ring_network();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-    entry = take_entry(group);
-  }
-  if (entry != nullptr) entry->id.store(group.id, std::memory_order_release);
-  return entry;
-}
-
-GroupEntry* HostControl::enlist_once(std::atomic<std::uint32_t>& listed,
-                                     const Listing& group) noexcept {
-  std::uint32_t number = listed.load(std::memory_order_acquire);
-  if (number == 0) {
-    GroupEntry* entry = take_entry(group);
-    if (entry == nullptr) return nullptr;
-    const auto own = static_cast<std::uint32_t>(entry - groups_) + 1;
-    if (listed.compare_exchange_strong(number, own, std::memory_order_acq_rel)) {
-      number = own;
-    } else {
-      entry->taken.store(0, std::memory_order_release);
-    }
-  }
-  if (number > kGroups) return nullptr;
-  // Whoever took the entry may have ended before this; it says the same whoever does it.
-  GroupEntry& entry = groups_[number - 1];
-  entry.id.store(group.id, std::memory_order_release);
-  tell_network(entry, GroupEntry::kAsked);
-  return &entry;
-}
-
-GroupEntry* HostControl::find_group(std::uint64_t id) const noexcept {
-  for (GroupEntry& entry : groups()) {
-    if (entry.id.load(std::memory_order_acquire) == id) return &entry;
-  }
-  return nullptr;
-}
-
-void HostControl::tell_network(GroupEntry& entry, GroupEntry::News news) noexcept {
-  entry.news.fetch_or(news, std::memory_order_acq_rel);
-  ring_network();
 }
 
 void HostControl::ring_network() noexcept {

@@ -53,6 +53,7 @@ struct alignas(kApart) RankLine {
   std::atomic<std::uint64_t> start{0};       // os::process_start
   std::atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
   std::atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
+  std::atomic<std::int32_t> cut_from{-1};    // of kCut: the rank of this host that found it so
 };
 
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
@@ -186,6 +187,11 @@ class HostControl {
     std::optional<int> end = {};
   };
   void record_remote(int place, const Remote& remote) noexcept;
+  // The rank `from` of this host, a world rank, cannot exchange messages any more with the one at
+  // `place`. Whoever speaks for this host tells that one's.
+  void record_cut(int place, int from) noexcept;
+  // Absent: no rank of this host has found the one at `place` to be cut off.
+  std::optional<int> cut_from(int place) const noexcept;
   Remote describe(int place) const noexcept;
   struct Listing {
     std::uint64_t id = 0;

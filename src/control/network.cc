@@ -24,10 +24,6 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::size_t kMostQueued = std::size_t{4} << 20;
-
-// How long to wait for the way a rank ended to be known before its death is passed on.
-constexpr auto kForEnd = milliseconds(4);
 constexpr auto kForLeaving = milliseconds(1000);
 constexpr auto kForMates = milliseconds(100);
 
@@ -94,7 +90,7 @@ std::string Network::name_of(int rank) const {
 void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
   host_ = std::move(host);
   carrier_ = std::move(carrier);
-  told_.resize(static_cast<std::size_t>(host_->ranks()));
+  told_.resize(static_cast<std::size_t>(host_->places()));
   if (carrier_.event_fd >= 0) {
     epoll_event event{.events = EPOLLONESHOT, .data = {}};  // nothing, until it is armed
     ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, carrier_.event_fd, &event);
@@ -191,105 +187,11 @@ void Network::look() {
   }
 }
 
-void Network::send_all(const Fact& fact) {
-  const Bytes frame = encode(fact);
-  for (auto& [number, peer] : peers_) {
-    for (const auto& lane : peer.lanes) {
-      if (lane->queued() < kMostQueued) lane->send(frame);
-    }
-  }
-}
-
-// What is new of this host's ranks. Who has ended has said before how far it had come.
-void Network::tell_ranks() {
-  RanksFact news;
-  for (int place = 0; place < host_->ranks(); ++place) {
-    const auto now = host_->describe(place);
-    auto& told = told_[static_cast<std::size_t>(place)];
-    const Told next{.state = now.state, .end = now.end.has_value()};
-    if (next == told || now.state == RankState::kAbsent) continue;
-    if (now.state == RankState::kDied && !now.end && host_->since_death(place) < kForEnd) continue;
-    told = next;
-    if (now.state > RankState::kAlive) {
-      for (GroupEntry& entry : host_->groups()) tell_members(entry, nullptr, place);
-    }
-    news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
-  }
-  if (!news.ranks.empty()) send_all(news);
-}
-
-// Of the group's members at `place`, or, for -1, of all on this host. To one lane, or to all.
-void Network::tell_members(GroupEntry& entry, Lane* lane, int place) {
-  const auto group = GroupMirror::of(*host_, entry);
-  if (!group) return;
-  const auto send = [&](const Fact& fact) {
-    if (lane == nullptr) {
-      send_all(fact);
-    } else {
-      lane->send(encode(fact));
-    }
-  };
-  for (int member = 0; member < group->size(); ++member) {
-    const int at = group->place(member);
-    if (!host_->is_here(at) || (place >= 0 && at != place)) continue;
-    for (const RefusalFact& refusal : group->refusals(member)) send(refusal);
-    send(group->member(member));
-  }
-}
-
-void Network::tell_groups() {
-  for (GroupEntry& entry : host_->groups()) {
-    if (entry.id.load(std::memory_order_acquire) == 0) continue;
-    if (const auto news = entry.news.exchange(0, std::memory_order_acq_rel); news != 0) {
-      const auto group = GroupMirror::of(*host_, entry);
-      if (!group) continue;
-      // Who calls for the next epoch says before how far it had come.
-      if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
-        tell_members(entry, nullptr, -1);
-      }
-      if ((news & (GroupEntry::kFailed | GroupEntry::kCome)) != 0) tell_standing(entry, nullptr);
-      if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
-    }
-    agree(entry);
-    // Its memory goes back.
-    if (!is_needed(entry)) {
-      tell_members(entry, nullptr, -1);  // for the last time
-      agreement_.forget(entry.id.load(std::memory_order_relaxed));
-      const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
-      entry.id.store(0, std::memory_order_release);
-      host_->release(block, HostControl::kNetwork);
-      entry.taken.store(0, std::memory_order_release);
-    }
-  }
-}
-
 // Whether members here use the group, or other hosts may ask how it ended.
 bool Network::is_needed(const GroupEntry& entry) const {
   if (host_->is_held(entry.block.load(std::memory_order_relaxed))) return true;
   const auto group = GroupMirror::of(*host_, entry);
   return group && group->succession(nullptr).owes_outcome();
-}
-
-void Network::tell_standing(GroupEntry& entry, Lane* lane) {
-  const auto group = GroupMirror::of(*host_, entry);
-  if (!group) return;
-  const auto send = [&](const Fact& fact) {
-    if (lane == nullptr) {
-      send_all(fact);
-    } else {
-      lane->send(encode(fact));
-    }
-  };
-  if (const auto failure = group->failure()) send(*failure);
-  Succession words = group->succession(&entry);
-  if (!words.anybody_came()) return;
-  for (int member = 0; member < words.size(); ++member) {
-    if (host_->is_here(words.place(member)) && words.has_come(member)) {
-      send(ComeFact{.group = group->id(), .member = member, .how = words.how(member)});
-    }
-  }
-  const std::vector<int> hosts = hosts_of(*group);
-  if (const auto outcome = Agreement::outcome({group->id(), words, hosts})) send(*outcome);
 }
 
 std::vector<int> Network::hosts_of(const GroupMirror& group) const {
@@ -325,23 +227,6 @@ void Network::take_vote(Peer& peer, const VoteFact& vote) {
   const std::vector<int> hosts = hosts_of(*group);
   const int from = options_.hosts[static_cast<std::size_t>(peer.ranks.front())];
   agreement_.take({group->id(), words, hosts}, vote, from);
-}
-
-void Network::tell_all(Lane& lane) {
-  for (GroupEntry& entry : host_->groups()) {
-    const auto group = GroupMirror::of(*host_, entry);
-    if (!group) continue;
-    tell_members(entry, &lane, -1);
-    tell_standing(entry, &lane);
-  }
-  RanksFact all;
-  for (int place = 0; place < host_->ranks(); ++place) {
-    const auto now = host_->describe(place);
-    if (now.state != RankState::kAbsent) {
-      all.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
-    }
-  }
-  lane.send(encode(all));
 }
 
 // --- What comes in ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -99,8 +100,10 @@ class Network {
   void help_carrier();
   void tell_ranks();
   void tell_groups();
+  std::optional<CutFact> cut_at(int place) const;
   void tell_all(Lane& lane);
   void send_all(const Fact& fact);
+  void tell(Lane* lane, const Fact& fact);  // null: all
   void tell_members(GroupEntry& entry, Lane* lane, int place);
   // What this host knows of a group, to one lane or to all: what stays true of it as a whole.
   void tell_standing(GroupEntry& entry, Lane* lane);
@@ -132,7 +135,7 @@ class Network {
   Carrier carrier_;
   std::vector<int> place_hosts_;  // of each place: its host's number
   Agreement agreement_;
-  std::vector<Told> told_;                   // of each place of this host
+  std::vector<Told> told_;                   // of each place
   std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
   Clock::time_point accepts_from_{};         // when to look for strangers again
   std::atomic<bool> stop_{false};

@@ -143,9 +143,7 @@ void Network::take_broken() {
     const auto peer = peers_.find(options_.hosts[at]);
     if (peer == peers_.end() || host_->state(options_.places[at]) > RankState::kAlive) return true;
     if (now - since < kForCut) return false;
-    declare(peer->second, RankState::kCut, rank);
-    const Bytes frame = encode(CutFact{.own = options_.identity.rank, .other = rank});
-    for (const auto& lane : peer->second.lanes) lane->send(frame);
+    host_->record_cut(options_.places[at], options_.identity.rank);
     return true;
   });
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.h"
@@ -202,6 +203,54 @@ TEST_F(LaneFaults, AShortSilenceIsNone) {
   EXPECT_EQ(hosts_[1]->other(), RankState::kAlive);
   set(Fault::kNone);
   expect_a_clean_end_is_told();
+}
+
+// The ways of messages are each rank's own, the lanes the speaker's.
+TEST(LaneNews, WhoSpeaksTellsWhomAHostMateCannotReachAnyMore) {
+  NetworkOptions options;
+  options.identity.key = Key::generate();
+  options.identity.size = 3;
+  options.identity.job = "lanes";
+  options.silence = seconds(30);
+  options.hosts = {0, 0, 1};
+  options.host_names = {"here", "here", "there"};
+  std::vector<os::Fd> listeners;
+  for (int rank = 0; rank < 3; ++rank) {
+    listeners.push_back(os::listen_tcp({.host = "127.0.0.1", .port = 0}));
+    options.addresses.push_back(
+        os::to_string(os::HostPort{"127.0.0.1", os::local_port(listeners.back().get())}));
+  }
+  const auto make_segment = [](const HostShape& shape) {
+    auto segment = std::make_shared<os::Segment>(
+        os::Segment::create_private(HostControl::segment_bytes(shape)));
+    HostControl::format(*segment, shape);
+    return segment;
+  };
+  const auto here = make_segment({.ranks = 2, .remote = 1, .stripe_bytes = 1 << 20});
+  const auto there = make_segment({.ranks = 1, .remote = 2, .stripe_bytes = 1 << 20});
+  std::vector<std::unique_ptr<Network>> networks;
+  std::vector<std::shared_ptr<HostControl>> controls;
+  for (int rank = 0; rank < 3; ++rank) {
+    options.identity.rank = rank;
+    options.places = rank == 2 ? std::vector<int>{1, 2, 0} : std::vector<int>{0, 1, 2};
+    networks.push_back(
+        std::make_unique<Network>(options, std::move(listeners[static_cast<std::size_t>(rank)])));
+    controls.push_back(std::make_shared<HostControl>(rank == 2 ? there : here, rank % 2));
+  }
+  std::thread other([&] { EXPECT_EQ(networks[2]->establish(Deadline::in(kPatience)), ""); });
+  EXPECT_EQ(networks[0]->establish(Deadline::in(kPatience)), "");
+  other.join();
+  for (int rank = 0; rank < 3; ++rank) controls[static_cast<std::size_t>(rank)]->arrive(rank);
+  const auto once = [told = false]() mutable {
+    return std::exchange(told, true) ? std::vector<int>{} : std::vector<int>{2};
+  };
+  networks[0]->start(controls[0], {});
+  networks[1]->start(controls[1], {.take_broken = once});
+  networks[2]->start(controls[2], {});
+  await("it is known here", [&] { return controls[0]->state(2) == RankState::kCut; });
+  await("it is known there", [&] { return controls[2]->state(2) == RankState::kCut; });
+  EXPECT_EQ(controls[2]->state(1), RankState::kAlive);
+  networks.clear();
 }
 
 }  // namespace
