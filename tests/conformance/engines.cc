@@ -428,20 +428,33 @@ const std::vector<EngineCase>& engine_cases() {
         shm_threads("shm_threads", Carried::kDirectly),
         shm_threads("shm_messages", Carried::kByMessages),
         shm_processes("shm"),
-        // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes.
+        // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes, and
+        // packets in many rounds.
         peer_case("peer",
                   {.one_hop = 3000,
                    .two_hops = 100'000,
+                   .scattered = 2000,
                    .packets = 2000,
                    .small = 500,
-                   .relays = 20'000}),
+                   .relays = 20'000,
+                   .direct = 2000}),
         peer_case("peer_chunks",
                   {.one_hop = 0,
                    .two_hops = 0,
+                   .scattered = 0,
                    .packets = 0,
                    .relays = 0,
+                   .direct = 0,
                    .most_chunk = 16384,
                    .channels = 2}),
+        peer_case("peer_packets",
+                  {.one_hop = 0,
+                   .two_hops = 1 << 22,
+                   .scattered = 1 << 22,
+                   .to_one = 1 << 22,
+                   .packets = 1 << 22,
+                   .small = 0,
+                   .channels = 1}),
     };
     for (EngineCase& each : ucx_cases()) all.push_back(std::move(each));
     return all;

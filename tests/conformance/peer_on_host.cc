@@ -5,6 +5,7 @@ namespace {
 
 using Machine = HostMachine<peer::Params>;
 using SmallMachine = HostMachine<peer::SmallParams>;
+using EvenMachine = HostMachine<peer::EvenParams>;
 
 template <int kPeers, typename Fold>
 void run_folding(peer::Protocol protocol, Machine& machine) {
@@ -22,9 +23,16 @@ void run_folding(peer::Protocol, SmallMachine& machine) {
   peer::reduce_small<kPeers, Fold>(machine);
 }
 
+template <int kPeers, typename Fold>
+void run_folding(peer::Protocol, EvenMachine& machine) {
+  peer::all_reduce_even<kPeers, Fold>(machine);
+}
+
 template <int kPeers, typename AnyMachine>
 void run_capacity(const peer::Step& step, AnyMachine& machine) {
-  if (!peer::folds(step.protocol)) return peer::exchange_small<kPeers>(machine);
+  if constexpr (!std::is_same_v<AnyMachine, EvenMachine>) {
+    if (!peer::folds(step.protocol)) return peer::exchange_small<kPeers>(machine);
+  }
   switch (peer::folding_of(step.fold())) {
     case peer::Folding::kSumFloat32:
       return run_folding<kPeers, peer::SumFold<float>>(step.protocol, machine);
@@ -46,6 +54,10 @@ void run_thread(const peer::Step& step, HostBlock& block, int thread, int thread
   if (peer::takes_small(step.protocol)) {
     SmallMachine machine(step.small, block, thread, threads, channel, step.blocks);
     if (step.protocol == peer::Protocol::kBarrier) return peer::barrier(machine);
+    return run_by_capacity(step, machine);
+  }
+  if (step.protocol == peer::Protocol::kAllReduceEven) {
+    EvenMachine machine(step.even, block, thread, threads, channel, step.blocks);
     return run_by_capacity(step, machine);
   }
   Machine machine(step.params, block, thread, threads, channel, step.blocks);

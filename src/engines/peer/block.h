@@ -26,11 +26,24 @@
 
 namespace hocket::engines::peer {
 
-// A block's counters while a kernel runs. The thread that keeps peer j writes those of peer j.
+// A chunk on its way. Empty: nothing.
+struct Move {
+  const std::byte* from;
+  std::byte* to;
+  std::uint32_t bytes;
+};
+
+// What a block keeps while a kernel runs. The thread that keeps peer j writes what is of peer j:
+// the others read what it has worked out.
 struct Counters {
   std::uint64_t sent[kMaxPeers];
   std::uint64_t received[kMaxPeers];
   std::uint64_t credit[kMaxPeers];  // as last seen
+  // Of chunks, in this turn.
+  Move puts[kMaxPeers];
+  Move takes[kMaxPeers];
+  const std::byte* sources[kMaxPeers];  // slots of what is reduced here; null: not of this peer
+  std::byte* targets[kMaxPeers];        // where the result goes; null: not to this peer
 };
 
 // What a kernel needs of a link at its start.

@@ -123,4 +123,55 @@ HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed) {
   return {{row_of(packed, 0), row_of(packed, 1), row_of(packed, 2)}};
 }
 
+// The bundles whose first packets are `packet` of each peer's slot, polled together; rows(j) of
+// peer j, which may be 0. Those of peers that are not there are read from another one's, so that
+// loads have no branch between them. False: given up.
+template <int kPeers, typename Machine, typename Rows>
+HOCKET_ANYWHERE bool collect(Block<Machine>& block,
+                             std::uint32_t packet,
+                             std::uint64_t ahead,
+                             const Rows& rows,
+                             PackedBundle (&packed)[kPeers]) {
+  Machine& m = block.m;
+  const auto& p = block.p;
+  const Packet* slot[kPeers];
+  std::uint32_t flag[kPeers];
+  HOCKET_UNROLL
+  for (int j = 0; j < kPeers; ++j) {
+    const int peer = j < static_cast<int>(p.peers) ? j : 0;
+    const std::uint64_t step = m.shared().received[peer] + ahead;
+    slot[j] = block.packets_from(peer, step) + packet;
+    flag[j] = flag_of(step);
+  }
+  std::uint32_t missing;
+  do {
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], rows(j));
+    missing = 0;
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) {
+      if (rows(j) > 0 && !is_there(packed[j], flag[j])) missing |= 1u << j;
+    }
+  } while (missing != 0 && !block.gives_up(missing));
+  return missing == 0;
+}
+
+// What all ranks have in `rows` rows of one place: peers' packets and this rank's own.
+template <int kPeers, typename Fold, typename Told>
+HOCKET_ANYWHERE Bundle fold_bundles(const Told& p,
+                                    const PackedBundle (&packed)[kPeers],
+                                    const Bundle& own,
+                                    std::uint32_t rows) {
+  Bundle sum;
+  HOCKET_UNROLL
+  for (int r = 0; r < static_cast<int>(kRows); ++r) {
+    if (static_cast<std::uint32_t>(r) >= rows) continue;
+    Vector come[kPeers];
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) come[j] = row_of(packed[j], r);
+    sum.row[r] = Fold::template apply_around<kPeers>(p.fold, come, own.row[r], p.rank, p.peers);
+  }
+  return sum;
+}
+
 }  // namespace hocket::engines::peer

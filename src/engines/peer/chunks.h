@@ -23,89 +23,122 @@ HOCKET_ANYWHERE Stretch stretch_of(const Part& part, int channel, std::uint32_t 
 // Vectors that a thread keeps under way.
 inline constexpr int kUnderWay = 8;
 
-// Calls move(vector) for each vector of `bytes`, in batches: load(vector) of all, then
-// store(vector, loaded).
-template <typename Machine, typename Load, typename Store>
-HOCKET_ANYWHERE void for_vectors(Machine& m,
+// Threads of a block that move something together: of `threads`, this is number `thread`. A value.
+struct Team {
+  std::uint32_t thread = 0;
+  std::uint32_t threads = 1;
+};
+template <typename Machine>
+HOCKET_ANYWHERE Team whole(const Machine& m) {
+  return {static_cast<std::uint32_t>(m.thread()), static_cast<std::uint32_t>(m.threads())};
+}
+
+// Carries out moves[j], one a peer, of which some may be empty: act(move, team). On a GPU the
+// block's warps share the peers out, so that all memory is waited for at the same time.
+template <typename Machine, typename Act>
+HOCKET_ANYWHERE void for_moves(const Block<Machine>& block, const Move* moves, const Act& act) {
+  const int peers = block.p.peers;
+  if constexpr (!Machine::kWide) {
+    for (int j = 0; j < peers; ++j) {
+      if (moves[j].bytes > 0) act(moves[j], whole(block.m));
+    }
+  } else {
+    std::uint32_t count = 0;
+    HOCKET_UNROLL
+    for (int j = 0; j < kMaxPeers; ++j) count += j < peers && moves[j].bytes > 0 ? 1 : 0;
+    if (count == 0) return;
+    const Team all = whole(block.m);
+    const std::uint32_t warp = all.thread / kLanesOfGroup, warps = all.threads / kLanesOfGroup;
+    const std::uint32_t turn = warp % count;
+    int mine = 0;
+    std::uint32_t before = 0;
+    HOCKET_UNROLL
+    for (int j = 0; j < kMaxPeers; ++j) {
+      if (j >= peers || moves[j].bytes == 0) continue;
+      if (before++ == turn) mine = j;
+    }
+    act(moves[mine],
+        Team{warp / count * kLanesOfGroup + all.thread % kLanesOfGroup,
+             (warps - turn + count - 1) / count * kLanesOfGroup});
+  }
+}
+
+// Calls store(i, load(i)) for each vector i of `bytes`, in batches, to have many loads under way.
+template <typename Load, typename Store>
+HOCKET_ANYWHERE void for_vectors(Team team,
                                  std::uint32_t bytes,
                                  const Load& load,
                                  const Store& store) {
   const auto vectors = static_cast<std::uint32_t>(vectors_in(bytes));
-  const auto threads = static_cast<std::uint32_t>(m.threads());
-  auto i = static_cast<std::uint32_t>(m.thread());
-  for (; i + (kUnderWay - 1) * threads < vectors; i += kUnderWay * threads) {
+  for (std::uint32_t i = team.thread; i < vectors; i += kUnderWay * team.threads) {
     Vector v[kUnderWay];
     HOCKET_UNROLL
-    for (std::uint32_t u = 0; u < kUnderWay; ++u) v[u] = load(i + u * threads);
+    for (std::uint32_t u = 0; u < kUnderWay; ++u) {
+      if (i + u * team.threads < vectors) v[u] = load(i + u * team.threads);
+    }
     HOCKET_UNROLL
-    for (std::uint32_t u = 0; u < kUnderWay; ++u) store(i + u * threads, v[u]);
+    for (std::uint32_t u = 0; u < kUnderWay; ++u) {
+      if (i + u * team.threads < vectors) store(i + u * team.threads, v[u]);
+    }
   }
-  for (; i < vectors; i += threads) store(i, load(i));
+}
+
+// Reads vectors of a user's array, or writes them; both kinds of arrays have code of their own.
+template <typename Act>
+HOCKET_ANYWHERE void with_loads(const std::byte* from, std::uint32_t bytes, const Act& act) {
+  if (is_plain(from, bytes)) {
+    act([&](std::uint32_t i) {
+      return load_aligned<Vector>(from + std::uint64_t{i} * kVectorBytes);
+    });
+  } else {
+    act([&](std::uint32_t i) { return load_vector(from, bytes, i); });
+  }
+}
+template <typename Act>
+HOCKET_ANYWHERE void with_stores(std::byte* to, std::uint32_t bytes, const Act& act) {
+  if (is_plain(to, bytes)) {
+    act([&](std::uint32_t i, const Vector& v) {
+      store_aligned(to + std::uint64_t{i} * kVectorBytes, v);
+    });
+  } else {
+    act([&](std::uint32_t i, const Vector& v) { store_vector(to, bytes, i, v); });
+  }
 }
 
 // From a user's array to a slot, from a slot to a user's array, from one user's array to another's.
 template <typename Machine>
-HOCKET_ANYWHERE void put_chunk(Machine& m, std::byte* slot, const Part& part, Stretch stretch) {
-  const std::byte* from = part.at + stretch.first;
-  const auto store = [&](std::uint32_t i, const Vector& v) {
-    m.store_staged(slot + std::uint64_t{i} * kVectorBytes, v);
-  };
-  if (is_plain(from, stretch.bytes)) {
-    for_vectors(
-        m,
-        stretch.bytes,
-        [&](std::uint32_t i) {
-          return load_aligned<Vector>(from + std::uint64_t{i} * kVectorBytes);
-        },
-        store);
-  } else {
-    for_vectors(
-        m,
-        stretch.bytes,
-        [&](std::uint32_t i) { return load_vector(from, stretch.bytes, i); },
-        store);
-  }
+HOCKET_ANYWHERE void put_chunk(Machine& m, Team team, const Move& move) {
+  with_loads(move.from, move.bytes, [&](const auto& load) {
+    for_vectors(team, move.bytes, load, [&](std::uint32_t i, const Vector& v) {
+      m.store_staged(move.to + std::uint64_t{i} * kVectorBytes, v);
+    });
+  });
 }
 template <typename Machine>
-HOCKET_ANYWHERE void take_chunk(Machine& m,
-                                const Part& part,
-                                Stretch stretch,
-                                const std::byte* slot) {
-  std::byte* to = part.at + stretch.first;
+HOCKET_ANYWHERE void take_chunk(Machine& m, Team team, const Move& move) {
   const auto load = [&](std::uint32_t i) {
-    return m.load_staged(slot + std::uint64_t{i} * kVectorBytes);
+    return m.load_staged(move.from + std::uint64_t{i} * kVectorBytes);
   };
-  if (is_plain(to, stretch.bytes)) {
-    for_vectors(m, stretch.bytes, load, [&](std::uint32_t i, const Vector& v) {
-      store_aligned(to + std::uint64_t{i} * kVectorBytes, v);
-    });
-  } else {
-    for_vectors(m, stretch.bytes, load, [&](std::uint32_t i, const Vector& v) {
-      store_vector(to, stretch.bytes, i, v);
-    });
-  }
+  with_stores(
+      move.to, move.bytes, [&](const auto& store) { for_vectors(team, move.bytes, load, store); });
 }
-template <typename Machine>
-HOCKET_ANYWHERE void copy_chunk(Machine& m,
-                                std::byte* to,
-                                const std::byte* from,
-                                std::uint32_t bytes) {
-  if (is_plain(from, bytes) && is_plain(to, bytes)) {
+HOCKET_ANYWHERE void copy_chunk(Team team, const Move& move) {
+  if (is_plain(move.from, move.bytes) && is_plain(move.to, move.bytes)) {
     for_vectors(
-        m,
-        bytes,
+        team,
+        move.bytes,
         [&](std::uint32_t i) {
-          return load_aligned<Vector>(from + std::uint64_t{i} * kVectorBytes);
+          return load_aligned<Vector>(move.from + std::uint64_t{i} * kVectorBytes);
         },
         [&](std::uint32_t i, const Vector& v) {
-          store_aligned(to + std::uint64_t{i} * kVectorBytes, v);
+          store_aligned(move.to + std::uint64_t{i} * kVectorBytes, v);
         });
   } else {
     for_vectors(
-        m,
-        bytes,
-        [&](std::uint32_t i) { return load_vector(from, bytes, i); },
-        [&](std::uint32_t i, const Vector& v) { store_vector(to, bytes, i, v); });
+        team,
+        move.bytes,
+        [&](std::uint32_t i) { return load_vector(move.from, move.bytes, i); },
+        [&](std::uint32_t i, const Vector& v) { store_vector(move.to, move.bytes, i, v); });
   }
 }
 

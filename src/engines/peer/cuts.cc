@@ -7,6 +7,8 @@ namespace {
 
 constexpr int kPacketThreads = 256;
 constexpr int kChunkThreads = 512;
+// Each peer has a warp at least.
+static_assert(kChunkThreads / static_cast<int>(kLanesOfGroup) >= kMaxPeers);
 
 constexpr std::uint64_t pieces(std::uint64_t whole, std::uint64_t piece) noexcept {
   return (whole + piece - 1) / piece;
@@ -44,8 +46,13 @@ void cut_packets(Step& step, const Tuning& tuning) {
   Params& p = step.params;
   const std::uint32_t most = tuning.channels;
   std::uint32_t channels = 1;
+  std::uint64_t longest = 0;
+  if (step.protocol == Protocol::kAllReducePackets) {  // its parts are cut alike
+    for_parts(p, [&](const Part& part) { longest = std::max(longest, part.bytes); });
+  }
   for_parts(p, [&](Part& part) {
-    const auto groups = static_cast<std::uint32_t>(pieces(vectors_in(part.bytes), kVectorsOfGroup));
+    const std::uint64_t vectors = vectors_in(std::max(part.bytes, longest));
+    const auto groups = static_cast<std::uint32_t>(pieces(vectors, kVectorsOfGroup));
     part.channels = std::clamp(static_cast<std::uint32_t>(pieces(groups, tuning.groups)), 1u, most);
     part.unit = static_cast<std::uint32_t>(pieces(groups, part.channels));
     p.rounds = std::max(p.rounds, static_cast<std::uint32_t>(pieces(part.unit, kGroupsOfSlot)));

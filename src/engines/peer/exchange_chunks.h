@@ -8,54 +8,37 @@ namespace hocket::engines::peer {
 
 namespace exchange_chunks_detail {
 
-// Calls act(j) for each peer, beginning with the right neighbour, so that ranks do not all turn to
-// the same one.
-template <typename Machine, typename Act>
-HOCKET_ANYWHERE void for_peers(const Block<Machine>& block, const Act& act) {
-  const auto peers = static_cast<int>(block.p.peers);
-  HOCKET_KEEP_LOOP
-  for (int i = 0; i < peers; ++i) {
-    const int j = static_cast<int>(block.p.rank) + i;
-    act(j < peers ? j : j - peers);
-  }
-}
-
 template <typename Machine>
 HOCKET_ANYWHERE void copy_kept(Block<Machine>& block, std::uint32_t round) {
   const Part& from = block.p.kept;
   const Part& to = block.p.kept_to;
   const Stretch stretch = stretch_of(to, block.m.channel(), round);
   if (stretch.bytes == 0) return;
-  copy_chunk(block.m, to.at + stretch.first, from.at + stretch.first, stretch.bytes);
+  copy_chunk(whole(block.m), {from.at + stretch.first, to.at + stretch.first, stretch.bytes});
 }
 
 // The same data to every peer is read once.
 template <typename Machine>
-HOCKET_ANYWHERE void put_same(Block<Machine>& block, std::uint32_t round) {
+HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
   Machine& m = block.m;
-  const Params& p = block.p;
-  const Stretch stretch = stretch_of(p.send[0], m.channel(), round);
-  if (stretch.bytes == 0) return;
-  const std::byte* from = p.send[0].at + stretch.first;
+  const Move& move = m.shared().puts[0];
+  if (move.bytes == 0) return;
+  const auto peers = static_cast<int>(block.p.peers);
   std::byte* to[kMaxPeers] = {};
   HOCKET_UNROLL
   for (int i = 0; i < kMaxPeers; ++i) {
-    const int j = static_cast<int>(p.rank) + i;
-    const auto peers = static_cast<int>(p.peers);
-    if (i < peers) to[i] = block.chunk_to(j < peers ? j : j - peers);
+    // Beginning with the right neighbour, so that ranks do not all turn to the same one.
+    const int j = static_cast<int>(block.p.rank) + i;
+    if (i < peers) to[i] = m.shared().puts[j < peers ? j : j - peers].to;
   }
-  const auto store = [&](std::uint32_t at, const Vector& v) {
-    HOCKET_UNROLL
-    for (int i = 0; i < kMaxPeers; ++i) {
-      if (to[i] != nullptr) m.store_staged(to[i] + std::uint64_t{at} * kVectorBytes, v);
-    }
-  };
-  const bool plain = is_plain(from, stretch.bytes);
-  const auto load = [&](std::uint32_t i) {
-    return plain ? load_aligned<Vector>(from + std::uint64_t{i} * kVectorBytes)
-                 : load_vector(from, stretch.bytes, i);
-  };
-  for_vectors(m, stretch.bytes, load, store);
+  with_loads(move.from, move.bytes, [&](const auto& load) {
+    for_vectors(whole(m), move.bytes, load, [&](std::uint32_t at, const Vector& v) {
+      HOCKET_UNROLL
+      for (int i = 0; i < kMaxPeers; ++i) {
+        if (to[i] != nullptr) m.store_staged(to[i] + std::uint64_t{at} * kVectorBytes, v);
+      }
+    });
+  });
 }
 
 }  // namespace exchange_chunks_detail
@@ -67,32 +50,36 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
+  Counters& shared = m.shared();
+  const auto sends = [&](int j) { return shared.puts[j].bytes > 0; };
+  const auto gets = [&](int j) { return shared.takes[j].bytes > 0; };
   block.open();
   for (std::uint32_t round = 0; round < p.rounds + 1; ++round) {
-    const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), round).bytes > 0; };
-    const auto gets = [&](int j) {
-      return round > 0 && stretch_of(p.receive[j], m.channel(), round - 1).bytes > 0;
-    };
-    block.reserve(p.slots(), 0, sends);
-    if (!block.meet()) return;
-    if (p.same) {
-      put_same(block, round);
-    } else {
-      for_peers(block, [&](int j) {
+    if (round < p.rounds) {
+      block.for_kept([&](int j) {
         const Stretch stretch = stretch_of(p.send[j], m.channel(), round);
-        if (stretch.bytes > 0) put_chunk(m, block.chunk_to(j), p.send[j], stretch);
+        shared.puts[j] = {p.send[j].at + stretch.first, block.chunk_to(j), stretch.bytes};
       });
+      block.reserve(p.slots(), 0, sends);
+      if (!block.meet()) return;
+      if (p.same) {
+        put_same(block);
+      } else {
+        for_moves(
+            block, shared.puts, [&](const Move& move, Team team) { put_chunk(m, team, move); });
+      }
+      if (!block.meet()) return;
+      block.announce(sends);
+      copy_kept(block, round);
     }
-    if (!block.meet()) return;
-    block.announce(sends);
-    copy_kept(block, round);
+    if (round == 0) continue;
+    block.for_kept([&](int j) {
+      const Stretch stretch = stretch_of(p.receive[j], m.channel(), round - 1);
+      shared.takes[j] = {block.chunk_from(j), p.receive[j].at + stretch.first, stretch.bytes};
+    });
     block.await(gets);
     if (!block.meet()) return;
-    if (round == 0) continue;
-    for_peers(block, [&](int j) {
-      const Stretch stretch = stretch_of(p.receive[j], m.channel(), round - 1);
-      if (stretch.bytes > 0) take_chunk(m, p.receive[j], stretch, block.chunk_from(j));
-    });
+    for_moves(block, shared.takes, [&](const Move& move, Team team) { take_chunk(m, team, move); });
     if (!block.meet()) return;
     block.give_back(round == p.rounds, gets);
   }
@@ -107,21 +94,22 @@ HOCKET_ANYWHERE void exchange_direct(Machine& machine) {
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
+  Counters& shared = m.shared();
   const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), 0).bytes > 0; };
   const auto gets = [&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; };
   block.open();
   block.open_arrays(gets);
   block.reserve(p.slots(), 0, sends);
   block.enter_arrays(sends);
-  if (!block.meet()) return;
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    for_peers(block, [&](int j) {
+    block.for_kept([&](int j) {
       const Stretch stretch = stretch_of(p.send[j], m.channel(), round);
-      if (stretch.bytes == 0) return;
-      copy_chunk(m, p.direct[j] + stretch.first, p.send[j].at + stretch.first, stretch.bytes);
+      shared.puts[j] = {p.send[j].at + stretch.first, p.direct[j] + stretch.first, stretch.bytes};
     });
+    if (!block.meet()) return;
+    for_moves(block, shared.puts, [&](const Move& move, Team team) { copy_chunk(team, move); });
+    if (!block.meet()) return;
   }
-  if (!block.meet()) return;
   block.announce(sends);
   for (std::uint32_t round = 0; round < p.rounds; ++round) copy_kept(block, round);
   block.await(gets);

@@ -32,18 +32,19 @@ inline constexpr int kMaxPeers = kMaxRanks - 1;
 inline constexpr int kLanes = 2;
 inline constexpr int kCollectives = 0;
 inline constexpr int kMessages = 1;
-inline constexpr int kMaxChannels = 32;
+inline constexpr int kMaxChannels = 64;
 
 // What is small goes a vector a thread, in two packets.
 inline constexpr std::uint32_t kSmallThreads = 256;
-inline constexpr std::size_t kSmallBytes = std::size_t{kMaxChannels} * kSmallThreads * 16;
+inline constexpr int kSmallChannels = 32;
+inline constexpr std::size_t kSmallBytes = std::size_t{kSmallChannels} * kSmallThreads * 16;
 
 // What is not lies in groups: what one warp sends of three vectors a lane, in four packets a lane.
 inline constexpr std::uint32_t kLanesOfGroup = 32;
 inline constexpr std::uint32_t kRows = 3;
 inline constexpr std::uint32_t kVectorsOfGroup = kLanesOfGroup * kRows;
 inline constexpr std::uint32_t kPacketsOfGroup = kLanesOfGroup * 4;
-inline constexpr std::uint32_t kGroupsOfSlot = 24;
+inline constexpr std::uint32_t kGroupsOfSlot = 12;
 inline constexpr std::uint32_t kPacketBytes = 16;
 inline constexpr std::uint32_t kPacketSlotBytes = kGroupsOfSlot * kPacketsOfGroup * kPacketBytes;
 inline constexpr std::uint32_t kPacketSlots = 4;
@@ -51,7 +52,7 @@ inline constexpr std::uint32_t kPacketSlots = 4;
 // A chunk holds enough to make up for the way there and back that it takes to announce it. With
 // more ranks there are more links to fill the wires.
 constexpr std::uint32_t chunk_bytes(int lane, int size) noexcept {
-  const std::uint32_t large = size <= 2 ? 256 * 1024 : size <= 4 ? 128 * 1024 : 64 * 1024;
+  const std::uint32_t large = size <= 2 ? 128 * 1024 : size <= 4 ? 64 * 1024 : 32 * 1024;
   return lane == kMessages && size > 2 ? 2 * large : large;
 }
 // Reductions have two kinds of steps under way.

@@ -116,6 +116,24 @@ struct SmallParams : LaneParams {
 };
 static_assert(sizeof(SmallParams) == 128);
 
+// An all_reduce of whole vectors in two hops. Each rank reduces `part` vectors, the last one what
+// is left, which is something. All parts are cut alike: channel c has groups [c * unit, (c + 1) *
+// unit) of each, kGroupsOfSlot a round.
+struct EvenParams : LaneParams {
+  FoldCode fold;
+  std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::uint32_t vectors = 0;
+  std::uint32_t part = 0;
+  std::uint32_t unit = 0;
+  std::uint32_t rounds = 0;
+
+  HOCKET_ANYWHERE std::uint32_t part_of(int of) const {
+    return of == static_cast<int>(peers) ? vectors - part * peers : part;
+  }
+};
+static_assert(sizeof(EvenParams) == 128);
+
 struct Params : LaneParams {
   // Exchanges: what goes to each peer and comes from it; `kept` is copied to `kept_to`.
   // Reductions: send[j] is this rank's data of the part that peer j reduces, `kept` of the part

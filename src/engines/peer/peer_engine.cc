@@ -17,7 +17,7 @@ using engine::DeviceMessage;
 using engine::Kind;
 
 std::string PeerEngine::why_not(const engine::GroupFacts& facts) {
-  if (facts.size < 2) return "one rank has no peers";
+  if (facts.size == 1) return "";  // copies are all it needs
   if (facts.size > kMaxRanks) {
     return fmt::format("{} ranks, the kernels serve up to {}", facts.size, kMaxRanks);
   }
@@ -39,6 +39,7 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 PeerEngine::~PeerEngine() {
   abort();
+  if (!kernels_) return;
   // What is under way reads this memory: our kernels end soon, but others may hold them up.
   struct Used {
     std::vector<cuda::Mapping> mappings;
@@ -81,6 +82,7 @@ void PeerEngine::together(const engine::Introduction& introduction, const Stage&
 }
 
 void PeerEngine::connect(const engine::Introduction& introduction) {
+  if (size_ == 1) return;
   together(introduction, [&] { allocate(); });
   const os::Fd shared = mappings_.front().share();
   const std::vector<cuda::Handed> handed = cuda::exchange_descriptors(
@@ -139,7 +141,13 @@ void PeerEngine::read_patterns(base::Deadline deadline) {
 }
 
 void PeerEngine::launch(std::span<const Step> steps, cuda::Stream stream) const {
-  for (const Step& step : steps) kernels_->launch(step, stream);
+  for (const Step& step : steps) {
+    if (step.copy_bytes > 0) {
+      cuda::copy(device_->driver(), step.copy_to, step.copy_from, step.copy_bytes, stream);
+    } else {
+      kernels_->launch(step, stream);
+    }
+  }
 }
 
 std::span<const Step> PeerEngine::steps_of(const Call& call, PeerOuts outs) {

@@ -20,12 +20,14 @@ constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
                                                         "reduce_small",
                                                         "reduce_packets",
                                                         "all_reduce_packets",
+                                                        "all_reduce_even",
                                                         "reduce_chunks"};
 constexpr const char* kFoldingNames[kFoldingCount] = {"any", "float32", "float16", "bfloat16"};
 
 // The driver only reads what it is given.
 void* arguments_of(const Step& step) {
   if (takes_small(step.protocol)) return const_cast<SmallParams*>(&step.small);
+  if (step.protocol == Protocol::kAllReduceEven) return const_cast<EvenParams*>(&step.even);
   return const_cast<Params*>(&step.params);
 }
 int foldings_of(Protocol protocol) { return folds(protocol) ? kFoldingCount : 1; }
@@ -93,8 +95,9 @@ void PeerKernels::run_all() const {
               "clear memory of a GPU");
   for (int p = 0; p < kProtocolCount; ++p) {
     Step step{.protocol = static_cast<Protocol>(p)};
-    for (LaneParams* lane :
-         {static_cast<LaneParams*>(&step.small), static_cast<LaneParams*>(&step.params)}) {
+    for (LaneParams* lane : {static_cast<LaneParams*>(&step.small),
+                             static_cast<LaneParams*>(&step.even),
+                             static_cast<LaneParams*>(&step.params)}) {
       lane->staging[0] = static_cast<std::byte*>(header.data());
     }
     const int threads = step.protocol == Protocol::kBarrier ? step.threads : 256;
@@ -112,9 +115,6 @@ void PeerKernels::run_all() const {
 
 void PeerKernels::launch(const Step& step, cuda::Stream stream) const {
   const cuda::Driver& driver = device_->driver();
-  if (step.copy_bytes > 0) {
-    return cuda::copy(driver, step.copy_to, step.copy_from, step.copy_bytes, stream);
-  }
   const auto folding = folds(step.protocol) ? folding_of(step.fold()) : Folding::kAny;
   void* arguments[] = {arguments_of(step)};
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(step.blocks),

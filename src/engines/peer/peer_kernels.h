@@ -22,7 +22,7 @@ class PeerKernels {
   PeerKernels(const PeerKernels&) = delete;
   PeerKernels& operator=(const PeerKernels&) = delete;
 
-  // Puts a step on the stream.
+  // Puts a step that is a kernel on the stream.
   void launch(const Step& step, cuda::Stream stream) const;
 
  private:

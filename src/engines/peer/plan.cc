@@ -30,10 +30,11 @@ std::vector<Step> plan_alone(const Call& call) {
 Tuning default_tuning(int size) noexcept {
   Tuning tuning;
   if (size == 2) {
-    tuning.one_hop = 1 << 20;
+    tuning.one_hop = 512 * 1024;
     tuning.two_hops = 3 << 20;
-    tuning.packets = 512 * 1024;
+    tuning.scattered = 512 * 1024;
     tuning.to_one = 512 * 1024;
+    tuning.direct = 512 * 1024;
   }
   return tuning;
 }

@@ -16,15 +16,17 @@ namespace hocket::engines::peer {
 // Where one protocol takes over from another, equal on all ranks of a group. A value. Sizes are
 // bytes that one rank sends another, unless said otherwise.
 struct Tuning {
-  std::size_t one_hop = 384 * 1024;  // all_reduce: bytes of the array times size - 1
-  std::size_t two_hops = 1 << 20;    // all_reduce by packets: bytes of the array
-  std::size_t packets = 256 * 1024;  // all others: what goes by packets
-  std::size_t to_one = 1 << 20;      // reduce: what goes by packets
-  std::size_t small = kSmallBytes;   // what goes a vector a thread; at most this
-  std::size_t relays = 512 * 1024;   // broadcast, reduce: from here on all ranks help
-  std::size_t engines = 4 << 20;     // symmetric movement: from here on by the copy engines
-  std::uint32_t groups = 3;          // groups of packets to a channel before there is another one
-  std::uint32_t least_chunk = 8192;  // bytes of a chunk, at least and at most
+  std::size_t one_hop = 256 * 1024;    // all_reduce: bytes of the array times size - 1
+  std::size_t two_hops = 3 << 19;      // all_reduce by packets: bytes of the array
+  std::size_t scattered = 256 * 1024;  // reduce_scatter: what goes by packets
+  std::size_t to_one = 1 << 20;        // reduce: what goes by packets
+  std::size_t packets = 512 * 1024;    // movement: what goes by packets
+  std::size_t small = kSmallBytes;     // what goes a vector a thread; at most this
+  std::size_t relays = 512 * 1024;     // broadcast, reduce: from here on all ranks help
+  std::size_t direct = 256 * 1024;     // symmetric movement: from here on straight into place
+  std::size_t engines = 4 << 20;       // symmetric movement: from here on by the copy engines
+  std::uint32_t groups = 3;            // groups of packets to a channel before there is another one
+  std::uint32_t least_chunk = 8192;    // bytes of a chunk, at least and at most
   std::uint32_t most_chunk = 1 << 20;
   std::uint32_t turns = 1;                // chunks of a channel before chunks grow
   std::uint32_t channels = kMaxChannels;  // the most
@@ -54,11 +56,12 @@ enum class Protocol : std::uint8_t {
   kReduceSmall,
   kReducePackets,
   kAllReducePackets,
+  kAllReduceEven,
   kReduceChunks,
 };
-inline constexpr int kProtocolCount = 10;
+inline constexpr int kProtocolCount = 11;
 constexpr bool folds(Protocol protocol) noexcept { return protocol >= Protocol::kReduceSmall; }
-// Whether its kernel takes SmallParams; all others take Params.
+// Whether its kernel takes SmallParams; all others but kAllReduceEven take Params.
 constexpr bool takes_small(Protocol protocol) noexcept {
   return protocol == Protocol::kBarrier || protocol == Protocol::kExchangeSmall ||
          protocol == Protocol::kReduceSmall;
@@ -78,15 +81,20 @@ struct Step {
   int blocks = 1;
   int threads = 32;
   SmallParams small;  // where takes_small(protocol)
-  Params params;      // where not
+  EvenParams even;    // of kAllReduceEven
+  Params params;      // of all others
   std::byte* copy_to = nullptr;
   const std::byte* copy_from = nullptr;
   std::size_t copy_bytes = 0;
 
   const LaneParams& lane() const noexcept {
+    if (protocol == Protocol::kAllReduceEven) return even;
     return takes_small(protocol) ? static_cast<const LaneParams&>(small) : params;
   }
-  FoldCode fold() const noexcept { return takes_small(protocol) ? small.fold : params.fold; }
+  FoldCode fold() const noexcept {
+    if (protocol == Protocol::kAllReduceEven) return even.fold;
+    return takes_small(protocol) ? small.fold : params.fold;
+  }
 };
 
 // The steps of `call` on this rank, in order on one stream; none where there is nothing to do.

@@ -158,7 +158,7 @@ class Movement {
 
   std::vector<Step> steps() {
     constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-    if (moves_.symmetric && most_ > tuning_.packets) {  // all moves are of one size
+    if (moves_.symmetric && most_ > tuning_.direct) {  // all moves are of one size
       if (most_ >= tuning_.engines) {
         add_copies();
       } else {

@@ -50,7 +50,7 @@ class Reduction {
       reduced_by(q, range.first, range.bytes);
       wanted_from(q, range.first, range.bytes);
     }
-    if (bytes <= tuning_.two_hops) return {packets(Protocol::kAllReducePackets)};
+    if (bytes <= tuning_.two_hops) return {two_hops(bytes)};
     p_.forward = all_peers(p_);
     enter(range_of(bytes, size_, rank_).first);
     return {chunks()};
@@ -86,7 +86,7 @@ class Reduction {
     }
     if (most == 0) return {};
     p_.kept_to = part_at(call_.out, 0, p_.kept.bytes);
-    return {most <= tuning_.packets ? one_hop(most) : chunks()};
+    return {most <= tuning_.scattered ? one_hop(most) : chunks()};
   }
 
   // A broadcast by relays: of one source, whose parts are forwarded by one rank each.
@@ -150,6 +150,25 @@ class Reduction {
     }
     Step step{.protocol = Protocol::kReduceSmall, .small = small()};
     cut_small(step);
+    return step;
+  }
+  // All_reduce by packets; the same ones, whatever kernel makes them.
+  Step two_hops(std::size_t bytes) const {
+    Step step = packets(Protocol::kAllReducePackets);
+    const std::size_t part = range_of(bytes, size_, 0).bytes;
+    const bool is_even =
+        is_plain(call_.in, bytes) && is_plain(call_.out, bytes) && bytes > part * p_.peers;
+    if (!is_even) return step;
+    EvenParams& p = step.even;
+    static_cast<LaneParams&>(p) = p_;
+    p.fold = p_.fold;
+    p.in = static_cast<std::byte*>(const_cast<void*>(call_.in));
+    p.out = static_cast<std::byte*>(call_.out);
+    p.vectors = static_cast<std::uint32_t>(vectors_in(bytes));
+    p.part = static_cast<std::uint32_t>(vectors_in(part));
+    p.unit = step.params.kept.unit;
+    p.rounds = step.params.rounds;
+    step.protocol = Protocol::kAllReduceEven;
     return step;
   }
   SmallParams small() const {

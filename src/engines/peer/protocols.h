@@ -1,6 +1,7 @@
 // All protocols, for whoever makes kernels of them.
 #pragma once
 
+#include "engines/peer/all_reduce_even.h"
 #include "engines/peer/barrier.h"
 #include "engines/peer/exchange_chunks.h"
 #include "engines/peer/exchange_packets.h"

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "engines/peer/chunks.h"
-#include "engines/peer/exchange_chunks.h"
 
 namespace hocket::engines::peer {
 
@@ -25,6 +24,7 @@ struct Route {
 template <int kPeers, typename Machine>
 HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept) {
   const Params& p = block.p;
+  const Counters& shared = block.m.shared();
   Route<kPeers> route;
   route.bytes = kept.bytes;
   const std::byte* own = p.kept.at + kept.first;
@@ -36,7 +36,7 @@ HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept
     const int j = q < rank ? q : q - 1;
     const std::byte* source = nullptr;
     if (q == rank && p.own_source) source = own;
-    if (q != rank && (p.sources >> j & 1) != 0) source = block.chunk_from(j);
+    if (q != rank && j < static_cast<int>(p.peers)) source = shared.sources[j];
     if (source == nullptr) continue;
     if (q == rank) route.own = route.sources;
     HOCKET_UNROLL
@@ -51,18 +51,19 @@ HOCKET_ANYWHERE Route<kPeers> route_of(const Block<Machine>& block, Stretch kept
   }
   HOCKET_UNROLL
   for (int j = 0; j < kPeers; ++j) {
-    if ((p.forward >> j & 1) == 0) continue;
-    route.to[j] = p.enter ? p.direct[j] + kept.first : block.chunk_to(j);
+    if (j >= static_cast<int>(p.peers) || shared.targets[j] == nullptr) continue;
+    route.to[j] = shared.targets[j];
     route.plain = route.plain && is_plain(route.to[j], kept.bytes);
   }
   return route;
 }
 
-// Vectors `i`, `i` + threads(), ... of a chunk: kBatch of them, to have many loads under way.
+// Vectors `i`, `i` + threads(), ... of a chunk: up to kBatch of them, to have many loads under way.
 template <bool kPlain, int kBatch, typename Fold, int kPeers, typename Machine>
 HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
                                  const Route<kPeers>& route,
-                                 std::uint32_t i) {
+                                 std::uint32_t i,
+                                 std::uint32_t vectors) {
   Machine& m = block.m;
   const Params& p = block.p;
   const auto stride = static_cast<std::uint32_t>(m.threads());
@@ -72,7 +73,7 @@ HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
     const std::uint64_t place = i + b * stride;
     HOCKET_UNROLL
     for (int s = 0; s <= kPeers; ++s) {
-      if (s >= route.sources) {
+      if (s >= route.sources || place >= vectors) {
         v[b][s] = Vector{};
       } else if (!kPlain && s == route.own) {
         v[b][s] = load_vector(route.from[s], route.bytes, place);
@@ -84,6 +85,7 @@ HOCKET_ANYWHERE void fold_places(Block<Machine>& block,
   HOCKET_UNROLL
   for (std::uint32_t b = 0; b < kBatch; ++b) {
     const std::uint64_t place = i + b * stride;
+    if (place >= vectors) continue;
     const Vector result = Fold::apply(p.fold, v[b], route.sources);
     const auto put = [&](std::byte* to) {
       if (kPlain) return m.store_staged(to + place * kVectorBytes, result);
@@ -106,12 +108,11 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
   const auto threads = static_cast<std::uint32_t>(block.m.threads());
   auto i = static_cast<std::uint32_t>(block.m.thread());
   if (route.plain) {
-    for (; i + (kBatch - 1) * threads < vectors; i += kBatch * threads) {
-      fold_places<true, kBatch, Fold>(block, route, i);
+    for (; i < vectors; i += kBatch * threads) {
+      fold_places<true, kBatch, Fold>(block, route, i, vectors);
     }
-    for (; i < vectors; i += threads) fold_places<true, 1, Fold>(block, route, i);
   } else {
-    for (; i < vectors; i += threads) fold_places<false, 1, Fold>(block, route, i);
+    for (; i < vectors; i += threads) fold_places<false, 1, Fold>(block, route, i, vectors);
   }
 }
 
@@ -122,10 +123,14 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
 // reduced, then a result of the round before.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
-  using exchange_chunks_detail::for_peers;
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
+  Counters& shared = m.shared();
+  const auto sends = [&](int j) { return shared.puts[j].bytes > 0; };
+  const auto gives = [&](int j) { return shared.sources[j] != nullptr; };
+  const auto wants = [&](int j) { return shared.targets[j] != nullptr; };
+  const auto gets = [&](int j) { return shared.takes[j].bytes > 0; };
   block.open();
   if (p.enter) {
     block.open_arrays([&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; });
@@ -134,39 +139,46 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
     });
   }
   for (std::uint32_t turn = 0; turn < p.rounds + 2; ++turn) {
-    const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), turn).bytes > 0; };
-    block.reserve(p.slots(), 0, sends);
-    if (!block.meet()) return;
-    for_peers(block, [&](int j) {
-      const Stretch stretch = stretch_of(p.send[j], m.channel(), turn);
-      if (stretch.bytes > 0) put_chunk(m, block.chunk_to(j), p.send[j], stretch);
-    });
-    if (!block.meet()) return;
-    block.announce(sends);
+    if (turn < p.rounds) {
+      block.for_kept([&](int j) {
+        const Stretch stretch = stretch_of(p.send[j], m.channel(), turn);
+        shared.puts[j] = {p.send[j].at + stretch.first, block.chunk_to(j), stretch.bytes};
+      });
+      block.reserve(p.slots(), 0, sends);
+      if (!block.meet()) return;
+      for_moves(block, shared.puts, [&](const Move& move, Team team) { put_chunk(m, team, move); });
+      if (!block.meet()) return;
+      block.announce(sends);
+    }
 
     Stretch kept;
     if (turn > 0) kept = stretch_of(p.kept, m.channel(), turn - 1);
-    const auto gives = [&](int j) { return kept.bytes > 0 && (p.sources >> j & 1) != 0; };
-    const auto wants = [&](int j) { return kept.bytes > 0 && (p.forward >> j & 1) != 0; };
-    block.await(gives);
-    block.reserve(p.slots(), 0, wants);
-    if (!block.meet()) return;
-    if (kept.bytes > 0) reduce_chunks_detail::fold_chunk<kPeers, Fold>(block, kept);
-    if (!block.meet()) return;
-    block.give_back(turn == p.rounds, gives);
-    block.announce(wants);
+    if (kept.bytes > 0) {  // of the whole block
+      block.for_kept([&](int j) {
+        const bool wanted = (p.forward >> j & 1) != 0;
+        std::byte* const target = p.enter ? p.direct[j] + kept.first : block.chunk_to(j);
+        shared.sources[j] = (p.sources >> j & 1) != 0 ? block.chunk_from(j) : nullptr;
+        shared.targets[j] = wanted ? target : nullptr;
+      });
+      block.await(gives);
+      block.reserve(p.slots(), 0, wants);
+      if (!block.meet()) return;
+      reduce_chunks_detail::fold_chunk<kPeers, Fold>(block, kept);
+      if (!block.meet()) return;
+      block.give_back(turn == p.rounds, gives);
+      block.announce(wants);
+    }
 
-    const auto gets = [&](int j) {
-      return turn > 1 && stretch_of(p.receive[j], m.channel(), turn - 2).bytes > 0;
-    };
+    if (turn < 2) continue;
+    block.for_kept([&](int j) {
+      const Stretch stretch = stretch_of(p.receive[j], m.channel(), turn - 2);
+      shared.takes[j] = {block.chunk_from(j), p.receive[j].at + stretch.first, stretch.bytes};
+    });
     block.await(gets);
     if (!block.meet()) return;
-    if (turn < 2) continue;
     if (!p.enter) {
-      for_peers(block, [&](int j) {
-        const Stretch stretch = stretch_of(p.receive[j], m.channel(), turn - 2);
-        if (stretch.bytes > 0) take_chunk(m, p.receive[j], stretch, block.chunk_from(j));
-      });
+      for_moves(
+          block, shared.takes, [&](const Move& move, Team team) { take_chunk(m, team, move); });
       if (!block.meet()) return;
     }
     block.give_back(turn == p.rounds + 1, gets);

@@ -60,39 +60,6 @@ HOCKET_ANYWHERE void send_outgoing(Block<Machine>& block,
   }
 }
 
-// Packets of one place from all peers, polled together; rows(j) of peer j, which may be 0. Places
-// of peers that are not there are read from another one's, so that loads have no branch between
-// them.
-template <int kPeers, typename Machine, typename Rows>
-HOCKET_ANYWHERE bool collect(Block<Machine>& block,
-                             const Place& place,
-                             std::uint64_t ahead,
-                             const Rows& rows,
-                             PackedBundle (&packed)[kPeers]) {
-  Machine& m = block.m;
-  const Params& p = block.p;
-  const Packet* slot[kPeers];
-  std::uint32_t flag[kPeers];
-  HOCKET_UNROLL
-  for (int j = 0; j < kPeers; ++j) {
-    const int peer = j < static_cast<int>(p.peers) ? j : 0;
-    const std::uint64_t step = m.shared().received[peer] + ahead;
-    slot[j] = block.packets_from(peer, step) + place.packet();
-    flag[j] = flag_of(step);
-  }
-  std::uint32_t missing;
-  do {
-    HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], rows(j));
-    missing = 0;
-    HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) {
-      if (rows(j) > 0 && !is_there(packed[j], flag[j])) missing |= 1u << j;
-    }
-  } while (missing != 0 && !block.gives_up(missing));
-  return missing == 0;
-}
-
 // What a thread has of this rank's part at one place: its rows, and the sum of all ranks' there.
 struct Folded {
   Bundle bundle;
@@ -110,16 +77,8 @@ HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const Place& place, Folde
   const Bundle own = load_bundle(p.kept, folded.vector, rows);
   PackedBundle packed[kPeers];
   const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? rows : 0; };
-  if (!collect<kPeers>(block, place, 0, all, packed)) return false;
-  HOCKET_UNROLL
-  for (int r = 0; r < static_cast<int>(kRows); ++r) {
-    if (static_cast<std::uint32_t>(r) >= rows) continue;
-    Vector come[kPeers];
-    HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) come[j] = row_of(packed[j], r);
-    folded.bundle.row[r] =
-        Fold::template apply_around<kPeers>(p.fold, come, own.row[r], p.rank, p.peers);
-  }
+  if (!collect<kPeers>(block, place.packet(), 0, all, packed)) return false;
+  folded.bundle = fold_bundles<kPeers, Fold>(p, packed, own, rows);
   return true;
 }
 
@@ -197,7 +156,7 @@ HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
       const Place place(round, i);
       const auto rows = [&](int j) { return place.rows(p.receive[j], m.channel()); };
       PackedBundle packed[kPeers];
-      if (!collect<kPeers>(block, place, 1, rows, packed)) break;
+      if (!collect<kPeers>(block, place.packet(), 1, rows, packed)) break;
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
         if (rows(j) == 0) continue;

@@ -1,0 +1,133 @@
+// all_reduce in two hops of arrays that consist of whole, aligned vectors: what all_reduce_packets
+// does, with the same packets in the same slots, so that each rank may take either. As all is even,
+// a thread has few instructions to go through, and these are most of such a call's time.
+#pragma once
+
+#include "engines/peer/bundles.h"
+
+namespace hocket::engines::peer {
+
+namespace all_reduce_even_detail {
+
+// One thread's bundle of each part: the lane of a group.
+struct Place {
+  std::uint32_t vector;  // its first one in a part
+  std::uint32_t packet;  // its first one in a slot
+
+  // How many vectors of a part it has.
+  HOCKET_ANYWHERE std::uint32_t rows(std::uint32_t part) const {
+    if (vector >= part) return 0;
+    const std::uint32_t rows = (part - vector + kLanesOfGroup - 1) / kLanesOfGroup;
+    return rows < kRows ? rows : kRows;
+  }
+};
+
+HOCKET_ANYWHERE Bundle load(const std::byte* from, std::uint32_t rows) {
+  Bundle bundle;
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    bundle.row[r] = Vector{};
+    if (r < rows) bundle.row[r] = load_aligned<Vector>(from + r * kLanesOfGroup * kVectorBytes);
+  }
+  return bundle;
+}
+HOCKET_ANYWHERE void store(std::byte* to, std::uint32_t rows, const Bundle& bundle) {
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    if (r < rows) store_aligned(to + r * kLanesOfGroup * kVectorBytes, bundle.row[r]);
+  }
+}
+
+}  // namespace all_reduce_even_detail
+
+// Blocks of whole warps; every thread stays at its places, so that `in` may be `out`.
+template <int kPeers, typename Fold, typename Machine>
+HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
+  using namespace all_reduce_even_detail;
+  Block<Machine> block(machine);
+  Machine& m = machine;
+  const auto& p = block.p;
+  const auto first = static_cast<std::uint32_t>(m.thread());
+  const auto threads = static_cast<std::uint32_t>(m.threads());
+  const auto everybody = [](int) { return true; };
+
+  // Where a rank's part of an array begins, at a place.
+  const auto at = [&](std::byte* array, int rank, const Place& place) {
+    return array +
+           (std::uint64_t{p.part} * static_cast<unsigned>(rank) + place.vector) * kVectorBytes;
+  };
+  // Calls act(peer, rank, rows) for each peer that has a part there.
+  const auto for_parts = [&](const Place& place, const auto& act) {
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) {
+      if (j >= static_cast<int>(p.peers)) continue;
+      const int rank = rank_of_peer(j, p.rank);
+      act(j, rank, place.rows(p.part_of(rank)));
+    }
+  };
+  const auto load_all = [&](const Place& place, Bundle(&out)[kPeers]) {
+    for_parts(place, [&](int j, int rank, std::uint32_t rows) {
+      out[j] = load(at(p.in, rank, place), rows);
+    });
+  };
+
+  for (std::uint32_t round = 0; round < p.rounds; ++round) {
+    const std::uint32_t done = round * kGroupsOfSlot;
+    const std::uint32_t left = p.unit - done;
+    const std::uint32_t bundles = (left < kGroupsOfSlot ? left : kGroupsOfSlot) * kLanesOfGroup;
+    const std::uint32_t begin = static_cast<std::uint32_t>(m.channel()) * p.unit + done;
+    const auto place_of = [&](std::uint32_t i) {
+      const std::uint32_t group = i / kLanesOfGroup, lane = i % kLanesOfGroup;
+      return Place{(begin + group) * kVectorsOfGroup + lane, group * kPacketsOfGroup + lane};
+    };
+    // The first bundles are under way while the counters come.
+    Bundle out[kPeers];
+    if (first < bundles) load_all(place_of(first), out);
+    if (round == 0) block.open();
+    block.reserve(kPacketSlots, 1, everybody);
+    if (!block.meet()) return;
+    for (std::uint32_t i = first; i < bundles; i += threads) {
+      const Place place = place_of(i);
+      if (i != first) load_all(place, out);
+      for_parts(place, [&](int j, int, std::uint32_t rows) {
+        if (rows == 0) return;
+        const std::uint64_t step = m.shared().sent[j];
+        send_bundle(m, block.packets_to(j, step) + place.packet, rows, flag_of(step), out[j]);
+      });
+    }
+    for (std::uint32_t i = first; i < bundles; i += threads) {
+      const Place place = place_of(i);
+      const std::uint32_t rows = place.rows(p.part_of(p.rank));
+      if (rows == 0) continue;
+      const Bundle own = load(at(p.in, p.rank, place), rows);
+      PackedBundle packed[kPeers];
+      const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? rows : 0; };
+      if (!collect<kPeers>(block, place.packet, 0, all, packed)) break;
+      const Bundle sum = fold_bundles<kPeers, Fold>(p, packed, own, rows);
+      HOCKET_UNROLL
+      for (int j = 0; j < kPeers; ++j) {
+        if (j >= static_cast<int>(p.peers)) continue;
+        const std::uint64_t step = m.shared().sent[j] + 1;
+        send_bundle(m, block.packets_to(j, step) + place.packet, rows, flag_of(step), sum);
+      }
+      store(at(p.out, p.rank, place), rows, sum);
+    }
+    for (std::uint32_t i = first; i < bundles && !block.failed; i += threads) {
+      const Place place = place_of(i);
+      const auto rows_from = [&](int j) {
+        return j < static_cast<int>(p.peers) ? place.rows(p.part_of(rank_of_peer(j, p.rank))) : 0;
+      };
+      PackedBundle packed[kPeers];
+      if (!collect<kPeers>(block, place.packet, 1, rows_from, packed)) break;
+      for_parts(place, [&](int j, int rank, std::uint32_t rows) {
+        store(at(p.out, rank, place), rows, unpacked(packed[j]));
+      });
+    }
+    if (!block.meet()) return;
+    block.give_back_packets(round + 1 == p.rounds, 2, everybody);
+    block.count_sent(2, everybody);
+  }
+  block.save();
+}
+
+}  // namespace hocket::engines::peer
