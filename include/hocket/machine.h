@@ -64,6 +64,7 @@ struct Software {
   std::string name;
   std::string version;  // empty: not found
   std::string where;
+  std::string note;  // what it would be used for, or why it would not be; may be empty
   bool found() const noexcept { return !version.empty(); }
 };
 

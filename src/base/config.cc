@@ -1,9 +1,12 @@
 #include "base/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "hocket/error.h"
 
@@ -72,11 +75,12 @@ Duration longest_silence() {
       "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
 }
 
-std::string bulk_way() {
-  const std::string text = environment("HOCKET_UCX_BULK").value_or("auto");
-  if (text == "auto" || text == "pieces" || text == "direct") return text;
+// The first one is the default.
+std::string one_of(const char* variable, std::initializer_list<const char*> values) {
+  const std::string text = environment(variable).value_or(*values.begin());
+  if (std::ranges::find(values, text) != values.end()) return text;
   throw InvalidArgument(fmt::format(
-      "HOCKET_UCX_BULK={} is not one of auto, pieces, direct; correct or unset it", text));
+      "{}={} is not one of {}; correct or unset it", variable, text, fmt::join(values, ", ")));
 }
 
 }  // namespace
@@ -94,8 +98,11 @@ Config Config::from_environment() {
   config.trace_dir = environment("HOCKET_TRACE").value_or("");
   config.interface = environment("HOCKET_INTERFACE").value_or("");
   config.silence = longest_silence();
-  config.ucx_bulk = bulk_way();
+  config.ucx_bulk = one_of("HOCKET_UCX_BULK", {"auto", "pieces", "direct"});
+  config.ucx_gpus = one_of("HOCKET_UCX_GPUS", {"never", "auto", "always"});
+  config.ucx_library = environment("HOCKET_UCX_LIBRARY").value_or("");
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
+  config.nvshmem_library = environment("HOCKET_NVSHMEM_LIBRARY").value_or("");
   config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");
   config.ras = environment_switch("HOCKET_NCCL_RAS");
   config.costs = environment("HOCKET_COSTS").value_or("");

@@ -34,11 +34,14 @@ struct Config {
   std::string interface;                       // HOCKET_INTERFACE: a name or an address
   Duration silence = std::chrono::seconds(3);  // HOCKET_SILENCE, seconds
   std::string ucx_bulk;                        // HOCKET_UCX_BULK: auto, pieces, direct
+  std::string ucx_gpus;                        // HOCKET_UCX_GPUS: never, auto, always
+  std::string ucx_library;                     // HOCKET_UCX_LIBRARY: its file; empty: looked for
 
-  std::string nccl_library;  // HOCKET_NCCL_LIBRARY: its file; empty: looked for
-  bool multicast = false;    // HOCKET_NVLINK_MULTICAST: NCCL may use it
-  bool ras = false;          // HOCKET_NCCL_RAS: NCCL may open its port for monitoring
-  std::string costs;         // HOCKET_COSTS: a file that `hocket bench --tune` wrote
+  std::string nccl_library;     // HOCKET_NCCL_LIBRARY: its file; empty: looked for
+  std::string nvshmem_library;  // HOCKET_NVSHMEM_LIBRARY: likewise
+  bool multicast = false;       // HOCKET_NVLINK_MULTICAST: NCCL and NVSHMEM may use it
+  bool ras = false;             // HOCKET_NCCL_RAS: NCCL may open its port for monitoring
+  std::string costs;            // HOCKET_COSTS: a file that `hocket bench --tune` wrote
 
   static Config from_environment();
 };

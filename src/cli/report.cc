@@ -136,8 +136,9 @@ void add_network(Report& report, const Machine& machine) {
 void add_software(Report& report, const Machine& machine) {
   report.head("Libraries and packages");
   for (const Software& software : machine.libraries) {
-    report.line(software.name,
-                software.found() ? software.version + "  " + software.where : "not found");
+    std::string text = software.found() ? software.version + "  " + software.where : "not found";
+    if (!software.note.empty()) text += (software.found() ? "  " : ": ") + software.note;
+    report.line(software.name, text);
   }
   if (machine.python.empty()) report.line("Python", "not found");
   for (const Software& software : machine.python) {

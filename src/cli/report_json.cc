@@ -64,7 +64,8 @@ Json to_json(const Software& software) {
   return {{"name", software.name},
           {"found", software.found()},
           {"version", text_or_null(software.version)},
-          {"where", text_or_null(software.where)}};
+          {"where", text_or_null(software.where)},
+          {"note", text_or_null(software.note)}};
 }
 
 Json to_json(const Engine& engine) {

@@ -98,8 +98,10 @@ Machine inspect_machine(bool with_python) {
   machine.limits = find_limits();
   machine.features = os::probe_features();
   machine.interfaces = find_interfaces();
-  machine.libraries = os::find_libraries();
-  if (with_python) machine.python = os::find_python();
+  os::Python python;
+  if (with_python) python = os::find_python();
+  machine.libraries = os::find_libraries(python.folders);
+  machine.python = std::move(python.packages);
   return machine;
 }
 

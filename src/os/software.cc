@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <sstream>
 
+#include "base/config.h"
 #include "os/probe.h"
 
 namespace hocket::os {
@@ -79,21 +82,57 @@ struct Library {
   const char* name;
   std::array<const char*, 2> files;
   std::string (*version)(void*);
+  const char* variable = nullptr;  // names its file
+  std::string (*note)(const std::string& version) = nullptr;
 };
+
+// Of NVSHMEM's heap, which hocket takes memory from when asked to; empty version: it is not there.
+std::string nvshmem_note(const std::string& version) {
+  if (version.empty()) {
+    return "symmetric memory has no heap \"nvshmem\" (pip: nvidia-nvshmem-cu13, or "
+           "HOCKET_NVSHMEM_LIBRARY)";
+  }
+  int major = 0;
+  int minor = 0;
+  std::sscanf(version.c_str(), "%d.%d", &major, &minor);
+  if (major != 3 || minor < 2) return "not used: hocket needs 3.2, or a later 3";
+  return "symmetric memory's heap \"nvshmem\", when asked for";
+}
 
 const std::array kLibraries{
     Library{"Open MPI", {"libmpi.so.40", nullptr}, mpi_version},
     Library{"MPICH", {"libmpich.so.12", "libmpi.so.12"}, mpi_version},
-    Library{"UCX", {"libucp.so.0", nullptr}, ucx_version},
+    Library{"UCX", {"libucp.so.0", nullptr}, ucx_version, "HOCKET_UCX_LIBRARY"},
     Library{"CUDA driver", {"libcuda.so.1", nullptr}, cuda_version},
-    Library{"NCCL", {"libnccl.so.2", nullptr}, nccl_version},
-    Library{"NVSHMEM", {"libnvshmem_host.so.3", nullptr}, nvshmem_version},
+    Library{"NCCL", {"libnccl.so.2", nullptr}, nccl_version, "HOCKET_NCCL_LIBRARY"},
+    Library{"NVSHMEM",
+            {"libnvshmem_host.so.3", nullptr},
+            nvshmem_version,
+            "HOCKET_NVSHMEM_LIBRARY",
+            nvshmem_note},
 };
 
-// "version\npath", or "" where it is not installed.
-std::string look_for(const Library& wanted) {
+// Where it may be, in the order in which hocket looks.
+std::vector<std::string> candidates(const Library& wanted,
+                                    const std::vector<std::string>& folders) {
+  const auto named = wanted.variable == nullptr ? std::nullopt : base::environment(wanted.variable);
+  if (named) return {*named};
+  std::vector<std::string> all;
   for (const char* file : wanted.files) {
-    void* library = file == nullptr ? nullptr : ::dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+    if (file == nullptr) continue;
+    for (const std::string& folder : folders) {
+      const std::string path = folder + "/" + file;
+      if (::access(path.c_str(), R_OK) == 0) all.push_back(path);
+    }
+    all.emplace_back(file);
+  }
+  return all;
+}
+
+// "version\npath", or "" where it is not installed.
+std::string look_for(const Library& wanted, const std::vector<std::string>& folders) {
+  for (const std::string& file : candidates(wanted, folders)) {
+    void* library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) continue;
     link_map* map = nullptr;
     ::dlinfo(library, RTLD_DI_LINKMAP, &map);
@@ -104,13 +143,18 @@ std::string look_for(const Library& wanted) {
 }
 
 constexpr const char* kPythonScript =
-    "import sys, importlib.metadata as m\n"
+    "import os, sys, importlib.metadata as m\n"
     "print('Python', sys.version.split()[0], sys.executable, sep='\\t')\n"
     "names = ('hocket', 'numpy', 'cupy-cuda12x', 'cupy-cuda13x', 'torch', 'jax', 'ml_dtypes',\n"
-    "         'mpi4py', 'nvidia-nccl-cu12', 'nvidia-nccl-cu13')\n"
+    "         'mpi4py', 'nvidia-nccl-cu12', 'nvidia-nccl-cu13', 'nvidia-nvshmem-cu12',\n"
+    "         'nvidia-nvshmem-cu13', 'libucx-cu12', 'libucx-cu13')\n"
     "for name in names:\n"
     "    try: print(name, m.version(name), '', sep='\\t')\n"
-    "    except m.PackageNotFoundError: pass\n";
+    "    except m.PackageNotFoundError: pass\n"
+    "for path in sys.path:\n"
+    "    for name in ('nccl', 'nvshmem'):\n"
+    "        folder = os.path.join(path, 'nvidia', name, 'lib')\n"
+    "        if os.path.isdir(folder): print('', folder, sep='\\t')\n";
 
 std::string ask_python() {
   const std::string command =
@@ -128,32 +172,38 @@ std::string ask_python() {
 
 }  // namespace
 
-std::vector<Software> find_libraries() {
+std::vector<Software> find_libraries(const std::vector<std::string>& folders) {
   std::vector<Software> result;
   for (const Library& wanted : kLibraries) {
-    const auto answer = run_in_child([&wanted] { return look_for(wanted); }, 5000);
+    const auto answer = run_in_child([&] { return look_for(wanted, folders); }, 5000);
     if (!answer) {
-      result.push_back({wanted.name, "unusable: it crashed or hung when it was loaded", ""});
+      result.push_back({wanted.name, "unusable: it crashed or hung when it was loaded", "", ""});
       continue;
     }
     const std::size_t line = answer->find('\n');
+    const std::string version = answer->substr(0, line);
     result.push_back({wanted.name,
-                      answer->substr(0, line),
-                      line == std::string::npos ? "" : answer->substr(line + 1)});
+                      version,
+                      line == std::string::npos ? "" : answer->substr(line + 1),
+                      wanted.note == nullptr ? "" : wanted.note(version)});
   }
   return result;
 }
 
-std::vector<Software> find_python() {
-  std::vector<Software> result;
+Python find_python() {
+  Python result;
   std::istringstream lines(run_in_child(ask_python, 3000).value_or(""));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream fields(line);
     Software package;
     std::getline(fields, package.name, '\t');
     std::getline(fields, package.version, '\t');
+    if (package.name.empty()) {
+      result.folders.push_back(std::move(package.version));
+      continue;
+    }
     std::getline(fields, package.where, '\t');
-    result.push_back(std::move(package));
+    result.packages.push_back(std::move(package));
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -162,3 +163,24 @@ def test_wrong_use():
         done = hocket_command.run(*arguments)
         assert done.returncode == 2
         assert "hocket" in done.stderr and "--help" in done.stderr
+
+
+def nvshmem(**settings):
+    _, machine = report(**settings)
+    return next(each for each in machine["libraries"] if each["name"] == "NVSHMEM")
+
+
+def test_nvshmem_is_told_with_what_it_is_good_for(monkeypatch):
+    library = pathlib.Path(hocket_command.find()).resolve().parent.parent / "fake_nvshmem" / "libnvshmem_host.so.3"
+    if not library.exists():
+        pytest.skip("this build has no stand-in for NVSHMEM")
+    monkeypatch.setenv("HOCKET_NVSHMEM_LIBRARY", str(library))
+    found = nvshmem()
+    assert (found["version"], found["where"]) == ("3.4.5", str(library))
+    assert 'heap "nvshmem", when asked for' in found["note"]
+    monkeypatch.setenv("FAKE_NVSHMEM_VERSION", "3.1.7")
+    assert "hocket needs 3.2" in nvshmem()["note"]
+    monkeypatch.setenv("HOCKET_NVSHMEM_LIBRARY", "/nowhere/libnvshmem_host.so.3")
+    gone = nvshmem()
+    assert not gone["found"] and "HOCKET_NVSHMEM_LIBRARY" in gone["note"]
+    assert "NVSHMEM" in hocket_command.run("doctor").stdout

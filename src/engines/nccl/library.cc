@@ -5,43 +5,23 @@
 #include <link.h>
 
 #include "base/config.h"
+#include "os/library.h"
 
 namespace hocket::engines::nccl {
 namespace {
 
-constexpr const char* kFile = "libnccl.so.2";
+constexpr os::LibraryName kName{"libnccl.so.2", "HOCKET_NCCL_LIBRARY", "NCCL", "nvidia-nccl-cu13"};
 constexpr int kOldest = 21800;
-constexpr int kLoad = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
 
 std::string text_of(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
-}
-
-void* open(const Search& search, std::string& why_not) {
-  if (void* loaded = ::dlopen(kFile, kLoad | RTLD_NOLOAD)) return loaded;
-  if (!search.file.empty()) {
-    void* wanted = ::dlopen(search.file.c_str(), kLoad);
-    if (wanted == nullptr) why_not = fmt::format("HOCKET_NCCL_LIBRARY: {}", ::dlerror());
-    return wanted;
-  }
-  for (const std::string& folder : search.folders) {
-    if (void* found = ::dlopen((folder + "/" + kFile).c_str(), kLoad)) return found;
-  }
-  void* system = ::dlopen(kFile, kLoad);
-  if (system == nullptr) {
-    why_not = fmt::format(
-        "{} is neither among Python's packages nor among the system's libraries; install NCCL "
-        "(pip: nvidia-nccl-cu13), or set HOCKET_NCCL_LIBRARY to it",
-        kFile);
-  }
-  return system;
 }
 
 }  // namespace
 
 Found Library::find(const Search& search) {
   Found found;
-  void* library = open(search, found.why_not);
+  void* library = os::open_library(kName, search.file, search.folders, found.why_not);
   if (library == nullptr) return found;
   // NCCL reads these once, when it starts; what the user has set stays.
   if (!search.multicast) base::default_environment("NCCL_NVLS_ENABLE", "0");
