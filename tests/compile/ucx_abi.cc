@@ -29,6 +29,14 @@ static_assert(equal(ContextParams::kFeatureTag, UCP_FEATURE_TAG));
 static_assert(equal(ContextParams::kFeatureWakeup, UCP_FEATURE_WAKEUP));
 static_assert(equal(ContextParams::kFeatureAm, UCP_FEATURE_AM));
 
+using ours::ContextAttributes;
+static_assert(sizeof(ContextAttributes) >= sizeof(ucp_context_attr_t));
+static_assert(offsetof(ContextAttributes, memory_types) ==
+              offsetof(ucp_context_attr_t, memory_types));
+static_assert(equal(ContextAttributes::kMemoryTypes, UCP_ATTR_FIELD_MEMORY_TYPES));
+static_assert(equal(ours::MemoryType::kHost, UCS_MEMORY_TYPE_HOST));
+static_assert(equal(ours::MemoryType::kCuda, UCS_MEMORY_TYPE_CUDA));
+
 using ours::WorkerParams;
 static_assert(offsetof(WorkerParams, thread_mode) == offsetof(ucp_worker_params_t, thread_mode));
 static_assert(offsetof(WorkerParams, events) == offsetof(ucp_worker_params_t, events));
@@ -64,6 +72,9 @@ static_assert(sizeof(RequestParam::callback) == sizeof(ucp_request_param_t::cb))
 static_assert(offsetof(ours::TagReceived, length) == offsetof(ucp_tag_recv_info_t, length));
 static_assert(sizeof(ours::TagReceived::tag) == sizeof(ucp_tag_t));
 static_assert(offsetof(RequestParam, datatype) == offsetof(ucp_request_param_t, datatype));
+static_assert(offsetof(RequestParam, memory_type) == offsetof(ucp_request_param_t, memory_type));
+static_assert(sizeof(RequestParam::memory_type) == sizeof(ucp_request_param_t::memory_type));
+static_assert(equal(RequestParam::kMemoryType, UCP_OP_ATTR_FIELD_MEMORY_TYPE));
 static_assert(offsetof(RequestParam, memory) == offsetof(ucp_request_param_t, memh));
 static_assert(equal(RequestParam::kCallback, UCP_OP_ATTR_FIELD_CALLBACK));
 static_assert(equal(RequestParam::kUserData, UCP_OP_ATTR_FIELD_USER_DATA));

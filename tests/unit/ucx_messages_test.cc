@@ -178,6 +178,29 @@ TEST_P(UcxMessages, ASendMayBeCalledOffAtAnyTime) {
 }
 
 // What UCX has of the array it can only lose with the connection.
+TEST_P(UcxMessages, WhatAPeerStillOwesIsKnown) {
+  EXPECT_FALSE(end(0).owed(1) || end(1).owed(0));
+  const Bytes out = filled(5);
+  Bytes in = filled(0);
+  const MessageId receive = recv(7, in);
+  const auto before = end(1).owed(0);
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(end(1).owed(1));  // another's
+  const MessageId sent = send(7, out);
+  bool came = false;
+  bool left = false;
+  bool has_changed = false;
+  until({0, 1}, [&] {
+    const auto now = end(1).owed(0);
+    has_changed = has_changed || !now || *now != *before;
+    came = came || end(1).test(receive, nullptr);
+    left = left || end(0).test(sent, nullptr);
+    return came && left;
+  });
+  EXPECT_TRUE(has_changed);
+  EXPECT_FALSE(end(0).owed(1) || end(1).owed(0));
+}
+
 TEST_P(UcxMessages, WhatAPeerDoesNotFinishIsGivenUp) {
   never_finish();
   EXPECT_EQ(fabric(0).take_broken(), std::vector{1});

@@ -46,6 +46,18 @@ struct ContextParams {
   const char* name = nullptr;
 };
 
+// What it tells of itself; only what the mask asks for is written.
+struct ContextAttributes {
+  static constexpr std::uint64_t kMemoryTypes = 1 << 2;
+  std::uint64_t field_mask = kMemoryTypes;
+  std::size_t request_size = 0;
+  int thread_mode = 0;
+  std::uint64_t memory_types = 0;  // a bit a MemoryType
+  char name[32] = {};
+  std::size_t reserved = 0;
+};
+enum class MemoryType : int { kHost = 0, kCuda = 1 };
+
 struct WorkerParams {
   static constexpr std::uint64_t kThreadMode = 1;
   static constexpr int kSerialized = 1;
@@ -119,7 +131,8 @@ using OnReceived = void (*)(void* request,
                             void* user_data);
 
 struct RequestParam {
-  static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kFlags = 1 << 4;
+  static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kFlags = 1 << 4,
+                                 kMemoryType = 1 << 6;
   static constexpr std::uint32_t kAmEager = 1 << 1;
   static constexpr std::uint32_t kCloseForce = 1;
   std::uint32_t mask = 0;
@@ -132,7 +145,7 @@ struct RequestParam {
   std::uint64_t datatype = 0;
   void* user_data = nullptr;
   void* reply_buffer = nullptr;
-  int memory_type = 0;
+  MemoryType memory_type = MemoryType::kHost;
   void* receive_info = nullptr;
   void* memory = nullptr;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "base/config.h"
@@ -49,9 +50,10 @@ Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
 void Fabric::refuse(const char* what, Status status) const {
   throw Error(
       {.code = ErrorCode::kSystem,
-       .message = fmt::format(
-           "UCX {} cannot {}: {}", library_->version(), what, library_->status_string(status))});
+       .message = fmt::format("{} cannot {}: {}", name(), what, library_->status_string(status))});
 }
+
+std::string Fabric::name() const { return "UCX " + library_->version(); }
 
 void Fabric::start(const FabricOptions& options) {
   const auto require = [this](Status status, const char* what) {
@@ -59,24 +61,33 @@ void Fabric::start(const FabricOptions& options) {
   };
   Config config = nullptr;
   require(library_->config_read(nullptr, nullptr, &config), "read its configuration");
-  const auto set = [&](const char* variable, const char* name, const std::string& value) {
-    if (base::environment(variable)) return;
-    if (library_->config_modify(config, name, value.c_str()) != Status::kOk) {
-      base::log(base::LogLevel::kWarning, fmt::format("UCX does not take {}={}", name, value));
+  const auto set = [&](std::initializer_list<const char*> names, const std::string& value) {
+    for (const char* name : names) {
+      if (library_->config_modify(config, name, value.c_str()) == Status::kOk) return;
     }
+    base::log(base::LogLevel::kWarning,
+              fmt::format("UCX does not take {}={}", *names.begin(), value));
   };
+  const bool chosen = base::environment("UCX_TLS").has_value();
   // Ranks of one host have a better way, and with it UCX could not notice that a peer has gone.
-  set("UCX_TLS", "TLS", "^sm");
-  if (!options.interface.empty()) set("UCX_NET_DEVICES", "NET_DEVICES", options.interface);
-  // UCX takes what is a transport's without that one's name in front here, and complains where none
-  // of those that it uses has it.
-  if (!base::environment("UCX_TLS")) {
-    set("UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", std::to_string(kReceivedAtOnce));
+  if (!chosen) set({"TLS"}, options.gpus ? "^sm" : "^sm,cuda_copy,cuda_ipc,gdr_copy");
+  // Shorter messages it would copy by calls that wait for the GPU's default stream.
+  if (options.gpus && !base::environment("UCX_RNDV_THRESH")) set({"RNDV_THRESH"}, "0");
+  if (!options.interface.empty() && !base::environment("UCX_NET_DEVICES")) {
+    set({"NET_DEVICES"}, options.interface);
+  }
+  // Old ones take what is a transport's without that one's name in front here, and complain where
+  // none of those that they use has it; new ones want the name.
+  if (!chosen && !base::environment("UCX_TCP_RX_SEG_SIZE")) {
+    set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
   }
   const ContextParams context;
   const Status made = library_->init_version(1, 12, &context, config, &context_);
   library_->config_release(config);
   require(made, "start");
+  ContextAttributes attributes;
+  require(library_->context_query(context_, &attributes), "say what memory it knows");
+  knows_gpus_ = (attributes.memory_types >> static_cast<int>(MemoryType::kCuda) & 1) != 0;
   const WorkerParams worker;
   require(library_->worker_create(context_, &worker, &worker_), "make a worker");
   require(library_->worker_get_efd(worker_, &event_fd_), "tell when messages come");
@@ -111,6 +122,17 @@ void Fabric::meet(std::vector<std::vector<std::byte>> addresses) {
   const std::lock_guard lock(mutex_);
   peers_.resize(addresses.size());
   for (std::size_t i = 0; i < addresses.size(); ++i) peers_[i].address = std::move(addresses[i]);
+}
+
+void Fabric::introduce(std::size_t world,
+                       std::span<const int> ranks,
+                       std::span<const std::vector<std::byte>> addresses) {
+  const std::lock_guard lock(mutex_);
+  if (peers_.empty()) peers_.resize(world);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    Peer& peer = peers_.at(static_cast<std::size_t>(ranks[i]));
+    if (peer.address.empty()) peer.address = addresses[i];
+  }
 }
 
 // --- Moving -------------------------------------------------------------------------------------
@@ -189,6 +211,11 @@ std::string Fabric::why_unreachable(int rank) {
   return peers_[static_cast<std::size_t>(rank)].why_broken;
 }
 
+bool Fabric::is_broken(int rank) noexcept {
+  const std::lock_guard lock(mutex_);
+  return peers_[static_cast<std::size_t>(rank)].broken;
+}
+
 void Fabric::on_error(void* argument, Endpoint endpoint, Status) {
   auto& self = *static_cast<Fabric*>(argument);
   for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
@@ -225,6 +252,15 @@ void Fabric::close_broken() noexcept {
 }
 
 // --- Out ----------------------------------------------------------------------------------------
+
+// Told where the memory lies UCX has not to look: it would ask the driver for every message.
+RequestParam Fabric::param_for(MemoryKind memory) const noexcept {
+  RequestParam param;
+  param.mask = RequestParam::kCallback | RequestParam::kUserData | RequestParam::kMemoryType;
+  const bool of_gpu = memory == MemoryKind::kCuda && knows_gpus_;
+  param.memory_type = of_gpu ? MemoryType::kCuda : MemoryType::kHost;
+  return param;
+}
 
 std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing(const Header& header) {
   std::unique_ptr<Outgoing> taken;
@@ -269,8 +305,8 @@ void Fabric::hand_over(int rank,
   const Endpoint to = retired_ ? nullptr : endpoint(rank);
   StatusPointer request = nullptr;
   if (to != nullptr) {
-    RequestParam param;
-    param.mask = RequestParam::kFlags | RequestParam::kCallback | RequestParam::kUserData;
+    RequestParam param = param_for(MemoryKind::kHost);
+    param.mask |= RequestParam::kFlags;
     param.flags = RequestParam::kAmEager;
     param.callback.sent = &Fabric::on_sent;
     param.user_data = outgoing.get();

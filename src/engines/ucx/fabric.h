@@ -18,6 +18,7 @@
 #include "base/deadline.h"
 #include "engines/ucx/library.h"
 #include "engines/ucx/wire.h"
+#include "hocket/types.h"
 
 namespace hocket::engines::ucx {
 
@@ -52,6 +53,8 @@ struct FabricOptions {
   std::function<bool(int rank)> lost;  // whether others know that rank to be gone; any thread
   Bulk bulk = Bulk::kAuto;
   std::size_t direct_from = kDirectFrom;  // bytes; shorter messages never travel directly
+  // Whether UCX is to use its transports of GPUs; to host memory they are no gain.
+  bool gpus = false;
 };
 
 // Memory that is in UCX's hands while it moves it. A resource: goes back to the fabric, by
@@ -82,8 +85,22 @@ class Fabric {
   // The addresses of all ranks; once, before the first message.
   void meet(std::vector<std::vector<std::byte>> addresses);
 
+  // The same for some ranks of a world, at any time; those known already are left as they are.
+  void introduce(std::size_t world,
+                 std::span<const int> ranks,
+                 std::span<const std::vector<std::byte>> addresses);
+
+  // "UCX 1.13.1".
+  std::string name() const;
+  // Whether messages may come from, and go to, GPUs' memory.
+  bool knows_gpus() const noexcept { return knows_gpus_; }
+  // Whether UCX has a lane to that rank by which GPUs' memory moves without the host's.
+  bool reaches_gpus(int rank);
+
   // Why there is no way to that rank at all; empty: there may be one.
   std::string why_unreachable(int rank);
+  // Whether there was one, and is no more.
+  bool is_broken(int rank) noexcept;
 
   // A descriptor that is readable when something may have come since `arm` said true.
   int event_fd() const noexcept { return event_fd_; }
@@ -123,10 +140,12 @@ class Fabric {
   std::uint64_t new_tag() noexcept { return ++last_tag_; }
   std::unique_ptr<Transfer> send_directly(int rank,
                                           std::uint64_t tag,
-                                          std::span<const std::byte> bytes);
+                                          std::span<const std::byte> bytes,
+                                          MemoryKind memory = MemoryKind::kHost);
   std::unique_ptr<Transfer> receive_directly(int rank,
                                              std::uint64_t tag,
-                                             std::span<std::byte> bytes);
+                                             std::span<std::byte> bytes,
+                                             MemoryKind memory = MemoryKind::kHost);
   // Afterwards UCX does not touch the memory any more: what has begun is seen to its end, for a
   // while; then, or at once where the other rank is lost, the connection is given up. `lock`, of
   // `mutex`, is let go of while it waits.
@@ -161,8 +180,9 @@ class Fabric {
   Endpoint endpoint(int rank);
   void close_broken() noexcept;
   void note_broken(std::size_t rank);
+  RequestParam param_for(MemoryKind memory) const noexcept;
   bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
-  bool copies_nothing(Endpoint endpoint) const;
+  bool has_lane(Endpoint endpoint, MemoryKind memory) const;
   void begin(Transfer& transfer, StatusPointer request) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void drain(std::uint64_t tag) noexcept;
@@ -186,6 +206,7 @@ class Fabric {
   Context context_ = nullptr;
   Worker worker_ = nullptr;
   int event_fd_ = -1;
+  bool knows_gpus_ = false;
   std::mutex mutex_;  // guards all below, and the worker
   bool retired_ = false;
   bool came_ = false;        // something, since it was last asked

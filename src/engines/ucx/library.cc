@@ -12,10 +12,30 @@ namespace {
 constexpr const char* kFile = "libucp.so.0";
 constexpr unsigned kMajor = 1;
 constexpr unsigned kOldestMinor = 12;  // active messages as they are used here
+constexpr int kLoad = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+
+void* open(const Search& search, std::string& why_not) {
+  if (void* loaded = ::dlopen(kFile, kLoad | RTLD_NOLOAD)) return loaded;
+  if (!search.file.empty()) {
+    void* wanted = ::dlopen(search.file.c_str(), kLoad);
+    if (wanted == nullptr) why_not = fmt::format("HOCKET_UCX_LIBRARY: {}", ::dlerror());
+    return wanted;
+  }
+  if (void* system = ::dlopen(kFile, kLoad)) return system;
+  why_not = fmt::format(
+      "{} cannot be loaded: {}; install UCX (Debian: libucx0; pip: libucx-cu13), "
+      "or set HOCKET_UCX_LIBRARY to it",
+      kFile,
+      ::dlerror());
+  for (const std::string& folder : search.folders) {
+    if (void* found = ::dlopen((folder + "/" + kFile).c_str(), kLoad)) return found;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
-Found Library::find() {
+Found Library::find(const Search& search) {
   Found found;
   // UCX reads these when it is loaded; what the user has set stays. Its handlers of signals and its
   // reports of broken connections are not wanted: hocket says itself who died.
@@ -27,12 +47,8 @@ Found Library::find() {
   // Where the user has it use shared memory (UCX_TLS), it does so for peers that may fail, too.
   base::default_environment("UCX_POSIX_ERROR_HANDLING", "y");
   base::default_environment("UCX_SYSV_ERROR_HANDLING", "y");
-  void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
-    found.why_not =
-        fmt::format("{} cannot be loaded: {}; install UCX (Debian: libucx0)", kFile, ::dlerror());
-    return found;
-  }
+  void* library = open(search, found.why_not);
+  if (library == nullptr) return found;
   const auto made = std::make_shared<Library>();
   found.why_not = made->fill(library);
   if (found.why_not.empty()) found.library = made;
@@ -63,6 +79,7 @@ std::string Library::fill(void* library) {
   find("ucp_config_release", config_release);
   find("ucp_init_version", init_version);
   find("ucp_cleanup", cleanup);
+  find("ucp_context_query", context_query);
   find("ucp_worker_create", worker_create);
   find("ucp_worker_destroy", worker_destroy);
   find("ucp_worker_get_address", worker_get_address);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engines/ucx/abi.h"
 
@@ -11,12 +12,20 @@ namespace hocket::engines::ucx {
 
 struct Found;
 
+// Where the library is looked for. A value.
+struct Search {
+  std::string file;                  // this one and no other
+  std::vector<std::string> folders;  // where Python's packages have theirs
+};
+
 // A resource: the loaded library and a table of its functions, under UCP's names without "ucp".
 // Immutable once made, so any thread. Never unloaded.
 class Library {
  public:
-  // The system's libucp. Never throws for what is not there: then `why_not` says so.
-  static Found find();
+  // The libucp that is loaded already, the named one, the system's, a package's: the system's knows
+  // the networks of its site, which packages do not. Never throws for what is not there: then
+  // `why_not` says so.
+  static Found find(const Search& search = {});
 
   const std::string& version() const noexcept { return version_; }  // "1.13.1"
   const std::string& path() const noexcept { return path_; }
@@ -27,6 +36,7 @@ class Library {
   void (*config_release)(Config) = nullptr;
   Status (*init_version)(unsigned, unsigned, const ContextParams*, Config, Context*) = nullptr;
   void (*cleanup)(Context) = nullptr;
+  Status (*context_query)(Context, ContextAttributes*) = nullptr;
   Status (*worker_create)(Context, const WorkerParams*, Worker*) = nullptr;
   void (*worker_destroy)(Worker) = nullptr;
   Status (*worker_get_address)(Worker, Address**, std::size_t*) = nullptr;

@@ -27,9 +27,9 @@ constexpr auto kPatience = std::chrono::milliseconds(500);
 // --- Which way ----------------------------------------------------------------------------------
 
 // Where UCX can move memory, and take it away again from a peer that fails, it has set aside a lane
-// for that; by TCP, which may have one too, it is no gain. (ucp_ep_query tells of lanes since 1.14,
-// and not what they are for.)
-bool Fabric::copies_nothing(Endpoint endpoint) const {
+// for that; by TCP, which may have one too, it is no gain, and CUDA's move GPUs' memory alone.
+// (ucp_ep_query tells of lanes since 1.14, and not what they are for.)
+bool Fabric::has_lane(Endpoint endpoint, MemoryKind memory) const {
   char* text = nullptr;
   std::size_t length = 0;
   std::FILE* file = ::open_memstream(&text, &length);
@@ -42,7 +42,8 @@ bool Fabric::copies_nothing(Endpoint endpoint) const {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    found |= line.find("rma_bw#") != line.npos && line.find(":tcp/") == line.npos;
+    if (line.find("rma_bw#") == line.npos || line.find(":tcp/") != line.npos) continue;
+    found |= memory == MemoryKind::kCuda || line.find(":cuda_") == line.npos;
   }
   std::free(text);
   return found;
@@ -54,8 +55,14 @@ bool Fabric::moves_directly(int rank, std::size_t bytes) {
   const Endpoint to = endpoint(rank);
   if (to == nullptr) return false;
   auto& direct = peers_[static_cast<std::size_t>(rank)].direct;
-  if (!direct) direct = copies_nothing(to);
+  if (!direct) direct = has_lane(to, MemoryKind::kHost);
   return *direct;
+}
+
+bool Fabric::reaches_gpus(int rank) {
+  const std::lock_guard lock(mutex_);
+  const Endpoint to = endpoint(rank);
+  return knows_gpus_ && to != nullptr && has_lane(to, MemoryKind::kCuda);
 }
 
 // --- Under way ----------------------------------------------------------------------------------
@@ -94,7 +101,8 @@ void Fabric::on_came(void* request, Status status, const TagReceived* received, 
 
 std::unique_ptr<Transfer> Fabric::send_directly(int rank,
                                                 std::uint64_t tag,
-                                                std::span<const std::byte> bytes) {
+                                                std::span<const std::byte> bytes,
+                                                MemoryKind memory) {
   auto transfer = std::make_unique<Transfer>();
   transfer->rank = rank;
   transfer->fabric = this;
@@ -103,8 +111,7 @@ std::unique_ptr<Transfer> Fabric::send_directly(int rank,
     transfer->state = Transfer::State::kFailed;
     return transfer;
   }
-  RequestParam param;
-  param.mask = RequestParam::kCallback | RequestParam::kUserData;
+  RequestParam param = param_for(memory);
   param.callback.sent = &Fabric::on_moved;
   param.user_data = transfer.get();
   begin(*transfer, library_->tag_send_nbx(to, bytes.data(), bytes.size(), tag, &param));
@@ -113,7 +120,8 @@ std::unique_ptr<Transfer> Fabric::send_directly(int rank,
 
 std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
                                                    std::uint64_t tag,
-                                                   std::span<std::byte> bytes) {
+                                                   std::span<std::byte> bytes,
+                                                   MemoryKind memory) {
   auto transfer = std::make_unique<Transfer>();
   transfer->receives = true;
   transfer->rank = rank;
@@ -124,8 +132,7 @@ std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
     transfer->state = Transfer::State::kFailed;
     return transfer;
   }
-  RequestParam param;
-  param.mask = RequestParam::kCallback | RequestParam::kUserData;
+  RequestParam param = param_for(memory);
   param.callback.received = &Fabric::on_came;
   param.user_data = transfer.get();
   constexpr std::uint64_t kWhole = ~std::uint64_t{0};
@@ -194,8 +201,7 @@ void Fabric::on_drained(void* request, Status, const TagReceived*, void* user_da
 
 // Takes a message of which no byte is wanted; it ends well for its sender.
 void Fabric::drain(std::uint64_t tag) noexcept {
-  RequestParam param;
-  param.mask = RequestParam::kCallback | RequestParam::kUserData;
+  RequestParam param = param_for(MemoryKind::kHost);
   param.callback.received = &Fabric::on_drained;
   param.user_data = this;
   const StatusPointer request =

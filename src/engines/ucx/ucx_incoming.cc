@@ -38,6 +38,7 @@ void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
 
 void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payload) {
   if (header.source < 0 || header.source >= static_cast<int>(peers_.size())) return;
+  ++peer(header.source).heard;
   switch (header.type) {
     case Type::kEager:
     case Type::kRequest: {
@@ -116,7 +117,9 @@ void UcxPointToPoint::match(std::uint32_t receive,
   message.id = header.id;
   const bool requested = header.type == Type::kRequest;
   if (!requested) acknowledge(header.source, payload.size());
-  const bool fits = same_kind(message.envelope, message.received) &&
+  const bool reachable = members_.memory == MemoryKind::kHost ||
+                         (requested && header.direct != 0) || message.bytes == 0;
+  const bool fits = reachable && same_kind(message.envelope, message.received) &&
                     (requested || payload.size() <= message.bytes);
   if (!fits) {
     message.state = Slot::State::kMismatch;
@@ -129,7 +132,7 @@ void UcxPointToPoint::match(std::uint32_t receive,
     if (header.direct != 0) {
       grant.offset = fabric_->new_tag();
       message.transfer = fabric_->receive_directly(
-          world(header.source), grant.offset, {message.to, message.bytes});
+          world(header.source), grant.offset, {message.to, message.bytes}, members_.memory);
     }
     fabric_->send(world(header.source), grant, {});
     return;
@@ -213,8 +216,8 @@ void UcxPointToPoint::take_answer(const Header& header) {
   }
   if (message.direct) {
     message.state = Slot::State::kSending;
-    message.transfer =
-        fabric_->send_directly(world(header.source), header.offset, {message.from, message.bytes});
+    message.transfer = fabric_->send_directly(
+        world(header.source), header.offset, {message.from, message.bytes}, members_.memory);
     return;
   }
   message.state = Slot::State::kStreaming;

@@ -84,7 +84,8 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
   slot.from = bytes.data();
   slot.bytes = bytes.size();
   slot.id = ++next_id_;
-  slot.direct = fabric_->moves_directly(world(to.peer), bytes.size());
+  slot.direct =
+      members_.memory == MemoryKind::kCuda || fabric_->moves_directly(world(to.peer), bytes.size());
   const bool eager = !slot.direct && bytes.size() <= kUnaskedBytes &&
                      receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
   Header piece = header(eager ? Type::kEager : Type::kRequest, to, slot.id);
@@ -173,6 +174,18 @@ std::optional<int> UcxPointToPoint::waiting(engine::Tag tag) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> UcxPointToPoint::owed(int peer) {
+  using State = Slot::State;
+  const std::lock_guard lock(fabric_->mutex());
+  const bool any = std::any_of(slots_.begin(), slots_.end(), [peer](const Slot& message) {
+    const bool moved = message.transfer && message.transfer->state == Transfer::State::kDone;
+    return message.envelope.peer == peer && message.state != State::kFree &&
+           message.state != State::kDone && message.state != State::kMismatch && !moved;
+  });
+  if (!any) return std::nullopt;
+  return this->peer(peer).heard;
 }
 
 // --- Out ----------------------------------------------------------------------------------------

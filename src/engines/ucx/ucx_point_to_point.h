@@ -7,7 +7,8 @@
 //
 // - In pieces, which UCX reads where they are, and which are copied into place where they arrive.
 // - Directly, where UCX then moves them from array to array without a copy: the receiver posts its
-//   memory under a tag and tells the tag, and UCX matches and moves them; see Transfer.
+//   memory under a tag and tells the tag, and UCX matches and moves them; see Transfer. GPUs'
+//   memory always goes this way, as nobody here can copy it.
 #pragma once
 
 #include <deque>
@@ -25,7 +26,8 @@ namespace hocket::engines::ucx {
 struct Members {
   std::uint64_t group = 0;  // its number, the same on all ranks and never used again
   int rank = 0;
-  std::vector<int> world_ranks;  // of each member
+  std::vector<int> world_ranks;           // of each member
+  MemoryKind memory = MemoryKind::kHost;  // what all of the group's messages lie in
 };
 
 // See engine::PointToPoint. To a peer that cannot be reached nothing ever moves.
@@ -42,6 +44,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
   std::optional<int> waiting(engine::Tag tag) override;
+  std::optional<std::uint64_t> owed(int peer) override;
 
  private:
   struct Slot {
@@ -82,6 +85,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::list<Early> early;          // takes no memory while it is empty: there are many peers
     std::size_t unacknowledged = 0;  // bytes sent eagerly
     std::size_t consumed = 0;        // bytes received so, not acknowledged yet
+    std::uint64_t heard = 0;         // parts of messages, and answers
   };
 
   std::uint32_t allocate();

@@ -1,0 +1,227 @@
+"""Ranks of pretended hosts whose arrays lie in GPUs' memory, without NCCL: what UCX carries.
+
+Arguments: `cupy`, or `fake` for tests/fake_cuda; then what to try. HOCKET_RANK and HOCKET_TEST_HOSTS (how
+many hosts to pretend) come from the environment. tests/python/test_ucx_gpus.py runs it on fake GPUs,
+tests/gpu/test_ucx.py on real ones.
+"""
+
+import faulthandler
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % int(os.environ['HOCKET_TEST_HOSTS'])}/"
+
+import hocket  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
+
+class Fake:
+    """Arrays in the memory of fake GPUs."""
+
+    def __init__(self, rank):
+        from fake_gpu import Array, Driver
+
+        self.driver, self.kind = Driver(), Array
+        self.driver.use(rank % 2)
+
+    def array(self, values):
+        return self.kind(self.driver, values)
+
+    def host(self, array):
+        self.driver.synchronize(1)
+        return array.host
+
+    def later(self, array, values):
+        """Fills the array on the stream, once the returned is called."""
+        return self.driver.fill_later(array.address, np.ascontiguousarray(values), 1)
+
+
+class CuPy:
+    def __init__(self, rank):
+        import cupy
+
+        cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
+        self.cupy = cupy
+
+    def array(self, values):
+        return self.cupy.asarray(values)
+
+    def host(self, array):
+        return self.cupy.asnumpy(array)
+
+    def later(self, array, values):
+        source = self.cupy.asarray(values)
+        spin = self.cupy.ones((2000, 2000))
+        for _ in range(20):
+            spin = spin @ spin * 1e-4
+        array[...] = source
+        return lambda: None
+
+
+def values(rank, count, dtype="float32", seed=0):
+    return (np.arange(count) * 7 + 131 * rank + seed).astype(dtype)
+
+
+def check(gpu, array, expected, what):
+    got = gpu.host(array).reshape(-1)
+    assert np.array_equal(got, np.asarray(expected).reshape(-1)), (what, comm.rank)
+
+
+def movement(gpu):
+    n, rank = comm.size, comm.rank
+    for count in (1, 1000, 70_001, 1 << 20):
+        for dtype in ("float32", "uint8", "complex128"):
+            if count == 1 << 20 and dtype != "float32":
+                continue
+            parts = [values(r, count, dtype) for r in range(n)]
+            for root in {0, n - 1}:
+                x = gpu.array(parts[rank])
+                comm.broadcast(x, root=root)
+                check(gpu, x, parts[root], ("broadcast", count, dtype, root))
+                out = gpu.array(np.zeros((n, count), dtype)) if rank == root else None
+                comm.gather(gpu.array(parts[rank]), out=out, root=root)
+                if rank == root:
+                    check(gpu, out, parts, ("gather", count, dtype, root))
+                own = gpu.array(np.zeros(count, dtype))
+                comm.scatter(gpu.array(np.stack(parts)) if rank == root else None, out=own, root=root)
+                check(gpu, own, parts[rank], ("scatter", count, dtype, root))
+            out = gpu.array(np.zeros((n, count), dtype))
+            comm.all_gather(gpu.array(parts[rank]), out=out)
+            check(gpu, out, parts, ("all_gather", count, dtype))
+            table = [[values(r, count, dtype, seed=17 * c) for c in range(n)] for r in range(n)]
+            x, out = gpu.array(np.stack(table[rank])), gpu.array(np.zeros((n, count), dtype))
+            comm.all_to_all(x, out=out)
+            check(gpu, out, [table[r][rank] for r in range(n)], ("all_to_all", count, dtype))
+            comm.all_to_all(x, out=x)
+            check(gpu, x, [table[r][rank] for r in range(n)], ("in place", count, dtype))
+    counts = [3 + 50_000 * r for r in range(n)]
+    parts = [values(r, counts[r]) for r in range(n)]
+    out = gpu.array(np.zeros(sum(counts), "float32"))
+    comm.all_gather_v(gpu.array(parts[rank]), out=out, counts=counts)
+    check(gpu, out, np.concatenate(parts), "all_gather_v")
+    sent = [values(rank, 1000 * ((rank + c) % 3), seed=c) for c in range(n)]
+    came = [values(r, 1000 * ((r + rank) % 3), seed=rank) for r in range(n)]
+    out = gpu.array(np.zeros(sum(map(len, came)), "float32"))
+    comm.all_to_all_v(gpu.array(np.concatenate(sent)), [len(s) for s in sent], out=out,
+                      out_counts=[len(c) for c in came])
+    check(gpu, out, np.concatenate(came), "all_to_all_v")
+
+
+def order(gpu):
+    """Calls follow what is on the stream, and each other; reductions among them."""
+    n, rank, count = comm.size, comm.rank, 300_000
+    x = gpu.array(np.zeros(count, "float32"))
+    gate = gpu.later(x, values(rank, count))
+    out = gpu.array(np.zeros((n, count), "float32"))
+    opener = threading.Thread(target=lambda: (time.sleep(0.2), gate()))
+    opener.start()
+    works = [comm.all_gather_async(x, out=out), comm.all_reduce_async(x),
+             comm.broadcast_async(x, root=1)]
+    opener.join()
+    for work in works:
+        work.synchronize(timeout=60)
+    check(gpu, out, [values(r, count) for r in range(n)], "all_gather")
+    total = np.sum([values(r, count).astype("float64") for r in range(n)], axis=0)
+    assert np.allclose(gpu.host(x), total)
+
+
+def messages(gpu):
+    n, rank, right, left = comm.size, comm.rank, (comm.rank + 1) % comm.size, comm.rank - 1
+    left %= n
+    for count in (1, 5000, 1 << 18, 1 << 22):
+        x, out = gpu.array(values(rank, count)), gpu.array(np.zeros(count, "float32"))
+        comm.send_recv(x, right, out=out, source=left)
+        check(gpu, out, values(left, count), ("send_recv", count))
+        comm.send_recv(x, right, out=x, source=left)
+        check(gpu, x, values(left, count), ("send_recv in place", count))
+    if rank < 2:
+        for i in range(50):
+            x = gpu.array(values(rank, 100 + i, seed=i))
+            if rank == 0:
+                comm.send(x, 1)
+            else:
+                comm.recv(x, 0)
+                check(gpu, x, values(0, 100 + i, seed=i), ("in order", i))
+    table = [[gpu.array(values(rank, 1 << 16, seed=c)) for c in range(n)] for _ in (0, 1)]
+    comm.exchange([(table[0][c], c) for c in range(n) if c != rank],
+                  [(table[1][c], c) for c in range(n) if c != rank])
+    for c in range(n):
+        if c != rank:
+            check(gpu, table[1][c], values(c, 1 << 16, seed=rank), ("exchange", c))
+
+
+def capture(gpu):
+    """A graph would go on without the host."""
+    x = gpu.array(values(comm.rank, 1 << 20))
+    stream = gpu.cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        try:
+            comm.broadcast(x, root=0)
+            raise AssertionError("no error")
+        except hocket.InvalidArgument as error:
+            assert "cannot be captured" in str(error), error
+        stream.end_capture()
+    comm.broadcast(x, root=0)
+    check(gpu, x, values(0, 1 << 20), "after")
+
+
+def death(gpu):
+    """Rank 1 is killed while the others wait for it; afterwards they go on without it."""
+    x = gpu.array(values(comm.rank, 1 << 20))
+    comm.broadcast(x, root=0)
+    check(gpu, x, values(0, 1 << 20), "before")
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        comm.broadcast_async(x, root=1).synchronize(timeout=60)
+        comm.barrier()
+        raise AssertionError("no error")
+    except hocket.PeerDied as error:
+        assert error.rank == 1, error
+    again = comm.rebuild(timeout=60)
+    y = gpu.array(values(again.rank, 1 << 20))
+    again.broadcast(y, root=0)
+    check(gpu, y, values(0, 1 << 20), "after")
+
+
+def deadline(gpu):
+    """Messages to a rank that never takes part end in their deadline, and it hears of that."""
+    x = gpu.array(values(comm.rank, 1 << 20))
+    comm.broadcast(x, root=0)
+    check(gpu, x, values(0, 1 << 20), "before")
+    if comm.rank == 0:
+        try:
+            comm.recv_async(x, 1, timeout=1).synchronize(timeout=60)
+            raise AssertionError("no error")
+        except hocket.DeadlineExceeded as error:
+            assert "messages between GPUs" in str(error) and "rank 1" in str(error), error
+    while True:
+        try:
+            comm.barrier(timeout=60)
+        except hocket.DeadlineExceeded:
+            break
+    before = gpu.host(x).copy()
+    again = comm.rebuild(timeout=60)
+    again.broadcast(x, root=again.size - 1)
+    gpu.host(x)
+    del before
+
+
+if __name__ == "__main__":
+    if "HOCKET_TEST_WATCHDOG" in os.environ:  # seconds; says then where it stands
+        faulthandler.dump_traceback_later(float(os.environ["HOCKET_TEST_WATCHDOG"]))
+    comm = hocket.init(timeout=60)
+    gpu = {"fake": Fake, "cupy": CuPy}[sys.argv[1]](comm.rank)
+    comm.barrier(stream=0) if sys.argv[1] == "cupy" else comm.all_reduce(gpu.array(np.ones(3)))
+    for part in sys.argv[2:]:
+        globals()[part](gpu)
+        print(part, "done", flush=True)
+    os._exit(0) if "death" in sys.argv else None

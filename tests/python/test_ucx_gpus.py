@@ -1,0 +1,83 @@
+"""Arrays in GPUs' memory between hosts, by UCX: hosts that are pretended, on GPUs that are none."""
+
+import ctypes.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import hocket_command
+import pytest
+
+import hocket
+
+HOCKET = hocket_command.find()
+PACKAGE = pathlib.Path(hocket.__file__).parent.parent
+FAKE = PACKAGE.parent / "fake_cuda"
+PROGRAM = pathlib.Path(__file__).parent.parent / "gpu" / "ucx_on_gpus.py"
+pytestmark = [
+    pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver"),
+    pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)"),
+]
+
+
+def run(*parts, ranks=3, hosts=None, options=(), **variables):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PACKAGE),
+        "LD_LIBRARY_PATH": str(FAKE),
+        "HOCKET_NCCL_LIBRARY": "none",
+        "HOCKET_UCX_GPUS": "always",
+        "HOCKET_TEST_HOSTS": str(hosts or ranks),
+        **variables,
+    }
+    done = subprocess.run(
+        [HOCKET, "run", "-n", str(ranks), *options, "--", sys.executable, PROGRAM, "fake", *parts],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    return done
+
+
+def expect(done, line, times):
+    assert done.returncode == 0 and done.stdout.count(line) == times, done.stdout
+
+
+@pytest.mark.parametrize("ranks, hosts", [(2, 2), (3, 3), (4, 2)])
+def test_movement(ranks, hosts):
+    expect(run("movement", ranks=ranks, hosts=hosts), "movement done", ranks)
+
+
+def test_calls_keep_the_order_of_the_stream_with_those_that_the_host_carries():
+    expect(run("order"), "order done", 3)
+
+
+def test_messages():
+    expect(run("messages"), "messages done", 3)
+
+
+def test_messages_end_at_their_deadline():
+    expect(run("deadline"), "deadline done", 3)
+
+
+def test_a_killed_rank_is_found_and_the_others_go_on():
+    expect(run("death", options=["--keep-going"]), "death done", 2)
+
+
+@pytest.mark.parametrize("value, note", [
+    ("never", "GPU engine ucx: HOCKET_UCX_GPUS=never"),
+    ("always", "carries movement and messages of GPUs"),
+    ("auto", "carries messages of GPUs alone: between some ranks it has no lane for their memory"),
+])
+def test_it_says_what_it_carries(value, note):
+    done = run("movement", ranks=2, HOCKET_UCX_GPUS=value, HOCKET_LOG="debug")
+    expect(done, "movement done", 2)
+    assert [line for line in done.stdout.splitlines() if line.endswith(note)], done.stdout
+
+
+def test_without_a_lane_for_gpus_it_carries_messages():
+    expect(run("messages", ranks=2, HOCKET_UCX_GPUS="auto"), "messages done", 2)
+
+
+def test_a_value_that_is_none_is_refused():
+    done = run("movement", ranks=2, HOCKET_UCX_GPUS="sometimes")
+    assert done.returncode != 0
+    assert "HOCKET_UCX_GPUS=sometimes is not one of never, auto, always" in done.stdout
