@@ -23,7 +23,7 @@ struct InitOptions {
   std::vector<std::string> engines = {};  // by name, best first; empty: all there are
   std::optional<std::size_t> segment_bytes =
       {};  // shared memory a rank; by the machine where absent
-  // Where to look for NCCL beside the system's folders.
+  // Where to look for NCCL and NVSHMEM beside the system's folders.
   std::vector<std::string> library_folders = {};
 };
 

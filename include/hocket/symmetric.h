@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -18,10 +19,18 @@ namespace symmetric {
 class Block;
 }
 
+// Whose memory on GPUs it is.
+enum class SymmetricHeap : std::uint8_t {
+  kHocket,
+  // NVSHMEM's, where that library is there: what NVSHMEM's device functions take as an address.
+  kNvshmem,
+};
+
 // Where symmetric arrays are made. Absent: where the communicator's calls are, a GPU's memory from
-// its first call on GPUs on.
+// its first call on GPUs on, and for NVSHMEM's heap.
 struct SymmetricOptions {
   std::optional<MemoryKind> memory = {};
+  SymmetricHeap heap = SymmetricHeap::kHocket;
   std::optional<Duration> deadline = {};
 };
 
@@ -36,7 +45,8 @@ class SymmetricArray {
   operator ArrayView() const noexcept { return local(); }
   operator ConstArrayView() const noexcept { return local(); }
   // The array of another rank of the communicator that made it, as mapped here. What it holds is
-  // defined only between calls that order the ranks (a barrier, a collective).
+  // defined only between calls that order the ranks (a barrier, a collective). Throws
+  // InvalidArgument where that rank's is not mapped here, which NVSHMEM's heap may have.
   ArrayView peer(int rank) const;
 
   std::size_t count() const noexcept { return local().count(); }
@@ -64,6 +74,11 @@ class SymmetricMemory {
   // A zeroed array of `count` elements on every rank. Collective: all ranks give the same count,
   // dtype and memory. Throws InvalidArgument where the ranks do not share one host's memory, or
   // their GPUs none.
+  //
+  // NVSHMEM's heap: the first such call starts NVSHMEM with the communicator's ranks as its PEs,
+  // where the program has not started it with them. A process has one NVSHMEM, and its heap gives
+  // memory to all PEs together: later calls are of a communicator of the same ranks. The arrays can
+  // be used in any communicator whose ranks are a subset.
   SymmetricArray empty(std::size_t count, DType dtype, const SymmetricOptions& = {});
   template <Element T>
   SymmetricArray empty(std::size_t count, const SymmetricOptions& options = {}) {
@@ -78,6 +93,10 @@ class SymmetricMemory {
   // From here on the array is an ordinary one: collective, and checked to be the same on all ranks
   // (else Mismatch). Its memory goes when the last view of it does.
   void free(ConstArrayView array, const CallOptions& = {});
+
+  // NVSHMEM's team of this communicator's ranks, in their order, for its device functions. NVSHMEM
+  // runs already. Collective when it is first asked for. Lives as long as NVSHMEM.
+  std::int32_t nvshmem_team(const CallOptions& = {});
 
  private:
   std::shared_ptr<comm::CommunicatorImpl> impl_;

@@ -848,8 +848,9 @@ class GpuArray:
     """
     Symmetric memory of a GPU, this rank's or a peer's.
 
-    Takes part in hocket's calls as it is. ``cupy.asarray(a)`` and ``torch.as_tensor(a, device="cuda")``
-    make an array of it that shares its memory and keeps it alive.
+    Takes part in hocket's calls as it is. ``cupy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` make an
+    array of it that shares its memory and keeps it alive. So does ``cupy.asarray(a)`` of this rank's;
+    of a peer's it makes a copy, as that lies on another GPU.
     """
 
     @property
@@ -883,7 +884,7 @@ class SymmetricMemory:
     memory directly. After an error the contents are undefined.
     """
 
-    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', memory: Optional[str] = None, timeout: Timeout = None) -> Any:
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', memory: Optional[str] = None, timeout: Timeout = None, heap: Optional[str] = None) -> Any:
         """
         Make a zeroed array on every rank.
 
@@ -897,11 +898,22 @@ class SymmetricMemory:
 
         memory : "host" or "cuda", optional
             Where; by default where the communicator's calls are: a GPU from its first call on GPUs on.
+        heap : "hocket" or "nvshmem", optional
+            Whose memory on GPUs; by default hocket's own. Of NVSHMEM's heap, where that library is
+            installed, is what its device functions take. The first such call starts NVSHMEM with the
+            communicator's ranks as PEs; later ones are of a communicator of the same ranks, and the arrays
+            can be used in any of a part of them.
 
         Returns
         -------
         numpy.ndarray or GpuArray
-            Its memory lives until the last rank has dropped the last view of it.
+            Its memory lives until the last rank has dropped the last view of it; NVSHMEM gets it back at
+            the next such call.
+
+        Raises
+        ------
+        InvalidArgument
+            Ranks on several hosts, no memory, no NVSHMEM, or one of other ranks; on all ranks.
         """
 
     def peer(self, array: Any, rank: int) -> Any:
@@ -920,6 +932,11 @@ class SymmetricMemory:
         numpy.ndarray or GpuArray
             Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
             a collective).
+
+        Raises
+        ------
+        InvalidArgument
+            The array is not symmetric, or that rank's is not mapped here, which NVSHMEM's heap may have.
         """
 
     def free(self, array: Any, timeout: Timeout = None) -> None:
@@ -928,6 +945,19 @@ class SymmetricMemory:
 
         Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
         is dropped.
+        """
+
+    def nvshmem_team(self, timeout: Timeout = None) -> int:
+        """
+        NVSHMEM's team of this communicator's ranks, for its device functions.
+
+        Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``. PE i of
+        the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
+
+        Returns
+        -------
+        int
+            An ``nvshmem_team_t``.
         """
 
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator:

@@ -34,6 +34,8 @@ struct GpuArray {
   ArrayView view;
   Shape shape;
   std::shared_ptr<void> owner;
+  // The GPU that it is mapped for, by which frameworks take it: this rank's, for a peer's too.
+  int device;
 };
 
 nb::tuple tuple_of(const Shape& shape) {
@@ -145,7 +147,12 @@ Shape shape_argument(nb::handle shape) {
 
 std::size_t count_of(const Shape& shape) {
   std::size_t count = 1;
-  for (const std::ptrdiff_t extent : shape) count *= static_cast<std::size_t>(extent);
+  for (const std::ptrdiff_t extent : shape) {
+    if (__builtin_mul_overflow(count, static_cast<std::size_t>(extent), &count)) {
+      throw InvalidArgument("shape is " + to_string(shape) +
+                            "; no memory holds that many elements");
+    }
+  }
   return count;
 }
 
@@ -157,19 +164,29 @@ std::optional<MemoryKind> memory_argument(nb::handle memory) {
   throw InvalidArgument("memory is \"" + name + "\", expected \"host\" or \"cuda\"");
 }
 
+SymmetricHeap heap_argument(nb::handle heap) {
+  if (heap.is_none()) return SymmetricHeap::kHocket;
+  const std::string name = nb::str(heap).c_str();
+  if (name == "hocket") return SymmetricHeap::kHocket;
+  if (name == "nvshmem") return SymmetricHeap::kNvshmem;
+  throw InvalidArgument("heap is \"" + name + "\", expected \"hocket\" or \"nvshmem\"");
+}
+
 nb::object empty(Symmetric& symmetric,
                  nb::handle shape,
                  nb::handle dtype,
                  nb::handle memory,
-                 nb::handle timeout) {
+                 nb::handle timeout,
+                 nb::handle heap) {
   Seat& seat = symmetric.seat;
   const Shape extents = shape_argument(shape);
   const DType type = dtype_argument(dtype);
-  const SymmetricOptions options{memory_argument(memory), duration_argument(timeout, "timeout")};
+  const SymmetricOptions options{
+      memory_argument(memory), heap_argument(heap), duration_argument(timeout, "timeout")};
   SymmetricArray array =
       without_gil([&] { return seat.comm.symmetric().empty(count_of(extents), type, options); });
   if (array.memory() == MemoryKind::kCuda) {
-    return nb::cast(GpuArray{array.local(), extents, array.owner()});
+    return nb::cast(GpuArray{array.local(), extents, array.owner(), array.local().device()});
   }
   void* data = array.local().data();
   const nb::object owner = nb::cast(Allocation{std::move(array)});
@@ -195,8 +212,9 @@ nb::object peer(Symmetric& symmetric, nb::handle array, int rank) {
   require_c_order(view, "array");
   if (view.is_on_gpu()) {
     const SymmetricMemory memory = symmetric.seat.comm.symmetric();
-    return nb::cast(
-        GpuArray{memory.peer(view.input(), rank), shape_of(view), memory.owner(view.input())});
+    const int here = memory.peer(view.input(), symmetric.seat.comm.rank()).device();
+    return nb::cast(GpuArray{
+        memory.peer(view.input(), rank), shape_of(view), memory.owner(view.input()), here});
   }
   const nb::object owner = allocation_of(array);
   const SymmetricArray& memory = nb::cast<Allocation&>(owner).array;
@@ -216,7 +234,12 @@ void free_array(Symmetric& symmetric, nb::handle array, nb::handle timeout) {
   without_gil([&] { symmetric.seat.comm.symmetric().free(view.input(), options); });
 }
 
-int device_of(const GpuArray& array) { return std::max(0, array.view.device()); }
+std::int32_t nvshmem_team(Symmetric& symmetric, nb::handle timeout) {
+  const CallOptions options{duration_argument(timeout, "timeout")};
+  return without_gil([&] { return symmetric.seat.comm.symmetric().nvshmem_team(options); });
+}
+
+int device_of(const GpuArray& array) { return std::max(0, array.device); }
 
 }  // namespace
 
@@ -227,8 +250,9 @@ void bind_symmetric(nb::module_& module, CommunicatorClass& cls) {
                        "GpuArray",
                        R"(Symmetric memory of a GPU, this rank's or a peer's.
 
-Takes part in hocket's calls as it is. ``cupy.asarray(a)`` and ``torch.as_tensor(a, device="cuda")``
-make an array of it that shares its memory and keeps it alive.
+Takes part in hocket's calls as it is. ``cupy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` make an
+array of it that shares its memory and keeps it alive. So does ``cupy.asarray(a)`` of this rank's;
+of a peer's it makes a copy, as that lies on another GPU.
 )")
       .def_prop_ro(
           "shape",
@@ -268,8 +292,10 @@ memory directly. After an error the contents are undefined.
            arg("dtype") = "float64",
            arg("memory") = nb::none(),
            arg("timeout") = nb::none(),
+           arg("heap") = nb::none(),
            nb::sig("def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', "
-                   "memory: Optional[str] = None, timeout: Timeout = None) -> Any"),
+                   "memory: Optional[str] = None, timeout: Timeout = None, "
+                   "heap: Optional[str] = None) -> Any"),
            R"(Make a zeroed array on every rank.
 
 Collective: all ranks give the same shape and dtype.
@@ -282,11 +308,22 @@ dtype : str or dtype
 
 memory : "host" or "cuda", optional
     Where; by default where the communicator's calls are: a GPU from its first call on GPUs on.
+heap : "hocket" or "nvshmem", optional
+    Whose memory on GPUs; by default hocket's own. Of NVSHMEM's heap, where that library is
+    installed, is what its device functions take. The first such call starts NVSHMEM with the
+    communicator's ranks as PEs; later ones are of a communicator of the same ranks, and the arrays
+    can be used in any of a part of them.
 
 Returns
 -------
 numpy.ndarray or GpuArray
-    Its memory lives until the last rank has dropped the last view of it.
+    Its memory lives until the last rank has dropped the last view of it; NVSHMEM gets it back at
+    the next such call.
+
+Raises
+------
+InvalidArgument
+    Ranks on several hosts, no memory, no NVSHMEM, or one of other ranks; on all ranks.
 )")
       .def("peer",
            &peer,
@@ -307,6 +344,11 @@ Returns
 numpy.ndarray or GpuArray
     Of the same shape. What it holds is defined only between calls that order the ranks (a barrier,
     a collective).
+
+Raises
+------
+InvalidArgument
+    The array is not symmetric, or that rank's is not mapped here, which NVSHMEM's heap may have.
 )")
       .def("free",
            &free_array,
@@ -317,6 +359,20 @@ numpy.ndarray or GpuArray
 
 Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
 is dropped.
+)")
+      .def("nvshmem_team",
+           &nvshmem_team,
+           arg("timeout") = nb::none(),
+           nb::sig("def nvshmem_team(self, timeout: Timeout = None) -> int"),
+           R"(NVSHMEM's team of this communicator's ranks, for its device functions.
+
+Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``. PE i of
+the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
+
+Returns
+-------
+int
+    An ``nvshmem_team_t``.
 )");
   cls.def_prop_ro(
       "symmetric",

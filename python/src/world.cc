@@ -120,9 +120,11 @@ std::vector<std::string> library_folders() {
   std::vector<std::string> folders;
   for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
     if (!nb::isinstance<nb::str>(entry)) continue;
-    std::string folder = std::string(nb::cast<nb::str>(entry).c_str()) + "/nvidia/nccl/lib";
-    std::error_code ignored;
-    if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
+    for (const char* package : {"/nvidia/nccl/lib", "/nvidia/nvshmem/lib", "/libucx/lib"}) {
+      std::string folder = nb::cast<nb::str>(entry).c_str() + std::string(package);
+      std::error_code ignored;
+      if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
+    }
   }
   return folders;
 }

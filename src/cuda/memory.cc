@@ -1,6 +1,8 @@
 #include "cuda/memory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <utility>
@@ -78,6 +80,17 @@ Whereabouts whereabouts(const Driver& driver, const void* address) {
       driver.pointer_get_attributes(2, wanted, values, reinterpret_cast<DevicePtr>(address));
   if (result != Result::kSuccess || type != MemoryType::kDevice) return {};
   return {MemoryKind::kCuda, device};
+}
+
+// The kernel refuses to read for us what we could not read.
+bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device) {
+  const DeviceBuffer memory(device, 64);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  const bool reached = ::write(ends[1], memory.data(), 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return reached;
 }
 
 void copy(const Driver& driver, void* to, const void* from, std::size_t bytes, Stream stream) {

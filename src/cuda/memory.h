@@ -73,6 +73,9 @@ struct Whereabouts {
 // Host memory that no driver knows of is host memory; so is page-locked host memory.
 Whereabouts whereabouts(const Driver& driver, const void* address);
 
+// Whether the processor reaches a device's plain memory, too.
+bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device);
+
 // Copies as work of `stream`; host memory that is not page-locked makes the caller wait.
 void copy(const Driver& driver, void* to, const void* from, std::size_t bytes, Stream stream);
 

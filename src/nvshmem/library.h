@@ -1,0 +1,57 @@
+// NVSHMEM, found at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvshmem/abi.h"
+
+namespace hocket::nvshmem {
+
+struct Found;
+
+// Where to look, and what to allow. A value.
+struct Search {
+  std::string file;                  // HOCKET_NVSHMEM_LIBRARY; empty: not said
+  std::vector<std::string> folders;  // of Python's packages, say
+};
+
+// A resource: the loaded library and a table of its functions, under NVSHMEM's names without
+// "nvshmem" and "nvshmemx". Immutable once made, so any thread. Never unloaded.
+class Library {
+ public:
+  // In this order: the one already in the process; Search::file; Search::folders; the system's.
+  // Never throws for what is not there: then `why_not` says so.
+  static Found find(const Search& search);
+
+  int version() const noexcept { return version_; }  // 30405 is 3.4.5
+  std::string version_text() const;
+  const std::string& path() const noexcept { return path_; }
+
+  void (*vendor_get_version_info)(int* major, int* minor, int* patch) = nullptr;
+  Status (*init_status)() = nullptr;
+  int (*get_uniqueid)(UniqueId*) = nullptr;
+  int (*hostlib_init_attr)(unsigned flags, InitAttributes*) = nullptr;
+  int (*my_pe)() = nullptr;
+  int (*n_pes)() = nullptr;
+  void* (*malloc)(std::size_t) = nullptr;
+  void (*free)(void*) = nullptr;
+  void* (*ptr)(const void*, int pe) = nullptr;
+  // Null before version 3.3.
+  int (*team_get_uniqueid)(TeamId*) = nullptr;
+  int (*team_init)(Team*, TeamConfig*, long mask, int pes, int pe) = nullptr;
+
+ private:
+  std::string fill(void* library);  // why not, or empty
+
+  std::string path_;
+  int version_ = 0;
+};
+
+struct Found {
+  std::shared_ptr<const Library> library;
+  std::string why_not;
+};
+
+}  // namespace hocket::nvshmem

@@ -1,0 +1,199 @@
+// NVSHMEM as far as it needs no GPU: which ranks can use its heap together, and which libraries.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "nvshmem/agreement.h"
+#include "nvshmem/library.h"
+#include "nvshmem/spare_ranges.h"
+
+namespace hocket::nvshmem {
+namespace {
+
+constexpr int kVersion = 30405;
+
+std::vector<Facts> not_started(int ranks) {
+  std::vector<Facts> facts(static_cast<std::size_t>(ranks));
+  for (int i = 0; i < ranks; ++i) {
+    Facts& f = facts[static_cast<std::size_t>(i)];
+    f.version = kVersion;
+    f.gpu.bytes[3] = static_cast<char>(i + 1);
+  }
+  return facts;
+}
+
+// A world whose PEs are the ranks in this order.
+std::vector<Facts> running(const std::vector<int>& pes, std::uint64_t world) {
+  auto facts = not_started(static_cast<int>(pes.size()));
+  for (std::size_t i = 0; i < pes.size(); ++i) {
+    facts[i].status = Status::kInitialized;
+    facts[i].pe = pes[i];
+    facts[i].pes = static_cast<int>(pes.size());
+    facts[i].world = world;
+  }
+  return facts;
+}
+
+void expect_refusal(const std::vector<Facts>& facts, const char* part, bool whole_job = true) {
+  const Agreement agreed = agree(facts, whole_job);
+  EXPECT_NE(agreed.why_not.find(part), std::string::npos) << agreed.why_not;
+  EXPECT_FALSE(agreed.start);
+}
+
+TEST(NvshmemAgreement, RanksWithoutItStartIt) {
+  for (const bool whole : {false, true}) {
+    const Agreement agreed = agree(not_started(3), whole);
+    EXPECT_EQ(agreed.why_not, "");
+    EXPECT_TRUE(agreed.start);
+    EXPECT_EQ(agreed.pes, (std::vector<int>{0, 1, 2}));
+  }
+}
+
+TEST(NvshmemAgreement, ARunningWorldIsUsedInItsOwnOrder) {
+  const Agreement agreed = agree(running({2, 0, 1}, 77), false);
+  EXPECT_EQ(agreed.why_not, "");
+  EXPECT_FALSE(agreed.start);
+  EXPECT_EQ(agreed.pes, (std::vector<int>{2, 0, 1}));
+}
+
+TEST(NvshmemAgreement, AnothersWorldIsTheWholeJobsOrNobodys) {
+  EXPECT_EQ(agree(running({1, 0}, 0), true).why_not, "");
+  expect_refusal(running({1, 0}, 0), "not as one world", false);
+}
+
+TEST(NvshmemAgreement, TwoWorldsAreNotOne) {
+  auto facts = running({0, 1}, 5);
+  facts[1].world = 6;
+  expect_refusal(facts, "not as one world");
+}
+
+TEST(NvshmemAgreement, AWorldOfOtherRanksIsRefused) {
+  auto facts = running({0, 1, 2}, 5);
+  facts.pop_back();
+  expect_refusal(facts, "as PE 0 of 3, and these are 2 ranks");
+  facts = running({0, 1}, 5);
+  facts[1] = not_started(2)[1];
+  expect_refusal(facts, "runs in rank 0 as PE 0 of 2 and not in rank 1");
+  facts = running({0, 1}, 5);
+  facts[1].pe = 0;
+  expect_refusal(facts, "rank 1 as PE 0, which it cannot be");
+  facts[1].pe = 2;
+  expect_refusal(facts, "rank 1 as PE 2, which it cannot be");
+  facts = running({0, 1}, 5);
+  facts[1].pieces = 3;
+  expect_refusal(facts, "rank 0 has 0 pieces of NVSHMEM's heap and rank 1 3");
+  facts[1].status = Status::kBootstrapped;
+  expect_refusal(facts, "rank 1 has begun to start NVSHMEM");
+}
+
+TEST(NvshmemAgreement, LibrariesAndGpusHaveToFit) {
+  auto facts = not_started(3);
+  std::strcpy(facts[2].why_not, "it is not installed");
+  expect_refusal(facts, "rank 2: it is not installed");
+  facts = not_started(3);
+  facts[1].version = 30800;
+  expect_refusal(facts, "rank 0 has NVSHMEM 3.4.5 and rank 1 3.8.0");
+  facts = not_started(3);
+  facts[2].gpu = facts[0].gpu;
+  expect_refusal(facts, "ranks 0 and 2 use one GPU");
+}
+
+TEST(NvshmemAgreement, TextsOfOthersEndSomewhere) {
+  auto facts = not_started(2);
+  std::memset(facts[1].why_not, 'x', sizeof facts[1].why_not);
+  EXPECT_EQ(agree(facts, true).why_not, "rank 1: " + std::string(159, 'x'));
+}
+
+TEST(NvshmemTeams, AreOfOneWorldAndItsOwnOrderIsTheWorld) {
+  EXPECT_TRUE(agree_team(running({0, 1, 2}, 5)).whole_world);
+  const TeamAgreement turned = agree_team(running({1, 0, 2}, 5));
+  EXPECT_EQ(turned.why_not, "");
+  EXPECT_FALSE(turned.whole_world);
+  auto part = running({0, 1, 2}, 5);
+  part.pop_back();
+  EXPECT_EQ(agree_team(part).why_not, "");
+  EXPECT_FALSE(agree_team(part).whole_world);
+  part[1].world = 6;
+  EXPECT_EQ(agree_team(part).why_not, "ranks 0 and 1 are in different worlds of it");
+  part[1] = not_started(2)[1];
+  EXPECT_NE(agree_team(part).why_not.find("does not run in rank 1"), std::string::npos);
+}
+
+// Against a map of single bytes.
+TEST(NvshmemSpareRanges, AreAsLargeAsTheirPartsTogether) {
+  constexpr std::size_t kBytes = 64;
+  std::vector<std::byte> memory(kBytes);
+  std::mt19937 random(5);
+  SpareRanges ranges;
+  std::vector<bool> spare(kBytes, false);
+  EXPECT_EQ(ranges.largest(), 0u);
+  for (int turn = 0; turn < 5000; ++turn) {
+    const std::size_t at = random() % kBytes;
+    std::size_t end = at;
+    while (end < kBytes && spare[end] == spare[at] && end - at < 1 + random() % 16) ++end;
+    if (spare[at]) {
+      ranges.take(&memory[at], end - at);
+    } else {
+      ranges.add(&memory[at], end - at);
+    }
+    std::fill(
+        spare.begin() + static_cast<int>(at), spare.begin() + static_cast<int>(end), !spare[at]);
+    std::size_t most = 0;
+    for (std::size_t i = 0, run = 0; i < kBytes; ++i) {
+      run = spare[i] ? run + 1 : 0;
+      most = std::max(most, run);
+    }
+    ASSERT_EQ(ranges.largest(), most) << turn;
+  }
+}
+
+TEST(NvshmemAbi, HasItsSizes) {
+  EXPECT_EQ(sizeof(UniqueId), 128u);
+  EXPECT_EQ(sizeof(InitArguments), 128u);
+  EXPECT_EQ(sizeof(InitAttributes), 144u);
+  EXPECT_EQ(sizeof(TeamConfig), 64u);
+  EXPECT_EQ(tag<InitAttributes>(1), 0x10090);
+}
+
+class NvshmemLibrary : public testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv("FAKE_NVSHMEM_VERSION"); }
+  static constexpr const char* kFake = HOCKET_FAKE_NVSHMEM;
+};
+
+// One test, as what has been loaded stays in the process and is used.
+TEST_F(NvshmemLibrary, IsFoundAndCheckedOrSaysWhatToDo) {
+  if (void* system = ::dlopen("libnvshmem_host.so.3", RTLD_NOW)) {
+    ::dlclose(system);
+    GTEST_SKIP() << "this system has one";
+  }
+  const Found absent = Library::find({.file = "", .folders = {"/nowhere"}});
+  EXPECT_EQ(absent.library, nullptr);
+  EXPECT_NE(absent.why_not.find("pip: nvidia-nvshmem"), std::string::npos) << absent.why_not;
+  const Found named = Library::find({.file = "/nowhere/lib.so", .folders = {}});
+  EXPECT_EQ(named.why_not.rfind("HOCKET_NVSHMEM_LIBRARY: /nowhere/lib.so", 0), 0u) << named.why_not;
+
+  for (const char* version : {"3.1.7", "2.11.0", "4.0.0"}) {
+    ::setenv("FAKE_NVSHMEM_VERSION", version, 1);
+    const Found found = Library::find({.file = kFake, .folders = {}});
+    EXPECT_EQ(found.library, nullptr);
+    EXPECT_NE(found.why_not.find(std::string("is NVSHMEM ") + version + ", and hocket needs 3.2.0"),
+              std::string::npos)
+        << found.why_not;
+  }
+  for (const char* version : {"3.2.0", "3.4.5", "3.99.0"}) {
+    ::setenv("FAKE_NVSHMEM_VERSION", version, 1);
+    const Found found = Library::find({.file = kFake, .folders = {}});
+    ASSERT_NE(found.library, nullptr) << found.why_not;
+    EXPECT_EQ(found.library->version_text(), version);
+    EXPECT_EQ(found.library->path(), kFake);
+  }
+}
+
+}  // namespace
+}  // namespace hocket::nvshmem
