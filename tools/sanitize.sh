@@ -24,8 +24,8 @@ export UCX_MEM_EVENTS=no
 
 fast_units="object_codec_test object_value_test rendezvous_wire_test rendezvous_server_test
   local_point_to_point_test algorithm_ranges_test"
-# Engines whose ranks are threads, three of them: enough for every pattern, few enough to be quick.
-fast_conformance='*local_3_*:*shm_threads_3_*:*shm_messages_3_*'
+# Engines whose ranks are threads, the GPU kernels on the host among them, three ranks: enough for every pattern, few enough to be quick.
+fast_conformance='*local_3_*:*shm_threads_3_*:*shm_messages_3_*:*peer*_3_*'
 
 # Not everywhere: where addresses are randomised more than the sanitizer knows and may not be fixed.
 starts() {

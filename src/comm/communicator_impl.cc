@@ -289,7 +289,7 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
   try {
     Waiter waiter(world_->host());
     std::optional<Deadline> deadline;
-    std::optional<Deadline> doubt;
+    Doubt doubt;
     while (task.step() == Poll::kPending) {
       if (!waiter.pause()) continue;
       if (!deadline) {

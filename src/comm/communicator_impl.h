@@ -39,6 +39,9 @@ struct Membership {
   std::vector<int> world_ranks;  // of each member
   std::vector<int> hosts;        // number of each member's host
   std::vector<int> host_ranks;   // of each member: its place on this host, see HostControl
+  // Whether a rebuild has left somebody out, of it or of what it was made of: to MPI such a group
+  // is what is left of a broken job.
+  bool bereaved = false;
 
   int size() const noexcept { return static_cast<int>(world_ranks.size()); }
   // Whether they are on several hosts.
@@ -60,6 +63,13 @@ struct Plan {
   engine::Call call;
   engine::CollectiveEngine* engine = nullptr;
   std::uint64_t mark = 0;  // what the fingerprint takes in; see CommunicatorImpl::mark_of
+};
+
+// Until when one wait does not believe a loss that it has heard of: what was sent before may still
+// come. A value.
+struct Doubt {
+  std::optional<base::Deadline> until;
+  std::uint64_t came = 0;  // see engine::PointToPoint::owed
 };
 
 // A resource, shared by its Communicator and the operations under way. One thread at a time, which
@@ -128,8 +138,9 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // Moves what is under way until `operation` is done or the deadline passes.
   bool wait(Operation& operation, base::Deadline until);
   void poke();  // a bit of progress, if nobody else is at it
-  // One turn of the progress thread; true when something moved, or everything is done.
-  enum class Turn { kIdle, kMoved, kNothingLeft };
+  // One turn of the progress thread. kAwaitsGpu: nothing moved, and nobody will ring when a GPU
+  // does.
+  enum class Turn { kIdle, kAwaitsGpu, kMoved, kNothingLeft };
   Turn progress() noexcept;
   void abandon(Operation& operation) noexcept;
 
@@ -225,11 +236,10 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   // What ends a wait that has not ended well so far; the caller makes sure of that, after this.
   // Throws where a peer refused the call.
-  // `doubt`, of one wait: until when a loss that it has heard of is not believed.
-  std::optional<control::Failure> look_around(const Awaited& awaited,
-                                              std::optional<base::Deadline>& doubt);
+  std::optional<control::Failure> look_around(const Awaited& awaited, Doubt& doubt);
   std::optional<control::Failure> find_failure(const Awaited& awaited);
   std::optional<control::Failure> find_loss(const Awaited& awaited);
+  bool has_finished(const Awaited& awaited, int member) const;
   std::optional<control::Failure> compare_records(std::uint64_t sequence) const;
   void compare_ended(std::uint64_t sequence);
   void check_refusals(std::uint64_t sequence);

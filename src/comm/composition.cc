@@ -19,6 +19,7 @@
 #include "engines/peer/peer_engine.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
+#include "engines/ucx/ucx_device_engine.h"
 #include "engines/ucx/ucx_point_to_point.h"
 
 namespace hocket::comm {
@@ -161,7 +162,7 @@ Engines make_spanning(WorldImpl& world,
   Near near = make_near(world.host(), mates, memory + near_offset(shape), consistency);
   made.messages =
       std::make_unique<RoutedMessages>(std::move(near.messages), mates.numbers, std::move(far));
-  if (has(names, "mpi")) {
+  if (has(names, "mpi") && !membership.bereaved) {
     made.collectives.push_back(world.mpi()->make_engine(membership, facts, control, all));
   }
   if (has(names, "shm")) {
@@ -193,6 +194,9 @@ Engines make_engines(WorldImpl& world,
   Engines made;
   const auto all = std::make_shared<std::vector<engine::CollectiveEngine*>>();
   const auto& names = world.engines();
+  if (membership.bereaved && world.mpi() && world.has_lost_one_of(world.host().places())) {
+    world.mpi()->forsake();
+  }
   if (membership.spans())
     return make_spanning(world, membership, facts, control, consistency, memory);
   if (has(names, "local")) {
@@ -206,10 +210,12 @@ Engines make_engines(WorldImpl& world,
   }
   for (const std::string& name : names) {
     if (is_of_gpus(name)) continue;
-    if (name == "shm") {
+    // What MPI carried is carried otherwise once it has lost a rank.
+    if (name == "shm" || (name == "mpi" && membership.bereaved && !has(names, "shm"))) {
       made.collectives.push_back(
           std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
     } else if (name == "mpi") {
+      if (membership.bereaved) continue;
       made.collectives.push_back(world.mpi()->make_engine(membership, facts, control, all));
     } else if (name != "ucx" || is_all_ucx(names)) {
       made.collectives.push_back(std::make_unique<algorithm::AlgorithmEngine>(
@@ -218,6 +224,29 @@ Engines make_engines(WorldImpl& world,
   }
   for (const auto& engine : made.collectives) all->push_back(engine.get());
   return made;
+}
+
+namespace {
+
+engines::ucx::DeviceOptions ucx_options(WorldImpl& world,
+                                        const Membership& membership,
+                                        bool always) {
+  auto& carriage = static_cast<UcxCarriage&>(*world.carriage());
+  return {.fabric = [keep = world.carriage(), &carriage] { return carriage.gpu_fabric(); },
+          .members = {.group = ~membership.id(),  // not that of its messages in host memory
+                      .rank = membership.rank,
+                      .world_ranks = membership.world_ranks,
+                      .memory = MemoryKind::kCuda},
+          .world = static_cast<std::size_t>(world.size()),
+          .always = always,
+          .interrupted = [&world] { return world.interrupted(); }};
+}
+
+}  // namespace
+
+int ucx_gpus(WorldImpl& world) {
+  if (!world.carriage()) return 0;
+  return static_cast<int>(static_cast<UcxCarriage&>(*world.carriage()).gpus());
 }
 
 std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
@@ -243,15 +272,28 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
   };
   for (const std::string& name : world.engines()) {
     if (name == "peer") {
-      add(agreed.shareable ? PeerEngine::why_not(facts) : "a GPU's memory cannot be shared",
+      add(agreed.shareable || facts.size == 1 ? PeerEngine::why_not(facts)
+                                              : "a GPU's memory cannot be shared",
           name,
           [&] {
             return std::make_unique<PeerEngine>(
                 device, facts, engines::peer::default_tuning(facts.size));
           });
     } else if (name == "nccl") {
-      add(agreed.why_no_nccl, name, [&] {
+      const bool needs_none = facts.size == 1 && std::ranges::count(world.engines(), "peer") > 0;
+      add(needs_none ? "one rank needs no other" : agreed.why_no_nccl, name, [&] {
         return std::make_unique<engines::nccl::NcclEngine>(libraries.nccl().library, device, facts);
+      });
+    } else if (name == "ucx") {
+      const std::string why_not = world.carriage() == nullptr ? "no rank needs it"
+                                  : agreed.ucx_gpus == 0      ? "HOCKET_UCX_GPUS=never"
+                                                              : "";
+      add(why_not, name, [&] {
+        return std::make_unique<engines::ucx::UcxDeviceEngine>(
+            device,
+            ucx_options(world,
+                        membership,
+                        agreed.ucx_gpus == static_cast<int>(UcxCarriage::Gpus::kAlways)));
       });
     }
   }

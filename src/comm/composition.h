@@ -16,6 +16,7 @@
 #include "engine/cost_table.h"
 #include "hocket/launch.h"
 #include "hocket/store.h"
+#include "nvshmem/heap.h"
 
 namespace hocket::comm {
 
@@ -26,8 +27,9 @@ std::shared_ptr<ThreadJob> make_thread_job();
 // What is told of libraries for GPUs. A value.
 struct DeviceSettings {
   std::string nccl_library;          // a file; empty: looked for
+  std::string nvshmem_library;       // likewise
   std::vector<std::string> folders;  // where Python's packages have theirs
-  bool multicast = false;            // NCCL may use NVLink multicast
+  bool multicast = false;            // NCCL and NVSHMEM may use NVLink multicast
   bool ras = false;                  // NCCL may open its port for monitoring
   std::string costs;                 // a file with a CostTable; empty: the shipped one
 };
@@ -39,6 +41,8 @@ class DeviceLibraries {
   virtual const cuda::Found& driver() = 0;
   // 0: there is none, and why.
   virtual int nccl_version(std::string& why_not) = 0;
+  // Null: there is none, and why.
+  virtual std::shared_ptr<nvshmem::Heap> nvshmem(std::string& why_not) = 0;
   // What engines are chosen by. Throws InvalidArgument where a file was named that is none.
   virtual const engine::CostTable& costs() = 0;
 };
@@ -46,8 +50,11 @@ std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings);
 
 // What is told of the network. A value.
 struct CarriageSettings {
-  std::string interface;  // by name; empty: the library chooses
-  std::string bulk;       // base::Config::ucx_bulk
+  std::string interface;                  // by name; empty: the library chooses
+  std::string bulk;                       // base::Config::ucx_bulk
+  std::string gpus;                       // base::Config::ucx_gpus
+  std::string library;                    // a file; empty: looked for
+  std::vector<std::string> folders = {};  // where Python's packages have theirs
 };
 
 // A resource: what brings messages from other hosts, of all groups of this process. Any thread.
@@ -73,6 +80,15 @@ class Carriage {
 // Throws RendezvousError where no library for it is installed, and says how to get one.
 std::shared_ptr<Carriage> make_carriage(const CarriageSettings& settings);
 
+// What a job of several hosts would find here. A value.
+struct UcxFacts {
+  std::string version;
+  bool knows_gpus = false;
+  std::string why_not;  // empty: it works
+};
+// Starts the library, which may crash or hang: see os::run_in_child.
+UcxFacts look_at_ucx(const base::Config& config);
+
 // "a,b" as {"a", "b"}.
 std::vector<std::string> split_names(const std::string& comma_separated);
 // Whether the engine is for arrays in GPUs' memory.
@@ -96,6 +112,9 @@ struct GroupShape {
 std::size_t group_bytes(const std::vector<std::string>& engines, const GroupShape& shape);
 // Writes an empty group into zeroed memory. `places`: of each member; see control::HostControl.
 void format_group(std::byte* memory, std::span<const int> places, int local);
+
+// What HOCKET_UCX_GPUS says here, as a UcxCarriage::Gpus; 0 where the ranks need no UCX.
+int ucx_gpus(WorldImpl& world);
 
 // Engines of GPUs for a group whose ranks agreed so, best first. `notes` learns why others are not
 // among them.

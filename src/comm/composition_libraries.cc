@@ -46,6 +46,19 @@ int FoundLibraries::nccl_version(std::string& why_not) {
   return nccl().library ? nccl().library->version() : 0;
 }
 
+std::shared_ptr<nvshmem::Heap> FoundLibraries::nvshmem(std::string& why_not) {
+  std::call_once(nvshmem_once_, [this] {
+    const nvshmem::Found found =
+        nvshmem::Library::find({.file = settings_.nvshmem_library, .folders = settings_.folders});
+    why_no_nvshmem_ = found.why_not;
+    if (found.library) {
+      nvshmem_ = std::make_shared<nvshmem::Heap>(found.library, settings_.multicast);
+    }
+  });
+  why_not = why_no_nvshmem_;
+  return nvshmem_;
+}
+
 const engine::CostTable& FoundLibraries::costs() {
   std::call_once(costs_once_, [this] {
     costs_ = settings_.costs.empty() ? engine::CostTable::shipped() : read_costs(settings_.costs);
@@ -55,7 +68,35 @@ const engine::CostTable& FoundLibraries::costs() {
 
 UcxCarriage::UcxCarriage(std::shared_ptr<const engines::ucx::Library> library,
                          const CarriageSettings& settings)
-    : fabric_(std::make_shared<engines::ucx::Fabric>(std::move(library), options_of(settings))) {}
+    : library_(std::move(library)),
+      interface_(settings.interface),
+      gpus_(settings.gpus == "always"  ? Gpus::kAlways
+            : settings.gpus == "never" ? Gpus::kNever
+                                       : Gpus::kAuto),
+      fabric_(std::make_shared<engines::ucx::Fabric>(library_, options_of(settings))) {}
+
+std::shared_ptr<engines::ucx::Fabric> UcxCarriage::gpu_fabric() {
+  const std::lock_guard lock(mutex_);
+  if (!gpu_fabric_) {
+    engines::ucx::FabricOptions options{.interface = interface_};
+    options.lost = [this](int rank) { return is_lost(rank); };
+    options.gpus = true;
+    gpu_fabric_ = std::make_shared<engines::ucx::Fabric>(library_, std::move(options));
+  }
+  return gpu_fabric_;
+}
+
+void UcxCarriage::retire() noexcept {
+  fabric_->retire();
+  const std::lock_guard lock(mutex_);
+  if (gpu_fabric_) gpu_fabric_->retire();
+}
+
+bool UcxCarriage::is_lost(int rank) const noexcept {
+  const auto* host = host_.load();
+  return host != nullptr &&
+         host->state(places_[static_cast<std::size_t>(rank)]) > control::RankState::kAlive;
+}
 
 engines::ucx::FabricOptions UcxCarriage::options_of(const CarriageSettings& settings) {
   engines::ucx::FabricOptions options{.interface = settings.interface};
@@ -65,11 +106,7 @@ engines::ucx::FabricOptions UcxCarriage::options_of(const CarriageSettings& sett
   options.help = [this] {
     if (auto* network = network_.load()) network->notify();
   };
-  options.lost = [this](int rank) {
-    const auto* host = host_.load();
-    return host != nullptr &&
-           host->state(places_[static_cast<std::size_t>(rank)]) > control::RankState::kAlive;
-  };
+  options.lost = [this](int rank) { return is_lost(rank); };
   if (settings.bulk == "pieces") options.bulk = engines::ucx::Bulk::kPieces;
   if (settings.bulk == "direct") {
     options.bulk = engines::ucx::Bulk::kDirect;
@@ -98,8 +135,20 @@ std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings) 
   return std::make_shared<FoundLibraries>(std::move(settings));
 }
 
+UcxFacts look_at_ucx(const base::Config& config) {
+  const auto found = engines::ucx::Library::find({.file = config.ucx_library});
+  if (!found.library) return {.why_not = found.why_not};
+  try {
+    const engines::ucx::Fabric fabric(found.library, {.gpus = true});
+    return {.version = found.library->version(), .knows_gpus = fabric.knows_gpus()};
+  } catch (const Error& error) {
+    return {.why_not = error.what()};
+  }
+}
+
 std::shared_ptr<Carriage> make_carriage(const CarriageSettings& settings) {
-  const auto found = engines::ucx::Library::find();
+  const auto found =
+      engines::ucx::Library::find({.file = settings.library, .folders = settings.folders});
   if (!found.library) {
     throw RendezvousError("messages between hosts need UCX, and " + found.why_not);
   }

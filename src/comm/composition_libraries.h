@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,15 +23,19 @@ class FoundLibraries final : public DeviceLibraries {
   const cuda::Found& driver() override;
   const engines::nccl::Found& nccl();
   int nccl_version(std::string& why_not) override;
+  std::shared_ptr<nvshmem::Heap> nvshmem(std::string& why_not) override;
   const engine::CostTable& costs() override;
 
  private:
   DeviceSettings settings_;
   std::once_flag driver_once_;
   std::once_flag nccl_once_;
+  std::once_flag nvshmem_once_;
   std::once_flag costs_once_;
   cuda::Found driver_;
   engines::nccl::Found nccl_;
+  std::shared_ptr<nvshmem::Heap> nvshmem_;
+  std::string why_no_nvshmem_;
   engine::CostTable costs_;
 };
 
@@ -47,18 +52,33 @@ class UcxCarriage final : public Carriage {
               control::Network* network,
               std::vector<int> places) override;
   control::Carrier carrier() override;
-  bool flush(base::Deadline deadline) noexcept override { return fabric_->flush(deadline); }
-  void retire() noexcept override { fabric_->retire(); }
+  bool flush(base::Deadline deadline) noexcept override {
+    const bool done = fabric_->flush(deadline);
+    return (!gpu_fabric_ || gpu_fabric_->flush(deadline)) && done;
+  }
+  void retire() noexcept override;
 
   const std::shared_ptr<engines::ucx::Fabric>& fabric() const noexcept { return fabric_; }
+  // Another one, for arrays in GPUs' memory, made when it is first asked for: UCX looks at the GPU
+  // whose context is current then. Throws SystemError.
+  std::shared_ptr<engines::ucx::Fabric> gpu_fabric();
+  // Ranks that differ agree on the least.
+  enum class Gpus : std::uint8_t { kNever, kAuto, kAlways };
+  Gpus gpus() const noexcept { return gpus_; }
 
  private:
   engines::ucx::FabricOptions options_of(const CarriageSettings& settings);
+  bool is_lost(int rank) const noexcept;
 
   std::vector<int> places_;  // written before `host_`
   std::atomic<control::HostControl*> host_{nullptr};
   std::atomic<control::Network*> network_{nullptr};
+  const std::shared_ptr<const engines::ucx::Library> library_;
+  const std::string interface_;
+  const Gpus gpus_;
   std::shared_ptr<engines::ucx::Fabric> fabric_;
+  std::mutex mutex_;  // guards what follows
+  std::shared_ptr<engines::ucx::Fabric> gpu_fabric_;
 };
 
 }  // namespace hocket::comm

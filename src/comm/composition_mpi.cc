@@ -76,6 +76,8 @@ class Home final : public MpiHome {
         });
   }
 
+  void forsake() noexcept override { library_->forsake(); }
+
  private:
   std::shared_ptr<Library> library_;
   std::shared_ptr<engines::mpi::Comm> everybody_;  // of MPI

@@ -26,6 +26,8 @@ class MpiHome {
                                                                 const engine::GroupFacts& facts,
                                                                 control::GroupControl& control,
                                                                 Rivals rivals) = 0;
+  // A rank of the world has died, so that MPI can neither make communicators any more nor end.
+  virtual void forsake() noexcept = 0;
 };
 
 // The MPIs that this build can use: "Open MPI", "MPICH".

@@ -7,44 +7,43 @@
 #include "base/log.h"
 #include "cuda/idle.h"
 #include "cuda/memory.h"
+#include "hocket/error.h"
 
 namespace hocket::comm {
 
-DeviceBlock::DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device,
-                         std::uint64_t id,
-                         std::string name,
-                         std::vector<int> world_ranks,
-                         int rank,
-                         std::vector<cuda::Mapping> pieces)
-    : device_(std::move(device)),
-      id_(id),
-      name_(std::move(name)),
-      world_ranks_(std::move(world_ranks)),
-      rank_(rank),
-      pieces_(std::make_shared<std::vector<cuda::Mapping>>(std::move(pieces))) {
-  for (const cuda::Mapping& piece : *pieces_) {
-    auto* address = reinterpret_cast<std::byte*>(piece.address());
-    addresses_.push_back(address);
-    devices_.push_back(cuda::whereabouts(device_->driver(), address).device);
+DeviceBlock::DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device, DeviceBlockParts parts)
+    : device_(std::move(device)), parts_(std::move(parts)) {
+  for (std::byte* piece : parts_.pieces) {
+    devices_.push_back(piece == nullptr ? -1 : cuda::whereabouts(device_->driver(), piece).device);
   }
 }
 
 DeviceBlock::~DeviceBlock() {
   if (epoch_) epoch_->fetch_add(1, std::memory_order_acq_rel);
   // What is under way may read and write the pieces.
-  if (!cuda::release_when_idle(device_, std::move(pieces_), base::Deadline::in(patience_))) {
+  if (!cuda::release_when_idle(device_, std::move(parts_.memory), base::Deadline::in(patience_))) {
     base::log(
         base::LogLevel::kWarning,
         fmt::format("symmetric memory {} is given up, but work on GPU {} has not ended within "
                     "{}; the memory goes when it does",
-                    name_,
+                    parts_.name,
                     device_->ordinal(),
                     base::in_seconds(patience_)));
   }
 }
 
 std::byte* DeviceBlock::piece(int rank) const noexcept {
-  return addresses_[static_cast<std::size_t>(rank)];
+  return parts_.pieces[static_cast<std::size_t>(rank)];
+}
+
+std::byte* DeviceBlock::reach(int rank) const {
+  if (std::byte* address = piece(rank)) return address;
+  throw InvalidArgument(fmt::format(
+      "rank {}'s part of {} cannot be read and written from rank {}'s GPU by address: no way "
+      "between the two maps it; NVSHMEM's put and get reach it from a kernel",
+      rank,
+      parts_.name,
+      parts_.rank));
 }
 
 std::byte* DeviceBlock::piece_of_world(int world_rank) const noexcept {
@@ -53,16 +52,15 @@ std::byte* DeviceBlock::piece_of_world(int world_rank) const noexcept {
 }
 
 int DeviceBlock::member_of(int world_rank) const noexcept {
-  const auto found = std::ranges::find(world_ranks_, world_rank);
-  return found == world_ranks_.end() ? -1 : static_cast<int>(found - world_ranks_.begin());
+  const auto found = std::ranges::find(parts_.world_ranks, world_rank);
+  return found == parts_.world_ranks.end() ? -1
+                                           : static_cast<int>(found - parts_.world_ranks.begin());
 }
 
 std::optional<std::size_t> DeviceBlock::offset_of(const void* address) const noexcept {
-  const auto* begin = piece(rank_);
+  const auto* begin = piece(parts_.rank);
   const auto* at = static_cast<const std::byte*>(address);
-  if (at < begin || at >= begin + (*pieces_)[static_cast<std::size_t>(rank_)].bytes()) {
-    return std::nullopt;
-  }
+  if (at < begin || at >= begin + parts_.bytes) return std::nullopt;
   return static_cast<std::size_t>(at - begin);
 }
 

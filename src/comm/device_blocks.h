@@ -10,23 +10,30 @@
 #include <string>
 #include <vector>
 
-#include "cuda/vmm.h"
+#include "cuda/context.h"
 #include "hocket/types.h"
 
 namespace hocket::comm {
 
+// What a block is made of. A value.
+struct DeviceBlockParts {
+  std::uint64_t id = 0;
+  std::string name;
+  std::vector<int> world_ranks;  // of the members
+  int rank = 0;                  // this rank's number among them
+  std::size_t bytes = 0;         // of a piece
+  // By member, as mapped here; null: not reached from here.
+  std::vector<std::byte*> pieces;
+  bool direct = true;            // all members reach all pieces
+  std::shared_ptr<void> memory;  // what holds them
+};
+
 // A resource: this rank's piece and its views of the others'. Any thread. Its end waits for this
 // GPU's work as long as `wait_at_end` says; where that goes on, the views stay until it has ended.
-// A piece lives as long as anybody has it mapped.
+// What holds the pieces says how long they live.
 class DeviceBlock {
  public:
-  // `pieces`: by member of the communicator that made it, as mapped here.
-  DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device,
-              std::uint64_t id,
-              std::string name,
-              std::vector<int> world_ranks,
-              int rank,
-              std::vector<cuda::Mapping> pieces);
+  DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device, DeviceBlockParts parts);
   ~DeviceBlock();
   void wait_at_end(Duration patience) noexcept { patience_ = patience; }
   // What is advanced at the end.
@@ -36,11 +43,16 @@ class DeviceBlock {
   DeviceBlock& operator=(const DeviceBlock&) = delete;
 
   // The same on all ranks, and no other's of the job that shares a rank with it.
-  std::uint64_t id() const noexcept { return id_; }
-  const std::string& name() const noexcept { return name_; }
-  int rank() const noexcept { return rank_; }
-  int size() const noexcept { return static_cast<int>(addresses_.size()); }
+  std::uint64_t id() const noexcept { return parts_.id; }
+  const std::string& name() const noexcept { return parts_.name; }
+  int rank() const noexcept { return parts_.rank; }
+  int size() const noexcept { return static_cast<int>(parts_.pieces.size()); }
+  // Whether peers' kernels may write straight to all pieces. The same on all ranks.
+  bool is_direct() const noexcept { return parts_.direct; }
+  // Null where it is not reached from here.
   std::byte* piece(int rank) const noexcept;
+  // The same; throws InvalidArgument, which names the rank, where it is not.
+  std::byte* reach(int rank) const;
   // The GPU whose memory that is, by this process's numbers.
   int device(int rank) const noexcept { return devices_[static_cast<std::size_t>(rank)]; }
   // That of a rank of the world; null where it has none.
@@ -52,12 +64,7 @@ class DeviceBlock {
 
  private:
   std::shared_ptr<const cuda::DeviceContext> device_;
-  std::uint64_t id_;
-  std::string name_;
-  std::vector<int> world_ranks_;
-  int rank_;
-  std::shared_ptr<std::vector<cuda::Mapping>> pieces_;
-  std::vector<std::byte*> addresses_;
+  DeviceBlockParts parts_;
   std::vector<int> devices_;
   Duration patience_ = std::chrono::seconds(300);
   std::shared_ptr<Epoch> epoch_;

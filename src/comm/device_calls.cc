@@ -16,8 +16,14 @@ using engine::Signature;
 
 namespace {
 
-engine::Task until_others_follow(const DeviceWatch& watch) {
-  co_await engine::until([&watch] { return !watch.is_ahead(); });
+constexpr const char* kNeedsHost = "no engine of GPUs carries it by itself, so the host has to";
+
+// `move` moves what else is under way, which the others may wait for.
+engine::Task until_others_follow(const DeviceWatch& watch, std::function<void()> move) {
+  co_await engine::until([&] {
+    move();
+    return !watch.is_ahead();
+  });
 }
 
 }  // namespace
@@ -83,13 +89,15 @@ void DeviceCalls::find_symmetric(DevicePlan& plan) const {
     case Kind::kAllReduce:
     case Kind::kBroadcast:
     case Kind::kAllGather:
+      break;
     case Kind::kAllToAll:
+      if (plan.call.in == plan.call.out) return;  // peers would write what has yet to be sent
       break;
     default:
       return;
   }
   auto block = owner_.world()->device_blocks().find(plan.call.out);
-  if (!block || plan.call.signature.count == 0) return;
+  if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
   const std::size_t offset = *block->offset_of(plan.call.out);
   for (const int world_rank : owner_.membership().world_ranks) {
     std::byte* piece = block->piece_of_world(world_rank);
@@ -174,29 +182,42 @@ void DeviceCalls::require_engines(const Signature& shown) {
   if (engines_) return;
   const cuda::OutsideCapture outside(device_->driver());
   auto engines = std::make_unique<DeviceEngines>(
-      *owner_.world(), owner_.membership(), device_, [&](std::span<const std::byte> own) {
-        return gather(shown, own);
-      });
+      *owner_.world(),
+      owner_.membership(),
+      device_,
+      relay_.any(),
+      [&](std::span<const std::byte> own) { return gather(shown, own); });
   watch_ = std::make_shared<DeviceWatch>(
       owner_.control(), device_, [this](std::uint64_t sequence, Duration allowed) {
         return owner_.lateness({.sequence = sequence}, allowed);
       });
-  staging_ = std::make_shared<Staging>(device_);
-  events_ = std::make_shared<EventPool>(device_);
-  order_ = std::make_unique<StreamOrder>(device_);
+  require_streams();
   engines_ = std::move(engines);
   owner_.world()->attend(watch_);
   while ((messenger_ = engines_->messenger()) != nullptr && !connect(*messenger_, shown)) {
   }
+  if (engines_->relayed()) settle_relay(shown);
+}
+
+// What calls on streams need, whoever carries them.
+void DeviceCalls::require_streams() {
+  if (staging_) return;
+  auto events = std::make_shared<EventPool>(device_);
+  auto order = std::make_unique<StreamOrder>(device_);
+  staging_ = std::make_shared<Staging>(device_);
+  events_ = std::move(events);
+  order_ = std::move(order);
 }
 
 // Collective; see DeviceEngines::connect.
 bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) {
+  finish_relayed();
   const engine::Introduction introduction{
       .gather = [&](std::span<const std::byte> own) { return gather(shown, own); },
       .look =
-          [&, doubt = std::optional<Deadline>()]() mutable {
-            const auto failure = owner_.look_around({.sequence = owner_.sequence_}, doubt);
+          [&, doubt = Doubt()]() mutable {
+            // All are needed until they have said, next, that it works.
+            const auto failure = owner_.look_around({.sequence = owner_.sequence_ + 1}, doubt);
             if (failure) owner_.raise(*failure);
           },
       .deadline = Deadline::in(owner_.deadline()),
@@ -252,15 +273,15 @@ std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
   if (!plan.chosen || (plan.engine != nullptr && !engines_->is_connected(*plan.engine))) {
     choose(plan);
   }
+  if (how.captured && (plan.engine == nullptr || plan.engine->returns_when_done())) {
+    owner_.refuse(plan.call.signature.kind,
+                  InvalidArgument(fmt::format("{} cannot be captured into a graph: {}",
+                                              engine::describe(plan.call.signature),
+                                              kNeedsHost)));
+  }
   if (plan.engine != nullptr) {
     launch(plan, how);
     return nullptr;
-  }
-  if (how.captured) {
-    owner_.refuse(plan.call.signature.kind,
-                  InvalidArgument(fmt::format("{} cannot be captured into a graph: no engine of "
-                                              "GPUs carries it, so the host has to",
-                                              engine::describe(plan.call.signature))));
   }
   return stage(plan, how, std::move(storage));
 }
@@ -281,7 +302,7 @@ std::shared_ptr<Operation> DeviceCalls::with_work(const DevicePlan& plan,
 }
 
 std::shared_ptr<Operation> DeviceCalls::mark(StreamRef stream) {
-  if (!engines_) {
+  if (!events_) {
     throw InvalidArgument(
         fmt::format("communicator {} has had no call on GPUs so far", owner_.membership().name));
   }
@@ -296,7 +317,9 @@ void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
   owner_.control_->record(call.sequence, call.fingerprint, call.signature);
   for (const auto& engine : owner_.engines_.collectives) engine->skip(call.sequence);
   if (watch_->is_ahead()) {
-    engine::Task task = until_others_follow(*watch_);
+    engine::Task task = until_others_follow(*watch_, [this] {
+      if (owner_.busy()) owner_.advance(false);
+    });
     owner_.drive(task, {.sequence = call.sequence}, how.allowed);
   }
   owner_.end(call.sequence);
@@ -315,6 +338,10 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     const bool marks = !keeps_time && !how.captured;
     if (marks) {
       watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
+    }
+    if (plan.engine->returns_when_done()) {
+      finish_relayed();
+      if (watch_->was_asleep()) owner_.world()->look_again();
     }
     if (!plan.outs.empty()) {
       plan.engine->enqueue_symmetric(plan.call, plan.outs, how.stream);
@@ -361,6 +388,10 @@ void DeviceCalls::finish_queue() {
   owner_.require_usable();
 }
 
+bool DeviceCalls::awaits_gpu() const noexcept {
+  return !relay_.is_idle() || (!owner_.queue_.empty() && owner_.queue_.front()->staged);
+}
+
 // --- The end ------------------------------------------------------------------------------------
 
 // Nobody else moves the calls of a communicator that is being closed.
@@ -370,21 +401,22 @@ void DeviceCalls::finish_staged() noexcept {
     const bool look = waiter.pause();
     if (!owner_.turnstile_.try_enter(Turnstile::Who::kUser)) continue;
     if (owner_.advance(look)) waiter.moved();
-    const bool is_through = owner_.queue_.empty() || !owner_.queue_.front()->staged;
+    const bool is_through =
+        (owner_.queue_.empty() || !owner_.queue_.front()->staged) && relay_.is_idle();
     owner_.turnstile_.leave();
     if (is_through) return;
   }
 }
 
 void DeviceCalls::close() noexcept {
-  if (!engines_) return;
+  if (!staging_) return;
   finish_staged();
   try {
     const cuda::DeviceGuard guard(*device_);
     order_->await_last(Deadline::in(owner_.deadline()));  // the watch ends what cannot end well
   } catch (const Error&) {  // the driver has ended, or a kernel has failed
   }
-  watch_->close();
+  if (watch_) watch_->close();
   const cuda::DeviceGuard guard(*device_);
   engines_.reset();
   watch_.reset();

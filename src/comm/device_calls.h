@@ -2,16 +2,22 @@
 // stream, where they go on by themselves.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "comm/communicator_impl.h"
 #include "comm/device_blocks.h"
 #include "comm/device_engines.h"
+#include "comm/device_relay.h"
 #include "comm/device_staging.h"
 #include "comm/device_watch.h"
 #include "comm/device_work.h"
 #include "comm/stream_order.h"
+#include "nvshmem/heap.h"
 
 namespace hocket::comm {
 
@@ -26,10 +32,12 @@ struct DevicePlan {
   std::shared_ptr<DeviceBlock> block = nullptr;
 };
 
+inline constexpr std::chrono::milliseconds kGpuLook{1};
+
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
 class DeviceCalls {
  public:
-  explicit DeviceCalls(CommunicatorImpl& owner) : owner_(owner) {}
+  explicit DeviceCalls(CommunicatorImpl& owner) : owner_(owner), relay_(owner) {}
   ~DeviceCalls();
 
   // Return when the call is on its stream.
@@ -68,6 +76,18 @@ class DeviceCalls {
                                         std::string name,
                                         std::optional<Duration> deadline);
 
+  // The same from NVSHMEM's heap. Collective among all PEs of NVSHMEM, so they have to be this
+  // communicator's ranks; who calls it first starts NVSHMEM with them.
+  std::shared_ptr<DeviceBlock> allocate_from_nvshmem(std::size_t bytes,
+                                                     const engine::Signature& shown,
+                                                     std::string name,
+                                                     std::optional<Duration> deadline);
+  // NVSHMEM's team of this communicator's ranks, in their order. Collective when it is first made.
+  std::int32_t nvshmem_team(std::optional<Duration> deadline);
+
+  // Whether the host waits for a word of a GPU, which wakes nobody. Then it looks every kGpuLook.
+  bool awaits_gpu() const noexcept;
+
   // A mark behind what is on the stream.
   std::shared_ptr<Operation> mark(StreamRef stream);
 
@@ -96,6 +116,7 @@ class DeviceCalls {
   void find_symmetric(DevicePlan& plan) const;
   Launch open(const Request& request) const;
 
+  void require_streams();
   // Collective where they are the first of their kind.
   void require_engines(const engine::Signature& shown);
   bool connect(engine::DeviceEngine& engine, const engine::Signature& shown);
@@ -103,6 +124,29 @@ class DeviceCalls {
   std::vector<std::byte> gather(const engine::Signature& shown,
                                 std::span<const std::byte> own,
                                 std::optional<Duration> deadline = std::nullopt);
+  template <typename T>
+  std::vector<T> gather_values(const T& own,
+                               const engine::Signature& shown,
+                               std::optional<Duration> deadline) {
+    const auto bytes = gather(shown, std::as_bytes(std::span(&own, 1)), deadline);
+    std::vector<T> all(bytes.size() / sizeof(T));
+    std::memcpy(all.data(), bytes.data(), bytes.size());
+    return all;
+  }
+  void tell(const std::string& what,
+            const std::string& why_not,
+            const engine::Signature& shown,
+            std::optional<Duration> allowed);
+  std::vector<nvshmem::Facts> gather_nvshmem(std::shared_ptr<nvshmem::Heap>& heap,
+                                             const engine::Signature& shown,
+                                             std::optional<Duration> allowed);
+  nvshmem::Wait wait_for_nvshmem(const engine::Signature& shown, std::optional<Duration> allowed);
+  void start_nvshmem(nvshmem::Heap& heap,
+                     const engine::Signature& shown,
+                     std::optional<Duration> allowed);
+  void take_back_dropped(nvshmem::Heap& heap,
+                         const engine::Signature& shown,
+                         std::optional<Duration> allowed);
 
   std::shared_ptr<Operation> go(DevicePlan& plan, const Launch& how, CallStorage storage);
   std::shared_ptr<Operation> with_work(const DevicePlan& plan,
@@ -113,6 +157,11 @@ class DeviceCalls {
                       std::span<const Incoming> incoming,
                       const MessageOptions& options);
   std::shared_ptr<Operation> stage(const DevicePlan& plan, const Launch& how, CallStorage storage);
+  void settle_relay(const engine::Signature& shown);
+  void enqueue_messages(const std::vector<std::vector<engine::DeviceMessage>>& rounds,
+                        std::uint64_t peers,
+                        const Launch& how);
+  void finish_relayed();
   void number(engine::Call& call, std::uint64_t mark, const Launch& how);
   void finish_queue();
   void finish_staged() noexcept;
@@ -122,10 +171,12 @@ class DeviceCalls {
   std::unique_ptr<DeviceEngines> engines_;
   // Carries messages: the same on all ranks from the first call on, so that both ends agree.
   engine::DeviceEngine* messenger_ = nullptr;
+  DeviceRelay relay_;
   std::shared_ptr<DeviceWatch> watch_;
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;
   std::unique_ptr<StreamOrder> order_;
+  std::optional<std::int32_t> nvshmem_team_;
   // The last of `run`'s calls.
   Request repeated_;
   std::uint64_t repeated_epoch_ = 0;  // of the symmetric blocks

@@ -36,6 +36,8 @@ bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
   DeviceAgreement agreed{.one_gpu_a_rank = true, .shareable = true, .why_no_nccl = {}};
   for (std::size_t i = 0; i < facts.size(); ++i) {
+    agreed.relayed = agreed.relayed || facts[i].relayed != 0;
+    agreed.ucx_gpus = i == 0 ? facts[i].ucx_gpus : std::min(agreed.ucx_gpus, facts[i].ucx_gpus);
     agreed.shareable = agreed.shareable && facts[i].shareable != 0;
     if (facts[i].costs != facts[0].costs && agreed.differing_costs < 0) {
       agreed.differing_costs = static_cast<int>(i);
@@ -60,10 +62,13 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
 DeviceEngines::DeviceEngines(WorldImpl& world,
                              const Membership& membership,
                              std::shared_ptr<const cuda::DeviceContext> device,
+                             bool relayed,
                              const Gather& gather)
     : costs_(world.device_libraries().costs()), size_(membership.size()) {
   DeviceFacts own;
   own.costs = costs_.hash();
+  own.relayed = relayed ? 1 : 0;
+  own.ucx_gpus = ucx_gpus(world);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
                   device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
@@ -71,6 +76,7 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   own.nccl = world.device_libraries().nccl_version(why_not);
   copy_text(own.why_no_nccl, why_not);
   const DeviceAgreement agreed = agree(gather_values(gather, own, membership.size()));
+  relayed_ = agreed.relayed;
   if (agreed.differing_costs >= 0) {
     throw InvalidArgument(
         fmt::format("HOCKET_COSTS names a table on rank {} that differs from rank 0's; all ranks "
@@ -123,9 +129,13 @@ bool DeviceEngines::connect(engine::DeviceEngine& engine,
                             const engine::Introduction& introduction) {
   struct Outcome {
     char why_not[160] = {};
+    bool surprising = true;
   } own;
   try {
     engine.connect(introduction);
+  } catch (const engine::NotOffered& reason) {
+    copy_text(own.why_not, reason.what());
+    own.surprising = false;
   } catch (const DeviceError& error) {
     copy_text(own.why_not, *error.what() == '\0' ? "it failed" : error.what());
   }
@@ -135,7 +145,8 @@ bool DeviceEngines::connect(engine::DeviceEngine& engine,
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].why_not[0] == '\0') continue;
     std::string note = fmt::format("{}: rank {}: {:.159}", engine.name(), i, all[i].why_not);
-    base::log(base::LogLevel::kWarning, "GPU engine " + note);
+    base::log(all[i].surprising ? base::LogLevel::kWarning : base::LogLevel::kDebug,
+              "GPU engine " + note);
     std::erase(notes_, std::string(engine.name()));
     notes_.push_back(std::move(note));
     entries_.erase(found);

@@ -21,6 +21,8 @@ struct DeviceFacts {
   cuda::Uuid uuid{};
   std::int32_t nccl = 0;       // its version; 0: none
   std::int32_t shareable = 0;  // 1: its memory can be mapped by other processes
+  std::int32_t relayed = 0;    // 1: messages have gone by the host
+  std::int32_t ucx_gpus = 0;   // UcxCarriage::Gpus
   std::uint64_t costs = 0;     // the table's hash
   char why_no_nccl[160] = {};
 };
@@ -29,6 +31,8 @@ struct DeviceFacts {
 struct DeviceAgreement {
   bool one_gpu_a_rank = false;  // no two ranks use the same one
   bool shareable = false;
+  bool relayed = false;      // messages of any rank have gone by the host
+  int ucx_gpus = 0;          // UcxCarriage::Gpus: the least of any rank
   int differing_costs = -1;  // a rank whose table of costs differs from rank 0's, or -1
   std::string why_no_nccl;   // empty: all ranks have it, in one version
 };
@@ -43,8 +47,11 @@ class DeviceEngines {
   DeviceEngines(WorldImpl& world,
                 const Membership& membership,
                 std::shared_ptr<const cuda::DeviceContext> device,
+                bool relayed,
                 const Gather& gather);
 
+  // Whether messages of any rank had gone by the host.
+  bool relayed() const noexcept { return relayed_; }
   // The best for such calls; null where the host has to carry them.
   engine::DeviceEngine* choose(const engine::Signature& signature) const noexcept;
   // The first that carries messages and works, or null.
@@ -66,6 +73,7 @@ class DeviceEngines {
 
   const engine::CostTable& costs_;
   int size_;
+  bool relayed_ = false;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

@@ -1,5 +1,5 @@
-// Messages between two ranks' GPUs. They need the GPUs to have been introduced by a collective, and
-// meet by their order alone: streams cannot look at tags.
+// Messages between two ranks' GPUs, which meet by their order alone: streams cannot look at tags.
+// Until a collective has introduced the GPUs to each other they go by the host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "comm/device_calls.h"
 #include "comm/messages.h"
 #include "comm/operation.h"
+#include "comm/waiter.h"
 #include "comm/world.h"
 
 namespace hocket::comm {
@@ -37,6 +38,28 @@ class Rounds {
   std::uint64_t peers_ = 0;
 };
 
+// What an engine shall carry. What is received into, by whatever way, is sent from a copy.
+Rounds rounds_of(std::span<const Outgoing> outgoing,
+                 std::span<const Incoming> incoming,
+                 std::span<const Incoming> all_incoming,
+                 const cuda::DeviceContext& device,
+                 cuda::Stream stream,
+                 std::deque<cuda::ScratchMemory>& copies) {
+  Rounds rounds;
+  for (const Outgoing& one : outgoing) {
+    void* data = const_cast<void*>(one.in.data());
+    if (is_received_into(one.in, all_incoming)) {
+      data = copies.emplace_back(device, one.in.bytes(), stream).data();
+      cuda::copy(device.driver(), data, one.in.data(), one.in.bytes(), stream);
+    }
+    rounds.add(DeviceMessage::Way::kSend, one.destination, data, one.in.bytes());
+  }
+  for (const Incoming& one : incoming) {
+    rounds.add(DeviceMessage::Way::kReceive, one.source, one.out.data(), one.out.bytes());
+  }
+  return rounds;
+}
+
 }  // namespace
 
 std::shared_ptr<Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
@@ -48,49 +71,54 @@ std::shared_ptr<Operation> DeviceCalls::start_exchange(std::span<const Outgoing>
 DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing,
                                               std::span<const Incoming> incoming,
                                               const MessageOptions& options) {
-  if (messenger_ == nullptr) {
-    const std::string& name = owner_.membership().name;
-    throw InvalidArgument(
-        engines_ != nullptr
-            ? fmt::format("no engine of communicator {} carries messages between GPUs; copy them "
-                          "to the host",
-                          name)
-            : fmt::format("the GPUs of communicator {} do not know each other so far; make a "
-                          "collective call on GPUs first, such as a barrier on a stream",
-                          name));
-  }
   if (options.tag != 0) {
     throw InvalidArgument(fmt::format(
         "tag is {}; messages between GPUs meet by their order, and have tag 0", options.tag));
   }
+  for (const Outgoing& one : outgoing) require_device({.in = one.in});
+  for (const Incoming& one : incoming) require_device({.out = one.out});
   for (const Outgoing& one : outgoing) check_device(one.in, "in");
   for (const Incoming& one : incoming) check_device(one.out, "out");
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.deadline = options.deadline, .stream = options.stream});
-  const cuda::Driver& driver = device_->driver();
-  std::deque<cuda::ScratchMemory> copies;
+  std::vector<Outgoing> out_by_host, out;
+  std::vector<Incoming> in_by_host, in;
+  for (const Outgoing& one : outgoing) {
+    const auto before = std::ranges::count(out_by_host, one.destination, &Outgoing::destination);
+    const bool by_host = messenger_ == nullptr || relay_.owed_to(one.destination) > before;
+    (by_host && one.in.bytes() > 0 ? out_by_host : out).push_back(one);
+  }
+  for (const Incoming& one : incoming) {
+    const auto before = std::ranges::count(in_by_host, one.source, &Incoming::source);
+    const bool by_host = messenger_ == nullptr || relay_.owed_by(one.source) > before;
+    (by_host && one.out.bytes() > 0 ? in_by_host : in).push_back(one);
+  }
+  const bool any_by_host = !out_by_host.empty() || !in_by_host.empty();
+  if (any_by_host && how.captured) {
+    throw InvalidArgument(
+        messenger_ != nullptr ? "a message cannot be captured into a graph whose other end went by "
+                                "the host, before a "
+                                "collective call on GPUs had made the GPUs know each other"
+        : engines_ != nullptr
+            ? "messages cannot be captured into a graph: no engine of GPUs carries them, so the "
+              "host has to"
+            : "messages cannot be captured into a graph before a collective call on GPUs, such as "
+              "a barrier on a stream, has made the GPUs know each other");
+  }
+  if (how.captured && messenger_ != nullptr && messenger_->returns_when_done()) {
+    throw InvalidArgument("messages that UCX carries cannot be captured into a graph");
+  }
+  std::optional<cuda::OutsideCapture> outside;  // of other threads
+  if (any_by_host || !staging_) outside.emplace(device_->driver());
+  require_streams();
   try {
     if (!how.captured) order_->follow(how.stream);
-    Rounds rounds;
-    for (const Outgoing& one : outgoing) {
-      void* data = const_cast<void*>(one.in.data());
-      // What is received into is sent from a copy.
-      if (is_received_into(one.in, incoming)) {
-        data = copies.emplace_back(*device_, one.in.bytes(), how.stream).data();
-        cuda::copy(driver, data, one.in.data(), one.in.bytes(), how.stream);
-      }
-      rounds.add(DeviceMessage::Way::kSend, one.destination, data, one.in.bytes());
+    std::deque<cuda::ScratchMemory> copies;
+    const Rounds rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
+    if (any_by_host) {
+      relay_.exchange(out_by_host, in_by_host, *staging_, how.stream, how.allowed);
     }
-    for (const Incoming& one : incoming) {
-      rounds.add(DeviceMessage::Way::kReceive, one.source, one.out.data(), one.out.bytes());
-    }
-    const bool marks =
-        !messenger_->keeps_time(how.allowed) && !how.captured && !rounds.get().empty();
-    if (marks) {
-      watch_->mark_begin(how.stream, {.peers = rounds.peers(), .allowed = how.allowed});
-    }
-    for (const auto& round : rounds.get()) messenger_->exchange(round, how.stream);
-    if (marks) watch_->mark_end(how.stream);
+    enqueue_messages(rounds.get(), rounds.peers(), how);
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     owner_.raise({.code = ErrorCode::kDevice,
@@ -98,8 +126,53 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
                   .culprit = owner_.rank(),
                   .text = error.what()});
   }
-  if (watch_->was_asleep()) owner_.world()->look_again();
+  if (watch_ && watch_->was_asleep()) owner_.world()->look_again();
   return how;
+}
+
+void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>& rounds,
+                                   std::uint64_t peers,
+                                   const Launch& how) {
+  if (rounds.empty()) return;
+  const bool marks = !messenger_->keeps_time(how.allowed) && !how.captured;
+  if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
+  if (messenger_->returns_when_done()) {
+    finish_relayed();
+    if (watch_->was_asleep()) owner_.world()->look_again();
+  }
+  for (const auto& round : rounds) messenger_->exchange(round, how.stream);
+  if (marks) watch_->mark_end(how.stream);
+}
+
+// What waits for a stream, or for all work of the GPU as the driver does where memory is freed,
+// must not do so while a stream waits for messages that this thread has to move.
+void DeviceCalls::finish_relayed() {
+  Waiter waiter(owner_.world()->host());
+  while (relay_.holds_streams()) {
+    waiter.wake_by(Deadline::in(kGpuLook));
+    const bool look = waiter.pause();
+    if (owner_.advance(look)) waiter.moved();
+  }
+  owner_.require_usable();
+}
+
+// The ranks tell each other how many messages went by the host, so that both ends of one take the
+// same way.
+void DeviceCalls::settle_relay(const engine::Signature& shown) {
+  const std::vector<DeviceRelay::Tally>& own = relay_.tallies();
+  std::vector<DeviceRelay::Tally> theirs(own.size());
+  const auto view = [](auto& tallies) {
+    const auto bytes = std::as_bytes(std::span(tallies));
+    return ConstArrayView(bytes.data(), bytes.size() / sizeof(std::uint32_t), DType::kUInt32);
+  };
+  CallStorage storage;
+  Plan plan = owner_.plan({.kind = engine::Kind::kAllToAll,
+                           .in = view(own),
+                           .out = {theirs.data(), 2 * theirs.size(), DType::kUInt32}},
+                          storage,
+                          &shown);
+  owner_.execute(plan, shown, std::nullopt, nullptr);
+  relay_.settle(theirs);
 }
 
 void DeviceCalls::on_host(ConstArrayView in,

@@ -15,6 +15,32 @@ namespace {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kSmallest = std::size_t{1} << 16;
 
+// Where the words are: what streams wait for, and what they write once copies are on the host.
+constexpr std::size_t kRelease = 0;
+constexpr std::size_t kHere = 4;
+
+std::atomic_ref<std::uint32_t> word_of(const cuda::HostBuffer& buffer, std::size_t at) {
+  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(buffer.data() + at));
+}
+void put_write(const cuda::Driver& driver,
+               const cuda::HostBuffer& words,
+               std::uint32_t value,
+               cuda::Stream stream) {
+  cuda::check(driver,
+              driver.stream_write_value32(stream, words.device_address() + kHere, value, 0),
+              "put a word on the stream");
+}
+void put_wait(const cuda::Driver& driver,
+              const cuda::HostBuffer& words,
+              std::uint32_t value,
+              cuda::Stream stream) {
+  cuda::check(
+      driver,
+      driver.stream_wait_value32(
+          stream, words.device_address() + kRelease, value, cuda::kStreamWaitGreaterOrEqual),
+      "have a stream wait for the host");
+}
+
 std::size_t round_up(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 std::size_t end_of(const engine::PartsView& parts, int size) {
@@ -65,7 +91,7 @@ Extents extents_of(const Call& call, int rank, int size) {
 }
 
 Staging::Staging(std::shared_ptr<const cuda::DeviceContext> device)
-    : device_(std::move(device)), word_(device_, kLine) {}
+    : device_(std::move(device)), words_(device_, kLine) {}
 
 Staging::Kept Staging::take(std::size_t bytes) {
   for (Kept& kept : kept_) {
@@ -92,18 +118,14 @@ std::shared_ptr<StagedCall> Staging::begin(const Call& call,
   staged->call_ = call;
   staged->buffer_ = kept.buffer;
   staged->back_ = kept.back;
-  staged->here_ = std::make_shared<cuda::OwnedEvent>(device_);
   std::byte* in = kept.buffer->data();
   std::byte* out = in + round_up(extents.in);
   cuda::copy(driver, in, call.in, extents.in, stream);
   // Where the parts have gaps, what lies there stays.
   if (call.out_parts.bytes != nullptr) cuda::copy(driver, out, call.out, extents.out, stream);
-  staged->here_->record(stream);
-  staged->ticket_ = ++tickets_;
-  cuda::check(driver,
-              driver.stream_wait_value32(
-                  stream, word_.device_address(), staged->ticket_, cuda::kStreamWaitGreaterOrEqual),
-              "have a stream wait for the host");
+  put_write(driver, words_, ++tickets_, stream);
+  staged->ticket_ = tickets_;
+  put_wait(driver, words_, tickets_, stream);
   try {
     cuda::copy(driver, call.out, out, extents.out, stream);
     staged->back_->record(stream);
@@ -117,8 +139,51 @@ std::shared_ptr<StagedCall> Staging::begin(const Call& call,
   return staged;
 }
 
+std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoing,
+                                               std::span<const Incoming> incoming,
+                                               cuda::Stream stream) {
+  const cuda::Driver& driver = device_->driver();
+  std::size_t bytes = kLine;
+  for (const Outgoing& one : outgoing) bytes += round_up(one.in.bytes());
+  for (const Incoming& one : incoming) bytes += round_up(one.out.bytes());
+  const Kept kept = take(bytes);
+  std::shared_ptr<StagedExchange> staged(new StagedExchange);
+  staged->buffer_ = kept.buffer;
+  staged->back_ = kept.back;
+  word_of(*kept.buffer, kRelease).store(0);
+  word_of(*kept.buffer, kHere).store(0);
+  std::byte* at = kept.buffer->data() + kLine;
+  for (const Outgoing& one : outgoing) {
+    cuda::copy(driver, at, one.in.data(), one.in.bytes(), stream);
+    staged->outgoing_.push_back(at);
+    at += round_up(one.in.bytes());
+  }
+  put_write(driver, *kept.buffer, 1, stream);
+  if (!incoming.empty()) put_wait(driver, *kept.buffer, 1, stream);
+  for (const Incoming& one : incoming) {
+    cuda::copy(driver, one.out.data(), at, one.out.bytes(), stream);
+    staged->incoming_.push_back(at);
+    at += round_up(one.out.bytes());
+  }
+  staged->back_->record(stream);
+  return staged;
+}
+
+StagedExchange::~StagedExchange() {
+  word_of(*buffer_, kRelease).store(1, std::memory_order_release);
+}
+
+bool StagedExchange::is_here() const noexcept {
+  return word_of(*buffer_, kHere).load(std::memory_order_acquire) != 0;
+}
+
+bool Staging::is_here(std::uint32_t ticket) const noexcept {
+  const std::uint32_t come = word_of(words_, kHere).load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(come - ticket) >= 0;
+}
+
 void Staging::set(std::uint32_t ticket) noexcept {
-  std::atomic_ref word(*reinterpret_cast<std::uint32_t*>(word_.data()));
+  const std::atomic_ref word = word_of(words_, kRelease);
   // Calls end in their order; those that are given up, in any.
   std::uint32_t seen = word.load(std::memory_order_relaxed);
   while (static_cast<std::int32_t>(ticket - seen) > 0 &&
@@ -138,7 +203,7 @@ Task StagedCall::carry(engine::CollectiveEngine& engine, const Call& call) {
     StagedCall& call;
     ~Releases() { call.release(); }
   } const releases{*this};
-  co_await engine::until([this] { return here_->passed(); });
+  co_await engine::until([this] { return staging_->is_here(ticket_); });
   co_await engine.start(call);
 }
 

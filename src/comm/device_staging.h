@@ -1,21 +1,27 @@
-// Device arrays by way of the host: what no engine of GPUs carries, an engine of the host does, on
-// copies in page-locked memory.
+// Device arrays by way of the host: what no engine of GPUs carries, those of the host do, on copies
+// in page-locked memory.
+//
+// Whoever carries them makes no call of the driver: another thread may wait in one, such as a copy
+// to memory that is not page-locked, for the very stream that waits here. The two sides tell each
+// other by words in the host's memory.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "engine/engine.h"
+#include "hocket/communicator.h"
 
 namespace hocket::comm {
 
 class Staging;
 
-// A resource: one call's way. On its stream stand, in this order: copies to the host, a wait for a
-// word, copies back. In between the call is carried on the host, and the word is set, also when it
-// fails or is cancelled, so that the stream never hangs.
+// A resource: one call's way. On its stream stand, in this order: copies to the host, a word that
+// they are there, a wait for another word, copies back. In between the call is carried on the host,
+// and the word is set, also when it fails or is cancelled, so that the stream never hangs.
 class StagedCall {
  public:
   ~StagedCall();
@@ -36,12 +42,34 @@ class StagedCall {
   bool released_ = false;
   // The two lie in one buffer; it is used anew once `back_` has passed.
   std::shared_ptr<cuda::HostBuffer> buffer_;
-  std::shared_ptr<cuda::OwnedEvent> here_;
   std::shared_ptr<cuda::OwnedEvent> back_;
 };
 
-// A resource, one a communicator: buffers, and the word that streams wait for. One thread at a
-// time, but for the word.
+// A resource, shared by the messages of one exchange. On its stream stand, in this order: copies of
+// what goes out, a word that they are there, a wait for another word, copies of what comes in. That
+// word is set when the last message has ended, well or not.
+class StagedExchange {
+ public:
+  ~StagedExchange();
+
+  // Whether what goes out has been copied.
+  bool is_here() const noexcept;
+  // The host's copies, in the order of the messages.
+  const std::vector<std::byte*>& outgoing() const noexcept { return outgoing_; }
+  const std::vector<std::byte*>& incoming() const noexcept { return incoming_; }
+
+ private:
+  friend class Staging;
+  StagedExchange() = default;
+
+  std::shared_ptr<cuda::HostBuffer> buffer_;  // begins with the words
+  std::shared_ptr<cuda::OwnedEvent> back_;
+  std::vector<std::byte*> outgoing_;
+  std::vector<std::byte*> incoming_;
+};
+
+// A resource, one a communicator: buffers, and the words of calls. One thread at a time, but for
+// the words.
 class Staging : public std::enable_shared_from_this<Staging> {
  public:
   explicit Staging(std::shared_ptr<const cuda::DeviceContext> device);
@@ -51,6 +79,9 @@ class Staging : public std::enable_shared_from_this<Staging> {
                                     int rank,
                                     int size,
                                     cuda::Stream stream);
+  std::shared_ptr<StagedExchange> begin(std::span<const Outgoing> outgoing,
+                                        std::span<const Incoming> incoming,
+                                        cuda::Stream stream);
 
  private:
   friend class StagedCall;
@@ -59,10 +90,11 @@ class Staging : public std::enable_shared_from_this<Staging> {
     std::shared_ptr<cuda::OwnedEvent> back;
   };
   Kept take(std::size_t bytes);
+  bool is_here(std::uint32_t ticket) const noexcept;
   void set(std::uint32_t ticket) noexcept;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
-  cuda::HostBuffer word_;
+  cuda::HostBuffer words_;
   std::uint32_t tickets_ = 0;
   std::vector<Kept> kept_;
 };

@@ -8,6 +8,7 @@
 #include "comm/world.h"
 #include "cuda/exchange.h"
 #include "cuda/stream.h"
+#include "cuda/vmm.h"
 
 namespace hocket::comm {
 
@@ -20,6 +21,21 @@ struct Told {
 
 }  // namespace
 
+// Collective: where a rank has a reason why not, all throw it.
+void DeviceCalls::tell(const std::string& what,
+                       const std::string& why_not,
+                       const engine::Signature& shown,
+                       std::optional<Duration> allowed) {
+  Told own;
+  std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
+  const auto all = gather_values(own, shown, allowed);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].why_not[0] == '\0') continue;
+    throw InvalidArgument(fmt::format(
+        "rank {} has no symmetric memory for {}: {:.159}", rank, what, all[rank].why_not));
+  }
+}
+
 std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
                                                    const engine::Signature& shown,
                                                    std::string name,
@@ -31,18 +47,6 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
         "the ranks are on several hosts, and GPUs' symmetric memory is of one; make it with "
         "intra_node");
   }
-  const auto tell = [&](const std::string& why_not) {
-    Told own;
-    std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
-    const auto all = gather(shown, std::as_bytes(std::span(&own, 1)), allowed);
-    for (int rank = 0; rank < owner_.size(); ++rank) {
-      Told told;
-      std::memcpy(&told, all.data() + static_cast<std::size_t>(rank) * sizeof(Told), sizeof(Told));
-      if (told.why_not[0] == '\0') continue;
-      throw InvalidArgument(
-          fmt::format("rank {} has no symmetric memory for {}: {:.159}", rank, name, told.why_not));
-    }
-  };
   std::optional<cuda::Mapping> own;
   std::string why_not;
   try {
@@ -52,7 +56,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   } catch (const Error& error) {
     why_not = error.what();
   }
-  tell(why_not);
+  tell(name, why_not, shown, allowed);
 
   const cuda::DeviceGuard guard(*device_);
   const auto deadline = base::Deadline::in(allowed.value_or(owner_.deadline()));
@@ -75,11 +79,21 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   } catch (const DeviceError& error) {
     why_not = error.what();
   }
-  tell(why_not);
+  tell(name, why_not, shown, allowed);
   // All have made the same number of blocks with these ranks: its sequence number tells it apart.
   const std::uint64_t id = owner_.sequence_ << 16 ^ owner_.fingerprint_;
-  auto block = std::make_shared<DeviceBlock>(
-      device_, id, std::move(name), membership.world_ranks, owner_.rank(), std::move(pieces));
+  const auto memory = std::make_shared<std::vector<cuda::Mapping>>(std::move(pieces));
+  DeviceBlockParts parts{.id = id,
+                         .name = std::move(name),
+                         .world_ranks = membership.world_ranks,
+                         .rank = owner_.rank(),
+                         .bytes = (*memory)[static_cast<std::size_t>(owner_.rank())].bytes(),
+                         .pieces = {},
+                         .memory = memory};
+  for (const cuda::Mapping& piece : *memory) {
+    parts.pieces.push_back(reinterpret_cast<std::byte*>(piece.address()));
+  }
+  auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));
   block->wait_at_end(owner_.deadline());
   owner_.world()->device_blocks().add(block);
   return block;

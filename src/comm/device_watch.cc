@@ -171,6 +171,8 @@ Deadline DeviceWatch::tick() noexcept {
 void DeviceWatch::look(Clock::time_point now) {
   if (ended_engines_) return;
   if (control_->failed()) return end_engines();
+  // Ranks of other hosts tell of their calls when they are asked.
+  if (pending()) control_->ask();
   look_at_losses(now);
   look_at_problems();
   look_at_deadline(now);

@@ -19,19 +19,38 @@ namespace {
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
 // Who leaves, or calls for a rebuild, sees to it that what it has sent is on its way.
 constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
+// What a rank had sent in a call that it had finished may take until the next part of it comes, the
+// network being slow; what was sent over a connection that has broken since comes soon or never.
+constexpr auto kOnItsWay = std::chrono::seconds(3);
+constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
 }  // namespace
 
-// News of a loss may overtake, on the way from another host, what was sent before it.
-std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited,
-                                                     std::optional<base::Deadline>& doubt) {
+// News of a loss may overtake what was sent before it: on the way from another host, and wherever a
+// rank that had finished the call is lost.
+std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited, Doubt& doubt) {
   auto failure = find_failure(awaited);
-  if (!failure || !control_->spans()) return failure;
+  if (!failure) return failure;
   const bool in_order = failure->text == kLeftText || failure->text == kRebuildText;
   if (failure->code != ErrorCode::kPeerDied && !in_order) return failure;
   const int culprit = failure->culprit;
-  if (culprit >= 0 && culprit < size() && control_->is_here(culprit)) return failure;
-  if (!doubt) doubt = base::Deadline::in(in_order ? kOvertakingInOrder : kOvertaking);
-  return doubt->has_passed() ? failure : std::nullopt;
+  const bool is_known = culprit >= 0 && culprit < size();
+  Duration patience = in_order ? kOvertakingInOrder : Duration(kOvertaking);
+  std::uint64_t came = 0;
+  if (has_finished(awaited, culprit) && !control_->failed()) {
+    patience = failure->text == kCutText ? Duration(kOnABrokenWay) : kOnItsWay;
+    came = engines_.messages->owed(culprit).value_or(0);
+  } else if (!control_->spans() || (is_known && control_->is_here(culprit))) {
+    return failure;
+  }
+  const auto until = base::Deadline::in(patience);
+  doubt.until = doubt.until && doubt.came == came ? std::min(*doubt.until, until) : until;
+  doubt.came = came;
+  return doubt.until->has_passed() ? failure : std::nullopt;
+}
+
+bool CommunicatorImpl::has_finished(const Awaited& awaited, int member) const {
+  return awaited.sequence != 0 && member >= 0 && member < size() &&
+         control_->finished_sequence(member) >= awaited.sequence;
 }
 
 std::optional<Failure> CommunicatorImpl::find_failure(const Awaited& awaited) {
@@ -52,7 +71,9 @@ std::optional<Failure> CommunicatorImpl::find_failure(const Awaited& awaited) {
   return std::nullopt;
 }
 
-// A rank that ended matters to a collective that it had not finished, and to a message of its own.
+// A rank that ended matters to a collective that it had not finished, or whose messages are still
+// to come (it sent them, but it or the connection may have broken before they left), and to a
+// message of its own.
 std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
   const std::uint32_t losses = world_->host().losses();
   if (losses == losses_seen_) return std::nullopt;
@@ -69,7 +90,7 @@ std::optional<Failure> CommunicatorImpl::find_loss(const Awaited& awaited) {
     any_lost = true;
     const bool needed = i == rank() ? true
                         : awaited.sequence != 0
-                            ? control_->finished_sequence(i) < awaited.sequence
+                            ? !has_finished(awaited, i) || engines_.messages->owed(i)
                             : awaited.peer == i || (awaited.peer == engine::kAnyPeer &&
                                                     living == 0 && i == last_other());
     if (!needed) continue;

@@ -45,7 +45,7 @@ Membership membership(const CommunicatorImpl& parent,
                       std::span<const int> members,
                       std::string name) {
   const Membership& old = parent.membership();
-  Membership made{.name = std::move(name)};
+  Membership made{.name = std::move(name), .bereaved = old.bereaved};
   for (const int member : members) {
     const auto m = static_cast<std::size_t>(member);
     if (member == parent.rank()) made.rank = made.size();

@@ -89,11 +89,8 @@ std::string find_unreachable(const WorldParts& parts,
 
 }  // namespace
 
-void connect_hosts(WorldParts& parts,
-                   Store& store,
-                   const base::Config& config,
-                   const std::vector<std::string>& host_names,
-                   Deadline deadline) {
+void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, Deadline deadline) {
+  const auto& [config, host_names, folders] = how;
   const LaunchInfo& launch = parts.launch;
   Card own;
   os::Fd listener;
@@ -101,7 +98,11 @@ void connect_hosts(WorldParts& parts,
     const os::Interface interface = interface_for(launch, config);
     listener = os::listen_tcp({.host = interface.address, .port = 0});
     own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
-    parts.carriage = make_carriage({.interface = interface.name, .bulk = config.ucx_bulk});
+    parts.carriage = make_carriage({.interface = interface.name,
+                                    .bulk = config.ucx_bulk,
+                                    .gpus = config.ucx_gpus,
+                                    .library = config.ucx_library,
+                                    .folders = folders});
     own.carriage = parts.carriage->address();
     const Key key = Key::generate();
     own.key.assign(key.bytes.begin(), key.bytes.end());

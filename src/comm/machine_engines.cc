@@ -9,6 +9,7 @@
 #include "comm/composition_mpi.h"
 #include "hocket/machine.h"
 #include "os/addresses.h"
+#include "os/probe.h"
 
 namespace hocket {
 namespace {
@@ -33,13 +34,21 @@ std::string missing_for_gpus(const Machine& machine, const std::string& name) {
   return name == "nccl" && lacks("NCCL") ? "there is no NCCL" : "";
 }
 
+// "version\n" and whether it knows GPUs' memory, or "\nwhy not".
+std::string about_ucx() {
+  const comm::UcxFacts facts = comm::look_at_ucx(base::Config::from_environment());
+  return facts.why_not.empty() ? facts.version + "\n" + (facts.knows_gpus ? "1" : "0")
+                               : "\n" + facts.why_not;
+}
+
 // Messages between hosts, and by which way other hosts would reach this one.
 Engine ucx_engine(const Machine& machine, const std::string& why_not) {
   Engine ucx{.name = "ucx", .available = false, .note = why_not};
   if (!why_not.empty()) return ucx;
-  const auto found = std::ranges::find(machine.libraries, "UCX", &Software::name);
-  if (found == machine.libraries.end() || !found->found()) {
-    ucx.note = "there is no UCX, which ranks on several hosts need (Debian: libucx0)";
+  const auto found = os::run_in_child([] { return about_ucx(); }, 15000);
+  const std::size_t line = found ? found->find('\n') : 0;
+  if (!found || line == 0) {
+    ucx.note = found ? found->substr(1) : "UCX crashed or hung when it was started";
     return ucx;
   }
   const auto chosen = base::environment("HOCKET_INTERFACE");
@@ -49,9 +58,14 @@ Engine ucx_engine(const Machine& machine, const std::string& why_not) {
     return ucx;
   }
   ucx.available = true;
+  const bool knows_gpus = found->back() == '1';
+  const bool has_gpus = missing_for_gpus(machine, "peer").empty();
   ucx.note = fmt::format(
-      "ranks on several hosts, host memory, UCX {}, by {}",
-      found->version,
+      "ranks on several hosts, {}, UCX {}, by {}",
+      knows_gpus ? "host and GPU memory"
+      : has_gpus ? "host memory (not GPUs': built without CUDA; see HOCKET_UCX_LIBRARY)"
+                 : "host memory",
+      found->substr(0, line),
       interface ? fmt::format("{} ({})", interface->name, interface->address)
                 : std::string("the interface on the way to the store (HOCKET_INTERFACE)"));
   return ucx;

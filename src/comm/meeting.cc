@@ -27,7 +27,7 @@ struct Card {
   std::string host;       // identity
   std::string host_name;  // for people
   std::string machine;
-  std::string listener;   // abstract AF_UNIX name
+  std::string listener;  // abstract AF_UNIX name
   JobToken token;
 };
 
@@ -171,13 +171,19 @@ WorldParts meet(const InitOptions& options,
   parts.hosts = seating.hosts;
   parts.host_ranks = places(seating, launch.rank);
   parts.host_rank = seating.host_ranks[static_cast<std::size_t>(launch.rank)];
-  parts.machine_ranks = static_cast<int>(
-      std::ranges::count(cards, os::machine_identity(), &Card::machine));
+  parts.machine_ranks =
+      static_cast<int>(std::ranges::count(cards, os::machine_identity(), &Card::machine));
   const bool spans = seating.neighbours != launch.size;
+  // Between hosts it carries all messages, and what GPUs there have no better engine for.
+  if (spans && options.engines.empty() && config.engines.empty()) parts.engines.push_back("ucx");
   if (spans || std::ranges::find(parts.engines, "ucx") != parts.engines.end()) {
     std::vector<std::string> names;
     for (const Card& card : cards) names.push_back(card.host_name);
-    connect_hosts(parts, *store, config, names, deadline);
+    connect_hosts(
+        parts,
+        *store,
+        {.config = config, .host_names = names, .library_folders = options.library_folders},
+        deadline);
   }
   if (launch.rank == seating.leader) {
     parts.segment =

@@ -32,6 +32,19 @@ Task finish_both(Message outgoing, Message incoming) {
   });
 }
 
+RankCall describe(int rank, const Envelope& e, bool sends) {
+  return {
+      .rank = rank,
+      .sequence = 0,
+      .call = fmt::format("{} of {}[{}] {} {} tag {}",
+                          sends ? "send" : "recv",
+                          name_of(e.dtype),
+                          e.count,
+                          sends ? "to" : "from",
+                          e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
+                          e.tag == engine::kStagedTag ? 0 : e.tag)};
+}
+
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept {
   const auto* first = static_cast<const std::byte*>(in.data());
   return in.bytes() != 0 && std::any_of(incoming.begin(), incoming.end(), [&](const Incoming& one) {
@@ -123,19 +136,6 @@ Envelope envelope(CommunicatorImpl& impl,
           .count = array.count()};
 }
 
-RankCall describe(const CommunicatorImpl& impl, const Envelope& e, bool sends) {
-  return {
-      .rank = impl.rank(),
-      .sequence = 0,
-      .call = fmt::format("{} of {}[{}] {} {} tag {}",
-                          sends ? "send" : "recv",
-                          name_of(e.dtype),
-                          e.count,
-                          sends ? "to" : "from",
-                          e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
-                          e.tag)};
-}
-
 }  // namespace
 
 void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
@@ -153,7 +153,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   impl_->run_message(
       comm::finish(std::move(message), nullptr),
       to.peer,
-      [&] { return describe(*impl_, to, true); },
+      [&] { return comm::describe(impl_->rank(), to, true); },
       options.deadline);
 }
 
@@ -177,7 +177,7 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   impl_->run_message(
       comm::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
       from.peer,
-      [&] { return describe(*impl_, from, false); },
+      [&] { return comm::describe(impl_->rank(), from, false); },
       options.deadline);
   span.set_peer(received.source);
   return received;
@@ -194,7 +194,7 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   }
   return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
                                    to.peer,
-                                   describe(*impl_, to, true),
+                                   comm::describe(impl_->rank(), to, true),
                                    options.deadline,
                                    impl_->tracing().message(to, true)));
 }
@@ -212,7 +212,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   } else {
     operation = impl_->start_message(comm::finish(begin_recv(*impl_, from, out), received),
                                      from.peer,
-                                     describe(*impl_, from, false),
+                                     comm::describe(impl_->rank(), from, false),
                                      options.deadline,
                                      impl_->tracing().message(from, false));
   }
@@ -254,7 +254,7 @@ void Communicator::send_recv(
       impl_->run_message(
           comm::finish_both(begin_send(*impl_, to, in), begin_recv(*impl_, from, out)),
           from.peer,
-          [&] { return describe(*impl_, from, false); },
+          [&] { return comm::describe(impl_->rank(), from, false); },
           options.deadline);
       return;
     }

@@ -39,6 +39,9 @@ class Message {
 engine::Task finish(Message message, std::shared_ptr<Received> received);
 engine::Task finish_both(Message outgoing, Message incoming);
 
+// What messages of errors call it.
+RankCall describe(int rank, const engine::Envelope& envelope, bool sends);
+
 // Whether an array that is sent shares memory with one that is received into.
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept;
 

@@ -46,7 +46,7 @@ class Operation {
 
   engine::Task task;
   bool begun = false;
-  std::optional<base::Deadline> doubt;  // see CommunicatorImpl::look_around
+  Doubt doubt;
 
   std::uint64_t& sequence() noexcept { return plan.call.sequence; }  // 0: a message
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/waiter.h"
 #include "comm/witness.h"
 #include "os/scheduling.h"
@@ -73,6 +74,7 @@ class ProgressThread::State {
   std::atomic<bool> idle_{false};  // sleeps, or is about to, on bell_
   os::FutexWord bell_{0};
   std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
+  bool awaits_gpu_ = false;
   std::vector<os::FutexWait> waits_;                   // on the peers that live
   base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
   std::vector<std::weak_ptr<Attended>> attended_;      // guarded by mutex_
@@ -197,7 +199,8 @@ void ProgressThread::State::run() {
         waiter.moved();
       } else if (!moving_.empty()) {
         waiter.also(waits_);
-        waiter.wake_by(next_look());
+        waiter.wake_by(awaits_gpu_ ? std::min(next_look(), base::Deadline::in(kGpuLook))
+                                   : next_look());
         waiter.pause();
       }
     } while (!moving_.empty() && !stopped());
@@ -239,10 +242,12 @@ bool ProgressThread::State::move_calls() {
     added_.clear();
   }
   bool moved = false;
+  awaits_gpu_ = false;
   std::vector<std::shared_ptr<CommunicatorImpl>> through;
   std::erase_if(moving_, [&](const std::shared_ptr<CommunicatorImpl>& communicator) {
     const auto turn = communicator->progress();
-    moved |= turn != CommunicatorImpl::Turn::kIdle;
+    moved |= turn == CommunicatorImpl::Turn::kMoved || turn == CommunicatorImpl::Turn::kNothingLeft;
+    awaits_gpu_ |= turn == CommunicatorImpl::Turn::kAwaitsGpu;
     if (turn == CommunicatorImpl::Turn::kNothingLeft) through.push_back(communicator);
     return turn == CommunicatorImpl::Turn::kNothingLeft;
   });

@@ -41,6 +41,7 @@ Membership heirs(const Membership& old, const Members& members, int rank) {
     made.hosts.push_back(old.hosts[m]);
     made.host_ranks.push_back(old.host_ranks[m]);
   }
+  made.bereaved = old.bereaved || made.size() < old.size();
   return made;
 }
 

@@ -65,7 +65,7 @@ class OnGpus final : public Block {
       : block_(std::move(block)), count_(count), dtype_(dtype) {}
 
   ArrayView part(int rank) const override {
-    return {block_->piece(rank), count_, dtype_, MemoryKind::kCuda, block_->device(rank)};
+    return {block_->reach(rank), count_, dtype_, MemoryKind::kCuda, block_->device(rank)};
   }
   int rank() const noexcept override { return block_->rank(); }
   int size() const noexcept override { return block_->size(); }
@@ -112,14 +112,27 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
         "intra_node()");
   }
   engine::Signature shown{.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
+  constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of anything: sums do not wrap
+  if (count > kMostBytes / size_of(dtype)) {
+    impl_->refuse_call(engine::Kind::kSymmetricAllocate,
+                       fmt::format("{} elements are more than any memory holds", count));
+  }
   const std::size_t bytes = std::max<std::size_t>(1, count * size_of(dtype));
-  const MemoryKind usual = impl_->has_device() ? MemoryKind::kCuda : MemoryKind::kHost;
-  shown.memory = options.memory.value_or(usual);
+  const bool of_nvshmem = options.heap == SymmetricHeap::kNvshmem;
+  const bool on_gpus = impl_->has_device() || of_nvshmem;
+  shown.memory = options.memory.value_or(on_gpus ? MemoryKind::kCuda : MemoryKind::kHost);
+  if (of_nvshmem && shown.memory == MemoryKind::kHost) {
+    impl_->refuse_call(engine::Kind::kSymmetricAllocate,
+                       "NVSHMEM's heap lies in GPUs' memory, and memory is \"host\"");
+  }
   if (shown.memory == MemoryKind::kCuda) {
     const comm::Seat seat(*impl_);
     impl_->require_usable();
     impl_->require_members();
-    auto block = impl_->devices().allocate(
+    if (of_nvshmem) shown.extra = engine::kFromNvshmem;
+    const auto allocate =
+        of_nvshmem ? &comm::DeviceCalls::allocate_from_nvshmem : &comm::DeviceCalls::allocate;
+    auto block = (impl_->devices().*allocate)(
         bytes,
         shown,
         fmt::format("{}[{}] of communicator {}", name_of(dtype), count, impl_->membership().name),
@@ -161,7 +174,7 @@ ArrayView SymmetricMemory::peer(ConstArrayView array, int rank) const {
   if (member < 0) {
     throw InvalidArgument(fmt::format("rank {} has no part of {}", rank, block->name()));
   }
-  return {block->piece(member) + *block->offset_of(array.data()),
+  return {block->reach(member) + *block->offset_of(array.data()),
           array.count(),
           array.dtype(),
           MemoryKind::kCuda,
@@ -184,6 +197,13 @@ void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
                  .out = {all.data(), all.size(), DType::kUInt8},
                  .deadline = options.deadline});
   impl_->world()->device_blocks().take_out(*block);
+}
+
+std::int32_t SymmetricMemory::nvshmem_team(const CallOptions& options) {
+  const comm::Seat seat(*impl_);
+  impl_->require_usable();
+  impl_->require_members();
+  return impl_->devices().nvshmem_team(options.deadline);
 }
 
 }  // namespace hocket

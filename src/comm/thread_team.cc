@@ -17,6 +17,7 @@ namespace comm {
 std::shared_ptr<DeviceLibraries> device_libraries(const InitOptions& options) {
   const base::Config config = base::Config::from_environment();
   return make_device_libraries({.nccl_library = config.nccl_library,
+                                .nvshmem_library = config.nvshmem_library,
                                 .folders = options.library_folders,
                                 .multicast = config.multicast,
                                 .ras = config.ras,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/device_staging.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
@@ -206,11 +207,13 @@ CommunicatorImpl::Turn CommunicatorImpl::progress() noexcept {
   if (!turnstile_.try_enter(Turnstile::Who::kProgress)) return Turn::kIdle;
   const bool moved = open_ && advance(true);
   const bool left = busy();
+  const bool awaits_gpu = left && devices_ && devices_->awaits_gpu();
   turnstile_.leave();
   // Who waits may have found this thread at it, and gone to sleep.
   if (moved) world_->host().ring(world_->host().self());
   if (!left) return Turn::kNothingLeft;
-  return moved ? Turn::kMoved : Turn::kIdle;
+  if (moved) return Turn::kMoved;
+  return awaits_gpu ? Turn::kAwaitsGpu : Turn::kIdle;
 }
 
 void CommunicatorImpl::abandon(Operation& operation) noexcept {

@@ -9,6 +9,7 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "comm/composition_mpi.h"
 #include "comm/progress.h"
 #include "comm/witness.h"
 
@@ -150,10 +151,19 @@ WorldImpl::~WorldImpl() {
   progress_.reset();
 }
 
+// The first so many places: see HostControl.
+bool WorldImpl::has_lost_one_of(int places) const noexcept {
+  for (int i = 0; i < places; ++i) {
+    if (host_->state(i) == control::RankState::kDied) return true;
+  }
+  return false;
+}
+
 void WorldImpl::depart(Manner manner) noexcept {
   const bool has_left = host_->state(parts_.host_rank) != control::RankState::kAlive;
   // What was sent counts as sent, and the others may be waiting for it.
   if (parts_.carriage && !has_left) parts_.carriage->flush(Deadline::in(kForFlush));
+  if (parts_.mpi && has_lost_one_of(host_->places())) parts_.mpi->forsake();
   host_->leave();
   if (parts_.network && !has_left) parts_.network->leave();
   if (parts_.carriage && manner == Manner::kAtExit) parts_.carriage->retire();
@@ -172,11 +182,7 @@ void WorldImpl::leave() noexcept {
   depart(Manner::kOrdinary);
   // A goodbye waits for the store's answer, and the store may have been that of a rank that died,
   // whose connection lasts for as long as its memory is being freed.
-  bool all_lived = true;
-  for (int i = 0; i < host_->ranks(); ++i) {
-    all_lived &= host_->state(i) != control::RankState::kDied;
-  }
-  if (parts_.store && all_lived) parts_.store->close();
+  if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
   parts_.store.reset();
 }
 

@@ -59,6 +59,8 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
   const std::shared_ptr<Carriage>& carriage() const noexcept { return parts_.carriage; }
   const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
+  // Null in a job of one.
+  const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
   const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
   // Null where none is written.
@@ -88,6 +90,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   // The part of it that concerns other ranks; `at_exit`: the process ends.
   enum class Manner : std::uint8_t { kOrdinary, kAtExit };
   void depart(Manner manner) noexcept;
+  bool has_lost_one_of(int places) const noexcept;
 
  private:
   explicit WorldImpl(WorldParts parts);

@@ -71,11 +71,15 @@ bool moves_elements(Kind kind) {
 }  // namespace
 
 std::string describe(const Signature& s) {
+  if (s.kind == Kind::kSymmetricAllocate && s.extra != 0 && s.extra != kFromNvshmem) {
+    return s.extra == kNvshmemTeam ? "symmetric.nvshmem_team" : "symmetric.free";
+  }
   std::string text(name_of(s.kind));
   if (reduces(s.kind)) text += fmt::format(" {}", name_of(s.op));
   if (moves_elements(s.kind)) text += fmt::format(" {}[{}]", name_of(s.dtype), s.count);
   if (is_rooted(s.kind)) text += fmt::format(" root {}", s.root);
   if (s.memory == MemoryKind::kCuda) text += " on GPUs";
+  if (s.extra == kFromNvshmem && s.kind == Kind::kSymmetricAllocate) text += ", NVSHMEM's heap";
   if (s.symmetric != 0) text += " (symmetric)";
   return text;
 }

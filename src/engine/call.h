@@ -38,6 +38,10 @@ std::string_view name_of(Kind kind) noexcept;
 // Whether one rank, the root, has a part of its own in it.
 bool is_rooted(Kind kind) noexcept;
 
+// Signature::extra of kSymmetricAllocate, beside those that name a block, which are odd.
+inline constexpr std::uint64_t kFromNvshmem = 2;
+inline constexpr std::uint64_t kNvshmemTeam = 4;
+
 // What all ranks must agree in; the fingerprint is made of all of it, and an engine's score sees
 // nothing else, so that all ranks choose alike. A value.
 struct Signature {

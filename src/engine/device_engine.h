@@ -38,6 +38,12 @@ struct Introduction {
   int size = 1;  // of the group
 };
 
+// Why an engine cannot be had, where nobody has to be warned of that.
+class NotOffered : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // What has gone wrong on the device by itself. A value.
 struct DeviceProblem {
   ErrorCode code = ErrorCode::kDevice;  // kDevice, kDeadlineExceeded or kAborted
@@ -59,7 +65,8 @@ class DeviceEngine {
   // As CollectiveEngine::score; signature.memory is kCuda.
   virtual std::optional<Score> score(const Signature& signature) const noexcept = 0;
 
-  // Before the first call that it carries: on all ranks, in the same call.
+  // Before the first call that it carries: on all ranks, in the same call. Throws NotOffered where
+  // what it needs is not here.
   virtual void connect(const Introduction& introduction) = 0;
 
   // Puts the call on the stream. Calls of a group follow each other in one order on all ranks, also
@@ -81,6 +88,10 @@ class DeviceEngine {
     static_cast<void>(messages);
     static_cast<void>(stream);
   }
+
+  // Whether calls return only when they have ended, well or not. Then nothing of them can become
+  // part of a graph, and `abort` ends them, too.
+  virtual bool returns_when_done() const noexcept { return false; }
 
   // How long calls enqueued from now on may take from their start on the device, for engines that
   // watch that themselves; the communicator does it for those that say no.

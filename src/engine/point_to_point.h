@@ -14,6 +14,7 @@ namespace hocket::engine {
 // independent. Users' tags are their int; everything that hocket itself sends is above.
 using Tag = std::uint64_t;
 inline constexpr Tag kCollectiveTag = Tag{1} << 32;
+inline constexpr Tag kStagedTag = Tag{1} << 33;  // messages of GPUs
 inline constexpr int kAnyPeer = -1;
 
 // What travels in front of a message's bytes; the receiver compares it with what it expects.
@@ -51,6 +52,14 @@ class PointToPoint {
   // For carriers that are part of another; others say nothing.
   virtual std::optional<int> waiting(Tag tag) {
     static_cast<void>(tag);
+    return std::nullopt;
+  }
+
+  // Where a message to or from `peer` has begun and not ended: a number that changes as parts of
+  // what it sends come in. For carriers that lose what is on its way when a connection breaks;
+  // others, which bring all that a rank has sent, say nothing.
+  virtual std::optional<std::uint64_t> owed(int peer) {
+    static_cast<void>(peer);
     return std::nullopt;
   }
 };

@@ -143,30 +143,68 @@ TEST_F(Streams, PreparedCallsAreMadeAgainAndAgain) {
   EXPECT_EQ(failure, "");
 }
 
-// Not on GPUs that are none: there no engine carries messages.
+// One rank's way through rounds of messages with the other.
+void messages_go_round(Seat& seat, std::int32_t first, std::int32_t end) {
+  const MessageOptions here{.stream = seat.stream.get()};
+  const int other = 1 - seat.comm.rank();
+  Ints x(seat, 300'000);
+  Ints y(seat, 300'000);
+  for (std::int32_t round = first; round < end; ++round) {
+    x.set(std::vector<std::int32_t>(300'000, 10 * round + seat.comm.rank()), seat.stream.get());
+    if (round % 2 == 0) {
+      seat.comm.send_recv(x.view(), y.view(), other, here);
+    } else if (seat.comm.rank() == 0) {
+      seat.comm.send(x.view(), other, here);
+      seat.comm.recv(y.view(), other, here);
+    } else {
+      seat.comm.recv(y.view(), other, here);
+      seat.comm.send(x.view(), other, here);
+    }
+    if (y.get(seat.stream.get())[299'999] != 10 * round + other) {
+      throw std::runtime_error("a message of round " + std::to_string(round) + " is wrong");
+    }
+  }
+}
+
+// Before the first collective the host carries them, and where there is no engine for messages.
 TEST_F(Streams, MessagesGoRound) {
-  if (machine().fake || machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
+  if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    messages_go_round(seat, 0, 4);
+    seat.comm.barrier({.stream = seat.stream.get()});
+    messages_go_round(seat, 4, 10);
+  });
+  EXPECT_EQ(failure, "");
+}
+
+// A rank sends before the first collective what the other receives after it: both ends of each
+// message take the same way.
+TEST_F(Streams, MessagesCrossTheFirstCollective) {
+  if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
   const std::string failure = run(2, {}, [&](Seat& seat) {
     const MessageOptions here{.stream = seat.stream.get()};
-    const int other = 1 - seat.comm.rank();
-    Ints x(seat, 300'000);
-    Ints y(seat, 300'000);
-    seat.comm.barrier({.stream = seat.stream.get()});
-    for (std::int32_t round = 0; round < 10; ++round) {
-      x.set(std::vector<std::int32_t>(300'000, 10 * round + seat.comm.rank()), seat.stream.get());
-      if (round % 2 == 0) {
-        seat.comm.send_recv(x.view(), y.view(), other, here);
-      } else if (seat.comm.rank() == 0) {
-        seat.comm.send(x.view(), other, here);
-        seat.comm.recv(y.view(), other, here);
-      } else {
-        seat.comm.recv(y.view(), other, here);
-        seat.comm.send(x.view(), other, here);
-      }
-      if (y.get(seat.stream.get())[299'999] != 10 * round + other) {
-        throw std::runtime_error("a message of round " + std::to_string(round) + " is wrong");
-      }
+    constexpr std::int32_t kMessages = 5;
+    std::vector<Ints> arrays;
+    for (std::int32_t i = 0; i < 2 * kMessages; ++i) {
+      arrays.emplace_back(seat, 1000);
+      arrays.back().set(std::vector<std::int32_t>(1000, i), seat.stream.get());
     }
+    const bool sends = seat.comm.rank() == 0;
+    const auto message = [&](std::int32_t i) {
+      Ints& array = arrays[static_cast<std::size_t>(i)];
+      if (sends) {
+        seat.comm.send(array.view(), 1, here);
+      } else {
+        array.set(std::vector<std::int32_t>(1000, -1), seat.stream.get());
+        seat.comm.recv(array.view(), 0, here);
+        const std::int32_t got = array.get(seat.stream.get())[999];
+        if (got != i) throw std::runtime_error(std::to_string(got) + " for " + std::to_string(i));
+      }
+    };
+    const std::int32_t before = sends ? kMessages : 2;
+    for (std::int32_t i = 0; i < before; ++i) message(i);
+    seat.comm.barrier({.stream = seat.stream.get()});
+    for (std::int32_t i = before; i < 2 * kMessages; ++i) message(i);
   });
   EXPECT_EQ(failure, "");
 }

@@ -185,7 +185,8 @@ EVERYTHING = "cpu:hocket,cuda:hocket"
 
 
 @pytest.mark.parametrize(
-    "names", ["movement,layouts,asynchronous,groups", "reductions,coalesced,premultiplied"]
+    "names",
+    ["movement,layouts,asynchronous,groups", "reductions,coalesced,premultiplied", "sparse,split_off"],
 )
 def test_pytorch_s_calls_on_cuda_tensors(names, tmp_path):
     ranks("torch_programs.py", names, tmp_path, EVERYTHING)

@@ -353,7 +353,7 @@ def symmetric_memory(comm):
     torch.cuda.synchronize()
     comm.barrier()
     other = (r + 1) % n
-    theirs = cupy.asarray(comm.symmetric.peer(x[1], other))
+    theirs = cupy.from_dlpack(comm.symmetric.peer(x[1], other))
     same(cupy.asnumpy(theirs), np.arange(1000, 2000, dtype="float32") + 10_000 * other, "peer")
     comm.barrier()
     b = comm.symmetric.empty((n, n, 1000), "float32", memory="cuda")

@@ -127,6 +127,9 @@ def test_the_face_of_tike():
         assert np.array_equal(cupy.asnumpy(pool.reduce_gpu(x)[0]), both)
         assert np.array_equal(pool.reduce_cpu(x), both)
         assert all(np.array_equal(a, both) for a in as_numpy(pool.allreduce(x)))
+        sums = pool.allreduce([cupy.arange(6.0), cupy.ones(6)])  # both lie on one GPU
+        assert [a.device.id for a in sums] == [0, 1]
+        assert all(np.array_equal(a, both) for a in as_numpy(sums))
         assert pool.gather_host(x, axis=None).shape == (2, 6)
         assert np.allclose(cupy.asnumpy(pool.reduce_mean(x, axis=None)), both.sum() / 12)
         with cupy.cuda.Device(1), pytest.raises(ValueError, match="primary worker"):

@@ -157,6 +157,41 @@ def test_calls_after_a_refused_one_are_right_by_the_engine(launcher, n):
     assert "no error" not in job.stdout, job.stdout
 
 
+DEATH = """
+import os, signal
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+x = np.ones(100_000)
+try:
+    for turn in range(1000):
+        comm.all_reduce(x)
+        if turn == 3 and comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+except hocket.PeerDied as error:
+    assert error.rank == 1, error
+again = comm.rebuild(timeout=40)
+assert list(again.world_ranks) == [0, 2]
+for count in (1, 1000, 300_000):
+    y = np.arange(count, dtype="float64") * (again.rank + 1)
+    again.all_reduce(y)
+    assert (y == np.arange(count) * 3).all()
+alone = again.split(color=again.rank)
+assert alone.all_reduce(np.array([7.0]))[0] == 7
+again.barrier()
+print("rebuilt", flush=True)
+again.barrier()
+"""
+
+
+def test_after_a_death_the_others_go_on_without_mpi():
+    """Under Open MPI, told to leave them alone: Hydra ends them whatever it is told."""
+    if shim("openmpi") is None:
+        pytest.skip("hocket was built without openmpi")
+    job = run("openmpi", 3, DEATH, OMPI_MCA_orte_abort_on_non_zero_status="0")
+    assert job.stdout.count("rebuilt") == 2, job.stdout
+
+
 def test_without_mpi_it_says_so():
     job = subprocess.run(
         [sys.executable, "-c", 'import hocket; hocket.init(engines=["mpi"])'],

@@ -8,7 +8,7 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 2;
+inline constexpr std::uint32_t kAbi = 3;
 
 enum class Collective : std::int32_t {
   kBarrier,
@@ -62,6 +62,8 @@ struct Shim {
   // of others and the process's end look at. Where it is not done some seconds after that end has
   // begun, the process ends without MPI's end.
   void (*give_up)(void* request, void (*release)(void* memory), void* memory);
+  // A rank of MPI's has died: the process ends without MPI's end, which would wait for it.
+  void (*forsake)();
   // MPI_COMM_WORLD itself.
   int (*world)(void** comm);
   int (*place)(void* comm, std::int32_t* rank, std::int32_t* size);

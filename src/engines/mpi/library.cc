@@ -177,6 +177,11 @@ void Library::abandon(std::unique_ptr<Flight> flight) noexcept {
       given_up->request, [](void* memory) { delete static_cast<Flight*>(memory); }, given_up);
 }
 
+void Library::forsake() noexcept {
+  const std::lock_guard lock(mutex_);
+  shim_->forsake();
+}
+
 void Library::release(void* comm) noexcept {
   const std::lock_guard lock(mutex_);
   shim_->release(comm);

@@ -73,6 +73,8 @@ class Library : public std::enable_shared_from_this<Library> {
   // The call is given up; its memory stays MPI's until it is done.
   void abandon(std::unique_ptr<Flight> flight) noexcept;
   void release(void* comm) noexcept;
+  // A rank of MPI's world has died.
+  void forsake() noexcept;
 
  private:
   void require(int code, const char* what) const;

@@ -34,6 +34,9 @@ struct GivenUp {
   void (*release)(void* memory);
   void* memory;
 };
+bool is_forsaken = false;  // MPI waits for a rank that has died
+void forsake() { is_forsaken = true; }
+
 std::vector<GivenUp>& given_up() {
   static auto* all = new std::vector<GivenUp>;  // there until after the last handler of the exit
   return *all;
@@ -178,7 +181,7 @@ bool settle() {
 }
 
 void finalize_at_exit() {
-  if (!is_initialized() || is_finalized()) return;
+  if (!is_initialized() || is_finalized() || is_forsaken) return;
   // The others may be about to do their part, or never.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!settle()) {
@@ -243,7 +246,8 @@ int create(
 
 void release(void* comm) {
   auto* owned = static_cast<Comm*>(comm);
-  if (owned->is_owned && given_up().empty() && !is_finalized()) MPI_Comm_free(&owned->comm);
+  if (owned->is_owned && given_up().empty() && !is_forsaken && !is_finalized())
+    MPI_Comm_free(&owned->comm);
   delete owned;
 }
 
@@ -342,6 +346,7 @@ constexpr Shim kShim{.abi = kAbi,
                      .is_finalized = &is_finalized,
                      .start = &start,
                      .give_up = &give_up,
+                     .forsake = &forsake,
                      .world = &world,
                      .place = &place,
                      .create = &create,
