@@ -1,6 +1,6 @@
 """torch.distributed over hocket beside gloo, on CPU tensors, in turns within one run.
 
-    torchrun --nproc-per-node 2 bench/torch_gloo.py [--sizes 8,64K,64M] [--rounds 15]
+    torchrun --nproc-per-node 2 bench/torch_gloo.py [--sizes 8,64K,64M] [--bind]
 
 Microseconds a call, the median of the rounds; a round of each backend is as many calls as take some
 milliseconds, and its time that of the slowest rank. It prints a table on rank 0, ends with an error
@@ -9,6 +9,7 @@ where results are wrong, and says for how many rows hocket needs at most half of
 
 import argparse
 import math
+import os
 import statistics
 import time
 
@@ -97,9 +98,10 @@ def measure(name, count, groups, rounds, least):
     calls = {backend: calls_of(count, group)[name] for backend, group in groups.items()}
     repeats = {}
     for backend, call in calls.items():
-        call()
-        once = slowest(seconds(call, 3), groups["hocket"])
-        repeats[backend] = max(1, math.ceil(least / once))
+        repeats[backend] = 2
+        for _ in range(2):  # the first calls take longer
+            once = slowest(seconds(call, repeats[backend]), groups["hocket"])
+            repeats[backend] = max(1, math.ceil(least / once))
     times = {backend: [] for backend in groups}
     for _ in range(rounds):
         for backend, call in calls.items():
@@ -115,7 +117,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--calls", default="", help="some of the calls, with semicolons")
     parser.add_argument("--least", type=float, default=5e-3, help="seconds a round takes")
+    parser.add_argument("--bind", action="store_true", help="each rank to a processor of its own")
     options = parser.parse_args()
+    if options.bind:
+        processors = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {processors[int(os.environ["LOCAL_RANK"]) % len(processors)]})
     torch.set_num_threads(1)
     dist.init_process_group("hocket")
     groups = {"hocket": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}

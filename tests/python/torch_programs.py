@@ -232,6 +232,11 @@ def sparse(rank, n):
                 assert x.is_sparse and x.is_coalesced() and x.sparse_dim() == 2
                 check(x.to_dense(), wanted)
                 x = made(rank)
+    # What PyTorch calls for CUDA tensors.
+    x = torch.ones(2).to_sparse()
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    backend.allreduce_sparse([x], dist.AllreduceOptions()).wait()
+    check(x.to_dense(), torch.full((2,), float(n)))
     model = torch.nn.Embedding(7, 3, sparse=True)
     torch.nn.init.ones_(model.weight)
     model = torch.nn.parallel.DistributedDataParallel(model)
@@ -256,6 +261,17 @@ def sparse(rank, n):
     x = torch.ones(2).to_sparse()
     dist.all_reduce(x)  # the group goes on
     check(x.to_dense(), torch.full((2,), float(n)))
+
+
+def split_off(rank, n):
+    """Groups split off one that is bound to a device."""
+    dist.group.WORLD.bound_device_id = torch.device(DEVICE, rank if DEVICE == "cuda" else 0)
+    for ranks in ([[0, 1]], [[0], [1]]):
+        group = dist.split_group(split_ranks=ranks)
+        x = values(rank, 100)
+        dist.all_reduce(x, group=group)
+        check(x, sum(values(r, 100) for r in (range(2) if len(ranks) == 1 else [rank])))
+        assert dist.get_world_size(group) == len(ranks[0])
 
 
 def premultiplied(rank, n):

@@ -12,7 +12,8 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from ._backend import Batch, HocketBackend
+from ._backend import HocketBackend
+from ._calls import Batch
 from ._group import HocketGroup
 
 _theirs: Any = distributed_c10d.batch_isend_irecv

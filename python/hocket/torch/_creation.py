@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Union
 
 import numpy as np
+import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import ProcessGroup
 from torch.distributed.rendezvous import register_rendezvous_handler
 
 import hocket
 
 from . import _batches
-from ._backend import HocketBackend
-from ._group import HocketGroup, whole_group
+from ._backend import Base, HocketBackend
+from ._group import HocketGroup, backends_by_device, whole_group
 from ._rendezvous import by_launcher
+from ._whole import WholeBackend
 
 
 class StoreBootstrap(hocket.Bootstrap):
@@ -58,10 +62,26 @@ class StoreBootstrap(hocket.Bootstrap):
 
 def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, HocketBackend]:
     """What torch.distributed calls for each group of which this process is a member."""
+    known = sys._getframe(1).f_locals
+    if Base is ProcessGroup:
+        _refuse_others(known)
     bootstrap = StoreBootstrap(options.store, options.group_rank, options.group_size)
     comm = hocket.init(bootstrap=bootstrap, timeout=options.timeout, deadline=options.timeout)
+    if Base is ProcessGroup:
+        return WholeBackend(comm, str(options.group_id), options.store)
     backend = HocketBackend(comm, str(options.group_id))
-    return whole_group(backend, options) or backend
+    return whole_group(backend, options, known) or backend
+
+
+def _refuse_others(known: dict[str, Any]) -> None:
+    """This PyTorch would have a backend in Python carry all devices, whatever was asked for."""
+    others = {n: d for d, n in backends_by_device(known).items() if n != "hocket"}
+    for name, device in others.items():
+        raise ValueError(
+            f'the backend of {device} tensors is "{name}": PyTorch {torch.__version__} takes only '
+            'whole process groups in Python; use "hocket" for all tensors, or a newer PyTorch (2.15 '
+            "will do)"
+        )
 
 
 def register() -> None:

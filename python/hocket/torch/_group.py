@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
+from torch._C._autograd import _profiler_enabled
 from torch._C._distributed_c10d import PrefixStore, ProcessGroup
 
 from ._backend import HocketBackend
@@ -91,14 +91,9 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
             theirs = split(ranks, timeout, opts, group_name, group_desc, types)
         if not devices:
             return theirs
-        member = self.rank() in ranks
-        comm = self.backend.communicator.split(
-            min(ranks) if member else -1, list(ranks).index(self.rank()) if member else 0
-        )
-        if not member:
+        comm = self.backend.split_off(ranks, timeout)
+        if comm is None:
             return None
-        if timeout is not None:
-            comm.deadline = timeout
         name: Any = group_name or f"{self.group_name}:{min(ranks)}"
         group = HocketGroup.assemble(
             PrefixStore(f"{name}/", self.get_group_store()),
@@ -109,6 +104,10 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         group._set_group_name(name)
         group._set_group_desc(group_desc or "undefined")
         return group
+
+    def carries(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether hocket has the device of these tensors."""
+        return len(tensors) > 0 and tensors[0].device.type in self.devices
 
     def gather_single(self, output: Any, input: torch.Tensor, options: Any = None) -> Any:
         """``dist.gather_single``, which PyTorch does not pass on to backends in Python."""
@@ -133,10 +132,22 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         return self.backend._end_coalescing(device)
 
 
+# Messages go straight to the backend: on the way by PyTorch's dispatcher short ones would spend most
+# of their time. Not where something else looks for them there.
+_STRAIGHT = ("send", "recv", "recv_anysource")
+
+
+def _is_watched() -> bool:
+    return bool(torch._C._len_torch_dispatch_stack()) or _profiler_enabled()
+
+
 def _call(name: str) -> Callable[..., Any]:
     theirs = getattr(ProcessGroup, name)
+    straight = name in _STRAIGHT
 
     def call(self: HocketGroup, *arguments: Any, **named: Any) -> Any:
+        if straight and not named and not _is_watched() and self.carries(arguments[0]):
+            return getattr(self.backend, name)(*arguments)
         self.backend.made.handle = None
         work = theirs(self, *arguments, **named)
         return self.backend.made.handle or work
@@ -199,18 +210,25 @@ _FIELDS = (
 )
 
 
-def whole_group(backend: HocketBackend, options: Any) -> Optional[HocketGroup]:
+def backends_by_device(known: dict[str, Any]) -> dict[str, str]:
+    """The backend of each device, of what the function that makes a group knows.
+
+    PyTorch tells a backend neither for which devices it is made nor who else is in the group.
+    """
+    config: Any = getattr(known.get("backend_config"), "get_device_backend_map", dict)()
+    return dict(config)
+
+
+def whole_group(
+    backend: HocketBackend, options: Any, known: dict[str, Any]
+) -> Optional[HocketGroup]:
     """The group that `backend` is of; None where this PyTorch has no such.
 
-    PyTorch tells a backend neither for which devices it is made nor who else is in the group, but
-    takes a whole group from it: so we look at what the function that calls us knows.
+    PyTorch takes a whole group from a backend; of what it is made, see `backends_by_device`.
     """
     theirs = getattr(options, "process_group", None)
-    known = sys._getframe(2).f_locals
-    config: dict[str, str] = getattr(
-        known.get("backend_config"), "get_device_backend_map", dict
-    )()
-    if not config or theirs is None or isinstance(backend, ProcessGroup):
+    config = backends_by_device(known)
+    if not config or theirs is None:
         return None
     devices = [device for device, name in config.items() if name == "hocket"]
     try:

@@ -43,6 +43,13 @@ def as_flat(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().contiguous().view(-1)
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether hocket may take the tensor itself, in whatever shape."""
+    return (
+        tensor.layout == torch.strided and tensor.is_contiguous() and not tensor.requires_grad
+    )
+
+
 def each_flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Tensors that are read from, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])

@@ -70,6 +70,7 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         self._result = result
         self._waiter = waiter
         self._after = after  # what is left to do when the call has ended, once
+        self._has_after = after is not None
         self._lock = threading.Lock()
         self._future: Any = None
 
@@ -79,6 +80,8 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         self._settle()
 
     def _settle(self) -> None:
+        if not self._has_after:
+            return
         with self._lock:
             after, self._after = self._after, None
             if after is not None and self._work.exception is None:

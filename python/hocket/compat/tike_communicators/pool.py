@@ -237,9 +237,14 @@ class ThreadPool:
                 lambda i: _sum([self.xp.asarray(part) for part in x[i : i + stride]]),
                 [i // stride * stride for i in range(self.num_workers)],
             )
+        if not all(self._lies_at(worker, part) for worker, part in zip(self.workers, x)):
+            x = self._pool.distribute(x, list(range(self.num_workers)))
         inputs = [self.xp.ascontiguousarray(part).reshape(part.shape) for part in x]
         out = self._pool.map(self.xp.empty_like, inputs)
         return self._pool.all_reduce(inputs, out=out, group=stride)
+
+    def _lies_at(self, worker: int, part: Any) -> bool:
+        return self._is_host or int(part.device.id) == worker
 
     # --- Edges --------------------------------------------------------------------------------
 

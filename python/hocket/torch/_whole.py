@@ -1,0 +1,69 @@
+"""The backend where PyTorch takes only whole process groups in Python: 2.11 does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Optional
+
+from torch._C._distributed_c10d import Backend, PrefixStore
+
+import hocket
+
+from ._backend import HocketBackend
+
+
+class _Options(Backend.Options):  # type: ignore[misc, unused-ignore]
+    """PyTorch's, which it copies for a group that is split off and cannot copy itself."""
+
+    def __deepcopy__(self, _memo: Any) -> _Options:
+        return _Options(self.backend, self._timeout)
+
+
+class WholeBackend(HocketBackend):
+    """A `HocketBackend` that is a group by itself; its tensors lie on any device."""
+
+    def __init__(self, comm: hocket.Communicator, name: str, store: Any) -> None:
+        super().__init__(comm, name)
+        self._store = store
+        self.hands_on = True
+
+    @property
+    def options(self) -> Any:
+        """See `HocketBackend.options`."""
+        theirs = super().options
+        return _Options(theirs.backend, theirs._timeout)
+
+    def _get_backend(self, device: Any) -> WholeBackend:
+        return self
+
+    @property
+    def group_name(self) -> str:
+        """What torch.distributed calls the group."""
+        return self._called
+
+    def getGroupName(self) -> str:  # noqa: N802: PyTorch's name
+        """The same, for PyTorch's own code."""
+        return self._called
+
+    def _set_group_name(self, name: str) -> None:
+        self._called = name
+
+    def get_group_store(self) -> Any:
+        """The store by which its ranks met."""
+        return self._store
+
+    def split_group(
+        self,
+        ranks: Sequence[int],
+        timeout: Optional[timedelta] = None,
+        opts: Any = None,
+        group_name: Any = None,
+        group_desc: Optional[str] = None,
+    ) -> Any:
+        """What ``dist.split_group`` calls on every rank of this group; None outside `ranks`."""
+        comm = self.split_off(ranks, timeout)
+        if comm is None:
+            return None
+        name = group_name or f"{self._called}:{min(ranks)}"
+        return WholeBackend(comm, name, PrefixStore(f"{name}/", self._store))
