@@ -10,9 +10,9 @@
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "engine/device_engine.h"
-#include "engines/ucx/conveyor.h"
-#include "engines/ucx/moves.h"
 #include "engines/ucx/ucx_point_to_point.h"
+#include "movement/conveyor.h"
+#include "movement/moves.h"
 #include "os/wakeup.h"
 
 namespace hocket::engines::ucx {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "engines/ucx/moves.h"
+#include "movement/moves.h"
 
-namespace hocket::engines::ucx {
+namespace hocket::movement {
 namespace {
 
 using engine::Call;
@@ -203,4 +203,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds,
                                          Kind::kAllToAllV));
 
 }  // namespace
-}  // namespace hocket::engines::ucx
+}  // namespace hocket::movement

@@ -1,8 +1,8 @@
-#include "engines/ucx/moves.h"
+#include "movement/moves.h"
 
 #include <algorithm>
 
-namespace hocket::engines::ucx {
+namespace hocket::movement {
 
 using engine::Call;
 using engine::DeviceMessage;
@@ -185,4 +185,4 @@ bool only_moves(Kind kind) noexcept {
 
 Moves moves_of(const Call& call, int rank, int size) { return Builder(call, rank, size).build(); }
 
-}  // namespace hocket::engines::ucx
+}  // namespace hocket::movement

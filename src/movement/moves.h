@@ -8,7 +8,7 @@
 #include "engine/call.h"
 #include "engine/device_engine.h"
 
-namespace hocket::engines::ucx {
+namespace hocket::movement {
 
 // Whether a call of this kind is nothing else.
 bool only_moves(engine::Kind kind) noexcept;
@@ -30,4 +30,4 @@ struct Moves {
 // `call`: only_moves, and an all-to-all is not in place.
 Moves moves_of(const engine::Call& call, int rank, int size);
 
-}  // namespace hocket::engines::ucx
+}  // namespace hocket::movement

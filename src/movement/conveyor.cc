@@ -1,4 +1,4 @@
-#include "engines/ucx/conveyor.h"
+#include "movement/conveyor.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "hocket/error.h"
 
-namespace hocket::engines::ucx {
+namespace hocket::movement {
 
 namespace {
 
@@ -14,7 +14,7 @@ constexpr int kFewest = 8;  // slots each way
 constexpr std::size_t kLargest = std::size_t{2} << 20;
 constexpr std::size_t kMemory = std::size_t{64} << 20;  // of all slots, beyond the fewest
 constexpr std::size_t kPage = 64 * 1024;
-// What travels of a shorter chunk all the same: what is shorter UCX would rather copy.
+// What travels of a shorter chunk all the same: what is shorter libraries would rather copy.
 constexpr std::size_t kShortest = 8 * 1024;
 constexpr auto kForCopies = std::chrono::seconds(10);
 
@@ -140,4 +140,4 @@ bool Conveyor::turn() {
          });
 }
 
-}  // namespace hocket::engines::ucx
+}  // namespace hocket::movement

@@ -1,8 +1,8 @@
 // Messages between GPUs by way of memory of the engine's own, a chunk after the other.
 //
-// UCX sees no array of the user's. So it maps, or registers, nothing while streams wait for it,
-// which stops where the driver waits for the streams; it need not know how an array was allocated;
-// and a message that is called off leaves nobody who writes to an array.
+// Who carries the messages sees no array of the user's. So it maps, or registers, nothing while
+// streams wait for it, which stops where the driver waits for the streams; it need not know how an
+// array was allocated; and a message that is called off leaves nobody who writes to an array.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 #include "cuda/stream.h"
 #include "engine/device_engine.h"
 
-namespace hocket::engines::ucx {
+namespace hocket::movement {
 
 // A resource: slots in a GPU's memory, as many for what goes out as for what comes in, and a stream
 // for the copies. One thread at a time.
@@ -90,4 +90,4 @@ class Conveyor {
   std::vector<Chunk> chunks_;
 };
 
-}  // namespace hocket::engines::ucx
+}  // namespace hocket::movement
