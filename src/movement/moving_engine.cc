@@ -1,0 +1,227 @@
+#include "movement/moving_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/relax.h"
+#include "hocket/error.h"
+
+namespace hocket::movement {
+
+using base::Deadline;
+using engine::Call;
+using engine::DeviceMessage;
+using engine::Kind;
+using engine::Signature;
+
+namespace {
+
+// Of messages that are no part of a collective.
+constexpr engine::Tag kMessages = 1;
+constexpr engine::Tag kProofs = 2;
+// Calls' tags are their fingerprints, so that calls that differ never meet: what they are is found
+// by those who compare them.
+constexpr engine::Tag kCall = engine::Tag{1} << 63;
+
+// Below, copies by way of the host take less time: two GPUs' memories meet by requests and answers.
+constexpr std::size_t kLeast = std::size_t{64} << 10;
+// They matter only beside other engines' scores, which are better.
+constexpr double kLatency = 60;
+constexpr double kBytesPerMicrosecond = 20'000;
+
+// Bytes that each rank sends each other at first: more than libraries would copy.
+constexpr std::size_t kProof = 64 * 1024;
+
+// A connection that broke may mean that a rank has died, which others know better.
+constexpr auto kDoubt = std::chrono::seconds(1);
+// Whoever waits for a stream, or for a peer that is late, need not look all the time.
+constexpr int kSpins = 2000;
+constexpr int kLooks = 64;
+constexpr auto kNap = std::chrono::microseconds(30);
+
+struct Card {
+  char why_not[120] = {};
+};
+
+// What an all-to-all in place reads; 0 where it is none.
+std::size_t in_place_bytes(const Call& call, std::size_t size) {
+  const Signature& s = call.signature;
+  if (call.in != call.out) return 0;
+  if (s.kind == Kind::kAllToAll) return bytes_of(s) * size;
+  if (s.kind != Kind::kAllToAllV) return 0;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    end = std::max(end, call.in_parts.offsets[i] + call.in_parts.bytes[i]);
+  }
+  return end;
+}
+
+}  // namespace
+
+MovingEngine::MovingEngine(std::shared_ptr<const cuda::DeviceContext> device, Mover mover)
+    : device_(std::move(device)), mover_(std::move(mover)), here_(device_) {}
+
+std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexcept {
+  if (!direct_ || !only_moves(s.kind)) return std::nullopt;
+  const bool grows = s.kind == Kind::kAllGather || s.kind == Kind::kAllToAll;
+  const std::size_t bytes = bytes_of(s) * (grows ? static_cast<std::size_t>(mover_.size) : 1);
+  // Of some v-forms nobody knows all sizes.
+  const bool known = s.kind < Kind::kReduceScatterV || s.kind == Kind::kAllGatherV;
+  if (known && bytes < kLeast && !mover_.always) return std::nullopt;
+  return engine::Score{kLatency + static_cast<double>(bytes) / kBytesPerMicrosecond};
+}
+
+// --- Introduction -------------------------------------------------------------------------------
+
+// All ranks take all steps, whatever happens to them.
+void MovingEngine::connect(const engine::Introduction& introduction) {
+  Card own;
+  try {
+    prepare();
+  } catch (const Error& error) {
+    std::strncpy(own.why_not, error.what(), sizeof(own.why_not) - 1);
+  }
+  const std::vector<Card> cards = gather_values(introduction, own);
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (cards[i].why_not[0] == '\0') continue;
+    throw engine::NotOffered(fmt::format("rank {}: {:.119}", i, cards[i].why_not));
+  }
+  const std::string why_not = meet(introduction);
+  direct_ = mover_.always || why_not.empty();
+  prove(introduction);
+  base::log(base::LogLevel::kDebug,
+            fmt::format(
+                "{} carries {}",
+                mover_.library,
+                direct_ ? "movement and messages of GPUs" : "messages of GPUs alone: " + why_not));
+  begin();
+}
+
+// Each sends each its number. Here the library also maps and registers what it will use, which must
+// not be while streams wait for it.
+void MovingEngine::prove(const engine::Introduction& introduction) {
+  const int size = mover_.size;
+  const cuda::Driver& driver = device_->driver();
+  slots_ = std::make_shared<Slots>(device_, size - 1);
+  messages_ = make_messages(slots_);
+  const cuda::DeviceBuffer cards(device_, kProof * static_cast<std::size_t>(size));
+  const auto fill = [&](cuda::DevicePtr at, int value, std::size_t bytes) {
+    const auto byte = static_cast<unsigned char>(value);
+    cuda::check(
+        driver, driver.memset_d8_async(at, byte, bytes, slots_->stream()), "fill a GPU's memory");
+  };
+  const auto card_of = [&](int rank) {
+    return cards.address() + kProof * static_cast<std::size_t>(rank);
+  };
+  fill(cards.address(), 0xff, cards.bytes());
+  fill(card_of(mover_.rank), mover_.rank % 251, kProof);
+  std::vector<DeviceMessage> messages;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == mover_.rank) continue;
+    const auto at = [&](int rank) { return reinterpret_cast<void*>(card_of(rank)); };
+    messages.push_back({DeviceMessage::Way::kReceive, peer, at(peer), kProof});
+    messages.push_back({DeviceMessage::Way::kSend, peer, at(mover_.rank), kProof});
+  }
+  Conveyor conveyor(*slots_, *messages_, messages, kProofs);
+  while (!conveyor.turn()) {
+    if (!messages_->progress()) std::this_thread::yield();
+    introduction.look();
+    if (introduction.deadline.has_passed()) {
+      throw DeviceError(
+          fmt::format("{} brought nothing from a rank's GPU to another's", mover_.library));
+    }
+  }
+  std::vector<std::byte> came(cards.bytes());
+  cuda::copy(driver, came.data(), cards.data(), came.size(), slots_->stream());
+  cuda::check(driver, driver.stream_synchronize(slots_->stream()), "wait for a stream");
+  for (std::size_t i = 0; i < came.size(); ++i) {
+    const std::size_t rank = i / kProof;
+    if (came[i] == static_cast<std::byte>(rank % 251)) continue;
+    throw DeviceError(
+        fmt::format("{} brought something else than rank {}'s GPU had sent", mover_.library, rank));
+  }
+}
+
+// --- The communicator's thread ------------------------------------------------------------------
+
+void MovingEngine::enqueue(const Call& call, cuda::Stream stream) {
+  Call moved = call;
+  // There peers write to what is to be sent.
+  if (const std::size_t bytes = in_place_bytes(call, static_cast<std::size_t>(mover_.size));
+      bytes != 0) {
+    void* copy = scratch(bytes);
+    cuda::copy(device_->driver(), copy, call.in, bytes, stream);
+    moved.in = copy;
+  }
+  carry(moves_of(moved, mover_.rank, mover_.size), call.fingerprint | kCall, stream);
+}
+
+void MovingEngine::exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {
+  Moves moves;
+  moves.rounds.emplace_back(messages.begin(), messages.end());
+  carry(moves, kMessages, stream);
+}
+
+// Calls follow each other on the device, so that one is enough for all; those that were too small
+// may be in use.
+void* MovingEngine::scratch(std::size_t bytes) {
+  if (scratches_.empty() || scratches_.back().bytes() < bytes) {
+    scratches_.emplace_back(device_, std::bit_ceil(bytes));
+  }
+  return scratches_.back().data();
+}
+
+void MovingEngine::carry(const Moves& moves, engine::Tag tag, cuda::Stream stream) {
+  here_.record(stream);
+  cuda::copy(device_->driver(), moves.own.to, moves.own.from, moves.own.bytes, stream);
+  until([this] { return here_.passed(); }, {});
+  for (const auto& round : moves.rounds) {
+    Conveyor conveyor(*slots_, *messages_, round, tag);
+    until([&conveyor] { return conveyor.turn(); }, round);
+  }
+}
+
+// Deadlines, and peers that die, are others' to see; they abort.
+template <typename Condition>
+void MovingEngine::until(const Condition& condition, std::span<const DeviceMessage> messages) {
+  std::optional<Deadline> doubt;
+  try {
+    for (int turns = 0; !condition(); ++turns) {
+      if (messages_->progress()) turns = 0;
+      if (is_aborted()) {
+        throw DeviceError(
+            fmt::format("{}'s messages of this communicator have been aborted", mover_.library));
+      }
+      if (turns < kSpins) {
+        base::relax();
+        continue;
+      }
+      std::this_thread::sleep_for(kNap);
+      if (turns % kLooks != 0) continue;
+      if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
+      if (!has_broken(messages)) continue;
+      if (!doubt) doubt = Deadline::in(kDoubt);
+      if (doubt->has_passed()) {
+        throw DeviceError(fmt::format("{} has lost a connection for GPUs' memory", mover_.library));
+      }
+    }
+  } catch (const engine::EnvelopeMismatch& error) {
+    throw DeviceError(fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
+                                  error.received.peer,
+                                  error.received.count,
+                                  error.expected.count));
+  }
+}
+
+bool MovingEngine::has_broken(std::span<const DeviceMessage> messages) noexcept {
+  return std::ranges::any_of(messages,
+                             [this](const DeviceMessage& m) { return is_broken(m.peer); });
+}
+
+}  // namespace hocket::movement
