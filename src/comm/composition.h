@@ -41,7 +41,7 @@ class DeviceLibraries {
   virtual const cuda::Found& driver() = 0;
   // 0: there is none, and why.
   virtual int nccl_version(std::string& why_not) = 0;
-  // Null: there is none, and why.
+  // The process's. Null: there is none, and why.
   virtual std::shared_ptr<nvshmem::Heap> nvshmem(std::string& why_not) = 0;
   // What engines are chosen by. Throws InvalidArgument where a file was named that is none.
   virtual const engine::CostTable& costs() = 0;

@@ -21,6 +21,23 @@ engine::CostTable read_costs(const std::string& file) {
   }
 }
 
+// NVSHMEM is one a process, and so is what is known of it, whatever worlds come and go. Null: it
+// has not been found so far, and why.
+std::shared_ptr<nvshmem::Heap> nvshmem_of_process(const nvshmem::Search& search,
+                                                  bool multicast,
+                                                  std::string& why_not) {
+  // Threads that NVSHMEM keeps may outlive the process's globals.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& heap = *new std::shared_ptr<nvshmem::Heap>;
+  const std::lock_guard lock(mutex);
+  if (!heap) {
+    const nvshmem::Found found = nvshmem::Library::find(search);
+    why_not = found.why_not;
+    if (found.library) heap = std::make_shared<nvshmem::Heap>(found.library, multicast);
+  }
+  return heap;
+}
+
 // Who forces messages to travel directly means shorter ones, too.
 constexpr std::size_t kForcedFrom = 64 * 1024;
 
@@ -47,16 +64,9 @@ int FoundLibraries::nccl_version(std::string& why_not) {
 }
 
 std::shared_ptr<nvshmem::Heap> FoundLibraries::nvshmem(std::string& why_not) {
-  std::call_once(nvshmem_once_, [this] {
-    const nvshmem::Found found =
-        nvshmem::Library::find({.file = settings_.nvshmem_library, .folders = settings_.folders});
-    why_no_nvshmem_ = found.why_not;
-    if (found.library) {
-      nvshmem_ = std::make_shared<nvshmem::Heap>(found.library, settings_.multicast);
-    }
-  });
-  why_not = why_no_nvshmem_;
-  return nvshmem_;
+  return nvshmem_of_process({.file = settings_.nvshmem_library, .folders = settings_.folders},
+                            settings_.multicast,
+                            why_not);
 }
 
 const engine::CostTable& FoundLibraries::costs() {

@@ -30,12 +30,9 @@ class FoundLibraries final : public DeviceLibraries {
   DeviceSettings settings_;
   std::once_flag driver_once_;
   std::once_flag nccl_once_;
-  std::once_flag nvshmem_once_;
   std::once_flag costs_once_;
   cuda::Found driver_;
   engines::nccl::Found nccl_;
-  std::shared_ptr<nvshmem::Heap> nvshmem_;
-  std::string why_no_nvshmem_;
   engine::CostTable costs_;
 };
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator_impl.h"
@@ -133,6 +135,7 @@ class DeviceCalls {
     std::memcpy(all.data(), bytes.data(), bytes.size());
     return all;
   }
+  static std::string text_of_refusal(int rank, const std::string& what, std::string_view why_not);
   void tell(const std::string& what,
             const std::string& why_not,
             const engine::Signature& shown,
@@ -153,6 +156,9 @@ class DeviceCalls {
                                        const Launch& how,
                                        std::shared_ptr<Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
+  [[noreturn]] void raise(const DeviceError& error,
+                          std::uint64_t sequence = 0,
+                          const engine::Signature& signature = {});
   Launch put_messages(std::span<const Outgoing> outgoing,
                       std::span<const Incoming> incoming,
                       const MessageOptions& options);

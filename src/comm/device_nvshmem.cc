@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "comm/device_calls.h"
 #include "comm/world.h"
@@ -27,9 +28,10 @@ std::shared_ptr<nvshmem::Heap> find_heap(WorldImpl& world) {
   return heap;
 }
 
-// Where a group meets for NVSHMEM's id: the store's way is authenticated, whatever it is.
-std::string key_of(const Membership& membership, std::uint64_t sequence) {
-  return fmt::format("nvshmem/{:x}/{}", membership.id(), sequence);
+// A name for a world that somebody else has started: never 0.
+std::uint64_t some_name() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random() | 1;
 }
 
 }  // namespace
@@ -69,41 +71,39 @@ nvshmem::Wait DeviceCalls::wait_for_nvshmem(const Signature& shown,
           .deadline = Deadline::in(patience)};
 }
 
+// A collective call of NVSHMEM, in which the others may be waiting for this rank: where it fails
+// here, this rank refuses the call that comes next, of which those who wait hear at once.
+void DeviceCalls::in_nvshmem(const std::string& what,
+                             const Signature& shown,
+                             std::optional<Duration> allowed,
+                             const std::function<void(const nvshmem::Wait&)>& call) {
+  try {
+    call(wait_for_nvshmem(shown, allowed));
+  } catch (const DeviceError& error) {
+    owner_.require_usable();  // else it is the group's failure that was heard of
+    owner_.refuse(shown.kind, InvalidArgument(text_of_refusal(owner_.rank(), what, error.what())));
+  } catch (const InvalidArgument&) {
+    // Another rank has refused that call, which says so here too when it is made.
+  }
+}
+
 void DeviceCalls::start_nvshmem(nvshmem::Heap& heap,
                                 const Signature& shown,
                                 std::optional<Duration> allowed) {
   constexpr const char* kWhat = "NVSHMEM's start";
-  const auto& store = owner_.world()->store();
-  const std::string key = key_of(owner_.membership(), owner_.sequence_);
-  const bool is_first = owner_.rank() == 0;
   nvshmem::UniqueId id;
-  const auto attempt = [&](const auto& step) {
-    std::string why_not;
-    try {
-      step();
-    } catch (const DeviceError& error) {
-      why_not = error.what();
-    } catch (const RendezvousError& error) {
-      why_not = error.what();
-    }
-    tell(kWhat, why_not, shown, allowed);
-  };
-  attempt([&] {
-    if (!is_first) return;
-    id = heap.new_id();
-    if (owner_.size() > 1) store->set(key, std::as_bytes(std::span(&id, 1)));
-  });
-  attempt([&] {
-    if (is_first) return;
-    const Bytes bytes = store->get(key, allowed.value_or(owner_.deadline()));
-    if (bytes.size() != sizeof(id)) throw RendezvousError("NVSHMEM's id has another size");
-    std::memcpy(&id, bytes.data(), sizeof(id));
-  });
-  attempt([&] {
-    const auto wait = wait_for_nvshmem(shown, allowed);
+  std::string why_not;
+  try {
+    if (owner_.rank() == 0) id = heap.new_id();
+  } catch (const DeviceError& error) {
+    why_not = error.what();
+  }
+  tell(kWhat, why_not, shown, allowed);
+  id = gather_values(id, shown, allowed).front();
+  in_nvshmem(kWhat, shown, allowed, [&](const nvshmem::Wait& wait) {
     heap.start(device_, id, owner_.rank(), owner_.size(), wait);
   });
-  if (is_first && owner_.size() > 1) store->erase(key);
+  tell(kWhat, "", shown, allowed);
 }
 
 // What all ranks have dropped: views go when they go, and NVSHMEM's free is collective.
@@ -114,7 +114,9 @@ void DeviceCalls::take_back_dropped(nvshmem::Heap& heap,
   if (dropped.empty()) return;
   const auto all = gather(shown, dropped, allowed);
   for (std::size_t i = 0; i < all.size(); ++i) dropped[i % dropped.size()] &= all[i];
-  heap.give_back(device_, dropped, wait_for_nvshmem(shown, allowed));
+  in_nvshmem("memory to give back", shown, allowed, [&](const nvshmem::Wait& wait) {
+    heap.give_back(device_, dropped, wait);
+  });
 }
 
 std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t bytes,
@@ -130,6 +132,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
         fmt::format("there is no memory of NVSHMEM's heap for {}: {}", name, agreed.why_not));
   }
   if (agreed.start) start_nvshmem(*heap, shown, allowed);
+  if (agreed.name) heap->name_world(gather_values(some_name(), shown, allowed).front());
   take_back_dropped(*heap, shown, allowed);
   tell(name, heap->why_no_room(*device_, bytes), shown, allowed);
 
@@ -140,14 +143,12 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
                          .bytes = bytes,
                          .pieces = {},
                          .memory = nullptr};
+  in_nvshmem(name, shown, allowed, [&](const nvshmem::Wait& wait) {
+    piece = heap->allocate(device_, bytes, wait);
+  });
   std::string why_not;
-  try {
-    piece = heap->allocate(device_, bytes, wait_for_nvshmem(shown, allowed));
-    if (piece.address == nullptr) {
-      why_not = fmt::format("NVSHMEM's heap has no room for {} bytes", bytes);
-    }
-  } catch (const DeviceError& error) {
-    why_not = error.what();
+  if (piece.address == nullptr) {
+    why_not = fmt::format("NVSHMEM's heap has no room for {} bytes", bytes);
   }
   for (const int pe : agreed.pes) {
     std::byte* address = piece.address == nullptr ? nullptr : heap->peer(piece.address, pe);
@@ -181,7 +182,7 @@ std::int32_t DeviceCalls::nvshmem_team(std::optional<Duration> allowed) {
                         .extra = engine::kNvshmemTeam};
   std::shared_ptr<nvshmem::Heap> heap;
   const auto facts = gather_nvshmem(heap, shown, allowed);
-  const auto agreed = nvshmem::agree_team(facts);
+  const auto agreed = nvshmem::agree_team(facts, owner_.size() == owner_.world()->size());
   const std::string what = fmt::format("a team of communicator {}", owner_.membership().name);
   if (!agreed.why_not.empty()) {
     throw InvalidArgument(fmt::format("NVSHMEM makes no team: {}", agreed.why_not));
@@ -200,13 +201,10 @@ std::int32_t DeviceCalls::nvshmem_team(std::optional<Duration> allowed) {
   tell(what, why_not, shown, allowed);
   id = gather_values(id, shown, allowed).front();
   nvshmem::Team team = nvshmem::kInvalidTeam;
-  try {
-    team = heap->make_team(
-        device_, id, owner_.rank(), owner_.size(), wait_for_nvshmem(shown, allowed));
-  } catch (const DeviceError& error) {
-    why_not = error.what();
-  }
-  tell(what, why_not, shown, allowed);
+  in_nvshmem(what, shown, allowed, [&](const nvshmem::Wait& wait) {
+    team = heap->make_team(device_, id, owner_.rank(), owner_.size(), wait);
+  });
+  tell(what, "", shown, allowed);
   nvshmem_team_ = team;
   return team;
 }

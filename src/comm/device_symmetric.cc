@@ -21,6 +21,12 @@ struct Told {
 
 }  // namespace
 
+std::string DeviceCalls::text_of_refusal(int rank,
+                                         const std::string& what,
+                                         std::string_view why_not) {
+  return fmt::format("rank {} has no symmetric memory for {}: {:.159}", rank, what, why_not);
+}
+
 // Collective: where a rank has a reason why not, all throw it.
 void DeviceCalls::tell(const std::string& what,
                        const std::string& why_not,
@@ -31,8 +37,7 @@ void DeviceCalls::tell(const std::string& what,
   const auto all = gather_values(own, shown, allowed);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].why_not[0] == '\0') continue;
-    throw InvalidArgument(fmt::format(
-        "rank {} has no symmetric memory for {}: {:.159}", rank, what, all[rank].why_not));
+    throw InvalidArgument(text_of_refusal(static_cast<int>(rank), what, all[rank].why_not));
   }
 }
 

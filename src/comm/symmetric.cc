@@ -102,15 +102,23 @@ SymmetricMemory::SymmetricMemory(std::shared_ptr<comm::CommunicatorImpl> impl) n
 
 SymmetricMemory Communicator::symmetric() { return SymmetricMemory(impl_); }
 
+namespace {
+
+void require_one_host(comm::CommunicatorImpl& impl, std::string_view what) {
+  if (!impl.membership().spans()) return;
+  impl.refuse_call(
+      engine::Kind::kSymmetricAllocate,
+      fmt::format("{} of one host, and this communicator has ranks on several; use that of "
+                  "intra_node()",
+                  what));
+}
+
+}  // namespace
+
 SymmetricArray SymmetricMemory::empty(std::size_t count,
                                       DType dtype,
                                       const SymmetricOptions& options) {
-  if (impl_->membership().spans()) {
-    impl_->refuse_call(
-        engine::Kind::kSymmetricAllocate,
-        "symmetric memory is of one host, and this communicator has ranks on several; use that of "
-        "intra_node()");
-  }
+  require_one_host(*impl_, "symmetric memory is");
   engine::Signature shown{.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
   constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of anything: sums do not wrap
   if (count > kMostBytes / size_of(dtype)) {
@@ -200,6 +208,7 @@ void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
 }
 
 std::int32_t SymmetricMemory::nvshmem_team(const CallOptions& options) {
+  require_one_host(*impl_, "a team of NVSHMEM is");
   const comm::Seat seat(*impl_);
   impl_->require_usable();
   impl_->require_members();

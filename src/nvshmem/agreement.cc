@@ -40,17 +40,32 @@ std::string check_libraries(std::span<const Facts> facts) {
   return "";
 }
 
-// Of processes in all of which NVSHMEM runs: why it is not one world of theirs.
+// Of processes in all of which NVSHMEM runs: why they cannot be PEs of one world.
+std::string check_numbers(std::span<const Facts> facts) {
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const Facts& f = facts[i];
+    const bool is_taken = std::ranges::count(facts.first(i), f.pe, &Facts::pe) != 0;
+    if (is_taken || f.pe < 0 || f.pe >= f.pes) {
+      return fmt::format(
+          "NVSHMEM runs in rank {} as PE {}, which it cannot be beside the others; {}",
+          i,
+          f.pe,
+          kInstead);
+    }
+  }
+  return "";
+}
+
+// Likewise: why it is not one world of theirs alone.
 std::string check_world(std::span<const Facts> facts, bool whole_job) {
-  std::vector<int> ranks(facts.size(), -1);
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Facts& f = facts[i];
     if (f.pes != static_cast<int>(facts.size())) {
       return fmt::format(
           "NVSHMEM runs in rank {} as PE {} of {}, and these are {} ranks: its heap gives memory "
-          "to "
-          "all its PEs together, and a process has one NVSHMEM. Make the array with a communicator "
-          "of all of them, and use it in this one; where some have ended, {}",
+          "to all its PEs together, and a process has one NVSHMEM. Make the array with a "
+          "communicator of all of them, and use it in this one; where some have ended, or are not "
+          "of this job, {}",
           i,
           f.pe,
           f.pes,
@@ -60,8 +75,7 @@ std::string check_world(std::span<const Facts> facts, bool whole_job) {
     if (f.world != facts[0].world || (f.world == 0 && !whole_job)) {
       return fmt::format(
           "NVSHMEM runs in ranks 0 and {}, but not as one world of these ranks alone, as far as "
-          "can "
-          "be told; {}",
+          "can be told; {}",
           i == 0 ? facts.size() - 1 : i,
           kInstead);
     }
@@ -72,16 +86,8 @@ std::string check_world(std::span<const Facts> facts, bool whole_job) {
                          f.pieces,
                          kInstead);
     }
-    if (f.pe < 0 || f.pe >= f.pes || ranks[static_cast<std::size_t>(f.pe)] >= 0) {
-      return fmt::format(
-          "NVSHMEM runs in rank {} as PE {}, which it cannot be beside the others; {}",
-          i,
-          f.pe,
-          kInstead);
-    }
-    ranks[static_cast<std::size_t>(f.pe)] = static_cast<int>(i);
   }
-  return "";
+  return check_numbers(facts);
 }
 
 }  // namespace
@@ -109,11 +115,12 @@ Agreement agree(std::span<const Facts> facts, bool whole_job) {
     return agreed;
   }
   agreed.why_not = check_world(facts, whole_job);
+  agreed.name = agreed.why_not.empty() && facts[0].world == 0;
   std::ranges::transform(facts, agreed.pes.begin(), &Facts::pe);
   return agreed;
 }
 
-TeamAgreement agree_team(std::span<const Facts> facts) {
+TeamAgreement agree_team(std::span<const Facts> facts, bool whole_job) {
   TeamAgreement agreed{.why_not = check_libraries(facts)};
   agreed.whole_world = facts[0].pes == static_cast<int>(facts.size());
   for (std::size_t i = 0; i < facts.size() && agreed.why_not.empty(); ++i) {
@@ -124,7 +131,19 @@ TeamAgreement agree_team(std::span<const Facts> facts) {
           i);
     } else if (facts[i].world != facts[0].world || facts[i].pes != facts[0].pes) {
       agreed.why_not = fmt::format("ranks 0 and {} are in different worlds of it", i);
+    } else if (facts[i].world == 0 && !(whole_job && agreed.whole_world)) {
+      agreed.why_not = fmt::format(
+          "the program has started it in rank {}, as PE {} of {}, and whose world that is cannot "
+          "be told from these {} ranks; make an array in its heap first, with a communicator of "
+          "all ranks of the job",
+          i,
+          facts[i].pe,
+          facts[i].pes,
+          facts.size());
     }
+  }
+  if (agreed.why_not.empty()) agreed.why_not = check_numbers(facts);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
     agreed.whole_world = agreed.whole_world && facts[i].pe == static_cast<int>(i);
   }
   return agreed;

@@ -18,7 +18,7 @@ struct Facts {
   Status status = Status::kNotInitialized;
   std::int32_t pe = -1;     // where it is initialized
   std::int32_t pes = 0;     // likewise
-  std::uint64_t world = 0;  // of the world that hocket started; 0: there is none, or another's
+  std::uint64_t world = 0;  // of the world, as hocket has named it; 0: it has not
   std::int32_t pieces = 0;  // that hocket has in its heap
   char why_not[160] = {};
 };
@@ -27,6 +27,7 @@ struct Facts {
 struct Agreement {
   std::string why_not;   // empty: they can
   bool start = false;    // a world has to be started, with these ranks as PEs
+  bool name = false;     // one runs that the program has started, and needs a name
   std::vector<int> pes;  // of each rank
 };
 
@@ -39,6 +40,6 @@ struct TeamAgreement {
   std::string why_not;       // empty: they can make one
   bool whole_world = false;  // it is the world itself, in its order
 };
-TeamAgreement agree_team(std::span<const Facts> facts);
+TeamAgreement agree_team(std::span<const Facts> facts, bool whole_job);
 
 }  // namespace hocket::nvshmem

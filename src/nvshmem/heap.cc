@@ -82,8 +82,15 @@ Facts Heap::facts(const cuda::DeviceContext& device) const {
   device.driver().device_get_uuid(&own.gpu, device.ordinal());
   own.version = library_->version();
   const std::lock_guard lock(mutex_);
-  std::memcpy(own.why_not, lost_.data(), std::min(lost_.size(), sizeof(own.why_not) - 1));
-  if (!lost_.empty()) return own;
+  std::string why_not = lost_;
+  if (why_not.empty() && ordinal_ >= 0 && ordinal_ != device.ordinal()) {
+    why_not =
+        fmt::format("NVSHMEM was started on GPU {} of this process, and this rank's GPU is {}",
+                    ordinal_,
+                    device.ordinal());
+  }
+  std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
+  if (!why_not.empty()) return own;
   own.status = library_->init_status();
   if (own.status < Status::kInitialized) return own;
   own.pe = library_->my_pe();
@@ -125,7 +132,7 @@ void Heap::call(Device device,
   } catch (...) {
     const std::lock_guard own(mutex_);
     lost_ = fmt::format(
-        "NVSHMEM was left in the middle of {}, as other ranks did not come or have ended, and "
+        "NVSHMEM was left in the middle of {}, as other ranks failed, ended or did not come, and "
         "cannot be used in this process any more",
         what);
     throw;
@@ -171,9 +178,16 @@ void Heap::start(Device device, const UniqueId& id, int pe, int pes, const Wait&
                                     pes));
     }
   };
+  const int ordinal = device->ordinal();
   call(std::move(device), "starting", start, wait);
   const std::lock_guard lock(mutex_);
   world_ = hash_of(id);
+  ordinal_ = ordinal;
+}
+
+void Heap::name_world(std::uint64_t world) {
+  const std::lock_guard lock(mutex_);
+  world_ = world;
 }
 
 std::string Heap::why_no_room(const cuda::DeviceContext& device, std::size_t bytes) const {

@@ -27,8 +27,9 @@ struct Wait {
   base::Deadline deadline;
 };
 
-// A resource, one a job and process. NVSHMEM itself is one a process; it is started here where the
-// program has not, and ends with the process. Any thread. What is said to be collective is so among
+// A resource, one a process, as NVSHMEM is: what it remembers holds for every job of the process,
+// one after the other or at once. NVSHMEM is started here where the program has not, and ends with
+// the process. Any thread. What is said to be collective is so among
 // all PEs, which call in one order. Throws DeviceError, and what a Wait throws.
 class Heap {
  public:
@@ -47,6 +48,8 @@ class Heap {
              int pe,
              int pes,
              const Wait& wait);
+  // Names the world that the program has started, alike on all its PEs.
+  void name_world(std::uint64_t world);
 
   // Why such an allocation is not to be tried, empty: nothing is known against it. NVSHMEM gives
   // its whole heap up where it can get no more memory for it.
@@ -102,6 +105,7 @@ class Heap {
   std::shared_ptr<std::mutex> turn_ = std::make_shared<std::mutex>();  // of calls
   mutable std::mutex mutex_;                                           // of what follows
   std::uint64_t world_ = 0;
+  int ordinal_ = -1;  // of the GPU that it was started on; -1: not known
   std::string lost_;
   std::vector<Allocation> allocations_;
   SpareRanges spare_;

@@ -6,7 +6,8 @@
 
 namespace hocket::nvshmem {
 
-// What was given back to a heap, which keeps it for later allocations. A value.
+// What was given back to a heap, which keeps it for later allocations. Ranges that are added or
+// taken may overlap what is there in any way. A value.
 class SpareRanges {
  public:
   void add(std::byte* address, std::size_t bytes);
@@ -14,7 +15,11 @@ class SpareRanges {
   std::size_t largest() const noexcept;
 
  private:
-  std::map<std::byte*, std::size_t> ranges_;  // no two touch each other
+  using Ends = std::map<std::byte*, std::byte*>;  // by where a range begins
+  // The first range that ends at `address` or behind it.
+  Ends::iterator first_behind(std::byte* address);
+
+  Ends ends_;  // no two touch each other
 };
 
 }  // namespace hocket::nvshmem

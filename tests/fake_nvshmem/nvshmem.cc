@@ -3,7 +3,7 @@
 //
 // FAKE_NVSHMEM_VERSION says another version; FAKE_NVSHMEM_APART=1: no PE maps another's heap;
 // FAKE_NVSHMEM_HANG=start or malloc: PE 1 never comes out of that call; FAKE_NVSHMEM_DIE=malloc:
-// its process dies there.
+// its process dies there; FAKE_NVSHMEM_FAIL=start or team: its call returns 7, and the others wait.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -51,6 +51,8 @@ bool says(const char* variable, const char* value) {
   const char* is = std::getenv(variable);
   return is != nullptr && std::strcmp(is, value) == 0;
 }
+
+bool fails(const char* call) { return world.pe == 1 && says("FAKE_NVSHMEM_FAIL", call); }
 
 void end_in(const char* call) {
   if (world.pe != 1) return;
@@ -150,6 +152,7 @@ int nvshmemx_hostlib_init_attr(unsigned flags, InitAttributes* attributes) {
   world.pes = given.ranks;
   world.status = Status::kBootstrapped;
   end_in("start");
+  if (fails("start")) return 7;
   const char* id = given.id->internal;
   const int control = file(path(id, "control"), sizeof(Shared));
   void* shared = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, control, 0);
@@ -207,6 +210,7 @@ int nvshmemx_team_get_uniqueid(TeamId* id) {
 
 int nvshmemx_team_init(Team* team, TeamConfig* config, long mask, int pes, int pe) {
   if (config->version != tag<TeamConfig>(2) || mask != kMaskTeamId || pe >= pes) return 1;
+  if (fails("team")) return 7;
   ++world.teams;
   std::atomic<int>& made = world.shared->made[config->id % kTeams];
   made.fetch_add(1);

@@ -1,7 +1,9 @@
 """Symmetric memory from NVSHMEM's heap: a stand-in for that library, on GPUs that are none."""
 
 import ctypes
+import ctypes.util
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -189,6 +191,94 @@ def test_who_asks_first_decides_whose_world_it_is():
         assert "as PE 0 of 2, and these are 4 ranks" in world
 
 
+def join(comm, *groups):
+    """A second world of this process: of those of `comm`'s ranks that are in one group with it."""
+    def free_port():
+        with socket.socket() as some:
+            some.bind(("127.0.0.1", 0))
+            return some.getsockname()[1]
+
+    ports = comm.broadcast_object([free_port() for _ in groups] if comm.rank == 0 else None)
+    for group, port in zip(groups, ports):
+        if comm.rank in group:
+            return hocket.init(rank=group.index(comm.rank), size=len(group), key=bytes(range(32)),
+                               address=f"127.0.0.1:{port}", timeout=40)
+
+
+def has_worlds(comm):
+    on_gpu(comm)
+    first = join(comm, [0, 1])
+    a = empty(first, 40 * MIB, "uint8")
+    where = a.data_ptr
+    del a
+    first.close()
+    # What the first world had in the heap goes back to it; the PEs have another order here.
+    second = join(comm, [1, 0])
+    b = empty(second, 40 * MIB, "uint8")
+    assert b.data_ptr == where
+    third = join(comm, [0, 1])
+    c = empty(third, 5, "uint8")
+    for world, array in ((second, b), (third, c)):
+        host(array)[...] = 10 + world.rank
+        world.barrier()
+        assert (host(world.symmetric.peer(array, 1 - world.rank)) == 11 - world.rank).all()
+        world.barrier()
+    assert second.symmetric.nvshmem_team() != 0 == third.symmetric.nvshmem_team()
+    Driver().use(comm.rank + 2)
+    text = refusal(lambda: empty(join(comm, [0, 1]), 5))
+    assert "started on GPU 0 of this process, and this rank's GPU is 2" in text, text
+    return True
+
+
+def test_worlds_of_one_process_share_its_nvshmem():
+    assert hocket.spawn(has_worlds, 2) == [True] * 2
+
+
+def has_worlds_of_others(comm):
+    on_gpu(comm)
+    pair = join(comm, [0, 1], [2, 3])
+    a = empty(pair, 3)
+    # PEs 0 and 1 of 2, but not of one world.
+    mixed = join(comm, [0, 3], [1, 2])
+    texts = refusal(lambda: empty(mixed, 3)), refusal(lambda: mixed.symmetric.nvshmem_team())
+    del a
+    return *texts, refusal(lambda: empty(join(comm, [0], [1], [2], [3]), 3))
+
+
+def test_a_world_of_others_is_refused():
+    for array, team, alone in hocket.spawn(has_worlds_of_others, 4):
+        assert "not as one world of these ranks" in array
+        assert "ranks 0 and 1 are in different worlds" in team
+        assert "of 2, and these are 1 ranks" in alone and "or are not of this job" in alone
+
+
+def fails_in_one(comm, call):
+    on_gpu(comm)
+    turned = comm.split(0, key=-comm.rank)  # its team is another one than that of all
+    if call == "team":
+        empty(comm, 3)
+    os.environ["FAKE_NVSHMEM_FAIL"] = call
+    comm.barrier()
+    # Those who wait in NVSHMEM hear of it at once, not at their deadline.
+    text = refusal(lambda: (empty(comm, 3, timeout=25) if call == "start"
+                            else turned.symmetric.nvshmem_team(timeout=25)))
+    used = comm if call == "start" else turned
+    x = np.full(3, comm.rank + 1.0)
+    used.all_reduce(x)
+    assert (x == 6).all()
+    return text, refusal(lambda: empty(comm, 3))
+
+
+@pytest.mark.parametrize("call, where, why", [
+    ("start", "rank 1 has no symmetric memory for NVSHMEM's start", "3.4.5 did not start (status 7)"),
+    ("team", "rank 1 has no symmetric memory for a team of", "made no team of 3 PEs (status 7)"),
+])
+def test_a_call_that_fails_on_one_rank_ends_on_all(call, where, why):
+    for text, later in hocket.spawn(fails_in_one, 3, call):
+        assert where in text and why in text
+        assert "rank 0: NVSHMEM was left in the middle of" in later
+
+
 def is_apart(comm):
     driver = on_gpu(comm)
     a = empty(comm, 100)
@@ -279,6 +369,8 @@ def hangs(comm, call):
     # hocket's own memory goes on.
     assert host(again.symmetric.empty(3, "int32", memory="cuda")).shape == (3,)
     again.barrier()
+    # It is the process's, whatever the world.
+    assert refusal(lambda: empty(join(again, [0, 1, 2]), 3)).endswith(text[text.index("rank 0:"):])
     return str(error.value), text
 
 
@@ -337,8 +429,8 @@ def test_what_is_left_is_named():
     assert "float32[6] of communicator world" in done.stderr and "still held" in done.stderr
 
 
-def runs_already(comm, ranks, pes):
-    """The program has started NVSHMEM itself, as PE `pes[rank]` of `ranks`."""
+def start_by_program(comm, ranks, pes):
+    """The program starts NVSHMEM itself, as PE `pes[rank]` of `ranks`."""
     driver = on_gpu(comm)
     ids = np.zeros(128, "uint8")
     library = ctypes.CDLL(os.environ["HOCKET_NVSHMEM_LIBRARY"])
@@ -360,6 +452,11 @@ def runs_already(comm, ranks, pes):
                            ids.ctypes.data, pes[comm.rank], ranks)
         assert library.nvshmemx_hostlib_init_attr(8, ctypes.byref(given)) == 0
     comm.barrier()
+    return driver
+
+
+def runs_already(comm, ranks, pes):
+    driver = start_by_program(comm, ranks, pes)
     try:
         a = empty(comm, 30)
     except hocket.InvalidArgument as error:
@@ -379,6 +476,51 @@ def test_nvshmem_that_runs_already_is_used_or_refused():
     assert len(set(teams)) == 1 and teams[0] != 0
     for text in hocket.spawn(runs_already, 3, 2, [0, 1, -1]):
         assert "runs in rank 0 as PE 0 of 2 and not in rank 2" in text
+
+
+def teams_of_anothers(comm):
+    """The program's own world, whose PEs are the job's ranks, as all of them have to say."""
+    start_by_program(comm, comm.size, list(range(comm.size)))
+    half = comm.split(comm.rank // 2)
+    before = refusal(lambda: half.symmetric.nvshmem_team())
+    assert comm.symmetric.nvshmem_team() == 0
+    empty(comm, 3)
+    return before, half.symmetric.nvshmem_team()
+
+
+def test_teams_of_a_world_that_the_program_started():
+    told = hocket.spawn(teams_of_anothers, 4)
+    for rank, (before, team) in enumerate(told):
+        assert "the program has started it in rank 0" in before and "of 4" in before, before
+        assert team == told[rank ^ 1][1] != 0
+
+
+def on_two_hosts(comm):
+    on_gpu(comm)
+    assert "ranks on several; use that of intra_node()" in refusal(lambda: empty(comm, 3))
+    near = comm.intra_node
+    a = empty(near, 3)
+    host(a)[...] = comm.rank
+    near.barrier()
+    assert (host(near.symmetric.peer(a, 1 - near.rank)) == comm.rank ^ 1).all()
+    text = refusal(lambda: comm.symmetric.nvshmem_team())
+    assert "a team of NVSHMEM is of one host" in text and "intra_node()" in text, text
+    assert near.symmetric.nvshmem_team() == 0
+    comm.barrier()
+    print("all said", flush=True)
+
+
+@pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)")
+def test_each_host_has_a_world_of_its_own():
+    program = """
+import os
+os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) // 2}/"
+import test_nvshmem, hocket
+with hocket.init() as world: test_nvshmem.on_two_hosts(world)
+"""
+    command = [find_command(), "run", "-n", "4", "--", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=55)
+    assert done.stdout.count("all said") == 4, done.stdout + done.stderr
 
 
 def shares_a_gpu(comm):

@@ -63,6 +63,8 @@ TEST(NvshmemAgreement, ARunningWorldIsUsedInItsOwnOrder) {
 
 TEST(NvshmemAgreement, AnothersWorldIsTheWholeJobsOrNobodys) {
   EXPECT_EQ(agree(running({1, 0}, 0), true).why_not, "");
+  EXPECT_TRUE(agree(running({1, 0}, 0), true).name);
+  EXPECT_FALSE(agree(running({1, 0}, 9), true).name);
   expect_refusal(running({1, 0}, 0), "not as one world", false);
 }
 
@@ -110,18 +112,63 @@ TEST(NvshmemAgreement, TextsOfOthersEndSomewhere) {
 }
 
 TEST(NvshmemTeams, AreOfOneWorldAndItsOwnOrderIsTheWorld) {
-  EXPECT_TRUE(agree_team(running({0, 1, 2}, 5)).whole_world);
-  const TeamAgreement turned = agree_team(running({1, 0, 2}, 5));
+  EXPECT_TRUE(agree_team(running({0, 1, 2}, 5), false).whole_world);
+  const TeamAgreement turned = agree_team(running({1, 0, 2}, 5), false);
   EXPECT_EQ(turned.why_not, "");
   EXPECT_FALSE(turned.whole_world);
   auto part = running({0, 1, 2}, 5);
   part.pop_back();
-  EXPECT_EQ(agree_team(part).why_not, "");
-  EXPECT_FALSE(agree_team(part).whole_world);
+  EXPECT_EQ(agree_team(part, false).why_not, "");
+  EXPECT_FALSE(agree_team(part, false).whole_world);
   part[1].world = 6;
-  EXPECT_EQ(agree_team(part).why_not, "ranks 0 and 1 are in different worlds of it");
+  EXPECT_EQ(agree_team(part, false).why_not, "ranks 0 and 1 are in different worlds of it");
   part[1] = not_started(2)[1];
-  EXPECT_NE(agree_team(part).why_not.find("does not run in rank 1"), std::string::npos);
+  EXPECT_NE(agree_team(part, false).why_not.find("does not run in rank 1"), std::string::npos);
+}
+
+TEST(NvshmemTeams, OfAnothersWorldAreOfTheWholeJob) {
+  EXPECT_TRUE(agree_team(running({0, 1, 2}, 0), true).whole_world);
+  EXPECT_EQ(agree_team(running({2, 1, 0}, 0), true).why_not, "");
+  // PEs 0 and 1 of 2, but for all that can be told of two worlds.
+  const std::string alone = agree_team(running({0, 1}, 0), false).why_not;
+  EXPECT_NE(alone.find("the program has started it in rank 0, as PE 0 of 2"), std::string::npos);
+  auto part = running({0, 1, 2}, 0);
+  part.pop_back();
+  for (const bool whole_job : {false, true}) {
+    const std::string why_not = agree_team(part, whole_job).why_not;
+    EXPECT_NE(why_not.find("cannot be told from these 2 ranks"), std::string::npos) << why_not;
+  }
+}
+
+TEST(NvshmemTeams, HaveEachPeOnce) {
+  for (const int pe : {0, -1, 3}) {
+    auto part = running({0, 1, 2}, 5);
+    part[2].pe = pe;
+    const std::string why_not = agree_team(part, true).why_not;
+    EXPECT_NE(why_not.find("rank 2 as PE " + std::to_string(pe)), std::string::npos) << why_not;
+  }
+}
+
+// Against a map of single bytes. What is added and taken overlaps what is there in any way.
+TEST(NvshmemSpareRanges, OverlapInAnyWay) {
+  constexpr std::size_t kBytes = 64;
+  std::vector<std::byte> memory(kBytes);
+  std::mt19937 random(7);
+  SpareRanges ranges;
+  std::vector<bool> spare(kBytes, false);
+  for (int turn = 0; turn < 20000; ++turn) {
+    const std::size_t at = random() % kBytes;
+    const std::size_t bytes = std::min<std::size_t>(random() % 24, kBytes - at);
+    const bool adds = random() % 2 == 0;
+    adds ? ranges.add(&memory[at], bytes) : ranges.take(&memory[at], bytes);
+    std::fill_n(spare.begin() + static_cast<int>(at), bytes, adds);
+    std::size_t most = 0;
+    for (std::size_t i = 0, run = 0; i < kBytes; ++i) {
+      run = spare[i] ? run + 1 : 0;
+      most = std::max(most, run);
+    }
+    ASSERT_EQ(ranges.largest(), most) << turn;
+  }
 }
 
 // Against a map of single bytes.
