@@ -327,6 +327,18 @@ void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
   if (differing >= 0) owner_.confirm(differing, watch_->differing());
 }
 
+// The others have put it on their GPUs, or will.
+void DeviceCalls::raise(const DeviceError& error,
+                        std::uint64_t sequence,
+                        const Signature& signature) {
+  owner_.raise({.code = ErrorCode::kDevice,
+                .reporter = owner_.rank(),
+                .culprit = owner_.rank(),
+                .sequence = sequence,
+                .signature = signature,
+                .text = error.what()});
+}
+
 void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   finish_queue();
   const observe::Span span =
@@ -351,13 +363,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     if (marks) watch_->mark_end(how.stream);
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
-    // The others have put it on their GPUs, or will.
-    owner_.raise({.code = ErrorCode::kDevice,
-                  .reporter = owner_.rank(),
-                  .culprit = owner_.rank(),
-                  .sequence = plan.call.sequence,
-                  .signature = plan.call.signature,
-                  .text = error.what()});
+    raise(error, plan.call.sequence, plan.call.signature);
   }
   if (watch_->was_asleep()) owner_.world()->look_again();
 }
@@ -365,9 +371,16 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
 std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
                                               const Launch& how,
                                               CallStorage storage) {
-  order_->follow(how.stream);
-  auto staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
-  order_->leave_mark(how.stream);
+  // Other streams of this thread may be captured; what is allocated here is no part of that.
+  const cuda::OutsideCapture outside(device_->driver());
+  std::shared_ptr<StagedCall> staged;
+  try {
+    order_->follow(how.stream);
+    staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
+    order_->leave_mark(how.stream);
+  } catch (const DeviceError& error) {
+    raise(error, owner_.sequence_ + 1, plan.call.signature);
+  }
   Plan host{.call = staged->call(),
             .engine = &owner_.choose(staged->call().signature),
             .mark = plan.mark};

@@ -144,6 +144,10 @@ class DeviceCalls {
                                              const engine::Signature& shown,
                                              std::optional<Duration> allowed);
   nvshmem::Wait wait_for_nvshmem(const engine::Signature& shown, std::optional<Duration> allowed);
+  void in_nvshmem(const std::string& what,
+                  const engine::Signature& shown,
+                  std::optional<Duration> allowed,
+                  const std::function<void(const nvshmem::Wait&)>& call);
   void start_nvshmem(nvshmem::Heap& heap,
                      const engine::Signature& shown,
                      std::optional<Duration> allowed);

@@ -121,10 +121,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
     enqueue_messages(rounds.get(), rounds.peers(), how);
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
-    owner_.raise({.code = ErrorCode::kDevice,
-                  .reporter = owner_.rank(),
-                  .culprit = owner_.rank(),
-                  .text = error.what()});
+    raise(error);
   }
   if (watch_ && watch_->was_asleep()) owner_.world()->look_again();
   return how;
@@ -188,6 +185,7 @@ void DeviceCalls::on_host(ConstArrayView in,
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.stream = stream});
   if (how.captured) throw InvalidArgument("the host carries this call, which no graph captures");
+  const cuda::OutsideCapture outside(device_->driver());
   const cuda::Driver& driver = device_->driver();
   const cuda::HostBuffer host_in(device_, std::max<std::size_t>(in.bytes(), 1));
   const cuda::HostBuffer host_out(device_, std::max<std::size_t>(out.bytes(), 1));

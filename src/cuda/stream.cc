@@ -48,9 +48,11 @@ void OwnedEvent::record(Stream stream) {
   check(driver, driver.event_record(event_, stream), "record an event");
 }
 
+// Whoever asks means it, whatever this thread, or another one, captures.
 bool OwnedEvent::passed() const {
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
+  const OutsideCapture outside(driver);
   const Result result = driver.event_query(event_);
   if (result == Result::kNotReady) return false;
   check(driver, result, "go on: work on the GPU has failed");
@@ -84,6 +86,7 @@ Capture capture_of(const Driver& driver, Stream stream) {
 }
 
 bool drained(const Driver& driver, Stream stream) {
+  const OutsideCapture outside(driver);
   const Result result = driver.stream_query(stream);
   if (result == Result::kNotReady) return false;
   check(driver, result, "go on: work on the GPU has failed");

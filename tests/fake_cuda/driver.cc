@@ -142,10 +142,7 @@ const std::unordered_map<std::string, void*>& table() {
                              "cuFuncGetAttribute",
                              "cuFuncSetAttribute",
                              "cuLaunchKernelEx",
-                             "cuEventElapsedTime",
-                             "cuStreamBeginCapture",
-                             "cuStreamEndCapture",
-                             "cuThreadExchangeStreamCaptureMode"}) {
+                             "cuEventElapsedTime"}) {
       all.emplace(name, reinterpret_cast<void*>(unsupported));
     }
     return all;

@@ -32,6 +32,9 @@ Entry entry(const char* name, F* function) {
   return {name, reinterpret_cast<void*>(function)};
 }
 
+// False, and the captures that forbid it are broken: what allocates, or asks whether something has
+// ended, must not be called here now.
+bool outside_captures();
 // Waits for all streams of the current device, as freeing memory does.
 void quiesce();
 // Runs `work` after all that `stream` has so far.

@@ -31,8 +31,13 @@ void note(DevicePtr at, std::size_t bytes, int device) {
   ranges[at] = {bytes, device};
 }
 
-Result mem_alloc(DevicePtr* at, std::size_t bytes) {
+// FAKE_CUDA_LARGEST: the most bytes that there are in one piece.
+Result allocate(DevicePtr* at, std::size_t bytes) {
   if (current_device() < 0) return Result::kInvalidContext;
+  const char* largest = std::getenv("FAKE_CUDA_LARGEST");
+  if (largest != nullptr && bytes > std::strtoull(largest, nullptr, 10)) {
+    return Result::kOutOfMemory;
+  }
   if (bytes > std::size_t{1} << 34) return Result::kOutOfMemory;
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return Result::kOutOfMemory;
@@ -40,6 +45,9 @@ Result mem_alloc(DevicePtr* at, std::size_t bytes) {
   *at = reinterpret_cast<DevicePtr>(memory);
   note(*at, bytes, current_device());
   return Result::kSuccess;
+}
+Result mem_alloc(DevicePtr* at, std::size_t bytes) {
+  return outside_captures() ? allocate(at, bytes) : Result::kCaptureUnsupported;
 }
 Result mem_free_now(DevicePtr at) {
   const std::lock_guard lock(mutex);
@@ -53,7 +61,7 @@ Result mem_free(DevicePtr at) {
   quiesce();
   return mem_free_now(at);
 }
-Result mem_alloc_async(DevicePtr* at, std::size_t bytes, Stream) { return mem_alloc(at, bytes); }
+Result mem_alloc_async(DevicePtr* at, std::size_t bytes, Stream) { return allocate(at, bytes); }
 Result mem_free_async(DevicePtr at, Stream stream) {
   enqueue(stream, [at] { mem_free_now(at); });
   return Result::kSuccess;
@@ -65,6 +73,7 @@ Result mem_get_info(std::size_t* free, std::size_t* total) {
   return Result::kSuccess;
 }
 Result mem_host_alloc(void** at, std::size_t bytes, unsigned) {
+  if (!outside_captures()) return Result::kCaptureUnsupported;
   *at = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *at == nullptr ? Result::kOutOfMemory : Result::kSuccess;
 }

@@ -27,6 +27,9 @@ struct CUstream_st {
     ready.notify_one();
   }
   const int device = fake::current_device();
+  std::atomic<CaptureStatus> capture{CaptureStatus::kNone};  // nothing of it is kept
+  CaptureMode capture_mode = CaptureMode::kGlobal;
+  std::thread::id captured_by;
   bool empty() const { return ended.load(std::memory_order_acquire) == added.load(); }
 
   std::mutex mutex;
@@ -116,8 +119,26 @@ Result stream_wait_event(Stream stream, Event event, unsigned) {
   });
   return Result::kSuccess;
 }
-Result stream_is_capturing(Stream, CaptureStatus* status) {
-  *status = CaptureStatus::kNone;
+thread_local CaptureMode thread_mode = CaptureMode::kGlobal;
+
+Result exchange_capture_mode(CaptureMode* mode) {
+  std::swap(*mode, thread_mode);
+  return Result::kSuccess;
+}
+Result stream_begin_capture(Stream stream, CaptureMode mode) {
+  stream->capture_mode = mode;
+  stream->captured_by = std::this_thread::get_id();
+  stream->capture = CaptureStatus::kActive;
+  return Result::kSuccess;
+}
+Result stream_end_capture(Stream stream, Graph* graph) {
+  *graph = nullptr;
+  const bool whole = stream->capture.exchange(CaptureStatus::kNone) == CaptureStatus::kActive;
+  return whole ? Result::kSuccess : Result::kCaptureUnsupported;
+}
+Result stream_is_capturing(Stream stream, CaptureStatus* status) {
+  *status =
+      reinterpret_cast<std::uintptr_t>(stream) > 2 ? stream->capture.load() : CaptureStatus::kNone;
   return Result::kSuccess;
 }
 Result stream_get_ctx(Stream, Context* context) {
@@ -159,6 +180,7 @@ Result event_record(Event event, Stream stream) {
   return Result::kSuccess;
 }
 Result event_query(Event event) {
+  if (!outside_captures()) return Result::kCaptureUnsupported;
   return event->passed.load(std::memory_order_acquire) >= event->recorded.load()
              ? Result::kSuccess
              : Result::kNotReady;
@@ -169,6 +191,25 @@ Result event_synchronize(Event event) {
 }
 
 }  // namespace
+
+// As the driver has it: calls that may wait are forbidden by captures of this thread, and by those
+// of others that want it so, but to threads that have said that they mean it.
+bool outside_captures() {
+  if (thread_mode == CaptureMode::kRelaxed) return true;
+  bool outside = true;
+  const std::lock_guard lock(streams().mutex);
+  for (CUstream_st* stream : streams().all) {
+    if (stream->capture == CaptureStatus::kNone) continue;
+    const bool own = stream->captured_by == std::this_thread::get_id();
+    const bool forbids =
+        own ? stream->capture_mode != CaptureMode::kRelaxed
+            : stream->capture_mode == CaptureMode::kGlobal && thread_mode == CaptureMode::kGlobal;
+    if (!forbids) continue;
+    stream->capture = CaptureStatus::kInvalidated;
+    outside = false;
+  }
+  return outside;
+}
 
 void quiesce() {
   while (!resolve(nullptr).empty()) pause();
@@ -185,7 +226,10 @@ void quiesce() {
   }
 }
 
-void enqueue(Stream stream, std::function<void()> work) { resolve(stream).add(std::move(work)); }
+void enqueue(Stream stream, std::function<void()> work) {
+  CUstream_st& to = resolve(stream);
+  if (to.capture == CaptureStatus::kNone) to.add(std::move(work));
+}
 
 std::vector<Entry> stream_functions() {
   return {entry("cuStreamCreate", stream_create),
@@ -194,6 +238,9 @@ std::vector<Entry> stream_functions() {
           entry("cuStreamSynchronize", stream_synchronize),
           entry("cuStreamWaitEvent", stream_wait_event),
           entry("cuStreamIsCapturing", stream_is_capturing),
+          entry("cuStreamBeginCapture", stream_begin_capture),
+          entry("cuStreamEndCapture", stream_end_capture),
+          entry("cuThreadExchangeStreamCaptureMode", exchange_capture_mode),
           entry("cuStreamGetCtx", stream_get_ctx),
           entry("cuStreamWaitValue32", stream_wait_value32),
           entry("cuStreamWriteValue32", stream_write_value32),

@@ -1,5 +1,6 @@
 """Arrays in the memory of the fake driver's GPUs; for processes that run with that driver."""
 
+import contextlib
 import ctypes
 
 import numpy as np
@@ -12,6 +13,8 @@ _PROTOTYPES = {
     "cuMemFree": [ctypes.c_uint64],
     "cuStreamCreate": [ctypes.c_void_p, ctypes.c_uint],
     "cuStreamSynchronize": [ctypes.c_void_p],
+    "cuStreamBeginCapture": [ctypes.c_void_p, ctypes.c_int],
+    "cuStreamEndCapture": [ctypes.c_void_p, ctypes.c_void_p],
     "cuStreamWaitValue32": [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint],
     "cuEventCreate": [ctypes.c_void_p, ctypes.c_uint],
     "cuEventRecord": [ctypes.c_void_p, ctypes.c_void_p],
@@ -67,6 +70,14 @@ class Driver:
             gate.host[0] = 1
 
         return go
+
+    @contextlib.contextmanager
+    def captures(self):
+        """A stream that is captured meanwhile, in the strictest mode; nothing may break that."""
+        stream, graph = self.stream(), ctypes.c_void_p()
+        assert self.cuStreamBeginCapture(stream, 0) == 0
+        yield stream
+        assert self.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0, "the capture is broken"
 
     def synchronize(self, stream=None):
         assert self.cuStreamSynchronize(stream) == 0

@@ -57,6 +57,34 @@ on(2, body)
 """)
 
 
+def test_another_stream_s_capture_goes_on_beside_them():
+    run("""
+def body(comm):
+    first, other = comm.duplicate(), driver.stream()
+    x, large = Array(driver, np.ones(5)), Array(driver, np.arange(300_000.0))
+    comm.all_reduce(x)
+    driver.synchronize()
+    comm.barrier()
+    with driver.captures() as captured:
+        comm.barrier()
+        try:
+            comm.all_reduce(x, stream=captured)
+        except hocket.InvalidArgument as error:
+            assert "cannot be captured" in str(error), error
+        else:
+            raise AssertionError("no error")
+        comm.all_reduce(large, stream=other)  # what is kept for copies is too small
+        first.all_reduce(x, stream=other)
+        work = comm.all_reduce_async(x, stream=other)
+        driver.synchronize(other)
+        comm.barrier()
+    assert work.synchronize(timeout=20) is x
+    assert np.array_equal(x.host, np.full(5, 8.0))
+    assert np.array_equal(large.host, 2 * np.arange(300_000.0))
+on(2, body)
+""")
+
+
 def test_a_stream_can_be_named():
     run("""
 class LikeCuPy:
