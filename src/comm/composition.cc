@@ -232,7 +232,7 @@ engines::ucx::DeviceOptions ucx_options(WorldImpl& world,
                                         const Membership& membership,
                                         bool always) {
   auto& carriage = static_cast<UcxCarriage&>(*world.carriage());
-  return {.fabric = [keep = world.carriage(), &carriage] { return carriage.gpu_fabric(); },
+  return {.fabrics = {world.carriage(), &carriage.gpu_fabrics()},
           .members = {.group = ~membership.id(),  // not that of its messages in host memory
                       .rank = membership.rank,
                       .world_ranks = membership.world_ranks,

@@ -83,23 +83,21 @@ UcxCarriage::UcxCarriage(std::shared_ptr<const engines::ucx::Library> library,
       gpus_(settings.gpus == "always"  ? Gpus::kAlways
             : settings.gpus == "never" ? Gpus::kNever
                                        : Gpus::kAuto),
-      fabric_(std::make_shared<engines::ucx::Fabric>(library_, options_of(settings))) {}
+      fabric_(std::make_shared<engines::ucx::Fabric>(library_, options_of(settings))),
+      gpu_fabrics_([this](const auto& device) { return make_gpu_fabric(device); }) {}
 
-std::shared_ptr<engines::ucx::Fabric> UcxCarriage::gpu_fabric() {
-  const std::lock_guard lock(mutex_);
-  if (!gpu_fabric_) {
-    engines::ucx::FabricOptions options{.interface = interface_};
-    options.lost = [this](int rank) { return is_lost(rank); };
-    options.gpus = true;
-    gpu_fabric_ = std::make_shared<engines::ucx::Fabric>(library_, std::move(options));
-  }
-  return gpu_fabric_;
+std::shared_ptr<engines::ucx::Fabric> UcxCarriage::make_gpu_fabric(
+    const engines::ucx::DeviceFabrics::Device& device) {
+  engines::ucx::FabricOptions options{.interface = interface_};
+  options.lost = [this](int rank) { return is_lost(rank); };
+  options.gpus = true;
+  options.device = device;
+  return std::make_shared<engines::ucx::Fabric>(library_, std::move(options));
 }
 
 void UcxCarriage::retire() noexcept {
   fabric_->retire();
-  const std::lock_guard lock(mutex_);
-  if (gpu_fabric_) gpu_fabric_->retire();
+  gpu_fabrics_.retire();
 }
 
 bool UcxCarriage::is_lost(int rank) const noexcept {

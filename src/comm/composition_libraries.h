@@ -11,7 +11,7 @@
 
 #include "comm/composition.h"
 #include "engines/nccl/library.h"
-#include "engines/ucx/fabric.h"
+#include "engines/ucx/device_fabrics.h"
 
 namespace hocket::comm {
 
@@ -51,20 +51,21 @@ class UcxCarriage final : public Carriage {
   control::Carrier carrier() override;
   bool flush(base::Deadline deadline) noexcept override {
     const bool done = fabric_->flush(deadline);
-    return (!gpu_fabric_ || gpu_fabric_->flush(deadline)) && done;
+    return gpu_fabrics_.flush(deadline) && done;
   }
   void retire() noexcept override;
 
   const std::shared_ptr<engines::ucx::Fabric>& fabric() const noexcept { return fabric_; }
-  // Another one, for arrays in GPUs' memory, made when it is first asked for: UCX looks at the GPU
-  // whose context is current then. Throws SystemError.
-  std::shared_ptr<engines::ucx::Fabric> gpu_fabric();
+  // Others, for arrays in GPUs' memory.
+  engines::ucx::DeviceFabrics& gpu_fabrics() noexcept { return gpu_fabrics_; }
   // Ranks that differ agree on the least.
   enum class Gpus : std::uint8_t { kNever, kAuto, kAlways };
   Gpus gpus() const noexcept { return gpus_; }
 
  private:
   engines::ucx::FabricOptions options_of(const CarriageSettings& settings);
+  std::shared_ptr<engines::ucx::Fabric> make_gpu_fabric(
+      const engines::ucx::DeviceFabrics::Device& device);
   bool is_lost(int rank) const noexcept;
 
   std::vector<int> places_;  // written before `host_`
@@ -74,8 +75,7 @@ class UcxCarriage final : public Carriage {
   const std::string interface_;
   const Gpus gpus_;
   std::shared_ptr<engines::ucx::Fabric> fabric_;
-  std::mutex mutex_;  // guards what follows
-  std::shared_ptr<engines::ucx::Fabric> gpu_fabric_;
+  engines::ucx::DeviceFabrics gpu_fabrics_;
 };
 
 }  // namespace hocket::comm

@@ -42,8 +42,10 @@ class DeviceGuard {
   explicit DeviceGuard(const DeviceContext& device) noexcept : driver_(device.driver()) {
     Context current = nullptr;
     driver_.ctx_get_current(&current);
-    if (current == device.handle()) return;
+    is_current_ = current == device.handle();
+    if (is_current_) return;
     pushed_ = driver_.ctx_push_current(device.handle()) == Result::kSuccess;
+    is_current_ = pushed_;
   }
   ~DeviceGuard() {
     if (!pushed_) return;
@@ -52,10 +54,13 @@ class DeviceGuard {
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
+  // False where the driver refuses.
+  bool is_current() const noexcept { return is_current_; }
 
  private:
   const Driver& driver_;
   bool pushed_ = false;
+  bool is_current_ = false;
 };
 
 }  // namespace hocket::cuda

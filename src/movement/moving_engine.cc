@@ -47,6 +47,7 @@ constexpr auto kNap = std::chrono::microseconds(30);
 
 struct Card {
   char why_not[120] = {};
+  bool surprising = false;  // somebody should be told of that
 };
 
 // What an all-to-all in place reads; 0 where it is none.
@@ -79,18 +80,24 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
 
 // --- Introduction -------------------------------------------------------------------------------
 
-// All ranks take all steps, whatever happens to them.
+// All ranks take all steps, whatever happens to them. What one may lack it finds before the others
+// wait for it.
 void MovingEngine::connect(const engine::Introduction& introduction) {
+  agree(introduction);
   Card own;
   try {
     prepare();
+    own.surprising = true;
+    allocate();
   } catch (const Error& error) {
     std::strncpy(own.why_not, error.what(), sizeof(own.why_not) - 1);
   }
   const std::vector<Card> cards = gather_values(introduction, own);
   for (std::size_t i = 0; i < cards.size(); ++i) {
     if (cards[i].why_not[0] == '\0') continue;
-    throw engine::NotOffered(fmt::format("rank {}: {:.119}", i, cards[i].why_not));
+    const std::string why_not = fmt::format("rank {}: {:.119}", i, cards[i].why_not);
+    if (cards[i].surprising) throw DeviceError(why_not);
+    throw engine::NotOffered(why_not);
   }
   const std::string why_not = meet(introduction);
   direct_ = mover_.always || why_not.empty();
@@ -103,42 +110,49 @@ void MovingEngine::connect(const engine::Introduction& introduction) {
   begin();
 }
 
+void MovingEngine::allocate() {
+  slots_ = std::make_shared<Slots>(device_, mover_.size - 1);
+  proofs_.emplace(device_, kProof * static_cast<std::size_t>(mover_.size));
+}
+
 // Each sends each its number. Here the library also maps and registers what it will use, which must
 // not be while streams wait for it.
 void MovingEngine::prove(const engine::Introduction& introduction) {
   const int size = mover_.size;
   const cuda::Driver& driver = device_->driver();
-  slots_ = std::make_shared<Slots>(device_, size - 1);
   messages_ = make_messages(slots_);
-  const cuda::DeviceBuffer cards(device_, kProof * static_cast<std::size_t>(size));
+  const cuda::DeviceBuffer proofs = std::move(*proofs_);
+  proofs_.reset();
   const auto fill = [&](cuda::DevicePtr at, int value, std::size_t bytes) {
     const auto byte = static_cast<unsigned char>(value);
     cuda::check(
         driver, driver.memset_d8_async(at, byte, bytes, slots_->stream()), "fill a GPU's memory");
   };
-  const auto card_of = [&](int rank) {
-    return cards.address() + kProof * static_cast<std::size_t>(rank);
+  const auto proof_of = [&](int rank) {
+    return proofs.address() + kProof * static_cast<std::size_t>(rank);
   };
-  fill(cards.address(), 0xff, cards.bytes());
-  fill(card_of(mover_.rank), mover_.rank % 251, kProof);
+  fill(proofs.address(), 0xff, proofs.bytes());
+  fill(proof_of(mover_.rank), mover_.rank % 251, kProof);
   std::vector<DeviceMessage> messages;
   for (int peer = 0; peer < size; ++peer) {
     if (peer == mover_.rank) continue;
-    const auto at = [&](int rank) { return reinterpret_cast<void*>(card_of(rank)); };
+    const auto at = [&](int rank) { return reinterpret_cast<void*>(proof_of(rank)); };
     messages.push_back({DeviceMessage::Way::kReceive, peer, at(peer), kProof});
     messages.push_back({DeviceMessage::Way::kSend, peer, at(mover_.rank), kProof});
   }
   Conveyor conveyor(*slots_, *messages_, messages, kProofs);
+  std::optional<Deadline> doubt;
   while (!conveyor.turn()) {
     if (!messages_->progress()) std::this_thread::yield();
     introduction.look();
+    look_for_breaks(messages, doubt);
     if (introduction.deadline.has_passed()) {
       throw DeviceError(
           fmt::format("{} brought nothing from a rank's GPU to another's", mover_.library));
     }
   }
-  std::vector<std::byte> came(cards.bytes());
-  cuda::copy(driver, came.data(), cards.data(), came.size(), slots_->stream());
+  std::vector<std::byte> came(proofs.bytes());
+  cuda::copy(driver, came.data(), proofs.data(), came.size(), slots_->stream());
   cuda::check(driver, driver.stream_synchronize(slots_->stream()), "wait for a stream");
   for (std::size_t i = 0; i < came.size(); ++i) {
     const std::size_t rank = i / kProof;
@@ -150,7 +164,9 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
 
 // --- The communicator's thread ------------------------------------------------------------------
 
+// What is waited for, and allocated, is no part of what other streams of this thread capture.
 void MovingEngine::enqueue(const Call& call, cuda::Stream stream) {
+  const cuda::OutsideCapture outside(device_->driver());
   Call moved = call;
   // There peers write to what is to be sent.
   if (const std::size_t bytes = in_place_bytes(call, static_cast<std::size_t>(mover_.size));
@@ -163,6 +179,7 @@ void MovingEngine::enqueue(const Call& call, cuda::Stream stream) {
 }
 
 void MovingEngine::exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {
+  const cuda::OutsideCapture outside(device_->driver());
   Moves moves;
   moves.rounds.emplace_back(messages.begin(), messages.end());
   carry(moves, kMessages, stream);
@@ -205,11 +222,7 @@ void MovingEngine::until(const Condition& condition, std::span<const DeviceMessa
       std::this_thread::sleep_for(kNap);
       if (turns % kLooks != 0) continue;
       if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
-      if (!has_broken(messages)) continue;
-      if (!doubt) doubt = Deadline::in(kDoubt);
-      if (doubt->has_passed()) {
-        throw DeviceError(fmt::format("{} has lost a connection for GPUs' memory", mover_.library));
-      }
+      look_for_breaks(messages, doubt);
     }
   } catch (const engine::EnvelopeMismatch& error) {
     throw DeviceError(fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
@@ -219,9 +232,16 @@ void MovingEngine::until(const Condition& condition, std::span<const DeviceMessa
   }
 }
 
-bool MovingEngine::has_broken(std::span<const DeviceMessage> messages) noexcept {
-  return std::ranges::any_of(messages,
-                             [this](const DeviceMessage& m) { return is_broken(m.peer); });
+// Throws where a way that the messages need is lost, and has been for some time.
+void MovingEngine::look_for_breaks(std::span<const DeviceMessage> messages,
+                                   std::optional<Deadline>& doubt) {
+  const auto broken =
+      std::ranges::find_if(messages, [this](const DeviceMessage& m) { return is_broken(m.peer); });
+  if (broken == messages.end()) return;
+  if (!doubt) doubt = Deadline::in(kDoubt);
+  if (!doubt->has_passed()) return;
+  throw DeviceError(fmt::format(
+      "{} has lost the connection for GPUs' memory to rank {}", mover_.library, broken->peer));
 }
 
 }  // namespace hocket::movement

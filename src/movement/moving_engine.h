@@ -59,6 +59,8 @@ class MovingEngine : public engine::DeviceEngine {
   void abort() noexcept final { aborted_.store(true, std::memory_order_release); }
 
  protected:
+  // What the ranks have to agree on before that: all take it.
+  virtual void agree(const engine::Introduction&) {}
   // This rank's own part of what is needed. Throws Error where it is not here.
   virtual void prepare() = 0;
   // The ranks' common part, once all are prepared: all take it. Why collectives are better carried
@@ -82,12 +84,15 @@ class MovingEngine : public engine::DeviceEngine {
   void carry(const Moves& moves, engine::Tag tag, cuda::Stream stream);
   template <typename Condition>
   void until(const Condition& condition, std::span<const engine::DeviceMessage> messages);
-  bool has_broken(std::span<const engine::DeviceMessage> messages) noexcept;
+  void allocate();
+  void look_for_breaks(std::span<const engine::DeviceMessage> messages,
+                       std::optional<base::Deadline>& doubt);
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
   const Mover mover_;
   bool direct_ = false;  // agreed by all
   std::shared_ptr<Slots> slots_;
+  std::optional<cuda::DeviceBuffer> proofs_;        // while it connects
   std::unique_ptr<engine::PointToPoint> messages_;  // before the slots end
   cuda::OwnedEvent here_;
   std::vector<cuda::DeviceBuffer> scratches_;  // each larger than the one before

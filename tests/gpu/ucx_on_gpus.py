@@ -173,6 +173,60 @@ def capture(gpu):
     check(gpu, x, values(0, 1 << 20), "after")
 
 
+def beside_capture(gpu):
+    """While another stream of this thread is captured."""
+    x = gpu.array(values(comm.rank, 1 << 20))
+    table = gpu.array(np.zeros((comm.size, 1 << 18), "float32"))
+    comm.barrier()
+    with gpu.driver.captures() as stream:
+        try:
+            comm.broadcast(x, root=0, stream=stream)
+            raise AssertionError("no error")
+        except hocket.InvalidArgument as error:
+            assert "cannot be captured" in str(error), error
+        comm.broadcast(x, root=0)
+        comm.all_to_all(table, out=table)
+        comm.send_recv(x, (comm.rank + 1) % comm.size, out=x, source=(comm.rank - 1) % comm.size)
+        comm.barrier()
+    check(gpu, x, values(0, 1 << 20), "after")
+
+
+def memory(gpu):
+    """Where a rank's GPU has no room for what UCX needs the host carries, on all ranks at once."""
+    again = comm.duplicate()
+    again.deadline = 30
+    x = gpu.array(values(comm.rank, 1 << 20))
+    if comm.rank == 1:
+        os.environ["FAKE_CUDA_LARGEST"] = str(16 << 20)
+    again.broadcast(x, root=0)
+    check(gpu, x, values(0, 1 << 20), "by the host")
+    again.barrier()
+
+
+def cut(gpu):
+    """The GPUs' connections break while their ranks live on: those who go on make new ones."""
+    import chaos_hosts
+
+    x = gpu.array(values(comm.rank, 1 << 20))
+    comm.broadcast(x, root=0)
+    check(gpu, x, values(0, 1 << 20), "before")
+    comm.barrier()
+    if comm.rank == 0:
+        made = set(chaos_hosts.sockets_of(os.getpid())) - sockets_before
+        assert any([chaos_hosts.cut(os.getpid(), fd) for fd in made])
+    try:
+        while True:
+            comm.broadcast(x, root=0)
+    except hocket.Error as error:
+        assert "UCX" in str(error), error
+    again = comm.rebuild(timeout=60)
+    again.deadline = 30
+    y = gpu.array(values(again.rank, 1 << 20))
+    again.broadcast(y, root=0)
+    check(gpu, y, values(0, 1 << 20), "after")
+    again.barrier()
+
+
 def death(gpu):
     """Rank 1 is killed while the others wait for it; afterwards they go on without it."""
     x = gpu.array(values(comm.rank, 1 << 20))
@@ -220,6 +274,13 @@ if __name__ == "__main__":
         faulthandler.dump_traceback_later(float(os.environ["HOCKET_TEST_WATCHDOG"]))
     comm = hocket.init(timeout=60)
     gpu = {"fake": Fake, "cupy": CuPy}[sys.argv[1]](comm.rank)
+    if "cut" in sys.argv:
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+        import chaos_hosts
+
+        comm.all_to_all(np.ones((comm.size, 1 << 18)))  # the host's own connections come first
+        comm.barrier()
+        sockets_before = set(chaos_hosts.sockets_of(os.getpid()))
     comm.barrier(stream=0) if sys.argv[1] == "cupy" else comm.all_reduce(gpu.array(np.ones(3)))
     for part in sys.argv[2:]:
         globals()[part](gpu)

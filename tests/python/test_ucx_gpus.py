@@ -77,6 +77,24 @@ def test_without_a_lane_for_gpus_it_carries_messages():
     expect(run("messages", ranks=2, HOCKET_UCX_GPUS="auto"), "messages done", 2)
 
 
+def test_captures_of_other_streams_go_on():
+    expect(run("beside_capture", ranks=2), "beside_capture done", 2)
+
+
+def test_a_rank_without_memory_for_it_says_so_at_once():
+    done = run("memory", HOCKET_LOG="debug")
+    expect(done, "memory done", 3)
+    told = [line for line in done.stdout.splitlines() if "GPU engine ucx: " in line]
+    assert len(told) == 3, done.stdout
+    assert all("rank 1: " in line and "33554432 bytes" in line for line in told), told
+
+
+def test_broken_connections_are_not_used_again():
+    done = run("cut", HOCKET_LOG="debug")
+    expect(done, "cut done", 3)
+    assert done.stdout.count("carries movement and messages of GPUs") == 6, done.stdout
+
+
 def test_a_value_that_is_none_is_refused():
     done = run("movement", ranks=2, HOCKET_UCX_GPUS="sometimes")
     assert done.returncode != 0

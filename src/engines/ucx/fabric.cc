@@ -32,7 +32,8 @@ struct Fabric::Outgoing {
 };
 
 Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
-    : library_(std::move(library)),
+    : device_(std::move(options.device)),
+      library_(std::move(library)),
       wake_(std::move(options.wake)),
       help_(std::move(options.help)),
       lost_(std::move(options.lost)),
@@ -99,9 +100,15 @@ void Fabric::start(const FabricOptions& options) {
 }
 
 // Connections that are still being set up must not be taken down: UCX trips over them. Where that
-// does not end, UCX keeps its memory until the process ends.
+// does not end, UCX keeps its memory until the process ends; likewise where the GPU's context is
+// there no more.
 Fabric::~Fabric() {
-  if (!flush(Deadline::in(kGrace))) return;
+  std::optional<cuda::DeviceGuard> guard;
+  if (device_) guard.emplace(*device_);
+  if ((guard && !guard->is_current()) || !flush(Deadline::in(kGrace))) {
+    new std::shared_ptr<const cuda::DeviceContext>(device_);
+    return;
+  }
   for (void* drain : std::exchange(drains_, {})) library_->request_cancel(worker_, drain);
   library_->worker_destroy(worker_);
   library_->cleanup(context_);
@@ -174,6 +181,8 @@ bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
 }
 
 bool Fabric::flush(Deadline deadline) noexcept {
+  std::optional<cuda::DeviceGuard> guard;
+  if (device_) guard.emplace(*device_);
   const std::lock_guard lock(mutex_);
   if (retired_) return false;
   const RequestParam plain{};
@@ -213,7 +222,8 @@ std::string Fabric::why_unreachable(int rank) {
 
 bool Fabric::is_broken(int rank) noexcept {
   const std::lock_guard lock(mutex_);
-  return peers_[static_cast<std::size_t>(rank)].broken;
+  const auto peer = static_cast<std::size_t>(rank);
+  return peer < peers_.size() && peers_[peer].broken;
 }
 
 void Fabric::on_error(void* argument, Endpoint endpoint, Status) {

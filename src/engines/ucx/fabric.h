@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "cuda/context.h"
 #include "engines/ucx/library.h"
 #include "engines/ucx/wire.h"
 #include "hocket/types.h"
@@ -55,6 +56,9 @@ struct FabricOptions {
   std::size_t direct_from = kDirectFrom;  // bytes; shorter messages never travel directly
   // Whether UCX is to use its transports of GPUs; to host memory they are no gain.
   bool gpus = false;
+  // The GPU whose context is current then, where there is one: what UCX makes in the context has to
+  // go before it does.
+  std::shared_ptr<const cuda::DeviceContext> device = {};
 };
 
 // Memory that is in UCX's hands while it moves it. A resource: goes back to the fabric, by
@@ -99,7 +103,7 @@ class Fabric {
 
   // Why there is no way to that rank at all; empty: there may be one.
   std::string why_unreachable(int rank);
-  // Whether there was one, and is no more.
+  // Whether there was one, and is no more; or none could be made.
   bool is_broken(int rank) noexcept;
 
   // A descriptor that is readable when something may have come since `arm` said true.
@@ -196,6 +200,7 @@ class Fabric {
                  std::span<const std::byte> payload,
                  const Count& left);
 
+  const std::shared_ptr<const cuda::DeviceContext> device_;
   const std::shared_ptr<const Library> library_;
   const std::function<void()> wake_;
   const std::function<void()> help_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "hocket/error.h"
@@ -15,6 +16,13 @@ using movement::gather_values;
 namespace {
 
 constexpr auto kLongestIdle = std::chrono::milliseconds(500);
+
+// How far a rank comes, as it tells the others. A value of fixed size.
+struct Reach {
+  bool direct = true;  // by lanes for GPUs' memory
+  int missing = -1;    // a rank that it does not reach at all, and why
+  char why_not[120] = {};
+};
 
 movement::Mover mover_of(const DeviceOptions& options) {
   return {.library = "UCX",
@@ -38,8 +46,13 @@ UcxDeviceEngine::~UcxDeviceEngine() {
   if (answering_.joinable()) answering_.join();
 }
 
+void UcxDeviceEngine::agree(const engine::Introduction& introduction) {
+  const int own = options_.fabrics->number_for(device(), options_.members.world_ranks);
+  number_ = std::ranges::max(gather_values(introduction, own));
+}
+
 void UcxDeviceEngine::prepare() {
-  fabric_ = options_.fabric();
+  fabric_ = options_.fabrics->get(device(), number_);
   address_ = fabric_->address();
   if (!fabric_->knows_gpus() && !cuda::is_reached_by_host(device())) {
     throw DeviceError(fmt::format("{} does not know CUDA's memory", fabric_->name()));
@@ -58,13 +71,25 @@ std::string UcxDeviceEngine::meet(const engine::Introduction& introduction) {
   }
   const Members& members = options_.members;
   fabric_->introduce(options_.world, members.world_ranks, addresses);
-  std::uint8_t reaches = 1;
+  Reach own_reach;
   for (std::size_t i = 0; i < members.world_ranks.size(); ++i) {
-    const bool is_own = static_cast<int>(i) == members.rank;
-    if (!is_own && !fabric_->reaches_gpus(members.world_ranks[i])) reaches = 0;
+    if (static_cast<int>(i) == members.rank) continue;
+    const int rank = members.world_ranks[i];
+    own_reach.direct = fabric_->reaches_gpus(rank) && own_reach.direct;
+    const std::string why_not = fabric_->why_unreachable(rank);
+    if (why_not.empty()) continue;
+    own_reach.missing = static_cast<int>(i);
+    std::strncpy(own_reach.why_not, why_not.c_str(), sizeof(own_reach.why_not) - 1);
   }
-  const auto all = gather_values(introduction, reaches);
-  return std::ranges::find(all, 0) == all.end()
+  const auto all = gather_values(introduction, own_reach);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].missing < 0) continue;
+    throw DeviceError(fmt::format("UCX has no way from rank {}'s GPU to rank {}'s: {:.119}",
+                                  i,
+                                  all[i].missing,
+                                  all[i].why_not));
+  }
+  return std::ranges::all_of(all, &Reach::direct)
              ? ""
              : "between some ranks it has no lane for their memory";
 }
@@ -84,6 +109,7 @@ bool UcxDeviceEngine::is_broken(int peer) noexcept {
 
 void UcxDeviceEngine::answer() noexcept {
   const cuda::DeviceGuard guard(*device());
+  const cuda::OutsideCapture outside(device()->driver());
   while (!closed_) {
     if (fabric_->progress() || !fabric_->arm()) {
       std::this_thread::yield();

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engines/ucx/device_fabrics.h"
 #include "engines/ucx/ucx_point_to_point.h"
 #include "movement/moving_engine.h"
 #include "os/wakeup.h"
@@ -16,8 +17,7 @@ namespace hocket::engines::ucx {
 
 // A value.
 struct DeviceOptions {
-  // A fabric that uses UCX's transports of GPUs. Asked once, when the device's context is current.
-  std::function<std::shared_ptr<Fabric>()> fabric;
+  std::shared_ptr<DeviceFabrics> fabrics;
   Members members;
   std::size_t world = 0;  // ranks
   // Collectives also where UCX itself goes by way of the host.
@@ -34,6 +34,7 @@ class UcxDeviceEngine final : public movement::MovingEngine {
   std::string_view name() const noexcept override { return "ucx"; }
 
  private:
+  void agree(const engine::Introduction& introduction) override;
   void prepare() override;
   std::string meet(const engine::Introduction& introduction) override;
   std::unique_ptr<engine::PointToPoint> make_messages(
@@ -43,6 +44,7 @@ class UcxDeviceEngine final : public movement::MovingEngine {
   void answer() noexcept;
 
   const DeviceOptions options_;
+  int number_ = 0;  // of the fabric
   std::shared_ptr<Fabric> fabric_;
   std::vector<std::byte> address_;
 

@@ -1,0 +1,77 @@
+// Which fabric reaches other ranks' GPUs, and how long it lives; on the fake driver's GPUs.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "cuda/driver.h"
+#include "engines/ucx/device_fabrics.h"
+
+namespace hocket::engines::ucx {
+namespace {
+
+class UcxDevices : public testing::Test {
+ protected:
+  void SetUp() override {
+    ucx_ = Library::find();
+    if (!ucx_.library) GTEST_SKIP() << ucx_.why_not;
+    const cuda::Found found = cuda::Driver::find();
+    ASSERT_TRUE(found.driver) << found.why_not;
+    for (int i = 0; i < 2; ++i) {
+      devices_.push_back(std::make_shared<cuda::DeviceContext>(found.driver, i));
+    }
+  }
+  std::shared_ptr<Fabric> make(const DeviceFabrics::Device& device) {
+    return std::make_shared<Fabric>(ucx_.library, FabricOptions{.gpus = true, .device = device});
+  }
+  DeviceFabrics fabrics() {
+    return DeviceFabrics([this](const auto& device) { return make(device); });
+  }
+
+  static constexpr std::array kRanks{0, 1};
+  Found ucx_;
+  std::vector<DeviceFabrics::Device> devices_;
+};
+
+TEST_F(UcxDevices, AFabricHoldsTheContextThatUcxUses) {
+  const std::weak_ptr<const cuda::DeviceContext> context = devices_[0];
+  auto fabric = make(devices_[0]);
+  devices_.clear();
+  EXPECT_FALSE(context.expired());
+  fabric.reset();
+  EXPECT_TRUE(context.expired());
+}
+
+TEST_F(UcxDevices, TheNewestServesUntilAnotherIsWanted) {
+  DeviceFabrics all = fabrics();
+  EXPECT_EQ(all.number_for(devices_[0], kRanks), 0);
+  const auto first = all.get(devices_[0], 0);
+  EXPECT_EQ(all.number_for(devices_[0], kRanks), 0);
+  EXPECT_EQ(all.get(devices_[0], 0), first);
+  // Another rank has lost a connection.
+  const auto second = all.get(devices_[0], 1);
+  EXPECT_NE(second, first);
+  EXPECT_NE(second->address(), first->address());
+  EXPECT_EQ(all.number_for(devices_[0], kRanks), 1);
+  EXPECT_EQ(all.get(devices_[0], 1), second);
+}
+
+TEST_F(UcxDevices, AnotherGpuHasAnother) {
+  DeviceFabrics all = fabrics();
+  const auto first = all.get(devices_[0], all.number_for(devices_[0], kRanks));
+  EXPECT_EQ(all.number_for(devices_[1], kRanks), 1);
+  EXPECT_NE(all.get(devices_[1], 1), first);
+  EXPECT_EQ(all.number_for(devices_[1], kRanks), 1);
+}
+
+TEST_F(UcxDevices, OlderOnesLiveAsLongAsTheyAreUsed) {
+  DeviceFabrics all = fabrics();
+  auto first = all.get(devices_[0], 0);
+  const std::weak_ptr<Fabric> used = first;
+  all.get(devices_[0], 1);
+  EXPECT_FALSE(used.expired());
+  first.reset();
+  EXPECT_TRUE(used.expired());
+}
+
+}  // namespace
+}  // namespace hocket::engines::ucx
