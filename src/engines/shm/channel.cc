@@ -49,7 +49,7 @@ void Channel::write(RecordHeader header, std::span<const std::byte> payload) noe
   if (payload.size() > RecordLine::kInline) {
     const std::size_t at = position_ % capacity_;
     header.at = static_cast<std::uint32_t>(at);
-    core::copy(ring_ + at, payload.data(), payload.size(), core::Stores::kCached);
+    stager_.copy(ring_ + at, payload.data(), payload.size(), payload.size() >= Stager::kCopiedFrom);
     position_ += padded(payload.size());
   } else if (!payload.empty()) {
     std::memcpy(line.payload, payload.data(), payload.size());

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "control/host.h"
+#include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
 
@@ -92,6 +93,7 @@ class Channel {
   std::uint64_t done_ = 0;  // records known to be done with
   std::uint64_t position_ = 0;
   std::uint64_t freed_ = 0;
+  Stager stager_;
   std::array<std::uint64_t, ChannelShared::kLines> ends_{};  // position after each record
 };
 

@@ -18,10 +18,10 @@
 
 namespace hocket::engines::shm {
 
-// Giver: `std::uint64_t steps()`, `void fill(std::byte* chunk, std::uint64_t step)`.
-// Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there anything),
-// `void take(int peer, const std::byte* chunk, std::uint64_t step)` once it is there, and
-// `void finish(std::uint64_t step)` after the last peer's.
+// Giver: `std::uint64_t steps()`, `void fill(Stager& stager, std::byte* chunk, std::uint64_t
+// step)`. Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there
+// anything), `void take(int peer, const std::byte* chunk, std::uint64_t step)` once it is there,
+// and `void finish(std::uint64_t step)` after the last peer's.
 template <typename Giver, typename Taker>
 engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker taker) {
   const Turn turn(group, call);
@@ -37,7 +37,7 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
       if (k >= kChunks) {
         co_await engine::until([&] { return group.all_done(call, k - kChunks + 1); });
       }
-      giver.fill(group.chunk(group.rank(), call.sequence, k), k);
+      giver.fill(group.stager(), group.chunk(group.rank(), call.sequence, k), k);
       group.stage(call, k + 1);
     }
     if (k == 0) continue;
@@ -86,13 +86,19 @@ class Piece {
     const std::uint64_t least = sizes_ == Sizes::kCompared ? 1 : 0;
     return std::max(least, steps_for(total, bytes()));
   }
-  void fill(std::byte* at, const std::byte* data, std::size_t total, std::uint64_t step) const {
+  // `past`: see Stager.
+  void fill(Stager& stager,
+            std::byte* at,
+            const std::byte* data,
+            std::size_t total,
+            std::uint64_t step,
+            bool past) const {
     if (sizes_ == Sizes::kCompared) {
       const std::uint64_t size = total;
       std::memcpy(at, &size, sizeof(size));
     }
     const Range range = range_of(step, bytes(), total);
-    core::copy(at + header(), data + range.first, range.length, core::Stores::kCached);
+    stager.copy(at + header(), data + range.first, range.length, past);
   }
   // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes.
   void take(std::byte* out,
@@ -145,12 +151,13 @@ struct OwnPart {
 struct GiveShared {
   const std::byte* data;
   std::size_t bytes;
+  std::size_t past_from = Stager::kCopiedFrom;  // bytes; see Stager
   Piece piece{kChunkBytes, Sizes::kAgreed};
   OwnPart own = {};  // no larger than `bytes`
 
   std::uint64_t steps() const { return piece.steps(bytes); }
-  void fill(std::byte* chunk, std::uint64_t step) const {
-    piece.fill(chunk, data, bytes, step);
+  void fill(Stager& stager, std::byte* chunk, std::uint64_t step) const {
+    piece.fill(stager, chunk, data, bytes, step, bytes >= past_from);
     own.copy(step, piece.bytes(), false);
   }
 };
@@ -191,7 +198,8 @@ struct GiveParts {
   Pieces pieces;
   Piece piece;
   OwnPart own;
-  std::uint64_t most = 0;  // steps; set by make
+  std::uint64_t most = 0;                       // steps; set by make
+  std::size_t past_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
 
   static GiveParts make(
       const void* data, const Parts& parts, int rank, int size, Sizes sizes, OwnPart own = {}) {
@@ -205,10 +213,15 @@ struct GiveParts {
     return give;
   }
   std::uint64_t steps() const { return most; }
-  void fill(std::byte* chunk, std::uint64_t step) const {
+  void fill(Stager& stager, std::byte* chunk, std::uint64_t step) const {
     for (int peer = 0; peer < pieces.size; ++peer) {
       if (peer == pieces.rank || step >= piece.steps(parts.bytes(peer))) continue;
-      piece.fill(chunk + pieces.offset(peer), data + parts.offset(peer), parts.bytes(peer), step);
+      piece.fill(stager,
+                 chunk + pieces.offset(peer),
+                 data + parts.offset(peer),
+                 parts.bytes(peer),
+                 step,
+                 parts.bytes(peer) >= past_from);
     }
     own.copy(step, piece.bytes(), step + 1 == most);
   }
@@ -216,7 +229,7 @@ struct GiveParts {
 
 struct GiveNothing {
   std::uint64_t steps() const { return 0; }
-  void fill(std::byte*, std::uint64_t) const {}
+  void fill(Stager&, std::byte*, std::uint64_t) const {}
 };
 
 struct TakeNothing {

@@ -67,7 +67,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.in);
   // A reduce's root reads its own input itself.
   const bool gives = call.signature.kind != Kind::kReduce || !takes;
-  const GiveShared give{in, gives ? bytes : 0};
+  const GiveShared give{.data = in, .bytes = gives ? bytes : 0, .past_from = Stager::kReducedFrom};
   if (!takes) return exchange(group, call, give, TakeNothing{});
   return exchange(group,
                   call,
@@ -86,9 +86,11 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
   const Parts parts = parts_of(call);
   const auto* in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(group.rank());
+  GiveParts give = GiveParts::make(call.in, parts, group.rank(), group.size(), Sizes::kAgreed);
+  give.past_from = Stager::kReducedFrom / static_cast<std::size_t>(group.size());
   return exchange(group,
                   call,
-                  GiveParts::make(call.in, parts, group.rank(), group.size(), Sizes::kAgreed),
+                  give,
                   TakeReduced{.group = &group,
                               .call = call,
                               .out = static_cast<std::byte*>(call.out),
@@ -100,7 +102,8 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
 }
 
 // In step k, chunk k is staged, chunk k - 1 reduced in parts, and chunk k - 1's results are
-// gathered. A rank's results take the place of its own part in its own chunk, which nobody reads.
+// gathered. A rank reads its own part of its input where it is; its results take that part's place
+// in its chunk.
 Task two_shot_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const int size = group.size();
@@ -113,6 +116,11 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const bool takes = receives(group, call);
   const core::ReduceKernel kernel = group.kernel(call, core::Stores::kCached);
   const core::Stores stores = stores_for(bytes);
+  const bool past = bytes >= Stager::kReducedFrom;
+  const auto part_bytes = [&](int part, std::size_t chunk_bytes) {
+    const Range p = part_of(part, size, chunk_bytes / element, element);
+    return Range{p.first * element, p.length * element};
+  };
 
   co_await until([&] { return group.may_write(call); });
   group.begin_staging(call);
@@ -120,18 +128,17 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
     if (k < steps) {
       if (k >= kChunks) co_await until([&] { return group.all_done(call, k - kChunks + 1); });
       const Range range = range_of(k, kChunkBytes, bytes);
-      core::copy(group.chunk(rank, call.sequence, k),
-                 in + range.first,
-                 range.length,
-                 core::Stores::kCached);
+      const Range mine = part_bytes(rank, range.length);
+      std::byte* chunk = group.chunk(rank, call.sequence, k);
+      const auto give = [&](std::size_t first, std::size_t end) {
+        group.stager().copy(chunk + first, in + range.first + first, end - first, past);
+      };
+      give(0, mine.first);
+      give(mine.first + mine.length, range.length);
       group.stage(call, k + 1);
     }
     if (k == 0) continue;
     const Range range = range_of(k - 1, kChunkBytes, bytes);
-    const auto part_bytes = [&](int part) {
-      const Range p = part_of(part, size, range.length / element, element);
-      return Range{p.first * element, p.length * element};
-    };
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       if (!group.staged(peer, call, k)) {
@@ -139,19 +146,28 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       }
       if (k == 1) group.check_staged(peer, call);
     }
-    const Range mine = part_bytes(rank);
-    for (int i = 0; i < size; ++i) {
-      group.sources()[i] = group.chunk(i, call.sequence, k - 1) + mine.first;
+    const Range mine = part_bytes(rank, range.length);
+    // A block at a time, which goes to the others and to this rank's result while it is in the
+    // cache.
+    for (std::size_t done = 0; done < mine.length; done += kBlockBytes) {
+      const std::size_t at = mine.first + done;
+      const std::size_t length = std::min(kBlockBytes, mine.length - done);
+      for (int i = 0; i < size; ++i) {
+        group.sources()[i] =
+            (i == rank ? in + range.first : group.chunk(i, call.sequence, k - 1)) + at;
+      }
+      kernel(group.block(), group.sources(), size, length / element, size);
+      group.stager().copy(
+          group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, past);
+      if (takes) core::copy(out + range.first + at, group.block(), length, stores);
     }
-    std::byte* result = group.chunk(rank, call.sequence, k - 1) + mine.first;
-    kernel(result, group.sources(), size, mine.length / element, size);
     group.reduced(call, k);
-    for (int i = 0; takes && i < size; ++i) {
+    for (int i = 1; takes && i < size; ++i) {
       const int peer = (rank + i) % size;  // everybody begins with another one
-      if (peer != rank && !group.is_reduced(peer, call, k)) {
+      if (!group.is_reduced(peer, call, k)) {
         co_await until([&] { return group.is_reduced(peer, call, k); });
       }
-      const Range part = part_bytes(peer);
+      const Range part = part_bytes(peer, range.length);
       core::copy(out + range.first + part.first,
                  group.chunk(peer, call.sequence, k - 1) + part.first,
                  part.length,

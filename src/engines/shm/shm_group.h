@@ -26,12 +26,14 @@
 #include "core/reduce.h"
 #include "engine/call.h"
 #include "engine/task.h"
+#include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
 
 inline constexpr std::size_t kSlotBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunks = 2;
+inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what stays in a core's own cache
 
 // Data of one small call, contiguous with what announces it: one cache line carries 48 bytes.
 struct alignas(control::kApart) Slot {
@@ -65,8 +67,10 @@ class ShmGroup {
   // some where each rank has a processor, hardly at all where the peer may wait for this one.
   int eager_polls() const noexcept { return eager_polls_; }
 
-  // Room for one pointer a rank, for whichever call runs.
+  // Room for one pointer a rank, and for a block of results, for whichever call runs.
   const void** sources() noexcept { return sources_.data(); }
+  std::byte* block() noexcept { return block_; }
+  Stager& stager() noexcept { return stager_; }
   // The kernel of the call's dtype and op; the last one found is remembered.
   core::ReduceKernel kernel(const engine::Call& call, core::Stores stores) {
     const auto& s = call.signature;
@@ -199,6 +203,8 @@ class ShmGroup {
   Slot* slots_;
   std::byte* chunks_;
   std::vector<const void*> sources_;
+  alignas(control::kCacheLine) std::byte block_[kBlockBytes];
+  Stager stager_;
   KernelKey kernel_key_;
   core::ReduceKernel kernel_ = nullptr;
 };
@@ -216,11 +222,5 @@ class Turn {
   ShmGroup& group_;
   std::uint64_t sequence_;
 };
-
-// Results this large leave the caches anyway: write them past.
-inline core::Stores stores_for(std::size_t result_bytes) noexcept {
-  constexpr std::size_t kStreamFrom = std::size_t{2} << 20;
-  return result_bytes >= kStreamFrom ? core::Stores::kStreaming : core::Stores::kCached;
-}
 
 }  // namespace hocket::engines::shm

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/reduce.h"
+#include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
 
@@ -15,8 +16,8 @@ namespace {
 // What a peer may have waiting in this rank's memory before its ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
 constexpr std::size_t kEagerBytes = 16 * 1024;
-// Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in smaller
-// pieces, as the first copy overlaps with nothing.
+// Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in
+// smaller pieces, as the first copy overlaps with nothing.
 constexpr std::size_t kLargestPiece = 32 * 1024;
 constexpr std::size_t kSmallestPiece = 4 * 1024;
 std::size_t piece_of(std::size_t message) {
@@ -380,7 +381,7 @@ void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
   if (at == peer.receiving.end()) return;  // cancelled here
   Slot& slot = slots_[*at];
   const std::size_t length = std::min<std::size_t>(record.header.bytes, slot.bytes - slot.moved);
-  core::copy(slot.to + slot.moved, record.payload, length, core::Stores::kCached);
+  core::copy(slot.to + slot.moved, record.payload, length, stores_for(slot.bytes));
   slot.moved += length;
   if (slot.moved == slot.bytes) {
     slot.state = Slot::State::kDone;
