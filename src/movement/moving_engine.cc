@@ -110,9 +110,20 @@ void MovingEngine::connect(const engine::Introduction& introduction) {
   begin();
 }
 
+// The slots, and what the ranks will send each other first.
 void MovingEngine::allocate() {
+  const cuda::Driver& driver = device_->driver();
   slots_ = std::make_shared<Slots>(device_, mover_.size - 1);
   proofs_.emplace(device_, kProof * static_cast<std::size_t>(mover_.size));
+  const auto fill = [&](cuda::DevicePtr at, int value, std::size_t bytes) {
+    const auto byte = static_cast<unsigned char>(value);
+    cuda::check(
+        driver, driver.memset_d8_async(at, byte, bytes, slots_->stream()), "fill a GPU's memory");
+  };
+  fill(proofs_->address(), 0xff, proofs_->bytes());
+  fill(proofs_->address() + kProof * static_cast<std::size_t>(mover_.rank),
+       mover_.rank % 251,
+       kProof);
 }
 
 // Each sends each its number. Here the library also maps and registers what it will use, which must
@@ -123,22 +134,14 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
   messages_ = make_messages(slots_);
   const cuda::DeviceBuffer proofs = std::move(*proofs_);
   proofs_.reset();
-  const auto fill = [&](cuda::DevicePtr at, int value, std::size_t bytes) {
-    const auto byte = static_cast<unsigned char>(value);
-    cuda::check(
-        driver, driver.memset_d8_async(at, byte, bytes, slots_->stream()), "fill a GPU's memory");
-  };
   const auto proof_of = [&](int rank) {
-    return proofs.address() + kProof * static_cast<std::size_t>(rank);
+    return reinterpret_cast<void*>(proofs.address() + kProof * static_cast<std::size_t>(rank));
   };
-  fill(proofs.address(), 0xff, proofs.bytes());
-  fill(proof_of(mover_.rank), mover_.rank % 251, kProof);
   std::vector<DeviceMessage> messages;
   for (int peer = 0; peer < size; ++peer) {
     if (peer == mover_.rank) continue;
-    const auto at = [&](int rank) { return reinterpret_cast<void*>(proof_of(rank)); };
-    messages.push_back({DeviceMessage::Way::kReceive, peer, at(peer), kProof});
-    messages.push_back({DeviceMessage::Way::kSend, peer, at(mover_.rank), kProof});
+    messages.push_back({DeviceMessage::Way::kReceive, peer, proof_of(peer), kProof});
+    messages.push_back({DeviceMessage::Way::kSend, peer, proof_of(mover_.rank), kProof});
   }
   Conveyor conveyor(*slots_, *messages_, messages, kProofs);
   std::optional<Deadline> doubt;

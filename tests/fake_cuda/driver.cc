@@ -10,6 +10,7 @@ using namespace hocket::cuda;
 
 struct CUctx_st {
   int device = 0;
+  bool gone = false;  // destroyed, by a reset
 };
 
 namespace fake {
@@ -69,9 +70,15 @@ Result device_can_access_peer(int* can, int, int) {
 }
 Result primary_retain(Context* context, int device) {
   *context = &contexts[device];
+  contexts[device].gone = false;
   return Result::kSuccess;
 }
 Result primary_release(int) { return Result::kSuccess; }
+Result primary_reset(int device) {
+  contexts[device].gone = true;
+  std::erase(stack, &contexts[device]);
+  return Result::kSuccess;
+}
 Result ctx_get_current(Context* context) {
   *context = stack.empty() ? nullptr : stack.back();
   return Result::kSuccess;
@@ -82,6 +89,7 @@ Result ctx_set_current(Context context) {
   return Result::kSuccess;
 }
 Result ctx_push_current(Context context) {
+  if (context != nullptr && context->gone) return Result::kInvalidContext;
   stack.push_back(context);
   return Result::kSuccess;
 }
@@ -125,6 +133,7 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuDeviceCanAccessPeer", device_can_access_peer),
          entry("cuDevicePrimaryCtxRetain", primary_retain),
          entry("cuDevicePrimaryCtxRelease", primary_release),
+         entry("cuDevicePrimaryCtxReset", primary_reset),
          entry("cuCtxGetCurrent", ctx_get_current),
          entry("cuCtxSetCurrent", ctx_set_current),
          entry("cuCtxPushCurrent", ctx_push_current),

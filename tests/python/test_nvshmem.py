@@ -279,6 +279,21 @@ def test_a_call_that_fails_on_one_rank_ends_on_all(call, where, why):
         assert "rank 0: NVSHMEM was left in the middle of" in later
 
 
+def fails_everywhere(comm):
+    on_gpu(comm)
+    text = refusal(lambda: empty(comm, 3))
+    x = np.full(3, comm.rank + 1.0)
+    comm.all_reduce(x)
+    assert (x == 6).all()
+    return text
+
+
+def test_a_start_that_fails_on_all_ranks(monkeypatch):
+    monkeypatch.setenv("NVSHMEM_DISABLE_NVLS", "0")  # the stand-in refuses that
+    for text in hocket.spawn(fails_everywhere, 3):
+        assert "NVSHMEM's start: NVSHMEM 3.4.5 did not start (status 1)" in text
+
+
 def is_apart(comm):
     driver = on_gpu(comm)
     a = empty(comm, 100)

@@ -1,4 +1,5 @@
 // Which fabric reaches other ranks' GPUs, and how long it lives; on the fake driver's GPUs.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -39,6 +40,20 @@ TEST_F(UcxDevices, AFabricHoldsTheContextThatUcxUses) {
   EXPECT_FALSE(context.expired());
   fabric.reset();
   EXPECT_TRUE(context.expired());
+}
+
+TEST_F(UcxDevices, WhatUcxHasInAContextThatIsGoneIsLeftAlone) {
+  const std::weak_ptr<const cuda::DeviceContext> context = devices_[0];
+  auto fabric = make(devices_[0]);
+  void* driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  auto* find = reinterpret_cast<cuda::Result (*)(const char*, void**, int, std::uint64_t, int*)>(
+      ::dlsym(driver, "cuGetProcAddress_v2"));
+  void* reset = nullptr;
+  ASSERT_EQ(find("cuDevicePrimaryCtxReset", &reset, 12000, 0, nullptr), cuda::Result::kSuccess);
+  reinterpret_cast<cuda::Result (*)(int)>(reset)(0);
+  devices_.clear();
+  fabric.reset();
+  EXPECT_FALSE(context.expired());
 }
 
 TEST_F(UcxDevices, TheNewestServesUntilAnotherIsWanted) {
