@@ -100,6 +100,7 @@ Config Config::from_environment() {
   config.silence = longest_silence();
   config.ucx_bulk = one_of("HOCKET_UCX_BULK", {"auto", "pieces", "direct"});
   config.ucx_gpus = one_of("HOCKET_UCX_GPUS", {"never", "auto", "always"});
+  config.mpi_gpus = one_of("HOCKET_MPI_GPUS", {"never", "auto", "always"});
   config.ucx_library = environment("HOCKET_UCX_LIBRARY").value_or("");
   config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
   config.nvshmem_library = environment("HOCKET_NVSHMEM_LIBRARY").value_or("");

@@ -36,6 +36,7 @@ struct Config {
   std::string ucx_bulk;                        // HOCKET_UCX_BULK: auto, pieces, direct
   std::string ucx_gpus;                        // HOCKET_UCX_GPUS: never, auto, always
   std::string ucx_library;                     // HOCKET_UCX_LIBRARY: its file; empty: looked for
+  std::string mpi_gpus;                        // HOCKET_MPI_GPUS: never, auto, always
 
   std::string nccl_library;     // HOCKET_NCCL_LIBRARY: its file; empty: looked for
   std::string nvshmem_library;  // HOCKET_NVSHMEM_LIBRARY: likewise

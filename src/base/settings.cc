@@ -49,6 +49,8 @@ constexpr std::array kRows{
         "GPUs' arrays by UCX: never (default), auto (where it needs no host memory), always"},
     Row{"HOCKET_UCX_LIBRARY",
         "UCX's file; default: in the process, the system's, Python's package"},
+    Row{"HOCKET_MPI_GPUS",
+        "GPUs' arrays by MPI: never (default), auto (where it says it knows CUDA), always"},
     Row{"HOCKET_HOST",
         "Added to the host's identity: ranks that differ in it count as on different hosts"},
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},

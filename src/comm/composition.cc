@@ -244,9 +244,13 @@ engines::ucx::DeviceOptions ucx_options(WorldImpl& world,
 
 }  // namespace
 
-int ucx_gpus(WorldImpl& world) {
-  if (!world.carriage()) return 0;
-  return static_cast<int>(static_cast<UcxCarriage&>(*world.carriage()).gpus());
+UseGpus ucx_gpus(WorldImpl& world) {
+  if (!world.carriage()) return UseGpus::kNever;
+  return static_cast<UcxCarriage&>(*world.carriage()).gpus();
+}
+
+UseGpus mpi_gpus(WorldImpl& world) {
+  return world.mpi() ? world.mpi()->use_gpus() : UseGpus::kNever;
 }
 
 std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
@@ -285,15 +289,23 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
         return std::make_unique<engines::nccl::NcclEngine>(libraries.nccl().library, device, facts);
       });
     } else if (name == "ucx") {
-      const std::string why_not = world.carriage() == nullptr ? "no rank needs it"
-                                  : agreed.ucx_gpus == 0      ? "HOCKET_UCX_GPUS=never"
-                                                              : "";
+      const std::string why_not = world.carriage() == nullptr          ? "no rank needs it"
+                                  : agreed.ucx_gpus == UseGpus::kNever ? "HOCKET_UCX_GPUS=never"
+                                                                       : "";
       add(why_not, name, [&] {
         return std::make_unique<engines::ucx::UcxDeviceEngine>(
-            device,
-            ucx_options(world,
-                        membership,
-                        agreed.ucx_gpus == static_cast<int>(UcxCarriage::Gpus::kAlways)));
+            device, ucx_options(world, membership, agreed.ucx_gpus == UseGpus::kAlways));
+      });
+    } else if (name == "mpi") {
+      const std::string why_not = facts.size == 1                      ? "one rank needs no other"
+                                  : membership.bereaved                ? "MPI has lost a rank"
+                                  : agreed.mpi_gpus == UseGpus::kNever ? "HOCKET_MPI_GPUS=never"
+                                                                       : "";
+      add(why_not, name, [&] {
+        return world.mpi()->make_device_engine(
+            membership, device, agreed.mpi_gpus == UseGpus::kAlways, [&world] {
+              return world.interrupted();
+            });
       });
     }
   }

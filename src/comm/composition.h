@@ -113,8 +113,11 @@ std::size_t group_bytes(const std::vector<std::string>& engines, const GroupShap
 // Writes an empty group into zeroed memory. `places`: of each member; see control::HostControl.
 void format_group(std::byte* memory, std::span<const int> places, int local);
 
-// What HOCKET_UCX_GPUS says here, as a UcxCarriage::Gpus; 0 where the ranks need no UCX.
-int ucx_gpus(WorldImpl& world);
+// Of settings such as HOCKET_UCX_GPUS.
+UseGpus use_of_gpus(const std::string& setting);
+// What HOCKET_UCX_GPUS and HOCKET_MPI_GPUS say here; never where the ranks have no UCX, or no MPI.
+UseGpus ucx_gpus(WorldImpl& world);
+UseGpus mpi_gpus(WorldImpl& world);
 
 // Engines of GPUs for a group whose ranks agreed so, best first. `notes` learns why others are not
 // among them.

@@ -43,6 +43,12 @@ constexpr std::size_t kForcedFrom = 64 * 1024;
 
 }  // namespace
 
+UseGpus use_of_gpus(const std::string& setting) {
+  return setting == "always"  ? UseGpus::kAlways
+         : setting == "never" ? UseGpus::kNever
+                              : UseGpus::kAuto;
+}
+
 const cuda::Found& FoundLibraries::driver() {
   std::call_once(driver_once_, [this] { driver_ = cuda::Driver::find(); });
   return driver_;
@@ -80,9 +86,7 @@ UcxCarriage::UcxCarriage(std::shared_ptr<const engines::ucx::Library> library,
                          const CarriageSettings& settings)
     : library_(std::move(library)),
       interface_(settings.interface),
-      gpus_(settings.gpus == "always"  ? Gpus::kAlways
-            : settings.gpus == "never" ? Gpus::kNever
-                                       : Gpus::kAuto),
+      gpus_(use_of_gpus(settings.gpus)),
       fabric_(std::make_shared<engines::ucx::Fabric>(library_, options_of(settings))),
       gpu_fabrics_([this](const auto& device) { return make_gpu_fabric(device); }) {}
 

@@ -58,9 +58,7 @@ class UcxCarriage final : public Carriage {
   const std::shared_ptr<engines::ucx::Fabric>& fabric() const noexcept { return fabric_; }
   // Others, for arrays in GPUs' memory.
   engines::ucx::DeviceFabrics& gpu_fabrics() noexcept { return gpu_fabrics_; }
-  // Ranks that differ agree on the least.
-  enum class Gpus : std::uint8_t { kNever, kAuto, kAlways };
-  Gpus gpus() const noexcept { return gpus_; }
+  UseGpus gpus() const noexcept { return gpus_; }
 
  private:
   engines::ucx::FabricOptions options_of(const CarriageSettings& settings);
@@ -73,7 +71,7 @@ class UcxCarriage final : public Carriage {
   std::atomic<control::Network*> network_{nullptr};
   const std::shared_ptr<const engines::ucx::Library> library_;
   const std::string interface_;
-  const Gpus gpus_;
+  const UseGpus gpus_;
   std::shared_ptr<engines::ucx::Fabric> fabric_;
   engines::ucx::DeviceFabrics gpu_fabrics_;
 };

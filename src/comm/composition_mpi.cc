@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <string>
 
+#include "engines/mpi/mpi_device_engine.h"
 #include "engines/mpi/mpi_engine.h"
 
 namespace hocket::comm {
@@ -12,6 +15,7 @@ namespace {
 
 using engines::mpi::Elsewhere;
 using engines::mpi::Library;
+using engines::mpi::MpiDeviceEngine;
 using engines::mpi::MpiEngine;
 
 bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
@@ -54,8 +58,11 @@ Elsewhere called_elsewhere(const control::GroupControl& control,
 
 class Home final : public MpiHome {
  public:
-  Home(std::shared_ptr<Library> library, std::vector<int> ranks)
-      : library_(std::move(library)), everybody_(library_->world()), ranks_(std::move(ranks)) {}
+  Home(std::shared_ptr<Library> library, std::vector<int> ranks, UseGpus use_gpus)
+      : library_(std::move(library)),
+        everybody_(library_->world()),
+        ranks_(std::move(ranks)),
+        use_gpus_(use_gpus) {}
 
   std::unique_ptr<engine::CollectiveEngine> make_engine(const Membership& membership,
                                                         const engine::GroupFacts& facts,
@@ -67,8 +74,10 @@ class Home final : public MpiHome {
     }
     // Groups that are made at the same time have no rank in common, so that one tag does for all.
     constexpr int kTag = 17;
+    const auto made = library_->create(*everybody_, members, kTag);
+    remember(membership.id(), made);
     return std::make_unique<MpiEngine>(
-        library_->create(*everybody_, members, kTag),
+        made,
         facts,
         [&control, rank = membership.rank] { control.ring(rank); },
         [&control, membership, rivals = std::move(rivals)](std::uint64_t sequence, bool given_up) {
@@ -76,12 +85,44 @@ class Home final : public MpiHome {
         });
   }
 
+  UseGpus use_gpus() const noexcept override { return use_gpus_; }
+
+  std::unique_ptr<engine::DeviceEngine> make_device_engine(
+      const Membership& membership,
+      std::shared_ptr<const cuda::DeviceContext> device,
+      bool always,
+      std::function<bool()> interrupted) override {
+    return std::make_unique<MpiDeviceEngine>(
+        std::move(device),
+        engines::mpi::DeviceOptions{.comm = find(membership.id()),
+                                    .rank = membership.rank,
+                                    .size = membership.size(),
+                                    .always = always,
+                                    .interrupted = std::move(interrupted)});
+  }
+
   void forsake() noexcept override { library_->forsake(); }
 
  private:
+  void remember(std::uint64_t group, const std::shared_ptr<engines::mpi::Comm>& made) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(groups_, [](const auto& entry) { return entry.second.expired(); });
+    groups_[group] = made;
+  }
+  std::shared_ptr<engines::mpi::Comm> find(std::uint64_t group) {
+    const std::lock_guard lock(mutex_);
+    const auto found = groups_.find(group);
+    auto made = found == groups_.end() ? nullptr : found->second.lock();
+    if (!made) throw DeviceError("MPI has no communicator for this group");
+    return made;
+  }
+
   std::shared_ptr<Library> library_;
   std::shared_ptr<engines::mpi::Comm> everybody_;  // of MPI
   std::vector<int> ranks_;                         // in MPI's world, of hocket's world's
+  const UseGpus use_gpus_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<engines::mpi::Comm>> groups_;
 };
 
 // What a rank tells the others: its number in MPI's world, then what must be alike everywhere.
@@ -116,8 +157,23 @@ std::vector<int> numbers_of(const std::vector<Bytes>& cards, const std::string& 
 
 std::vector<std::string> known_mpis() { return Library::built_for(); }
 
+std::string look_at_mpi(const std::string& name) {
+  using engines::mpi::Gpus;
+  const auto found = Library::load(name);
+  if (!found.library) return fmt::format("{} cannot be had ({})", name, found.why_not);
+  found.library->start();
+  const Gpus says = found.library->gpus();
+  found.library->end();
+  return fmt::format("{} says {}",
+                     found.library->name(),
+                     says == Gpus::kSaysYes  ? "yes"
+                     : says == Gpus::kSaysNo ? "no"
+                                             : "nothing");
+}
+
 std::shared_ptr<MpiHome> make_mpi_home(Store* store,
                                        const LaunchInfo& launch,
+                                       UseGpus use_gpus,
                                        base::Deadline deadline) {
   const auto found = Library::find(launch.launcher);
   // A rank without MPI says so, so that nobody is left waiting.
@@ -132,7 +188,7 @@ std::shared_ptr<MpiHome> make_mpi_home(Store* store,
         "hocket/mpi", launch.rank, launch.size, hocket::as_bytes(own), deadline.left());
   }
   if (!found.library) throw RendezvousError("engine mpi: " + found.why_not);
-  return std::make_shared<Home>(found.library, numbers_of(cards, own, launch.rank));
+  return std::make_shared<Home>(found.library, numbers_of(cards, own, launch.rank), use_gpus);
 }
 
 }  // namespace hocket::comm

@@ -8,6 +8,9 @@
 
 #include "base/deadline.h"
 #include "comm/communicator_impl.h"
+#include "comm/device_engines.h"
+#include "cuda/context.h"
+#include "engine/device_engine.h"
 #include "engine/engine.h"
 #include "hocket/launch.h"
 #include "hocket/store.h"
@@ -26,17 +29,29 @@ class MpiHome {
                                                                 const engine::GroupFacts& facts,
                                                                 control::GroupControl& control,
                                                                 Rivals rivals) = 0;
+  // What HOCKET_MPI_GPUS says here.
+  virtual UseGpus use_gpus() const noexcept = 0;
+  // Movement and messages of GPUs in the communicator of a group that `make_engine` was called for.
+  virtual std::unique_ptr<engine::DeviceEngine> make_device_engine(
+      const Membership& membership,
+      std::shared_ptr<const cuda::DeviceContext> device,
+      bool always,
+      std::function<bool()> interrupted) = 0;
   // A rank of the world has died, so that MPI can neither make communicators any more nor end.
   virtual void forsake() noexcept = 0;
 };
 
 // The MPIs that this build can use: "Open MPI", "MPICH".
 std::vector<std::string> known_mpis();
+// Starts one of these and ends it, which may crash or hang: see os::run_in_child. What it is, and
+// what it says of GPUs' memory: "Open MPI v4.1.4 says no".
+std::string look_at_mpi(const std::string& name);
 
 // Collective over the job's ranks, which tell each other by `store` (null where there is one rank).
 // Throws RendezvousError where there is no MPI, or not one that all ranks share.
 std::shared_ptr<MpiHome> make_mpi_home(Store* store,
                                        const LaunchInfo& launch,
+                                       UseGpus use_gpus,
                                        base::Deadline deadline);
 
 }  // namespace hocket::comm

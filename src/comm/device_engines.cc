@@ -38,6 +38,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     agreed.relayed = agreed.relayed || facts[i].relayed != 0;
     agreed.ucx_gpus = i == 0 ? facts[i].ucx_gpus : std::min(agreed.ucx_gpus, facts[i].ucx_gpus);
+    agreed.mpi_gpus = i == 0 ? facts[i].mpi_gpus : std::min(agreed.mpi_gpus, facts[i].mpi_gpus);
     agreed.shareable = agreed.shareable && facts[i].shareable != 0;
     if (facts[i].costs != facts[0].costs && agreed.differing_costs < 0) {
       agreed.differing_costs = static_cast<int>(i);
@@ -69,6 +70,7 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   own.costs = costs_.hash();
   own.relayed = relayed ? 1 : 0;
   own.ucx_gpus = ucx_gpus(world);
+  own.mpi_gpus = mpi_gpus(world);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
                   device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;

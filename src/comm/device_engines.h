@@ -16,14 +16,19 @@ class WorldImpl;
 class DeviceLibraries;
 struct Membership;
 
+// What libraries that bring messages are to do with GPUs' memory; ranks that differ agree on the
+// least.
+enum class UseGpus : std::int32_t { kNever, kAuto, kAlways };
+
 // What a rank tells the others of its GPU. A value of fixed size, as it travels.
 struct DeviceFacts {
   cuda::Uuid uuid{};
   std::int32_t nccl = 0;       // its version; 0: none
   std::int32_t shareable = 0;  // 1: its memory can be mapped by other processes
   std::int32_t relayed = 0;    // 1: messages have gone by the host
-  std::int32_t ucx_gpus = 0;   // UcxCarriage::Gpus
-  std::uint64_t costs = 0;     // the table's hash
+  UseGpus ucx_gpus = UseGpus::kNever;
+  UseGpus mpi_gpus = UseGpus::kNever;
+  std::uint64_t costs = 0;  // the table's hash
   char why_no_nccl[160] = {};
 };
 
@@ -31,8 +36,9 @@ struct DeviceFacts {
 struct DeviceAgreement {
   bool one_gpu_a_rank = false;  // no two ranks use the same one
   bool shareable = false;
-  bool relayed = false;      // messages of any rank have gone by the host
-  int ucx_gpus = 0;          // UcxCarriage::Gpus: the least of any rank
+  bool relayed = false;  // messages of any rank have gone by the host
+  UseGpus ucx_gpus = UseGpus::kNever;
+  UseGpus mpi_gpus = UseGpus::kNever;
   int differing_costs = -1;  // a rank whose table of costs differs from rank 0's, or -1
   std::string why_no_nccl;   // empty: all ranks have it, in one version
 };

@@ -106,7 +106,8 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
               "a barrier on a stream, has made the GPUs know each other");
   }
   if (how.captured && messenger_ != nullptr && messenger_->returns_when_done()) {
-    throw InvalidArgument("messages that UCX carries cannot be captured into a graph");
+    throw InvalidArgument(fmt::format(
+        "messages that the engine {} carries cannot be captured into a graph", messenger_->name()));
   }
   std::optional<cuda::OutsideCapture> outside;  // of other threads
   if (any_by_host || !staging_) outside.emplace(device_->driver());

@@ -37,7 +37,8 @@ World join(const InitOptions& options,
                                ? alone(options, config, launch)
                                : comm::meet(options, config, launch, deadline, std::move(server));
   if (std::find(parts.engines.begin(), parts.engines.end(), "mpi") != parts.engines.end()) {
-    parts.mpi = comm::make_mpi_home(parts.store.get(), launch, deadline);
+    parts.mpi = comm::make_mpi_home(
+        parts.store.get(), launch, comm::use_of_gpus(config.mpi_gpus), deadline);
   }
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
   parts.deadline = options.deadline.value_or(config.deadline);

@@ -71,6 +71,27 @@ Engine ucx_engine(const Machine& machine, const std::string& why_not) {
   return ucx;
 }
 
+// MPI's collectives, and, where there are GPUs, what each MPI says of their memory.
+Engine mpi_engine(const Machine& machine) {
+  const std::vector<std::string> mpis = comm::known_mpis();
+  Engine mpi{.name = "mpi", .available = !mpis.empty(), .note = {}};
+  if (mpis.empty()) {
+    mpi.note = "this build has none of MPI's headers";
+    return mpi;
+  }
+  mpi.note = fmt::format("host memory, under the mpirun of {}, when asked for (HOCKET_ENGINES=mpi)",
+                         fmt::join(mpis, " or "));
+  if (!missing_for_gpus(machine, "peer").empty()) return mpi;
+  std::vector<std::string> said;
+  for (const std::string& name : mpis) {
+    const auto found = os::run_in_child([&] { return comm::look_at_mpi(name); }, 15000);
+    said.push_back(found.value_or(name + " crashed or hung when it was started"));
+  }
+  mpi.note += fmt::format("; GPU memory too, by those that know it, with HOCKET_MPI_GPUS=auto: {}",
+                          fmt::join(said, ", "));
+  return mpi;
+}
+
 }  // namespace
 
 std::vector<Engine> find_engines(const Machine& machine) {
@@ -91,14 +112,7 @@ std::vector<Engine> find_engines(const Machine& machine) {
   add(comm::choose_engines({}, false), "ranks on one host, host memory");
   add(comm::choose_engines({}, true), "ranks that are threads of one process");
   result.push_back(ucx_engine(machine, why_not));
-  const std::vector<std::string> mpis = comm::known_mpis();
-  result.push_back({.name = "mpi",
-                    .available = !mpis.empty(),
-                    .note = mpis.empty()
-                                ? "this build has none of MPI's headers"
-                                : fmt::format("host memory, under the mpirun of {}, when asked for "
-                                              "(HOCKET_ENGINES=mpi)",
-                                              fmt::join(mpis, " or "))});
+  result.push_back(mpi_engine(machine));
   return result;
 }
 

@@ -27,7 +27,7 @@ constexpr std::array kVariables{
     "PMI_RANK", "PMI_SIZE", "PMI_FD", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_JOB_ID",
     "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
     "SLURM_NODEID", "SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_RESTART_COUNT",
-    "HOCKET_UCX_GPUS"};
+    "HOCKET_UCX_GPUS", "HOCKET_MPI_GPUS"};
 
 void require(bool holds) {
   if (!holds) std::abort();

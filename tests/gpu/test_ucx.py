@@ -12,7 +12,7 @@ import pytest
 import hocket
 from hocket._command import find_command
 
-PROGRAM = Path(__file__).parent / "ucx_on_gpus.py"
+PROGRAM = Path(__file__).parent / "moves_on_gpus.py"
 
 
 def count_gpus():

@@ -14,7 +14,7 @@ import hocket
 HOCKET = hocket_command.find()
 PACKAGE = pathlib.Path(hocket.__file__).parent.parent
 FAKE = PACKAGE.parent / "fake_cuda"
-PROGRAM = pathlib.Path(__file__).parent.parent / "gpu" / "ucx_on_gpus.py"
+PROGRAM = pathlib.Path(__file__).parent.parent / "gpu" / "moves_on_gpus.py"
 pytestmark = [
     pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver"),
     pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)"),
@@ -50,12 +50,17 @@ def test_calls_keep_the_order_of_the_stream_with_those_that_the_host_carries():
     expect(run("order"), "order done", 3)
 
 
+def test_groups():
+    expect(run("groups", ranks=4), "groups done", 4)
+
+
 def test_messages():
     expect(run("messages"), "messages done", 3)
 
 
-def test_messages_end_at_their_deadline():
-    expect(run("deadline"), "deadline done", 3)
+@pytest.mark.parametrize("part", ["deadline", "stopped", "mismatch", "length"])
+def test_what_fails_says_so_and_the_ranks_go_on(part):
+    expect(run(part), f"{part} done", 3)
 
 
 def test_a_killed_rank_is_found_and_the_others_go_on():

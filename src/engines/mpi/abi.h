@@ -8,7 +8,7 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 3;
+inline constexpr std::uint32_t kAbi = 4;
 
 enum class Collective : std::int32_t {
   kBarrier,
@@ -46,6 +46,23 @@ struct ShimCall {
 using Fold =
     void (*)(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count);
 
+// A message between two ranks. A value.
+struct ShimMessage {
+  enum class Way : std::int32_t {
+    kReceive,
+    kSend,
+    kSendFully,  // done only once its receive has begun: nobody need call MPI for it afterwards
+  };
+  Way way = Way::kReceive;
+  void* bytes = nullptr;  // a send's are only read
+  std::int32_t count = 0;
+  std::int32_t peer = 0;
+  std::int32_t tag = 0;  // up to 32767
+};
+
+// Whether MPI says that it takes GPUs' memory, CUDA's.
+enum class Gpus : std::int32_t { kSaysNothing, kSaysNo, kSaysYes };
+
 // How MPI may be called.
 enum class Threads : std::int32_t { kOne, kInTurns, kAny };
 
@@ -62,6 +79,8 @@ struct Shim {
   // of others and the process's end look at. Where it is not done some seconds after that end has
   // begun, the process ends without MPI's end.
   void (*give_up)(void* request, void (*release)(void* memory), void* memory);
+  // Nobody will ever send what this message, given up or about to be, receives: it may end.
+  void (*withdraw)(void* request);
   // A rank of MPI's has died: the process ends without MPI's end, which would wait for it.
   void (*forsake)();
   // MPI_COMM_WORLD itself.
@@ -75,6 +94,14 @@ struct Shim {
   int (*begin)(void* comm, const ShimCall* call, void** request);
   // Done: the request is gone.
   int (*test)(void* request, bool* done);
+  // Starts a message, which is tested like a call.
+  int (*post)(void* comm, const ShimMessage* message, void** request);
+  // Who has sent a message with this tag that nobody has received so far; -1: nobody.
+  int (*probe)(void* comm, std::int32_t tag, std::int32_t* source);
+  // Asked when MPI has been initialised.
+  Gpus (*gpus)();
+  // What the process's end does, now: ends MPI, if `start` has initialised it.
+  void (*end)();
 };
 
 // The only symbol of a shim.

@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 
 #include "core/reduce.h"
+#include "cuda/stream.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {
@@ -15,7 +18,7 @@ namespace {
 
 struct Kind {
   const char* name;                  // of the shim
-  const char* launcher;              // as LaunchInfo names its own
+  std::string_view launcher;         // as LaunchInfo names its own
   std::array<const char*, 2> files;  // as the dynamic linker knows it
 };
 constexpr std::array kKinds{
@@ -45,6 +48,17 @@ std::string shim_of(const Kind& kind) {
   return fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), kind.name);
 }
 
+// Memory of messages that were given up.
+struct GivenUp {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<void>> ended;  // and have ended since
+  std::vector<std::shared_ptr<void>> kept;
+};
+GivenUp& given_up() {
+  static auto* all = new GivenUp;  // the process's end looks at it
+  return *all;
+}
+
 void fold(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count) {
   const void* const sources[] = {in, inout};
   core::reduce(inout,
@@ -61,16 +75,34 @@ void fold(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std:
 
 Comm::~Comm() { library_->release(handle_); }
 
+// A call of MPI: it may move whatever is under way, GPUs' memory with a current context, and beside
+// what this thread captures.
+class Library::Turn {
+ public:
+  explicit Turn(const Library& library) : lock_(library.mutex_) {
+    if (!library.device_) return;
+    device_.emplace(*library.device_);
+    outside_.emplace(library.device_->driver());
+  }
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+  std::optional<cuda::DeviceGuard> device_;
+  std::optional<cuda::OutsideCapture> outside_;
+};
+
 Found Library::find(const std::string& launcher) {
-  const Kind* chosen = nullptr;
+  std::string_view chosen = launcher;
   for (const Kind& kind : kKinds) {
-    if (is_loaded(kind)) chosen = &kind;
+    if (is_loaded(kind)) chosen = kind.launcher;
   }
-  for (const Kind& kind : kKinds) {
-    if (chosen == nullptr && launcher == kind.launcher) chosen = &kind;
-  }
+  return load(chosen);
+}
+
+Found Library::load(std::string_view launcher) {
+  const auto chosen = std::ranges::find(kKinds, launcher, &Kind::launcher);
   Found found;
-  if (chosen == nullptr) {
+  if (chosen == kKinds.end()) {
     found.why_not =
         "no MPI is loaded in this process, and no mpirun started it; start it by the mpirun of "
         "Open MPI or MPICH, or import mpi4py first";
@@ -157,12 +189,12 @@ std::shared_ptr<Comm> Library::create(const Comm& parent, std::span<const int> r
 }
 
 void Library::begin(const Comm& comm, Flight& flight) {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   require(shim_->begin(comm.handle(), &flight.call, &flight.request), "a collective");
 }
 
 bool Library::test(Flight& flight) {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   bool done = false;
   const int code = shim_->test(flight.request, &done);
   if (done) flight.request = nullptr;
@@ -172,9 +204,9 @@ bool Library::test(Flight& flight) {
 
 void Library::abandon(std::unique_ptr<Flight> flight) noexcept {
   const std::lock_guard lock(mutex_);
-  Flight* given_up = flight.release();  // MPI may write to it until it is done, if it ever is
+  Flight* left = flight.release();  // MPI may write to it until it is done, if it ever is
   shim_->give_up(
-      given_up->request, [](void* memory) { delete static_cast<Flight*>(memory); }, given_up);
+      left->request, [](void* memory) { delete static_cast<Flight*>(memory); }, left);
 }
 
 void Library::forsake() noexcept {
@@ -185,6 +217,71 @@ void Library::forsake() noexcept {
 void Library::release(void* comm) noexcept {
   const std::lock_guard lock(mutex_);
   shim_->release(comm);
+}
+
+void* Library::post(const Comm& comm, const ShimMessage& message) {
+  const Turn turn(*this);
+  void* request = nullptr;
+  require(shim_->post(comm.handle(), &message, &request), "a message");
+  return request;
+}
+
+bool Library::test(void*& request) {
+  const Turn turn(*this);
+  bool done = false;
+  const int code = shim_->test(request, &done);
+  if (done) request = nullptr;
+  require(code, "a message");
+  return done;
+}
+
+std::optional<int> Library::probe(const Comm& comm, int tag) {
+  const Turn turn(*this);
+  std::int32_t source = -1;
+  require(shim_->probe(comm.handle(), tag, &source), "MPI_Iprobe");
+  return source < 0 ? std::nullopt : std::optional<int>(source);
+}
+
+void Library::abandon(void* request, std::shared_ptr<void> memory) noexcept {
+  using Held = std::shared_ptr<void>;
+  const std::lock_guard lock(mutex_);
+  const auto release = [](void* held) {
+    const std::unique_ptr<Held> owned(static_cast<Held*>(held));
+    const std::lock_guard list_lock(given_up().mutex);
+    given_up().ended.push_back(std::move(*owned));
+  };
+  shim_->give_up(request, release, new Held(std::move(memory)));
+}
+
+void Library::withdraw(void* request) noexcept {
+  const std::lock_guard lock(mutex_);
+  shim_->withdraw(request);
+}
+
+void Library::sweep() noexcept {
+  std::vector<std::shared_ptr<void>> memory;
+  const std::lock_guard lock(given_up().mutex);
+  memory.swap(given_up().ended);
+}
+
+void Library::keep(std::shared_ptr<void> memory) noexcept {
+  const std::lock_guard lock(given_up().mutex);
+  given_up().kept.push_back(std::move(memory));
+}
+
+Gpus Library::gpus() const {
+  const std::lock_guard lock(mutex_);
+  return shim_->gpus();
+}
+
+void Library::use(std::shared_ptr<const cuda::DeviceContext> device) {
+  const std::lock_guard lock(mutex_);
+  device_ = std::move(device);
+}
+
+void Library::end() noexcept {
+  const std::lock_guard lock(mutex_);
+  shim_->end();
 }
 
 }  // namespace hocket::engines::mpi

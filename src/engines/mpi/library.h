@@ -3,11 +3,14 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithm/scratch.h"
+#include "cuda/context.h"
 #include "engines/mpi/abi.h"
 
 namespace hocket::engines::mpi {
@@ -54,6 +57,8 @@ class Library : public std::enable_shared_from_this<Library> {
   // The MPI that is loaded already, or else the one of the launcher that started this process
   // (`launcher`: as LaunchInfo has it). MPI is not started.
   static Found find(const std::string& launcher);
+  // That of one of them, by the name that `built_for` has.
+  static Found load(std::string_view launcher);
   // The MPIs that this build has shims for: "Open MPI", "MPICH".
   static std::vector<std::string> built_for();
 
@@ -73,15 +78,37 @@ class Library : public std::enable_shared_from_this<Library> {
   // The call is given up; its memory stays MPI's until it is done.
   void abandon(std::unique_ptr<Flight> flight) noexcept;
   void release(void* comm) noexcept;
+
+  // Messages between two ranks, tested like calls: see Shim::post. `probe`: absent where none has
+  // come.
+  void* post(const Comm& comm, const ShimMessage& message);
+  bool test(void*& request);
+  std::optional<int> probe(const Comm& comm, int tag);
+  // A message is given up: `memory` stays while MPI may touch it, and then until `sweep`.
+  void abandon(void* request, std::shared_ptr<void> memory) noexcept;
+  void withdraw(void* request) noexcept;
+  // MPI has failed, and does not say whether it may still touch this: it stays.
+  static void keep(std::shared_ptr<void> memory) noexcept;
+  // Frees what has ended of that. Where freeing memory may wait for a GPU.
+  static void sweep() noexcept;
+
+  Gpus gpus() const;  // once started
+  // From now on MPI moves this GPU's memory, too, in whichever call and thread that may be.
+  void use(std::shared_ptr<const cuda::DeviceContext> device);
+  // Ends MPI at once, if this library started it.
+  void end() noexcept;
+
   // A rank of MPI's world has died.
   void forsake() noexcept;
 
  private:
+  class Turn;
   void require(int code, const char* what) const;
 
   const Shim* shim_ = nullptr;
   std::string name_;
   mutable std::mutex mutex_;  // around every call of MPI
+  std::shared_ptr<const cuda::DeviceContext> device_;
 };
 
 }  // namespace hocket::engines::mpi

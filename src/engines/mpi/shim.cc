@@ -1,17 +1,17 @@
 // Compiled with an MPI's own mpi.h into a library of its own; see abi.h.
+#include <dlfcn.h>
 #include <mpi.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "engines/mpi/abi.h"
+#include "engines/mpi/shim_operations.h"
 #include "hocket/types.h"
 
 namespace hocket::engines::mpi {
@@ -23,10 +23,8 @@ struct Comm {
 };
 struct Request {
   MPI_Request request;
+  bool receives = false;  // a message
 };
-
-// MPI gives an operation nothing of its own to know things by.
-Fold fold_of_hocket = nullptr;
 
 // What nobody waits for any more.
 struct GivenUp {
@@ -40,101 +38,6 @@ void forsake() { is_forsaken = true; }
 std::vector<GivenUp>& given_up() {
   static auto* all = new std::vector<GivenUp>;  // there until after the last handler of the exit
   return *all;
-}
-
-template <int Dtype, int Op>
-void fold(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
-  fold_of_hocket(Dtype, Op, inout, in, static_cast<std::size_t>(*count));
-}
-
-using UserFunction = void (*)(void*, void*, int*, MPI_Datatype*);
-template <int Dtype, int... Ops>
-constexpr std::array<UserFunction, sizeof...(Ops)> functions_of(
-    std::integer_sequence<int, Ops...>) {
-  return {&fold<Dtype, Ops>...};
-}
-template <int... Dtypes>
-constexpr auto all_functions(std::integer_sequence<int, Dtypes...>) {
-  return std::array{functions_of<Dtypes>(std::make_integer_sequence<int, kReduceOpCount>{})...};
-}
-constexpr auto kFunctions = all_functions(std::make_integer_sequence<int, kDTypeCount>{});
-
-// Types whose elements only travel, or are folded by hocket.
-MPI_Datatype type_of_size(std::size_t bytes) {
-  switch (bytes) {
-    case 1:
-      return MPI_UINT8_T;
-    case 2:
-      return MPI_UINT16_T;
-    case 4:
-      return MPI_UINT32_T;
-    case 8:
-      return MPI_UINT64_T;
-    default:
-      return MPI_C_DOUBLE_COMPLEX;
-  }
-}
-
-// The type of elements on which MPI's own sums are used; MPI_DATATYPE_NULL for the others.
-MPI_Datatype native_type(DType dtype) {
-  switch (dtype) {
-    case DType::kInt32:
-      return MPI_INT32_T;
-    case DType::kInt64:
-      return MPI_INT64_T;
-    case DType::kUInt32:
-      return MPI_UINT32_T;
-    case DType::kUInt64:
-      return MPI_UINT64_T;
-    case DType::kFloat32:
-      return MPI_FLOAT;
-    case DType::kFloat64:
-      return MPI_DOUBLE;
-    case DType::kComplex64:
-      return MPI_C_FLOAT_COMPLEX;
-    case DType::kComplex128:
-      return MPI_C_DOUBLE_COMPLEX;
-    default:
-      return MPI_DATATYPE_NULL;
-  }
-}
-
-// MPI's operation where it is known to be the same as hocket's. The others are not: Open MPI 4.1
-// has sums of integers of 8 and 16 bits that saturate, MPICH 4.0 compares uint8 as if it had a
-// sign, minima and maxima of floats may lose NaN, products of complex numbers repair it.
-MPI_Op native_op(DType dtype, ReduceOp op) {
-  if (native_type(dtype) == MPI_DATATYPE_NULL) return MPI_OP_NULL;
-  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
-  if (op == ReduceOp::kSum) return MPI_SUM;
-  return op == ReduceOp::kProduct && !is_complex ? MPI_PROD : MPI_OP_NULL;
-}
-
-struct Operation {
-  MPI_Datatype type;
-  MPI_Op op;
-};
-
-int operation_of(const ShimCall& call, Operation& found) {
-  const auto dtype = static_cast<DType>(call.dtype);
-  const auto op = static_cast<ReduceOp>(call.op);
-  found = {native_type(dtype), native_op(dtype, op)};
-  if (found.op != MPI_OP_NULL) return MPI_SUCCESS;
-  static std::array<std::array<MPI_Op, kReduceOpCount>, kDTypeCount> made;
-  static bool is_filled = false;
-  if (!is_filled) {
-    for (auto& row : made) row.fill(MPI_OP_NULL);
-    is_filled = true;
-  }
-  found.type = type_of_size(size_of(dtype));
-  MPI_Op& cached = made[static_cast<std::size_t>(call.dtype)][static_cast<std::size_t>(call.op)];
-  int code = MPI_SUCCESS;
-  if (cached == MPI_OP_NULL) {
-    const auto function =
-        kFunctions[static_cast<std::size_t>(call.dtype)][static_cast<std::size_t>(call.op)];
-    code = MPI_Op_create(function, 1, &cached);
-  }
-  found.op = cached;
-  return code;
 }
 
 void version(char* text, std::size_t size) {
@@ -180,15 +83,34 @@ bool settle() {
   return given_up().empty();
 }
 
+void withdraw(void* request) {
+  auto* owned = static_cast<Request*>(request);
+  if (!is_finalized()) MPI_Cancel(&owned->request);
+}
+
 void finalize_at_exit() {
   if (!is_initialized() || is_finalized() || is_forsaken) return;
-  // The others may be about to do their part, or never.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  // The others may be about to do their part, or never: a send that never came needs none.
+  using std::chrono::seconds;
+  const auto begin = std::chrono::steady_clock::now();
+  bool has_withdrawn = false;
   while (!settle()) {
-    if (std::chrono::steady_clock::now() >= until) return;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited >= seconds(5)) return;
+    if (!has_withdrawn && waited >= seconds(1)) {
+      has_withdrawn = true;
+      for (const GivenUp& each : given_up()) {
+        if (each.request->receives) withdraw(each.request);
+      }
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   MPI_Finalize();
+}
+
+bool starts_mpi = false;
+void end() {
+  if (starts_mpi) finalize_at_exit();
 }
 
 int start(Fold fold_function, Threads* threads) {
@@ -197,7 +119,8 @@ int start(Fold fold_function, Threads* threads) {
   int code = MPI_SUCCESS;
   if (!is_initialized()) {
     code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
-    if (code == MPI_SUCCESS) std::atexit(&finalize_at_exit);
+    starts_mpi = code == MPI_SUCCESS;
+    if (starts_mpi) std::atexit(&finalize_at_exit);
   } else {
     code = MPI_Query_thread(&provided);
   }
@@ -329,6 +252,58 @@ int begin(void* comm, const ShimCall* call, void** made) {
   return MPI_SUCCESS;
 }
 
+int begin_message(MPI_Comm c, const ShimMessage& message, MPI_Request* request) {
+  const auto [way, bytes, count, peer, tag] = message;
+  switch (way) {
+    case ShimMessage::Way::kReceive:
+      return MPI_Irecv(bytes, count, MPI_BYTE, peer, tag, c, request);
+    case ShimMessage::Way::kSend:
+      return MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c, request);
+    default:
+      return MPI_Issend(bytes, count, MPI_BYTE, peer, tag, c, request);
+  }
+}
+
+int post(void* comm, const ShimMessage* message, void** made) {
+  const bool receives = message->way == ShimMessage::Way::kReceive;
+  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, receives};
+  if (owned == nullptr) return MPI_ERR_NO_MEM;
+  const int code = begin_message(static_cast<Comm*>(comm)->comm, *message, &owned->request);
+  if (code != MPI_SUCCESS) {
+    delete owned;
+    return code;
+  }
+  *made = owned;
+  return MPI_SUCCESS;
+}
+
+int probe(void* comm, std::int32_t tag, std::int32_t* source) {
+  if (!given_up().empty()) settle();
+  int there = 0;
+  MPI_Status status;
+  const int code = MPI_Iprobe(MPI_ANY_SOURCE, tag, static_cast<Comm*>(comm)->comm, &there, &status);
+  *source = code == MPI_SUCCESS && there != 0 ? status.MPI_SOURCE : -1;
+  return code;
+}
+
+// Both ways of asking are extensions, which not every MPI has.
+Gpus gpus() {
+  using Query = int (*)();
+  using QueryKind = int (*)(int kind, int* is_supported);
+  constexpr int kCuda = 0;  // MPIX_GPU_SUPPORT_CUDA
+  const auto find = [](const char* name) { return ::dlsym(RTLD_DEFAULT, name); };
+  if (void* found = find("MPIX_GPU_query_support")) {
+    int is_supported = 0;
+    if (reinterpret_cast<QueryKind>(found)(kCuda, &is_supported) == MPI_SUCCESS) {
+      return is_supported != 0 ? Gpus::kSaysYes : Gpus::kSaysNo;
+    }
+  }
+  if (void* found = find("MPIX_Query_cuda_support")) {
+    return reinterpret_cast<Query>(found)() != 0 ? Gpus::kSaysYes : Gpus::kSaysNo;
+  }
+  return Gpus::kSaysNothing;
+}
+
 int test(void* request, bool* done) {
   if (!given_up().empty()) settle();
   auto* owned = static_cast<Request*>(request);
@@ -346,13 +321,18 @@ constexpr Shim kShim{.abi = kAbi,
                      .is_finalized = &is_finalized,
                      .start = &start,
                      .give_up = &give_up,
+                     .withdraw = &withdraw,
                      .forsake = &forsake,
                      .world = &world,
                      .place = &place,
                      .create = &create,
                      .release = &release,
                      .begin = &begin,
-                     .test = &test};
+                     .test = &test,
+                     .post = &post,
+                     .probe = &probe,
+                     .gpus = &gpus,
+                     .end = &end};
 
 }  // namespace
 }  // namespace hocket::engines::mpi

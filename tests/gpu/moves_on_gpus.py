@@ -1,21 +1,25 @@
-"""Ranks of pretended hosts whose arrays lie in GPUs' memory, without NCCL: what UCX carries.
+"""Ranks of pretended hosts whose arrays lie in GPUs' memory, without NCCL: what UCX or MPI carries.
 
-Arguments: `cupy`, or `fake` for tests/fake_cuda; then what to try. HOCKET_RANK and HOCKET_TEST_HOSTS (how
-many hosts to pretend) come from the environment. tests/python/test_ucx_gpus.py runs it on fake GPUs,
-tests/gpu/test_ucx.py on real ones.
+Arguments: `cupy`, or `fake` for tests/fake_cuda; then what to try. The launcher (`hocket run`, or an
+mpirun), and how many hosts to pretend (HOCKET_TEST_HOSTS), come from the environment.
+tests/python/test_ucx_gpus.py and test_mpi_gpus.py run it on fake GPUs, tests/gpu/test_ucx.py and
+test_mpi.py on real ones.
 """
 
 import faulthandler
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 import numpy as np
 
-os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % int(os.environ['HOCKET_TEST_HOSTS'])}/"
+RANK = next(int(os.environ[name]) for name in ("HOCKET_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+            if name in os.environ)
+os.environ["HOCKET_HOST"] = f"{RANK % int(os.environ['HOCKET_TEST_HOSTS'])}/"
 
 import hocket  # noqa: E402
 
@@ -157,6 +161,23 @@ def messages(gpu):
             check(gpu, table[1][c], values(c, 1 << 16, seed=rank), ("exchange", c))
 
 
+def groups(gpu):
+    """Each group has messages of its own; a rank alone needs none."""
+    n, rank, count = comm.size, comm.rank, 1 << 18
+    part = comm.split(color=rank % 2)
+    members = range(rank % 2, n, 2)
+    for root in range(2):
+        x = gpu.array(values(rank, count))
+        y = gpu.array(values(rank, count, seed=5))
+        part.broadcast(x, root=root % part.size)
+        comm.broadcast(y, root=root)
+        check(gpu, x, values(members[root % part.size], count), ("in a group", root))
+        check(gpu, y, values(root, count, seed=5), ("beside it", root))
+    out = gpu.array(np.zeros((part.size, count), "float32"))
+    part.all_gather(gpu.array(values(rank, count)), out=out)
+    check(gpu, out, [values(r, count) for r in members], "all_gather in a group")
+
+
 def capture(gpu):
     """A graph would go on without the host."""
     x = gpu.array(values(comm.rank, 1 << 20))
@@ -171,6 +192,31 @@ def capture(gpu):
         stream.end_capture()
     comm.broadcast(x, root=0)
     check(gpu, x, values(0, 1 << 20), "after")
+
+
+def stopped(gpu):
+    """A rank stops in the middle of a call, for longer than the others wait. What they have given up
+    then is left alone when it goes on."""
+    n, rank, count = comm.size, comm.rank, 1 << 20
+    x, out = gpu.array(values(rank, count)), gpu.array(np.zeros((n, count), "float32"))
+    comm.all_gather(x, out=out)
+    comm.barrier()
+    comm.deadline = 1
+    if rank == 1:
+        subprocess.Popen(["sh", "-c", f"sleep 0.2; kill -STOP {os.getpid()}; sleep 2; "
+                          f"kill -CONT {os.getpid()}"])
+    try:
+        while True:
+            comm.all_gather(x, out=out)
+    except hocket.DeadlineExceeded:
+        before = gpu.host(out).copy()
+    time.sleep(3)
+    assert np.array_equal(gpu.host(out), before)
+    again = comm.rebuild(timeout=60)
+    again.deadline = 60
+    again.all_gather(gpu.array(values(again.rank, count, seed=3)), out=out)
+    check(gpu, out, [values(r, count, seed=3) for r in range(n)], "after")
+    again.barrier()
 
 
 def beside_capture(gpu):
@@ -192,7 +238,7 @@ def beside_capture(gpu):
 
 
 def memory(gpu):
-    """Where a rank's GPU has no room for what UCX needs the host carries, on all ranks at once."""
+    """Where a rank's GPU has no room for what UCX or MPI needs the host carries, on all ranks at once."""
     again = comm.duplicate()
     again.deadline = 30
     x = gpu.array(values(comm.rank, 1 << 20))
@@ -227,8 +273,42 @@ def cut(gpu):
     again.barrier()
 
 
+def length(gpu):
+    """A message that is longer than its receiver wants."""
+    bytes_sent, bytes_wanted = 4 << 20, 3 << 20
+    try:
+        if comm.rank == 0:
+            comm.send(gpu.array(values(0, bytes_sent // 4)), 1)
+        elif comm.rank == 1:
+            comm.recv(gpu.array(values(0, bytes_wanted // 4)), 0)
+        comm.barrier()
+        raise AssertionError("no error")
+    except hocket.DeviceError as error:
+        told = [f"rank 0 has sent {bytes_sent} bytes to this rank's GPU, which wanted {bytes_wanted}",
+                f"rank 1 has sent {bytes_wanted} bytes to this rank's GPU, which wanted {bytes_sent}"]
+        assert any(text in str(error) for text in told), error
+
+
+def mismatch(gpu):
+    """A call of one rank that differs from the others'; afterwards they go on in a new communicator."""
+    x, out = gpu.array(values(comm.rank, 1 << 20)), gpu.array(np.zeros((comm.size, 1 << 20), "float32"))
+    try:
+        if comm.rank == 1:
+            comm.all_gather(x, out=out)
+        else:
+            comm.broadcast(x, root=0)
+        comm.barrier()
+        raise AssertionError("no error")
+    except hocket.Mismatch as error:
+        assert "all_gather" in str(error) and "broadcast" in str(error), error
+    again = comm.rebuild(timeout=60)
+    again.all_gather(gpu.array(values(again.rank, 1 << 20)), out=out)
+    check(gpu, out, [values(r, 1 << 20) for r in range(again.size)], "after")
+
+
 def death(gpu):
     """Rank 1 is killed while the others wait for it; afterwards they go on without it."""
+    global comm
     x = gpu.array(values(comm.rank, 1 << 20))
     comm.broadcast(x, root=0)
     check(gpu, x, values(0, 1 << 20), "before")
@@ -240,7 +320,7 @@ def death(gpu):
         raise AssertionError("no error")
     except hocket.PeerDied as error:
         assert error.rank == 1, error
-    again = comm.rebuild(timeout=60)
+    comm = again = comm.rebuild(timeout=60)
     y = gpu.array(values(again.rank, 1 << 20))
     again.broadcast(y, root=0)
     check(gpu, y, values(0, 1 << 20), "after")
@@ -284,5 +364,7 @@ if __name__ == "__main__":
     comm.barrier(stream=0) if sys.argv[1] == "cupy" else comm.all_reduce(gpu.array(np.ones(3)))
     for part in sys.argv[2:]:
         globals()[part](gpu)
-        print(part, "done", flush=True)
-    os._exit(0) if "death" in sys.argv else None
+        os.write(1, f"{part} done\n".encode())  # at once, among those of the others
+    if "death" in sys.argv:
+        comm.barrier()  # an mpirun may end the others when the first one ends
+        os._exit(0)

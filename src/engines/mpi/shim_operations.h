@@ -1,0 +1,116 @@
+// The part of a shim that knows element types and operators; only shim.cc includes it.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "engines/mpi/abi.h"
+#include "hocket/types.h"
+
+namespace hocket::engines::mpi {
+namespace {
+
+// MPI gives an operation nothing of its own to know things by.
+Fold fold_of_hocket = nullptr;
+
+template <int Dtype, int Op>
+void fold(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
+  fold_of_hocket(Dtype, Op, inout, in, static_cast<std::size_t>(*count));
+}
+
+using UserFunction = void (*)(void*, void*, int*, MPI_Datatype*);
+template <int Dtype, int... Ops>
+constexpr std::array<UserFunction, sizeof...(Ops)> functions_of(
+    std::integer_sequence<int, Ops...>) {
+  return {&fold<Dtype, Ops>...};
+}
+template <int... Dtypes>
+constexpr auto all_functions(std::integer_sequence<int, Dtypes...>) {
+  return std::array{functions_of<Dtypes>(std::make_integer_sequence<int, kReduceOpCount>{})...};
+}
+constexpr auto kFunctions = all_functions(std::make_integer_sequence<int, kDTypeCount>{});
+
+// Types whose elements only travel, or are folded by hocket.
+MPI_Datatype type_of_size(std::size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return MPI_UINT8_T;
+    case 2:
+      return MPI_UINT16_T;
+    case 4:
+      return MPI_UINT32_T;
+    case 8:
+      return MPI_UINT64_T;
+    default:
+      return MPI_C_DOUBLE_COMPLEX;
+  }
+}
+
+// The type of elements on which MPI's own sums are used; MPI_DATATYPE_NULL for the others.
+MPI_Datatype native_type(DType dtype) {
+  switch (dtype) {
+    case DType::kInt32:
+      return MPI_INT32_T;
+    case DType::kInt64:
+      return MPI_INT64_T;
+    case DType::kUInt32:
+      return MPI_UINT32_T;
+    case DType::kUInt64:
+      return MPI_UINT64_T;
+    case DType::kFloat32:
+      return MPI_FLOAT;
+    case DType::kFloat64:
+      return MPI_DOUBLE;
+    case DType::kComplex64:
+      return MPI_C_FLOAT_COMPLEX;
+    case DType::kComplex128:
+      return MPI_C_DOUBLE_COMPLEX;
+    default:
+      return MPI_DATATYPE_NULL;
+  }
+}
+
+// MPI's operation where it is known to be the same as hocket's. The others are not: Open MPI 4.1
+// has sums of integers of 8 and 16 bits that saturate, MPICH 4.0 compares uint8 as if it had a
+// sign, minima and maxima of floats may lose NaN, products of complex numbers repair it.
+MPI_Op native_op(DType dtype, ReduceOp op) {
+  if (native_type(dtype) == MPI_DATATYPE_NULL) return MPI_OP_NULL;
+  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
+  if (op == ReduceOp::kSum) return MPI_SUM;
+  return op == ReduceOp::kProduct && !is_complex ? MPI_PROD : MPI_OP_NULL;
+}
+
+struct Operation {
+  MPI_Datatype type;
+  MPI_Op op;
+};
+
+int operation_of(const ShimCall& call, Operation& found) {
+  const auto dtype = static_cast<DType>(call.dtype);
+  const auto op = static_cast<ReduceOp>(call.op);
+  found = {native_type(dtype), native_op(dtype, op)};
+  if (found.op != MPI_OP_NULL) return MPI_SUCCESS;
+  static std::array<std::array<MPI_Op, kReduceOpCount>, kDTypeCount> made;
+  static bool is_filled = false;
+  if (!is_filled) {
+    for (auto& row : made) row.fill(MPI_OP_NULL);
+    is_filled = true;
+  }
+  found.type = type_of_size(size_of(dtype));
+  MPI_Op& cached = made[static_cast<std::size_t>(call.dtype)][static_cast<std::size_t>(call.op)];
+  int code = MPI_SUCCESS;
+  if (cached == MPI_OP_NULL) {
+    const auto function =
+        kFunctions[static_cast<std::size_t>(call.dtype)][static_cast<std::size_t>(call.op)];
+    code = MPI_Op_create(function, 1, &cached);
+  }
+  found.op = cached;
+  return code;
+}
+
+}  // namespace
+}  // namespace hocket::engines::mpi

@@ -1,0 +1,252 @@
+// engines::mpi::MpiMessages between two ranks, on host memory: what it leaves in MPI's hands, and
+// for how long. Run by each MPI's mpirun, whose name is the argument.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engines/mpi/mpi_messages.h"
+#include "hocket/error.h"
+
+namespace {
+
+using hocket::engine::Envelope;
+using hocket::engine::EnvelopeMismatch;
+using hocket::engine::MessageId;
+using hocket::engines::mpi::Comm;
+using hocket::engines::mpi::Library;
+using hocket::engines::mpi::MpiMessages;
+using Bytes = std::vector<std::byte>;
+
+int own_rank = 0;
+
+void check(bool condition, const std::string& what) {
+  if (condition) return;
+  std::printf("rank %d: wrong: %s\n", own_rank, what.c_str());
+  std::fflush(stdout);
+  std::_Exit(1);  // mpirun ends the other one
+}
+
+void wait_for(const std::function<bool()>& condition, const std::string& what) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) check(std::chrono::steady_clock::now() < until, what + " does not come");
+}
+
+// Two ranks that have messages of their own for each scene, and others to keep in step by.
+class Scene {
+ public:
+  explicit Scene(const Comm& world)
+      : comms_{make(world), make(world)}, steps_(comms_[0], 2, nullptr) {}
+
+  int peer() const { return 1 - own_rank; }
+  std::unique_ptr<MpiMessages> messages(std::shared_ptr<void> memory = nullptr) const {
+    return std::make_unique<MpiMessages>(comms_[1], 2, std::move(memory));
+  }
+  // As calls of MPI by anybody do.
+  void look_at_what_was_given_up() {
+    steps_.progress();
+    Library::sweep();
+  }
+  // Both have come here.
+  void step() {
+    std::byte in{};
+    std::byte out{};
+    const MessageId ids[] = {steps_.recv(envelope(0, 1), {&in, 1}),
+                             steps_.send(envelope(0, 1), {&out, 1})};
+    for (const MessageId id : ids) finish(steps_, id);
+  }
+  Envelope envelope(hocket::engine::Tag tag, std::size_t count) const {
+    return {.peer = peer(), .tag = tag, .count = count};
+  }
+  static void finish(MpiMessages& messages, MessageId id) {
+    wait_for(
+        [&] {
+          messages.progress();
+          return messages.test(id, nullptr);
+        },
+        "a message");
+  }
+
+ private:
+  static std::shared_ptr<Comm> make(const Comm& world) {
+    return world.library().create(world, std::array{0, 1}, 5);
+  }
+  std::array<std::shared_ptr<Comm>, 2> comms_;
+  MpiMessages steps_;
+};
+
+Bytes values(int rank, std::size_t size, int seed) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(rank * 101 + seed * 17 + static_cast<int>(i % 249));
+  }
+  return bytes;
+}
+
+// Whichever side comes first, in the order of each tag.
+void messages_arrive(Scene& scene) {
+  const auto messages = scene.messages();
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{5000}, std::size_t{3} << 20}) {
+    for (int first = 0; first < 2; ++first) {
+      constexpr int kMany = 5;
+      std::vector<Bytes> out, in;
+      std::vector<MessageId> ids;
+      for (int i = 0; i < kMany; ++i) {
+        out.push_back(values(own_rank, size, i));
+        in.emplace_back(size);
+      }
+      const auto tag = [](int i) { return static_cast<hocket::engine::Tag>(7 + i % 2); };
+      const auto receive = [&] {
+        for (int i = 0; i < kMany; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          ids.push_back(messages->recv(scene.envelope(tag(i), size), in[at]));
+        }
+      };
+      if (first == own_rank) receive();
+      scene.step();
+      for (int i = 0; i < kMany; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        ids.push_back(messages->send(scene.envelope(tag(i), size), out[at]));
+      }
+      if (first != own_rank) receive();
+      for (const MessageId id : ids) Scene::finish(*messages, id);
+      for (int i = 0; i < kMany; ++i) {
+        check(in[static_cast<std::size_t>(i)] == values(scene.peer(), size, i), "what has come");
+      }
+    }
+  }
+}
+
+// A receive that is called off: its memory stays until a send has met it.
+void a_receive_keeps_its_memory(Scene& scene) {
+  auto memory = std::make_shared<Bytes>(std::size_t{1} << 20);
+  const std::weak_ptr<Bytes> watched = memory;
+  const Envelope envelope = scene.envelope(3, memory->size());
+  auto messages = scene.messages(memory);
+  if (own_rank == 0) {
+    scene.step();
+    Scene::finish(*messages, messages->send(envelope, *memory));
+    return;
+  }
+  messages->cancel(messages->recv(envelope, *memory));
+  bool refused = false;
+  try {
+    static_cast<void>(messages->send(envelope, *memory));
+  } catch (const hocket::DeviceError&) {
+    refused = true;
+  }
+  check(refused, "a message after one that MPI still has");
+  messages.reset();
+  memory.reset();
+  scene.look_at_what_was_given_up();
+  check(!watched.expired(), "memory that MPI has is freed");
+  scene.step();
+  wait_for(
+      [&] {
+        scene.look_at_what_was_given_up();
+        return watched.expired();
+      },
+      "the end of what MPI has");
+}
+
+// A send that its receiver never wanted was never MPI's.
+void a_send_that_nobody_wants_is_forgotten(Scene& scene) {
+  auto memory = std::make_shared<Bytes>(values(own_rank, 4 << 20, 1));
+  const std::weak_ptr<Bytes> watched = memory;
+  auto messages = scene.messages(memory);
+  const std::size_t size = memory->size();
+  if (own_rank == 0) {
+    const MessageId sent = messages->send(scene.envelope(4, size), *memory);
+    for (int i = 0; i < 100; ++i) {
+      messages->progress();
+      check(!messages->test(sent, nullptr), "a send has ended without a receive");
+    }
+    messages->cancel(sent);
+  }
+  scene.step();
+  Bytes in(size);
+  const MessageId ids[] = {messages->recv(scene.envelope(4, size), in),
+                           messages->send(scene.envelope(4, size), *memory)};
+  for (const MessageId id : ids) Scene::finish(*messages, id);
+  check(in == values(scene.peer(), size, 1), "what comes after it");
+  messages.reset();
+  memory.reset();
+  check(watched.expired(), "memory that MPI never had is kept");
+}
+
+void lengths_are_compared(Scene& scene) {
+  auto memory = std::make_shared<Bytes>(std::size_t{2} << 20);
+  const std::weak_ptr<Bytes> watched = memory;
+  auto messages = scene.messages(memory);
+  if (own_rank == 0) {
+    const MessageId sent = messages->send(scene.envelope(9, 1000), std::span(*memory).first(1000));
+    scene.step();
+    for (int i = 0; i < 100; ++i) {
+      messages->progress();
+      check(!messages->test(sent, nullptr), "a send has ended that does not fit");
+    }
+    scene.step();
+    messages->cancel(sent);
+  } else {
+    const MessageId wanted =
+        messages->recv(scene.envelope(9, 2000), std::span(*memory).first(2000));
+    scene.step();
+    bool told = false;
+    wait_for(
+        [&] {
+          messages->progress();
+          try {
+            check(!messages->test(wanted, nullptr), "a receive has ended that does not fit");
+          } catch (const EnvelopeMismatch& error) {
+            told = error.expected.count == 2000 && error.received.count == 1000 &&
+                   error.received.peer == 0;
+            return true;
+          }
+          return false;
+        },
+        "the refusal");
+    check(told, "what the two sides have");
+    scene.step();
+    messages->cancel(wanted);
+  }
+  messages.reset();
+  memory.reset();
+  wait_for(
+      [&] {
+        scene.look_at_what_was_given_up();
+        return watched.expired();
+      },
+      "the end of what nobody sends");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  const auto found = Library::load(name == "openmpi" ? "Open MPI" : "MPICH");
+  if (!found.library) {
+    std::printf("%s\n", found.why_not.c_str());
+    return 1;
+  }
+  Library& library = *found.library;
+  library.start();
+  const auto world = library.world();
+  int size = 0;
+  library.place(*world, own_rank, size);
+  check(size == 2, "it wants two ranks");
+  {
+    Scene scene(*world);
+    messages_arrive(scene);
+    a_send_that_nobody_wants_is_forgotten(scene);
+    a_receive_keeps_its_memory(scene);
+    lengths_are_compared(scene);
+    scene.step();
+  }
+  std::printf("rank %d is through\n", own_rank);
+  return 0;
+}
