@@ -112,16 +112,23 @@ class Library:
                 process.kill()
 
 
+def found(program):
+    path = shutil.which(program)
+    if path is None:
+        sys.exit(f"{program} is not in PATH: add the build folder's bin/")
+    return path
+
+
 def start_hocket(folder, hosts, ranks):
     library = Library("hocket", folder, 2 * ranks)
-    command = shutil.which("hocket")
+    command = found("hocket")
     subprocess.run([command, "key", folder / "key"], check=True, stdout=subprocess.DEVNULL)
     for host, name in enumerate(hosts):
         library.processes.append(subprocess.Popen(
             ["ip", "netns", "exec", name, "taskset", "-c", processors_of(host), command, "run",
              "-n", str(ranks), "--nnodes", "2", "--node-rank", str(host), "--bind", "none",
              "--rendezvous", f"{ADDRESSES[0]}:29480", "--key", folder / "key",
-             "--", shutil.which("two_hosts_rank"), folder]))
+             "--", found("two_hosts_rank"), folder]))
     return library
 
 

@@ -5,6 +5,8 @@
 
 namespace hocket::algorithm {
 
+// In rounds of a piece of every part. What a round needs is posted before the one before it is
+// awaited, so that there is always something under way, in no more memory than the caches hold.
 // Result piece k is written once everybody has piece k of every part: where `out` is the front of
 // `in`, that is what it overwrites.
 engine::Task pairwise_reduce_scatter(Endpoint at,
@@ -14,30 +16,44 @@ engine::Task pairwise_reduce_scatter(Endpoint at,
   const int n = at.size();
   const Range own = in.parts.of(at.rank());
   const auto peers = static_cast<std::size_t>(std::max(1, n - 1));
-  const std::size_t lane = whole_elements(reduction.scratch_bytes / peers, at.element());
+  const std::size_t lane = whole_elements(reduction.scratch_bytes / (2 * peers), at.element());
   const std::size_t rounds = pieces(longest(in.parts, n), lane);
   const std::size_t lane_bytes = std::min(lane, own.length);
-  const Scratch lanes(peers * lane_bytes);
-  std::vector<const void*> sources(static_cast<std::size_t>(n));
-  std::vector<Message> under_way;
-
-  for (std::size_t round = 0; round < rounds; ++round) {
+  const std::size_t sets = rounds > 1 ? 2 : 1;
+  const Scratch lanes(sets * peers * lane_bytes);
+  const auto received = [&](std::size_t round, int behind) {
+    return lanes.get() + (round % sets * peers + static_cast<std::size_t>(behind - 1)) * lane_bytes;
+  };
+  // A round's peers take turns too, where they are many.
+  const std::size_t turns = pieces(peers, kMostPeersAtOnce);
+  std::vector<Message> under_way[2];
+  const auto post = [&](std::size_t step) {
+    const std::size_t round = step / turns;
     const Range mine = piece(own, lane, round);
-    for (int first = 1; first < n; first += kMostPeersAtOnce) {
-      const int end = std::min(first + kMostPeersAtOnce, n);
-      for (int i = first; mine.length > 0 && i < end; ++i) {
-        std::byte* theirs = lanes.get() + static_cast<std::size_t>(i - 1) * lane_bytes;
-        sources[static_cast<std::size_t>(at.behind(i))] = theirs;
-        under_way.push_back(at.recv(at.behind(i), {theirs, mine.length}));
-      }
-      for (int i = first; i < end; ++i) {
-        const Range theirs = piece(in.parts.of(at.ahead(i)), lane, round);
-        if (theirs.length == 0) continue;
-        under_way.push_back(at.send(at.ahead(i), {in.data + theirs.first, theirs.length}));
-      }
-      co_await at.completed(under_way);
+    const Range turn = piece({1, static_cast<std::size_t>(n - 1)}, kMostPeersAtOnce, step % turns);
+    for (auto i = static_cast<int>(turn.first); i < static_cast<int>(turn.end()); ++i) {
+      if (mine.length == 0) break;
+      under_way[step % 2].push_back(at.recv(at.behind(i), {received(round, i), mine.length}));
     }
-    if (mine.length == 0) continue;
+    for (auto i = static_cast<int>(turn.first); i < static_cast<int>(turn.end()); ++i) {
+      const Range theirs = piece(in.parts.of(at.ahead(i)), lane, round);
+      if (theirs.length == 0) continue;
+      under_way[step % 2].push_back(at.send(at.ahead(i), {in.data + theirs.first, theirs.length}));
+    }
+  };
+
+  std::vector<const void*> sources(static_cast<std::size_t>(n));
+  const std::size_t steps = rounds * turns;
+  if (steps > 0) post(0);
+  for (std::size_t step = 0; step < steps; ++step) {
+    if (step + 1 < steps) post(step + 1);
+    co_await at.completed(under_way[step % 2]);
+    const std::size_t round = step / turns;
+    const Range mine = piece(own, lane, round);
+    if ((step + 1) % turns != 0 || mine.length == 0) continue;
+    for (int i = 1; i < n; ++i) {
+      sources[static_cast<std::size_t>(at.behind(i))] = received(round, i);
+    }
     sources[static_cast<std::size_t>(at.rank())] = in.data + mine.first;
     reduction(out + (mine.first - own.first), sources, mine.length);
   }
