@@ -86,19 +86,19 @@ class Piece {
     const std::uint64_t least = sizes_ == Sizes::kCompared ? 1 : 0;
     return std::max(least, steps_for(total, bytes()));
   }
-  // `past`: see Stager.
+  // `is_long`: see Stager.
   void fill(Stager& stager,
             std::byte* at,
             const std::byte* data,
             std::size_t total,
             std::uint64_t step,
-            bool past) const {
+            bool is_long) const {
     if (sizes_ == Sizes::kCompared) {
       const std::uint64_t size = total;
       std::memcpy(at, &size, sizeof(size));
     }
     const Range range = range_of(step, bytes(), total);
-    stager.copy(at + header(), data + range.first, range.length, past);
+    stager.copy(at + header(), data + range.first, range.length, is_long);
   }
   // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes.
   void take(std::byte* out,
@@ -151,13 +151,13 @@ struct OwnPart {
 struct GiveShared {
   const std::byte* data;
   std::size_t bytes;
-  std::size_t past_from = Stager::kCopiedFrom;  // bytes; see Stager
+  std::size_t long_from = Stager::kCopiedFrom;  // bytes; see Stager
   Piece piece{kChunkBytes, Sizes::kAgreed};
   OwnPart own = {};  // no larger than `bytes`
 
   std::uint64_t steps() const { return piece.steps(bytes); }
   void fill(Stager& stager, std::byte* chunk, std::uint64_t step) const {
-    piece.fill(stager, chunk, data, bytes, step, bytes >= past_from);
+    piece.fill(stager, chunk, data, bytes, step, bytes >= long_from);
     own.copy(step, piece.bytes(), false);
   }
 };
@@ -199,7 +199,7 @@ struct GiveParts {
   Piece piece;
   OwnPart own;
   std::uint64_t most = 0;                       // steps; set by make
-  std::size_t past_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
+  std::size_t long_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
 
   static GiveParts make(
       const void* data, const Parts& parts, int rank, int size, Sizes sizes, OwnPart own = {}) {
@@ -221,7 +221,7 @@ struct GiveParts {
                  data + parts.offset(peer),
                  parts.bytes(peer),
                  step,
-                 parts.bytes(peer) >= past_from);
+                 parts.bytes(peer) >= long_from);
     }
     own.copy(step, piece.bytes(), step + 1 == most);
   }

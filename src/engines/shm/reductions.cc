@@ -67,7 +67,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.in);
   // A reduce's root reads its own input itself.
   const bool gives = call.signature.kind != Kind::kReduce || !takes;
-  const GiveShared give{.data = in, .bytes = gives ? bytes : 0, .past_from = Stager::kReducedFrom};
+  const GiveShared give{.data = in, .bytes = gives ? bytes : 0, .long_from = Stager::kReducedFrom};
   if (!takes) return exchange(group, call, give, TakeNothing{});
   return exchange(group,
                   call,
@@ -87,7 +87,7 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(group.rank());
   GiveParts give = GiveParts::make(call.in, parts, group.rank(), group.size(), Sizes::kAgreed);
-  give.past_from = Stager::kReducedFrom / static_cast<std::size_t>(group.size());
+  give.long_from = Stager::kReducedFrom / static_cast<std::size_t>(group.size());
   return exchange(group,
                   call,
                   give,
@@ -116,7 +116,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const bool takes = receives(group, call);
   const core::ReduceKernel kernel = group.kernel(call, core::Stores::kCached);
   const core::Stores stores = stores_for(bytes);
-  const bool past = bytes >= Stager::kReducedFrom;
+  const bool is_long = bytes >= Stager::kReducedFrom;
   const auto part_bytes = [&](int part, std::size_t chunk_bytes) {
     const Range p = part_of(part, size, chunk_bytes / element, element);
     return Range{p.first * element, p.length * element};
@@ -131,7 +131,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       const Range mine = part_bytes(rank, range.length);
       std::byte* chunk = group.chunk(rank, call.sequence, k);
       const auto give = [&](std::size_t first, std::size_t end) {
-        group.stager().copy(chunk + first, in + range.first + first, end - first, past);
+        group.stager().copy(chunk + first, in + range.first + first, end - first, is_long);
       };
       give(0, mine.first);
       give(mine.first + mine.length, range.length);
@@ -158,7 +158,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       }
       kernel(group.block(), group.sources(), size, length / element, size);
       group.stager().copy(
-          group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, past);
+          group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, is_long);
       if (takes) core::copy(out + range.first + at, group.block(), length, stores);
     }
     group.reduced(call, k);
