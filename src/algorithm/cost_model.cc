@@ -73,9 +73,12 @@ class Terms {
   // Everybody's version of a share of `bytes`, collected from all at once in as many rounds as
   // there is memory for, of which two are under way.
   double collected(double bytes) const {
-    const double lane = std::max(64.0, scratch_ / (2 * std::max(1.0, peers_)));
-    const double rounds = std::max(1.0, std::ceil(bytes / lane));
-    return net_.alpha + peers_ * (rounds * net_.overhead + net_.beta * bytes) + copied(bytes * n_);
+    const std::size_t lane = lane_bytes(static_cast<std::size_t>(scratch_),
+                                        static_cast<std::size_t>(std::max(1.0, peers_)));
+    const double rounds =
+        std::max(1.0, std::ceil(bytes / std::max(64.0, static_cast<double>(lane))));
+    return net_.alpha + peers_ * (rounds * net_.overhead + net_.beta * bytes) +
+           copied(bytes * peers_);
   }
   // Down or up a tree in chunks, where a rank serves two.
   double tree(double bytes, bool folds) const {

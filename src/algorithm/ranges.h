@@ -59,6 +59,14 @@ constexpr std::size_t whole_elements(std::size_t bytes, std::size_t element) noe
   return std::max(bytes / unit * unit, element);
 }
 
+// Bytes of a round with each of so many peers at once, two rounds of which are under way: as many
+// as `scratch` has room for, but where that were very short messages, twice as many.
+constexpr std::size_t lane_bytes(std::size_t scratch, std::size_t peers) noexcept {
+  constexpr std::size_t kShort = 64 * 1024;
+  const std::size_t one = scratch / peers;
+  return std::max(one / 2, std::min(one, kShort));
+}
+
 // `rank` modulo n, for ranks from -n up.
 constexpr int wrap(int rank, int n) noexcept { return (rank + n) % n; }
 

@@ -16,21 +16,22 @@ engine::Task pairwise_reduce_scatter(Endpoint at,
   const int n = at.size();
   const Range own = in.parts.of(at.rank());
   const auto peers = static_cast<std::size_t>(std::max(1, n - 1));
-  const std::size_t lane = whole_elements(reduction.scratch_bytes / (2 * peers), at.element());
+  const std::size_t lane = whole_elements(lane_bytes(reduction.scratch_bytes, peers), at.element());
   const std::size_t rounds = pieces(longest(in.parts, n), lane);
-  const std::size_t lane_bytes = std::min(lane, own.length);
+  const std::size_t room = std::min(lane, own.length);
   const std::size_t sets = rounds > 1 ? 2 : 1;
-  const Scratch lanes(sets * peers * lane_bytes);
+  const Scratch lanes(sets * peers * room);
   const auto received = [&](std::size_t round, int behind) {
-    return lanes.get() + (round % sets * peers + static_cast<std::size_t>(behind - 1)) * lane_bytes;
+    return lanes.get() + (round % sets * peers + static_cast<std::size_t>(behind - 1)) * room;
   };
-  // A round's peers take turns too, where they are many.
-  const std::size_t turns = pieces(peers, kMostPeersAtOnce);
+  // A round's peers take turns too, where they are many; two turns are under way.
+  constexpr std::size_t kPeers = kMostPeersAtOnce / 2;
+  const std::size_t turns = pieces(peers, kPeers);
   std::vector<Message> under_way[2];
   const auto post = [&](std::size_t step) {
     const std::size_t round = step / turns;
     const Range mine = piece(own, lane, round);
-    const Range turn = piece({1, static_cast<std::size_t>(n - 1)}, kMostPeersAtOnce, step % turns);
+    const Range turn = piece({1, static_cast<std::size_t>(n - 1)}, kPeers, step % turns);
     for (auto i = static_cast<int>(turn.first); i < static_cast<int>(turn.end()); ++i) {
       if (mine.length == 0) break;
       under_way[step % 2].push_back(at.recv(at.behind(i), {received(round, i), mine.length}));

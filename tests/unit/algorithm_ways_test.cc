@@ -247,9 +247,9 @@ TEST(CostModel, PrefersRoundsOrBytes) {
   };
   EXPECT_EQ(chosen(Kind::kAllReduce, 64, 4), Algorithm::kRecursiveDoubling);
   EXPECT_EQ(chosen(Kind::kAllReduce, 64, 1 << 20), Algorithm::kRabenseifner);
-  EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 18), Algorithm::kRing);
+  EXPECT_EQ(chosen(Kind::kAllReduce, 2, 1 << 18), Algorithm::kRing);
   // Where a ring would have more under way than the caches hold.
-  EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 22), Algorithm::kScattered);
+  EXPECT_EQ(chosen(Kind::kAllReduce, 2, 1 << 22), Algorithm::kScattered);
   // Where a ring would need memory that the system hands out anew each time.
   EXPECT_EQ(chosen(Kind::kAllReduce, 3, 1 << 24), Algorithm::kScattered);
   EXPECT_EQ(chosen(Kind::kBroadcast, 16, 4), Algorithm::kBinomial);
