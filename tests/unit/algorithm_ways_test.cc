@@ -207,6 +207,37 @@ INSTANTIATE_TEST_SUITE_P(Every, Ways, testing::ValuesIn(kKinds), [](const auto& 
   return std::string(engine::name_of(parameter.param));
 });
 
+std::string run_all_ways(Kind kind, int n, std::size_t count, Tuning tuning) {
+  for (const Way& way : ways_of(kind)) {
+    tuning.forced.set(way.kind, way.algorithm);
+    const std::string wrong = run({way.kind, n, n / 2, count}, tuning);
+    if (!wrong.empty()) return std::string(name_of(way.algorithm)) + ": " + wrong;
+  }
+  return {};
+}
+
+TEST(WaysOfMany, TakeTurnsWhereNotAllAreServedAtOnce) {
+  for (const Kind kind : {Kind::kAllReduce,
+                          Kind::kReduceScatter,
+                          Kind::kReduceScatterV,
+                          Kind::kAllGather,
+                          Kind::kAllToAll}) {
+    for (const std::size_t count : {0, 2, 140}) {
+      EXPECT_EQ(run_all_ways(kind, kMostPeersAtOnce + 7, count, {.scratch_bytes = 4096}), "")
+          << engine::name_of(kind) << ", " << count << " elements";
+    }
+  }
+}
+
+TEST(WaysOfMuch, HaveTwoRoundsUnderWay) {
+  for (const Kind kind : {Kind::kAllReduce, Kind::kReduceScatter, Kind::kReduce}) {
+    for (const int n : {2, 3}) {
+      EXPECT_EQ(run_all_ways(kind, n, 300'007, {.scratch_bytes = 300'000}), "")
+          << engine::name_of(kind) << ", " << n << " ranks";
+    }
+  }
+}
+
 TEST(Choices, AreReadAndRefused) {
   const Choices choices = Choices::parse("ring, broadcast=chain");
   EXPECT_EQ(choices.of(Kind::kAllReduce), Algorithm::kRing);

@@ -18,10 +18,11 @@
 
 namespace hocket::engines::shm {
 
-// Giver: `std::uint64_t steps()`, `void fill(Stager& stager, std::byte* chunk, std::uint64_t
-// step)`. Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there
-// anything), `void take(int peer, const std::byte* chunk, std::uint64_t step)` once it is there,
-// and `void finish(std::uint64_t step)` after the last peer's.
+// Giver: `std::uint64_t steps()`, `void fill(Stager&, std::byte* chunk, std::uint64_t step)`.
+//
+// Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there anything),
+// `void take(int peer, const std::byte* chunk, std::uint64_t step)` once it is there, and
+// `void finish(std::uint64_t step)` after the last peer's.
 template <typename Giver, typename Taker>
 engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker taker) {
   const Turn turn(group, call);
