@@ -78,6 +78,53 @@ TEST_F(UcxDevices, AnotherGpuHasAnother) {
   EXPECT_EQ(all.number_for(devices_[1], kRanks), 1);
 }
 
+TEST_F(UcxDevices, GpusThatConnectAtTheSameTimeHaveTheirOwn) {
+  DeviceFabrics all = fabrics();
+  const int one = all.number_for(devices_[0], kRanks);
+  const int other = all.number_for(devices_[1], kRanks);
+  EXPECT_NE(one, other);
+  // Both of one GPU want the same, however often they ask.
+  EXPECT_EQ(all.number_for(devices_[0], kRanks), one);
+  const auto first = all.get(devices_[0], one);
+  const auto second = all.get(devices_[1], other);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(all.get(devices_[0], one), first);
+  EXPECT_EQ(all.get(devices_[1], other), second);
+  EXPECT_NE(all.get(devices_[1], one), first);  // whatever is asked for, never another GPU's
+}
+
+TEST_F(UcxDevices, WhatAnotherGpuHasTakenSinceIsNobodyElses) {
+  DeviceFabrics all = fabrics();
+  const auto first = all.get(devices_[0], all.number_for(devices_[0], kRanks));
+  const int other = all.number_for(devices_[1], kRanks);
+  const auto second = all.get(devices_[1], other);
+  // The first GPU's is still the same, and does not become the newest by that.
+  EXPECT_EQ(all.get(devices_[0], all.number_for(devices_[0], kRanks)), first);
+  EXPECT_EQ(all.number_for(devices_[1], kRanks), other);
+  // Other ranks want the number that is the second GPU's here: the first gets a larger one.
+  const int wanted = all.number_for(devices_[0], kRanks, other);
+  EXPECT_GT(wanted, other);
+  EXPECT_NE(all.get(devices_[0], wanted), first);
+  EXPECT_EQ(all.number_for(devices_[1], kRanks), other);
+  EXPECT_EQ(all.get(devices_[1], other), second);
+}
+
+TEST_F(UcxDevices, NumbersThatOtherRanksWantAreTaken) {
+  DeviceFabrics all = fabrics();
+  EXPECT_EQ(all.number_for(devices_[0], kRanks, 5), 5);
+  EXPECT_EQ(all.number_for(devices_[0], kRanks, 3), 5);
+  EXPECT_EQ(all.number_for(devices_[1], kRanks, 5), 6);
+}
+
+TEST_F(UcxDevices, AnOlderOneStaysTheSame) {
+  DeviceFabrics all = fabrics();
+  const auto first = all.get(devices_[0], 0);
+  const auto second = all.get(devices_[0], 1);
+  EXPECT_EQ(all.get(devices_[0], 0), first);
+  EXPECT_EQ(all.number_for(devices_[0], kRanks), 1);
+  EXPECT_EQ(all.get(devices_[0], 1), second);
+}
+
 TEST_F(UcxDevices, OlderOnesLiveAsLongAsTheyAreUsed) {
   DeviceFabrics all = fabrics();
   auto first = all.get(devices_[0], 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -14,9 +15,11 @@
 namespace hocket::engines::ucx {
 
 // A resource, one a process and job. Fabrics have numbers, which ranks agree on: those of a group
-// use the one with the largest number that any of them wants. So a new one comes, on all ranks of a
-// group, where one of them has lost a connection: UCX's ends of it are never used again. Older ones
-// live as long as somebody uses them. Any thread.
+// use one that all of them have for the GPUs that they use there. A number stands for one fabric of
+// one GPU here and is never used again, as peers keep one address a rank for it. So a new one
+// comes, on all ranks of a group, where one of them has lost a connection: UCX's ends of it are
+// never used again. A GPU's newest stays, older ones live as long as somebody uses them. Any
+// thread.
 class DeviceFabrics {
  public:
   using Device = std::shared_ptr<const cuda::DeviceContext>;
@@ -24,10 +27,10 @@ class DeviceFabrics {
   using Make = std::function<std::shared_ptr<Fabric>(const Device&)>;
   explicit DeviceFabrics(Make make) : make_(std::move(make)) {}
 
-  // What a group of these ranks of the world wants: the newest, or one after it where that is of
-  // another GPU or has lost one of the ranks.
-  int number_for(const Device& device, std::span<const int> ranks);
-  // `number`: at least what this rank wanted.
+  // What a group of these ranks of the world wants, at least `least`: the GPU's newest, or a number
+  // that is new here, and from now on this GPU's, where that has lost one of the ranks.
+  int number_for(const Device& device, std::span<const int> ranks, int least = 0);
+  // `number`: what this rank wanted, and all others of the group.
   std::shared_ptr<Fabric> get(const Device& device, int number);
 
   // See Fabric; of all that live.
@@ -35,14 +38,22 @@ class DeviceFabrics {
   void retire() noexcept;
 
  private:
+  struct Newest {
+    int number = -1;
+    std::shared_ptr<Fabric> fabric;  // null before somebody gets it
+  };
+  struct Known {
+    int number;
+    int ordinal;
+    std::weak_ptr<Fabric> fabric;
+  };
   std::vector<std::shared_ptr<Fabric>> living() noexcept;
 
   const Make make_;
-  std::mutex mutex_;  // guards what follows
-  std::shared_ptr<Fabric> newest_;
-  int number_ = 0;
-  int ordinal_ = -1;  // of the newest's GPU
-  std::vector<std::weak_ptr<Fabric>> all_;
+  std::mutex mutex_;              // guards what follows
+  int last_ = -1;                 // the largest number that is somebody's
+  std::map<int, Newest> newest_;  // by the GPU's ordinal
+  std::vector<Known> all_;
 };
 
 }  // namespace hocket::engines::ucx

@@ -16,6 +16,8 @@ using movement::gather_values;
 namespace {
 
 constexpr auto kLongestIdle = std::chrono::milliseconds(500);
+// Of agreeing on a number; two do unless groups of other GPUs connect at the same time.
+constexpr int kMostRounds = 100;
 
 // How far a rank comes, as it tells the others. A value of fixed size.
 struct Reach {
@@ -46,9 +48,17 @@ UcxDeviceEngine::~UcxDeviceEngine() {
   if (answering_.joinable()) answering_.join();
 }
 
+// A number that one wants may be another GPU's on some other rank, which then wants a larger one.
 void UcxDeviceEngine::agree(const engine::Introduction& introduction) {
-  const int own = options_.fabrics->number_for(device(), options_.members.world_ranks);
-  number_ = std::ranges::max(gather_values(introduction, own));
+  int least = 0;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const auto all = gather_values(
+        introduction, options_.fabrics->number_for(device(), options_.members.world_ranks, least));
+    const auto [smallest, largest] = std::ranges::minmax(all);
+    number_ = least = largest;
+    if (smallest == largest) return;
+  }
+  throw DeviceError("other groups took each number of a UCX worker that the ranks would have had");
 }
 
 void UcxDeviceEngine::prepare() {
