@@ -39,12 +39,12 @@ void wait_for(const std::function<bool()>& condition, const std::string& what) {
 // Two ranks that have messages of their own for each scene, and others to keep in step by.
 class Scene {
  public:
-  explicit Scene(const Comm& world)
-      : comms_{make(world), make(world)}, steps_(comms_[0], 2, nullptr) {}
+  explicit Scene(const Comm& world) : world_(world), steps_(make(), 2, nullptr) {}
 
   int peer() const { return 1 - own_rank; }
+  // Collective. In a communicator of their own: who goes takes what words there are.
   std::unique_ptr<MpiMessages> messages(std::shared_ptr<void> memory = nullptr) const {
-    return std::make_unique<MpiMessages>(comms_[1], 2, std::move(memory));
+    return std::make_unique<MpiMessages>(make(), 2, std::move(memory));
   }
   // As calls of MPI by anybody do.
   void look_at_what_was_given_up() {
@@ -72,10 +72,10 @@ class Scene {
   }
 
  private:
-  static std::shared_ptr<Comm> make(const Comm& world) {
-    return world.library().create(world, std::array{0, 1}, 5);
+  std::shared_ptr<Comm> make() const {
+    return world_.library().create(world_, std::array{0, 1}, 5);
   }
-  std::array<std::shared_ptr<Comm>, 2> comms_;
+  const Comm& world_;
   MpiMessages steps_;
 };
 
@@ -224,6 +224,47 @@ void lengths_are_compared(Scene& scene) {
       "the end of what nobody sends");
 }
 
+// A receiver that goes without having looked, when the sender has refused already: it is withdrawn.
+void who_goes_looks_for_refusals(Scene& scene) {
+  auto memory = std::make_shared<Bytes>(std::size_t{2} << 20);
+  const std::weak_ptr<Bytes> watched = memory;
+  auto messages = scene.messages(memory);
+  if (own_rank == 0) {
+    const MessageId sent = messages->send(scene.envelope(9, 1000), std::span(*memory).first(1000));
+    scene.step();
+    for (int i = 0; i < 100; ++i) messages->progress();
+    messages->cancel(sent);
+    scene.step();
+  } else {
+    static_cast<void>(messages->recv(scene.envelope(9, 2000), std::span(*memory).first(2000)));
+    scene.step();
+    scene.step();
+  }
+  messages.reset();
+  memory.reset();
+  wait_for(
+      [&] {
+        scene.look_at_what_was_given_up();
+        return watched.expired();
+      },
+      "the end of what nobody sends");
+}
+
+// What never ends keeps its own communicator, and no other: MPICH has 2048 of them at once.
+void other_communicators_are_freed(const Comm& world) {
+  Library& library = world.library();
+  const auto create = [&] { return library.create(world, std::array{0, 1}, 5); };
+  auto kept = create();
+  auto memory = std::make_shared<Bytes>(std::size_t{1} << 20);
+  {
+    MpiMessages messages(kept, 2, memory);
+    const MessageId wanted = messages.recv({.peer = 1 - own_rank, .tag = 3, .count = 1}, *memory);
+    messages.cancel(wanted);
+  }
+  kept.reset();
+  for (int i = 0; i < 2500; ++i) static_cast<void>(create());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -245,8 +286,10 @@ int main(int argc, char** argv) {
     a_send_that_nobody_wants_is_forgotten(scene);
     a_receive_keeps_its_memory(scene);
     lengths_are_compared(scene);
+    who_goes_looks_for_refusals(scene);
     scene.step();
   }
+  other_communicators_are_freed(*world);
   std::printf("rank %d is through\n", own_rank);
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "engines/mpi/mpi_messages.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "base/log.h"
@@ -24,7 +25,14 @@ MpiMessages::MpiMessages(std::shared_ptr<Comm> comm, int size, std::shared_ptr<v
       memory_(std::move(memory)),
       last_tags_(static_cast<std::size_t>(size)) {}
 
+// Who was refused may have been told since; nothing is sent any more, whoever is ready for it.
 MpiMessages::~MpiMessages() {
+  waiting_.clear();
+  try {
+    if (!broken_) take_words();
+  } catch (const std::exception& error) {
+    break_off(error.what());
+  }
   for (std::uint32_t i = 0; i < messages_.size(); ++i) {
     if (messages_[i].state != Message::State::kFree) cancel(MessageId{i});
   }

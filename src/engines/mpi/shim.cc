@@ -2,7 +2,9 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,9 +22,11 @@ namespace {
 struct Comm {
   MPI_Comm comm;
   bool is_owned;
+  std::uint64_t number = 0;  // never given out twice, as addresses are
 };
 struct Request {
   MPI_Request request;
+  std::uint64_t comm;     // its number
   bool receives = false;  // a message
 };
 
@@ -138,7 +142,8 @@ void give_up(void* request, void (*release)(void* memory), void* memory) {
 int adopt(MPI_Comm comm, void** made) {
   const int code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   if (code != MPI_SUCCESS) return code;
-  *made = new (std::nothrow) Comm{comm, true};
+  static std::uint64_t last = 0;
+  *made = new (std::nothrow) Comm{comm, true, ++last};
   return *made == nullptr ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 }
 
@@ -167,10 +172,16 @@ int create(
   return code == MPI_SUCCESS ? adopt(comm, made) : code;
 }
 
+// What was given up in it may never end; then it stays, and others can go all the same.
 void release(void* comm) {
   auto* owned = static_cast<Comm*>(comm);
-  if (owned->is_owned && given_up().empty() && !is_forsaken && !is_finalized())
-    MPI_Comm_free(&owned->comm);
+  if (owned->is_owned && !is_forsaken && !is_finalized()) {
+    settle();
+    const bool is_left = std::any_of(given_up().begin(), given_up().end(), [&](const auto& each) {
+      return each.request->comm == owned->number;
+    });
+    if (!is_left) MPI_Comm_free(&owned->comm);
+  }
   delete owned;
 }
 
@@ -237,9 +248,10 @@ int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
 }
 
 int begin(void* comm, const ShimCall* call, void** made) {
-  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL};
+  const auto* where = static_cast<Comm*>(comm);
+  const MPI_Comm c = where->comm;
+  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, where->number};
   if (owned == nullptr) return MPI_ERR_NO_MEM;
-  const MPI_Comm c = static_cast<Comm*>(comm)->comm;
   const bool reduces = call->kind == Collective::kReduce || call->kind == Collective::kAllReduce ||
                        call->kind == Collective::kReduceScatter;
   const int code = reduces ? begin_reduction(c, *call, &owned->request)
@@ -266,9 +278,10 @@ int begin_message(MPI_Comm c, const ShimMessage& message, MPI_Request* request) 
 
 int post(void* comm, const ShimMessage* message, void** made) {
   const bool receives = message->way == ShimMessage::Way::kReceive;
-  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, receives};
+  const auto* where = static_cast<Comm*>(comm);
+  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, where->number, receives};
   if (owned == nullptr) return MPI_ERR_NO_MEM;
-  const int code = begin_message(static_cast<Comm*>(comm)->comm, *message, &owned->request);
+  const int code = begin_message(where->comm, *message, &owned->request);
   if (code != MPI_SUCCESS) {
     delete owned;
     return code;
