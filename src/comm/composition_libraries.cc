@@ -44,9 +44,9 @@ constexpr std::size_t kForcedFrom = 64 * 1024;
 }  // namespace
 
 UseGpus use_of_gpus(const std::string& setting) {
-  return setting == "always"  ? UseGpus::kAlways
-         : setting == "never" ? UseGpus::kNever
-                              : UseGpus::kAuto;
+  return setting == "always" ? UseGpus::kAlways
+         : setting == "auto" ? UseGpus::kAuto
+                             : UseGpus::kNever;
 }
 
 const cuda::Found& FoundLibraries::driver() {
