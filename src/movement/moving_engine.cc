@@ -40,10 +40,11 @@ constexpr std::size_t kProof = 64 * 1024;
 
 // A connection that broke may mean that a rank has died, which others know better.
 constexpr auto kDoubt = std::chrono::seconds(1);
-// Whoever waits for a stream, or for a peer that is late, need not look all the time.
+// Whoever waits for a stream, or for a peer that is late, need not look all the time. What others
+// move must not keep it from looking, so that only time counts.
 constexpr int kSpins = 2000;
-constexpr int kLooks = 64;
 constexpr auto kNap = std::chrono::microseconds(30);
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
 struct Card {
   char why_not[120] = {};
@@ -212,20 +213,23 @@ template <typename Condition>
 void MovingEngine::until(const Condition& condition, std::span<const DeviceMessage> messages) {
   std::optional<Deadline> doubt;
   try {
-    for (int turns = 0; !condition(); ++turns) {
-      if (messages_->progress()) turns = 0;
+    Deadline next_look = Deadline::in(kBetweenLooks);
+    for (int idle = 0; !condition(); ++idle) {
+      if (messages_->progress()) idle = 0;
       if (is_aborted()) {
         throw DeviceError(
             fmt::format("{}'s messages of this communicator have been aborted", mover_.library));
       }
-      if (turns < kSpins) {
-        base::relax();
-        continue;
+      if (next_look.has_passed()) {
+        if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
+        look_for_breaks(messages, doubt);
+        next_look = Deadline::in(kBetweenLooks);
       }
-      std::this_thread::sleep_for(kNap);
-      if (turns % kLooks != 0) continue;
-      if (mover_.interrupted && mover_.interrupted()) throw DeviceError("it was interrupted");
-      look_for_breaks(messages, doubt);
+      if (idle < kSpins) {
+        base::relax();
+      } else {
+        std::this_thread::sleep_for(kNap);
+      }
     }
   } catch (const engine::EnvelopeMismatch& error) {
     throw DeviceError(fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
