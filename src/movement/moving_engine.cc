@@ -128,7 +128,8 @@ void MovingEngine::allocate() {
 }
 
 // Each sends each its number. Here the library also maps and registers what it will use, which must
-// not be while streams wait for it.
+// not be while streams wait for it. Half of the time is left for what the ranks tell each other
+// next: where one has failed at once it waits there for those that wait for it here.
 void MovingEngine::prove(const engine::Introduction& introduction) {
   const int size = mover_.size;
   const cuda::Driver& driver = device_->driver();
@@ -145,12 +146,15 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
     messages.push_back({DeviceMessage::Way::kSend, peer, proof_of(mover_.rank), kProof});
   }
   Conveyor conveyor(*slots_, *messages_, messages, kProofs);
+  const Deadline deadline = introduction.deadline.is_never()
+                                ? Deadline::never()
+                                : Deadline::in(introduction.deadline.left() / 2);
   std::optional<Deadline> doubt;
   while (!conveyor.turn()) {
     if (!messages_->progress()) std::this_thread::yield();
     introduction.look();
     look_for_breaks(messages, doubt);
-    if (introduction.deadline.has_passed()) {
+    if (deadline.has_passed()) {
       throw DeviceError(
           fmt::format("{} brought nothing from a rank's GPU to another's", mover_.library));
     }
