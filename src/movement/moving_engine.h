@@ -46,6 +46,10 @@ std::vector<T> gather_values(const engine::Introduction& introduction, const T& 
 // go on by itself, with a stream that waits for a word: the library needs the driver to move what
 // is in a GPU's memory, and a thread that copies from such a stream to ordinary memory of the host
 // holds the driver until the stream has come to it, so that each waits for the other.
+//
+// While it connects, what derived classes do comes in this order: `agree`, `prepare`, `meet`,
+// `make_messages`, `begin`. Collective are `agree` and `meet`, and only `prepare` may fail on one
+// rank alone before the others wait for it: they are told, and none goes on to `meet`.
 class MovingEngine : public engine::DeviceEngine {
  public:
   MovingEngine(std::shared_ptr<const cuda::DeviceContext> device, Mover mover);
