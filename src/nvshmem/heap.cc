@@ -55,7 +55,32 @@ struct Aside {
     done = true;
     changed.notify_all();
   }
+
+  void await(const Wait& wait) {
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, kBetweenLooks, [&] { return done; })) {
+      lock.unlock();
+      wait.look();
+      if (wait.deadline.has_passed()) wait.late();
+      lock.lock();
+    }
+  }
 };
+
+std::shared_ptr<Aside> begin(Device device,
+                             std::shared_ptr<std::mutex> turn,
+                             std::function<void()> work) {
+  const auto aside = std::make_shared<Aside>();
+  aside->device = std::move(device);
+  aside->turn = std::move(turn);
+  aside->work = std::move(work);
+  try {
+    std::thread([aside] { aside->run(); }).detach();
+  } catch (const std::system_error& error) {
+    throw DeviceError(fmt::format("no thread for NVSHMEM: {}", error.what()));
+  }
+  return aside;
+}
 
 // Never 0.
 std::uint64_t hash_of(const UniqueId& id) {
@@ -112,23 +137,9 @@ void Heap::call(Device device,
                 const std::string& what,
                 std::function<void()> work,
                 const Wait& wait) {
-  const auto aside = std::make_shared<Aside>();
-  aside->device = std::move(device);
-  aside->turn = turn_;
-  aside->work = std::move(work);
+  const auto aside = begin(std::move(device), turn_, std::move(work));
   try {
-    std::thread([aside] { aside->run(); }).detach();
-  } catch (const std::system_error& error) {
-    throw DeviceError(fmt::format("no thread for NVSHMEM: {}", error.what()));
-  }
-  std::unique_lock lock(aside->mutex);
-  try {
-    while (!aside->changed.wait_for(lock, kBetweenLooks, [&] { return aside->done; })) {
-      lock.unlock();
-      wait.look();
-      if (wait.deadline.has_passed()) wait.late();
-      lock.lock();
-    }
+    aside->await(wait);
   } catch (...) {
     const std::lock_guard own(mutex_);
     lost_ = fmt::format(
@@ -137,6 +148,12 @@ void Heap::call(Device device,
         what);
     throw;
   }
+  if (aside->error) std::rethrow_exception(aside->error);
+}
+
+void Heap::do_alone(Device device, std::function<void()> work, const Wait& wait) {
+  const auto aside = begin(std::move(device), turn_, std::move(work));
+  aside->await(wait);
   if (aside->error) std::rethrow_exception(aside->error);
 }
 
@@ -234,9 +251,10 @@ Heap::Piece Heap::allocate(Device device, std::size_t bytes, const Wait& wait) {
     allocations_.push_back({*made, bytes, dropped});
     spare_.take(*made, whole(bytes));
   }
-  // Where that fails it is a dropped piece, here as elsewhere.
+  // Where that fails, or is not waited for, it is a dropped piece, here as elsewhere: whoever gives
+  // it back waits for its turn until it is cleared.
   const auto erase = [device, address = *made, bytes] { clear(device, address, bytes); };
-  call(device, "clearing new memory", erase, wait);
+  do_alone(device, erase, wait);
   return piece;
 }
 

@@ -88,11 +88,16 @@ class Heap {
 
  private:
   void set_environment() const;
-  // Makes calls of NVSHMEM, one after the other, with the device's context current.
+  // Makes calls of NVSHMEM, one after the other, with the device's context current. Where one is
+  // left behind the heap is lost.
   void call(std::shared_ptr<const cuda::DeviceContext> device,
             const std::string& what,
             std::function<void()> work,
             const Wait& wait);
+  // The same for work that waits for no other PE: it ends by itself, so that nothing is lost.
+  void do_alone(std::shared_ptr<const cuda::DeviceContext> device,
+                std::function<void()> work,
+                const Wait& wait);
 
   struct Allocation {
     std::byte* address;
