@@ -275,6 +275,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   Library& library = *found.library;
+  check(Library::load(name == "openmpi" ? "Open MPI" : "MPICH").library == found.library,
+        "a process has more than one, whose calls would not take turns");
   library.start();
   const auto world = library.world();
   int size = 0;

@@ -1,5 +1,3 @@
-#include "engines/mpi/library.h"
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -11,6 +9,7 @@
 
 #include "core/reduce.h"
 #include "cuda/stream.h"
+#include "engines/mpi/library.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {
@@ -123,12 +122,21 @@ Found Library::load(std::string_view launcher) {
     found.why_not = fmt::format("{} is of another version of hocket", file);
     return found;
   }
-  auto library = std::make_shared<Library>();
-  library->shim_ = entry();
-  std::array<char, 256> text{};
-  library->shim_->version(text.data(), text.size());
-  library->name_ = text.data();
-  found.library = std::move(library);
+  // Whatever worlds come and go, those of one MPI take turns with each other. Never freed: what
+  // uses it may outlive the process's globals.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& made = *new std::array<std::shared_ptr<Library>, kKinds.size()>;
+  const std::lock_guard lock(mutex);
+  auto& library = made[static_cast<std::size_t>(chosen - kKinds.begin())];
+  if (!library) {
+    auto fresh = std::make_shared<Library>();
+    fresh->shim_ = entry();
+    std::array<char, 256> text{};
+    fresh->shim_->version(text.data(), text.size());
+    fresh->name_ = text.data();
+    library = std::move(fresh);
+  }
+  found.library = library;
   return found;
 }
 
