@@ -188,7 +188,7 @@ void Library::place(const Comm& comm, int& rank, int& size) {
 }
 
 std::shared_ptr<Comm> Library::create(const Comm& parent, std::span<const int> ranks, int tag) {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   void* made = nullptr;
   require(shim_->create(
               parent.handle(), static_cast<std::int32_t>(ranks.size()), ranks.data(), tag, &made),
@@ -223,7 +223,7 @@ void Library::forsake() noexcept {
 }
 
 void Library::release(void* comm) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   shim_->release(comm);
 }
 
@@ -262,7 +262,7 @@ void Library::abandon(void* request, std::shared_ptr<void> memory) noexcept {
 }
 
 void Library::withdraw(void* request) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   shim_->withdraw(request);
 }
 
@@ -288,7 +288,7 @@ void Library::use(std::shared_ptr<const cuda::DeviceContext> device) {
 }
 
 void Library::end() noexcept {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   shim_->end();
 }
 
