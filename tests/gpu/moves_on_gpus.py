@@ -249,6 +249,22 @@ def memory(gpu):
     again.barrier()
 
 
+def other_gpu(gpu):
+    """A communicator on another GPU of each rank's: the host carries, on all ranks at once."""
+    x = gpu.array(values(comm.rank, 1 << 20))
+    comm.broadcast(x, root=0)
+    check(gpu, x, values(0, 1 << 20), "on the first")
+    again = comm.duplicate()
+    again.deadline = 30
+    gpu.driver.use(1 - comm.rank % 2)
+    y = gpu.array(values(comm.rank, 1 << 20))
+    again.broadcast(y, root=again.size - 1)
+    check(gpu, y, values(again.size - 1, 1 << 20), "on the other")
+    gpu.driver.use(comm.rank % 2)
+    comm.broadcast(x, root=again.size - 1)
+    again.barrier()
+
+
 def cut(gpu):
     """The GPUs' connections break while their ranks live on: those who go on make new ones."""
     import chaos_hosts

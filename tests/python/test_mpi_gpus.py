@@ -22,10 +22,7 @@ FAKE = PACKAGE.parent / "fake_cuda"
 PROGRAM = pathlib.Path(__file__).parent.parent / "gpu" / "moves_on_gpus.py"
 LAUNCHERS = ["openmpi", "mpich"]
 CARRIES = "carries movement and messages of GPUs"
-pytestmark = [
-    pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver"),
-    pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)"),
-]
+pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 
 
 def find_shims(name):
@@ -39,6 +36,9 @@ def run(name, *parts, ranks=3, hosts=None, **variables):
         pytest.skip(f"mpirun.{name} is not installed")
     if not find_shims(name):
         pytest.skip(f"hocket was built without {name}")
+    hosts = hosts or ranks
+    if hosts > 1 and not ctypes.util.find_library("ucp"):
+        pytest.skip("there is no UCX here (libucp), which hosts meet by")
     options = ["-n", str(ranks)]
     if name == "openmpi":
         options += ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
@@ -50,7 +50,7 @@ def run(name, *parts, ranks=3, hosts=None, **variables):
         "HOCKET_ENGINES": "mpi",
         "HOCKET_MPI_GPUS": "always",
         "HOCKET_LOG": "debug",
-        "HOCKET_TEST_HOSTS": str(hosts or ranks),
+        "HOCKET_TEST_HOSTS": str(hosts),
         **variables,
     }
     return subprocess.run(
@@ -111,6 +111,16 @@ def test_a_rank_without_memory_for_it_says_so_at_once(launcher):
     assert all("rank 1: " in line and "33554432 bytes" in line for line in told), told
 
 
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_another_gpu_of_a_process_is_refused(launcher):
+    done = run(launcher, "other_gpu", ranks=2, hosts=1)
+    assert done.returncode == 0, done.stdout
+    expect(done, "other_gpu", 2)
+    told = [line for line in done.stdout.splitlines() if "GPU engine mpi: " in line]
+    assert len(told) == 2, done.stdout
+    assert all("MPI has moved memory of GPU 0 in this process" in line for line in told), told
+
+
 # How the mpirun ends after the following is its own affair: MPI may have been left without its end.
 @pytest.mark.parametrize("part", ["deadline", "stopped", "mismatch", "length"])
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -131,7 +141,7 @@ def test_a_killed_rank_is_found_and_the_others_go_on():
 ])
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_it_says_why_the_host_carries(launcher, value, note):
-    done = run(launcher, "movement", ranks=2, HOCKET_MPI_GPUS=value)
+    done = run(launcher, "movement", ranks=2, hosts=1, HOCKET_MPI_GPUS=value)
     assert done.returncode == 0 and note in done.stdout, done.stdout
     expect(done, "movement", 2, carried=False)
 
@@ -148,6 +158,6 @@ def test_doctor_asks_mpi_where_there_are_gpus(launcher):
 
 
 def test_a_value_that_is_none_is_refused():
-    done = run("mpich", "movement", ranks=2, HOCKET_MPI_GPUS="sometimes")
+    done = run("mpich", "movement", ranks=2, hosts=1, HOCKET_MPI_GPUS="sometimes")
     assert done.returncode != 0
     assert "HOCKET_MPI_GPUS=sometimes is not one of never, auto, always" in done.stdout

@@ -1,3 +1,5 @@
+#include "engines/mpi/library.h"
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -9,7 +11,6 @@
 
 #include "core/reduce.h"
 #include "cuda/stream.h"
-#include "engines/mpi/library.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {
@@ -284,7 +285,13 @@ Gpus Library::gpus() const {
 
 void Library::use(std::shared_ptr<const cuda::DeviceContext> device) {
   const std::lock_guard lock(mutex_);
-  device_ = std::move(device);
+  if (device_ && device_->ordinal() != device->ordinal()) {
+    throw DeviceError(
+        fmt::format("MPI has moved memory of GPU {} in this process, and can then not of GPU {}",
+                    device_->ordinal(),
+                    device->ordinal()));
+  }
+  if (!device_) device_ = std::move(device);
 }
 
 void Library::end() noexcept {

@@ -93,7 +93,8 @@ class Library : public std::enable_shared_from_this<Library> {
   static void sweep() noexcept;
 
   Gpus gpus() const;  // once started
-  // From now on MPI moves this GPU's memory, too, in whichever call and thread that may be.
+  // From now on MPI moves this GPU's memory, too, in whichever call and thread that may be; what it
+  // keeps for that is of one GPU's context, so that DeviceError refuses any other for good.
   void use(std::shared_ptr<const cuda::DeviceContext> device);
   // Ends MPI at once, if this library started it.
   void end() noexcept;
