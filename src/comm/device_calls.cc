@@ -423,6 +423,9 @@ void DeviceCalls::finish_staged() noexcept {
 
 void DeviceCalls::close() noexcept {
   if (!staging_) return;
+  // What is waited for and freed here is no part of what other streams capture.
+  const std::shared_ptr<const cuda::DeviceContext> device = device_;
+  const cuda::OutsideCapture outside(device->driver());
   finish_staged();
   try {
     const cuda::DeviceGuard guard(*device_);

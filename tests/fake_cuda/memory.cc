@@ -58,6 +58,7 @@ Result mem_free_now(DevicePtr at) {
   return Result::kSuccess;
 }
 Result mem_free(DevicePtr at) {
+  if (!outside_captures()) return Result::kCaptureUnsupported;
   quiesce();
   return mem_free_now(at);
 }
@@ -78,6 +79,7 @@ Result mem_host_alloc(void** at, std::size_t bytes, unsigned) {
   return *at == nullptr ? Result::kOutOfMemory : Result::kSuccess;
 }
 Result mem_free_host(void* at) {
+  if (!outside_captures()) return Result::kCaptureUnsupported;
   std::free(at);
   return Result::kSuccess;
 }

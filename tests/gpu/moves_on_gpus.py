@@ -223,6 +223,9 @@ def beside_capture(gpu):
     """While another stream of this thread is captured."""
     x = gpu.array(values(comm.rank, 1 << 20))
     table = gpu.array(np.zeros((comm.size, 1 << 18), "float32"))
+    ending = comm.duplicate()
+    ending.broadcast(x, root=0)
+    ending.all_to_all(table, out=table)
     comm.barrier()
     with gpu.driver.captures() as stream:
         try:
@@ -234,6 +237,7 @@ def beside_capture(gpu):
         comm.all_to_all(table, out=table)
         comm.send_recv(x, (comm.rank + 1) % comm.size, out=x, source=(comm.rank - 1) % comm.size)
         comm.barrier()
+        ending.close()
     check(gpu, x, values(0, 1 << 20), "after")
 
 

@@ -60,9 +60,10 @@ on(2, body)
 def test_another_stream_s_capture_goes_on_beside_them():
     run("""
 def body(comm):
-    first, other = comm.duplicate(), driver.stream()
+    first, last, other = comm.duplicate(), comm.duplicate(), driver.stream()
     x, large = Array(driver, np.ones(5)), Array(driver, np.arange(300_000.0))
     comm.all_reduce(x)
+    last.broadcast(x, root=0)
     driver.synchronize()
     comm.barrier()
     with driver.captures() as captured:
@@ -78,6 +79,8 @@ def body(comm):
         work = comm.all_reduce_async(x, stream=other)
         driver.synchronize(other)
         comm.barrier()
+        last.close()
+    comm.barrier()  # what follows frees, beside captures of all threads
     assert work.synchronize(timeout=20) is x
     assert np.array_equal(x.host, np.full(5, 8.0))
     assert np.array_equal(large.host, 2 * np.arange(300_000.0))

@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "cuda/stream.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {
@@ -20,6 +21,22 @@ constexpr unsigned kMessageId = 29;  // of active messages, any small number
 constexpr std::size_t kMostEarly = std::size_t{64} << 20;
 constexpr std::size_t kMostFree = 256;
 constexpr auto kGrace = std::chrono::milliseconds(100);  // for what is to leave at the end
+
+// The GPU's context, where there is one, for what UCX does in it: it may free, and wait for streams
+// of its own, while other streams of the program are captured.
+class Current {
+ public:
+  explicit Current(const std::shared_ptr<const cuda::DeviceContext>& device) {
+    if (!device) return;
+    guard_.emplace(*device);
+    outside_.emplace(device->driver());
+  }
+  bool is_current() const noexcept { return !guard_ || guard_->is_current(); }
+
+ private:
+  std::optional<cuda::DeviceGuard> guard_;
+  std::optional<cuda::OutsideCapture> outside_;
+};
 
 }  // namespace
 
@@ -103,9 +120,8 @@ void Fabric::start(const FabricOptions& options) {
 // does not end, UCX keeps its memory until the process ends; likewise where the GPU's context is
 // there no more.
 Fabric::~Fabric() {
-  std::optional<cuda::DeviceGuard> guard;
-  if (device_) guard.emplace(*device_);
-  if ((guard && !guard->is_current()) || !flush(Deadline::in(kGrace))) {
+  const Current current(device_);
+  if (!current.is_current() || !flush(Deadline::in(kGrace))) {
     new std::shared_ptr<const cuda::DeviceContext>(device_);
     return;
   }
@@ -181,8 +197,7 @@ bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
 }
 
 bool Fabric::flush(Deadline deadline) noexcept {
-  std::optional<cuda::DeviceGuard> guard;
-  if (device_) guard.emplace(*device_);
+  const Current current(device_);
   const std::lock_guard lock(mutex_);
   if (retired_) return false;
   const RequestParam plain{};
