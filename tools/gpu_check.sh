@@ -58,7 +58,7 @@ for n in 1 2 4; do
 done
 if [ "$gpus" -ge 2 ]; then
   step "tests in Python, processes" pytest.txt \
-    python3 -m pytest -q -rP -p no:cacheprovider tests/gpu
+    python3 -m pytest -q -rPs --durations=12 -p no:cacheprovider tests/gpu
 fi
 if [ -n "$sanitize" ]; then
   for tool in memcheck racecheck synccheck; do

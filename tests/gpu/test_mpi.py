@@ -67,6 +67,7 @@ def test_on_gpus(part, ranks):
              "HOCKET_MPI_GPUS": "auto",
              "HOCKET_TEST_HOSTS": str(ranks),
              "HOCKET_LOG": "debug",
+             "OMPI_MCA_plm": "isolated",  # there need be no ssh
              "OMPI_MCA_orte_abort_on_non_zero_status": "0"},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=150)
