@@ -56,9 +56,12 @@ for n in 1 2 4; do
   step "tests on $n GPU(s), threads" "gpu_test_$n.txt" \
     env CUDA_VISIBLE_DEVICES="$(first $n)" gpu_test --gtest_brief=1
 done
+# Side by side, where pytest can.
+parallel=
+if python3 -c 'import xdist' 2>/dev/null; then parallel='-n 4'; fi
 if [ "$gpus" -ge 2 ]; then
   step "tests in Python, processes" pytest.txt \
-    python3 -m pytest -q -rPs --durations=12 -p no:cacheprovider tests/gpu
+    python3 -m pytest $parallel -q -rPs --durations=12 -p no:cacheprovider tests/gpu
 fi
 if [ -n "$sanitize" ]; then
   for tool in memcheck racecheck synccheck; do

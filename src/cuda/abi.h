@@ -102,7 +102,16 @@ struct AccessDescription {
 };
 
 // --- Launches -----------------------------------------------------------------------------------
-struct LaunchAttribute;  // hocket sets none
+enum class LaunchAttributeId : int { kProgrammaticStreamSerialization = 6 };
+struct alignas(8) LaunchAttribute {
+  LaunchAttributeId id{};
+  char unused[4] = {};
+  union {
+    int allowed = 0;
+    char bytes[64];
+  };
+};
+static_assert(sizeof(LaunchAttribute) == 72);
 struct LaunchConfig {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;
   unsigned block_x = 1, block_y = 1, block_z = 1;
@@ -114,6 +123,7 @@ struct LaunchConfig {
 enum class FunctionAttribute : int {
   kMaxThreadsPerBlock = 0,
   kRegisters = 4,
+  kPtxVersion = 5,  // of what it was compiled for: 90
   kMaxDynamicSharedBytes = 8,
 };
 

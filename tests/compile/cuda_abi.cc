@@ -72,9 +72,14 @@ static_assert(sizeof(ours::AllocationHandle) == sizeof(CUmemGenericAllocationHan
 static_assert(sizeof(ours::DevicePtr) == sizeof(CUdeviceptr));
 
 static_assert(sizeof(ours::LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(sizeof(ours::LaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(ours::LaunchAttribute, allowed) == offsetof(CUlaunchAttribute, value));
+static_assert(equal(ours::LaunchAttributeId::kProgrammaticStreamSerialization,
+                    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
 static_assert(offsetof(ours::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
 static_assert(offsetof(ours::LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
 static_assert(equal(ours::FunctionAttribute::kRegisters, CU_FUNC_ATTRIBUTE_NUM_REGS));
+static_assert(equal(ours::FunctionAttribute::kPtxVersion, CU_FUNC_ATTRIBUTE_PTX_VERSION));
 static_assert(equal(ours::FunctionAttribute::kMaxDynamicSharedBytes,
                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
 static_assert(sizeof(ours::Uuid) == sizeof(CUuuid));

@@ -447,6 +447,7 @@ const std::vector<EngineCase>& engine_cases() {
                    .direct = 0,
                    .most_chunk = 16384,
                    .channels = 2}),
+        peer_case("peer_without_lines", {.small = 500, .relays = 20'000, .lines = false}),
         peer_case("peer_packets",
                   {.one_hop = 0,
                    .two_hops = 1 << 22,

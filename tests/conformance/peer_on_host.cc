@@ -50,17 +50,26 @@ void run_by_capacity(const peer::Step& step, AnyMachine& machine) {
   run_capacity<7>(step, machine);
 }
 
-void run_thread(const peer::Step& step, HostBlock& block, int thread, int threads, int channel) {
+// How many blocks a channel has.
+int roles_of(const peer::Step& step) {
+  const bool small =
+      peer::takes_small(step.protocol) || step.protocol == peer::Protocol::kAllReduceEven;
+  return small ? 1 : static_cast<int>(step.params.roles);
+}
+
+void run_thread(
+    const peer::Step& step, HostBlock& block, int thread, int threads, int channel, int role) {
+  const int channels = step.blocks / roles_of(step);
   if (peer::takes_small(step.protocol)) {
-    SmallMachine machine(step.small, block, thread, threads, channel, step.blocks);
+    SmallMachine machine(step.small, block, thread, threads, channel, channels, role);
     if (step.protocol == peer::Protocol::kBarrier) return peer::barrier(machine);
     return run_by_capacity(step, machine);
   }
   if (step.protocol == peer::Protocol::kAllReduceEven) {
-    EvenMachine machine(step.even, block, thread, threads, channel, step.blocks);
+    EvenMachine machine(step.even, block, thread, threads, channel, channels, role);
     return run_by_capacity(step, machine);
   }
-  Machine machine(step.params, block, thread, threads, channel, step.blocks);
+  Machine machine(step.params, block, thread, threads, channel, channels, role);
   switch (step.protocol) {
     case peer::Protocol::kExchangePackets:
       return peer::exchange_packets(machine);
@@ -80,13 +89,19 @@ void run_on_host(const peer::Step& step, int threads) {
     std::memcpy(step.copy_to, step.copy_from, step.copy_bytes);
     return;
   }
-  for (int channel = 0; channel < step.blocks; ++channel) {
-    HostBlock block(threads);
+  const int roles = roles_of(step);
+  for (int channel = 0; channel < step.blocks / roles; ++channel) {
+    std::deque<HostBlock> blocks;
+    for (int role = 0; role < roles; ++role) blocks.emplace_back(threads);
     std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) {
-      others.emplace_back([&, t] { run_thread(step, block, t, threads, channel); });
+    for (int i = 1; i < roles * threads; ++i) {
+      others.emplace_back([&, i] {
+        const int role = i / threads;
+        run_thread(
+            step, blocks[static_cast<std::size_t>(role)], i % threads, threads, channel, role);
+      });
     }
-    run_thread(step, block, 0, threads, channel);
+    run_thread(step, blocks.front(), 0, threads, channel, 0);
     for (std::thread& other : others) other.join();
   }
 }
@@ -119,7 +134,7 @@ peer::Member HostStaging::member(int rank, std::chrono::nanoseconds limit) const
 
 void HostStaging::start_at(std::uint64_t step) {
   for (std::byte* memory : staging_) {
-    for (int lane = 0; lane < peer::kLanes; ++lane) {
+    for (int lane = 0; lane < peer::kAllLanes; ++lane) {
       for (int channel = 0; channel < peer::kMaxChannels; ++channel) {
         for (int q = 0; q < size_ - 1; ++q) {
           auto& link =

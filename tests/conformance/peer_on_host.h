@@ -8,6 +8,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <new>
 #include <thread>
@@ -40,18 +41,21 @@ class HostMachine {
               int thread,
               int threads,
               int channel,
-              int channels)
+              int channels,
+              int role)
       : params_(params),
         block_(block),
         thread_(thread),
         threads_(threads),
         channel_(channel),
-        channels_(channels) {}
+        channels_(channels),
+        role_(role) {}
 
   int thread() const { return thread_; }
   int threads() const { return threads_; }
   int channel() const { return channel_; }
   int channels() const { return channels_; }
+  int role() const { return role_; }
   const Parameters& params() const { return params_; }
   peer::Counters& shared() { return block_.counters; }
 
@@ -83,6 +87,23 @@ class HostMachine {
     std::atomic_ref(halves[1]).store(packet.word[2] | std::uint64_t{packet.flag} << 32,
                                      std::memory_order_release);
   }
+  // Whole lines a thread, lane by lane: the one that ends a line comes last.
+  std::uint32_t first_lane() const {
+    return static_cast<std::uint32_t>(thread_) * peer::kLanesOfLine;
+  }
+  std::uint32_t next_lane(std::uint32_t lane) const {
+    if (lane % peer::kLanesOfLine != peer::kLanesOfLine - 1) return lane + 1;
+    return lane + 1 + static_cast<std::uint32_t>(threads_ - 1) * peer::kLanesOfLine;
+  }
+  bool all_lanes(bool value) const { return value; }
+  std::uint32_t of_all_lanes(std::uint32_t bits) const { return bits; }
+  peer::LinePacket load_line_packet(const peer::Packet* at,
+                                    std::uint32_t lane,
+                                    std::uint32_t /*flag*/) const {
+    const std::uint32_t to_end = peer::kLanesOfLine - 1 - lane % peer::kLanesOfLine;
+    const std::uint32_t flag = load_packet(at + to_end).flag;
+    return {load_packet(at), flag};
+  }
   peer::Vector load_staged(const std::byte* at) const {
     return peer::load_aligned<peer::Vector>(at);
   }
@@ -97,13 +118,17 @@ class HostMachine {
   }
   std::uint64_t load_credit(const std::uint64_t* word) const { return load_acquire(word); }
   void store_credit(std::uint64_t* word, std::uint64_t value) const { store_release(word, value); }
-  void fence() const {}  // packets and credits are released anyway
+  void let_next_begin() const {}  // a launch ends before the next
+  void fence() const {}           // packets and credits are released anyway
 
   peer::OpenLink load_link(const peer::Link* link) const {
     return {.sent = link->own.sent,
             .received = link->own.received,
             .credit = load_acquire(&link->peer.credit),
             .dead = is_dead()};
+  }
+  bool is_dead() const {
+    return std::atomic_ref(*params_.dead()).load(std::memory_order_relaxed) != 0;
   }
   bool look(std::uint32_t missing) {
     std::this_thread::yield();
@@ -121,9 +146,6 @@ class HostMachine {
   }
 
  private:
-  bool is_dead() const {
-    return std::atomic_ref(*params_.dead()).load(std::memory_order_relaxed) != 0;
-  }
   void report(peer::Verdict verdict, std::uint32_t missing) const {
     std::uint32_t none = 0;
     if (!std::atomic_ref(*params_.dead())
@@ -140,12 +162,13 @@ class HostMachine {
 
   const Parameters& params_;
   HostBlock& block_;
-  int thread_, threads_, channel_, channels_;
+  int thread_, threads_, channel_, channels_, role_;
   unsigned meetings_ = 0;
   std::chrono::steady_clock::time_point since_{};
 };
 
-// Runs one kernel of a plan, its blocks one after the other, each with `threads` threads.
+// Runs one kernel of a plan, its channels one after the other, each of its blocks with `threads`
+// threads.
 void run_on_host(const peer::Step& step, int threads);
 
 // The memory of a group: staging and host words of all ranks, zeroed.

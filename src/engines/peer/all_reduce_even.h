@@ -11,30 +11,32 @@ namespace all_reduce_even_detail {
 
 // One thread's bundle of each part: the lane of a group.
 struct Place {
-  std::uint32_t vector;  // its first one in a part
-  std::uint32_t packet;  // its first one in a slot
+  Lane lane;
+  std::uint32_t first;   // vector of the group, in a part
+  std::uint32_t packet;  // the lane's first one in a slot
 
-  // How many vectors of a part it has.
-  HOCKET_ANYWHERE std::uint32_t rows(std::uint32_t part) const {
-    if (vector >= part) return 0;
-    const std::uint32_t rows = (part - vector + kLanesOfGroup - 1) / kLanesOfGroup;
-    return rows < kRows ? rows : kRows;
+  // How many vectors of a part the group has.
+  HOCKET_ANYWHERE std::uint32_t count(std::uint32_t part) const {
+    if (first >= part) return 0;
+    return part - first < kVectorsOfGroup ? part - first : kVectorsOfGroup;
   }
 };
 
-HOCKET_ANYWHERE Bundle load(const std::byte* from, std::uint32_t rows) {
+HOCKET_ANYWHERE Bundle load(const std::byte* from, Lane lane, std::uint32_t count) {
   Bundle bundle;
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
     bundle.row[r] = Vector{};
-    if (r < rows) bundle.row[r] = load_aligned<Vector>(from + r * kLanesOfGroup * kVectorBytes);
+    if (!lane.has(r, count)) continue;
+    bundle.row[r] = load_aligned<Vector>(from + lane.vector(r) * kVectorBytes);
   }
   return bundle;
 }
-HOCKET_ANYWHERE void store(std::byte* to, std::uint32_t rows, const Bundle& bundle) {
+HOCKET_ANYWHERE void store(std::byte* to, Lane lane, std::uint32_t count, const Bundle& bundle) {
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
-    if (r < rows) store_aligned(to + r * kLanesOfGroup * kVectorBytes, bundle.row[r]);
+    if (!lane.has(r, count)) continue;
+    store_aligned(to + lane.vector(r) * kVectorBytes, bundle.row[r]);
   }
 }
 
@@ -47,27 +49,26 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
   Block<Machine> block(machine);
   Machine& m = machine;
   const auto& p = block.p;
-  const auto first = static_cast<std::uint32_t>(m.thread());
-  const auto threads = static_cast<std::uint32_t>(m.threads());
+  const std::uint32_t first = m.first_lane();
   const auto everybody = [](int) { return true; };
 
   // Where a rank's part of an array begins, at a place.
   const auto at = [&](std::byte* array, int rank, const Place& place) {
     return array +
-           (std::uint64_t{p.part} * static_cast<unsigned>(rank) + place.vector) * kVectorBytes;
+           (std::uint64_t{p.part} * static_cast<unsigned>(rank) + place.first) * kVectorBytes;
   };
-  // Calls act(peer, rank, rows) for each peer that has a part there.
+  // Calls act(peer, rank, count) for each peer that has a part there.
   const auto for_parts = [&](const Place& place, const auto& act) {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
       if (j >= static_cast<int>(p.peers)) continue;
       const int rank = rank_of_peer(j, p.rank);
-      act(j, rank, place.rows(p.part_of(rank)));
+      act(j, rank, place.count(p.part_of(rank)));
     }
   };
   const auto load_all = [&](const Place& place, Bundle(&out)[kPeers]) {
-    for_parts(place, [&](int j, int rank, std::uint32_t rows) {
-      out[j] = load(at(p.in, rank, place), rows);
+    for_parts(place, [&](int j, int rank, std::uint32_t count) {
+      out[j] = load(at(p.in, rank, place), place.lane, count);
     });
   };
 
@@ -78,7 +79,7 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
     const std::uint32_t begin = static_cast<std::uint32_t>(m.channel()) * p.unit + done;
     const auto place_of = [&](std::uint32_t i) {
       const std::uint32_t group = i / kLanesOfGroup, lane = i % kLanesOfGroup;
-      return Place{(begin + group) * kVectorsOfGroup + lane, group * kPacketsOfGroup + lane};
+      return Place{Lane{lane}, (begin + group) * kVectorsOfGroup, group * kPacketsOfGroup + lane};
     };
     // The first bundles are under way while the counters come.
     Bundle out[kPeers];
@@ -86,44 +87,47 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 1, everybody);
     if (!block.meet()) return;
-    for (std::uint32_t i = first; i < bundles; i += threads) {
+    for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       const Place place = place_of(i);
       if (i != first) load_all(place, out);
-      for_parts(place, [&](int j, int, std::uint32_t rows) {
-        if (rows == 0) return;
+      for_parts(place, [&](int j, int, std::uint32_t count) {
+        if (count == 0) return;
         const std::uint64_t step = m.shared().sent[j];
-        send_bundle(m, block.packets_to(j, step) + place.packet, rows, flag_of(step), out[j]);
+        Packet* slot = block.packets_to(j, step) + place.packet;
+        send_bundle(m, slot, count, place.lane, flag_of(step), out[j]);
       });
     }
-    for (std::uint32_t i = first; i < bundles; i += threads) {
+    for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       const Place place = place_of(i);
-      const std::uint32_t rows = place.rows(p.part_of(p.rank));
-      if (rows == 0) continue;
-      const Bundle own = load(at(p.in, p.rank, place), rows);
+      const std::uint32_t count = place.count(p.part_of(p.rank));
+      if (count == 0) continue;
+      const Bundle own = load(at(p.in, p.rank, place), place.lane, count);
       PackedBundle packed[kPeers];
-      const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? rows : 0; };
-      if (!collect<kPeers>(block, place.packet, 0, all, packed)) break;
-      const Bundle sum = fold_bundles<kPeers, Fold>(p, packed, own, rows);
+      const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? count : 0; };
+      if (!collect<kPeers>(block, place.packet, place.lane, 0, all, packed)) break;
+      const Bundle sum = fold_bundles<kPeers, Fold>(p, packed, own, count, place.lane);
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
         if (j >= static_cast<int>(p.peers)) continue;
         const std::uint64_t step = m.shared().sent[j] + 1;
-        send_bundle(m, block.packets_to(j, step) + place.packet, rows, flag_of(step), sum);
+        Packet* slot = block.packets_to(j, step) + place.packet;
+        send_bundle(m, slot, count, place.lane, flag_of(step), sum);
       }
-      store(at(p.out, p.rank, place), rows, sum);
+      store(at(p.out, p.rank, place), place.lane, count, sum);
     }
-    for (std::uint32_t i = first; i < bundles && !block.failed; i += threads) {
+    for (std::uint32_t i = first; i < bundles && !block.failed; i = m.next_lane(i)) {
       const Place place = place_of(i);
-      const auto rows_from = [&](int j) {
-        return j < static_cast<int>(p.peers) ? place.rows(p.part_of(rank_of_peer(j, p.rank))) : 0;
+      const auto counts = [&](int j) {
+        return j < static_cast<int>(p.peers) ? place.count(p.part_of(rank_of_peer(j, p.rank))) : 0;
       };
       PackedBundle packed[kPeers];
-      if (!collect<kPeers>(block, place.packet, 1, rows_from, packed)) break;
-      for_parts(place, [&](int j, int rank, std::uint32_t rows) {
-        store(at(p.out, rank, place), rows, unpacked(packed[j]));
+      if (!collect<kPeers>(block, place.packet, place.lane, 1, counts, packed)) break;
+      for_parts(place, [&](int j, int rank, std::uint32_t count) {
+        store(at(p.out, rank, place), place.lane, count, unpacked(packed[j], place.lane));
       });
     }
     if (!block.meet()) return;
+    if (round + 1 == p.rounds) m.let_next_begin();
     block.give_back_packets(round + 1 == p.rounds, 2, everybody);
     block.count_sent(2, everybody);
   }

@@ -5,17 +5,27 @@
 // threads of the host at the same; see cuda_machine.cuh and tests/conformance. It offers
 //
 //   thread(), threads(), channel(), channels()    who and how many
+//   role()                                        of a channel's blocks, which one
 //   kWide                                         there is a thread for each place of a small call
 //   params()                                      what the launch was given: its Parameters
 //   shared()                                      a Counters, shared by the block
 //   sync_or(bool)                                 barrier of the block; true if any said true
 //   load_packet, store_packet                     as a whole, in any order
+//   first_lane(), next_lane(i)                    whose lanes this thread plays: all of a line
+//   all_lanes(bool), of_all_lanes(bits)           of a warp: whether all say true; what any of them
+//                                                 has; they meet there
+//   load_line_packet(at, lane, flag)              a LinePacket; store_packet stores one: all lanes
+//                                                 of a line do either at once, or in their order
 //   load_staged(at), store_staged(at, vector)     a chunk's vectors; from this GPU, to a peer's
 //   load_link(link)                               at the start: OpenLink, all loads together
 //   load_acquire(word), store_release(word, v)    counters
 //   load_credit(word), store_credit(word, v)      before stores to a slot; after loads from it, all
 //                                                 of which have been used
 //   fence()                                       before what this thread stores from now on
+//   let_next_begin()                              nothing of peers is waited for any more: the
+//                                                 stream's next kernel may be put on the machine,
+//                                                 where it waits for this one's end
+//   is_dead()                                     whether a kernel of this group has given up
 //   look(missing)                                 now and then while waiting; true: give up
 #pragma once
 
@@ -25,6 +35,12 @@
 #include "engines/peer/vectors.h"
 
 namespace hocket::engines::peer {
+
+// One lane's packet of a line, and the line's flag as that lane knows it.
+struct LinePacket {
+  Packet packet;
+  std::uint32_t flag;
+};
 
 // A chunk on its way. Empty: nothing.
 struct Move {
@@ -60,10 +76,14 @@ template <typename Machine>
 struct Block {
   Machine& m;
   const typename Machine::Parameters& p;
+  int in, out;  // the lanes of what comes and goes
   bool failed = false;
   std::uint32_t polls = 0;
 
-  HOCKET_ANYWHERE explicit Block(Machine& machine) : m(machine), p(machine.params()) {}
+  HOCKET_ANYWHERE explicit Block(Machine& machine)
+      : Block(machine, machine.params().lane, machine.params().lane) {}
+  HOCKET_ANYWHERE Block(Machine& machine, int in_lane, int out_lane)
+      : m(machine), p(machine.params()), in(in_lane), out(out_lane) {}
 
   // Calls act(j) for each peer j whose counters this thread keeps. On a GPU there is one at most.
   template <typename Act>
@@ -75,19 +95,23 @@ struct Block {
     }
   }
 
-  HOCKET_ANYWHERE Link* here(int j) const { return p.here(m.channel(), j); }
-  HOCKET_ANYWHERE Link* there(int j) const { return p.there(m.channel(), j); }
+  // Links of what comes, and of what goes.
+  HOCKET_ANYWHERE Link* in_here(int j) const { return p.here(in, m.channel(), j); }
+  HOCKET_ANYWHERE Link* in_there(int j) const { return p.there(in, m.channel(), j); }
+  HOCKET_ANYWHERE Link* out_here(int j) const { return p.here(out, m.channel(), j); }
+  HOCKET_ANYWHERE Link* out_there(int j) const { return p.there(out, m.channel(), j); }
   HOCKET_ANYWHERE Packet* packets_to(int j, std::uint64_t step) const {
     return reinterpret_cast<Packet*>(p.packets_to(m.channel(), j, step));
   }
   HOCKET_ANYWHERE Packet* packets_from(int j, std::uint64_t step) const {
     return reinterpret_cast<Packet*>(p.packets_from(m.channel(), j, step));
   }
+  HOCKET_ANYWHERE std::uint32_t out_slots() const { return chunk_slots(out); }  // of chunks
   HOCKET_ANYWHERE std::byte* chunk_to(int j) const {
-    return p.chunk_to(m.channel(), j, m.shared().sent[j]);
+    return p.chunk_to(out, m.channel(), j, m.shared().sent[j]);
   }
   HOCKET_ANYWHERE std::byte* chunk_from(int j) const {
-    return p.chunk_from(m.channel(), j, m.shared().received[j]);
+    return p.chunk_from(in, m.channel(), j, m.shared().received[j]);
   }
 
   // To be called after each fruitless poll; true: give up.
@@ -97,16 +121,24 @@ struct Block {
     return failed;
   }
 
+  // The same for a warp, whose lanes wait together.
+  HOCKET_ANYWHERE bool gives_up_together(std::uint32_t missing) {
+    if (++polls % kPollsBetweenLooks != 0) return false;
+    failed = !m.all_lanes(!m.look(m.of_all_lanes(missing)));
+    return failed;
+  }
+
   // --- What the threads that keep counters do; the others do nothing. Whoever needs that it has
   // been done by all calls meet().
 
   // A barrier of the block. False: somebody has given up, so that all do.
   HOCKET_ANYWHERE bool meet() { return !m.sync_or(failed); }
 
+  // Both directions of one lane.
   HOCKET_ANYWHERE void open() {
     for_kept([&](int j) {
-      const OpenLink link = m.load_link(here(j));
-      m.store_credit(&there(j)->peer.credit, link.received);
+      const OpenLink link = m.load_link(in_here(j));
+      m.store_credit(&in_there(j)->peer.credit, link.received);
       m.shared().sent[j] = link.sent;
       m.shared().received[j] = link.received;
       m.shared().credit[j] = link.credit;
@@ -114,11 +146,30 @@ struct Block {
     });
   }
   HOCKET_ANYWHERE void save() {
+    save_in();
+    save_out();
+  }
+  // One direction, where other blocks may be at work on the other one.
+  HOCKET_ANYWHERE void open_in() {
     for_kept([&](int j) {
-      Link* link = here(j);
-      link->own.sent = m.shared().sent[j];
-      link->own.received = m.shared().received[j];
+      const std::uint64_t received = in_here(j)->own.received;
+      m.store_credit(&in_there(j)->peer.credit, received);
+      m.shared().received[j] = received;
+      failed = failed || m.is_dead();
     });
+  }
+  HOCKET_ANYWHERE void open_out() {
+    for_kept([&](int j) {
+      m.shared().sent[j] = out_here(j)->own.sent;
+      m.shared().credit[j] = m.load_credit(&out_here(j)->peer.credit);
+      failed = failed || m.is_dead();
+    });
+  }
+  HOCKET_ANYWHERE void save_in() {
+    for_kept([&](int j) { in_here(j)->own.received = m.shared().received[j]; });
+  }
+  HOCKET_ANYWHERE void save_out() {
+    for_kept([&](int j) { out_here(j)->own.sent = m.shared().sent[j]; });
   }
 
   // Waits until step `ahead` from now may be written to each peer j that has `which(j)`, of as many
@@ -131,7 +182,7 @@ struct Block {
       std::uint64_t credit = m.shared().credit[j];
       // A peer may have taken an empty step before it was sent.
       if (credit + slots > step) return;
-      while ((credit = m.load_credit(&here(j)->peer.credit)) + slots <= step) {
+      while ((credit = m.load_credit(&out_here(j)->peer.credit)) + slots <= step) {
         if (gives_up(1u << j)) return;
       }
       m.shared().credit[j] = credit;
@@ -141,7 +192,7 @@ struct Block {
   template <typename Which>
   HOCKET_ANYWHERE void announce(const Which& which) {
     for_kept([&](int j) {
-      if (which(j)) m.store_release(&there(j)->peer.arrived, ++m.shared().sent[j]);
+      if (which(j)) m.store_release(&out_there(j)->peer.arrived, ++m.shared().sent[j]);
     });
   }
   // Ends steps to each peer j that has `which(j)`, whose packets announce themselves.
@@ -157,7 +208,7 @@ struct Block {
     for_kept([&](int j) {
       if (failed || !which(j)) return;
       const std::uint64_t received = m.shared().received[j];
-      while (m.load_acquire(&here(j)->peer.arrived) <= received) {
+      while (m.load_acquire(&in_here(j)->peer.arrived) <= received) {
         if (gives_up(1u << j)) return;
       }
     });
@@ -169,7 +220,7 @@ struct Block {
     for_kept([&](int j) {
       if (!which(j)) return;
       const std::uint64_t received = ++m.shared().received[j];
-      if (!last) m.store_credit(&there(j)->peer.credit, received);
+      if (!last) m.store_credit(&in_there(j)->peer.credit, received);
     });
   }
   // The same for packets, of `steps` steps. Their slots are swept where it is time for that.
@@ -180,7 +231,7 @@ struct Block {
       const std::uint64_t step = m.shared().received[j];
       if (step % kSweepEvery < kSweepFor) sweep(j, step, steps);
       m.shared().received[j] = step + steps;
-      if (!last) m.store_credit(&there(j)->peer.credit, step + steps);
+      if (!last) m.store_credit(&in_there(j)->peer.credit, step + steps);
     });
   }
 
@@ -188,7 +239,9 @@ struct Block {
   template <typename Which>
   HOCKET_ANYWHERE void open_arrays(const Which& which) {
     for_kept([&](int j) {
-      if (which(j)) m.store_release(&there(j)->peer.opened, ++here(j)->own.opened);
+      if (!which(j)) return;
+      const std::uint64_t opened = ++p.here(p.lane, m.channel(), j)->own.opened;
+      m.store_release(&p.there(p.lane, m.channel(), j)->peer.opened, opened);
     });
   }
   // Waits until each peer j that has `which(j)` has opened its arrays.
@@ -196,11 +249,12 @@ struct Block {
   HOCKET_ANYWHERE void enter_arrays(const Which& which) {
     for_kept([&](int j) {
       if (failed || !which(j)) return;
-      const std::uint64_t entered = here(j)->own.entered;
-      while (m.load_acquire(&here(j)->peer.opened) <= entered) {
+      Link* link = p.here(p.lane, m.channel(), j);
+      const std::uint64_t entered = link->own.entered;
+      while (m.load_acquire(&link->peer.opened) <= entered) {
         if (gives_up(1u << j)) return;
       }
-      here(j)->own.entered = entered + 1;
+      link->own.entered = entered + 1;
     });
   }
 
@@ -210,7 +264,7 @@ struct Block {
     for (std::uint64_t s = step; s < step + steps; ++s) {
       Packet* slot = packets_from(j, s);
       HOCKET_KEEP_LOOP
-      for (std::uint32_t i = 0; i < kGroupsOfSlot * kPacketsOfGroup; ++i) {
+      for (std::uint32_t i = 0; i < kPacketsOfSlot; ++i) {
         m.store_packet(slot + i, {});
       }
     }

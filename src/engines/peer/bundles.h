@@ -1,6 +1,10 @@
-// Bundles: up to three vectors of one lane, which travel as four packets. The lanes of a warp, side
-// by side, make a group: vector r of lane l is vector 32 r + l of the group, so arrays are read and
-// written without gaps; so are the packets.
+// Groups and bundles: what a warp sends at once, and one lane's share of it.
+//
+// The lanes of a warp write packets side by side, so that eight of them fill a line of 128 bytes,
+// which travels as a whole and has one flag, in its last lane's packet: that lane has room for half
+// a vector. Two rows of packets are a pair: of its vectors, the first 32 are a lane's each, and the
+// other 28 go to the lanes that end no line in its second row; where lines end, the second row has
+// the second half of the lane's vector. (NCCL's protocol LL128 lays its lines out likewise.)
 #pragma once
 
 #include <cstdint>
@@ -10,20 +14,12 @@
 
 namespace hocket::engines::peer {
 
-struct Bundle {
-  Vector row[kRows];
-};
-// The same as it lies in a slot: each packet the first three words of a vector, the last one the
-// fourth words.
-struct PackedBundle {
-  Packet packet[4];
-};
-
-// What of a part one channel moves in one round, in vectors. Empty: nothing.
+// Some vectors of an array, side by side. Empty: nothing.
 struct Strip {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
+// What of a part one channel moves in one round.
 HOCKET_ANYWHERE Strip strip_of(const Part& part, int channel, std::uint32_t round) {
   const auto c = static_cast<std::uint32_t>(channel);
   if (c >= part.channels) return {};
@@ -35,102 +31,148 @@ HOCKET_ANYWHERE Strip strip_of(const Part& part, int channel, std::uint32_t roun
   const std::uint32_t most = kGroupsOfSlot * kVectorsOfGroup;
   return {first, end - first < most ? end - first : most};
 }
-
-// How many vectors of a strip lane `lane` of group `group` has.
-HOCKET_ANYWHERE std::uint32_t rows_of(const Strip& strip, std::uint32_t group, std::uint32_t lane) {
-  const std::uint32_t before = group * kVectorsOfGroup + lane;
-  if (before >= strip.count) return 0;
-  const std::uint32_t rows = (strip.count - before + kLanesOfGroup - 1) / kLanesOfGroup;
-  return rows < kRows ? rows : kRows;
+// What of a strip one group has.
+HOCKET_ANYWHERE Strip group_of(const Strip& strip, std::uint32_t group) {
+  const std::uint32_t before = group * kVectorsOfGroup;
+  if (before >= strip.count) return {};
+  const std::uint32_t left = strip.count - before;
+  return {strip.first + before, left < kVectorsOfGroup ? left : kVectorsOfGroup};
 }
 
-// Whether all rows of the bundle are there and plain: the common case, of large arrays.
-HOCKET_ANYWHERE bool is_plain(const Part& part, std::uint32_t vector) {
-  const std::uint64_t end = std::uint64_t{vector + (kRows - 1) * kLanesOfGroup + 1} * kVectorBytes;
-  return end <= part.bytes && is_plain(part.at, 0);
+// A lane of a group. A value.
+struct Lane {
+  std::uint32_t number;
+
+  HOCKET_ANYWHERE bool ends_line() const { return number % kLanesOfLine == kLanesOfLine - 1; }
+  // Which of a group's vectors is this lane's in a row.
+  HOCKET_ANYWHERE std::uint32_t vector(std::uint32_t row) const {
+    const std::uint32_t second = kLanesOfGroup + number - number / kLanesOfLine;
+    return row / 2 * kVectorsOfPair + (row % 2 == 0 ? number : second);
+  }
+  // Whether there is one, of `count`.
+  HOCKET_ANYWHERE bool has(std::uint32_t row, std::uint32_t count) const {
+    return (row % 2 == 0 || !ends_line()) && vector(row) < count;
+  }
+};
+
+// One lane's vectors of a group; rows that it does not have are not looked at.
+struct Bundle {
+  Vector row[kRows];
+};
+// The same as it lies in a slot.
+struct PackedBundle {
+  LinePacket row[kRows];
+};
+
+// Whether all vectors are there and plain: the common case, of large arrays.
+HOCKET_ANYWHERE bool is_plain(const Part& part, const Strip& group) {
+  const std::uint64_t end = std::uint64_t{group.first + kVectorsOfGroup} * kVectorBytes;
+  return group.count == kVectorsOfGroup && end <= part.bytes && is_plain(part.at, 0);
 }
 
-HOCKET_ANYWHERE Bundle load_bundle(const Part& part, std::uint32_t vector, std::uint32_t rows) {
+HOCKET_ANYWHERE Bundle load_bundle(const Part& part, const Strip& group, Lane lane) {
   Bundle bundle;
-  if (rows == kRows && is_plain(part, vector)) {
-    const std::byte* from = part.at + std::uint64_t{vector} * kVectorBytes;
+  if (is_plain(part, group)) {
+    const std::byte* from = part.at + std::uint64_t{group.first} * kVectorBytes;
     HOCKET_UNROLL
     for (std::uint32_t r = 0; r < kRows; ++r) {
-      bundle.row[r] = load_aligned<Vector>(from + r * kLanesOfGroup * kVectorBytes);
+      bundle.row[r] = Vector{};
+      if (!lane.has(r, kVectorsOfGroup)) continue;
+      bundle.row[r] = load_aligned<Vector>(from + lane.vector(r) * kVectorBytes);
     }
     return bundle;
   }
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
     bundle.row[r] = Vector{};
-    if (r < rows) bundle.row[r] = load_vector(part.at, part.bytes, vector + r * kLanesOfGroup);
+    if (!lane.has(r, group.count)) continue;
+    bundle.row[r] = load_vector(part.at, part.bytes, group.first + lane.vector(r));
   }
   return bundle;
 }
 HOCKET_ANYWHERE void store_bundle(const Part& part,
-                                  std::uint32_t vector,
-                                  std::uint32_t rows,
+                                  const Strip& group,
+                                  Lane lane,
                                   const Bundle& bundle) {
-  if (rows == kRows && is_plain(part, vector)) {
-    std::byte* to = part.at + std::uint64_t{vector} * kVectorBytes;
+  if (is_plain(part, group)) {
+    std::byte* to = part.at + std::uint64_t{group.first} * kVectorBytes;
     HOCKET_UNROLL
     for (std::uint32_t r = 0; r < kRows; ++r) {
-      store_aligned(to + r * kLanesOfGroup * kVectorBytes, bundle.row[r]);
+      if (!lane.has(r, kVectorsOfGroup)) continue;
+      store_aligned(to + lane.vector(r) * kVectorBytes, bundle.row[r]);
     }
     return;
   }
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
-    if (r < rows) store_vector(part.at, part.bytes, vector + r * kLanesOfGroup, bundle.row[r]);
+    if (!lane.has(r, group.count)) continue;
+    store_vector(part.at, part.bytes, group.first + lane.vector(r), bundle.row[r]);
   }
 }
 
-// `slot` is the lane's first packet in its group.
+// All lanes of a warp. `slot` is the lane's first packet in its group, which has `count` vectors.
 template <typename Machine>
-HOCKET_ANYWHERE void send_bundle(
-    Machine& m, Packet* slot, std::uint32_t rows, std::uint32_t flag, const Bundle& bundle) {
-  const Vector* row = bundle.row;
+HOCKET_ANYWHERE void send_bundle(Machine& m,
+                                 Packet* slot,
+                                 std::uint32_t count,
+                                 Lane lane,
+                                 std::uint32_t flag,
+                                 const Bundle& bundle) {
+  m.all_lanes(true);  // side by side
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
-    if (r >= rows) continue;
-    m.store_packet(slot + r * kLanesOfGroup,
-                   {{row[r].word[0], row[r].word[1], row[r].word[2]}, flag});
+    if (r / 2 * kVectorsOfPair >= count) continue;
+    const Vector& v = bundle.row[r];
+    Packet packet{{v.word[0], v.word[1], v.word[2]}, v.word[3]};
+    if (lane.ends_line()) {
+      const Vector& whole = bundle.row[r / 2 * 2];
+      packet = {{whole.word[r % 2 * 2], whole.word[r % 2 * 2 + 1], 0}, flag};
+    }
+    m.store_packet(slot + r * kLanesOfGroup, packet);
   }
-  m.store_packet(slot + kRows * kLanesOfGroup,
-                 {{row[0].word[3], row[1].word[3], row[2].word[3]}, flag});
 }
 
 // Reads without waiting. Rows that are not there are read from where others are, so that there is
 // no branch between the loads.
 template <typename Machine>
-HOCKET_ANYWHERE PackedBundle peek_bundle(Machine& m, const Packet* slot, std::uint32_t rows) {
+HOCKET_ANYWHERE PackedBundle
+peek_bundle(Machine& m, const Packet* slot, std::uint32_t count, Lane lane, std::uint32_t flag) {
   PackedBundle packed;
-  packed.packet[0] = m.load_packet(slot);
-  packed.packet[1] = m.load_packet(slot + (rows > 1 ? 1 : 0) * kLanesOfGroup);
-  packed.packet[2] = m.load_packet(slot + (rows > 2 ? 2 : 0) * kLanesOfGroup);
-  packed.packet[3] = m.load_packet(slot + kRows * kLanesOfGroup);
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    const std::uint32_t row = r / 2 * kVectorsOfPair < count ? r : r % 2;
+    packed.row[r] = m.load_line_packet(slot + row * kLanesOfGroup, lane.number, flag);
+  }
   return packed;
 }
 HOCKET_ANYWHERE bool is_there(const PackedBundle& packed, std::uint32_t flag) {
-  return packed.packet[0].flag == flag && packed.packet[1].flag == flag &&
-         packed.packet[2].flag == flag && packed.packet[3].flag == flag;
+  return packed.row[0].flag == flag && packed.row[1].flag == flag && packed.row[2].flag == flag &&
+         packed.row[3].flag == flag;
 }
-HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, int row) {
-  const Packet& packet = packed.packet[row];
-  return {{packet.word[0], packet.word[1], packet.word[2], packed.packet[3].word[row]}};
+HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, std::uint32_t row, Lane lane) {
+  const Packet& packet = packed.row[row].packet;
+  if (!lane.ends_line()) {
+    return {{packet.word[0], packet.word[1], packet.word[2], packet.flag}};
+  }
+  const Packet& second = packed.row[row | 1].packet;
+  return {{packet.word[0], packet.word[1], second.word[0], second.word[1]}};
 }
-HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed) {
-  return {{row_of(packed, 0), row_of(packed, 1), row_of(packed, 2)}};
+HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed, Lane lane) {
+  Bundle bundle;
+  HOCKET_UNROLL
+  for (std::uint32_t r = 0; r < kRows; ++r) bundle.row[r] = row_of(packed, r, lane);
+  return bundle;
 }
 
-// The bundles whose first packets are `packet` of each peer's slot, polled together; rows(j) of
-// peer j, which may be 0. Those of peers that are not there are read from another one's, so that
+// All lanes of a warp: waits for the group at `packet` in the slots of step received + `ahead` of
+// all peers j with counts(j) > 0, that many vectors; the places of others are read too, so that
 // loads have no branch between them. False: given up.
-template <int kPeers, typename Machine, typename Rows>
+template <int kPeers, typename Machine, typename Counts>
 HOCKET_ANYWHERE bool collect(Block<Machine>& block,
                              std::uint32_t packet,
+                             Lane lane,
                              std::uint64_t ahead,
-                             const Rows& rows,
+                             const Counts& counts,
                              PackedBundle (&packed)[kPeers]) {
   Machine& m = block.m;
   const auto& p = block.p;
@@ -143,32 +185,54 @@ HOCKET_ANYWHERE bool collect(Block<Machine>& block,
     slot[j] = block.packets_from(peer, step) + packet;
     flag[j] = flag_of(step);
   }
-  std::uint32_t missing;
-  do {
+  while (true) {
+    m.all_lanes(true);  // side by side
     HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], rows(j));
-    missing = 0;
+    for (int j = 0; j < kPeers; ++j) packed[j] = peek_bundle(m, slot[j], counts(j), lane, flag[j]);
+    std::uint32_t missing = 0;
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      if (rows(j) > 0 && !is_there(packed[j], flag[j])) missing |= 1u << j;
+      if (counts(j) > 0 && !is_there(packed[j], flag[j])) missing |= 1u << j;
     }
-  } while (missing != 0 && !block.gives_up(missing));
-  return missing == 0;
+    if (m.all_lanes(missing == 0)) return true;
+    if (block.gives_up_together(missing)) return false;
+  }
 }
 
-// What all ranks have in `rows` rows of one place: peers' packets and this rank's own.
+// The same for one peer.
+template <typename Machine>
+HOCKET_ANYWHERE bool collect_one(Block<Machine>& block,
+                                 int peer,
+                                 std::uint32_t packet,
+                                 Lane lane,
+                                 std::uint32_t count,
+                                 PackedBundle& packed) {
+  Machine& m = block.m;
+  const std::uint64_t step = m.shared().received[peer];
+  const Packet* slot = block.packets_from(peer, step) + packet;
+  while (true) {
+    m.all_lanes(true);
+    packed = peek_bundle(m, slot, count, lane, flag_of(step));
+    if (m.all_lanes(is_there(packed, flag_of(step)))) return true;
+    if (block.gives_up_together(1u << peer)) return false;
+  }
+}
+
+// What all ranks have in one place: peers' packets and this rank's own.
 template <int kPeers, typename Fold, typename Told>
 HOCKET_ANYWHERE Bundle fold_bundles(const Told& p,
                                     const PackedBundle (&packed)[kPeers],
                                     const Bundle& own,
-                                    std::uint32_t rows) {
+                                    std::uint32_t count,
+                                    Lane lane) {
   Bundle sum;
   HOCKET_UNROLL
-  for (int r = 0; r < static_cast<int>(kRows); ++r) {
-    if (static_cast<std::uint32_t>(r) >= rows) continue;
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    sum.row[r] = Vector{};
+    if (!lane.has(r, count)) continue;
     Vector come[kPeers];
     HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) come[j] = row_of(packed[j], r);
+    for (int j = 0; j < kPeers; ++j) come[j] = row_of(packed[j], r, lane);
     sum.row[r] = Fold::template apply_around<kPeers>(p.fold, come, own.row[r], p.rank, p.peers);
   }
   return sum;

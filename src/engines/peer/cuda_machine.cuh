@@ -14,14 +14,20 @@ class CudaMachine {
   using Parameters = Given;
   static constexpr bool kWide = true;
 
-  __device__ CudaMachine(const Parameters& params, Counters& shared)
-      : params_(params), shared_(shared) {
-    if constexpr (sizeof(Parameters) > 256) fetch_params();
+  // `roles`: how many blocks share a channel.
+  __device__ CudaMachine(const Parameters& params, Counters& shared, std::uint32_t roles = 1)
+      : params_(params),
+        shared_(shared),
+        channel_(roles == 1 ? blockIdx.x : blockIdx.x / roles),
+        role_(roles == 1 ? 0 : blockIdx.x % roles) {
+    fetch_params();
+    await_previous();
   }
 
   __device__ int thread() const { return static_cast<int>(threadIdx.x); }
   __device__ int threads() const { return static_cast<int>(blockDim.x); }
-  __device__ int channel() const { return static_cast<int>(blockIdx.x); }
+  __device__ int channel() const { return static_cast<int>(channel_); }
+  __device__ int role() const { return static_cast<int>(role_); }
   __device__ int channels() const { return static_cast<int>(gridDim.x); }
   __device__ const Parameters& params() const { return params_; }
   __device__ Counters& shared() const { return shared_; }
@@ -52,6 +58,22 @@ class CudaMachine {
         "l"(low),
         "l"(high)
         : "memory");
+  }
+
+  // A warp's lanes store and load side by side, eight of them 128 bytes in one piece: NVLink moves
+  // these as they are. That is what NCCL's protocol LL128 rests on, too.
+  __device__ std::uint32_t first_lane() const { return threadIdx.x; }
+  __device__ std::uint32_t next_lane(std::uint32_t lane) const { return lane + blockDim.x; }
+  __device__ bool all_lanes(bool value) const { return __all_sync(~0u, value) != 0; }
+  __device__ std::uint32_t of_all_lanes(std::uint32_t bits) const {
+    return __reduce_or_sync(~0u, bits);
+  }
+  // Only the lane that ends the line knows better than `flag`.
+  __device__ LinePacket load_line_packet(const Packet* at,
+                                         std::uint32_t lane,
+                                         std::uint32_t flag) const {
+    const Packet packet = load_packet(at);
+    return {packet, lane % kLanesOfLine == kLanesOfLine - 1 ? packet.flag : flag};
   }
 
   // Past the first-level cache, which knows nothing of what peers write.
@@ -91,6 +113,11 @@ class CudaMachine {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
   __device__ void fence() const { __threadfence_system(); }
+  __device__ void let_next_begin() const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+  }
 
   // In one piece, so that nothing waits for one of them before the others are under way.
   __device__ OpenLink load_link(const Link* link) const {
@@ -107,6 +134,14 @@ class CudaMachine {
     return opened;
   }
 
+  __device__ bool is_dead() const {
+    std::uint32_t dead;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+                 : "=r"(dead)
+                 : "l"(params_.dead())
+                 : "memory");
+    return dead != 0;
+  }
   __device__ bool look(std::uint32_t missing) {
     waiting_since_ = look_around(params_, waiting_since_, missing);
     return waiting_since_ == kGivenUp;
@@ -114,6 +149,7 @@ class CudaMachine {
 
  private:
   static constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
+  static constexpr std::int64_t kBetweenTurns = 10'000;  // ns
 
   // Parameters come line by line over a long way, each when it is first used: the warps use one
   // each, so that they come together.
@@ -126,9 +162,16 @@ class CudaMachine {
     }
   }
 
-  // The host's word lies across a slow bus, so that one thread of those that wait in a warp reads
-  // it, and lets the whole GPU know. Apart, as it is never on the way of a call that goes well.
-  // Returns since when this thread has been looking at the clock, or kGivenUp.
+  // What came before on the stream may still be running, where it let this kernel begin.
+  __device__ void await_previous() const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  }
+
+  // The host's word lies across a slow bus, so that of all that wait on this GPU one thread reads
+  // it every so often, and lets the others know. Apart, as it is never on the way of a call that
+  // goes well. Returns since when this thread has been looking at the clock, or kGivenUp.
   static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
                                                            std::uint64_t since,
                                                            std::uint32_t missing) {
@@ -138,11 +181,12 @@ class CudaMachine {
     if (__ffs(static_cast<int>(__activemask())) - 1 != static_cast<int>(threadIdx.x % 32)) {
       return since;
     }
-    auto* host = static_cast<volatile HostWords*>(p.host);
-    Verdict verdict = host->abort != 0 ? Verdict::kAborted : Verdict::kNone;
     std::uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     if (since == 0) since = now;
+    auto* host = static_cast<volatile HostWords*>(p.host);
+    Verdict verdict = Verdict::kNone;
+    if (takes_its_turn(p, now) && host->abort != 0) verdict = Verdict::kAborted;
     if (p.limit_ns != 0 && now - since >= p.limit_ns) verdict = Verdict::kDeadline;
     if (verdict == Verdict::kNone) return since;
     if (atomicCAS(p.dead(), 0u, static_cast<std::uint32_t>(verdict)) == 0) {
@@ -155,8 +199,17 @@ class CudaMachine {
     return kGivenUp;
   }
 
+  static __device__ bool takes_its_turn(const Parameters& p, std::uint64_t now) {
+    auto* looked = reinterpret_cast<unsigned long long*>(&p.header()->looked);
+    unsigned long long last;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(last) : "l"(looked) : "memory");
+    const auto since = static_cast<std::int64_t>(now - last);
+    return since >= kBetweenTurns && atomicCAS(looked, last, now) == last;
+  }
+
   const Parameters& params_;
   Counters& shared_;
+  std::uint32_t channel_, role_;
   std::uint64_t waiting_since_ = 0;  // 0: has not looked at the clock
 };
 

@@ -5,7 +5,7 @@
 namespace hocket::engines::peer {
 namespace {
 
-constexpr int kPacketThreads = 256;
+constexpr int kPacketThreads = 384;
 constexpr int kChunkThreads = 512;
 // Each peer has a warp at least.
 static_assert(kChunkThreads / static_cast<int>(kLanesOfGroup) >= kMaxPeers);
@@ -23,6 +23,21 @@ void for_parts(Params& p, const Cut& cut) {
   }
   if (p.kept.bytes > 0) cut(p.kept);
   if (p.kept_to.bytes > 0) cut(p.kept_to);
+}
+
+bool overlap(const Part& a, const Part& b) {
+  return a.bytes > 0 && b.bytes > 0 && a.at < b.at + b.bytes && b.at < a.at + a.bytes;
+}
+
+// Whether something that comes lies where something is sent from.
+bool overwrites(const Params& p) {
+  for (std::uint32_t j = 0; j < p.peers; ++j) {
+    if (overlap(p.kept_to, p.send[j])) return true;
+    for (std::uint32_t k = 0; k < p.peers; ++k) {
+      if (overlap(p.receive[k], p.send[j])) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -67,7 +82,10 @@ void cut_packets(Step& step, const Tuning& tuning) {
 
 void cut_chunks(Step& step, const Tuning& tuning) {
   Params& p = step.params;
-  const std::uint32_t most = tuning.channels;
+  const bool is_direct = step.protocol == Protocol::kExchangeDirect;
+  if (p.roles != kWithResults) p.roles = !is_direct && overwrites(p) ? 1 : 2;
+  const std::uint32_t most =
+      p.roles == kWithResults ? std::min(tuning.channels, tuning.wide_channels) : tuning.channels;
   // What the threads of a block move at once.
   constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkThreads} * kVectorBytes;
   std::uint32_t channels = 1;
@@ -82,7 +100,7 @@ void cut_chunks(Step& step, const Tuning& tuning) {
     p.rounds = std::max(p.rounds, static_cast<std::uint32_t>(pieces(chunks, part.channels)));
     channels = std::max(channels, part.channels);
   });
-  step.blocks = static_cast<int>(channels);
+  step.blocks = static_cast<int>(channels * p.roles);
   step.threads = kChunkThreads;
 }
 

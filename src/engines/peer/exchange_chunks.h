@@ -43,7 +43,8 @@ HOCKET_ANYWHERE void put_same(Block<Machine>& block) {
 
 }  // namespace exchange_chunks_detail
 
-// Sending runs one round ahead of receiving.
+// One block of a channel sends, the other receives and copies what stays. Where what is sent may be
+// overwritten by what comes, one block does both, and sending runs a round ahead.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   using namespace exchange_chunks_detail;
@@ -53,14 +54,16 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   Counters& shared = m.shared();
   const auto sends = [&](int j) { return shared.puts[j].bytes > 0; };
   const auto gets = [&](int j) { return shared.takes[j].bytes > 0; };
-  block.open();
+  const bool puts = m.role() == 0, takes = m.role() + 1 == static_cast<int>(p.roles);
+  if (takes) block.open_in();
+  if (puts) block.open_out();
   for (std::uint32_t round = 0; round < p.rounds + 1; ++round) {
-    if (round < p.rounds) {
+    if (puts && round < p.rounds) {
       block.for_kept([&](int j) {
         const Stretch stretch = stretch_of(p.send[j], m.channel(), round);
         shared.puts[j] = {p.send[j].at + stretch.first, block.chunk_to(j), stretch.bytes};
       });
-      block.reserve(p.slots(), 0, sends);
+      block.reserve(block.out_slots(), 0, sends);
       if (!block.meet()) return;
       if (p.same) {
         put_same(block);
@@ -70,8 +73,9 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
       }
       if (!block.meet()) return;
       block.announce(sends);
-      copy_kept(block, round);
     }
+    if (!takes) continue;
+    if (round < p.rounds) copy_kept(block, round);
     if (round == 0) continue;
     block.for_kept([&](int j) {
       const Stretch stretch = stretch_of(p.receive[j], m.channel(), round - 1);
@@ -83,39 +87,46 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
     if (!block.meet()) return;
     block.give_back(round == p.rounds, gets);
   }
-  block.save();
+  if (takes) block.save_in();
+  if (puts) block.save_out();
 }
 
 // Straight into the peers' arrays, direct[j], of whole channels at once; one step a link, which has
-// no slot.
+// no slot. The roles are the same.
 template <typename Machine>
 HOCKET_ANYWHERE void exchange_direct(Machine& machine) {
   using namespace exchange_chunks_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
   const Params& p = block.p;
-  Counters& shared = m.shared();
-  const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), 0).bytes > 0; };
-  const auto gets = [&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; };
-  block.open();
-  block.open_arrays(gets);
-  block.reserve(p.slots(), 0, sends);
-  block.enter_arrays(sends);
-  for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    block.for_kept([&](int j) {
-      const Stretch stretch = stretch_of(p.send[j], m.channel(), round);
-      shared.puts[j] = {p.send[j].at + stretch.first, p.direct[j] + stretch.first, stretch.bytes};
-    });
+  if (m.role() == 0) {
+    const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), 0).bytes > 0; };
+    block.open_out();
+    block.reserve(block.out_slots(), 0, sends);
+    block.enter_arrays(sends);
+    for (std::uint32_t round = 0; round < p.rounds; ++round) {
+      block.for_kept([&](int j) {
+        const Stretch stretch = stretch_of(p.send[j], m.channel(), round);
+        m.shared().puts[j] = {
+            p.send[j].at + stretch.first, p.direct[j] + stretch.first, stretch.bytes};
+      });
+      if (!block.meet()) return;
+      for_moves(
+          block, m.shared().puts, [&](const Move& move, Team team) { copy_chunk(team, move); });
+      if (!block.meet()) return;
+    }
+    block.announce(sends);
+    block.save_out();
+  } else {
+    const auto gets = [&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; };
+    block.open_in();
+    block.open_arrays(gets);
+    for (std::uint32_t round = 0; round < p.rounds; ++round) copy_kept(block, round);
+    block.await(gets);
     if (!block.meet()) return;
-    for_moves(block, shared.puts, [&](const Move& move, Team team) { copy_chunk(team, move); });
-    if (!block.meet()) return;
+    block.give_back(true, gets);
+    block.save_in();
   }
-  block.announce(sends);
-  for (std::uint32_t round = 0; round < p.rounds; ++round) copy_kept(block, round);
-  block.await(gets);
-  if (!block.meet()) return;
-  block.give_back(true, gets);
-  block.save();
 }
 
 }  // namespace hocket::engines::peer

@@ -7,12 +7,12 @@ namespace hocket::engines::peer {
 
 namespace exchange_packets_detail {
 
-// One bundle of one peer: a warp a group, the groups of all peers side by side. Empty: no rows.
+// One bundle of one peer: a warp a group, the groups of all peers side by side. Empty: no vectors.
 struct Place {
   int peer = 0;
   std::uint32_t offset = 0;  // of its first packet in the slot
-  std::uint32_t vector = 0;  // of its first one in the array
-  std::uint32_t rows = 0;
+  Lane lane{};
+  Strip group;
 };
 
 template <typename Machine>
@@ -26,11 +26,10 @@ HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
   // Each rank begins with its right neighbour.
   std::uint32_t peer = i / kLanesOfGroup % p.peers + p.rank;
   if (peer >= p.peers) peer -= p.peers;
-  const Strip strip = strip_of(parts[peer], block.m.channel(), round);
   return {static_cast<int>(peer),
           group * kPacketsOfGroup + lane,
-          strip.first + group * kVectorsOfGroup + lane,
-          rows_of(strip, group, lane)};
+          Lane{lane},
+          group_of(strip_of(parts[peer], block.m.channel(), round), group)};
 }
 
 // The part that stays: all blocks together.
@@ -58,41 +57,39 @@ HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   Machine& m = machine;
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup * p.peers;
-  const auto first = static_cast<std::uint32_t>(m.thread());
-  const auto threads = static_cast<std::uint32_t>(m.threads());
+  const std::uint32_t first = m.first_lane();
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const auto gets = [&](int j) { return strip_of(p.receive[j], m.channel(), round).count > 0; };
     // The first bundle is under way while the counters come.
     Place place = first < bundles ? place_of(block, p.send, round, first) : Place{};
-    Bundle bundle = load_bundle(p.send[place.peer], place.vector, place.rows);
+    Bundle bundle = load_bundle(p.send[place.peer], place.group, place.lane);
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 0, sends);
     if (!block.meet()) return;
-    for (std::uint32_t i = first; i < bundles; i += threads) {
+    for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       if (i != first) {
         place = place_of(block, p.send, round, i);
-        bundle = load_bundle(p.send[place.peer], place.vector, place.rows);
+        bundle = load_bundle(p.send[place.peer], place.group, place.lane);
       }
-      if (place.rows == 0) continue;
+      if (place.group.count == 0) continue;
       const std::uint64_t step = m.shared().sent[place.peer];
       Packet* slot = block.packets_to(place.peer, step) + place.offset;
-      send_bundle(m, slot, place.rows, flag_of(step), bundle);
+      send_bundle(m, slot, place.group.count, place.lane, flag_of(step), bundle);
     }
     if (round == 0) copy_kept(block);
-    for (std::uint32_t i = first; i < bundles && !block.failed; i += threads) {
+    for (std::uint32_t i = first; i < bundles && !block.failed; i = m.next_lane(i)) {
       place = place_of(block, p.receive, round, i);
-      if (place.rows == 0) continue;
-      const std::uint64_t step = m.shared().received[place.peer];
-      const Packet* slot = block.packets_from(place.peer, step) + place.offset;
-      PackedBundle packed = peek_bundle(m, slot, place.rows);
-      while (!is_there(packed, flag_of(step)) && !block.gives_up(1u << place.peer)) {
-        packed = peek_bundle(m, slot, place.rows);
+      if (place.group.count == 0) continue;
+      PackedBundle packed;
+      if (!collect_one(block, place.peer, place.offset, place.lane, place.group.count, packed)) {
+        break;
       }
-      if (block.failed) break;
-      store_bundle(p.receive[place.peer], place.vector, place.rows, unpacked(packed));
+      const Bundle come = unpacked(packed, place.lane);
+      store_bundle(p.receive[place.peer], place.group, place.lane, come);
     }
     if (!block.meet()) return;
+    if (round + 1 == p.rounds) m.let_next_begin();
     block.give_back_packets(round + 1 == p.rounds, 1, gets);
     block.count_sent(1, sends);
   }

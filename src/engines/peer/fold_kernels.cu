@@ -39,7 +39,7 @@ __device__ void run_all_reduce_even(const EvenParams& params) {
 template <typename Fold>
 __device__ void run_reduce_chunks(const Params& params) {
   __shared__ Counters counters;
-  CudaMachine machine(params, counters);
+  CudaMachine machine(params, counters, params.roles);
   reduce_chunks<kPeers, Fold>(machine);
 }
 
@@ -77,19 +77,19 @@ __global__ void __launch_bounds__(256, 1)
   run_reduce_small<SumFold<hocket::bfloat16>>(params);
 }
 
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_reduce_packets_any(const __grid_constant__ Params params) {
   run_reduce_packets<AnyFold>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_reduce_packets_float32(const __grid_constant__ Params params) {
   run_reduce_packets<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_reduce_packets_float16(const __grid_constant__ Params params) {
   run_reduce_packets<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_reduce_packets_bfloat16(const __grid_constant__ Params params) {
   run_reduce_packets<SumFold<hocket::bfloat16>>(params);
 }
@@ -111,19 +111,19 @@ __global__ void __launch_bounds__(256, 1)
   run_all_reduce_packets<SumFold<hocket::bfloat16>>(params);
 }
 
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_all_reduce_even_any(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<AnyFold>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_all_reduce_even_float32(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_all_reduce_even_float16(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(384, 1)
     hocket_peer_all_reduce_even_bfloat16(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<SumFold<hocket::bfloat16>>(params);
 }

@@ -29,9 +29,11 @@ namespace hocket::engines::peer {
 
 inline constexpr int kMaxRanks = 8;
 inline constexpr int kMaxPeers = kMaxRanks - 1;
-inline constexpr int kLanes = 2;
+inline constexpr int kLanes = 2;  // of calls
 inline constexpr int kCollectives = 0;
 inline constexpr int kMessages = 1;
+inline constexpr int kResults = 2;  // of reductions by chunks, beside kCollectives; has no packets
+inline constexpr int kAllLanes = 3;
 inline constexpr int kMaxChannels = 64;
 
 // What is small goes a vector a thread, in two packets.
@@ -39,14 +41,21 @@ inline constexpr std::uint32_t kSmallThreads = 256;
 inline constexpr int kSmallChannels = 32;
 inline constexpr std::size_t kSmallBytes = std::size_t{kSmallChannels} * kSmallThreads * 16;
 
-// What is not lies in groups: what one warp sends of three vectors a lane, in four packets a lane.
+// What is not lies in groups: what one warp sends in kRows packets a lane. Eight lanes' packets
+// side by side are a line, which has one flag, in the last of them; see bundles.h.
 inline constexpr std::uint32_t kLanesOfGroup = 32;
-inline constexpr std::uint32_t kRows = 3;
-inline constexpr std::uint32_t kVectorsOfGroup = kLanesOfGroup * kRows;
-inline constexpr std::uint32_t kPacketsOfGroup = kLanesOfGroup * 4;
+inline constexpr std::uint32_t kLanesOfLine = 8;
+inline constexpr std::uint32_t kRows = 4;
+inline constexpr std::uint32_t kVectorsOfPair = 2 * kLanesOfGroup - kLanesOfGroup / kLanesOfLine;
+inline constexpr std::uint32_t kVectorsOfGroup = kRows / 2 * kVectorsOfPair;
+inline constexpr std::uint32_t kPacketsOfGroup = kLanesOfGroup * kRows;
 inline constexpr std::uint32_t kGroupsOfSlot = 12;
 inline constexpr std::uint32_t kPacketBytes = 16;
-inline constexpr std::uint32_t kPacketSlotBytes = kGroupsOfSlot * kPacketsOfGroup * kPacketBytes;
+// A slot has room for groups, and behind them for small packets: where these have flags, those have
+// data, which must not be taken for flags.
+inline constexpr std::uint32_t kSmallAt = kGroupsOfSlot * kPacketsOfGroup;
+inline constexpr std::uint32_t kPacketsOfSlot = kSmallAt + 2 * kSmallThreads;
+inline constexpr std::uint32_t kPacketSlotBytes = kPacketsOfSlot * kPacketBytes;
 inline constexpr std::uint32_t kPacketSlots = 4;
 
 // A chunk holds enough to make up for the way there and back that it takes to announce it. With
@@ -55,8 +64,7 @@ constexpr std::uint32_t chunk_bytes(int lane, int size) noexcept {
   const std::uint32_t large = size <= 2 ? 128 * 1024 : size <= 4 ? 64 * 1024 : 32 * 1024;
   return lane == kMessages && size > 2 ? 2 * large : large;
 }
-// Reductions have two kinds of steps under way.
-constexpr std::uint32_t chunk_slots(int lane) noexcept { return lane == kCollectives ? 4 : 2; }
+constexpr std::uint32_t chunk_slots(int lane) noexcept { return lane == kMessages ? 2 : 3; }
 
 // What a rank keeps of its links with one peer in one channel: the own half, and what the peer
 // writes. Zero at first.
@@ -84,8 +92,13 @@ enum class Verdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
 struct Header {
   // Not 0: a kernel of this group gave up; all later ones end at once. The value is a Verdict.
   std::uint32_t dead = 0;
-  std::uint32_t unused[31] = {};
+  std::uint32_t unused = 0;
+  // When a kernel last looked at the host's words, in ns: they are far away, and where all that
+  // wait look at once, each look takes long.
+  std::uint64_t looked = 0;
+  std::uint64_t unused_too[14] = {};
 };
+static_assert(sizeof(Header) == 128);
 
 // One a rank, in host memory that its GPU reaches. `abort` is written by the host, the rest by the
 // first kernel that gave up, `verdict` last. Zero at first.
@@ -103,7 +116,7 @@ static_assert(sizeof(HostWords) == 64);
 // told by its number at the area's owner.
 struct Layout {
   static constexpr std::size_t kHeaderBytes = 4096;
-  static constexpr std::size_t kLinksBytes = sizeof(Link) * kLanes * kMaxChannels * kMaxRanks;
+  static constexpr std::size_t kLinksBytes = sizeof(Link) * kAllLanes * kMaxChannels * kMaxRanks;
 
   static constexpr std::size_t link(int lane, int channel, int peer) noexcept {
     const int index = (lane * kMaxChannels + channel) * kMaxRanks + peer;
@@ -118,7 +131,8 @@ struct Layout {
   }
   static constexpr std::size_t chunk(
       int size, int lane, int channel, int peer, std::uint64_t step) noexcept {
-    const std::size_t before = lane == kCollectives ? 0 : lane_bytes(kCollectives, size);
+    std::size_t before = 0;
+    for (int other = 0; other < lane; ++other) before += lane_bytes(other, size);
     const std::uint32_t slots = chunk_slots(lane);
     const auto slot = static_cast<std::uint32_t>(step) % slots;
     return zeroed_bytes(size) + before +
@@ -130,7 +144,8 @@ struct Layout {
     return kHeaderBytes + kLinksBytes + kLanes * links(size) * kPacketSlots * kPacketSlotBytes;
   }
   static constexpr std::size_t bytes(int size) noexcept {
-    return zeroed_bytes(size) + lane_bytes(kCollectives, size) + lane_bytes(kMessages, size);
+    return zeroed_bytes(size) + lane_bytes(kCollectives, size) + lane_bytes(kMessages, size) +
+           lane_bytes(kResults, size);
   }
 
  private:

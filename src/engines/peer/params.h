@@ -37,16 +37,14 @@ struct LaneParams {
   std::uint8_t unused[5] = {};  // what follows in a derived type lies the same for all compilers
 
   HOCKET_ANYWHERE int size() const { return peers + 1; }
-  HOCKET_ANYWHERE std::uint32_t* dead() const {
-    return &reinterpret_cast<Header*>(staging[rank])->dead;
-  }
-  HOCKET_ANYWHERE std::uint32_t slots() const { return chunk_slots(lane); }  // of chunks
+  HOCKET_ANYWHERE Header* header() const { return reinterpret_cast<Header*>(staging[rank]); }
+  HOCKET_ANYWHERE std::uint32_t* dead() const { return &header()->dead; }
   // This rank's link with peer j, and the peer's with this rank.
-  HOCKET_ANYWHERE Link* here(int channel, int j) const {
-    return reinterpret_cast<Link*>(staging[rank] + Layout::link(lane, channel, j));
+  HOCKET_ANYWHERE Link* here(int on, int channel, int j) const {
+    return reinterpret_cast<Link*>(staging[rank] + Layout::link(on, channel, j));
   }
-  HOCKET_ANYWHERE Link* there(int channel, int j) const {
-    return reinterpret_cast<Link*>(at(j) + Layout::link(lane, channel, here_at(j)));
+  HOCKET_ANYWHERE Link* there(int on, int channel, int j) const {
+    return reinterpret_cast<Link*>(at(j) + Layout::link(on, channel, here_at(j)));
   }
   // Slots of what goes to peer j and comes from it.
   HOCKET_ANYWHERE std::byte* packets_to(int channel, int j, std::uint64_t step) const {
@@ -55,11 +53,11 @@ struct LaneParams {
   HOCKET_ANYWHERE std::byte* packets_from(int channel, int j, std::uint64_t step) const {
     return staging[rank] + Layout::packets(size(), lane, channel, j, step);
   }
-  HOCKET_ANYWHERE std::byte* chunk_to(int channel, int j, std::uint64_t step) const {
-    return at(j) + Layout::chunk(size(), lane, channel, here_at(j), step);
+  HOCKET_ANYWHERE std::byte* chunk_to(int on, int channel, int j, std::uint64_t step) const {
+    return at(j) + Layout::chunk(size(), on, channel, here_at(j), step);
   }
-  HOCKET_ANYWHERE std::byte* chunk_from(int channel, int j, std::uint64_t step) const {
-    return staging[rank] + Layout::chunk(size(), lane, channel, j, step);
+  HOCKET_ANYWHERE std::byte* chunk_from(int on, int channel, int j, std::uint64_t step) const {
+    return staging[rank] + Layout::chunk(size(), on, channel, j, step);
   }
 
  private:
@@ -67,6 +65,10 @@ struct LaneParams {
   // This rank's number among the peers of peer j.
   HOCKET_ANYWHERE int here_at(int j) const { return peer_number(rank, rank_of_peer(j, rank)); }
 };
+
+// Reductions by chunks whose results go on to other ranks: a block sends, one reduces and forwards,
+// one collects. What the results overwrite has been sent before.
+inline constexpr std::uint32_t kWithResults = 3;
 
 // Small calls: a piece is what goes to a peer, or comes from it, a vector a thread.
 struct Piece {
@@ -146,6 +148,7 @@ struct Params : LaneParams {
   // Where peers' arrays are entered directly: the peer's address of what it receives from here.
   std::byte* direct[kMaxPeers] = {};
   std::uint32_t rounds = 0;   // the most of any part in any channel
+  std::uint32_t roles = 1;    // chunks: how many blocks share a channel's work; 1 to kWithResults
   std::uint32_t groups = 0;   // packets: the most groups of any part in a round
   std::uint32_t same = 0;     // not 0: all of `send` are one array
   std::uint32_t enter = 0;    // not 0: `direct` is used

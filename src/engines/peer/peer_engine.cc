@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
 
+#include "base/log.h"
 #include "cuda/exchange.h"
 #include "cuda/idle.h"
+#include "cuda/nvlink.h"
 #include "cuda/proof.h"
 #include "hocket/error.h"
 
@@ -103,7 +107,31 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
   read_patterns(introduction.deadline);
   member_ =
       make_member(rank_, size_, staging_, reinterpret_cast<HostWords*>(words_->device_address()));
+  tuning_.lines = has_nvlink(introduction);
   keeps_time(allowed_);
+}
+
+// Whether it joins all GPUs; the same on all ranks.
+bool PeerEngine::has_nvlink(const engine::Introduction& introduction) const {
+  struct Place {
+    char bus_id[32] = {};
+  } own;
+  const std::string bus_id = device_->bus_id();
+  bus_id.copy(own.bus_id, sizeof(own.bus_id) - 1);
+  const std::vector<std::byte> bytes = introduction.gather(std::as_bytes(std::span(&own, 1)));
+  std::string why_not;
+  for (std::size_t at = 0; at < bytes.size() && why_not.empty(); at += sizeof(Place)) {
+    Place other;
+    std::memcpy(&other, bytes.data() + at, sizeof(other));
+    why_not = cuda::why_no_nvlink(bus_id, other.bus_id);
+  }
+  if (!why_not.empty()) {
+    base::log(base::LogLevel::kDebug,
+              fmt::format("GPU engine peer does without whole lines: {}", why_not));
+  }
+  const std::byte lacks{static_cast<unsigned char>(!why_not.empty())};
+  const std::vector<std::byte> all = introduction.gather(std::span(&lacks, 1));
+  return std::ranges::all_of(all, [](std::byte one) { return one == std::byte{0}; });
 }
 
 void PeerEngine::allocate() {

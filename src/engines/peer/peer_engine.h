@@ -23,8 +23,8 @@ namespace hocket::engines::peer {
 // 8), shared by descriptor with all ranks, which map it, and a line of host memory. Each way is
 // proved by a pattern first.
 //
-// Kernels wait for kernels of the peers. They take up to 32 blocks, in no order that matters, and
-// need no more than one of them to run at a time; but other kernels that fill the GPU, and wait
+// Kernels wait for kernels of the peers. They take up to 128 blocks, of which the two or three of a
+// channel, side by side, have to run at a time; other kernels that fill the GPU, and wait
 // themselves for something behind these, stop them. A captured call may be replayed as long as the
 // engine lives.
 class PeerEngine final : public engine::DeviceEngine {
@@ -55,6 +55,7 @@ class PeerEngine final : public engine::DeviceEngine {
   void import(const engine::Introduction& introduction);
   void write_patterns(base::Deadline deadline);
   void read_patterns(base::Deadline deadline);
+  bool has_nvlink(const engine::Introduction& introduction) const;
   // Runs `stage` on every rank; throws on all where it threw DeviceError on one.
   template <typename Stage>
   void together(const engine::Introduction& introduction, const Stage& stage);

@@ -45,6 +45,7 @@ PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int 
   try {
     fold_ = load(images().fold[capacity_index(size)]);
     find_functions();
+    begins_early_ = may_begin_early();
     run_all();
   } catch (...) {
     if (fold_ != nullptr) device_->driver().module_unload(fold_);
@@ -84,6 +85,20 @@ void PeerKernels::find_functions() {
   }
 }
 
+// Whether kernels may be put on the machine while the one before on the stream still runs: they
+// wait for its end themselves, where they were compiled for GPUs that know how (from Hopper on).
+// Graphs know it from CUDA 12.3 on.
+bool PeerKernels::may_begin_early() const {
+  const cuda::Driver& driver = device_->driver();
+  if (driver.version() < 12030) return false;
+  int version = 0;
+  cuda::check(
+      driver,
+      driver.func_get_attribute(&version, cuda::FunctionAttribute::kPtxVersion, functions_[0][0]),
+      "ask what kernels were compiled for");
+  return version >= 90;
+}
+
 // Each kernel once, with nothing to do: where the driver loads lazily, it loads now, and it makes
 // the room for stacks now.
 void PeerKernels::run_all() const {
@@ -117,9 +132,13 @@ void PeerKernels::launch(const Step& step, cuda::Stream stream) const {
   const cuda::Driver& driver = device_->driver();
   const auto folding = folds(step.protocol) ? folding_of(step.fold()) : Folding::kAny;
   void* arguments[] = {arguments_of(step)};
+  cuda::LaunchAttribute early{.id = cuda::LaunchAttributeId::kProgrammaticStreamSerialization,
+                              .allowed = 1};
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(step.blocks),
                                   .block_x = static_cast<unsigned>(step.threads),
-                                  .stream = stream};
+                                  .stream = stream,
+                                  .attributes = &early,
+                                  .attribute_count = begins_early_ ? 1u : 0u};
   cuda::check(driver,
               driver.launch_kernel_ex(
                   &config,

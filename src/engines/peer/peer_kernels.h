@@ -28,12 +28,14 @@ class PeerKernels {
  private:
   cuda::Module load(std::span<const std::byte> image) const;
   void find_functions();
+  bool may_begin_early() const;
   void run_all() const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   cuda::Module move_ = nullptr;
   cuda::Module fold_ = nullptr;
   cuda::Function functions_[kProtocolCount][kFoldingCount] = {};
+  bool begins_early_ = false;  // where the device and the driver can
 };
 
 }  // namespace hocket::engines::peer

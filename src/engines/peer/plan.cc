@@ -31,10 +31,10 @@ Tuning default_tuning(int size) noexcept {
   Tuning tuning;
   if (size == 2) {
     tuning.one_hop = 512 * 1024;
-    tuning.two_hops = 3 << 20;
-    tuning.scattered = 512 * 1024;
-    tuning.to_one = 512 * 1024;
-    tuning.direct = 512 * 1024;
+    tuning.two_hops = 16 << 20;
+    tuning.scattered = 8 << 20;
+    tuning.to_one = 8 << 20;
+    tuning.messages = 8 << 20;
   }
   return tuning;
 }

@@ -17,19 +17,22 @@ namespace hocket::engines::peer {
 // bytes that one rank sends another, unless said otherwise.
 struct Tuning {
   std::size_t one_hop = 256 * 1024;    // all_reduce: bytes of the array times size - 1
-  std::size_t two_hops = 3 << 19;      // all_reduce by packets: bytes of the array
+  std::size_t two_hops = 4 << 20;      // all_reduce by packets: bytes of the array
   std::size_t scattered = 256 * 1024;  // reduce_scatter: what goes by packets
   std::size_t to_one = 1 << 20;        // reduce: what goes by packets
-  std::size_t packets = 512 * 1024;    // movement: what goes by packets
+  std::size_t packets = 4 << 20;       // movement: what goes by packets
+  std::size_t messages = 2 << 20;      // the same for messages
   std::size_t small = kSmallBytes;     // what goes a vector a thread; at most this
   std::size_t relays = 512 * 1024;     // broadcast, reduce: from here on all ranks help
-  std::size_t direct = 256 * 1024;     // symmetric movement: from here on straight into place
-  std::size_t engines = 4 << 20;       // symmetric movement: from here on by the copy engines
-  std::uint32_t groups = 3;            // groups of packets to a channel before there is another one
-  std::uint32_t least_chunk = 8192;    // bytes of a chunk, at least and at most
+  std::size_t direct = 2 << 20;        // symmetric movement: from here on straight into place
+  std::size_t engines = 64 << 20;      // symmetric movement: from here on by the copy engines
+  bool lines = true;                 // packets of lines; without, what is not small goes by chunks
+  std::uint32_t groups = 3;          // groups of packets to a channel before there is another one
+  std::uint32_t least_chunk = 8192;  // bytes of a chunk, at least and at most
   std::uint32_t most_chunk = 1 << 20;
   std::uint32_t turns = 1;                // chunks of a channel before chunks grow
-  std::uint32_t channels = kMaxChannels;  // the most
+  std::uint32_t channels = kMaxChannels;  // the most, and of what has three blocks a channel
+  std::uint32_t wide_channels = kMaxChannels / 2;
 };
 // The defaults, as measured, for groups of `size`.
 Tuning default_tuning(int size) noexcept;

@@ -143,6 +143,11 @@ SmallParams small_call(const Call& call, const Member& member) {
   return p;
 }
 
+// Both ends of a link take the small way for what is small, by whichever of its kernels.
+std::size_t most_small(const Tuning& tuning) {
+  return std::min({tuning.small, tuning.packets, kSmallBytes});
+}
+
 class Movement {
  public:
   Movement(const Moves& moves, const Params& params, int rank, const Tuning& tuning)
@@ -166,10 +171,12 @@ class Movement {
       }
       return steps_;
     }
-    const std::size_t small = std::min({tuning_.small, tuning_.packets, kSmallBytes});
+    const std::size_t small = most_small(tuning_);
+    const std::size_t most = params_.lane == kMessages ? tuning_.messages : tuning_.packets;
+    const std::size_t packets = tuning_.lines ? std::max(small, most) : small;
     add_exchange(Protocol::kExchangeSmallParts, 0, small);
-    add_exchange(Protocol::kExchangePackets, small, tuning_.packets);
-    add_exchange(Protocol::kExchangeChunks, tuning_.packets, kAll);
+    add_exchange(Protocol::kExchangePackets, small, packets);
+    add_exchange(Protocol::kExchangeChunks, packets, kAll);
     if (steps_.empty() && stays()) steps_.push_back(copy_own());
     return steps_;
   }
@@ -236,10 +243,7 @@ class Movement {
   std::vector<Step> steps_;
 };
 
-// Both ends of a link take the small way for what is small, by whichever of its kernels.
-bool is_small(std::size_t bytes, const Tuning& tuning) {
-  return bytes <= std::min({tuning.small, tuning.packets, kSmallBytes});
-}
+bool is_small(std::size_t bytes, const Tuning& tuning) { return bytes <= most_small(tuning); }
 std::vector<Step> one_small(const SmallParams& params) {
   Step step{.protocol = Protocol::kExchangeSmall, .small = params};
   cut_small(step);

@@ -37,21 +37,18 @@ class Reduction {
 
   std::vector<Step> all_reduce() {
     const std::size_t bytes = engine::bytes_of(call_.signature);
-    if (bytes * p_.peers <= tuning_.one_hop) {
+    if (bytes * p_.peers <= tuning_.one_hop && fits_packets(bytes)) {
       whole_to_all(bytes);
       return {one_hop(bytes)};
-    }
-    if (size_ == 2 && bytes > tuning_.two_hops) {
-      whole_to_all(bytes);
-      return {chunks()};
     }
     for (int q = 0; q < size_; ++q) {
       const Range range = range_of(bytes, size_, q);
       reduced_by(q, range.first, range.bytes);
       wanted_from(q, range.first, range.bytes);
     }
-    if (bytes <= tuning_.two_hops) return {two_hops(bytes)};
+    if (tuning_.lines && bytes <= tuning_.two_hops) return {two_hops(bytes)};
     p_.forward = all_peers(p_);
+    p_.roles = kWithResults;
     enter(range_of(bytes, size_, rank_).first);
     return {chunks()};
   }
@@ -63,9 +60,10 @@ class Reduction {
     if (bytes <= std::max(tuning_.to_one, tuning_.relays) || size_ == 2) {
       reduced_by(root, 0, bytes);
       if (at_root) wanted_from(root, 0, bytes);
-      return {bytes <= tuning_.to_one ? one_hop(bytes) : chunks()};
+      return {bytes <= tuning_.to_one && fits_packets(bytes) ? one_hop(bytes) : chunks()};
     }
     // All but the root reduce a part each.
+    p_.roles = kWithResults;
     for_relays(bytes, root, [&](int q, Range range) {
       reduced_by(q, range.first, range.bytes);
       if (at_root) wanted_from(q, range.first, range.bytes);
@@ -86,7 +84,7 @@ class Reduction {
     }
     if (most == 0) return {};
     p_.kept_to = part_at(call_.out, 0, p_.kept.bytes);
-    return {most <= tuning_.scattered ? one_hop(most) : chunks()};
+    return {most <= tuning_.scattered && fits_packets(most) ? one_hop(most) : chunks()};
   }
 
   // A broadcast by relays: of one source, whose parts are forwarded by one rank each.
@@ -94,6 +92,7 @@ class Reduction {
     const std::size_t bytes = engine::bytes_of(call_.signature);
     const int root = call_.signature.root;
     const bool at_root = rank_ == root;
+    p_.roles = kWithResults;
     p_.fold = FoldCode{};
     p_.sources = at_root ? 0 : 1u << peer_number(root, rank_);
     p_.own_source = 0;
@@ -142,12 +141,15 @@ class Reduction {
     }
   }
 
-  // By packets, in one hop: the smallest in a simpler way. `most`: bytes of the longest part.
-  Step one_hop(std::size_t most) const {
+  // Whether `most` bytes, those of the longest part, go a vector a thread.
+  bool is_small(std::size_t most) const {
     const bool listed = call_.signature.kind == Kind::kReduceScatterV;
-    if (listed || most > std::min(tuning_.small, kSmallBytes)) {
-      return packets(Protocol::kReducePackets);
-    }
+    return !listed && most <= std::min(tuning_.small, kSmallBytes);
+  }
+  bool fits_packets(std::size_t most) const { return tuning_.lines || is_small(most); }
+  // By packets, in one hop: the smallest in a simpler way.
+  Step one_hop(std::size_t most) const {
+    if (!is_small(most)) return packets(Protocol::kReducePackets);
     Step step{.protocol = Protocol::kReduceSmall, .small = small()};
     cut_small(step);
     return step;

@@ -118,41 +118,52 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
 
 }  // namespace reduce_chunks_detail
 
-// A pipeline of three stages, each a round behind the one before: send, reduce and forward, collect
-// results. Both ends of a link take its steps in the same order: in each turn a chunk to be
-// reduced, then a result of the round before.
+// A pipeline of three stages: send, reduce and forward, collect results; each is the role of one of
+// a channel's blocks. Results travel in a lane of their own. Where there are none, two blocks do,
+// or one, where what is sent may be overwritten by what is reduced: then it sends a turn ahead.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
-  Block<Machine> block(machine);
   Machine& m = machine;
-  const Params& p = block.p;
+  const Params& p = m.params();
+  const int roles = static_cast<int>(p.roles);
+  const bool puts = m.role() == 0, folds = m.role() == (roles > 1 ? 1 : 0),
+             collects = m.role() == 2;
+  const bool receives = folds || collects,
+             sends_on = roles == static_cast<int>(kWithResults) && folds;
+  Block<Machine> block(
+      machine, collects ? kResults : kCollectives, sends_on ? kResults : kCollectives);
   Counters& shared = m.shared();
   const auto sends = [&](int j) { return shared.puts[j].bytes > 0; };
   const auto gives = [&](int j) { return shared.sources[j] != nullptr; };
   const auto wants = [&](int j) { return shared.targets[j] != nullptr; };
   const auto gets = [&](int j) { return shared.takes[j].bytes > 0; };
-  block.open();
-  if (p.enter) {
+  if (receives) block.open_in();
+  if (puts || sends_on) block.open_out();
+  if (p.enter && collects) {
     block.open_arrays([&](int j) { return stretch_of(p.receive[j], m.channel(), 0).bytes > 0; });
+  }
+  if (p.enter && folds) {
     block.enter_arrays([&](int j) {
       return (p.forward >> j & 1) != 0 && stretch_of(p.kept, m.channel(), 0).bytes > 0;
     });
   }
-  for (std::uint32_t turn = 0; turn < p.rounds + 2; ++turn) {
-    if (turn < p.rounds) {
+  for (std::uint32_t turn = 0; turn < p.rounds + 1; ++turn) {
+    if (puts && turn < p.rounds) {
       block.for_kept([&](int j) {
         const Stretch stretch = stretch_of(p.send[j], m.channel(), turn);
         shared.puts[j] = {p.send[j].at + stretch.first, block.chunk_to(j), stretch.bytes};
       });
-      block.reserve(p.slots(), 0, sends);
+      block.reserve(block.out_slots(), 0, sends);
       if (!block.meet()) return;
       for_moves(block, shared.puts, [&](const Move& move, Team team) { put_chunk(m, team, move); });
       if (!block.meet()) return;
       block.announce(sends);
     }
+    if (turn == 0) continue;
+    const std::uint32_t round = turn - 1;
 
     Stretch kept;
-    if (turn > 0) kept = stretch_of(p.kept, m.channel(), turn - 1);
+    if (folds) kept = stretch_of(p.kept, m.channel(), round);
     if (kept.bytes > 0) {  // of the whole block
       block.for_kept([&](int j) {
         const bool wanted = (p.forward >> j & 1) != 0;
@@ -161,7 +172,7 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
         shared.targets[j] = wanted ? target : nullptr;
       });
       block.await(gives);
-      block.reserve(p.slots(), 0, wants);
+      block.reserve(block.out_slots(), 0, wants);
       if (!block.meet()) return;
       reduce_chunks_detail::fold_chunk<kPeers, Fold>(block, kept);
       if (!block.meet()) return;
@@ -169,9 +180,9 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
       block.announce(wants);
     }
 
-    if (turn < 2) continue;
+    if (!collects) continue;
     block.for_kept([&](int j) {
-      const Stretch stretch = stretch_of(p.receive[j], m.channel(), turn - 2);
+      const Stretch stretch = stretch_of(p.receive[j], m.channel(), round);
       shared.takes[j] = {block.chunk_from(j), p.receive[j].at + stretch.first, stretch.bytes};
     });
     block.await(gets);
@@ -181,9 +192,10 @@ HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
           block, shared.takes, [&](const Move& move, Team team) { take_chunk(m, team, move); });
       if (!block.meet()) return;
     }
-    block.give_back(turn == p.rounds + 1, gets);
+    block.give_back(turn == p.rounds, gets);
   }
-  block.save();
+  if (receives) block.save_in();
+  if (puts || sends_on) block.save_out();
 }
 
 }  // namespace hocket::engines::peer

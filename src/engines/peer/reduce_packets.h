@@ -17,17 +17,15 @@ struct Outgoing {
 
 // One thread's place in a round.
 struct Place {
-  std::uint32_t round, group, lane;
+  std::uint32_t round, number;
+  Lane lane;
 
   HOCKET_ANYWHERE Place(std::uint32_t r, std::uint32_t i)
-      : round(r), group(i / kLanesOfGroup), lane(i % kLanesOfGroup) {}
-  HOCKET_ANYWHERE std::uint32_t rows(const Part& part, int channel) const {
-    return rows_of(strip_of(part, channel, round), group, lane);
+      : round(r), number(i / kLanesOfGroup), lane{i % kLanesOfGroup} {}
+  HOCKET_ANYWHERE Strip group(const Part& part, int channel) const {
+    return group_of(strip_of(part, channel, round), number);
   }
-  HOCKET_ANYWHERE std::uint32_t vector(const Part& part, int channel) const {
-    return strip_of(part, channel, round).first + group * kVectorsOfGroup + lane;
-  }
-  HOCKET_ANYWHERE std::uint32_t packet() const { return group * kPacketsOfGroup + lane; }
+  HOCKET_ANYWHERE std::uint32_t packet() const { return number * kPacketsOfGroup + lane.number; }
 };
 
 template <int kPeers, typename Machine>
@@ -37,9 +35,8 @@ HOCKET_ANYWHERE Outgoing<kPeers> load_outgoing(const Block<Machine>& block, cons
   HOCKET_UNROLL
   for (int j = 0; j < kPeers; ++j) {
     if (j > 0 && p.same) continue;
-    const int channel = block.m.channel();
-    out.bundle[j] =
-        load_bundle(p.send[j], place.vector(p.send[j], channel), place.rows(p.send[j], channel));
+    const Strip group = place.group(p.send[j], block.m.channel());
+    out.bundle[j] = load_bundle(p.send[j], group, place.lane);
   }
   return out;
 }
@@ -52,33 +49,32 @@ HOCKET_ANYWHERE void send_outgoing(Block<Machine>& block,
   const Params& p = block.p;
   HOCKET_UNROLL
   for (int j = 0; j < kPeers; ++j) {
-    const std::uint32_t rows = place.rows(p.send[j], m.channel());
-    if (rows == 0) continue;
+    const std::uint32_t count = place.group(p.send[j], m.channel()).count;
+    if (count == 0) continue;
     const std::uint64_t step = m.shared().sent[j];
     Packet* slot = block.packets_to(j, step) + place.packet();
-    send_bundle(m, slot, rows, flag_of(step), p.same ? out.bundle[0] : out.bundle[j]);
+    const Bundle& bundle = p.same ? out.bundle[0] : out.bundle[j];
+    send_bundle(m, slot, count, place.lane, flag_of(step), bundle);
   }
 }
 
-// What a thread has of this rank's part at one place: its rows, and the sum of all ranks' there.
+// What a thread has of this rank's part at one place: the sum of all ranks' vectors there.
 struct Folded {
   Bundle bundle;
-  std::uint32_t rows = 0;
-  std::uint32_t vector = 0;
+  Strip group;
 };
 // False: given up.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE bool fold_place(Block<Machine>& block, const Place& place, Folded& folded) {
   const Params& p = block.p;
-  const std::uint32_t rows = place.rows(p.kept, block.m.channel());
-  folded.rows = rows;
-  folded.vector = place.vector(p.kept, block.m.channel());
-  if (rows == 0) return true;
-  const Bundle own = load_bundle(p.kept, folded.vector, rows);
+  folded.group = place.group(p.kept, block.m.channel());
+  const std::uint32_t count = folded.group.count;
+  if (count == 0) return true;
+  const Bundle own = load_bundle(p.kept, folded.group, place.lane);
   PackedBundle packed[kPeers];
-  const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? rows : 0; };
-  if (!collect<kPeers>(block, place.packet(), 0, all, packed)) return false;
-  folded.bundle = fold_bundles<kPeers, Fold>(p, packed, own, rows);
+  const auto all = [&](int j) { return j < static_cast<int>(p.peers) ? count : 0; };
+  if (!collect<kPeers>(block, place.packet(), place.lane, 0, all, packed)) return false;
+  folded.bundle = fold_bundles<kPeers, Fold>(p, packed, own, count, place.lane);
   return true;
 }
 
@@ -92,8 +88,7 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   Machine& m = machine;
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup;
-  const auto first = static_cast<std::uint32_t>(m.thread());
-  const auto threads = static_cast<std::uint32_t>(m.threads());
+  const std::uint32_t first = m.first_lane();
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const bool keeps = strip_of(p.kept, m.channel(), round).count > 0;
@@ -102,16 +97,18 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 0, sends);
     if (!block.meet()) return;
-    for (std::uint32_t i = first; i < bundles; i += threads) {
+    for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       if (i != first) outgoing = load_outgoing<kPeers>(block, Place(round, i));
       send_outgoing(block, Place(round, i), outgoing);
     }
-    for (std::uint32_t i = first; keeps && i < bundles; i += threads) {
+    for (std::uint32_t i = first; keeps && i < bundles; i = m.next_lane(i)) {
+      const Place place(round, i);
       Folded folded;
-      if (!fold_place<kPeers, Fold>(block, Place(round, i), folded)) break;
-      if (folded.rows > 0) store_bundle(p.kept_to, folded.vector, folded.rows, folded.bundle);
+      if (!fold_place<kPeers, Fold>(block, place, folded)) break;
+      if (folded.group.count > 0) store_bundle(p.kept_to, folded.group, place.lane, folded.bundle);
     }
     if (!block.meet()) return;
+    if (round + 1 == p.rounds) m.let_next_begin();
     block.give_back_packets(round + 1 == p.rounds, 1, [&](int) { return keeps; });
     block.count_sent(1, sends);
   }
@@ -126,45 +123,45 @@ HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
   Machine& m = machine;
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup;
-  const auto first = static_cast<std::uint32_t>(m.thread());
-  const auto threads = static_cast<std::uint32_t>(m.threads());
+  const std::uint32_t first = m.first_lane();
   const auto everybody = [](int) { return true; };
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     Outgoing<kPeers> outgoing = load_outgoing<kPeers>(block, Place(round, first));
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 1, everybody);
     if (!block.meet()) return;
-    for (std::uint32_t i = first; i < bundles; i += threads) {
+    for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       if (i != first) outgoing = load_outgoing<kPeers>(block, Place(round, i));
       send_outgoing(block, Place(round, i), outgoing);
     }
-    for (std::uint32_t i = first; i < bundles; i += threads) {
+    for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       const Place place(round, i);
       Folded folded;
       if (!fold_place<kPeers, Fold>(block, place, folded)) break;
-      if (folded.rows == 0) continue;
+      if (folded.group.count == 0) continue;
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
         if (j >= static_cast<int>(p.peers)) continue;
         const std::uint64_t step = m.shared().sent[j] + 1;
         Packet* slot = block.packets_to(j, step) + place.packet();
-        send_bundle(m, slot, folded.rows, flag_of(step), folded.bundle);
+        send_bundle(m, slot, folded.group.count, place.lane, flag_of(step), folded.bundle);
       }
-      store_bundle(p.kept_to, folded.vector, folded.rows, folded.bundle);
+      store_bundle(p.kept_to, folded.group, place.lane, folded.bundle);
     }
-    for (std::uint32_t i = first; i < bundles && !block.failed; i += threads) {
+    for (std::uint32_t i = first; i < bundles && !block.failed; i = m.next_lane(i)) {
       const Place place(round, i);
-      const auto rows = [&](int j) { return place.rows(p.receive[j], m.channel()); };
+      const auto group = [&](int j) { return place.group(p.receive[j], m.channel()); };
+      const auto count = [&](int j) { return group(j).count; };
       PackedBundle packed[kPeers];
-      if (!collect<kPeers>(block, place.packet(), 1, rows, packed)) break;
+      if (!collect<kPeers>(block, place.packet(), place.lane, 1, count, packed)) break;
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
-        if (rows(j) == 0) continue;
-        const std::uint32_t vector = place.vector(p.receive[j], m.channel());
-        store_bundle(p.receive[j], vector, rows(j), unpacked(packed[j]));
+        if (count(j) == 0) continue;
+        store_bundle(p.receive[j], group(j), place.lane, unpacked(packed[j], place.lane));
       }
     }
     if (!block.meet()) return;
+    if (round + 1 == p.rounds) m.let_next_begin();
     block.give_back_packets(round + 1 == p.rounds, 2, everybody);
     block.count_sent(2, everybody);
   }

@@ -98,7 +98,7 @@ struct Place {
       if (!is_in(p.piece_to(j))) continue;
       const std::uint64_t step = block.m.shared().sent[j];
       const Vector& v = p.has_one_source() ? out.peers[0] : out.peers[j];
-      send(block.m, block.packets_to(j, step) + thread, flag_of(step), v);
+      send(block.m, block.packets_to(j, step) + kSmallAt + thread, flag_of(step), v);
     }
   }
 
@@ -112,7 +112,7 @@ struct Place {
     for (int j = 0; j < kPeers; ++j) {
       const int peer = j < static_cast<int>(p.peers) ? j : 0;
       const std::uint64_t step = m.shared().received[peer];
-      slot[j] = block.packets_from(peer, step) + thread;
+      slot[j] = block.packets_from(peer, step) + kSmallAt + thread;
       flag[j] = flag_of(step);
     }
     while (true) {
@@ -194,6 +194,7 @@ HOCKET_ANYWHERE void run(Machine& machine, bool with_own, const Gets& gets, cons
     }
   }
   if (!block.meet()) return;
+  m.let_next_begin();
   block.give_back_packets(true, 1, [&](int j) { return gets(begin, j); });
   block.count_sent(1, sends);
   block.save();
