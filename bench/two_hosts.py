@@ -3,9 +3,10 @@
 The hosts are two network namespaces of this machine, joined by a pair of virtual interfaces, each
 kept to half of the processors; needs root, iproute2, UCX and Debian's Open MPI:
 ``python bench/two_hosts.py [--ranks 2] [--sizes 8,65536] [--turns 15]``. While one library is
-measured the other's ranks sleep. A turn is the median of some calls, each after a barrier; the
-table has the medians of the turns, and the middle half of the ratios of neighbouring turns. The
-build folder's bin/ has to be in PATH. On a busy machine run it under ``nice -n -20``.
+measured the other's ranks sleep. A turn is the mean of the middle half of some calls, each after a
+barrier, as rank 0 has it; the table has the medians of the turns, and the middle half of the ratios
+of neighbouring turns. The build folder's bin/ has to be in PATH. On a busy machine run it under
+``nice -n -20``.
 """
 
 import argparse
@@ -94,7 +95,7 @@ class Library:
         self.answers = open(self.folder / f"{self.name}.answers")
 
     def measure(self, size, calls):
-        """Microseconds of the middle one of `calls`."""
+        """Microseconds of one of `calls`."""
         for pipe in self.pipes:
             print(size, calls, file=pipe, flush=True)
         return float(self.answers.readline())

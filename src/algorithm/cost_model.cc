@@ -1,6 +1,7 @@
 #include "algorithm/cost_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "algorithm/cores.h"
@@ -44,7 +45,7 @@ class Terms {
     all_ = m_ * n;
     wide_ = widening(s);
     core_ = core_size(n);
-    core_log_ = std::log2(core_);
+    core_log_ = std::countr_zero(static_cast<unsigned>(core_size(n)));  // a power of two
     excess_ = core_excess(n) > 0 ? 1 : 0;
   }
 

@@ -22,8 +22,7 @@ engine::Tag tag_of(const engine::Call& call) noexcept {
   mix(s.extra);
   mix(s.symmetric);
   constexpr std::uint64_t kLow = 0xffffffffu;
-  constexpr std::uint64_t kTop = std::uint64_t{1} << 63;  // above users' tags whatever the hash
-  return kTop | (hash & ~kLow) | (call.sequence & kLow);
+  return engine::kCallTag | (hash & ~kLow) | (call.sequence & kLow);
 }
 
 }  // namespace

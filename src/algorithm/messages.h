@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -86,6 +87,12 @@ class Endpoint {
   Message recv(int peer, std::span<std::byte> bytes) const {
     return {*carrier_, carrier_->recv(envelope(peer, bytes.size()), bytes)};
   }
+  // The same where the carrier hands over the bytes as they come; else nothing.
+  std::optional<Message> recv_to(int peer, std::size_t bytes, engine::Taker& taker) const {
+    const auto id = carrier_->recv_to(envelope(peer, bytes), bytes, taker);
+    if (!id) return std::nullopt;
+    return Message(*carrier_, *id);
+  }
 
   // To be awaited: until the messages, which must outlive the wait, are complete.
   auto completed(Message& one) const noexcept {
@@ -109,9 +116,11 @@ class Endpoint {
       return condition();
     });
   }
-  // Of all; the list is empty then.
+  // Of all; the list is empty then. Where it is empty before, nothing is moved: what comes before
+  // its receive is posted is copied once more.
   auto completed(std::vector<Message>& messages) const noexcept {
     return engine::until([carrier = carrier_, &messages] {
+      if (messages.empty()) return true;
       carrier->progress();
       return drop_complete(messages);
     });

@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <cstring>
+#include <deque>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "algorithm/algorithms.h"
 #include "algorithm/partial.h"
@@ -16,6 +20,36 @@ bool overwrites(const ConstArray& in, int n, const Range& own, const std::byte* 
   const std::less<const std::byte*> before;
   return before(out, in.data + end) && before(in.data, out + own.length);
 }
+
+// Folds what comes into the result where it arrives, by way of a stretch that stays in the
+// first-level cache: the bytes may lie at any address.
+class FoldedAsItComes final : public engine::Taker {
+ public:
+  FoldedAsItComes(const Partial& partial,
+                  std::size_t element,
+                  std::byte* out,
+                  const std::byte* ours)
+      : partial_(partial), element_(element), out_(out), ours_(ours) {}
+
+  void take(std::size_t offset, std::span<const std::byte> bytes) noexcept override {
+    alignas(64) std::byte stretch[kStretch];
+    while (!bytes.empty()) {
+      const std::size_t length = std::min(kStretch, bytes.size());
+      std::memcpy(stretch, bytes.data(), length);
+      const std::size_t at = offset / partial_.element() * element_;
+      partial_.finish_fold(out_ + at, stretch, ours_ + at, length / partial_.element());
+      offset += length;
+      bytes = bytes.subspan(length);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kStretch = 8192;
+  const Partial& partial_;
+  const std::size_t element_;
+  std::byte* const out_;
+  const std::byte* const ours_;
+};
 
 }  // namespace
 
@@ -38,7 +72,12 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
   const std::size_t room = longest(in.parts, n) / at.element() * partial.element();
   const Scratch memory(2 * room);
   std::byte* buffers[2] = {memory.get(), memory.get() + room};
-  std::vector<Message> coming;
+  struct Coming {
+    Message message;
+    bool folded = false;  // as it comes
+  };
+  std::deque<FoldedAsItComes> folding;  // a deque: they must not move
+  std::vector<Coming> coming;
   std::vector<Message> going[2];
 
   const auto send_chunk = [&](std::vector<Message>& list,
@@ -66,19 +105,30 @@ engine::Task ring_reduce_scatter(Endpoint at, Reduction reduction, ConstArray in
     std::byte* here = buffers[step % 2];
     co_await partly.completed(going[step % 2]);
     coming.clear();
+    folding.clear();
+    const bool overwriting = last && overwrites(in, n, own, out);
     for (std::size_t i = 0; i < pieces(count, chunk); ++i) {
       const Range range = piece({0, count}, chunk, i);
+      const std::size_t from = range.first * partial.element();
+      const std::size_t length = range.length * partial.element();
+      std::optional<Message> taken;
+      if (last && !overwriting) {
+        const std::size_t at_in = range.first * at.element();
+        folding.emplace_back(partial, at.element(), out + at_in, in.data + bytes.first + at_in);
+        taken = partly.recv_to(at.behind(1), length, folding.back());
+      }
+      const bool folds = taken.has_value();
       coming.push_back(
-          partly.recv(at.behind(1),
-                      {here + range.first * partial.element(), range.length * partial.element()}));
+          {folds ? std::move(*taken) : partly.recv(at.behind(1), {here + from, length}), folds});
     }
     // What has still to leave `in` must not be overwritten by the result.
-    if (last && overwrites(in, n, own, out)) co_await partly.completed(going[1 - step % 2]);
+    if (overwriting) co_await partly.completed(going[1 - step % 2]);
     for (std::size_t i = 0; i < coming.size(); ++i) {
       const Range range = piece({0, count}, chunk, i);
       std::byte* theirs = here + range.first * partial.element();
       const std::byte* ours = in.data + bytes.first + range.first * at.element();
-      co_await partly.completed(coming[i]);
+      co_await partly.completed(coming[i].message);
+      if (coming[i].folded) continue;
       if (last) {
         partial.finish_fold(out + range.first * at.element(), theirs, ours, range.length);
       } else {

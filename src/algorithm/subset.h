@@ -22,6 +22,11 @@ class Subset final : public engine::PointToPoint {
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override {
     return whole_.recv(outside(from), bytes);
   }
+  std::optional<engine::MessageId> recv_to(const engine::Envelope& from,
+                                           std::size_t bytes,
+                                           engine::Taker& taker) override {
+    return whole_.recv_to(outside(from), bytes, taker);
+  }
   bool test(engine::MessageId message, engine::Envelope* received) override {
     if (!whole_.test(message, received)) return false;
     if (received != nullptr) {

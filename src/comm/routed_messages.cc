@@ -63,14 +63,30 @@ void RoutedMessages::post(Slot& slot, int peer) {
   slot.inner = carrier(slot.way).recv(inward(from, slot.way), slot.bytes);
 }
 
+// Whether others with its tag have to find their messages first.
+bool RoutedMessages::has_to_wait(const Envelope& from) {
+  return from.peer == engine::kAnyPeer ||
+         std::any_of(held_.begin(), held_.end(), [&](MessageId other) {
+           return slot(other).from.tag == from.tag;
+         });
+}
+
+std::optional<MessageId> RoutedMessages::recv_to(const Envelope& from,
+                                                 std::size_t bytes,
+                                                 engine::Taker& taker) {
+  if (has_to_wait(from)) return std::nullopt;
+  const Way way = way_to(from.peer);
+  const auto inner = carrier(way).recv_to(inward(from, way), bytes, taker);
+  if (!inner) return std::nullopt;
+  const MessageId id = take_slot();
+  slot(id) = {.way = way, .inner = *inner, .from = from, .bytes = {}};
+  return id;
+}
+
 MessageId RoutedMessages::recv(const Envelope& from, std::span<std::byte> bytes) {
   const MessageId id = take_slot();
   slot(id) = {.way = Way::kHeld, .inner = {}, .from = from, .bytes = bytes};
-  const bool waits = from.peer == engine::kAnyPeer ||
-                     std::any_of(held_.begin(), held_.end(), [&](MessageId other) {
-                       return slot(other).from.tag == from.tag;
-                     });
-  if (!waits) {
+  if (!has_to_wait(from)) {
     post(slot(id), from.peer);
   } else {
     held_.push_back(id);

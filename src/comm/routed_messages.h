@@ -21,6 +21,9 @@ class RoutedMessages final : public engine::PointToPoint {
 
   engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
+  std::optional<engine::MessageId> recv_to(const engine::Envelope& from,
+                                           std::size_t bytes,
+                                           engine::Taker& taker) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   std::optional<std::uint64_t> owed(int peer) override;
@@ -41,6 +44,7 @@ class RoutedMessages final : public engine::PointToPoint {
   Way way_to(int peer) const;
   engine::Envelope inward(const engine::Envelope& envelope, Way way) const;
   engine::Envelope outward(const engine::Envelope& envelope, Way way) const;
+  bool has_to_wait(const engine::Envelope& from);
   void post(Slot& slot, int peer);
   bool post_held();
 

@@ -91,10 +91,6 @@ void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
   host_ = std::move(host);
   carrier_ = std::move(carrier);
   told_.resize(static_cast<std::size_t>(host_->places()));
-  if (carrier_.event_fd >= 0) {
-    epoll_event event{.events = EPOLLONESHOT, .data = {}};  // nothing, until it is armed
-    ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, carrier_.event_fd, &event);
-  }
   for (auto& [number, peer] : peers_) {
     for (const auto& lane : peer.lanes) tell_all(*lane);
   }
@@ -110,9 +106,19 @@ void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
 bool Network::arm() noexcept {
   if (carrier_.event_fd < 0) return true;
   if (!carrier_.arm()) return false;
+  const std::lock_guard lock(watch_mutex_);
   epoll_event event{.events = EPOLLIN | EPOLLONESHOT, .data = {}};
-  ::epoll_ctl(events_.get(), EPOLL_CTL_MOD, carrier_.event_fd, &event);
+  const int operation = watches_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  watches_ = ::epoll_ctl(events_.get(), operation, carrier_.event_fd, &event) == 0;
   return true;
+}
+
+// While it is watched each packet that comes pays for telling the epoll, wanted or not. Who armed
+// it anew just now is woken for nothing: the bell is rung afterwards.
+void Network::unwatch() noexcept {
+  const std::lock_guard lock(watch_mutex_);
+  ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, carrier_.event_fd, nullptr);
+  watches_ = false;
 }
 
 void Network::run() {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -92,6 +93,7 @@ class Network {
   void accept_strangers();
   void adopt_strangers();
   void wait(Clock::duration longest);
+  void unwatch() noexcept;
   void move_lanes();
 
   // The thread's.
@@ -128,7 +130,9 @@ class Network {
   os::Fd listener_;
   std::shared_ptr<rendezvous::TlsContext> client_tls_, server_tls_;
   os::Wakeup wakeup_;
-  os::Fd events_;              // an epoll of the carrier's descriptor, once a wait
+  os::Fd events_;  // an epoll of the carrier's descriptor, while it is armed
+  std::mutex watch_mutex_;
+  bool watches_ = false;       // whether it is there; guarded by watch_mutex_
   std::map<int, Peer> peers_;  // by host
   std::vector<std::unique_ptr<Lane>> strangers_;
   std::shared_ptr<HostControl> host_;

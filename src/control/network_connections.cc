@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -115,8 +114,8 @@ void Network::wait(Clock::duration longest) {
   ::poll(polls.data(), polls.size(), static_cast<int>(timeout));
   if (polls[0].revents != 0) wakeup_.take();
   if (polls[2].revents != 0) {
-    epoll_event event;
-    if (::epoll_wait(events_.get(), &event, 1, 0) > 0 && host_) host_->wake_self();
+    unwatch();
+    if (host_) host_->wake_self();
   }
   if (polls[1].revents != 0) accept_strangers();
 }

@@ -15,6 +15,7 @@ namespace hocket::engine {
 using Tag = std::uint64_t;
 inline constexpr Tag kCollectiveTag = Tag{1} << 32;
 inline constexpr Tag kStagedTag = Tag{1} << 33;  // messages of GPUs
+inline constexpr Tag kCallTag = Tag{1} << 63;    // from here on one tag is one collective call's
 inline constexpr int kAnyPeer = -1;
 
 // What travels in front of a message's bytes; the receiver compares it with what it expects.
@@ -28,6 +29,18 @@ struct Envelope {
 // A message under way. A handle to be given back by `test` (when it says done) or `cancel`.
 enum class MessageId : std::uint32_t {};
 
+// What is to be done with a message's bytes instead of storing them.
+class Taker {
+ public:
+  // Some of the message, whole elements, from `offset` bytes on; all of it in the end, each byte
+  // once, in any order. They may lie at any address, and only during the call. From within any call
+  // of a carrier, also another group's; calls none itself.
+  virtual void take(std::size_t offset, std::span<const std::byte> bytes) noexcept = 0;
+
+ protected:
+  ~Taker() = default;
+};
+
 // A resource, one a rank and group. Used by one thread at a time. No call blocks: whoever waits
 // alternates `progress` and `test`. Bytes of a send must stay unchanged, those of a receive
 // untouched, until `test` said done or `cancel` returned; both mean that nobody touches them again.
@@ -37,6 +50,13 @@ class PointToPoint {
 
   virtual MessageId send(const Envelope& to, std::span<const std::byte> bytes) = 0;
   virtual MessageId recv(const Envelope& from, std::span<std::byte> bytes) = 0;
+
+  // The same with bytes that are taken as they come. Nothing, and nothing happens: this carrier
+  // stores them anyway.
+  virtual std::optional<MessageId> recv_to(const Envelope& from, std::size_t bytes, Taker& taker) {
+    static_cast<void>(from), static_cast<void>(bytes), static_cast<void>(taker);
+    return std::nullopt;
+  }
 
   // True, once, when the message is complete; its id is free then. Throws comm-level errors (a
   // message whose dtype or count differs: EnvelopeMismatch). `received`, where given, gets the

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -199,6 +201,111 @@ TEST_P(UcxMessages, WhatAPeerStillOwesIsKnown) {
   });
   EXPECT_TRUE(has_changed);
   EXPECT_FALSE(end(0).owed(1) || end(1).owed(0));
+}
+
+// Puts what comes where it belongs, and counts how often each byte does.
+class Collected final : public engine::Taker {
+ public:
+  explicit Collected(std::size_t bytes) : bytes_(bytes), times_(bytes) {}
+  void take(std::size_t offset, std::span<const std::byte> bytes) noexcept override {
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+    for (std::size_t i = 0; i < bytes.size(); ++i) ++times_[offset + i];
+  }
+  const Bytes& bytes() const { return bytes_; }
+  bool took_each_once() const {
+    return std::all_of(times_.begin(), times_.end(), [](int times) { return times == 1; });
+  }
+
+ private:
+  Bytes bytes_;
+  std::vector<int> times_;
+};
+
+// In one piece, in several, in longer ones, and asked for; before and after its receive.
+TEST_P(UcxMessages, WhatIsTakenAsItComesComesWholeAndOnce) {
+  for (const std::size_t length : {1000, 100 << 10, 400 << 10, 3 << 20}) {
+    for (const bool early : {false, true}) {
+      Bytes out(length);
+      for (std::size_t i = 0; i < length; ++i) out[i] = static_cast<std::byte>(i * 7 + i / 256);
+      Collected in(length);
+      const auto post = [&] { return end(1).recv_to(envelope(0, 8, length), length, in); };
+      std::optional<MessageId> receive;
+      if (!early) receive = post();
+      const MessageId sent = end(0).send(envelope(1, 8, length), out);
+      if (early) {
+        until({0, 1}, [&] { return end(1).waiting(8).has_value(); });
+        receive = post();
+      }
+      ASSERT_TRUE(receive);
+      bool came = false;
+      bool left = false;
+      until({0, 1}, [&] {
+        came = came || end(1).test(*receive, nullptr);
+        left = left || end(0).test(sent, nullptr);
+        return came && left;
+      });
+      EXPECT_EQ(in.bytes(), out) << length << " bytes, early " << early;
+      EXPECT_TRUE(in.took_each_once()) << length << " bytes, early " << early;
+    }
+  }
+}
+
+TEST_P(UcxMessages, WhatIsTakenAsItComesMayBeCalledOff) {
+  for (int turns = 0; turns < 30; ++turns) {
+    const Bytes out(400 << 10, std::byte{3});
+    auto in = std::make_unique<Collected>(out.size());
+    const auto receive = end(1).recv_to(envelope(0, 4, out.size()), out.size(), *in);
+    ASSERT_TRUE(receive);
+    const MessageId sent = end(0).send(envelope(1, 4, out.size()), out);
+    for (int i = 0; i < turns; ++i) end(i % 2).progress();
+    end(1).cancel(*receive);
+    in.reset();  // nobody may touch it any more
+    until({0, 1}, [&] { return end(0).test(sent, nullptr); });
+    exchange(2);
+  }
+}
+
+// The most that may be sent unasked, 8 MiB, which is more than sockets hold that nobody reads.
+constexpr std::size_t kBurstLength = std::size_t{500} << 10;
+constexpr int kBurst = 16;
+
+bool sockets_hold_a_burst() {
+  std::ifstream limits("/proc/sys/net/ipv4/tcp_wmem");
+  std::size_t most = 0;
+  while (limits >> most) {
+  }
+  return most == 0 || most > std::size_t{6} << 20;
+}
+
+TEST_P(UcxMessages, WhoIsKnownToReadIsSentLongerOnesFromWhereTheyAre) {
+  if (sockets_hold_a_burst()) GTEST_SKIP() << "the system's sockets may hold all of it";
+  const engine::Tag call = engine::kCallTag + 77;
+  const Bytes out(kBurstLength, std::byte{5});
+  const auto leaves_at_once = [&](engine::Tag tag) {
+    std::vector<MessageId> sent;
+    for (int i = 0; i < kBurst; ++i) {
+      sent.push_back(end(0).send(envelope(1, tag, out.size()), out));
+    }
+    std::vector<bool> left;
+    for (const MessageId id : sent) left.push_back(end(0).test(id, nullptr));
+    const bool all = std::count(left.begin(), left.end(), true) == kBurst;
+    Bytes in(out.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const MessageId receive = end(1).recv(envelope(0, tag, in.size()), in);
+      until({0, 1}, [&] { return end(1).test(receive, nullptr); });
+      EXPECT_EQ(in, out);
+      if (!left[i]) until({0, 1}, [&] { return end(0).test(sent[i], nullptr); });
+    }
+    return all;
+  };
+  EXPECT_TRUE(leaves_at_once(call)) << "not copied, though the other may be late";
+  Bytes word(1);
+  const MessageId receive = end(0).recv(envelope(1, call, 1), word);
+  const MessageId told = end(1).send(envelope(0, call, 1), word);
+  until({0, 1}, [&] { return end(0).test(receive, nullptr); });
+  EXPECT_TRUE(end(1).test(told, nullptr));
+  EXPECT_TRUE(leaves_at_once(call + 1)) << "of another call";
+  EXPECT_FALSE(leaves_at_once(call)) << "copied";
 }
 
 TEST_P(UcxMessages, WhatAPeerDoesNotFinishIsGivenUp) {

@@ -43,6 +43,7 @@ void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payl
     case Type::kEager:
     case Type::kRequest: {
       Peer& sender = peer(header.source);
+      if (header.tag >= engine::kCallTag) sender.in_call = header.tag;
       // Different sizes may take different ways.
       if (header.number != sender.next_in) {
         sender.out_of_order.try_emplace(header.number,
@@ -130,6 +131,10 @@ void UcxPointToPoint::match(std::uint32_t receive,
     message.state = Slot::State::kReceiving;
     Header grant = this->header(Type::kGrant, message.envelope, header.id);
     if (header.direct != 0) {
+      if (message.taker != nullptr) {
+        message.held.resize(message.bytes);
+        message.to = message.held.data();
+      }
       grant.offset = fabric_->new_tag();
       message.transfer = fabric_->receive_directly(
           world(header.source), grant.offset, {message.to, message.bytes}, members_.memory);
@@ -138,10 +143,19 @@ void UcxPointToPoint::match(std::uint32_t receive,
     return;
   }
   if (requested) tell(header.source, Type::kGrant, message.envelope, header.id);
-  if (!payload.empty()) std::memcpy(message.to, payload.data(), payload.size());
+  place(message, 0, payload);
   message.moved = payload.size();
   message.state =
       message.moved == message.bytes || requested ? Slot::State::kDone : Slot::State::kReceiving;
+}
+
+void UcxPointToPoint::place(Slot& message, std::size_t offset, std::span<const std::byte> payload) {
+  if (payload.empty()) return;
+  if (message.taker != nullptr) {
+    message.taker->take(offset, payload);
+  } else {
+    std::memcpy(message.to + offset, payload.data(), payload.size());
+  }
 }
 
 // A later piece of a message that came unasked; maybe before its first.
@@ -175,7 +189,7 @@ void UcxPointToPoint::take_bulk(const Header& header, std::span<const std::byte>
       continue;
     }
     if (header.offset > message.bytes || payload.size() > message.bytes - header.offset) return;
-    std::memcpy(message.to + header.offset, payload.data(), payload.size());
+    place(message, header.offset, payload);
     message.moved += payload.size();
     if (message.moved == message.bytes) message.state = Slot::State::kDone;
     return;

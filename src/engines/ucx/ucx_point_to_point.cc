@@ -98,13 +98,22 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
     return MessageId{index};
   }
   receiver.unacknowledged += bytes.size();
+  // Who has sent something of this call is in it until it has this message, and reads; whoever else
+  // may be late, and his connection would have to be given up if this send were called off.
+  const bool in_place = bytes.size() >= kLongFrom && to.tag == receiver.in_call;
   const std::size_t most = bytes.size() < kLongFrom ? kPieceBytes : kLongPieceBytes;
-  fabric_->send(rank, piece, bytes.first(std::min(most, bytes.size())));
-  piece.type = Type::kMore;
-  for (std::size_t at = most; at < bytes.size(); at += most) {
+  if (in_place) slot.left = std::make_shared<int>(0);
+  for (std::size_t at = 0; at == 0 || at < bytes.size(); at += most) {
     piece.offset = at;
-    fabric_->send(rank, piece, bytes.subspan(at, std::min(most, bytes.size() - at)));
+    const auto part = bytes.subspan(at, std::min(most, bytes.size() - at));
+    if (in_place) {
+      fabric_->send_in_place(rank, piece, part, slot.left);
+    } else {
+      fabric_->send(rank, piece, part);
+    }
+    piece.type = Type::kMore;
   }
+  if (in_place && *slot.left != 0) slot.state = Slot::State::kLeaving;
   return MessageId{index};
 }
 
@@ -115,7 +124,26 @@ MessageId UcxPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes
   slot.envelope = from;
   slot.to = bytes.data();
   slot.bytes = bytes.size();
-  slot.state = Slot::State::kPosted;
+  return post(index);
+}
+
+// GPUs' bytes nobody here can take.
+std::optional<MessageId> UcxPointToPoint::recv_to(const Envelope& from,
+                                                  std::size_t bytes,
+                                                  engine::Taker& taker) {
+  if (members_.memory != MemoryKind::kHost) return std::nullopt;
+  const std::lock_guard lock(fabric_->mutex());
+  const std::uint32_t index = allocate();
+  Slot& slot = slots_[index];
+  slot.envelope = from;
+  slot.taker = &taker;
+  slot.bytes = bytes;
+  return post(index);
+}
+
+MessageId UcxPointToPoint::post(std::uint32_t index) {
+  const Envelope& from = slots_[index].envelope;
+  slots_[index].state = Slot::State::kPosted;
   const int first = from.peer == engine::kAnyPeer ? 0 : from.peer;
   const int last = from.peer == engine::kAnyPeer ? static_cast<int>(peers_.size()) - 1 : from.peer;
   for (int i = first; i <= last; ++i) {
@@ -134,6 +162,7 @@ bool UcxPointToPoint::test(MessageId id, Envelope* received) {
   const bool moved = message.transfer && message.transfer->state == Transfer::State::kDone;
   const bool left = message.state == Slot::State::kLeaving && *message.left == 0;
   if (message.state != Slot::State::kDone && !moved && !left) return false;
+  if (moved && message.taker != nullptr) message.taker->take(0, message.held);
   if (received != nullptr) *received = message.received;
   free(static_cast<std::uint32_t>(id));
   return true;

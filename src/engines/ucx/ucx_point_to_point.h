@@ -2,8 +2,9 @@
 //
 // Messages up to a few hundred KiB are copied and sent at once, in pieces, and wait in the
 // receiver's memory for their receive: UCX, which cannot give memory back at once, has none of
-// theirs in its hands, and calling one off is forgetting it. Longer ones ask first. Then their
-// bytes go one of two ways:
+// theirs in its hands, and calling one off is forgetting it. Not so the longer ones of these where
+// the receiver is known to read: they are sent from where they are. Longer ones ask first. Then
+// their bytes go one of two ways:
 //
 // - In pieces, which UCX reads where they are, and which are copied into place where they arrive.
 // - Directly, where UCX then moves them from array to array without a copy: the receiver posts its
@@ -40,6 +41,9 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
 
   engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
   engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
+  std::optional<engine::MessageId> recv_to(const engine::Envelope& from,
+                                           std::size_t bytes,
+                                           engine::Taker& taker) override;
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
@@ -64,6 +68,8 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     engine::Envelope received;  // as the other side has it
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
+    engine::Taker* taker = nullptr;  // receive: of its bytes, in place of `to`
+    std::vector<std::byte> held;     // for one, what UCX moves
     std::size_t bytes = 0;
     std::size_t moved = 0;
     std::uint32_t id = 0;  // the sender's number of the message
@@ -86,9 +92,12 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
     std::size_t unacknowledged = 0;  // bytes sent eagerly
     std::size_t consumed = 0;        // bytes received so, not acknowledged yet
     std::uint64_t heard = 0;         // parts of messages, and answers
+    engine::Tag in_call = 0;         // of the collective call that its latest message was of
   };
 
   std::uint32_t allocate();
+  engine::MessageId post(std::uint32_t index);
+  static void place(Slot& message, std::size_t offset, std::span<const std::byte> payload);
   void free(std::uint32_t index);
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }

@@ -1,0 +1,50 @@
+// What algorithms await their messages with.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "algorithm/messages.h"
+
+namespace hocket::algorithm {
+namespace {
+
+using engine::MessageId;
+
+// Counts how often it is asked to move something.
+class Counting final : public engine::PointToPoint {
+ public:
+  MessageId send(const engine::Envelope&, std::span<const std::byte>) override { return {}; }
+  MessageId recv(const engine::Envelope&, std::span<std::byte>) override { return {}; }
+  bool test(MessageId, engine::Envelope*) override { return true; }
+  bool progress() override {
+    ++moves_;
+    return false;
+  }
+  void cancel(MessageId) noexcept override {}
+  int moves() const { return moves_; }
+
+ private:
+  int moves_ = 0;
+};
+
+engine::Task await(Endpoint at, std::vector<Message>& messages) { co_await at.completed(messages); }
+
+// Who has nothing to wait for yet is about to post receives: what came before would be copied once
+// more.
+TEST(Awaiting, NoMessagesMovesNothing) {
+  Counting carrier;
+  const engine::GroupFacts facts{.rank = 0, .size = 2, .hosts = {}};
+  const Endpoint at(carrier, facts, {});
+  std::vector<Message> messages;
+  engine::Task none = await(at, messages);
+  EXPECT_EQ(none.step(), engine::Poll::kDone);
+  EXPECT_EQ(carrier.moves(), 0);
+  messages.push_back(at.send(1, {}));
+  engine::Task one = await(at, messages);
+  EXPECT_EQ(one.step(), engine::Poll::kDone);
+  EXPECT_EQ(carrier.moves(), 1);
+  EXPECT_TRUE(messages.empty());
+}
+
+}  // namespace
+}  // namespace hocket::algorithm
