@@ -1,0 +1,139 @@
+// When a rank that waits for messages of GPUs looks up from them, and how long it waits for the
+// first; on the fake driver's GPUs, with messages that only seem to be.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+#include "cuda/driver.h"
+#include "movement/moving_engine.h"
+
+namespace hocket::movement {
+namespace {
+
+using base::Deadline;
+using engine::Envelope;
+using engine::MessageId;
+
+// Sends leave at once. What should come comes at once, and is the rank's proof, or never does while
+// something else always moves.
+class Seeming final : public engine::PointToPoint {
+ public:
+  void fall_silent() { silent_ = true; }
+  MessageId send(const Envelope&, std::span<const std::byte>) override { return MessageId{0}; }
+  MessageId recv(const Envelope& from, std::span<std::byte> bytes) override {
+    std::ranges::fill(bytes, static_cast<std::byte>(from.peer));
+    return MessageId{silent_ ? 1U : 0U};
+  }
+  bool test(MessageId id, Envelope*) override { return id == MessageId{0}; }
+  bool progress() override {
+    const auto now = std::chrono::steady_clock::now();
+    if (silent_ && now > limit_) throw std::runtime_error("it does not look up");
+    return silent_;
+  }
+  void cancel(MessageId) noexcept override {}
+
+ private:
+  bool silent_ = false;
+  const std::chrono::steady_clock::time_point limit_ =
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
+};
+
+class Engine final : public MovingEngine {
+ public:
+  Engine(std::shared_ptr<const cuda::DeviceContext> device, Mover mover)
+      : MovingEngine(std::move(device), std::move(mover)), seeming_(std::make_unique<Seeming>()) {
+    carrier_ = seeming_.get();
+  }
+  std::string_view name() const noexcept override { return "seeming"; }
+  Seeming& carrier() { return *carrier_; }
+  void lose_connections() { broken_ = true; }
+
+ private:
+  void prepare() override {}
+  std::string meet(const engine::Introduction&) override { return ""; }
+  std::unique_ptr<engine::PointToPoint> make_messages(const std::shared_ptr<Slots>&) override {
+    return std::move(seeming_);
+  }
+  bool is_broken(int) noexcept override { return broken_; }
+
+  std::unique_ptr<Seeming> seeming_;
+  Seeming* carrier_ = nullptr;
+  bool broken_ = false;
+};
+
+class Movement : public testing::Test {
+ protected:
+  void SetUp() override {
+    const cuda::Found found = cuda::Driver::find();
+    ASSERT_TRUE(found.driver) << found.why_not;
+    device_ = std::make_shared<cuda::DeviceContext>(found.driver, 0);
+    engine_.emplace(device_, Mover{.library = "Seeming", .size = 2, .interrupted = [this] {
+                                     return interrupted_;
+                                   }});
+  }
+  // The other rank says the same.
+  engine::Introduction introduction(Deadline deadline) {
+    const auto gather = [](std::span<const std::byte> own) {
+      std::vector<std::byte> all(own.begin(), own.end());
+      all.insert(all.end(), own.begin(), own.end());
+      return all;
+    };
+    return {.gather = gather, .look = [] {}, .deadline = deadline, .size = 2};
+  }
+  std::string what_a_receive_says() {
+    const cuda::DeviceGuard guard(*device_);
+    const cuda::OwnedStream stream(device_);
+    const cuda::DeviceBuffer array(device_, 4096);
+    const engine::DeviceMessage message{
+        engine::DeviceMessage::Way::kReceive, 1, array.data(), array.bytes()};
+    try {
+      engine_->exchange({&message, 1}, stream.get());
+    } catch (const DeviceError& error) {
+      return error.what();
+    }
+    return "nothing";
+  }
+
+  std::shared_ptr<cuda::DeviceContext> device_;
+  std::optional<Engine> engine_;
+  bool interrupted_ = false;
+};
+
+TEST_F(Movement, WhoWaitsIsInterruptedThoughOthersMessagesMove) {
+  const cuda::DeviceGuard guard(*device_);
+  engine_->connect(introduction(Deadline::never()));
+  engine_->carrier().fall_silent();
+  interrupted_ = true;
+  EXPECT_NE(what_a_receive_says().find("it was interrupted"), std::string::npos);
+}
+
+TEST_F(Movement, WhoWaitsHearsOfALostConnectionThoughOthersMessagesMove) {
+  const cuda::DeviceGuard guard(*device_);
+  engine_->connect(introduction(Deadline::never()));
+  engine_->carrier().fall_silent();
+  engine_->lose_connections();
+  EXPECT_NE(what_a_receive_says().find("has lost the connection"), std::string::npos);
+}
+
+// Else those that have failed at once, and wait for what the ranks tell each other next, would be
+// left by it together with those that waited for them here.
+TEST_F(Movement, TheFirstMessagesLeaveTimeForWhatIsToldNext) {
+  const cuda::DeviceGuard guard(*device_);
+  engine_->carrier().fall_silent();
+  const auto deadline = Deadline::in(std::chrono::seconds(8));
+  bool had_passed = true;
+  try {
+    engine_->connect(introduction(deadline));
+    ADD_FAILURE() << "it has not missed what never came";
+  } catch (const DeviceError& error) {
+    had_passed = deadline.has_passed();
+    EXPECT_NE(std::string(error.what()).find("brought nothing"), std::string::npos);
+  }
+  EXPECT_FALSE(had_passed);
+}
+
+}  // namespace
+}  // namespace hocket::movement
