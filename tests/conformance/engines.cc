@@ -361,14 +361,16 @@ engine::Task nothing_left() { co_return; }
 
 class PeerOnHost final : public engine::CollectiveEngine {
  public:
-  PeerOnHost(const peer::Member& member, const peer::Tuning& tuning)
-      : member_(member), tuning_(tuning) {}
+  PeerOnHost(const peer::Member& member, const peer::Tuning& tuning, int threads)
+      : member_(member), tuning_(tuning), threads_(threads) {}
   std::string_view name() const noexcept override { return "peer"; }
   std::optional<engine::Score> score(const engine::Signature&) const noexcept override {
     return engine::Score{};
   }
   engine::Task start(const engine::Call& call) override {
-    for (const peer::Step& step : peer::plan(call, member_, tuning_)) run_on_host(step, 1);
+    for (const peer::Step& step : peer::plan(call, member_, tuning_)) {
+      run_on_host(step, threads_);
+    }
     if (member_.lanes[0].host->verdict != 0) {
       throw std::runtime_error("gave up " + describe(call.signature) + "; missing, a bit a peer: " +
                                std::to_string(member_.lanes[0].host->missing));
@@ -379,13 +381,15 @@ class PeerOnHost final : public engine::CollectiveEngine {
  private:
   peer::Member member_;
   peer::Tuning tuning_;
+  int threads_;  // of a block
 };
 
 class PeerTeam final : public Team {
  public:
-  PeerTeam(int size, const peer::Tuning& tuning) : staging_(size) {
+  PeerTeam(int size, const peer::Tuning& tuning, int threads) : staging_(size) {
     for (int rank = 0; rank < size; ++rank) {
-      engines_.push_back(std::make_unique<PeerOnHost>(staging_.member(rank, kPeerLimit), tuning));
+      engines_.push_back(
+          std::make_unique<PeerOnHost>(staging_.member(rank, kPeerLimit), tuning, threads));
     }
   }
   Seat seat(int rank) override {
@@ -399,11 +403,11 @@ class PeerTeam final : public Team {
   std::vector<std::unique_ptr<PeerOnHost>> engines_;
 };
 
-EngineCase peer_case(std::string name, const peer::Tuning& tuning) {
+EngineCase peer_case(std::string name, const peer::Tuning& tuning, int threads = 1) {
   return {.name = std::move(name),
           .run =
-              [tuning](int size, const Body& body) {
-                return run_threads(size, std::make_unique<PeerTeam>(size, tuning), body);
+              [tuning, threads](int size, const Body& body) {
+                return run_threads(size, std::make_unique<PeerTeam>(size, tuning, threads), body);
               },
           .has_messages = false};
 }
@@ -428,8 +432,8 @@ const std::vector<EngineCase>& engine_cases() {
         shm_threads("shm_threads", Carried::kDirectly),
         shm_threads("shm_messages", Carried::kByMessages),
         shm_processes("shm"),
-        // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes, and
-        // packets in many rounds.
+        // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes,
+        // GPUs without NVLink, and packets in many rounds, by blocks of several threads.
         peer_case("peer",
                   {.one_hop = 3000,
                    .two_hops = 100'000,
@@ -455,7 +459,8 @@ const std::vector<EngineCase>& engine_cases() {
                    .to_one = 1 << 22,
                    .packets = 1 << 22,
                    .small = 0,
-                   .channels = 1}),
+                   .channels = 1},
+                  2),
     };
     for (EngineCase& each : ucx_cases()) all.push_back(std::move(each));
     return all;
