@@ -1,4 +1,6 @@
 // Devices, contexts, and the table of functions.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +20,24 @@ namespace {
 
 constexpr int kMaxDevices = 8;
 CUctx_st contexts[kMaxDevices];
-thread_local std::vector<Context> stack;
+// Without a destructor: a thread's end, and the process's, may still ask the driver something.
+struct Stack {
+  static constexpr std::size_t kMost = 64;
+  std::array<Context, kMost> contexts;
+  std::size_t size;
+  bool empty() const { return size == 0; }
+  Context back() const { return contexts[size - 1]; }
+  void pop_back() { --size; }
+  void erase(Context context) {
+    size = static_cast<std::size_t>(
+        std::remove(contexts.begin(), contexts.begin() + size, context) - contexts.begin());
+  }
+  void push_back(Context context) {
+    if (size == kMost) std::abort();
+    contexts[size++] = context;
+  }
+};
+thread_local constinit Stack stack{};
 
 Result init(unsigned) {
   for (int i = 0; i < kMaxDevices; ++i) contexts[i].device = i;
@@ -76,7 +95,7 @@ Result primary_retain(Context* context, int device) {
 Result primary_release(int) { return Result::kSuccess; }
 Result primary_reset(int device) {
   contexts[device].gone = true;
-  std::erase(stack, &contexts[device]);
+  stack.erase(&contexts[device]);
   return Result::kSuccess;
 }
 Result ctx_get_current(Context* context) {

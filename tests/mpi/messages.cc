@@ -1,14 +1,17 @@
 // engines::mpi::MpiMessages between two ranks, on host memory: what it leaves in MPI's hands, and
 // for how long. Run by each MPI's mpirun, whose name is the argument.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "engines/mpi/mpi_messages.h"
 #include "hocket/error.h"
 
@@ -265,6 +268,43 @@ void other_communicators_are_freed(const Comm& world) {
   for (int i = 0; i < 2500; ++i) static_cast<void>(create());
 }
 
+// And one that ends is freed then, though its last user has gone long since.
+void what_ends_late_frees_its_communicator(Scene& scene) {
+  const auto memory = std::make_shared<Bytes>(std::size_t{100});
+  const Envelope envelope = scene.envelope(3, memory->size());
+  for (int i = 0; i < 2500; ++i) {
+    auto messages = scene.messages(memory);
+    if (own_rank == 1) {
+      messages->cancel(messages->recv(envelope, *memory));
+      messages.reset();
+    }
+    scene.step();
+    if (own_rank == 0) Scene::finish(*messages, messages->send(envelope, *memory));
+    scene.step();  // MPI goes on in the one that waits, too
+  }
+}
+
+// MPI's end may move GPUs' memory, too.
+std::atomic<int> made_current{0};
+hocket::cuda::Result (*push)(hocket::cuda::Context) = nullptr;
+int made_current_before_the_end = 0;
+
+void check_the_end() {
+  if (push == nullptr) return;  // there is no driver here
+  check(made_current > made_current_before_the_end, "MPI has ended without the GPU's context");
+}
+
+void use_a_gpu(Library& library) {
+  const auto found = hocket::cuda::Driver::find();
+  if (!found.driver || found.driver->devices() == 0) return;
+  auto& driver = const_cast<hocket::cuda::Driver&>(*found.driver);
+  push = std::exchange(driver.ctx_push_current, [](hocket::cuda::Context context) {
+    ++made_current;
+    return push(context);
+  });
+  library.use(std::make_shared<hocket::cuda::DeviceContext>(found.driver, 0));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -277,7 +317,9 @@ int main(int argc, char** argv) {
   Library& library = *found.library;
   check(Library::load(name == "openmpi" ? "Open MPI" : "MPICH").library == found.library,
         "a process has more than one, whose calls would not take turns");
+  std::atexit(&check_the_end);  // after what `start` leaves for the end
   library.start();
+  std::atexit([] { made_current_before_the_end = made_current; });  // before that
   const auto world = library.world();
   int size = 0;
   library.place(*world, own_rank, size);
@@ -289,9 +331,11 @@ int main(int argc, char** argv) {
     a_receive_keeps_its_memory(scene);
     lengths_are_compared(scene);
     who_goes_looks_for_refusals(scene);
+    what_ends_late_frees_its_communicator(scene);
     scene.step();
   }
   other_communicators_are_freed(*world);
+  use_a_gpu(library);
   std::printf("rank %d is through\n", own_rank);
   return 0;
 }

@@ -8,7 +8,7 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 4;
+inline constexpr std::uint32_t kAbi = 5;
 
 enum class Collective : std::int32_t {
   kBarrier,
@@ -46,6 +46,13 @@ struct ShimCall {
 using Fold =
     void (*)(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count);
 
+// How the shim does at the process's end what may move GPUs' memory: `run` calls `work`, with
+// `can_move` false where such memory was moved and the driver has gone since.
+struct AtEnd {
+  void (*run)(void* self, void (*work)(bool can_move)) = nullptr;
+  void* self = nullptr;
+};
+
 // A message between two ranks. A value.
 struct ShimMessage {
   enum class Way : std::int32_t {
@@ -74,7 +81,7 @@ struct Shim {
   bool (*is_initialized)();
   bool (*is_finalized)();
   // Initialises MPI unless somebody has; whoever initialises it ends it, when the process exits.
-  int (*start)(Fold fold, Threads* threads);
+  int (*start)(Fold fold, AtEnd at_end, Threads* threads);
   // Nobody waits for this request any more; `release` gets `memory` once it is done, which `test`
   // of others and the process's end look at. Where it is not done some seconds after that end has
   // begun, the process ends without MPI's end.

@@ -167,7 +167,9 @@ void Library::start() {
     throw InvalidArgument("engine mpi: MPI_Finalize was called before hocket::init");
   }
   Threads threads{};
-  require(shim_->start(&fold, &threads), "MPI_Init_thread");
+  // Libraries are never freed, so that this one is there at the process's end.
+  require(shim_->start(&fold, {.run = &Library::at_end, .self = this}, &threads),
+          "MPI_Init_thread");
   if (threads == Threads::kOne) {
     throw InvalidArgument(
         "engine mpi: MPI was initialised for one thread alone, and hocket's progress thread needs "
@@ -292,6 +294,16 @@ void Library::use(std::shared_ptr<const cuda::DeviceContext> device) {
                     device->ordinal()));
   }
   if (!device_) device_ = std::move(device);
+  used_.store(device_.get(), std::memory_order_release);
+}
+
+// Takes no turn: at the process's end a thread that has it may never go on.
+void Library::at_end(void* self, void (*work)(bool can_move)) {
+  const auto* device = static_cast<Library*>(self)->used_.load(std::memory_order_acquire);
+  if (device == nullptr) return work(true);
+  const cuda::DeviceGuard guard(*device);
+  const cuda::OutsideCapture outside(device->driver());
+  work(guard.is_current());
 }
 
 void Library::end() noexcept {

@@ -1,6 +1,7 @@
 // MPI in this process: which one, its world, and the lock under which it is called.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -104,12 +105,14 @@ class Library : public std::enable_shared_from_this<Library> {
 
  private:
   class Turn;
+  static void at_end(void* self, void (*work)(bool can_move));
   void require(int code, const char* what) const;
 
   const Shim* shim_ = nullptr;
   std::string name_;
   mutable std::mutex mutex_;  // around every call of MPI
   std::shared_ptr<const cuda::DeviceContext> device_;
+  std::atomic<const cuda::DeviceContext*> used_{nullptr};  // the same, for the process's end
 };
 
 }  // namespace hocket::engines::mpi

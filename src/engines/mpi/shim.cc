@@ -44,6 +44,19 @@ std::vector<GivenUp>& given_up() {
   return *all;
 }
 
+// Communicators that have no user any more, but for what was given up in them.
+std::vector<Comm>& left() {
+  static auto* all = new std::vector<Comm>;
+  return *all;
+}
+bool is_left_in(const Comm& comm) {
+  return std::any_of(given_up().begin(), given_up().end(), [&](const GivenUp& each) {
+    return each.request->comm == comm.number;
+  });
+}
+
+AtEnd at_end;
+
 void version(char* text, std::size_t size) {
   char full[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -74,9 +87,9 @@ bool is_finalized() {
   return flag != 0;
 }
 
-// Releases what is done. True where nothing is left.
+// Releases what is done, and what was kept for it. True where nothing is left.
 bool settle() {
-  std::erase_if(given_up(), [](const GivenUp& each) {
+  const auto ended = std::erase_if(given_up(), [](const GivenUp& each) {
     int flag = 0;
     const int code = MPI_Test(&each.request->request, &flag, MPI_STATUS_IGNORE);
     if (flag == 0 || code != MPI_SUCCESS) return false;
@@ -84,6 +97,11 @@ bool settle() {
     delete each.request;
     return true;
   });
+  if (ended != 0) {
+    std::erase_if(left(), [](Comm& comm) {
+      return !is_left_in(comm) && MPI_Comm_free(&comm.comm) == MPI_SUCCESS;
+    });
+  }
   return given_up().empty();
 }
 
@@ -92,8 +110,8 @@ void withdraw(void* request) {
   if (!is_finalized()) MPI_Cancel(&owned->request);
 }
 
-void finalize_at_exit() {
-  if (!is_initialized() || is_finalized() || is_forsaken) return;
+void finalize(bool can_move) {
+  if (!can_move && !given_up().empty()) return;
   // The others may be about to do their part, or never: a send that never came needs none.
   using std::chrono::seconds;
   const auto begin = std::chrono::steady_clock::now();
@@ -112,13 +130,19 @@ void finalize_at_exit() {
   MPI_Finalize();
 }
 
+void finalize_at_exit() {
+  if (!is_initialized() || is_finalized() || is_forsaken) return;
+  at_end.run(at_end.self, &finalize);
+}
+
 bool starts_mpi = false;
 void end() {
   if (starts_mpi) finalize_at_exit();
 }
 
-int start(Fold fold_function, Threads* threads) {
+int start(Fold fold_function, AtEnd end_function, Threads* threads) {
   fold_of_hocket = fold_function;
+  at_end = end_function;
   int provided = MPI_THREAD_SINGLE;
   int code = MPI_SUCCESS;
   if (!is_initialized()) {
@@ -172,15 +196,17 @@ int create(
   return code == MPI_SUCCESS ? adopt(comm, made) : code;
 }
 
-// What was given up in it may never end; then it stays, and others can go all the same.
+// What was given up in it may end later, or never; so long it stays, and others can go all the
+// same.
 void release(void* comm) {
   auto* owned = static_cast<Comm*>(comm);
   if (owned->is_owned && !is_forsaken && !is_finalized()) {
     settle();
-    const bool is_left = std::any_of(given_up().begin(), given_up().end(), [&](const auto& each) {
-      return each.request->comm == owned->number;
-    });
-    if (!is_left) MPI_Comm_free(&owned->comm);
+    if (is_left_in(*owned)) {
+      left().push_back(*owned);
+    } else {
+      MPI_Comm_free(&owned->comm);
+    }
   }
   delete owned;
 }
