@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <type_traits>
+
 namespace hocket::cuda {
 namespace {
 
@@ -74,8 +77,15 @@ class Nvml {
 
 }  // namespace
 
-std::string why_no_nvlink(const std::string& bus_id, const std::string& other_bus_id) {
-  return bus_id == other_bus_id ? "" : Nvml().why_no_nvlink(bus_id, other_bus_id);
+std::string why_no_nvlink(const std::string& bus_id, std::span<const std::string> others) {
+  const auto is_other = [&](const std::string& id) { return id != bus_id; };
+  if (std::ranges::none_of(others, is_other)) return "";
+  const Nvml nvml;
+  for (const std::string& other : others) {
+    if (!is_other(other)) continue;
+    if (std::string why = nvml.why_no_nvlink(bus_id, other); !why.empty()) return why;
+  }
+  return "";
 }
 
 }  // namespace hocket::cuda

@@ -386,7 +386,8 @@ class PeerOnHost final : public engine::CollectiveEngine {
 
 class PeerTeam final : public Team {
  public:
-  PeerTeam(int size, const peer::Tuning& tuning, int threads) : staging_(size) {
+  PeerTeam(int size, const peer::Tuning& tuning, int threads, std::uint64_t step) : staging_(size) {
+    staging_.start_at(step);
     for (int rank = 0; rank < size; ++rank) {
       engines_.push_back(
           std::make_unique<PeerOnHost>(staging_.member(rank, kPeerLimit), tuning, threads));
@@ -403,11 +404,16 @@ class PeerTeam final : public Team {
   std::vector<std::unique_ptr<PeerOnHost>> engines_;
 };
 
-EngineCase peer_case(std::string name, const peer::Tuning& tuning, int threads = 1) {
+// `threads`: of a block. `step`: which the links count from.
+EngineCase peer_case(std::string name,
+                     const peer::Tuning& tuning,
+                     int threads = 1,
+                     std::uint64_t step = 0) {
   return {.name = std::move(name),
           .run =
-              [tuning, threads](int size, const Body& body) {
-                return run_threads(size, std::make_unique<PeerTeam>(size, tuning, threads), body);
+              [=](int size, const Body& body) {
+                return run_threads(
+                    size, std::make_unique<PeerTeam>(size, tuning, threads, step), body);
               },
           .has_messages = false};
 }
@@ -433,7 +439,8 @@ const std::vector<EngineCase>& engine_cases() {
         shm_threads("shm_messages", Carried::kByMessages),
         shm_processes("shm"),
         // Each protocol gets its share of the sizes; then large arrays' protocols at all sizes,
-        // GPUs without NVLink, and packets in many rounds, by blocks of several threads.
+        // GPUs without NVLink, and packets in many rounds, by blocks of several threads; where
+        // counters of steps, flags and sweeps come round.
         peer_case("peer",
                   {.one_hop = 3000,
                    .two_hops = 100'000,
@@ -450,8 +457,13 @@ const std::vector<EngineCase>& engine_cases() {
                    .relays = 0,
                    .direct = 0,
                    .most_chunk = 16384,
-                   .channels = 2}),
-        peer_case("peer_without_lines", {.small = 500, .relays = 20'000, .lines = false}),
+                   .channels = 2},
+                  1,
+                  (std::uint64_t{1} << 32) - 2),
+        peer_case("peer_without_lines",
+                  {.small = 500, .relays = 20'000, .lines = false},
+                  1,
+                  (std::uint64_t{1} << 30) - 2),
         peer_case("peer_packets",
                   {.one_hop = 0,
                    .two_hops = 1 << 22,
@@ -460,7 +472,8 @@ const std::vector<EngineCase>& engine_cases() {
                    .packets = 1 << 22,
                    .small = 0,
                    .channels = 1},
-                  2),
+                  2,
+                  (std::uint64_t{1} << 31) - 3),
     };
     for (EngineCase& each : ucx_cases()) all.push_back(std::move(each));
     return all;

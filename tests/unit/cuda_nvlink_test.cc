@@ -1,28 +1,38 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "cuda/nvlink.h"
 
 namespace hocket::cuda {
 namespace {
 
+using Ids = std::vector<std::string>;
+
 TEST(NvLink, IsAsTheManagementLibrarySays) {
-  EXPECT_EQ(why_no_nvlink("0000:01:00.0", "0000:03:00.0"), "");
-  EXPECT_EQ(why_no_nvlink("0000:03:00.0", "0000:01:00.0"), "");
-  EXPECT_NE(why_no_nvlink("0000:01:00.0", "0000:02:00.0").find("no NVLink between"),
-            std::string::npos);
+  EXPECT_EQ(why_no_nvlink("0000:01:00.0", Ids{"0000:03:00.0", "0000:01:00.0", "0000:05:00.0"}), "");
+  EXPECT_EQ(why_no_nvlink("0000:03:00.0", Ids{"0000:01:00.0"}), "");
+  const std::string said =
+      why_no_nvlink("0000:01:00.0", Ids{"0000:03:00.0", "0000:02:00.0", "0000:05:00.0"});
+  EXPECT_NE(said.find("no NVLink between the GPUs at 0000:01:00.0 and 0000:02:00.0"),
+            std::string::npos)
+      << said;
 }
 
 TEST(NvLink, SaysWhichGpuIsNotKnown) {
-  const std::string said = why_no_nvlink("0000:01:00.0", "0000:1b:00.0");
+  const std::string said = why_no_nvlink("0000:01:00.0", Ids{"0000:1b:00.0"});
   EXPECT_NE(said.find("does not know the GPU at 0000:1b:00.0"), std::string::npos) << said;
 }
 
-TEST(NvLink, NeedsNoLibraryForOneGpu) { EXPECT_EQ(why_no_nvlink("anywhere", "anywhere"), ""); }
+TEST(NvLink, NeedsNoLibraryForOneGpu) {
+  EXPECT_EQ(why_no_nvlink("anywhere", Ids{"anywhere", "anywhere"}), "");
+}
 
 // The library is asked each time, and let go.
 TEST(NvLink, LetsTheLibraryGo) {
-  ASSERT_EQ(why_no_nvlink("0000:01:00.0", "0000:03:00.0"), "");
+  ASSERT_EQ(why_no_nvlink("0000:01:00.0", Ids{"0000:03:00.0"}), "");
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(library, nullptr);
   auto get_device = reinterpret_cast<int (*)(const char*, void**)>(

@@ -14,6 +14,7 @@ HOCKET_ANYWHERE void barrier(Machine& machine) {
   block.reserve(kPacketSlots, 0, everybody);
   block.announce(everybody);
   block.await(everybody);
+  machine.all_lanes(true);  // all have waited
   machine.let_next_begin();
   block.give_back(true, everybody);
   if (!block.failed) block.save();

@@ -79,6 +79,7 @@ struct Block {
   int in, out;  // the lanes of what comes and goes
   bool failed = false;
   std::uint32_t polls = 0;
+  std::uint32_t polls_together = 0;  // the same in all lanes of a warp
 
   HOCKET_ANYWHERE explicit Block(Machine& machine)
       : Block(machine, machine.params().lane, machine.params().lane) {}
@@ -123,7 +124,7 @@ struct Block {
 
   // The same for a warp, whose lanes wait together.
   HOCKET_ANYWHERE bool gives_up_together(std::uint32_t missing) {
-    if (++polls % kPollsBetweenLooks != 0) return false;
+    if (++polls_together % kPollsBetweenLooks != 0) return false;
     failed = !m.all_lanes(!m.look(m.of_all_lanes(missing)));
     return failed;
   }
@@ -219,6 +220,8 @@ struct Block {
   HOCKET_ANYWHERE void give_back(bool last, const Which& which) {
     for_kept([&](int j) {
       if (!which(j)) return;
+      const std::uint64_t step = m.shared().received[j];
+      if (in != kResults && is_swept(step)) sweep(j, step, 1);
       const std::uint64_t received = ++m.shared().received[j];
       if (!last) m.store_credit(&in_there(j)->peer.credit, received);
     });
@@ -229,7 +232,7 @@ struct Block {
     for_kept([&](int j) {
       if (!which(j)) return;
       const std::uint64_t step = m.shared().received[j];
-      if (step % kSweepEvery < kSweepFor) sweep(j, step, steps);
+      if (is_swept(step)) sweep(j, step, steps);
       m.shared().received[j] = step + steps;
       if (!last) m.store_credit(&in_there(j)->peer.credit, step + steps);
     });
@@ -259,6 +262,10 @@ struct Block {
   }
 
  private:
+  // Whatever the step carried, as its slot of packets may have been left for long.
+  static HOCKET_ANYWHERE bool is_swept(std::uint64_t step) {
+    return step % kSweepEvery < kSweepFor;
+  }
   HOCKET_ANYWHERE void sweep(int j, std::uint64_t step, std::uint64_t steps) {
     HOCKET_KEEP_LOOP
     for (std::uint64_t s = step; s < step + steps; ++s) {

@@ -7,7 +7,7 @@
 
 namespace hocket::engines::peer {
 
-// A value, in every thread of a block, which is a channel.
+// A value, in every thread of a block.
 template <typename Given>
 class CudaMachine {
  public:
@@ -18,6 +18,7 @@ class CudaMachine {
   __device__ CudaMachine(const Parameters& params, Counters& shared, std::uint32_t roles = 1)
       : params_(params),
         shared_(shared),
+        roles_(roles),
         channel_(roles == 1 ? blockIdx.x : blockIdx.x / roles),
         role_(roles == 1 ? 0 : blockIdx.x % roles) {
     fetch_params();
@@ -28,7 +29,7 @@ class CudaMachine {
   __device__ int threads() const { return static_cast<int>(blockDim.x); }
   __device__ int channel() const { return static_cast<int>(channel_); }
   __device__ int role() const { return static_cast<int>(role_); }
-  __device__ int channels() const { return static_cast<int>(gridDim.x); }
+  __device__ int channels() const { return static_cast<int>(gridDim.x / roles_); }
   __device__ const Parameters& params() const { return params_; }
   __device__ Counters& shared() const { return shared_; }
   __device__ bool sync_or(bool value) const { return __syncthreads_or(value) != 0; }
@@ -209,7 +210,7 @@ class CudaMachine {
 
   const Parameters& params_;
   Counters& shared_;
-  std::uint32_t channel_, role_;
+  std::uint32_t roles_, channel_, role_;
   std::uint64_t waiting_since_ = 0;  // 0: has not looked at the clock
 };
 

@@ -5,10 +5,7 @@
 namespace hocket::engines::peer {
 namespace {
 
-constexpr int kPacketThreads = 384;
-constexpr int kChunkThreads = 512;
-// Each peer has a warp at least.
-static_assert(kChunkThreads / static_cast<int>(kLanesOfGroup) >= kMaxPeers);
+static_assert(kChunkBlock / static_cast<int>(kLanesOfGroup) >= kMaxPeers);
 
 constexpr std::uint64_t pieces(std::uint64_t whole, std::uint64_t piece) noexcept {
   return (whole + piece - 1) / piece;
@@ -77,7 +74,7 @@ void cut_packets(Step& step, const Tuning& tuning) {
   // A warp a group, and a peer where they get different things.
   const std::uint32_t warps = p.groups * (folds(step.protocol) ? 1u : p.peers);
   step.blocks = static_cast<int>(channels);
-  step.threads = std::min(kPacketThreads, static_cast<int>(warps * kLanesOfGroup));
+  step.threads = std::min(packet_block(p.size()), static_cast<int>(warps * kLanesOfGroup));
 }
 
 void cut_chunks(Step& step, const Tuning& tuning) {
@@ -87,7 +84,7 @@ void cut_chunks(Step& step, const Tuning& tuning) {
   const std::uint32_t most =
       p.roles == kWithResults ? std::min(tuning.channels, tuning.wide_channels) : tuning.channels;
   // What the threads of a block move at once.
-  constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkThreads} * kVectorBytes;
+  constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkBlock} * kVectorBytes;
   std::uint32_t channels = 1;
   for_parts(p, [&](Part& part) {
     part.channels = static_cast<std::uint32_t>(
@@ -101,7 +98,7 @@ void cut_chunks(Step& step, const Tuning& tuning) {
     channels = std::max(channels, part.channels);
   });
   step.blocks = static_cast<int>(channels * p.roles);
-  step.threads = kChunkThreads;
+  step.threads = kChunkBlock;
 }
 
 }  // namespace hocket::engines::peer

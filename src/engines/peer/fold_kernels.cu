@@ -47,100 +47,100 @@ __device__ void run_reduce_chunks(const Params& params) {
 
 extern "C" {
 
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(kSmallBlock, 1)
     hocket_peer_exchange_small(const __grid_constant__ SmallParams params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
   exchange_small<kPeers>(machine);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(kSmallBlock, 1)
     hocket_peer_exchange_small_parts(const __grid_constant__ Params params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
   exchange_small<kPeers>(machine);
 }
 
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(kSmallBlock, 1)
     hocket_peer_reduce_small_any(const __grid_constant__ SmallParams params) {
   run_reduce_small<AnyFold>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(kSmallBlock, 1)
     hocket_peer_reduce_small_float32(const __grid_constant__ SmallParams params) {
   run_reduce_small<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(kSmallBlock, 1)
     hocket_peer_reduce_small_float16(const __grid_constant__ SmallParams params) {
   run_reduce_small<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(kSmallBlock, 1)
     hocket_peer_reduce_small_bfloat16(const __grid_constant__ SmallParams params) {
   run_reduce_small<SumFold<hocket::bfloat16>>(params);
 }
 
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_reduce_packets_any(const __grid_constant__ Params params) {
   run_reduce_packets<AnyFold>(params);
 }
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_reduce_packets_float32(const __grid_constant__ Params params) {
   run_reduce_packets<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_reduce_packets_float16(const __grid_constant__ Params params) {
   run_reduce_packets<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_reduce_packets_bfloat16(const __grid_constant__ Params params) {
   run_reduce_packets<SumFold<hocket::bfloat16>>(params);
 }
 
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_packets_any(const __grid_constant__ Params params) {
   run_all_reduce_packets<AnyFold>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_packets_float32(const __grid_constant__ Params params) {
   run_all_reduce_packets<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_packets_float16(const __grid_constant__ Params params) {
   run_all_reduce_packets<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(256, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_packets_bfloat16(const __grid_constant__ Params params) {
   run_all_reduce_packets<SumFold<hocket::bfloat16>>(params);
 }
 
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_even_any(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<AnyFold>(params);
 }
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_even_float32(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_even_float16(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
     hocket_peer_all_reduce_even_bfloat16(const __grid_constant__ EvenParams params) {
   run_all_reduce_even<SumFold<hocket::bfloat16>>(params);
 }
 
-__global__ void __launch_bounds__(512, 1)
+__global__ void __launch_bounds__(kChunkBlock, 1)
     hocket_peer_reduce_chunks_any(const __grid_constant__ Params params) {
   run_reduce_chunks<AnyFold>(params);
 }
-__global__ void __launch_bounds__(512, 1)
+__global__ void __launch_bounds__(kChunkBlock, 1)
     hocket_peer_reduce_chunks_float32(const __grid_constant__ Params params) {
   run_reduce_chunks<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(512, 1)
+__global__ void __launch_bounds__(kChunkBlock, 1)
     hocket_peer_reduce_chunks_float16(const __grid_constant__ Params params) {
   run_reduce_chunks<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(512, 1)
+__global__ void __launch_bounds__(kChunkBlock, 1)
     hocket_peer_reduce_chunks_bfloat16(const __grid_constant__ Params params) {
   run_reduce_chunks<SumFold<hocket::bfloat16>>(params);
 }

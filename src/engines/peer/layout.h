@@ -36,8 +36,16 @@ inline constexpr int kResults = 2;  // of reductions by chunks, beside kCollecti
 inline constexpr int kAllLanes = 3;
 inline constexpr int kMaxChannels = 64;
 
+// The most threads of a block, by the kind of its protocol. A warp a group of packets; a warp a
+// peer at least of chunks.
+inline constexpr int kSmallBlock = 256;
+constexpr int packet_block(int size) noexcept {
+  return size <= 4 ? 384 : 256;
+}  // fewer of more registers
+inline constexpr int kChunkBlock = 512;
+
 // What is small goes a vector a thread, in two packets.
-inline constexpr std::uint32_t kSmallThreads = 256;
+inline constexpr std::uint32_t kSmallThreads = kSmallBlock;
 inline constexpr int kSmallChannels = 32;
 inline constexpr std::size_t kSmallBytes = std::size_t{kSmallChannels} * kSmallThreads * 16;
 
@@ -134,7 +142,7 @@ struct Layout {
     std::size_t before = 0;
     for (int other = 0; other < lane; ++other) before += lane_bytes(other, size);
     const std::uint32_t slots = chunk_slots(lane);
-    const auto slot = static_cast<std::uint32_t>(step) % slots;
+    const std::uint64_t slot = step % slots;  // of all its bits, as `slots` divides no power of two
     return zeroed_bytes(size) + before +
            (index(size, 0, channel, peer) * slots + slot) * chunk_bytes(lane, size);
   }

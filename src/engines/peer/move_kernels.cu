@@ -15,21 +15,21 @@ __global__ void __launch_bounds__(32)
   barrier(machine);
 }
 
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(packet_block(2), 1)
     hocket_peer_exchange_packets(const __grid_constant__ Params params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
   exchange_packets(machine);
 }
 
-__global__ void __launch_bounds__(512, 1)
+__global__ void __launch_bounds__(kChunkBlock, 1)
     hocket_peer_exchange_chunks(const __grid_constant__ Params params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters, params.roles);
   exchange_chunks(machine);
 }
 
-__global__ void __launch_bounds__(512, 1)
+__global__ void __launch_bounds__(kChunkBlock, 1)
     hocket_peer_exchange_direct(const __grid_constant__ Params params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters, params.roles);

@@ -107,7 +107,7 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
   read_patterns(introduction.deadline);
   member_ =
       make_member(rank_, size_, staging_, reinterpret_cast<HostWords*>(words_->device_address()));
-  tuning_.lines = has_nvlink(introduction);
+  tuning_.lines = has_nvlink(introduction) && tuning_.lines;
   keeps_time(allowed_);
 }
 
@@ -119,12 +119,13 @@ bool PeerEngine::has_nvlink(const engine::Introduction& introduction) const {
   const std::string bus_id = device_->bus_id();
   bus_id.copy(own.bus_id, sizeof(own.bus_id) - 1);
   const std::vector<std::byte> bytes = introduction.gather(std::as_bytes(std::span(&own, 1)));
-  std::string why_not;
-  for (std::size_t at = 0; at < bytes.size() && why_not.empty(); at += sizeof(Place)) {
+  std::vector<std::string> others;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Place)) {
     Place other;
     std::memcpy(&other, bytes.data() + at, sizeof(other));
-    why_not = cuda::why_no_nvlink(bus_id, other.bus_id);
+    others.emplace_back(other.bus_id);
   }
+  const std::string why_not = cuda::why_no_nvlink(bus_id, others);
   if (!why_not.empty()) {
     base::log(base::LogLevel::kDebug,
               fmt::format("GPU engine peer does without whole lines: {}", why_not));

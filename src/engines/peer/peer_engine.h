@@ -19,7 +19,7 @@ namespace hocket::engines::peer {
 // See engine::DeviceEngine. Carries everything, for up to kMaxRanks ranks of one host, processes or
 // threads, whose GPUs reach each other's memory; ranks may share a GPU.
 //
-// `connect` takes memory: Layout::bytes(size) of this GPU's (60 MiB a peer with 2 ranks, 28 with
+// `connect` takes memory: Layout::bytes(size) of this GPU's (80 MiB a peer with 2 ranks, 36 with
 // 8), shared by descriptor with all ranks, which map it, and a line of host memory. Each way is
 // proved by a pattern first.
 //

@@ -46,7 +46,7 @@ PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int 
     fold_ = load(images().fold[capacity_index(size)]);
     find_functions();
     begins_early_ = may_begin_early();
-    run_all();
+    run_all(size);
   } catch (...) {
     if (fold_ != nullptr) device_->driver().module_unload(fold_);
     device_->driver().module_unload(move_);
@@ -99,9 +99,9 @@ bool PeerKernels::may_begin_early() const {
   return version >= 90;
 }
 
-// Each kernel once, with nothing to do: where the driver loads lazily, it loads now, and it makes
-// the room for stacks now.
-void PeerKernels::run_all() const {
+// Each kernel once, with nothing to do and as many threads as ever: where the driver loads lazily,
+// it loads now, and it makes the room for stacks now.
+void PeerKernels::run_all(int size) const {
   const cuda::Driver& driver = device_->driver();
   const cuda::OwnedStream stream(device_);
   const cuda::DeviceBuffer header(device_, sizeof(Header));
@@ -115,7 +115,7 @@ void PeerKernels::run_all() const {
                              static_cast<LaneParams*>(&step.params)}) {
       lane->staging[0] = static_cast<std::byte*>(header.data());
     }
-    const int threads = step.protocol == Protocol::kBarrier ? step.threads : 256;
+    const int threads = most_threads(step.protocol, size);
     for (int f = 0; f < foldings_of(step.protocol); ++f) {
       void* arguments[] = {arguments_of(step)};
       const cuda::LaunchConfig config{.block_x = static_cast<unsigned>(threads),

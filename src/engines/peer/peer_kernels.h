@@ -29,7 +29,7 @@ class PeerKernels {
   cuda::Module load(std::span<const std::byte> image) const;
   void find_functions();
   bool may_begin_early() const;
-  void run_all() const;
+  void run_all(int size) const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   cuda::Module move_ = nullptr;

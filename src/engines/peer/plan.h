@@ -70,6 +70,25 @@ constexpr bool takes_small(Protocol protocol) noexcept {
          protocol == Protocol::kReduceSmall;
 }
 
+// The most of a block.
+constexpr int most_threads(Protocol protocol, int size) noexcept {
+  switch (protocol) {
+    case Protocol::kBarrier:
+      return static_cast<int>(kLanesOfGroup);
+    case Protocol::kExchangeSmall:
+    case Protocol::kExchangeSmallParts:
+    case Protocol::kReduceSmall:
+      return kSmallBlock;
+    case Protocol::kExchangePackets:
+    case Protocol::kReducePackets:
+    case Protocol::kAllReducePackets:
+    case Protocol::kAllReduceEven:
+      return packet_block(size);
+    default:
+      return kChunkBlock;
+  }
+}
+
 // Which of the kernels of a protocol that folds: those of some sums, and one for all the rest.
 enum class Folding : std::uint8_t { kAny, kSumFloat32, kSumFloat16, kSumBFloat16 };
 inline constexpr int kFoldingCount = 4;
