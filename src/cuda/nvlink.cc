@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace hocket::cuda {
 namespace {
@@ -77,13 +80,22 @@ class Nvml {
 
 }  // namespace
 
+// Links stay as they are, and to set the library going takes its time: it is asked once about each
+// pair.
 std::string why_no_nvlink(const std::string& bus_id, std::span<const std::string> others) {
-  const auto is_other = [&](const std::string& id) { return id != bus_id; };
-  if (std::ranges::none_of(others, is_other)) return "";
-  const Nvml nvml;
+  static std::mutex mutex;
+  static auto* known = new std::map<std::pair<std::string, std::string>, std::string>;
+  const std::lock_guard lock(mutex);
+  std::optional<Nvml> nvml;
   for (const std::string& other : others) {
-    if (!is_other(other)) continue;
-    if (std::string why = nvml.why_no_nvlink(bus_id, other); !why.empty()) return why;
+    if (other == bus_id) continue;
+    const std::pair pair(bus_id, other);
+    auto found = known->find(pair);
+    if (found == known->end()) {
+      if (!nvml) nvml.emplace();
+      found = known->emplace(pair, nvml->why_no_nvlink(bus_id, other)).first;
+    }
+    if (!found->second.empty()) return found->second;
   }
   return "";
 }

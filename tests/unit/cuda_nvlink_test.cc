@@ -30,7 +30,7 @@ TEST(NvLink, NeedsNoLibraryForOneGpu) {
   EXPECT_EQ(why_no_nvlink("anywhere", Ids{"anywhere", "anywhere"}), "");
 }
 
-// The library is asked each time, and let go.
+// The library is asked, and let go.
 TEST(NvLink, LetsTheLibraryGo) {
   ASSERT_EQ(why_no_nvlink("0000:01:00.0", Ids{"0000:03:00.0"}), "");
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -135,14 +135,7 @@ class CudaMachine {
     return opened;
   }
 
-  __device__ bool is_dead() const {
-    std::uint32_t dead;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
-                 : "=r"(dead)
-                 : "l"(params_.dead())
-                 : "memory");
-    return dead != 0;
-  }
+  __device__ bool is_dead() const { return is_dead(params_); }
   __device__ bool look(std::uint32_t missing) {
     waiting_since_ = look_around(params_, waiting_since_, missing);
     return waiting_since_ == kGivenUp;
@@ -176,9 +169,7 @@ class CudaMachine {
   static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
                                                            std::uint64_t since,
                                                            std::uint32_t missing) {
-    std::uint32_t dead;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead()) : "memory");
-    if (dead != 0) return kGivenUp;
+    if (is_dead(p)) return kGivenUp;
     if (__ffs(static_cast<int>(__activemask())) - 1 != static_cast<int>(threadIdx.x % 32)) {
       return since;
     }
@@ -200,6 +191,11 @@ class CudaMachine {
     return kGivenUp;
   }
 
+  static __device__ bool is_dead(const Parameters& p) {
+    std::uint32_t dead;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead()) : "memory");
+    return dead != 0;
+  }
   static __device__ bool takes_its_turn(const Parameters& p, std::uint64_t now) {
     auto* looked = reinterpret_cast<unsigned long long*>(&p.header()->looked);
     unsigned long long last;

@@ -47,32 +47,32 @@ __device__ void run_reduce_chunks(const Params& params) {
 
 extern "C" {
 
-__global__ void __launch_bounds__(kSmallBlock, 1)
+__global__ void __launch_bounds__(kSmallThreads, 1)
     hocket_peer_exchange_small(const __grid_constant__ SmallParams params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
   exchange_small<kPeers>(machine);
 }
-__global__ void __launch_bounds__(kSmallBlock, 1)
+__global__ void __launch_bounds__(kSmallThreads, 1)
     hocket_peer_exchange_small_parts(const __grid_constant__ Params params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
   exchange_small<kPeers>(machine);
 }
 
-__global__ void __launch_bounds__(kSmallBlock, 1)
+__global__ void __launch_bounds__(kSmallThreads, 1)
     hocket_peer_reduce_small_any(const __grid_constant__ SmallParams params) {
   run_reduce_small<AnyFold>(params);
 }
-__global__ void __launch_bounds__(kSmallBlock, 1)
+__global__ void __launch_bounds__(kSmallThreads, 1)
     hocket_peer_reduce_small_float32(const __grid_constant__ SmallParams params) {
   run_reduce_small<SumFold<float>>(params);
 }
-__global__ void __launch_bounds__(kSmallBlock, 1)
+__global__ void __launch_bounds__(kSmallThreads, 1)
     hocket_peer_reduce_small_float16(const __grid_constant__ SmallParams params) {
   run_reduce_small<SumFold<hocket::float16>>(params);
 }
-__global__ void __launch_bounds__(kSmallBlock, 1)
+__global__ void __launch_bounds__(kSmallThreads, 1)
     hocket_peer_reduce_small_bfloat16(const __grid_constant__ SmallParams params) {
   run_reduce_small<SumFold<hocket::bfloat16>>(params);
 }

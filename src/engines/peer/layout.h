@@ -38,14 +38,12 @@ inline constexpr int kMaxChannels = 64;
 
 // The most threads of a block, by the kind of its protocol. A warp a group of packets; a warp a
 // peer at least of chunks.
-inline constexpr int kSmallBlock = 256;
-constexpr int packet_block(int size) noexcept {
-  return size <= 4 ? 384 : 256;
-}  // fewer of more registers
+inline constexpr std::uint32_t kSmallThreads = 256;
 inline constexpr int kChunkBlock = 512;
+// With many ranks a thread needs more registers.
+constexpr int packet_block(int size) noexcept { return size <= 4 ? 384 : 256; }
 
 // What is small goes a vector a thread, in two packets.
-inline constexpr std::uint32_t kSmallThreads = kSmallBlock;
 inline constexpr int kSmallChannels = 32;
 inline constexpr std::size_t kSmallBytes = std::size_t{kSmallChannels} * kSmallThreads * 16;
 

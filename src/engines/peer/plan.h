@@ -78,7 +78,7 @@ constexpr int most_threads(Protocol protocol, int size) noexcept {
     case Protocol::kExchangeSmall:
     case Protocol::kExchangeSmallParts:
     case Protocol::kReduceSmall:
-      return kSmallBlock;
+      return static_cast<int>(kSmallThreads);
     case Protocol::kExchangePackets:
     case Protocol::kReducePackets:
     case Protocol::kAllReducePackets:
