@@ -135,6 +135,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
   const bool marks = !messenger_->keeps_time(how.allowed) && !how.captured;
   if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
   if (messenger_->returns_when_done()) {
+    finish_queue();
     finish_relayed();
     if (watch_->was_asleep()) owner_.world()->look_again();
   }
@@ -143,7 +144,8 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
 }
 
 // What waits for a stream, or for all work of the GPU as the driver does where memory is freed,
-// must not do so while a stream waits for messages that this thread has to move.
+// must not do so while a stream waits for messages, or calls (see finish_queue), that this thread
+// has to move.
 void DeviceCalls::finish_relayed() {
   Waiter waiter(owner_.world()->host());
   while (relay_.holds_streams()) {

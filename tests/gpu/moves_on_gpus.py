@@ -134,6 +134,16 @@ def order(gpu):
     check(gpu, out, [values(r, count) for r in range(n)], "all_gather")
     total = np.sum([values(r, count).astype("float64") for r in range(n)], axis=0)
     assert np.allclose(gpu.host(x), total)
+    right, left = (rank + 1) % n, (rank - 1) % n
+    for late in range(n):  # messages behind what the host carries, and a rank is late for
+        x, came = gpu.array(values(rank, count)), gpu.array(np.zeros(count, "float32"))
+        comm.barrier()
+        if rank == late:
+            time.sleep(0.3)
+        work = comm.all_reduce_async(x)
+        comm.send_recv(x, right, out=came, source=left)
+        work.synchronize(timeout=60)
+        assert np.allclose(gpu.host(x), total) and np.allclose(gpu.host(came), total), late
 
 
 def messages(gpu):
