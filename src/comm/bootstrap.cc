@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 #include <exception>
 #include <random>
 #include <string>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/config.h"
+#include "base/short_text.h"
 #include "hocket/error.h"
 #include "os/addresses.h"
 #include "os/host_identity.h"
@@ -22,22 +22,12 @@ namespace {
 
 // What rank 0 tells the others, of one size whatever it says.
 struct Word {
-  std::array<char, 16> job{};       // hexadecimal digits
-  std::array<char, 256> address{};  // ends with a zero
-  std::array<char, 512> problem{};  // likewise; not empty: rank 0 cannot serve, and why
+  base::ShortText<16> job;  // hexadecimal digits
+  base::ShortText<256> address;
+  base::ShortText<512> problem;  // not empty: rank 0 cannot serve, and why
   Key key{};
 };
 static_assert(std::is_trivially_copyable_v<Word>);
-
-template <std::size_t N>
-void copy(std::array<char, N>& out, std::string_view text) {
-  text = text.substr(0, N - 1);
-  std::memcpy(out.data(), text.data(), text.size());
-}
-template <std::size_t N>
-std::string text_of(const std::array<char, N>& in) {
-  return {in.data(), strnlen(in.data(), N)};
-}
 
 std::string random_job() {
   std::random_device source;
@@ -140,17 +130,17 @@ std::optional<StoreServer> serve(
     asked.key = word.key;
     asked.size = size;
     StoreServer server(std::move(asked));
-    if (server.address().size() >= word.address.size()) {
+    if (server.address().size() > sizeof(word.address)) {
       throw InvalidArgument(fmt::format("init's address has {} characters, at most {} will do",
                                         server.address().size(),
-                                        word.address.size() - 1));
+                                        sizeof(word.address)));
     }
-    copy(word.job, job);
-    copy(word.address, server.address());
+    word.job = job;
+    word.address = server.address();
     return server;
   } catch (const std::exception& problem) {
     error = std::current_exception();
-    copy(word.problem, problem.what());
+    word.problem = problem.what();
     return std::nullopt;
   }
 }
@@ -173,11 +163,11 @@ Introduced introduce(Bootstrap& bootstrap, const InitOptions& options) {
   if (launch.rank == 0) made.server = serve(word, options, launch.size, one_host, error);
   bootstrap.broadcast(std::as_writable_bytes(std::span(&word, 1)), 0);
   if (error) std::rethrow_exception(error);
-  if (const std::string why = text_of(word.problem); !why.empty()) {
-    throw RendezvousError(fmt::format("rank 0 cannot serve the others: {}", why));
+  if (!word.problem.empty()) {
+    throw RendezvousError(fmt::format("rank 0 cannot serve the others: {}", word.problem.view()));
   }
-  launch.job = text_of(word.job);
-  launch.store_address = text_of(word.address);
+  launch.job = word.job.view();
+  launch.store_address = word.address.view();
   launch.key = word.key;
   launch.rank_zero_serves = true;
   return made;

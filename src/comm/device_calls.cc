@@ -220,8 +220,7 @@ bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) 
             const auto failure = owner_.look_around({.sequence = owner_.sequence_ + 1}, doubt);
             if (failure) owner_.raise(*failure);
           },
-      .deadline = Deadline::in(owner_.deadline()),
-      .size = owner_.size()};
+      .deadline = Deadline::in(owner_.deadline())};
   const cuda::OutsideCapture outside(device_->driver());
   const bool works = engines_->connect(engine, introduction);
   if (works) watch_->add(engine);

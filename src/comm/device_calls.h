@@ -2,7 +2,6 @@
 // stream, where they go on by themselves.
 #pragma once
 
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -130,10 +129,8 @@ class DeviceCalls {
   std::vector<T> gather_values(const T& own,
                                const engine::Signature& shown,
                                std::optional<Duration> deadline) {
-    const auto bytes = gather(shown, std::as_bytes(std::span(&own, 1)), deadline);
-    std::vector<T> all(bytes.size() / sizeof(T));
-    std::memcpy(all.data(), bytes.data(), bytes.size());
-    return all;
+    return engine::gather_values(
+        [&](std::span<const std::byte> bytes) { return gather(shown, bytes, deadline); }, own);
   }
   static std::string text_of_refusal(int rank, const std::string& what, std::string_view why_not);
   void tell(const std::string& what,

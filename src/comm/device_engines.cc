@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/log.h"
 #include "comm/communicator_impl.h"
@@ -12,20 +11,6 @@
 
 namespace hocket::comm {
 namespace {
-
-void copy_text(char (&to)[160], const std::string& from) {
-  const std::size_t length = std::min(from.size(), sizeof(to) - 1);
-  std::memcpy(to, from.data(), length);
-  to[length] = '\0';
-}
-
-template <typename T>
-std::vector<T> gather_values(const DeviceEngines::Gather& gather, const T& own, int size) {
-  const std::vector<std::byte> bytes = gather(std::as_bytes(std::span(&own, 1)));
-  std::vector<T> all(static_cast<std::size_t>(size));
-  std::memcpy(all.data(), bytes.data(), std::min(bytes.size(), all.size() * sizeof(T)));
-  return all;
-}
 
 bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
   return std::equal(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes));
@@ -48,7 +33,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
     }
     if (!agreed.why_no_nccl.empty()) continue;
     if (facts[i].nccl == 0) {
-      agreed.why_no_nccl = fmt::format("rank {}: {:.159}", i, facts[i].why_no_nccl);
+      agreed.why_no_nccl = fmt::format("rank {}: {}", i, facts[i].why_no_nccl.view());
     } else if (facts[i].nccl != facts[0].nccl) {
       agreed.why_no_nccl = fmt::format(
           "rank 0 has version {} and rank {} version {}", facts[0].nccl, i, facts[i].nccl);
@@ -64,7 +49,7 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
                              const Membership& membership,
                              std::shared_ptr<const cuda::DeviceContext> device,
                              bool relayed,
-                             const Gather& gather)
+                             const engine::Gather& gather)
     : costs_(world.device_libraries().costs()), size_(membership.size()) {
   DeviceFacts own;
   own.costs = costs_.hash();
@@ -76,8 +61,8 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
                   device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
   std::string why_not;
   own.nccl = world.device_libraries().nccl_version(why_not);
-  copy_text(own.why_no_nccl, why_not);
-  const DeviceAgreement agreed = agree(gather_values(gather, own, membership.size()));
+  own.why_no_nccl = why_not;
+  const DeviceAgreement agreed = agree(engine::gather_values(gather, own));
   relayed_ = agreed.relayed;
   if (agreed.differing_costs >= 0) {
     throw InvalidArgument(
@@ -130,23 +115,23 @@ bool DeviceEngines::is_connected(const engine::DeviceEngine& engine) const noexc
 bool DeviceEngines::connect(engine::DeviceEngine& engine,
                             const engine::Introduction& introduction) {
   struct Outcome {
-    char why_not[160] = {};
+    base::ShortText<160> why_not;
     bool surprising = true;
   } own;
   try {
     engine.connect(introduction);
   } catch (const engine::NotOffered& reason) {
-    copy_text(own.why_not, reason.what());
+    own.why_not = reason.what();
     own.surprising = false;
   } catch (const DeviceError& error) {
-    copy_text(own.why_not, *error.what() == '\0' ? "it failed" : error.what());
+    own.why_not = *error.what() == '\0' ? "it failed" : error.what();
   }
   const auto found = std::ranges::find_if(
       entries_, [&](const Entry& entry) { return entry.engine.get() == &engine; });
-  const auto all = gather_values(introduction.gather, own, introduction.size);
+  const auto all = engine::gather_values(introduction.gather, own);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].why_not[0] == '\0') continue;
-    std::string note = fmt::format("{}: rank {}: {:.159}", engine.name(), i, all[i].why_not);
+    if (all[i].why_not.empty()) continue;
+    std::string note = fmt::format("{}: rank {}: {}", engine.name(), i, all[i].why_not.view());
     base::log(all[i].surprising ? base::LogLevel::kWarning : base::LogLevel::kDebug,
               "GPU engine " + note);
     std::erase(notes_, std::string(engine.name()));

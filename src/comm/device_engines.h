@@ -1,11 +1,11 @@
 // Which engines of GPUs a communicator has, found out by all its ranks together.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/short_text.h"
 #include "cuda/context.h"
 #include "engine/cost_table.h"
 #include "engine/device_engine.h"
@@ -29,7 +29,7 @@ struct DeviceFacts {
   UseGpus ucx_gpus = UseGpus::kNever;
   UseGpus mpi_gpus = UseGpus::kNever;
   std::uint64_t costs = 0;  // the table's hash
-  char why_no_nccl[160] = {};
+  base::ShortText<160> why_no_nccl;
 };
 
 // What is agreed by all: equal on all ranks. A value.
@@ -48,13 +48,11 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 // a time.
 class DeviceEngines {
  public:
-  // `gather`: collective.
-  using Gather = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
   DeviceEngines(WorldImpl& world,
                 const Membership& membership,
                 std::shared_ptr<const cuda::DeviceContext> device,
                 bool relayed,
-                const Gather& gather);
+                const engine::Gather& gather);
 
   // Whether messages of any rank had gone by the host.
   bool relayed() const noexcept { return relayed_; }

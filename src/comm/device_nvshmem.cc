@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 
 #include "comm/device_calls.h"
@@ -46,8 +45,7 @@ std::vector<nvshmem::Facts> DeviceCalls::gather_nvshmem(std::shared_ptr<nvshmem:
     heap = find_heap(*owner_.world());
     own = heap->facts(*device_);
   } catch (const Error& error) {
-    const std::string text = error.what();
-    std::memcpy(own.why_not, text.data(), std::min(text.size(), sizeof(own.why_not) - 1));
+    own.why_not = error.what();
   }
   return gather_values(own, shown, allowed);
 }

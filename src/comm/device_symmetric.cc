@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/short_text.h"
 #include "comm/device_calls.h"
 #include "comm/world.h"
 #include "cuda/exchange.h"
@@ -12,19 +12,10 @@
 
 namespace hocket::comm {
 
-namespace {
-
-// How far a rank has come, as it tells the others. A value.
-struct Told {
-  char why_not[160] = {};
-};
-
-}  // namespace
-
 std::string DeviceCalls::text_of_refusal(int rank,
                                          const std::string& what,
                                          std::string_view why_not) {
-  return fmt::format("rank {} has no symmetric memory for {}: {:.159}", rank, what, why_not);
+  return fmt::format("rank {} has no symmetric memory for {}: {}", rank, what, why_not);
 }
 
 // Collective: where a rank has a reason why not, all throw it.
@@ -32,12 +23,12 @@ void DeviceCalls::tell(const std::string& what,
                        const std::string& why_not,
                        const engine::Signature& shown,
                        std::optional<Duration> allowed) {
-  Told own;
-  std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
+  base::ShortText<160> own;
+  own = why_not;
   const auto all = gather_values(own, shown, allowed);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].why_not[0] == '\0') continue;
-    throw InvalidArgument(text_of_refusal(static_cast<int>(rank), what, all[rank].why_not));
+    if (all[rank].empty()) continue;
+    throw InvalidArgument(text_of_refusal(static_cast<int>(rank), what, all[rank].view()));
   }
 }
 
@@ -46,8 +37,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
                                                    std::string name,
                                                    std::optional<Duration> allowed) {
   const Membership& membership = owner_.membership();
-  const auto& hosts = membership.hosts;
-  if (std::ranges::any_of(hosts, [&](int host) { return host != hosts.front(); })) {
+  if (membership.spans()) {
     throw InvalidArgument(
         "the ranks are on several hosts, and GPUs' symmetric memory is of one; make it with "
         "intra_node");

@@ -7,12 +7,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/deadline.h"
 #include "cuda/abi.h"
 #include "engine/call.h"
 #include "engine/engine.h"
+#include "engine/gather.h"
 #include "hocket/error.h"
 
 namespace hocket::engine {
@@ -29,13 +29,10 @@ struct DeviceMessage {
 // What an engine needs of the others, once, when it is first wanted. A value; it lasts as long as
 // the call.
 struct Introduction {
-  // Collective: tells every rank these bytes and returns all ranks' bytes, by rank, by a way that
-  // only ranks of the job can write to.
-  std::function<std::vector<std::byte>(std::span<const std::byte>)> gather;
+  Gather gather;
   // To be called while waiting: throws where the group has failed meanwhile.
   std::function<void()> look;
   base::Deadline deadline;
-  int size = 1;  // of the group
 };
 
 // Why an engine cannot be had, where nobody has to be warned of that.

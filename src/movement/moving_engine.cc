@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <thread>
 #include <utility>
 
 #include "base/log.h"
 #include "base/relax.h"
+#include "base/short_text.h"
 #include "hocket/error.h"
 
 namespace hocket::movement {
@@ -47,7 +47,7 @@ constexpr auto kNap = std::chrono::microseconds(30);
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
 struct Card {
-  char why_not[120] = {};
+  base::ShortText<120> why_not;
   bool surprising = false;  // somebody should be told of that
 };
 
@@ -91,12 +91,12 @@ void MovingEngine::connect(const engine::Introduction& introduction) {
     own.surprising = true;
     allocate();
   } catch (const Error& error) {
-    std::strncpy(own.why_not, error.what(), sizeof(own.why_not) - 1);
+    own.why_not = error.what();
   }
-  const std::vector<Card> cards = gather_values(introduction, own);
+  const std::vector<Card> cards = engine::gather_values(introduction.gather, own);
   for (std::size_t i = 0; i < cards.size(); ++i) {
-    if (cards[i].why_not[0] == '\0') continue;
-    const std::string why_not = fmt::format("rank {}: {:.119}", i, cards[i].why_not);
+    if (cards[i].why_not.empty()) continue;
+    const std::string why_not = fmt::format("rank {}: {}", i, cards[i].why_not.view());
     if (cards[i].surprising) throw DeviceError(why_not);
     throw engine::NotOffered(why_not);
   }

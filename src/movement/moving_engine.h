@@ -2,9 +2,7 @@
 // What UCX and MPI have in common.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,15 +28,6 @@ struct Mover {
   // Whether the user wants the waiting thread to stop.
   std::function<bool()> interrupted;
 };
-
-// Every rank's value, by rank. Collective.
-template <typename T>
-std::vector<T> gather_values(const engine::Introduction& introduction, const T& own) {
-  const auto bytes = introduction.gather(std::as_bytes(std::span(&own, 1)));
-  std::vector<T> all(static_cast<std::size_t>(introduction.size));
-  std::memcpy(all.data(), bytes.data(), std::min(bytes.size(), all.size() * sizeof(T)));
-  return all;
-}
 
 // See engine::DeviceEngine. Carries what only moves: reductions are others'.
 //

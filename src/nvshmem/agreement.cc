@@ -20,7 +20,7 @@ bool is_initialized(const Facts& f) { return f.status >= Status::kInitialized; }
 std::string check_libraries(std::span<const Facts> facts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const Facts& f = facts[i];
-    if (f.why_not[0] != '\0') return fmt::format("rank {}: {:.159}", i, f.why_not);
+    if (!f.why_not.empty()) return fmt::format("rank {}: {}", i, f.why_not.view());
     if (f.version != facts[0].version) {
       return fmt::format("rank 0 has NVSHMEM {} and rank {} {}; all need the same one",
                          text_of(facts[0].version),

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -114,7 +113,7 @@ Facts Heap::facts(const cuda::DeviceContext& device) const {
                     ordinal_,
                     device.ordinal());
   }
-  std::memcpy(own.why_not, why_not.data(), std::min(why_not.size(), sizeof(own.why_not) - 1));
+  own.why_not = why_not;
   if (!why_not.empty()) return own;
   own.status = library_->init_status();
   if (own.status < Status::kInitialized) return own;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <exception>
 #include <filesystem>
@@ -26,13 +25,6 @@ std::int64_t clock_ns(clockid_t clock) noexcept {
 
 // The clock that all processes of a host share.
 std::int64_t now_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
-
-template <std::size_t kSize>
-void copy_text(std::array<char, kSize>& to, std::string_view from) noexcept {
-  const std::size_t size = std::min(from.size(), kSize);
-  std::memcpy(to.data(), from.data(), size);
-  std::memset(to.data() + size, 0, kSize - size);
-}
 
 void publish(TraceRecord& record, TraceState state) noexcept {
   std::atomic_ref(record.state).store(static_cast<std::uint8_t>(state), std::memory_order_release);
@@ -86,7 +78,7 @@ std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const O
              .wall_ns = clock_ns(CLOCK_REALTIME) - now_ns(),
              .dropped = 0,
              .host_name = {}};
-  gethostname(header->host_name.data(), header->host_name.size() - 1);
+  gethostname(header->host_name.chars, sizeof(header->host_name) - 1);
   return std::shared_ptr<TraceFile>(new TraceFile(fd, header));
 }
 
@@ -163,10 +155,10 @@ std::uint32_t TraceFile::add_group(std::uint64_t id,
     TraceRecord* record = next();
     if (record == nullptr) break;
     record->group = number;
-    copy_text(record->name, name.substr(0, record->name.size()));
-    name.remove_prefix(std::min(name.size(), record->name.size()));
-    copy_text(record->engine, name.substr(0, record->engine.size()));
-    name.remove_prefix(std::min(name.size(), record->engine.size()));
+    record->name = name;
+    name.remove_prefix(std::min(name.size(), sizeof(record->name)));
+    record->engine = name;
+    name.remove_prefix(std::min(name.size(), sizeof(record->engine)));
     publish(*record, TraceState::kName);
   }
   return number;
@@ -182,8 +174,8 @@ TraceRecord* TraceFile::begin(const TracedBegin& call) noexcept {
   record->sequence = call.sequence;
   record->bytes = call.bytes;
   record->peer = call.peer;
-  copy_text(record->name, call.name);
-  copy_text(record->engine, call.engine);
+  record->name = call.name;
+  record->engine = call.engine;
   publish(*record, TraceState::kBegun);
   return record;
 }

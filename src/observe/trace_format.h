@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/short_text.h"
+
 namespace hocket::observe {
 
 inline constexpr std::array<char, 8> kTraceMagic = {'h', 'o', 'c', 'k', 'e', 't', 't', 'r'};
@@ -23,7 +25,7 @@ struct TraceHeader {
   std::uint32_t record_bytes;
   std::int64_t wall_ns;  // the wall clock's lead over the one that records have
   std::uint64_t dropped;
-  std::array<char, 64> host_name;  // ends with 0
+  base::ShortText<64> host_name;
 };
 inline constexpr std::size_t kTraceHeaderBytes = 4096;
 static_assert(sizeof(TraceHeader) <= kTraceHeaderBytes);
@@ -48,8 +50,8 @@ struct TraceRecord {
   std::uint64_t sequence;
   std::uint64_t bytes;
   std::int32_t peer;
-  std::array<char, 20> name;  // of the call; ends with 0 where it is shorter
-  std::array<char, 16> engine;
+  base::ShortText<20> name;  // of the call
+  base::ShortText<16> engine;
 };
 static_assert(sizeof(TraceRecord) == 80 && std::is_trivially_copyable_v<TraceRecord>);
 

@@ -20,11 +20,6 @@ using observe::TraceHeader;
 using observe::TraceRecord;
 using observe::TraceState;
 
-template <std::size_t kSize>
-std::string text_of(const std::array<char, kSize>& text) {
-  return {text.data(), strnlen(text.data(), kSize)};
-}
-
 TraceHeader header_of(std::span<const std::byte> contents) {
   TraceHeader header;
   if (contents.size() < observe::kTraceHeaderBytes) throw InvalidArgument("is too short");
@@ -48,8 +43,8 @@ TracedCall call_of(const TraceRecord& record) {
     throw InvalidArgument("has a call at a time that cannot be");
   }
   TracedCall call{.group = record.group,
-                  .name = text_of(record.name),
-                  .engine = text_of(record.engine),
+                  .name = std::string(record.name.view()),
+                  .engine = std::string(record.engine.view()),
                   .sequence = record.sequence,
                   .dtype = static_cast<DType>(record.dtype),
                   .bytes = record.bytes,
@@ -67,7 +62,8 @@ void add_group(RankTrace& trace, const TraceRecord& record) {
   if (record.group >= trace.groups.size()) trace.groups.resize(record.group + std::size_t{1});
   TracedGroup& group = trace.groups[record.group];
   if (static_cast<TraceState>(record.state) == TraceState::kName) {
-    group.name += text_of(record.name) + text_of(record.engine);
+    group.name += record.name.view();
+    group.name += record.engine.view();
     return;
   }
   group.id = record.sequence;
@@ -85,7 +81,7 @@ RankFile parse(std::span<const std::byte> contents) {
   RankFile file{.trace = {.rank = header.rank,
                           .size = header.size,
                           .host = header.host,
-                          .host_name = text_of(header.host_name),
+                          .host_name = std::string(header.host_name.view()),
                           .pid = header.pid,
                           .dropped = header.dropped,
                           .groups = {},

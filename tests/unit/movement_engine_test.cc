@@ -81,7 +81,7 @@ class Movement : public testing::Test {
       all.insert(all.end(), own.begin(), own.end());
       return all;
     };
-    return {.gather = gather, .look = [] {}, .deadline = deadline, .size = 2};
+    return {.gather = gather, .look = [] {}, .deadline = deadline};
   }
   std::string what_a_receive_says() {
     const cuda::DeviceGuard guard(*device_);

@@ -57,7 +57,7 @@ TEST(NvshmemHeap, AFailureHeardOfWhileNewMemoryIsClearedLosesNothing) {
   closed = false;
 
   // It is there, as a piece that was dropped, and goes back like any other.
-  EXPECT_STREQ(heap.facts(*device).why_not, "");
+  EXPECT_EQ(heap.facts(*device).why_not.view(), "");
   EXPECT_EQ(heap.dropped(), std::vector{std::byte{1}});
   heap.give_back(device, heap.dropped(), patient());
   EXPECT_TRUE(heap.dropped().empty());

@@ -95,7 +95,7 @@ TEST(NvshmemAgreement, AWorldOfOtherRanksIsRefused) {
 
 TEST(NvshmemAgreement, LibrariesAndGpusHaveToFit) {
   auto facts = not_started(3);
-  std::strcpy(facts[2].why_not, "it is not installed");
+  facts[2].why_not = "it is not installed";
   expect_refusal(facts, "rank 2: it is not installed");
   facts = not_started(3);
   facts[1].version = 30800;
@@ -107,8 +107,8 @@ TEST(NvshmemAgreement, LibrariesAndGpusHaveToFit) {
 
 TEST(NvshmemAgreement, TextsOfOthersEndSomewhere) {
   auto facts = not_started(2);
-  std::memset(facts[1].why_not, 'x', sizeof facts[1].why_not);
-  EXPECT_EQ(agree(facts, true).why_not, "rank 1: " + std::string(159, 'x'));
+  std::memset(facts[1].why_not.chars, 'x', sizeof facts[1].why_not.chars);
+  EXPECT_EQ(agree(facts, true).why_not, "rank 1: " + std::string(160, 'x'));
 }
 
 TEST(NvshmemTeams, AreOfOneWorldAndItsOwnOrderIsTheWorld) {

@@ -58,7 +58,7 @@ class Trace : public testing::Test {
                              .record_bytes = sizeof(TraceRecord),
                              .wall_ns = 5,
                              .dropped = 0,
-                             .host_name = {'h'}};
+                             .host_name = {"h"}};
     std::memcpy(bytes.data(), &header, sizeof(header));
     std::vector<TraceRecord> records(calls.size() + 2);
     records[0] = {.state = static_cast<std::uint8_t>(TraceState::kGroup),
@@ -66,7 +66,7 @@ class Trace : public testing::Test {
                   .bytes = static_cast<std::uint64_t>(size),
                   .peer = rank};
     records[1] = {.state = static_cast<std::uint8_t>(TraceState::kName)};
-    std::memcpy(records[1].name.data(), "world", 5);
+    records[1].name = "world";
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const Made& made = calls[i];
       TraceRecord& record = records[i + 2];
@@ -80,8 +80,8 @@ class Trace : public testing::Test {
                 .sequence = made.sequence,
                 .bytes = 4096,
                 .peer = -1};
-      std::memcpy(record.name.data(), "all_reduce", 10);
-      std::memcpy(record.engine.data(), "shm", 3);
+      record.name = "all_reduce";
+      record.engine = "shm";
     }
     std::memcpy(bytes.data() + observe::kTraceHeaderBytes,
                 records.data(),

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "hocket/error.h"
 
 namespace hocket::engines::nccl {
@@ -79,8 +77,7 @@ std::optional<engine::Score> NcclEngine::score(const Signature& s) const noexcep
 void NcclEngine::connect(const engine::Introduction& introduction) {
   UniqueId id{};
   if (facts_.rank == 0) check(library_->get_unique_id(&id));
-  const auto ids = introduction.gather(std::as_bytes(std::span(&id, 1)));
-  std::memcpy(&id, ids.data(), sizeof(id));
+  id = engine::gather_values(introduction.gather, id).front();
   Config config{.blocking = 0};
   const std::lock_guard lock(mutex_);
   check(library_->comm_init_rank_config(&comm_, facts_.size, id, facts_.rank, &config));

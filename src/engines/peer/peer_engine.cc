@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstring>
 
 #include "base/log.h"
+#include "base/short_text.h"
 #include "cuda/exchange.h"
 #include "cuda/idle.h"
 #include "cuda/nvlink.h"
@@ -77,11 +77,10 @@ void PeerEngine::together(const engine::Introduction& introduction, const Stage&
   } catch (const DeviceError& e) {
     error = e.what();
   }
-  const std::byte failed{static_cast<unsigned char>(!error.empty())};
-  const std::vector<std::byte> all = introduction.gather(std::span(&failed, 1));
+  const auto failed = engine::gather_values(introduction.gather, std::byte{!error.empty()});
   if (!error.empty()) throw DeviceError(error);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] != std::byte{0}) throw DeviceError(fmt::format("rank {} cannot", rank));
+  for (std::size_t rank = 0; rank < failed.size(); ++rank) {
+    if (failed[rank] != std::byte{0}) throw DeviceError(fmt::format("rank {} cannot", rank));
   }
 }
 
@@ -113,26 +112,20 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
 
 // Whether it joins all GPUs; the same on all ranks.
 bool PeerEngine::has_nvlink(const engine::Introduction& introduction) const {
-  struct Place {
-    char bus_id[32] = {};
-  } own;
   const std::string bus_id = device_->bus_id();
-  bus_id.copy(own.bus_id, sizeof(own.bus_id) - 1);
-  const std::vector<std::byte> bytes = introduction.gather(std::as_bytes(std::span(&own, 1)));
+  base::ShortText<32> own;
+  own = bus_id;
   std::vector<std::string> others;
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(Place)) {
-    Place other;
-    std::memcpy(&other, bytes.data() + at, sizeof(other));
-    others.emplace_back(other.bus_id);
+  for (const auto& other : engine::gather_values(introduction.gather, own)) {
+    others.emplace_back(other.view());
   }
   const std::string why_not = cuda::why_no_nvlink(bus_id, others);
   if (!why_not.empty()) {
     base::log(base::LogLevel::kDebug,
               fmt::format("GPU engine peer does without whole lines: {}", why_not));
   }
-  const std::byte lacks{static_cast<unsigned char>(!why_not.empty())};
-  const std::vector<std::byte> all = introduction.gather(std::span(&lacks, 1));
-  return std::ranges::all_of(all, [](std::byte one) { return one == std::byte{0}; });
+  const auto lacks = engine::gather_values(introduction.gather, std::byte{!why_not.empty()});
+  return std::ranges::all_of(lacks, [](std::byte one) { return one == std::byte{0}; });
 }
 
 void PeerEngine::allocate() {

@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "base/short_text.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {
 
 using base::Deadline;
-using movement::gather_values;
+using engine::gather_values;
 
 namespace {
 
@@ -23,7 +23,7 @@ constexpr int kMostRounds = 100;
 struct Reach {
   bool direct = true;  // by lanes for GPUs' memory
   int missing = -1;    // a rank that it does not reach at all, and why
-  char why_not[120] = {};
+  base::ShortText<120> why_not;
 };
 
 movement::Mover mover_of(const DeviceOptions& options) {
@@ -52,8 +52,9 @@ UcxDeviceEngine::~UcxDeviceEngine() {
 void UcxDeviceEngine::agree(const engine::Introduction& introduction) {
   int least = 0;
   for (int round = 0; round < kMostRounds; ++round) {
-    const auto all = gather_values(
-        introduction, options_.fabrics->number_for(device(), options_.members.world_ranks, least));
+    const auto all =
+        gather_values(introduction.gather,
+                      options_.fabrics->number_for(device(), options_.members.world_ranks, least));
     const auto [smallest, largest] = std::ranges::minmax(all);
     number_ = least = largest;
     if (smallest == largest) return;
@@ -70,7 +71,7 @@ void UcxDeviceEngine::prepare() {
 }
 
 std::string UcxDeviceEngine::meet(const engine::Introduction& introduction) {
-  const auto lengths = gather_values(introduction, address_.size());
+  const auto lengths = gather_values(introduction.gather, address_.size());
   std::vector<std::byte> own = address_;
   own.resize(*std::ranges::max_element(lengths));
   const auto together = introduction.gather(own);
@@ -89,15 +90,15 @@ std::string UcxDeviceEngine::meet(const engine::Introduction& introduction) {
     const std::string why_not = fabric_->why_unreachable(rank);
     if (why_not.empty()) continue;
     own_reach.missing = static_cast<int>(i);
-    std::strncpy(own_reach.why_not, why_not.c_str(), sizeof(own_reach.why_not) - 1);
+    own_reach.why_not = why_not;
   }
-  const auto all = gather_values(introduction, own_reach);
+  const auto all = gather_values(introduction.gather, own_reach);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].missing < 0) continue;
-    throw DeviceError(fmt::format("UCX has no way from rank {}'s GPU to rank {}'s: {:.119}",
+    throw DeviceError(fmt::format("UCX has no way from rank {}'s GPU to rank {}'s: {}",
                                   i,
                                   all[i].missing,
-                                  all[i].why_not));
+                                  all[i].why_not.view()));
   }
   return std::ranges::all_of(all, &Reach::direct)
              ? ""
