@@ -35,7 +35,7 @@
 #include <set>
 #include <span>
 
-#include "control/mirror.h"
+#include "control/facts.h"
 #include "control/succession.h"
 
 namespace hocket::control {

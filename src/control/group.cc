@@ -14,16 +14,6 @@ namespace {
 // Between two questions to the other hosts.
 constexpr std::chrono::milliseconds kAskPause{20};
 
-void copy_text(char (&to)[Failure::kTextBytes + 1], std::string_view from) noexcept {
-  const std::size_t length = std::min(from.size(), Failure::kTextBytes);
-  std::memcpy(to, from.data(), length);
-  to[length] = '\0';
-}
-
-std::string read_text(const char (&from)[Failure::kTextBytes + 1]) {
-  return std::string(from, strnlen(from, Failure::kTextBytes));
-}
-
 }  // namespace
 
 std::size_t GroupControl::bytes(int size) {
@@ -50,12 +40,10 @@ GroupControl::GroupControl(HostControl& host,
       host_ranks_(host_ranks),
       header_(reinterpret_cast<GroupHeader*>(memory)),
       failure_word_(&header_->failure),
-      members_(memory + sizeof(GroupHeader)),
+      block_(memory),
       entry_(entry) {}
 
-GroupMember& GroupControl::member(int rank) const noexcept {
-  return reinterpret_cast<GroupMember*>(members_)[rank];
-}
+GroupMember& GroupControl::member(int rank) const noexcept { return member_at(block_, rank); }
 
 void GroupControl::ask() const noexcept {
   if (entry_ == nullptr) return;
@@ -73,28 +61,13 @@ void GroupControl::record(std::uint64_t sequence,
                           const engine::Signature& signature,
                           bool refused) noexcept {
   GroupMember& self = member(rank_);
-  SharedRecord& record = self.records[sequence % kRecords];
-  record.sequence.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  record.fingerprint = fingerprint;
-  record.signature = signature;
-  record.refused = refused;
-  record.sequence.store(sequence, std::memory_order_release);
+  self.records[sequence % kRecords].write(sequence, fingerprint, signature, refused);
   self.last.store(sequence, std::memory_order_release);
 }
 
 std::optional<Record> GroupControl::find(int rank, std::uint64_t sequence) const noexcept {
-  const SharedRecord& shared = member(rank).records[sequence % kRecords];
-  if (sequence == 0 || shared.sequence.load(std::memory_order_acquire) != sequence) {
-    return std::nullopt;
-  }
-  const Record record{.sequence = sequence,
-                      .fingerprint = shared.fingerprint,
-                      .signature = shared.signature,
-                      .refused = shared.refused};
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (shared.sequence.load(std::memory_order_relaxed) != sequence) return std::nullopt;
-  return record;
+  if (sequence == 0) return std::nullopt;
+  return member(rank).records[sequence % kRecords].read(sequence);
 }
 
 std::uint64_t GroupControl::last_sequence(int rank) const noexcept {
@@ -158,12 +131,7 @@ bool GroupControl::any_refusal() const noexcept {
 void GroupControl::refuse(std::uint64_t sequence,
                           engine::Kind kind,
                           std::string_view reason) noexcept {
-  SharedRefusal& refusal = member(rank_).refusals[sequence % kRefusals];
-  refusal.sequence.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  refusal.kind = kind;
-  copy_text(refusal.text, reason);
-  refusal.sequence.store(sequence, std::memory_order_release);
+  member(rank_).refusals[sequence % kRefusals].write(sequence, kind, reason);
   record(sequence, 0, {.kind = kind}, true);
   finish(sequence);
   ring_peers();
@@ -173,7 +141,7 @@ void GroupControl::refuse(std::uint64_t sequence,
 std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequence) const {
   const SharedRefusal& refusal = member(rank).refusals[sequence % kRefusals];
   if (refusal.sequence.load(std::memory_order_acquire) != sequence) return std::nullopt;
-  return read_text(refusal.text);
+  return std::string(refusal.text.view());
 }
 
 void GroupControl::fail(const Failure& failure) noexcept {
@@ -189,7 +157,7 @@ void GroupControl::fail(const Failure& failure) noexcept {
   header_->missing = failure.missing;
   header_->signature = failure.signature;
   header_->other = failure.other;
-  copy_text(header_->text, failure.text);
+  header_->text = failure.text;
   header_->failure.store(kFailureWritten, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < size_; ++i) host_->ring(host_rank(i));
@@ -204,14 +172,7 @@ Failure GroupControl::failure() const {
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000};
     nanosleep(&pause, nullptr);
   }
-  return {.code = header_->code,
-          .reporter = header_->reporter,
-          .culprit = header_->culprit,
-          .sequence = header_->sequence,
-          .missing = header_->missing,
-          .signature = header_->signature,
-          .other = header_->other,
-          .text = read_text(header_->text)};
+  return header_->what_failed();
 }
 
 }  // namespace hocket::control

@@ -134,7 +134,7 @@ class GroupControl {
   std::span<const int> host_ranks_;
   GroupHeader* header_;
   const std::atomic<std::uint32_t>* failure_word_;  // of the header
-  std::byte* members_;
+  std::byte* block_;
   GroupEntry* entry_;
   mutable std::atomic<std::int64_t> asked_{0};  // when, ns of the steady clock
 };

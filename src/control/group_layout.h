@@ -5,7 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
+#include "base/short_text.h"
 #include "control/group.h"
 
 namespace hocket::control {
@@ -13,6 +17,8 @@ namespace hocket::control {
 inline constexpr std::size_t kRefusals = 4;
 
 enum FailureState : std::uint32_t { kNoFailure, kFailureBeingWritten, kFailureWritten };
+
+using FailureText = base::ShortText<Failure::kTextBytes>;
 
 struct GroupHeader {
   alignas(kApart) std::atomic<std::uint32_t> failure{kNoFailure};
@@ -23,7 +29,7 @@ struct GroupHeader {
   std::uint64_t missing = 0;
   engine::Signature signature;
   engine::Signature other;
-  char text[Failure::kTextBytes + 1] = {};
+  FailureText text;
   std::uint32_t size = 0;  // members
   // Who goes on; see succession.h.
   alignas(kApart) std::atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
@@ -32,6 +38,18 @@ struct GroupHeader {
   std::atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds what the hosts agreed on
   std::atomic<std::uint64_t> promised{0};
   std::atomic<std::uint64_t> accepted{0};  // ballot * 2 + which of `chosen`
+
+  // Once `failure` is kFailureWritten.
+  Failure what_failed() const {
+    return {.code = code,
+            .reporter = reporter,
+            .culprit = culprit,
+            .sequence = sequence,
+            .missing = missing,
+            .signature = signature,
+            .other = other,
+            .text = std::string(text.view())};
+  }
 };
 
 // Written by its rank as a seqlock of one word: `sequence` is 0 while the rest changes.
@@ -40,13 +58,42 @@ struct alignas(kCacheLine) SharedRecord {
   std::uint64_t fingerprint = 0;
   engine::Signature signature;
   bool refused = false;
+
+  void write(std::uint64_t number,
+             std::uint64_t its_fingerprint,
+             const engine::Signature& its_signature,
+             bool is_refused) noexcept {
+    sequence.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    fingerprint = its_fingerprint;
+    signature = its_signature;
+    refused = is_refused;
+    sequence.store(number, std::memory_order_release);
+  }
+  // Absent where it is another call's, or becomes another's meanwhile.
+  std::optional<Record> read(std::uint64_t number) const noexcept {
+    if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
+    const Record record{
+        .sequence = number, .fingerprint = fingerprint, .signature = signature, .refused = refused};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (sequence.load(std::memory_order_relaxed) != number) return std::nullopt;
+    return record;
+  }
 };
 static_assert(sizeof(SharedRecord) == kCacheLine);
 
 struct alignas(kApart) SharedRefusal {
   std::atomic<std::uint64_t> sequence{0};
   engine::Kind kind = engine::Kind::kNone;
-  char text[Failure::kTextBytes + 1] = {};
+  FailureText text;
+
+  void write(std::uint64_t number, engine::Kind its_kind, std::string_view reason) noexcept {
+    sequence.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    kind = its_kind;
+    text = reason;
+    sequence.store(number, std::memory_order_release);
+  }
 };
 
 struct alignas(kApart) GroupMember {
@@ -60,5 +107,10 @@ struct alignas(kApart) GroupMember {
   alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
   std::atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
 };
+
+// `block`: a GroupHeader, and its members behind it.
+inline GroupMember& member_at(std::byte* block, int index) noexcept {
+  return reinterpret_cast<GroupMember*>(block + sizeof(GroupHeader))[index];
+}
 
 }  // namespace hocket::control

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "control/mirror.h"
+#include "control/facts.h"
 #include "hocket/error.h"
 #include "rendezvous/wire.h"
 
@@ -79,7 +79,7 @@ void Lane::move(const Take& take) {
     if (bytes != 0) heard_ = Clock::now();
     std::size_t taken = 0;
     while (stage_ != Stage::kClosed) {
-      const std::size_t most = is_open() ? kMaxMirrorFrame : rendezvous::kMaxHandshakePayload;
+      const std::size_t most = is_open() ? kMaxFactFrame : rendezvous::kMaxHandshakePayload;
       const Frame frame =
           rendezvous::parse_frame(std::span<const std::byte>(received_).subspan(taken), most);
       if (frame.state == Frame::State::kIncomplete) break;

@@ -1,4 +1,4 @@
-// The connection of two hosts of a job, for what control has to say; see mirror.h.
+// The connection of two hosts of a job, for what control has to say; see facts.h.
 #pragma once
 
 #include <chrono>

@@ -7,18 +7,16 @@
 namespace hocket::control {
 
 Succession::Succession(GroupControl& group)
-    : Succession(*group.host_, reinterpret_cast<std::byte*>(group.header_), group.entry_) {}
+    : Succession(*group.host_, group.block_, group.entry_) {}
 
 Succession::Succession(HostControl& host, std::byte* memory, GroupEntry* entry)
     : host_(&host),
       header_(reinterpret_cast<GroupHeader*>(memory)),
-      members_(memory + sizeof(GroupHeader)),
+      block_(memory),
       size_(std::clamp(static_cast<int>(header_->size), 0, host.places())),
       entry_(entry) {}
 
-GroupMember& Succession::member(int rank) const noexcept {
-  return reinterpret_cast<GroupMember*>(members_)[rank];
-}
+GroupMember& Succession::member(int rank) const noexcept { return member_at(block_, rank); }
 
 int Succession::place(int rank) const noexcept {
   return std::clamp(member(rank).place, 0, host_->places() - 1);

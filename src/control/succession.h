@@ -129,7 +129,7 @@ class Succession {
 
   HostControl* host_;
   GroupHeader* header_;
-  std::byte* members_;
+  std::byte* block_;
   int size_;
   GroupEntry* entry_;
 };

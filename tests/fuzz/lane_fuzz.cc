@@ -73,7 +73,7 @@ void write_facts(std::span<const std::byte> bytes) {
   // Anew each time, but for the segment itself.
   control::GroupControl::format(memory.host->at(memory.block), kPlaces);
   for (;;) {
-    const auto frame = rendezvous::parse_frame(bytes, control::kMaxMirrorFrame);
+    const auto frame = rendezvous::parse_frame(bytes, control::kMaxFactFrame);
     if (frame.state != rendezvous::Frame::State::kComplete) break;
     bytes = bytes.subspan(frame.size);
     const auto fact = control::parse(frame.payload);

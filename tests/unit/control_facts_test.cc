@@ -3,7 +3,8 @@
 
 #include <random>
 
-#include "control/mirror.h"
+#include "control/facts.h"
+#include "control/succession.h"
 #include "rendezvous/wire.h"
 
 namespace hocket::control {
@@ -11,7 +12,7 @@ namespace {
 
 Bytes payload_of(const Fact& fact) {
   const Bytes frame = encode(fact);
-  const auto found = rendezvous::parse_frame(frame, kMaxMirrorFrame);
+  const auto found = rendezvous::parse_frame(frame, kMaxFactFrame);
   EXPECT_EQ(found.state, rendezvous::Frame::State::kComplete);
   return Bytes(found.payload.begin(), found.payload.end());
 }
