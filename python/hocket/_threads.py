@@ -34,7 +34,7 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     Exception
         The first one that a rank raised; the others are aborted.
     """
-    results: list[Any] = [None] * n
+    results: dict[int, Any] = {}
     communicators: list[Communicator] = []
     failure: list[BaseException] = []
 
@@ -60,4 +60,4 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         raise
     if failure:
         raise failure[0]
-    return results
+    return [results[rank] for rank in range(n)]

@@ -1,6 +1,7 @@
 // Many arrays in one call.
 #include <string>
 
+#include "hocket/error.h"
 #include "immutable.h"
 #include "verbs.h"
 
@@ -10,6 +11,11 @@ namespace {
 using Reader = Array (*)(nb::handle, const char*);
 
 std::vector<Array> read_all(nb::handle arrays, const char* name, Reader read) {
+  // No generators: what they yield would be gone before it is returned.
+  if (PySequence_Check(arrays.ptr()) == 0) {
+    throw InvalidArgument(std::string(name) + " is a " + Py_TYPE(arrays.ptr())->tp_name +
+                          "; give a list of arrays");
+  }
   std::vector<Array> result;
   std::size_t index = 0;
   for (nb::handle array : arrays) {
@@ -53,7 +59,7 @@ void retain_on_gpu(Seat& seat, std::vector<Array>& arrays, std::optional<StreamR
 }
 
 nb::object all_reduce(
-    Seat& seat, nb::sequence arrays, nb::handle op, nb::handle timeout, nb::handle stream) {
+    Seat& seat, nb::handle arrays, nb::handle op, nb::handle timeout, nb::handle stream) {
   ReduceOptions options;
   std::vector<Array> all = read_arguments(seat, [&] {
     std::vector<Array> read = read_all(arrays, "arrays", writable_array);
@@ -62,21 +68,22 @@ nb::object all_reduce(
   });
   without_gil([&] { seat.comm.all_reduce_coalesced(outputs(all), options); });
   retain_on_gpu(seat, all, options.stream);
-  return arrays;
+  return nb::borrow(arrays);
 }
 
 nb::object broadcast(
-    Seat& seat, nb::sequence arrays, int root, nb::handle timeout, nb::handle stream) {
+    Seat& seat, nb::handle arrays, nb::handle root, nb::handle timeout, nb::handle stream) {
   RootOptions options;
   std::vector<Array> all = read_arguments(seat, [&] {
-    const Reader reader = seat.comm.rank() == root ? read_array : writable_array;
+    options = root_options(root, timeout);
+    const Reader reader = seat.comm.rank() == options.root ? read_array : writable_array;
     std::vector<Array> read = read_all(arrays, "arrays", reader);
-    options = {root, duration_argument(timeout, "timeout"), stream_of_all(stream, read)};
+    options.stream = stream_of_all(stream, read);
     return read;
   });
   without_gil([&] { seat.comm.broadcast_coalesced(outputs(all), options); });
   retain_on_gpu(seat, all, options.stream);
-  return arrays;
+  return nb::borrow(arrays);
 }
 
 // New arrays for `in` of every rank.
@@ -121,7 +128,7 @@ std::vector<Array> read_in_c_order(nb::handle arrays) {
 }
 
 nb::object all_gather(
-    Seat& seat, nb::sequence arrays, nb::object out, nb::handle timeout, nb::handle stream) {
+    Seat& seat, nb::handle arrays, nb::object out, nb::handle timeout, nb::handle stream) {
   CallOptions options;
   const bool is_new = out.is_none();
   Sides sides = read_arguments(seat, [&] {
@@ -140,8 +147,8 @@ nb::object all_gather(
 }
 
 nb::object reduce_scatter(Seat& seat,
-                          nb::sequence arrays,
-                          nb::sequence out,
+                          nb::handle arrays,
+                          nb::handle out,
                           nb::handle op,
                           nb::handle timeout,
                           nb::handle stream) {
@@ -156,7 +163,7 @@ nb::object reduce_scatter(Seat& seat,
       [&] { seat.comm.reduce_scatter_coalesced(inputs(sides.in), outputs(sides.out), options); });
   retain_on_gpu(seat, sides.in, options.stream);
   retain_on_gpu(seat, sides.out, options.stream);
-  return out;
+  return nb::borrow(out);
 }
 
 }  // namespace
@@ -165,8 +172,8 @@ void bind_coalesced(CommunicatorClass& cls) {
   using nb::arg;
   cls.def("all_reduce_coalesced",
           &all_reduce,
-          arg("arrays"),
-          arg("op") = "sum",
+          arg("arrays").none(),
+          arg("op").none() = "sum",
           arg("timeout") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', "
@@ -175,8 +182,8 @@ void bind_coalesced(CommunicatorClass& cls) {
           "size; all ranks bring the same list. Returns `arrays`.");
   cls.def("broadcast_coalesced",
           &broadcast,
-          arg("arrays"),
-          arg("root") = 0,
+          arg("arrays").none(),
+          arg("root").none() = 0,
           arg("timeout") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, "
@@ -185,7 +192,7 @@ void bind_coalesced(CommunicatorClass& cls) {
   cls.def(
       "all_gather_coalesced",
       &all_gather,
-      arg("arrays"),
+      arg("arrays").none(),
       arg("out") = nb::none(),
       arg("timeout") = nb::none(),
       arg("stream") = nb::none(),
@@ -197,9 +204,9 @@ void bind_coalesced(CommunicatorClass& cls) {
   cls.def(
       "reduce_scatter_coalesced",
       &reduce_scatter,
-      arg("arrays"),
-      arg("out"),
-      arg("op") = "sum",
+      arg("arrays").none(),
+      arg("out").none(),
+      arg("op").none() = "sum",
       arg("timeout") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig(

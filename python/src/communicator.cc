@@ -4,7 +4,7 @@
 #include <string>
 
 #include "errors.h"
-#include "seat.h"
+#include "verbs.h"
 
 namespace hocket::python {
 namespace {
@@ -51,7 +51,7 @@ void bind_facts(CommunicatorClass& cls) {
       "Whether this process has a rank here.");
   cls.def_prop_ro(
       "name",
-      [](const Seat& s) { return nb::str(s.comm.name().c_str()); },
+      [](const Seat& s) { return to_text(s.comm.name()); },
       nb::sig("def name(self) -> str"),
       "\"world\" for the first; what messages call it.");
   cls.def_prop_ro(
@@ -64,7 +64,7 @@ void bind_facts(CommunicatorClass& cls) {
       [](const Seat& s) { return to_tuple(s.comm.hosts()); },
       nb::sig("def hosts(self) -> tuple[int, ...]"),
       "The number, from 0, of the host of each member, in order.");
-  cls.def("__repr__", [](const Seat& s) { return nb::str(repr(s).c_str()); });
+  cls.def("__repr__", [](const Seat& s) { return to_text(repr(s)); });
 }
 
 void bind_children(CommunicatorClass& cls) {
@@ -72,12 +72,16 @@ void bind_children(CommunicatorClass& cls) {
   cls.def(
       "new_group",
       [](Seat& s, nb::handle ranks, nb::handle timeout) {
-        std::vector<int> members;
-        for (nb::handle rank : ranks) members.push_back(nb::cast<int>(nb::int_(rank)));
-        const CallOptions options{duration_argument(timeout, "timeout")};
+        CallOptions options;
+        const std::vector<int> members = read_arguments(s, [&] {
+          options = {duration_argument(timeout, "timeout")};
+          std::vector<int> read;
+          for (nb::handle rank : ranks) read.push_back(integer_argument(rank, "a rank of ranks"));
+          return read;
+        });
         return child(s, without_gil([&] { return s.comm.new_group(members, options); }));
       },
-      arg("ranks"),
+      arg("ranks").none(),
       arg("timeout") = nb::none(),
       nb::sig("def new_group(self, ranks: Iterable[int], timeout: Timeout = None) -> Communicator"),
       R"(Make a communicator of some ranks, numbered in the order given.
@@ -87,14 +91,17 @@ communicator of which they are no member.
 )");
   cls.def(
       "split",
-      [](Seat& s, int color, int key, nb::handle timeout) {
-        const CallOptions options{duration_argument(timeout, "timeout")};
-        return child(s, without_gil([&] {
-                       return s.comm.split(SplitOptions{.color = color, .key = key}, options);
-                     }));
+      [](Seat& s, nb::handle color, nb::handle key, nb::handle timeout) {
+        CallOptions options;
+        const SplitOptions parts = read_arguments(s, [&] {
+          options = {duration_argument(timeout, "timeout")};
+          return SplitOptions{.color = integer_argument(color, "color"),
+                              .key = integer_argument(key, "key")};
+        });
+        return child(s, without_gil([&] { return s.comm.split(parts, options); }));
       },
-      arg("color"),
-      arg("key") = 0,
+      arg("color").none(),
+      arg("key").none() = 0,
       arg("timeout") = nb::none(),
       nb::sig("def split(self, color: int, key: int = 0, timeout: Timeout = None) -> Communicator"),
       R"(Part the ranks into communicators, one for each color.
@@ -109,7 +116,8 @@ key : int
   cls.def(
       "duplicate",
       [](Seat& s, nb::handle timeout) {
-        const CallOptions options{duration_argument(timeout, "timeout")};
+        const CallOptions options =
+            read_arguments(s, [&] { return CallOptions{duration_argument(timeout, "timeout")}; });
         return child(s, without_gil([&] { return s.comm.duplicate(options); }));
       },
       arg("timeout") = nb::none(),
@@ -136,16 +144,17 @@ void bind_rebuild(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "rebuild",
-      [](Seat& s, nb::handle timeout, bool exclude_missing, bool allow_minority) {
-        const RebuildOptions options{.deadline = duration_argument(timeout, "timeout"),
-                                     .exclude_missing = exclude_missing,
-                                     .allow_minority = allow_minority};
+      [](Seat& s, nb::handle timeout, nb::handle exclude_missing, nb::handle allow_minority) {
+        const RebuildOptions options{
+            .deadline = duration_argument(timeout, "timeout"),
+            .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
+            .allow_minority = flag_argument(allow_minority, "allow_minority")};
         return child(s, without_gil([&] { return s.comm.rebuild(options); }));
       },
       arg("timeout") = nb::none(),
       nb::kw_only(),
-      arg("exclude_missing") = false,
-      arg("allow_minority") = false,
+      arg("exclude_missing").none() = false,
+      arg("allow_minority").none() = false,
       nb::sig("def rebuild(self, timeout: Timeout = None, *, exclude_missing: bool = False, "
               "allow_minority: bool = False) -> Communicator"),
       R"(Make the communicator of the next epoch: those ranks that are left, numbered anew.
@@ -182,21 +191,21 @@ void bind_life(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "abort",
-      [](Seat& s, const char* reason) {
-        const std::string text = reason;
+      [](Seat& s, nb::handle reason) {
+        const std::string text = text_argument(reason, "reason");
         without_gil([&] { s.comm.abort(text); });
       },
-      arg("reason") = "",
+      arg("reason").none() = "",
       nb::sig("def abort(self, reason: str = '') -> None"),
       "End the pending and later calls of all ranks with `Aborted`, now, without their doing. May "
       "be called while another thread waits in a call.");
   cls.def(
       "refuse",
-      [](Seat& s, const char* reason) {
-        const std::string text = reason;
+      [](Seat& s, nb::handle reason) {
+        const std::string text = text_argument(reason, "reason");
         without_gil([&] { s.comm.refuse(text); });
       },
-      arg("reason"),
+      arg("reason").none(),
       nb::sig("def refuse(self, reason: str) -> NoReturn"),
       "Take part in the next call by refusing it: raises `InvalidArgument` here and, at once, on "
       "the other ranks. For layers above that check arguments of their own.");
@@ -237,11 +246,10 @@ void bind_life(CommunicatorClass& cls) {
       "dump",
       [](const Seat& s, nb::handle directory) {
         std::string name;
-        if (!directory.is_none()) {
-          const nb::object path = nb::module_::import_("os").attr("fspath")(directory);
-          name = nb::cast<nb::str>(path).c_str();
-        }
-        return nb::str(without_gil([&] { return s.comm.dump(name); }).c_str());
+        if (!directory.is_none()) name = path_argument(directory, "directory");
+        const std::string file = without_gil([&] { return s.comm.dump(name); });
+        return nb::steal<nb::str>(
+            PyUnicode_DecodeFSDefaultAndSize(file.data(), static_cast<Py_ssize_t>(file.size())));
       },
       nb::arg("directory") = nb::none(),
       nb::sig("def dump(self, directory: Optional[Union[str, PathLike[str]]] = None) -> str"),

@@ -18,14 +18,14 @@ nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle timeou
 }
 
 nb::object hierarchical(
-    Seat& seat, nb::handle x, nb::handle op, bool is_compressed, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle op, nb::handle is_compressed, nb::handle timeout) {
   HierarchicalOptions options;
   const Array array = read_arguments(seat, [&] {
     options.op = op_argument(op);
     options.deadline = duration_argument(timeout, "timeout");
+    if (flag_argument(is_compressed, "compressed")) options.between = BetweenNodes::kCompressed;
     return writable_array(x, "x");
   });
-  if (is_compressed) options.between = BetweenNodes::kCompressed;
   without_gil([&] { hierarchical_all_reduce(seat.comm, array.output(), options); });
   return nb::borrow(x);
 }
@@ -37,8 +37,8 @@ void bind_compression(CommunicatorClass& cls) {
   cls.def(
       "compressed_all_reduce",
       &compressed,
-      arg("x"),
-      arg("op") = "sum",
+      arg("x").none(),
+      arg("op").none() = "sum",
       arg("timeout") = nb::none(),
       nb::sig("def compressed_all_reduce(self, x: Array, op: Op = 'sum', "
               "timeout: Timeout = None) -> Array"),
@@ -64,9 +64,9 @@ array
 )");
   cls.def("hierarchical_all_reduce",
           &hierarchical,
-          arg("x"),
-          arg("op") = "sum",
-          arg("compressed") = false,
+          arg("x").none(),
+          arg("op").none() = "sum",
+          arg("compressed").none() = false,
           arg("timeout") = nb::none(),
           nb::sig("def hierarchical_all_reduce(self, x: Array, op: Op = 'sum', "
                   "compressed: bool = False, timeout: Timeout = None) -> Array"),

@@ -21,11 +21,8 @@ std::shared_ptr<Context> initialize(nb::handle device,
                                     nb::handle timeout,
                                     nb::handle deadline) {
   ContextOptions options;
-  if (!device.is_none()) options.device = nb::cast<int>(device);
-  if (!engines.is_none()) {
-    for (nb::handle engine : engines)
-      options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
-  }
+  if (!device.is_none()) options.device = integer_argument(device, "device");
+  options.engines = engines_argument(engines);
   options.timeout = duration_argument(timeout, "timeout");
   options.deadline = duration_argument(deadline, "deadline");
   options.library_folders = library_folders();

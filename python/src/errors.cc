@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "arguments.h"
+
 namespace hocket::python {
 namespace {
 
@@ -74,7 +76,7 @@ void add_fields(nb::object& exception, const Error& error) {
 }
 
 nb::object to_exception(const Error& error) {
-  nb::object exception = classes().attr(class_name(error.code()))(error.what());
+  nb::object exception = classes().attr(class_name(error.code()))(to_text(error.what()));
   exception.attr("status") = to_python(error.status());
   add_fields(exception, error);
   return exception;
@@ -97,19 +99,19 @@ nb::list to_list(const std::vector<RankCall>& calls) {
   const nb::object make = classes().attr("RankCall");
   nb::list result;
   for (const RankCall& call : calls)
-    result.append(make(call.rank, call.sequence, call.call.c_str()));
+    result.append(make(call.rank, call.sequence, to_text(call.call)));
   return result;
 }
 
 nb::object to_python(const Status& status) {
   return classes().attr("Status")(code_name(status.code),
-                                  status.message.c_str(),
-                                  status.communicator.c_str(),
+                                  to_text(status.message),
+                                  to_text(status.communicator),
                                   status.sequence,
-                                  status.operation.c_str(),
+                                  to_text(status.operation),
                                   status.rank,
                                   status.peer,
-                                  status.host.c_str());
+                                  to_text(status.host));
 }
 
 nb::object to_exception(const std::exception_ptr& pointer) {
@@ -120,7 +122,7 @@ nb::object to_exception(const std::exception_ptr& pointer) {
   } catch (const nb::python_error& error) {
     return nb::borrow(error.value());
   } catch (const std::exception& error) {
-    return classes().attr("Error")(error.what());
+    return classes().attr("Error")(to_text(error.what()));
   }
 }
 

@@ -60,9 +60,9 @@ const Known& way_of(nb::handle object) {
 
 }  // namespace
 
-Array read_foreign(nb::handle object, const char* name) {
-  if (is_unfinished(object)) return read_unfinished(object);
-  const Known& known = way_of(object);
+namespace {
+
+Array read_by(const Known& known, nb::handle object, const char* name) {
   switch (known.way) {
     case Way::kExchange:
       return from_exchange(*known.api, object, name);
@@ -81,6 +81,19 @@ Array read_foreign(nb::handle object, const char* name) {
          std::string("is a ") + Py_TYPE(object.ptr())->tp_name +
              ", not an array; hocket writes into arrays, so wrap values in one: numpy.array(" +
              name + ")");
+}
+
+}  // namespace
+
+Array read_foreign(nb::handle object, const char* name) {
+  if (is_unfinished(object)) return read_unfinished(object);
+  try {
+    return read_by(way_of(object), object, name);
+  } catch (const nb::cast_error&) {
+    refuse(name,
+           std::string("is a ") + Py_TYPE(object.ptr())->tp_name +
+               ", which describes its memory in a way that hocket does not understand");
+  }
 }
 
 }  // namespace hocket::python

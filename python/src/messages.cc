@@ -13,23 +13,28 @@ nb::object to_python(const Received& received) {
 
 namespace {
 
+MessageOptions message_options(nb::handle tag,
+                               nb::handle timeout,
+                               std::optional<StreamRef> stream) {
+  return {integer_argument(tag, "tag"), duration_argument(timeout, "timeout"), stream};
+}
+
 nb::object send_recv(Seat& seat,
                      nb::handle x,
-                     int destination,
+                     nb::handle destination,
                      nb::handle out,
                      nb::handle source,
-                     int tag,
+                     nb::handle tag,
                      nb::handle timeout,
                      nb::handle stream) {
   Array in = read_array(x, "x");
   nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
   Array target = writable_array(result, "out");
   require_same_order(in, "x", target, "out");
-  const int from = source.is_none() ? destination : nb::cast<int>(source);
-  const MessageOptions options{
-      tag, duration_argument(timeout, "timeout"), stream_of(stream, in, target)};
-  without_gil(
-      [&] { seat.comm.send_recv(in.input(), destination, target.output(), from, options); });
+  const int to = integer_argument(destination, "destination");
+  const int from = source.is_none() ? to : integer_argument(source, "source");
+  const MessageOptions options = message_options(tag, timeout, stream_of(stream, in, target));
+  without_gil([&] { seat.comm.send_recv(in.input(), to, target.output(), from, options); });
   if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
   return finished(std::move(result), options.stream);
 }
@@ -44,12 +49,11 @@ Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, 
   Side side;
   for (nb::handle message : messages) {
     const std::string element = std::string(name) + "[" + std::to_string(side.peers.size()) + "]";
-    nb::object array;
-    if (!nb::isinstance<nb::sequence>(message) || nb::len(message) != 2 ||
-        !nb::try_cast(message[1], side.peers.emplace_back())) {
+    if (!nb::isinstance<nb::sequence>(message) || nb::len(message) != 2) {
       throw InvalidArgument(element + " is not a pair of an array and a rank");
     }
-    array = message[0];
+    side.peers.push_back(integer_argument(nb::object(message[1]), (element + "'s rank").c_str()));
+    const nb::object array = message[0];
     side.arrays.push_back(read(array, element.c_str()));
   }
   return side;
@@ -58,7 +62,7 @@ Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, 
 void exchange(Seat& seat,
               nb::handle outgoing,
               nb::handle incoming,
-              int tag,
+              nb::handle tag,
               nb::handle timeout,
               nb::handle stream) {
   Side out = read_side(outgoing, "outgoing", read_array);
@@ -72,10 +76,11 @@ void exchange(Seat& seat,
     received.push_back({in.arrays[i].output(), in.peers[i]});
   }
   if (sent.empty() && received.empty()) return;
-  const MessageOptions options{tag,
-                               duration_argument(timeout, "timeout"),
-                               out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
-                                                  : stream_of(stream, out.arrays.front(), {})};
+  const MessageOptions options =
+      message_options(tag,
+                      timeout,
+                      out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
+                                         : stream_of(stream, out.arrays.front(), {}));
   without_gil([&] { seat.comm.exchange(sent, received, options); });
   for (Side* side : {&out, &in}) {
     if (!side->arrays.empty() && side->arrays.front().is_on_gpu()) {
@@ -90,16 +95,21 @@ void bind_messages(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "send",
-      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout, nb::handle stream) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle destination,
+         nb::handle tag,
+         nb::handle timeout,
+         nb::handle stream) {
         Array in = read_array(x, "x");
-        const MessageOptions options{
-            tag, duration_argument(timeout, "timeout"), stream_of(stream, in, {})};
-        without_gil([&] { s.comm.send(in.input(), destination, options); });
+        const int to = integer_argument(destination, "destination");
+        const MessageOptions options = message_options(tag, timeout, stream_of(stream, in, {}));
+        without_gil([&] { s.comm.send(in.input(), to, options); });
         if (in.is_on_gpu()) retain(s, {&in}, options.stream);
       },
       arg("x").none(),
-      arg("destination"),
-      arg("tag") = 0,
+      arg("destination").none(),
+      arg("tag").none() = 0,
       arg("timeout") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def send(self, x: Array, destination: int, tag: int = 0, "
@@ -119,18 +129,23 @@ tag : int
 )");
   cls.def(
       "recv",
-      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout, nb::handle stream) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle source,
+         nb::handle tag,
+         nb::handle timeout,
+         nb::handle stream) {
         Array out = writable_array(x, "x");
-        const MessageOptions options{
-            tag, duration_argument(timeout, "timeout"), stream_of(stream, {}, out)};
+        const int from = integer_argument(source, "source");
+        const MessageOptions options = message_options(tag, timeout, stream_of(stream, {}, out));
         const Received received =
-            without_gil([&] { return s.comm.recv(out.output(), source, options); });
+            without_gil([&] { return s.comm.recv(out.output(), from, options); });
         if (out.is_on_gpu()) retain(s, {&out}, options.stream);
         return to_python(received);
       },
       arg("x").none(),
-      arg("source") = kAnySource,
-      arg("tag") = 0,
+      arg("source").none() = kAnySource,
+      arg("tag").none() = 0,
       arg("timeout") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, "
@@ -153,19 +168,23 @@ Received
 )");
   cls.def(
       "send_async",
-      [](Seat& s, nb::handle x, int destination, int tag, nb::handle timeout, nb::handle stream) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle destination,
+         nb::handle tag,
+         nb::handle timeout,
+         nb::handle stream) {
         Array in = read_array(x, "x");
-        const MessageOptions options{
-            tag, duration_argument(timeout, "timeout"), stream_of(stream, in, {})};
+        const int to = integer_argument(destination, "destination");
+        const MessageOptions options = message_options(tag, timeout, stream_of(stream, in, {}));
         WorkHandle handle{.result = nb::none()};
-        handle.work =
-            without_gil([&] { return s.comm.send_async(in.input(), destination, options); });
+        handle.work = without_gil([&] { return s.comm.send_async(in.input(), to, options); });
         keep(handle, in);
         return handle;
       },
       arg("x").none(),
-      arg("destination"),
-      arg("tag") = 0,
+      arg("destination").none(),
+      arg("tag").none() = 0,
       arg("timeout") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def send_async(self, x: Array, destination: int, tag: int = 0, "
@@ -173,18 +192,23 @@ Received
       "Start a `send`; the array must be left alone until the Work is done.");
   cls.def(
       "recv_async",
-      [](Seat& s, nb::handle x, int source, int tag, nb::handle timeout, nb::handle stream) {
+      [](Seat& s,
+         nb::handle x,
+         nb::handle source,
+         nb::handle tag,
+         nb::handle timeout,
+         nb::handle stream) {
         Array out = writable_array(x, "x");
-        const MessageOptions options{
-            tag, duration_argument(timeout, "timeout"), stream_of(stream, {}, out)};
+        const int from = integer_argument(source, "source");
+        const MessageOptions options = message_options(tag, timeout, stream_of(stream, {}, out));
         WorkHandle handle{.result = nb::borrow(x)};
-        handle.work = without_gil([&] { return s.comm.recv_async(out.output(), source, options); });
+        handle.work = without_gil([&] { return s.comm.recv_async(out.output(), from, options); });
         keep(handle, out);
         return handle;
       },
       arg("x").none(),
-      arg("source") = kAnySource,
-      arg("tag") = 0,
+      arg("source").none() = kAnySource,
+      arg("tag").none() = 0,
       arg("timeout") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
@@ -193,10 +217,10 @@ Received
   cls.def("send_recv",
           &send_recv,
           arg("x").none(),
-          arg("destination"),
+          arg("destination").none(),
           arg("out") = nb::none(),
           arg("source") = nb::none(),
-          arg("tag") = 0,
+          arg("tag").none() = 0,
           arg("timeout") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, "
@@ -224,9 +248,9 @@ array
 )");
   cls.def("exchange",
           &exchange,
-          arg("outgoing"),
-          arg("incoming"),
-          arg("tag") = 0,
+          arg("outgoing").none(),
+          arg("incoming").none(),
+          arg("tag").none() = 0,
           arg("timeout") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def exchange(self, outgoing: Sequence[tuple[Array, int]], "

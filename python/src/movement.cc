@@ -48,14 +48,14 @@ Array read_c_order(nb::handle x) {
   return array;
 }
 
-Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, int root, nb::handle timeout) {
+Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, nb::handle root, nb::handle timeout) {
   return read_arguments(seat, [&] {
     Plan<RootOptions> plan{.out = read_array(x, "x"),
                            .in_place = true,
-                           .options = {root, duration_argument(timeout, "timeout")},
+                           .options = root_options(root, timeout),
                            .result = nb::borrow(x)};
     // The root's array is only read.
-    if (seat.comm.rank() != root) write_in_place(plan, x);
+    if (seat.comm.rank() != plan.options.root) write_in_place(plan, x);
     plan.in_place = true;
     return plan;
   });
@@ -71,11 +71,10 @@ Plan<CallOptions> plan_all_gather(Seat& seat, nb::handle x, nb::handle out, nb::
 }
 
 Plan<RootOptions> plan_gather(
-    Seat& seat, nb::handle x, nb::handle out, int root, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle timeout) {
   return read_arguments(seat, [&] {
-    Plan<RootOptions> plan{.in = read_c_order(x),
-                           .options = {root, duration_argument(timeout, "timeout")}};
-    if (seat.comm.rank() == root) {
+    Plan<RootOptions> plan{.in = read_c_order(x), .options = root_options(root, timeout)};
+    if (seat.comm.rank() == plan.options.root) {
       read_output(plan, out, [&] { return stacked_shape(plan.in, seat.comm.size()); });
     }
     return plan;
@@ -94,10 +93,10 @@ Shape entry_shape(const Array& x, int size) {
 }
 
 Plan<RootOptions> plan_scatter(
-    Seat& seat, nb::handle x, nb::handle out, int root, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle timeout) {
   return read_arguments(seat, [&] {
-    Plan<RootOptions> plan{.options = {root, duration_argument(timeout, "timeout")}};
-    if (seat.comm.rank() == root) {
+    Plan<RootOptions> plan{.options = root_options(root, timeout)};
+    if (seat.comm.rank() == plan.options.root) {
       plan.in = read_c_order(x);
     } else if (out.is_none()) {
       throw InvalidArgument(
@@ -188,7 +187,7 @@ array
 )"},
          &plan_broadcast,
          arg("x").none(),
-         arg("root") = 0);
+         arg("root").none() = 0);
   define(cls,
          kAllGather,
          {"all_gather",
@@ -236,7 +235,7 @@ array or None
          &plan_gather,
          arg("x").none(),
          arg("out") = none,
-         arg("root") = 0);
+         arg("root").none() = 0);
   define(cls,
          kScatter,
          {"scatter",
@@ -263,7 +262,7 @@ array
          &plan_scatter,
          arg("x") = none,
          arg("out") = none,
-         arg("root") = 0);
+         arg("root").none() = 0);
   define(cls,
          kAllToAll,
          {"all_to_all",

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "arguments.h"
 #include "array.h"
 #include "foreign.h"
 #include "hocket/error.h"
@@ -88,7 +89,17 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
                         "x.view(numpy.uint8)");
 }
 
+// A masked array's data would travel as if nothing were masked, and a result lie under the old
+// mask.
+void refuse_mask(nb::handle object, const char* name) {
+  const nb::module_ masked = nb::module_::import_("numpy.ma");
+  if (masked.attr("getmask")(object).is(masked.attr("nomask"))) return;
+  throw InvalidArgument(std::string(name) + " has a mask, which hocket does not carry; pass " +
+                        name + ".filled(value), or " + name + ".data to go without it");
+}
+
 Array read_numpy(nb::handle object, const char* name) {
+  if (!PyArray_CheckExact(object.ptr())) refuse_mask(object, name);
   PyArrayObject* array = as_numpy(object);
   const PyArray_Descr* descr = PyArray_DESCR(array);
   const std::optional<DType> dtype = dtype_of(descr);
@@ -311,7 +322,7 @@ DType dtype_of_numpy(nb::handle dtype, const char* name) {
 
 DType dtype_argument(nb::handle dtype) {
   if (PyUnicode_Check(dtype.ptr())) {
-    const std::string_view name = PyUnicode_AsUTF8(dtype.ptr());
+    const std::string name = text_argument(dtype, "dtype");
     if (const auto known = dtype_of_name(name)) return *known;
     if (name == "float8_e4m3") return DType::kFloat8E4M3;
   }
@@ -319,7 +330,7 @@ DType dtype_argument(nb::handle dtype) {
   if (PyArray_DescrConverter(dtype.ptr(), &descr) != NPY_SUCCEED) {
     PyErr_Clear();
     // torch.float32 and the like print as their package and their name.
-    const std::string text = nb::str(dtype).c_str();
+    const std::string text = text_argument(nb::str(dtype), "dtype");
     const std::string name = text.substr(text.rfind('.') + 1);
     if (const auto known = dtype_of_name(name)) return *known;
     return dtype_from_name(name);

@@ -4,7 +4,7 @@
 
 #include "hocket/error.h"
 #include "hocket/object.h"
-#include "seat.h"
+#include "verbs.h"
 
 namespace hocket::python {
 namespace {
@@ -67,7 +67,7 @@ Object array_object(nb::handle value) {
   // Strided and Fortran-ordered arrays are brought to C order; the codec copies in any case.
   const nb::object contiguous =
       nb::hasattr(value, "__array_interface__")
-          ? nb::module_::import_("numpy").attr("asarray")(value, nb::arg("order") = "C")
+          ? nb::module_::import_("numpy").attr("asanyarray")(value, nb::arg("order") = "C")
           : nb::borrow(value);
   const Array array = read_array(contiguous, "object");
   require_c_order(array, "object");
@@ -105,7 +105,13 @@ Object to_object(nb::handle value, Pickle pickle, int depth) {
   if (PyList_CheckExact(p)) return Object::list(items_of(value, pickle, depth));
   if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, pickle, depth));
   if (PyDict_CheckExact(p)) return dict_object(value, pickle, depth);
-  if (is_array(value)) return array_object(value);
+  if (is_array(value)) {
+    try {
+      return array_object(value);
+    } catch (const InvalidArgument&) {  // objects, dates, records, masks
+      if (pickle == Pickle::kRefuse) throw;
+    }
+  }
   return pickle_object(value, pickle);
 }
 
@@ -193,52 +199,68 @@ nb::object from_object(const Object& object, Pickle pickle) {
 
 // --- The calls --------------------------------------------------------------------------------
 
-Pickle pickle_argument(bool allow) { return allow ? Pickle::kAllow : Pickle::kRefuse; }
-
-Object read_object(Seat& seat, nb::handle value, bool allow_pickle) {
-  try {
-    return to_object(value, pickle_argument(allow_pickle), 0);
-  } catch (...) {
-    announce_refusal(seat);
-    throw;
-  }
+Pickle pickle_argument(nb::handle allow) {
+  return flag_argument(allow, "allow_pickle") ? Pickle::kAllow : Pickle::kRefuse;
 }
 
 nb::object broadcast_object(
-    Seat& seat, nb::handle object, int root, bool allow_pickle, nb::handle timeout) {
-  const RootOptions options{root, duration_argument(timeout, "timeout")};
-  const bool is_root = seat.comm.rank() == root;
-  const Object mine = is_root ? read_object(seat, object, allow_pickle) : Object();
+    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle timeout) {
+  RootOptions options;
+  Pickle pickle{};
+  const Object mine = read_arguments(seat, [&] {
+    options = root_options(root, timeout);
+    pickle = pickle_argument(allow_pickle);
+    return seat.comm.rank() == options.root ? to_object(object, pickle, 0) : Object();
+  });
   const Object result =
       without_gil([&] { return hocket::broadcast_object(seat.comm, mine, options); });
-  return is_root ? nb::borrow(object) : from_object(result, pickle_argument(allow_pickle));
+  if (seat.comm.rank() == options.root) return nb::borrow(object);
+  return from_object(result, pickle);
 }
 
 nb::object gather_object(
-    Seat& seat, nb::handle object, int root, bool allow_pickle, nb::handle timeout) {
-  const RootOptions options{root, duration_argument(timeout, "timeout")};
-  const Object mine = read_object(seat, object, allow_pickle);
+    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle timeout) {
+  RootOptions options;
+  Pickle pickle{};
+  const Object mine = read_arguments(seat, [&] {
+    options = root_options(root, timeout);
+    pickle = pickle_argument(allow_pickle);
+    return to_object(object, pickle, 0);
+  });
   const auto all = without_gil([&] { return hocket::gather_object(seat.comm, mine, options); });
-  if (seat.comm.rank() != root) return nb::none();
-  return from_items(all, pickle_argument(allow_pickle));
+  if (seat.comm.rank() != options.root) return nb::none();
+  return from_items(all, pickle);
 }
 
-nb::object all_gather_object(Seat& seat, nb::handle object, bool allow_pickle, nb::handle timeout) {
-  const CallOptions options{duration_argument(timeout, "timeout")};
-  const Object mine = read_object(seat, object, allow_pickle);
+nb::object all_gather_object(Seat& seat,
+                             nb::handle object,
+                             nb::handle allow_pickle,
+                             nb::handle timeout) {
+  CallOptions options;
+  Pickle pickle{};
+  const Object mine = read_arguments(seat, [&] {
+    options = {duration_argument(timeout, "timeout")};
+    pickle = pickle_argument(allow_pickle);
+    return to_object(object, pickle, 0);
+  });
   const auto all = without_gil([&] { return hocket::all_gather_object(seat.comm, mine, options); });
-  return from_items(all, pickle_argument(allow_pickle));
+  return from_items(all, pickle);
 }
 
 nb::object scatter_object(
-    Seat& seat, nb::handle objects, int root, bool allow_pickle, nb::handle timeout) {
-  const RootOptions options{root, duration_argument(timeout, "timeout")};
-  std::vector<Object> all;
-  if (seat.comm.rank() == root) {
-    for (nb::handle object : objects) all.push_back(read_object(seat, object, allow_pickle));
-  }
+    Seat& seat, nb::handle objects, nb::handle root, nb::handle allow_pickle, nb::handle timeout) {
+  RootOptions options;
+  Pickle pickle{};
+  const std::vector<Object> all = read_arguments(seat, [&] {
+    options = root_options(root, timeout);
+    pickle = pickle_argument(allow_pickle);
+    std::vector<Object> read;
+    if (seat.comm.rank() != options.root) return read;
+    for (nb::handle object : objects) read.push_back(to_object(object, pickle, 0));
+    return read;
+  });
   const Object mine = without_gil([&] { return hocket::scatter_object(seat.comm, all, options); });
-  return from_object(mine, pickle_argument(allow_pickle));
+  return from_object(mine, pickle);
 }
 
 }  // namespace
@@ -248,8 +270,8 @@ void bind_objects(CommunicatorClass& cls) {
   cls.def("broadcast_object",
           &broadcast_object,
           arg("obj").none() = nb::none(),
-          arg("root") = 0,
-          arg("allow_pickle") = false,
+          arg("root").none() = 0,
+          arg("allow_pickle").none() = false,
           arg("timeout") = nb::none(),
           nb::sig("def broadcast_object(self, obj: Any = None, root: int = 0, "
                   "allow_pickle: bool = False, timeout: Timeout = None) -> Any"),
@@ -274,8 +296,8 @@ object
   cls.def("gather_object",
           &gather_object,
           arg("obj").none(),
-          arg("root") = 0,
-          arg("allow_pickle") = false,
+          arg("root").none() = 0,
+          arg("allow_pickle").none() = false,
           arg("timeout") = nb::none(),
           nb::sig("def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, "
                   "timeout: Timeout = None) -> Optional[list[Any]]"),
@@ -284,7 +306,7 @@ object
   cls.def("all_gather_object",
           &all_gather_object,
           arg("obj").none(),
-          arg("allow_pickle") = false,
+          arg("allow_pickle").none() = false,
           arg("timeout") = nb::none(),
           nb::sig("def all_gather_object(self, obj: Any, allow_pickle: bool = False, "
                   "timeout: Timeout = None) -> list[Any]"),
@@ -293,8 +315,8 @@ object
   cls.def("scatter_object",
           &scatter_object,
           arg("objects").none() = nb::none(),
-          arg("root") = 0,
-          arg("allow_pickle") = false,
+          arg("root").none() = 0,
+          arg("allow_pickle").none() = false,
           arg("timeout") = nb::none(),
           nb::sig("def scatter_object(self, objects: Optional[Sequence[Any]] = None, "
                   "root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any"),

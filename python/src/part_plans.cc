@@ -32,8 +32,7 @@ Rows rows_of(const Array& array, const char* name) {
 
 Counts counts_argument(nb::handle counts, int size, const char* name) {
   Counts result;
-  for (nb::handle count : counts) {
-    const auto value = nb::cast<std::int64_t>(nb::int_(count));
+  for (const std::int64_t value : long_list_argument(counts, name)) {
     if (value < 0) throw InvalidArgument(std::string(name) + " holds a negative number");
     result.push_back(static_cast<std::size_t>(value));
   }
@@ -145,29 +144,37 @@ Plan<CallOptions> plan_all_gather_v(
   return plan;
 }
 
-Plan<RootOptions> plan_gather_v(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout) {
+Plan<RootOptions> plan_gather_v(Seat& seat,
+                                nb::handle x,
+                                nb::handle out,
+                                nb::handle counts,
+                                nb::handle root,
+                                nb::handle timeout) {
   Plan<RootOptions> plan;
   Rows rows;
   Counts all = read_arguments(seat, [&] {
-    plan.options = {root, duration_argument(timeout, "timeout")};
+    plan.options = root_options(root, timeout);
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
   });
   if (counts.is_none()) all = exchange_counts(seat, rows.count, {plan.options.deadline});
-  if (seat.comm.rank() == root) {
+  if (seat.comm.rank() == plan.options.root) {
     read_arguments(seat, [&] { set_parts(plan, out, all, rows); });
   }
   plan.out_counts = scaled(std::move(all), rows.elements);
   return plan;
 }
 
-Plan<RootOptions> plan_scatter_v(
-    Seat& seat, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout) {
+Plan<RootOptions> plan_scatter_v(Seat& seat,
+                                 nb::handle x,
+                                 nb::handle counts,
+                                 nb::handle out,
+                                 nb::handle root,
+                                 nb::handle timeout) {
   return read_arguments(seat, [&] {
-    Plan<RootOptions> plan{.options = {root, duration_argument(timeout, "timeout")}};
-    if (seat.comm.rank() != root) {
+    Plan<RootOptions> plan{.options = root_options(root, timeout)};
+    if (seat.comm.rank() != plan.options.root) {
       if (out.is_none()) {
         throw InvalidArgument(
             "scatter_v wants out= at the ranks other than the root: how large "
@@ -180,7 +187,7 @@ Plan<RootOptions> plan_scatter_v(
     }
     Rows rows;
     const Counts all = read_sent(plan, x, counts, seat.comm.size(), rows);
-    set_output(plan, out, all[static_cast<std::size_t>(root)], rows);
+    set_output(plan, out, all[static_cast<std::size_t>(plan.options.root)], rows);
     plan.in_counts = scaled(all, rows.elements);
     return plan;
   });

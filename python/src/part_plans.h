@@ -11,10 +11,18 @@ namespace hocket::python {
 // One for each v-form. Where arguments are refused, the other ranks learn it.
 Plan<CallOptions> plan_all_gather_v(
     Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout);
-Plan<RootOptions> plan_gather_v(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, int root, nb::handle timeout);
-Plan<RootOptions> plan_scatter_v(
-    Seat& seat, nb::handle x, nb::handle counts, nb::handle out, int root, nb::handle timeout);
+Plan<RootOptions> plan_gather_v(Seat& seat,
+                                nb::handle x,
+                                nb::handle out,
+                                nb::handle counts,
+                                nb::handle root,
+                                nb::handle timeout);
+Plan<RootOptions> plan_scatter_v(Seat& seat,
+                                 nb::handle x,
+                                 nb::handle counts,
+                                 nb::handle out,
+                                 nb::handle root,
+                                 nb::handle timeout);
 Plan<CallOptions> plan_all_to_all_v(Seat& seat,
                                     nb::handle x,
                                     nb::handle counts,

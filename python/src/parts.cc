@@ -90,7 +90,7 @@ returned.
          arg("x").none(),
          arg("out") = none,
          arg("counts") = none,
-         arg("root") = 0);
+         arg("root").none() = 0);
   define(cls,
          kScatterV,
          {"scatter_v",
@@ -119,7 +119,7 @@ array
          arg("x") = none,
          arg("counts") = none,
          arg("out") = none,
-         arg("root") = 0);
+         arg("root").none() = 0);
   define(cls,
          kAllToAllV,
          {"all_to_all_v",
@@ -178,7 +178,7 @@ array
          arg("x").none(),
          arg("out") = none,
          arg("counts") = none,
-         arg("op") = "sum");
+         arg("op").none() = "sum");
 }
 
 }  // namespace hocket::python

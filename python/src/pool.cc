@@ -71,22 +71,20 @@ struct ArrayList {
 };
 
 void make_pool(PoolHandle* self,
-               int workers,
+               nb::handle workers,
                nb::handle devices,
-               bool pin,
+               nb::handle pin,
                nb::handle deadline,
                nb::handle engines) {
   PoolOptions options;
-  for (nb::handle device : devices) options.devices.push_back(nb::cast<int>(device));
-  if (!pin) options.pinning = PoolOptions::Pinning::kNone;
+  for (nb::handle device : devices) options.devices.push_back(integer_argument(device, "a device"));
+  if (!flag_argument(pin, "pin")) options.pinning = PoolOptions::Pinning::kNone;
   options.deadline = duration_argument(deadline, "deadline");
   options.library_folders = library_folders();
-  if (!engines.is_none()) {
-    for (nb::handle engine : engines)
-      options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
-  }
+  options.engines = engines_argument(engines);
+  const int count = integer_argument(workers, "workers");
   without_gil([&] {
-    DevicePool pool = options.devices.empty() ? DevicePool(workers, options) : DevicePool(options);
+    DevicePool pool = options.devices.empty() ? DevicePool(count, options) : DevicePool(options);
     std::vector<ThreadState> states(static_cast<std::size_t>(pool.size()));
     pool.map([&](PoolWorker& worker) { states[static_cast<std::size_t>(worker.index())].enter(); });
     new (self) PoolHandle{std::move(pool), std::move(states)};

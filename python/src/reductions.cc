@@ -43,11 +43,12 @@ Plan<ReduceOptions> plan_all_reduce(
 }
 
 Plan<ReduceRootOptions> plan_reduce(
-    Seat& seat, nb::handle x, nb::handle out, int root, nb::handle op, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle op, nb::handle timeout) {
   return read_arguments(seat, [&] {
-    Plan<ReduceRootOptions> plan{
-        .options = {op_argument(op), root, duration_argument(timeout, "timeout")}};
-    if (seat.comm.rank() == root) {
+    Plan<ReduceRootOptions> plan{.options = {op_argument(op),
+                                             integer_argument(root, "root"),
+                                             duration_argument(timeout, "timeout")}};
+    if (seat.comm.rank() == plan.options.root) {
       read_alike(plan, x, out);
     } else {
       plan.in = read_array(x, "x");
@@ -108,7 +109,7 @@ void bind_reproducible_sum(CommunicatorClass& cls) {
           &reproducible_sum,
           arg("shards").none(),
           arg("out").none(),
-          arg("op") = "sum",
+          arg("op").none() = "sum",
           arg("timeout") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', "
@@ -174,7 +175,7 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
          &plan_all_reduce,
          arg("x").none(),
          arg("out") = none,
-         arg("op") = "sum");
+         arg("op").none() = "sum");
   define(cls,
          kReduce,
          {"reduce",
@@ -201,8 +202,8 @@ array or None
          &plan_reduce,
          arg("x").none(),
          arg("out") = none,
-         arg("root") = 0,
-         arg("op") = "sum");
+         arg("root").none() = 0,
+         arg("op").none() = "sum");
   define(cls,
          kReduceScatter,
          {"reduce_scatter",
@@ -228,7 +229,7 @@ array
          &plan_reduce_scatter,
          arg("x").none(),
          arg("out") = none,
-         arg("op") = "sum");
+         arg("op").none() = "sum");
   bind_reproducible_sum(cls);
 }
 

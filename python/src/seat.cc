@@ -9,7 +9,9 @@ namespace hocket::python {
 namespace {
 
 double seconds_of(nb::handle value, const char* name) {
-  if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) {
+  // Any number, such as NumPy's scalars; a str is none, though it can be read as one.
+  const PyNumberMethods* number = Py_TYPE(value.ptr())->tp_as_number;
+  if (number != nullptr && (number->nb_float != nullptr || number->nb_index != nullptr)) {
     const double seconds = PyFloat_AsDouble(value.ptr());
     if (seconds == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
     return seconds;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.h"
 #include "array.h"
 #include "hocket/communicator.h"
 #include "hocket/group.h"

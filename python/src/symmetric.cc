@@ -14,7 +14,7 @@
 #include <string>
 
 #include "hocket/error.h"
-#include "seat.h"
+#include "verbs.h"
 
 namespace hocket::python {
 namespace {
@@ -133,10 +133,11 @@ nb::object to_dlpack(const GpuArray& array, int device) {
 
 Shape shape_argument(nb::handle shape) {
   Shape result;
-  if (PyLong_Check(shape.ptr())) {
-    result.push_back(nb::cast<std::ptrdiff_t>(shape));
+  if (PyIndex_Check(shape.ptr()) != 0 && PySequence_Check(shape.ptr()) == 0) {
+    result.push_back(long_argument(shape, "shape"));
   } else {
-    for (nb::handle extent : shape) result.push_back(nb::cast<std::ptrdiff_t>(nb::int_(extent)));
+    const auto extents = long_list_argument(shape, "shape");
+    result.assign(extents.begin(), extents.end());
   }
   for (const std::ptrdiff_t extent : result) {
     if (extent < 0)
@@ -158,7 +159,7 @@ std::size_t count_of(const Shape& shape) {
 
 std::optional<MemoryKind> memory_argument(nb::handle memory) {
   if (memory.is_none()) return std::nullopt;
-  const std::string name = nb::str(memory).c_str();
+  const std::string name = text_argument(memory, "memory");
   if (name == "host") return MemoryKind::kHost;
   if (name == "cuda") return MemoryKind::kCuda;
   throw InvalidArgument("memory is \"" + name + "\", expected \"host\" or \"cuda\"");
@@ -166,7 +167,7 @@ std::optional<MemoryKind> memory_argument(nb::handle memory) {
 
 SymmetricHeap heap_argument(nb::handle heap) {
   if (heap.is_none()) return SymmetricHeap::kHocket;
-  const std::string name = nb::str(heap).c_str();
+  const std::string name = text_argument(heap, "heap");
   if (name == "hocket") return SymmetricHeap::kHocket;
   if (name == "nvshmem") return SymmetricHeap::kNvshmem;
   throw InvalidArgument("heap is \"" + name + "\", expected \"hocket\" or \"nvshmem\"");
@@ -179,12 +180,17 @@ nb::object empty(Symmetric& symmetric,
                  nb::handle timeout,
                  nb::handle heap) {
   Seat& seat = symmetric.seat;
-  const Shape extents = shape_argument(shape);
-  const DType type = dtype_argument(dtype);
-  const SymmetricOptions options{
-      memory_argument(memory), heap_argument(heap), duration_argument(timeout, "timeout")};
+  Shape extents;
+  DType type{};
+  SymmetricOptions options;
+  const std::size_t count = read_arguments(seat, [&] {
+    extents = shape_argument(shape);
+    type = dtype_argument(dtype);
+    options = {memory_argument(memory), heap_argument(heap), duration_argument(timeout, "timeout")};
+    return count_of(extents);
+  });
   SymmetricArray array =
-      without_gil([&] { return seat.comm.symmetric().empty(count_of(extents), type, options); });
+      without_gil([&] { return seat.comm.symmetric().empty(count, type, options); });
   if (array.memory() == MemoryKind::kCuda) {
     return nb::cast(GpuArray{array.local(), extents, array.owner(), array.local().device()});
   }
@@ -207,7 +213,8 @@ nb::object allocation_of(nb::handle array) {
   return base;
 }
 
-nb::object peer(Symmetric& symmetric, nb::handle array, int rank) {
+nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
+  const int rank = integer_argument(of, "rank");
   const Array view = read_array(array, "array");
   require_c_order(view, "array");
   if (view.is_on_gpu()) {
@@ -220,6 +227,13 @@ nb::object peer(Symmetric& symmetric, nb::handle array, int rank) {
   const SymmetricArray& memory = nb::cast<Allocation&>(owner).array;
   const auto offset =
       static_cast<std::byte*>(view.data) - static_cast<std::byte*>(memory.local().data());
+  const auto local_bytes = static_cast<std::ptrdiff_t>(memory.local().bytes());
+  const auto bytes = static_cast<std::ptrdiff_t>(view.count * size_of(view.dtype));
+  if (offset < 0 || bytes > local_bytes - offset) {  // such as what peer returned
+    throw InvalidArgument(
+        "array does not lie in this rank's own memory; pass what symmetric.empty "
+        "returned, or a view of it");
+  }
   auto* data = static_cast<std::byte*>(memory.peer(rank).data()) + offset;
   return numpy_view(data, view.dtype, shape_of(view), owner);
 }
@@ -288,8 +302,8 @@ memory directly. After an error the contents are undefined.
 )")
       .def("empty",
            &empty,
-           arg("shape"),
-           arg("dtype") = "float64",
+           arg("shape").none(),
+           arg("dtype").none() = "float64",
            arg("memory") = nb::none(),
            arg("timeout") = nb::none(),
            arg("heap") = nb::none(),
@@ -327,8 +341,8 @@ InvalidArgument
 )")
       .def("peer",
            &peer,
-           arg("array"),
-           arg("rank"),
+           arg("array").none(),
+           arg("rank").none(),
            nb::sig("def peer(self, array: Any, rank: int) -> Any"),
            R"(The array of another rank, as memory that can be read and written here.
 

@@ -54,6 +54,10 @@ auto read_arguments(Seat& seat, Read&& read) {
   }
 }
 
+inline RootOptions root_options(nb::handle root, nb::handle timeout) {
+  return {integer_argument(root, "root"), duration_argument(timeout, "timeout")};
+}
+
 // One collective as C++ has it.
 template <typename Options>
 struct Verbs {

@@ -28,8 +28,7 @@ Key key_argument(nb::handle key) {
     std::memcpy(result.bytes.data(), bytes.data(), bytes.size());
     return result;
   }
-  const nb::object path = nb::module_::import_("os").attr("fspath")(key);
-  return Key::from_file(nb::cast<nb::str>(path).c_str());
+  return Key::from_file(path_argument(key, "key"));
 }
 
 namespace {
@@ -42,17 +41,14 @@ InitOptions init_options(nb::handle rank,
                          nb::handle deadline,
                          nb::handle engines) {
   InitOptions options;
-  if (!rank.is_none()) options.rank = nb::cast<int>(rank);
-  if (!size.is_none()) options.size = nb::cast<int>(size);
-  if (!address.is_none()) options.address = nb::cast<nb::str>(address).c_str();
+  if (!rank.is_none()) options.rank = integer_argument(rank, "rank");
+  if (!size.is_none()) options.size = integer_argument(size, "size");
+  if (!address.is_none()) options.address = text_argument(address, "address");
   if (!key.is_none()) options.key = key_argument(key);
   options.timeout = duration_argument(timeout, "timeout");
   options.deadline = duration_argument(deadline, "deadline");
   options.library_folders = library_folders();
-  if (!engines.is_none()) {
-    for (nb::handle engine : engines)
-      options.engines.emplace_back(nb::cast<nb::str>(engine).c_str());
-  }
+  options.engines = engines_argument(engines);
   return options;
 }
 
@@ -75,7 +71,8 @@ Seat init(nb::handle rank,
 }
 
 // Calls `body(comm)` in `size` threads; the first error is raised when all have ended.
-void run_threads(int size, nb::object body) {
+void run_threads(nb::handle size, nb::object body) {
+  const int count = integer_argument(size, "size");
   std::mutex mutex;
   std::exception_ptr first;
   const auto rank = [&](Communicator& comm) {
@@ -90,7 +87,7 @@ void run_threads(int size, nb::object body) {
   };
   try {
     const InitOptions options{.library_folders = library_folders()};
-    without_gil([&] { hocket::run_threads(size, rank, options); });
+    without_gil([&] { hocket::run_threads(count, rank, options); });
   } catch (...) {
     if (first) std::rethrow_exception(first);
     throw;
@@ -120,8 +117,9 @@ std::vector<std::string> library_folders() {
   std::vector<std::string> folders;
   for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
     if (!nb::isinstance<nb::str>(entry)) continue;
+    const std::string path = path_argument(entry, "an entry of sys.path");
     for (const char* package : {"/nvidia/nccl/lib", "/nvidia/nvshmem/lib", "/libucx/lib"}) {
-      std::string folder = nb::cast<nb::str>(entry).c_str() + std::string(package);
+      std::string folder = path + package;
       std::error_code ignored;
       if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
     }

@@ -19,7 +19,7 @@ bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_
 DevicePlan CommunicatorImpl::prepare_device(const Request& request, CallStorage& storage) {
   const Seat seat(*this);
   require_usable();
-  return devices().prepare(request, storage);
+  return devices().checked(request, storage);
 }
 
 void CommunicatorImpl::run_prepared_device(DevicePlan& plan, const Request& request) {

@@ -354,7 +354,7 @@ std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
 Plan CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
   const Seat seat(*this);
   require_usable();
-  return plan(request, storage, nullptr);
+  return checked(request, storage);
 }
 
 void CommunicatorImpl::run_prepared(Plan& plan, std::optional<Duration> deadline) {

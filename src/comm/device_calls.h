@@ -45,7 +45,8 @@ class DeviceCalls {
   void run(const Request& request);
   std::shared_ptr<Operation> start(const Request& request);
 
-  DevicePlan prepare(const Request& request, CallStorage& storage);
+  // Announces what it refuses.
+  DevicePlan checked(const Request& request, CallStorage& storage);
   void run_prepared(DevicePlan& plan, const Request& request);
   std::shared_ptr<Operation> start_prepared(DevicePlan& plan, const Request& request);
 
@@ -109,7 +110,7 @@ class DeviceCalls {
   };
 
   // Local, and without effects on others: what they throw is a refusal.
-  DevicePlan checked(const Request& request, CallStorage& storage);
+  DevicePlan prepare(const Request& request, CallStorage& storage);
   Launch opened(const Request& request);
   void require_device(const Request& request);
   int device_of(const Request& request) const;

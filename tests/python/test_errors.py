@@ -62,6 +62,24 @@ REFUSED = {
     "reproducible_sum": lambda c, x: c.reproducible_sum(x, np.zeros(3)),
     "compressed_all_reduce": lambda c, x: c.compressed_all_reduce(x),
     "prepare_all_to_all": lambda c, x: c.prepare_all_to_all(x)(),
+    "what C++ refuses to prepare": lambda c, x: c.prepare_all_reduce(
+        np.zeros(2), op="bor" if isinstance(x, str) else "sum"
+    )(),
+    "op": lambda c, x: c.all_reduce(np.zeros(2), op=None if isinstance(x, str) else "sum"),
+    "counts": lambda c, x: c.all_gather_v(
+        np.zeros(2), counts=[2.0] * c.size if isinstance(x, str) else [2] * c.size
+    ),
+    "no list of arrays": lambda c, x: c.all_reduce_coalesced(
+        None if isinstance(x, str) else [np.zeros(2)]
+    ),
+    "all_gather_object": lambda c, x: c.all_gather_object(
+        1, timeout="soon" if isinstance(x, str) else None
+    ),
+    "allow_pickle": lambda c, x: c.all_gather_object(1, allow_pickle=x if isinstance(x, str) else True),
+    "new_group": lambda c, x: c.new_group([2**40] if isinstance(x, str) else [0, 1]),
+    "split": lambda c, x: c.split(2**40 if isinstance(x, str) else 0),
+    "duplicate": lambda c, x: c.duplicate(timeout="soon" if isinstance(x, str) else None),
+    "symmetric.empty": lambda c, x: c.symmetric.empty(-1 if isinstance(x, str) else 3),
     "barrier": lambda c, x: c.barrier(timeout="soon" if isinstance(x, str) else None),
     "stream of a v-form": lambda c, x: c.all_gather_v(
         np.zeros(2), counts=[2] * c.size, stream="mine" if isinstance(x, str) else None

@@ -1,0 +1,115 @@
+#include "arguments.h"
+
+#include <limits>
+
+#include "hocket/error.h"
+
+namespace hocket::python {
+namespace {
+
+[[noreturn]] void refuse_type(nb::handle value, const char* name, const char* wanted) {
+  throw InvalidArgument(std::string(name) + " is a " + Py_TYPE(value.ptr())->tp_name + "; give " +
+                        wanted);
+}
+
+std::int64_t number_between(nb::handle value,
+                            const char* name,
+                            std::int64_t low,
+                            std::int64_t high) {
+  if (PyIndex_Check(value.ptr()) == 0) refuse_type(value, name, "a whole number");
+  const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0 || result < low || result > high) {
+    throw InvalidArgument(
+        std::string(name) + " is " + (overflow != 0 ? "too large" : std::to_string(result)) +
+        ", expected a number from " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::int64_t long_argument(nb::handle value, const char* name) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  return number_between(value, name, Limits::min(), Limits::max());
+}
+
+int integer_argument(nb::handle value, const char* name) {
+  using Limits = std::numeric_limits<int>;
+  return static_cast<int>(number_between(value, name, Limits::min(), Limits::max()));
+}
+
+std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name) {
+  const nb::object iterator = nb::steal(PyObject_GetIter(values.ptr()));
+  if (!iterator.is_valid()) {
+    PyErr_Clear();
+    refuse_type(values, name, "a list of whole numbers");
+  }
+  std::vector<std::int64_t> result;
+  while (PyObject* entry = PyIter_Next(iterator.ptr())) {
+    const nb::object owned = nb::steal(entry);
+    const std::string element = std::string(name) + "[" + std::to_string(result.size()) + "]";
+    result.push_back(long_argument(owned, element.c_str()));
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return result;
+}
+
+bool flag_argument(nb::handle value, const char* name) {
+  if (PyBool_Check(value.ptr())) return value.is(Py_True);
+  const std::string_view type = Py_TYPE(value.ptr())->tp_name;
+  if (type == "numpy.bool" || type == "numpy.bool_") return PyObject_IsTrue(value.ptr()) == 1;
+  refuse_type(value, name, "True or False");
+}
+
+std::string text_argument(nb::handle value, const char* name) {
+  if (!PyUnicode_Check(value.ptr())) refuse_type(value, name, "a str");
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &length);
+  if (text == nullptr) {
+    PyErr_Clear();
+    throw InvalidArgument(std::string(name) +
+                          " holds lone surrogates, which UTF-8 cannot say; give other text");
+  }
+  return {text, static_cast<std::size_t>(length)};
+}
+
+std::string path_argument(nb::handle value, const char* name) {
+  const nb::object bytes = nb::module_::import_("os").attr("fsencode")(value);
+  std::string path(PyBytes_AS_STRING(bytes.ptr()),
+                   static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+  if (path.find('\0') != std::string::npos) {
+    throw InvalidArgument(std::string(name) + " holds a zero byte, which no file's name does");
+  }
+  return path;
+}
+
+std::vector<std::string> engines_argument(nb::handle engines) {
+  if (engines.is_none()) return {};
+  // A str would be taken for a list of letters.
+  const nb::object iterator =
+      nb::steal(PyUnicode_Check(engines.ptr()) ? nullptr : PyObject_GetIter(engines.ptr()));
+  if (!iterator.is_valid()) {
+    PyErr_Clear();
+    refuse_type(engines, "engines", "a list of names, such as [\"shm\"]");
+  }
+  std::vector<std::string> names;
+  while (PyObject* entry = PyIter_Next(iterator.ptr())) {
+    const nb::object owned = nb::steal(entry);
+    const std::string element = "engines[" + std::to_string(names.size()) + "]";
+    names.push_back(text_argument(owned, element.c_str()));
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return names;
+}
+
+nb::str to_text(std::string_view text) {
+  PyObject* result =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(result);
+}
+
+}  // namespace hocket::python
