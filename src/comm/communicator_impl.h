@@ -126,8 +126,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   const Tracing& tracing() const noexcept { return tracing_; }
 
   // --- Prepared -------------------------------------------------------------------------------
-  // Checks now; `run_prepared` then only numbers, records and starts. What it refuses is announced as
-  // if the call had been made: the others make it.
+  // Checks now; `run_prepared` then only numbers, records and starts. What it refuses is announced
+  // as if the call had been made: the others make it.
   Plan prepare(const Request& request, CallStorage& storage);
   void run_prepared(Plan& plan, std::optional<Duration> deadline);
   // `keep` lives until the call has ended.
