@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <deque>
 #include <memory>
@@ -34,10 +35,30 @@ struct Seat {
   std::shared_ptr<std::deque<WorkHandle>> held = std::make_shared<std::deque<WorkHandle>>();
 };
 
+// Gives the GIL away for as long as it lives. Where the interpreter ends meanwhile, Python before
+// 3.14 ends a daemon thread that wants the GIL back by unwinding it, which no destructor survives:
+// such a thread sleeps until the process has ended.
+class GilGivenAway {
+ public:
+  GilGivenAway() noexcept : state_(PyEval_SaveThread()) {}
+  ~GilGivenAway() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) ::pause();
+    }
+  }
+  GilGivenAway(const GilGivenAway&) = delete;
+  GilGivenAway& operator=(const GilGivenAway&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
 // Runs a call that may wait; other Python threads go on meanwhile.
 template <typename F>
 decltype(auto) without_gil(F&& f) {
-  const nb::gil_scoped_release release;
+  const GilGivenAway given;
   return std::forward<F>(f)();
 }
 

@@ -28,6 +28,13 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const auto named = app.get_subcommands();
+    if (named.empty() && argc > 1) {
+      std::fprintf(stderr,
+                   "hocket: there is no %s '%s'\nTry: hocket --help\n",
+                   argv[1][0] == '-' ? "option" : "command",
+                   argv[1]);
+      return kExitUsage;
+    }
     const std::string command = named.empty() ? "hocket" : "hocket " + named.front()->get_name();
     std::fprintf(stderr, "hocket: %s\nTry: %s --help\n", error.what(), command.c_str());
     return kExitUsage;

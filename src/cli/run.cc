@@ -54,6 +54,12 @@ Binding binding_from(const std::string& word) {
   throw CLI::ValidationError("--bind", "expected none, core or auto, not '" + word + "'");
 }
 
+double timeout_from(double seconds) {
+  constexpr double kLongest = 1e9;
+  if (seconds > 0 && seconds <= kLongest) return seconds;
+  throw CLI::ValidationError("--timeout", "expected a number of seconds above 0, at most 1e9");
+}
+
 int run(Arguments& arguments) {
   RunOptions& options = arguments.options;
   options.prefix = !arguments.no_prefix;
@@ -85,10 +91,14 @@ void add_run(CLI::App& app, Action& chosen) {
   command->add_option("--env", options.environment, "Set a variable for the ranks; may be repeated")
       ->type_name("NAME=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)  // else it takes the program for more of its own
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--timeout", arguments->timeout, "End the job after that time")
-      ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+  command
+      ->add_option_function<double>(
+          "--timeout",
+          [arguments](double seconds) { arguments->timeout = timeout_from(seconds); },
+          "End the job after that time")
+      ->type_name("SECONDS");
   command
       ->add_option("--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
       ->type_name("N");

@@ -1,5 +1,6 @@
 // Many arrays in one call: the small ones of each dtype travel together, packed; large ones gain
 // nothing by that and go by themselves. All ranks bring the same list, so all decide alike.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -106,9 +107,50 @@ void check_pairs(CommunicatorImpl& impl,
   }
 }
 
+// One of the arrays of a list, as the bytes that it takes.
+struct Piece {
+  const std::byte* first;
+  const std::byte* last;  // one beyond
+  std::size_t index;
+  bool is_out;
+};
+
+std::string text_of(const Piece& piece, bool has_in) {
+  const char* list = !has_in ? "arrays" : piece.is_out ? "out" : "in";
+  return std::string(list) + "[" + std::to_string(piece.index) + "]";
+}
+
+// Which array is written first depends on their sizes: none may take what another one writes. The
+// two of a pair are left to the call that carries them.
+void require_apart(CommunicatorImpl& impl,
+                   Kind kind,
+                   std::span<const ConstArrayView> in,
+                   std::span<const ArrayView> out) {
+  std::vector<Piece> pieces;
+  pieces.reserve(in.size() + out.size());
+  const auto add = [&](ConstArrayView array, std::size_t index, bool is_out) {
+    const auto* first = static_cast<const std::byte*>(array.data());
+    if (array.bytes() != 0) pieces.push_back({first, first + array.bytes(), index, is_out});
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) add(out[i], i, true);
+  for (std::size_t i = 0; i < in.size(); ++i) add(in[i], i, false);
+  std::ranges::sort(pieces, std::less<>(), &Piece::first);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    for (std::size_t k = i + 1; k < pieces.size() && pieces[k].first < pieces[i].last; ++k) {
+      const Piece &a = pieces[i], &b = pieces[k];
+      if ((!a.is_out && !b.is_out) || (a.is_out != b.is_out && a.index == b.index)) continue;
+      const bool has_in = !in.empty();
+      impl.refuse_call(kind,
+                       text_of(a, has_in) + " and " + text_of(b, has_in) +
+                           " overlap; give each array once, and arrays apart");
+    }
+  }
+}
+
 }  // namespace
 
 void Communicator::all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& o) {
+  require_apart(*impl_, Kind::kAllReduce, {}, arrays);
   packed_in_place(*impl_,
                   arrays,
                   {.kind = Kind::kAllReduce,
@@ -134,6 +176,7 @@ void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
                                         const CallOptions& o) {
   impl_->require_usable();
   check_pairs(*impl_, Kind::kAllGather, in, out, true);
+  require_apart(*impl_, Kind::kAllGather, in, out);
   const auto n = static_cast<std::size_t>(size());
   sort_out(
       out,
@@ -165,6 +208,7 @@ void Communicator::reduce_scatter_coalesced(std::span<const ConstArrayView> in,
                                             const ReduceOptions& o) {
   impl_->require_usable();
   check_pairs(*impl_, Kind::kReduceScatter, in, out, false);
+  require_apart(*impl_, Kind::kReduceScatter, in, out);
   const auto n = static_cast<std::size_t>(size());
   sort_out(
       out,

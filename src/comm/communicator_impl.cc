@@ -101,40 +101,6 @@ std::uint64_t CommunicatorImpl::fingerprint_after_refusal(std::uint64_t sequence
   return chain(sequence, mark_of({}));
 }
 
-void CommunicatorImpl::close() noexcept {
-  if (forks_.forked()) return;
-  intra_node.reset();
-  inter_node.reset();
-  if (!open_.exchange(false)) return;
-  if (devices_) devices_->close();
-  // Somebody may be at a step; the progress thread finds the communicator closed when it comes
-  // again.
-  auto found = Turnstile::Who::kProgress;
-  bool in = false;
-  while (!in && found != Turnstile::Who::kUser) {
-    in = turnstile_.try_enter(Turnstile::Who::kUser, &found);
-    if (!in) base::relax();
-  }
-  if (busy()) {
-    control_->fail({.code = ErrorCode::kAborted,
-                    .reporter = rank(),
-                    .culprit = rank(),
-                    .sequence = sequence_,
-                    .text = "closed the communicator with calls under way"});
-    try {
-      raise_failure();
-    } catch (...) {
-      fail_all(std::current_exception());
-    }
-  }
-  engines_ = {};
-  world_->host().release(block_);
-  if (entry_ != nullptr) {
-    world_->host().ring_network();
-  }
-  if (in) turnstile_.leave();
-}
-
 // --- The way of a call --------------------------------------------------------------------------
 
 void CommunicatorImpl::raise_unusable() {

@@ -200,6 +200,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   };
 
   [[noreturn]] void raise_unusable();
+  void fail_by_closing() noexcept;
+  bool enter_to_close() noexcept;
   void find_members();
   void find_peer(int peer);
   // Fingerprints: a hash of each signature, and of all of them so far.

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
+#include "base/relax.h"
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/failure_texts.h"
+#include "comm/operation.h"
 #include "comm/world.h"
 #include "control/succession.h"
 
@@ -270,6 +274,56 @@ void CommunicatorImpl::abort(const std::string& reason) {
                   .culprit = rank(),
                   .sequence = control_->last_sequence(rank()),
                   .text = reason.empty() ? "called abort()" : "called abort(): " + reason});
+}
+
+void CommunicatorImpl::fail_by_closing() noexcept {
+  control_->fail({.code = ErrorCode::kAborted,
+                  .reporter = rank(),
+                  .culprit = rank(),
+                  .sequence = control_->last_sequence(rank()),
+                  .text = "closed the communicator with calls under way"});
+}
+
+// False: this thread is in already, in a call whose callback closes.
+bool CommunicatorImpl::enter_to_close() noexcept {
+  // Somebody may be at a step; the progress thread finds the communicator closed when it comes
+  // again. A thread in a call is called out of it, as it needs the engines.
+  bool is_told = false;
+  auto found = Turnstile::Who::kNobody;
+  while (!turnstile_.try_enter(Turnstile::Who::kUser, &found)) {
+    if (found != Turnstile::Who::kUser) {
+      base::relax();
+      continue;
+    }
+    if (turnstile_.is_user_here()) return false;
+    if (!is_told) fail_by_closing();
+    is_told = true;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+void CommunicatorImpl::close() noexcept {
+  if (forks_.forked()) return;
+  intra_node.reset();
+  inter_node.reset();
+  if (!open_.exchange(false)) return;
+  if (devices_) devices_->close();
+  const bool in = enter_to_close();
+  if (busy()) {
+    fail_by_closing();
+    try {
+      raise_failure();
+    } catch (...) {
+      fail_all(std::current_exception());
+    }
+  }
+  engines_ = {};
+  world_->host().release(block_);
+  if (entry_ != nullptr) {
+    world_->host().ring_network();
+  }
+  if (in) turnstile_.leave();
 }
 
 }  // namespace hocket::comm

@@ -242,8 +242,9 @@ void Communicator::send_recv(
       const Incoming received{out, named(from)};
       return impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
     }
-    // In place: what is sent goes through a copy.
-    if (in.data() == out.data() && in.bytes() != 0) {
+    // What would be overwritten before it is sent goes through a copy.
+    const Incoming comes{out, source};
+    if (comm::is_received_into(in, {&comes, 1})) {
       const auto* bytes = static_cast<const std::byte*>(in.data());
       copy.assign(bytes, bytes + in.bytes());
       in = ConstArrayView(copy.data(), in.count(), in.dtype());

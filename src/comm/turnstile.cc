@@ -19,7 +19,11 @@ bool Turnstile::try_enter(Who who, Who* found) noexcept {
     if (found != nullptr) *found = Who::kUser;
     return false;
   }
-  if (who != Who::kUser && visitor_ != this_thread()) visitor_ = 0;
+  if (who == Who::kUser) {
+    user_.store(this_thread(), std::memory_order_relaxed);
+  } else if (visitor_ != this_thread()) {
+    visitor_ = 0;
+  }
   return true;
 }
 

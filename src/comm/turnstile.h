@@ -50,6 +50,12 @@ class Turnstile {
   // it gets the short way.
   void leave_quietly() noexcept;
 
+  // Whether the user who is in is this thread. Meant for who was told that a user is in: that one
+  // is who last came in by the long way, as a favourite has, too.
+  bool is_user_here() const noexcept {
+    return user_.load(std::memory_order_relaxed) == this_thread();
+  }
+
   // Whether the progress thread is in. Meant for whoever is in.
   bool is_progress() const noexcept {
     return holder_.load(std::memory_order_relaxed) == Who::kProgress;
@@ -62,6 +68,7 @@ class Turnstile {
   std::atomic<std::uintptr_t> favourite_{0};
   std::atomic<bool> inside_{false};  // the favourite is in, by the short way
   std::atomic<Who> holder_{Who::kNobody};
+  std::atomic<std::uintptr_t> user_{0};  // the last user who came in by the long way
   // Guarded by being in the long way.
   std::uintptr_t visitor_ = 0;
   int visits_ = 0;

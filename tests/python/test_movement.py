@@ -358,3 +358,19 @@ def test_an_exchange_has_any_number_of_messages():
         comm.barrier()
 
     threads(3, body)
+
+
+@pytest.mark.parametrize("count", [8, 1000, 100_000, 1_000_000])
+def test_what_is_overwritten_by_what_comes_is_sent_as_it_was(count):
+    """Wherever the two arrays overlap."""
+
+    def body(comm):
+        other = 1 - comm.rank
+        for shift in (0, 1, count // 2):
+            for whom in ((other, None), (other, other), (comm.rank, comm.rank)):
+                x = np.arange(2.0 * count) + comm.rank * 1e7
+                sender = whom[0] if whom[1] is None else whom[1]
+                came = comm.send_recv(x[:count], whom[0], out=x[shift : shift + count], source=whom[1])
+                assert np.array_equal(came, np.arange(float(count)) + sender * 1e7)
+
+    threads(2, body)

@@ -186,6 +186,26 @@ def test_coalesced():
     threads(3, body)
 
 
+@pytest.mark.parametrize("count", [8, 100_000])
+def test_coalesced_arrays_lie_apart(count):
+    """What two that overlap would come to depends on their sizes."""
+
+    def body(comm):
+        x = np.ones(4 * count)
+        with pytest.raises(hocket.InvalidArgument, match=r"arrays\[[01]\] and arrays\[[01]\] overlap"):
+            comm.all_reduce_coalesced([x[:count], x[count // 2 : count + 1]])
+        with pytest.raises(hocket.InvalidArgument, match="give each array once"):
+            comm.all_reduce_coalesced([x, x])
+        parts = [x[i * count : (i + 1) * count] for i in range(4)]
+        with pytest.raises(hocket.InvalidArgument, match=r"(in\[1\]|out\[0\]) and .* overlap"):
+            comm.all_gather_coalesced([parts[3], parts[0]], [x[: 2 * count], np.ones(2 * count)])
+        comm.broadcast_coalesced([x, x])  # the same on all, whichever comes last
+        comm.all_reduce_coalesced(parts[::-1])
+        assert (x == 2).all()
+
+    threads(2, body)
+
+
 def test_prepared():
     def body(comm):
         x, out = np.zeros(50, "float32"), np.zeros(50, "float32")

@@ -212,6 +212,14 @@ def test_settings_of_the_environment():
     assert hocket_command.run("run", "-n", 1, *options, env=environment).stdout.startswith("77 ")
 
 
+def test_a_program_may_follow_any_option():
+    """`--env` takes one value, not the program too."""
+    show = python("import os; print(os.environ['A'])")[1:]  # without the --
+    for options in (["--env", "A=1"], ["--env", "A=0", "--env", "A=1", "--bind", "none"]):
+        done = hocket_command.run("run", "-n", 1, *options, *show)
+        assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
 def affinities(*options, env=None):
     script = "import os; print(sorted(os.sched_getaffinity(0)))"
     done = hocket_command.run("run", "--no-prefix", *options, *python(script), env=env)
@@ -350,6 +358,19 @@ def test_timeout():
     done = hocket_command.run("run", "-n", 2, "--timeout", "0.3", *sh("exec sleep 1000"))
     assert done.returncode == 124
     assert "time limit" in done.stderr
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "1e300", "0", "-1", "soon"])
+def test_a_wrong_time_limit(limit):
+    done = hocket_command.run("run", "-n", 1, "--timeout", limit, *sh("echo started"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--timeout" in done.stderr and len(done.stderr) < 200
+
+
+@pytest.mark.parametrize("word", ["runn", "--nosuch"])
+def test_a_wrong_command_is_named(word):
+    done = hocket_command.run(word)
+    assert done.returncode == 2 and f"'{word}'" in done.stderr
 
 
 # --- Signals --------------------------------------------------------------------------------------

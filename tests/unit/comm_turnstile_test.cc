@@ -59,8 +59,12 @@ TEST(Turnstile, others_see_the_favourite_inside_and_then_take_its_place) {
   ASSERT_TRUE(turnstile.enter_shortly());
   EXPECT_FALSE(turnstile.enter_shortly()) << "from within";
   Who found = Who::kNobody;
-  std::thread([&] { EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found)); }).join();
+  std::thread([&] {
+    EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found));
+    EXPECT_FALSE(turnstile.is_user_here());
+  }).join();
   EXPECT_EQ(found, Who::kUser);
+  EXPECT_TRUE(turnstile.is_user_here());
   turnstile.leave_shortly();
 
   std::thread([&] {

@@ -1,0 +1,71 @@
+"""Threads beside the one that makes calls: one that closes, one that is there when Python ends."""
+
+import threading
+
+import numpy as np
+import pytest
+from helpers import run_job, threads
+
+import hocket
+
+DAEMONS = """
+import threading, time
+import numpy as np, hocket
+comm = hocket.init()
+group, other = comm.duplicate(), comm.duplicate()
+def work():
+    while True:
+        group.all_reduce(np.ones(1000))
+def wait():
+    other.recv(np.ones(3), source=1 - comm.rank)
+for body in (work, wait):
+    threading.Thread(target=body, daemon=True).start()
+time.sleep(0.2)
+comm.barrier()
+"""
+
+
+def test_daemon_threads_in_calls_do_not_break_the_end():
+    """Python unwinds them when they want its lock back: no C++ survives that."""
+    for _ in range(3):
+        done = run_job(2, "-c", DAEMONS)
+        assert "terminate" not in done.stdout and "Aborted" not in done.stdout, done.stdout
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("call", ["recv", "barrier", "large"])
+def test_closing_ends_the_call_of_another_thread(call):
+    def body(comm):
+        group = comm.duplicate()
+        for _ in range(40):  # so many that the thread has the short way in
+            group.barrier()
+        raised = []
+
+        def wait():
+            try:
+                if call == "recv":
+                    group.recv(np.ones(3), 1 - comm.rank)
+                elif call == "barrier":
+                    while True:
+                        group.barrier()
+                        if comm.rank == 0:
+                            group.recv(np.ones(3), 1)
+                else:
+                    while True:
+                        group.all_reduce(np.ones(300_000))
+            except hocket.Error as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join(0.2)
+        assert not raised
+        comm.barrier()
+        group.close()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert isinstance(raised[0], (hocket.Aborted, hocket.InvalidArgument)), raised
+        assert "closed" in str(raised[0])
+        comm.barrier()
+
+    threads(2, body)
