@@ -11,9 +11,6 @@ std::string mend_of(const Feature& feature) {
   if (feature.name == "large segment") {
     return "raise the limits `ulimit -v` and `ulimit -f`, or set HOCKET_SEGMENT_GIB=1";
   }
-  if (feature.name == "process_vm_readv") {
-    return "in a container: --cap-add SYS_PTRACE; else: sysctl kernel.yama.ptrace_scope=0";
-  }
   return "use Linux 5.16 or later; in a container allow the call in its seccomp profile";
 }
 

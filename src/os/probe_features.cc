@@ -146,26 +146,6 @@ int probe_membarrier() {
   return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
 }
 
-// A child reads its parent: as ranks, which are siblings, neither is the other's ancestor's tracer.
-int probe_process_vm_readv() {
-  static constexpr std::uint64_t kSecret = 0x0123456789abcdef;
-  volatile std::uint64_t source = kSecret;
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::uint64_t copy = 0;
-    iovec to{&copy, sizeof copy};
-    iovec from{const_cast<std::uint64_t*>(&source), sizeof source};
-    const ssize_t length = ::process_vm_readv(parent, &to, 1, &from, 1, 0);
-    if (length < 0) ::_exit(errno & 0x7f);
-    ::_exit(copy == kSecret ? 0 : EIO);
-  }
-  if (child < 0) return errno;
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
-}
-
 struct Row {
   const char* name;
   Probe probe;
@@ -181,7 +161,6 @@ constexpr std::array kRows{
     Row{"robust mutex", probe_robust_mutex, true, "seeing a peer's death in 0.1 ms"},
     Row{"pidfd", probe_pidfd, true, "confirming a peer's death"},
     Row{"membarrier", probe_membarrier, false, "cheap waking; else a fence in each call"},
-    Row{"process_vm_readv", probe_process_vm_readv, false, "one copy for large messages; else two"},
 };
 
 }  // namespace
