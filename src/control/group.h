@@ -38,7 +38,7 @@ struct Failure {
   static constexpr std::size_t kTextBytes = 200;
 };
 
-inline constexpr std::size_t kRecords = 16;
+inline constexpr std::size_t kRecords = 32;
 inline constexpr std::size_t kDeviceCalls = 256;
 
 struct GroupHeader;

@@ -8,7 +8,7 @@ constexpr std::size_t kPage = 4096;
 std::size_t round_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 std::size_t slots_offset(std::size_t size) { return sizeof(Words) * size; }
 std::size_t chunks_offset(std::size_t size) {
-  return round_to_page(slots_offset(size) + 2 * sizeof(Slot) * size);
+  return round_to_page(slots_offset(size) + sizeof(Slots) * size);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ ShmGroup::ShmGroup(control::GroupControl& control,
       size_(facts.size),
       eager_polls_(control.host().may_spin() ? 500 : 20),
       words_(reinterpret_cast<Words*>(memory)),
-      slots_(reinterpret_cast<Slot*>(memory + slots_offset(static_cast<std::size_t>(facts.size)))),
+      slots_(reinterpret_cast<Slots*>(memory + slots_offset(static_cast<std::size_t>(facts.size)))),
       chunks_(memory + chunks_offset(static_cast<std::size_t>(facts.size))),
       sources_(static_cast<std::size_t>(facts.size)) {}
 

@@ -1,9 +1,10 @@
 // The memory through which the ranks of one group on one host exchange data, and its rules.
 //
-// Words: a *call* is one collective with its sequence number s. Each rank has, for the two parities
-// of s, a *slot* (a few KiB, flag in front of the data) and two *chunks* (for what is larger; the
-// two are used in turn within a call, so that one is filled while the other is read). A rank writes
-// only its own slots, chunks and words, and reads everybody's.
+// Words: a *call* is one collective with its sequence number s. Each rank has *slots*, flag in
+// front of the data, which calls use in turn: many brief ones, and a few KiB for the two parities
+// of s; and for these two *chunks* (for what is larger; the two are used in turn within a call, so
+// that one is filled while the other is read). A rank writes only its own slots, chunks and words,
+// and reads everybody's.
 //
 // The words of a rank, all rising forever:
 //   slot flag   s: the slot holds the rank's data of call s
@@ -13,10 +14,12 @@
 //               (s + 1, 0): it has finished call s
 //
 // One rule protects all memory: before a rank writes anything for call s, every peer has finished
-// call s - 2, the last one that used the same parity. Calls in which everybody waits for everybody
-// give that for free; after others the done words are read.
+// the last call that may have used the same place: s - 2, or s - kBriefSlots, so that who only
+// gives in brief calls need not wait for each. Calls in which everybody waits for everybody give
+// that for free; after others the done words are read.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,16 +34,31 @@
 namespace hocket::engines::shm {
 
 inline constexpr std::size_t kSlotBytes = 4096;
+inline constexpr std::size_t kBriefBytes = 240;
+inline constexpr std::uint64_t kBriefSlots = 16;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunks = 2;
 inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what stays in a core's own cache
 
 // Data of one small call, contiguous with what announces it: one cache line carries 48 bytes.
-struct alignas(control::kApart) Slot {
+struct SlotHead {
   std::atomic<std::uint64_t> flag{0};
   std::uint64_t fingerprint = 0;
-  std::byte data[kSlotBytes];
 };
+template <std::size_t kBytes>
+struct alignas(control::kApart) Slot : SlotHead {
+  std::byte data[kBytes];
+};
+// Of one rank.
+struct Slots {
+  Slot<kBriefBytes> brief[kBriefSlots];
+  Slot<kSlotBytes> wide[2];
+};
+// Which of them a call uses.
+enum class Width : std::uint8_t { kBrief, kWide };
+constexpr Width width_of(std::size_t bytes) noexcept {
+  return bytes <= kBriefBytes ? Width::kBrief : Width::kWide;
+}
 
 struct alignas(control::kApart) Words {
   std::atomic<std::uint64_t> staged{0};
@@ -82,12 +100,21 @@ class ShmGroup {
     return kernel_;
   }
 
+  static constexpr int kStepBits = 24;
   static constexpr std::uint64_t word(std::uint64_t sequence, std::uint64_t step) noexcept {
-    return sequence << 24 | step;
+    return sequence << kStepBits | step;
+  }
+  static constexpr std::uint64_t sequence_of(std::uint64_t word) noexcept {
+    return word >> kStepBits;
   }
 
-  Slot& slot(int rank, std::uint64_t sequence) const noexcept {
-    return slots_[2 * static_cast<std::size_t>(rank) + (sequence & 1)];
+  // The slot of a rank, and the data in it.
+  SlotHead& slot(int rank, std::uint64_t sequence, Width width) const noexcept {
+    if (width == Width::kBrief) return slots_[rank].brief[sequence % kBriefSlots];
+    return slots_[rank].wide[sequence % 2];
+  }
+  std::byte* data(int rank, std::uint64_t sequence, Width width) const noexcept {
+    return reinterpret_cast<std::byte*>(&slot(rank, sequence, width) + 1);
   }
   std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
     const std::size_t index =
@@ -95,28 +122,29 @@ class ShmGroup {
     return chunks_ + index * kChunkBytes;
   }
 
-  // Whether this rank may write for `call` (the rule above). To be waited for first.
-  bool may_write(const engine::Call& call) noexcept {
-    return floor_ + 1 >= call.sequence || raise_floor(call.sequence - 1);
+  // Whether this rank may write for `call` (the rule above): its slot of that width, or anything.
+  // To be waited for first.
+  bool may_write(const engine::Call& call, Width width = Width::kWide) noexcept {
+    return has_room(call, width == Width::kBrief ? kBriefSlots : 2);
   }
   // After a call in which every peer was seen to have begun it.
   void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
 
   // Announces what this rank wrote to its slot; whether it has.
   bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
-  void post(const engine::Call& call) noexcept {
+  void post(const engine::Call& call, Width width) noexcept {
     posted_ = call.sequence;
-    Slot& own = slot(rank_, call.sequence);
+    SlotHead& own = slot(rank_, call.sequence, width);
     own.fingerprint = call.fingerprint;
     own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
     control_.ring_peers();
   }
-  bool posted(int peer, const engine::Call& call) const noexcept {
-    return slot(peer, call.sequence).flag.load(std::memory_order_acquire) == call.sequence;
+  bool posted(int peer, const engine::Call& call, Width width) const noexcept {
+    return slot(peer, call.sequence, width).flag.load(std::memory_order_acquire) == call.sequence;
   }
   // To be called once `posted`: throws when the peer called something else.
-  void check_slot(int peer, const engine::Call& call) {
-    if (slot(peer, call.sequence).fingerprint != call.fingerprint) {
+  void check_slot(int peer, const engine::Call& call, Width width) {
+    if (slot(peer, call.sequence, width).fingerprint != call.fingerprint) {
       consistency_.confirm(peer, call.sequence);
     }
   }
@@ -179,10 +207,17 @@ class ShmGroup {
     core::Stores stores{};
     bool operator==(const KernelKey&) const = default;
   };
-  bool raise_floor(std::uint64_t sequence) noexcept {
-    if (!all_reached(word(sequence, 0))) return false;
-    floor_ = sequence;
-    return true;
+  // Whether every peer has finished the call that is `places` before this one.
+  bool has_room(const engine::Call& call, std::uint64_t places) noexcept {
+    if (floor_ + places <= call.sequence) raise_floor();
+    return floor_ + places > call.sequence;
+  }
+  void raise_floor() noexcept {
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int i = 0; i < size_; ++i) {
+      if (i != rank_) least = std::min(least, words_[i].done.load(std::memory_order_acquire));
+    }
+    floor_ = std::max(floor_, sequence_of(least));
   }
   bool all_reached(std::uint64_t target) noexcept {
     for (int i = 0; i < size_; ++i) {
@@ -200,7 +235,7 @@ class ShmGroup {
   std::uint64_t floor_ = 1;
   std::uint64_t posted_ = 0;  // the last call for which this rank posted
   Words* words_;
-  Slot* slots_;
+  Slots* slots_;
   std::byte* chunks_;
   std::vector<const void*> sources_;
   alignas(control::kCacheLine) std::byte block_[kBlockBytes];

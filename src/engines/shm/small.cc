@@ -18,7 +18,7 @@ namespace {
 enum class Flow { kAmongAll, kToRoot, kFromRoot };
 
 // Makes a rank's result of its own data and the slots it waited for.
-using Use = void (*)(ShmGroup&, const Call&);
+using Use = void (*)(ShmGroup&, const Call&, Width);
 
 void copy_small(void* out, const void* in, std::size_t bytes) {
   if (bytes != 0 && out != in) std::memcpy(out, in, bytes);
@@ -26,50 +26,52 @@ void copy_small(void* out, const void* in, std::size_t bytes) {
 
 // A rank's own data is always read from where it came from: its slot is on its way to the peers,
 // and reading it there would wait for the line to come back.
-const std::byte* given_by(const ShmGroup& group, const Call& call, int rank) {
+const std::byte* given_by(const ShmGroup& group, const Call& call, Width width, int rank) {
   return rank == group.rank() ? static_cast<const std::byte*>(call.in)
-                              : group.slot(rank, call.sequence).data;
+                              : group.data(rank, call.sequence, width);
 }
 
 // Reduces element range [first, first + count) of everybody's array, in rank order.
-void reduce_slots(ShmGroup& group, const Call& call, std::size_t first, std::size_t count) {
+void reduce_slots(
+    ShmGroup& group, const Call& call, Width width, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.signature.dtype);
   const void** sources = group.sources();
-  for (int i = 0; i < group.size(); ++i) sources[i] = given_by(group, call, i) + offset;
+  for (int i = 0; i < group.size(); ++i) sources[i] = given_by(group, call, width, i) + offset;
   group.kernel(call, core::Stores::kCached)(call.out, sources, group.size(), count, group.size());
 }
 
-void use_reduce(ShmGroup& group, const Call& call) {
-  reduce_slots(group, call, 0, call.signature.count);
+void use_reduce(ShmGroup& group, const Call& call, Width width) {
+  reduce_slots(group, call, width, 0, call.signature.count);
 }
 
-void use_reduce_scatter(ShmGroup& group, const Call& call) {
+void use_reduce_scatter(ShmGroup& group, const Call& call, Width width) {
   const std::size_t share = call.signature.count;
-  reduce_slots(group, call, static_cast<std::size_t>(group.rank()) * share, share);
+  reduce_slots(group, call, width, static_cast<std::size_t>(group.rank()) * share, share);
 }
 
-void use_broadcast(ShmGroup& group, const Call& call) {
-  copy_small(call.out, given_by(group, call, call.signature.root), bytes_of(call.signature));
+void use_broadcast(ShmGroup& group, const Call& call, Width width) {
+  copy_small(call.out, given_by(group, call, width, call.signature.root), bytes_of(call.signature));
 }
 
-void use_gather(ShmGroup& group, const Call& call) {
+void use_gather(ShmGroup& group, const Call& call, Width width) {
   const std::size_t bytes = bytes_of(call.signature);
   auto* out = static_cast<std::byte*>(call.out);
   for (int i = 0; i < group.size(); ++i)
-    copy_small(out + i * bytes, given_by(group, call, i), bytes);
+    copy_small(out + i * bytes, given_by(group, call, width, i), bytes);
 }
 
-void use_scatter(ShmGroup& group, const Call& call) {
+void use_scatter(ShmGroup& group, const Call& call, Width width) {
   const std::size_t bytes = bytes_of(call.signature);
-  copy_small(call.out, given_by(group, call, call.signature.root) + group.rank() * bytes, bytes);
+  copy_small(
+      call.out, given_by(group, call, width, call.signature.root) + group.rank() * bytes, bytes);
 }
 
-void use_all_to_all(ShmGroup& group, const Call& call) {
+void use_all_to_all(ShmGroup& group, const Call& call, Width width) {
   const std::size_t bytes = bytes_of(call.signature);
   auto* out = static_cast<std::byte*>(call.out);
   const std::size_t mine = group.rank() * bytes;
   for (int i = 0; i < group.size(); ++i) {
-    copy_small(out + i * bytes, given_by(group, call, i) + mine, bytes);
+    copy_small(out + i * bytes, given_by(group, call, width, i) + mine, bytes);
   }
 }
 
@@ -110,7 +112,10 @@ std::size_t given_bytes(const Shape& shape, const engine::Signature& s, int size
 
 // One rank's part in a call. A value.
 struct Part {
-  Part(const ShmGroup& group, const Call& call) : shape(shape_of(call.signature.kind)) {
+  Part(const ShmGroup& group, const Call& call)
+      : shape(shape_of(call.signature.kind)),
+        bytes(given_bytes(shape, call.signature, group.size())),
+        width(width_of(bytes)) {
     const int root = call.signature.root;
     const bool at_root = group.rank() == root;
     posts = shape.flow == Flow::kAmongAll || at_root == (shape.flow == Flow::kFromRoot);
@@ -124,23 +129,26 @@ struct Part {
   }
 
   Shape shape;
+  std::size_t bytes;  // of a slot
+  Width width;
   bool posts = false;
   bool takes = false;
   int first = 0;  // waits for peers [first, last), itself left out
   int last = 0;
 };
 
-// Writes this rank's slot and announces it. `may_write` must hold.
+// Writes this rank's slot and announces it. `may_post` must hold.
 void post(ShmGroup& group, const Call& call, const Part& part) {
-  const std::size_t bytes = given_bytes(part.shape, call.signature, group.size());
-  if (bytes != 0) std::memcpy(group.slot(group.rank(), call.sequence).data, call.in, bytes);
-  group.post(call);
+  if (part.bytes != 0) {
+    std::memcpy(group.data(group.rank(), call.sequence, part.width), call.in, part.bytes);
+  }
+  group.post(call, part.width);
 }
 
 // What follows the last peer's post.
 void finish(ShmGroup& group, const Call& call, const Part& part) {
   if (part.last - part.first == group.size()) group.saw_everybody(call);
-  if (part.takes) part.shape.use(group, call);
+  if (part.takes) part.shape.use(group, call, part.width);
 }
 
 }  // namespace
@@ -152,16 +160,16 @@ std::size_t slot_bytes(const engine::Signature& s, int size) noexcept {
 bool attempt_small(ShmGroup& group, const Call& call) {
   const Part part(group, call);
   if (part.posts) {
-    if (!group.may_write(call)) return false;
+    if (!group.may_write(call, part.width)) return false;
     post(group, call, part);
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    for (int polls = group.eager_polls(); !group.posted(peer, call); --polls) {
+    for (int polls = group.eager_polls(); !group.posted(peer, call, part.width); --polls) {
       if (polls == 0) return false;
       base::relax();
     }
-    group.check_slot(peer, call);
+    group.check_slot(peer, call, part.width);
   }
   finish(group, call, part);
   group.finish(call.sequence);
@@ -172,13 +180,15 @@ Task small(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const Part part(group, call);
   if (part.posts && !group.has_posted(call)) {  // else an attempt has
-    if (!group.may_write(call)) co_await until([&] { return group.may_write(call); });
+    if (!group.may_write(call, part.width))
+      co_await until([&] { return group.may_write(call, part.width); });
     post(group, call, part);
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    if (!group.posted(peer, call)) co_await until([&] { return group.posted(peer, call); });
-    group.check_slot(peer, call);
+    if (!group.posted(peer, call, part.width))
+      co_await until([&] { return group.posted(peer, call, part.width); });
+    group.check_slot(peer, call, part.width);
   }
   finish(group, call, part);
 }
