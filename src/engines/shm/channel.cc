@@ -18,17 +18,17 @@ void Channel::learn_what_is_done() noexcept {
   const std::uint64_t done = shared_->done.load(std::memory_order_acquire);  // pairs with pop
   if (done <= done_ || done > count_) return;
   done_ = done;
-  freed_ = ends_[(done - 1) % ChannelShared::kLines];
+  freed_ = ends_[(done - 1) % ChannelShared::kRecords];
 }
 
-bool Channel::has_line() noexcept {
-  if (count_ - done_ == ChannelShared::kLines) learn_what_is_done();
-  return count_ - done_ < ChannelShared::kLines;
+bool Channel::has_record() noexcept {
+  if (count_ - done_ == ChannelShared::kRecords) learn_what_is_done();
+  return count_ - done_ < ChannelShared::kRecords;
 }
 
 std::size_t Channel::room(std::size_t wanted, std::size_t least) noexcept {
-  if (!has_line()) return 0;
-  if (wanted <= RecordLine::kInline) return wanted;
+  if (!has_record()) return 0;
+  if (wanted <= RecordLines::kInline) return wanted;
   for (int look = 0; look < 2; ++look) {
     const std::size_t free = capacity_ - static_cast<std::size_t>(position_ - freed_);
     const std::size_t rest = capacity_ - position_ % capacity_;  // to the end of the ring
@@ -43,27 +43,29 @@ std::size_t Channel::room(std::size_t wanted, std::size_t least) noexcept {
   return 0;
 }
 
-void Channel::write(RecordHeader header, std::span<const std::byte> payload) noexcept {
-  RecordLine& line = this->line();
+void Channel::write(RecordHeader header,
+                    std::span<const std::byte> payload,
+                    std::size_t message) noexcept {
+  RecordLines& lines = this->lines();
   header.bytes = static_cast<std::uint32_t>(payload.size());
-  if (payload.size() > RecordLine::kInline) {
+  if (payload.size() > RecordLines::kInline) {
     const std::size_t at = position_ % capacity_;
     header.at = static_cast<std::uint32_t>(at);
-    stager_.copy(ring_ + at, payload.data(), payload.size(), payload.size() >= Stager::kCopiedFrom);
+    stager_.copy(ring_ + at, payload.data(), payload.size(), message >= Stager::kCopiedFrom);
     position_ += padded(payload.size());
   } else if (!payload.empty()) {
-    std::memcpy(line.payload, payload.data(), payload.size());
+    std::memcpy(lines.payload, payload.data(), payload.size());
   }
-  ends_[count_ % ChannelShared::kLines] = position_;
-  line.header = header;
-  line.stamp.store(++count_, std::memory_order_release);  // pairs with front
+  ends_[count_ % ChannelShared::kRecords] = position_;
+  lines.header = header;
+  lines.stamp.store(++count_, std::memory_order_release);  // pairs with front
 }
 
 std::optional<Channel::Record> Channel::front() const noexcept {
-  const RecordLine& line = this->line();
-  if (line.stamp.load(std::memory_order_acquire) != count_ + 1) return std::nullopt;
-  Record record{.header = line.header, .payload = line.payload};
-  if (record.header.bytes > RecordLine::kInline) {
+  const RecordLines& lines = this->lines();
+  if (lines.stamp.load(std::memory_order_acquire) != count_ + 1) return std::nullopt;
+  Record record{.header = lines.header, .payload = lines.payload};
+  if (record.header.bytes > RecordLines::kInline) {
     // A peer's position and length are never believed past the ring's end.
     const std::size_t at = std::min<std::size_t>(record.header.at, capacity_);
     record.payload = ring_ + at;

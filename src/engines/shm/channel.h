@@ -1,11 +1,12 @@
 // One direction between two ranks: a ring of records in shared memory.
 //
-// One writer, one reader. A record is one cache line: a header, the stamp that announces it, and
-// the bytes of the shortest messages, so that such a message is one line's journey. Longer payloads
-// lie in a second ring, where they never wrap. A record's stamp is its number, from 1: the reader
-// knows which one comes next. The reader says how many records it has done with; only the writer
-// knows what payload that frees, so that it believes nothing but that number. What the reader finds
-// was written by a peer: headers are copied once and checked against what is there.
+// One writer, one reader. A record is a few cache lines side by side: a header, the stamp that
+// announces it, and the bytes of the shortest messages, so that such a message is one journey of
+// its lines. Longer payloads lie in a second ring, where they never wrap. A record's stamp is its
+// number, from 1: the reader knows which one comes next. The reader says how many records it has
+// done with; only the writer knows what payload that frees, so that it believes nothing but that
+// number. What the reader finds was written by a peer: headers are copied once and checked against
+// what is there.
 #pragma once
 
 #include <array>
@@ -22,9 +23,10 @@ namespace hocket::engines::shm {
 
 enum class RecordType : std::uint8_t {
   kEager,    // a whole message
+  kBegin,    // a longer message, whose bytes follow at once
   kRequest,  // a message too long to send unasked; its bytes follow when they are granted
   kGrant,    // the reader of message `id` is ready for its bytes
-  kBulk,     // bytes of the granted message `id`
+  kBulk,     // bytes of message `id`, which was begun or granted
   kRefuse,   // the reader of message `id` expected something else, or gave up
   kCancel,   // the writer of message `id` took it back
 };
@@ -37,22 +39,22 @@ struct RecordHeader {
   std::uint64_t tag = 0;
   std::uint64_t count = 0;  // elements of the message
   std::uint32_t id = 0;     // the sender's number of the message
-  std::uint32_t at = 0;  // where the payload lies in the ring, if not in the line; `write` sets it
+  std::uint32_t at = 0;     // where the payload lies in the ring, if not here; `write` sets it
 };
 
-struct alignas(control::kCacheLine) RecordLine {
-  static constexpr std::size_t kInline = 24;
+struct alignas(control::kCacheLine) RecordLines {
+  static constexpr std::size_t kInline = 216;
   std::atomic<std::uint64_t> stamp{0};
   RecordHeader header;
   std::byte payload[kInline];
 };
-static_assert(sizeof(RecordLine) == control::kCacheLine);
+static_assert(sizeof(RecordLines) == 4 * control::kCacheLine);
 
 // What both ends share, beside the ring of payloads. Zeros to begin with.
 struct ChannelShared {
-  static constexpr std::size_t kLines = 64;
+  static constexpr std::size_t kRecords = 32;
   alignas(control::kApart) std::atomic<std::uint64_t> done{0};  // records the reader has done with
-  alignas(control::kApart) RecordLine lines[kLines];
+  alignas(control::kApart) RecordLines records[kRecords];
 };
 
 // A view of one channel; each end keeps its own count.
@@ -66,11 +68,11 @@ class Channel {
 
   // --- The writer's end -------------------------------------------------------------------------
   // Whether a record without payload can be written now.
-  bool has_line() noexcept;
+  bool has_record() noexcept;
   // The most payload that can be written now, at most `wanted`; none when not even `least` fits.
   std::size_t room(std::size_t wanted, std::size_t least) noexcept;
-  // Writes a record whose payload `room` allowed, and publishes it.
-  void write(RecordHeader header, std::span<const std::byte> payload) noexcept;
+  // Writes a record whose payload `room` allowed, and publishes it. `message`: bytes of all of it.
+  void write(RecordHeader header, std::span<const std::byte> payload, std::size_t message) noexcept;
 
   // --- The reader's end -------------------------------------------------------------------------
   struct Record {
@@ -82,7 +84,7 @@ class Channel {
   void pop() noexcept;
 
  private:
-  RecordLine& line() const noexcept { return shared_->lines[count_ % ChannelShared::kLines]; }
+  RecordLines& lines() const noexcept { return shared_->records[count_ % ChannelShared::kRecords]; }
   void learn_what_is_done() noexcept;
 
   ChannelShared* shared_;
@@ -94,7 +96,7 @@ class Channel {
   std::uint64_t position_ = 0;
   std::uint64_t freed_ = 0;
   Stager stager_;
-  std::array<std::uint64_t, ChannelShared::kLines> ends_{};  // position after each record
+  std::array<std::uint64_t, ChannelShared::kRecords> ends_{};  // position after each record
 };
 
 }  // namespace hocket::engines::shm

@@ -15,11 +15,14 @@ namespace {
 
 // What a peer may have waiting in this rank's memory before its ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
+// What goes in one record, and what goes unasked: less would be gained by the receiver's readiness
+// than asking for it takes.
 constexpr std::size_t kEagerBytes = 16 * 1024;
+constexpr std::size_t kUnaskedBytes = 64 * 1024;
 // Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in
 // smaller pieces, as the first copy overlaps with nothing.
 constexpr std::size_t kLargestPiece = 32 * 1024;
-constexpr std::size_t kSmallestPiece = 4 * 1024;
+constexpr std::size_t kSmallestPiece = 8 * 1024;
 std::size_t piece_of(std::size_t message) {
   return std::clamp(message / 8 / 64 * 64, kSmallestPiece, kLargestPiece);
 }
@@ -29,6 +32,11 @@ std::size_t ring_bytes(int size) {
   std::size_t bytes = 256 * 1024;
   for (int n = 2; n < size && bytes > 16 * 1024; n *= 2) bytes /= 2;
   return bytes;
+}
+
+RecordType type_of(std::size_t message, std::size_t ring) {
+  if (message <= std::min(kEagerBytes, ring / 4)) return RecordType::kEager;
+  return message <= std::min(kUnaskedBytes, ring / 4) ? RecordType::kBegin : RecordType::kRequest;
 }
 
 std::size_t index_of(int from, int to, int size) {
@@ -94,10 +102,6 @@ std::uint32_t ShmPointToPoint::allocate() {
   free_.pop_back();
   slots_[index] = Slot{};
   return index;
-}
-
-bool ShmPointToPoint::is_eager(const Peer& peer, std::size_t bytes) const noexcept {
-  return bytes <= std::min(kEagerBytes, peer.out.capacity() / 4);
 }
 
 MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
@@ -190,13 +194,13 @@ void ShmPointToPoint::note(int rank, const RecordHeader& header) {
   write_to(rank);
 }
 
-// Notes first, then long messages under way, then what has not begun: each in its order.
+// Notes first, then what has not begun, then bytes of what has: each in its order.
 bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.notes.empty() && peer.streaming.empty() && peer.queued.empty()) return false;
   bool moved = false;
-  while (!peer.notes.empty() && peer.out.has_line()) {
-    peer.out.write(peer.notes.front(), {});
+  while (!peer.notes.empty() && peer.out.has_record()) {
+    peer.out.write(peer.notes.front(), {}, 0);
     peer.notes.erase(peer.notes.begin());
     moved = true;
   }
@@ -214,16 +218,21 @@ bool ShmPointToPoint::write_queued(int rank) {
   while (!peer.queued.empty()) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
-    if (is_eager(peer, message.bytes)) {
-      if (!peer.out.has_line()) break;
-      if (peer.out.room(message.bytes, message.bytes) < message.bytes) break;
-      peer.out.write(header_of(RecordType::kEager, message.envelope, message.id),
-                     {message.from, message.bytes});
+    const RecordType type = type_of(message.bytes, peer.out.capacity());
+    if (!peer.out.has_record()) break;
+    if (type == RecordType::kEager && peer.out.room(message.bytes, message.bytes) < message.bytes) {
+      break;
+    }
+    std::span<const std::byte> payload;
+    if (type == RecordType::kEager) payload = {message.from, message.bytes};
+    peer.out.write(header_of(type, message.envelope, message.id), payload, message.bytes);
+    if (type == RecordType::kEager) {
       message.received = message.envelope;
       message.state = Slot::State::kDone;
+    } else if (type == RecordType::kBegin) {
+      message.state = Slot::State::kStreaming;
+      peer.streaming.push_back(index);
     } else {
-      if (!peer.out.has_line()) break;
-      peer.out.write(header_of(RecordType::kRequest, message.envelope, message.id), {});
       message.state = Slot::State::kRequested;
       peer.requested.push_back(index);
     }
@@ -244,7 +253,7 @@ bool ShmPointToPoint::write_streams(int rank) {
     const std::size_t room = peer.out.room(wanted, std::min<std::size_t>(wanted, 4096));
     if (room == 0) break;
     RecordHeader header = header_of(RecordType::kBulk, message.envelope, message.id);
-    peer.out.write(header, {message.from + message.moved, room});
+    peer.out.write(header, {message.from + message.moved, room}, message.bytes);
     message.moved += room;
     moved = true;
     if (message.moved == message.bytes) {
@@ -283,6 +292,7 @@ void ShmPointToPoint::take(int rank, const Channel::Record& record) {
   };
   switch (record.header.type) {
     case RecordType::kEager:
+    case RecordType::kBegin:
     case RecordType::kRequest:
       take_message(rank, record);
       break;
@@ -306,7 +316,7 @@ void ShmPointToPoint::take(int rank, const Channel::Record& record) {
     }
     case RecordType::kCancel:
       std::erase_if(peer.early, [&](const Early& early) {
-        return early.requested && early.id == record.header.id;
+        return early.type == RecordType::kRequest && early.id == record.header.id;
       });
       break;
   }
@@ -314,10 +324,8 @@ void ShmPointToPoint::take(int rank, const Channel::Record& record) {
 
 void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
   const RecordHeader& header = record.header;
-  Early message{.envelope = envelope_of(header, rank),
-                .id = header.id,
-                .requested = header.type == RecordType::kRequest,
-                .bytes = {}};
+  Early message{
+      .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
   const std::span payload(record.payload, header.bytes);
   const auto fits = [&](std::uint32_t index) {
     const Envelope& wanted = slots_[index].envelope;
@@ -336,28 +344,34 @@ void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
   peer.early.push_back(std::move(message));
 }
 
-// Brings a message and its receive together. `payload`: the bytes of one that was not requested.
+// Brings a message and its receive together. `payload`: what has come of its bytes.
 void ShmPointToPoint::match(int rank,
                             std::uint32_t receive,
                             const Early& message,
                             std::span<const std::byte> payload) {
   Slot& slot = slots_[receive];
+  const bool requested = message.type == RecordType::kRequest;
   slot.received = message.envelope;
   slot.id = message.id;
-  const bool whole = message.requested || payload.size() == slot.bytes;
+  const bool whole = message.type != RecordType::kEager || payload.size() == slot.bytes;
   if (!same_kind(slot.envelope, message.envelope) || !whole) {
     slot.state = Slot::State::kMismatch;
-    if (message.requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
+    if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
     return;
   }
-  if (!message.requested) {
+  if (message.type == RecordType::kEager) {
     if (!payload.empty()) std::memcpy(slot.to, payload.data(), payload.size());
     slot.state = Slot::State::kDone;
     return;
   }
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
   slot.state = Slot::State::kReceiving;
-  peers_[static_cast<std::size_t>(rank)].receiving.push_back(receive);
-  note(rank, {.type = RecordType::kGrant, .id = message.id});
+  peer.receiving.push_back(receive);
+  if (requested) {
+    note(rank, {.type = RecordType::kGrant, .id = message.id});
+  } else {
+    take_piece(peer, receive, payload);
+  }
 }
 
 bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
@@ -374,18 +388,28 @@ bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
 }
 
 void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
-  const auto at =
-      std::find_if(peer.receiving.begin(), peer.receiving.end(), [&](std::uint32_t index) {
-        return slots_[index].id == record.header.id;
-      });
-  if (at == peer.receiving.end()) return;  // cancelled here
-  Slot& slot = slots_[*at];
-  const std::size_t length = std::min<std::size_t>(record.header.bytes, slot.bytes - slot.moved);
-  core::copy(slot.to + slot.moved, record.payload, length, stores_for(slot.bytes));
+  const std::span piece(record.payload, record.header.bytes);
+  const auto at = std::ranges::find_if(
+      peer.receiving, [&](std::uint32_t index) { return slots_[index].id == record.header.id; });
+  if (at != peer.receiving.end()) return take_piece(peer, *at, piece);
+  const auto early = std::ranges::find_if(peer.early, [&](const Early& message) {
+    return message.type == RecordType::kBegin && message.id == record.header.id;
+  });
+  if (early == peer.early.end()) return;  // cancelled here
+  early->bytes.insert(early->bytes.end(), piece.begin(), piece.end());
+  peer.early_bytes += piece.size();
+}
+
+void ShmPointToPoint::take_piece(Peer& peer,
+                                 std::uint32_t receive,
+                                 std::span<const std::byte> piece) {
+  Slot& slot = slots_[receive];
+  const std::size_t length = std::min(piece.size(), slot.bytes - slot.moved);
+  core::copy(slot.to + slot.moved, piece.data(), length, stores_for(slot.bytes));
   slot.moved += length;
   if (slot.moved == slot.bytes) {
     slot.state = Slot::State::kDone;
-    peer.receiving.erase(at);
+    drop(peer.receiving, receive);
   }
 }
 

@@ -1,9 +1,9 @@
 // Messages between the processes of one host, through one ring for each direction of each pair.
 //
-// Messages up to a few ten KiB are written to the ring at once and wait there, or in the receiver's
-// memory, for their receive. Longer ones ask first; then their bytes stream through the same ring,
-// one end filling it while the other empties it. Matching is by (sender, tag) in the order of
-// sending.
+// Messages up to a few ten KiB are written to the ring at once, the longer ones piece by piece, and
+// wait there, or in the receiver's memory, for their receive. Those beyond ask first; then their
+// bytes stream through the same ring, one end filling it while the other empties it. Matching is by
+// (sender, tag) in the order of sending.
 #pragma once
 
 #include <deque>
@@ -57,8 +57,8 @@ class ShmPointToPoint final : public engine::PointToPoint {
   struct Early {
     engine::Envelope envelope;
     std::uint32_t id = 0;
-    bool requested = false;  // long: its bytes are still at the sender
-    std::vector<std::byte> bytes;
+    RecordType type = RecordType::kEager;  // kRequest: its bytes are still at the sender
+    std::vector<std::byte> bytes;          // that have come
   };
   // One peer, both directions. The vectors hold slots' indices.
   struct Peer {
@@ -75,7 +75,6 @@ class ShmPointToPoint final : public engine::PointToPoint {
 
   std::uint32_t allocate();
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
-  bool is_eager(const Peer& peer, std::size_t bytes) const noexcept;
 
   bool write_to(int rank);
   bool write_queued(int rank);
@@ -89,6 +88,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
              std::uint32_t receive,
              const Early& message,
              std::span<const std::byte> payload);
+  void take_piece(Peer& peer, std::uint32_t receive, std::span<const std::byte> piece);
   bool match_early(std::uint32_t receive, int rank);
 
   control::GroupControl& control_;

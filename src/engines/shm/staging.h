@@ -42,7 +42,7 @@ class Stager {
  private:
   // What the writer and the readers share.
   enum class Shared : std::uint8_t { kAllCaches, kLastCache, kMemory };
-  static constexpr std::size_t kLeast = std::size_t{8} << 10;
+  static constexpr std::size_t kLeast = std::size_t{2} << 10;
 
   core::Stores best(bool is_long) const noexcept {
     const bool past = shared_ == Shared::kMemory || (shared_ == Shared::kLastCache && is_long);
