@@ -13,8 +13,10 @@ using engine::Task;
 namespace {
 
 // One shot reads (n - 1) times the array a rank, two shots 2 (n - 1) / n times with one meeting
-// more: from three ranks on two shots win as soon as reading costs more than meeting.
+// more: from three ranks on two shots win as soon as reading costs more than meeting. Where only a
+// root reads, the others are spared reducing, and it takes more ranks.
 constexpr std::size_t kTwoShotFrom = 16 * 1024;
+constexpr int one_shot_ranks(Kind kind) { return kind == Kind::kReduce ? 4 : 2; }
 // Symmetric arrays up to here are quicker through slots: one meeting instead of two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
@@ -47,7 +49,8 @@ Task ShmEngine::start(const Call& call) {
       return reduce_scatter(group_, call);
     case Kind::kAllReduce:
     case Kind::kReduce: {
-      const bool one_shot = group_.size() <= 2 || bytes_of(call.signature) < kTwoShotFrom;
+      const bool one_shot = group_.size() <= one_shot_ranks(call.signature.kind) ||
+                            bytes_of(call.signature) < kTwoShotFrom;
       return one_shot ? one_shot_reduce(group_, call) : two_shot_reduce(group_, call);
     }
     default:
