@@ -86,7 +86,8 @@ class Workers:
 
     def close(self) -> None:
         """End the workers' threads; again is fine. Other calls are refused afterwards."""
-        self._finalizer()
+        self._pool.close()  # which may refuse, and then is to be done later
+        self._finalizer.detach()
 
     def __exit__(self, *_: object) -> None:
         self.close()

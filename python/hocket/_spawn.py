@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import pickle
 import subprocess
@@ -55,6 +56,8 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         The first one that a rank raised, with that rank's traceback as its cause; the other ranks
         are ended.
     """
+    if operator.index(n) < 1:
+        raise ValueError(f"hocket.spawn: n is {n}, expected at least 1")
     with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
         here = Path(folder)
         (here / "task").write_bytes(_pickle_task(fn, args))
@@ -63,8 +66,10 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         if failures:
             _raise_first(failures)
         results = [here / f"result-{rank}" for rank in range(n)]
-        if returncode != 0 or not all(path.exists() for path in results):
-            raise RuntimeError(f"hocket.spawn: the ranks ended with code {returncode}\n{output}")
+        missing = [rank for rank, path in enumerate(results) if not path.exists()]
+        if returncode != 0 or missing:
+            who = f"ranks {missing} ended before fn had returned; " if missing else ""
+            raise RuntimeError(f"hocket.spawn: {who}the job ended with code {returncode}\n{output}")
         return [pickle.loads(path.read_bytes()) for path in results]
 
 

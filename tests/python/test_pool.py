@@ -251,6 +251,14 @@ def test_close(pool):
         pool.map(abs, [1])
 
 
+def test_a_close_that_was_refused_can_be_made_later(pool):
+    with pytest.raises(hocket.InvalidArgument, match="cannot call its own pool"):
+        pool.map(lambda _: pool.close(), [0])
+    assert not pool.is_closed
+    pool.close()
+    assert pool.is_closed
+
+
 def test_bad_arguments():
     with pytest.raises(ValueError, match="workers is 0"):
         hocket.DevicePool(0)

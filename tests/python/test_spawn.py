@@ -36,6 +36,23 @@ def test_spawn_raises_the_first_failure():
     assert "rank 1 failed" in account and "in fails" in account
 
 
+def leaves(comm):
+    if comm.rank == 1:
+        os._exit(0)
+
+
+def test_spawn_says_who_did_not_return():
+    with pytest.raises(RuntimeError, match=r"ranks \[1\] ended before fn had returned"):
+        hocket.spawn(leaves, 2)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.0, "2"])
+def test_spawn_of_a_number_that_is_none(n):
+    """Before anything is started."""
+    with pytest.raises((ValueError, TypeError), match="n is|interpreted as an integer"):
+        hocket.spawn(leaves, n)
+
+
 def test_spawn_takes_closures():
     pytest.importorskip("cloudpickle")
     wanted = 7
