@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Optional
 
@@ -228,18 +229,13 @@ class Redistribution:
     ) -> None:
         if order not in ("C", "F"):
             comm.refuse(f'order is {order!r}, expected "C" or "F"')
-        for box in (source, target):
-            if any(not 0 <= a <= b for a, b in zip(box.lower, box.upper)):
-                comm.refuse(f"{box} has a lower corner below 0 or above its upper one")
         self._comm = comm
-        self._source, self._target = Box(*map(tuple, source)), Box(*map(tuple, target))
+        self._source = _checked_box(comm, "source", source)
+        self._target = _checked_box(comm, "target", target)
         self._order: Literal["C", "F"] = order
         self._plan = _Redistribution(
             comm,
-            list(source[0]),
-            list(source[1]),
-            list(target[0]),
-            list(target[1]),
+            *map(list, (*self._source, *self._target)),
             order == "F",
             timeout,
         )
@@ -266,6 +262,9 @@ class Redistribution:
         array
             `out`.
         """
+        for name, array in (("x", x), ("out", out)):
+            if not (hasattr(array, "shape") or (array is None and name == "out")):
+                self._comm.refuse(f"{name} is a {type(array).__name__}, expected an array")
         if tuple(x.shape) != self._source.shape:
             self._comm.refuse(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
         if hasattr(x, "__cuda_array_interface__"):
@@ -277,7 +276,7 @@ class Redistribution:
         for name, array, box in (("x", x, self._source), ("out", out, self._target)):
             if box.size > 0 and not _is_in_order(array, self._order):
                 self._comm.refuse(f"{name} is not contiguous in {self._order} order")
-        self._plan.move(x, out)
+        self._plan.move(self._comm, x, out)
         return out
 
     def _move_on_gpu(self, x: Any, out: Optional[Any]) -> Any:
@@ -301,6 +300,16 @@ def redistribute(
 ) -> Any:
     """Move an array from one distribution to another, once; see `Redistribution`."""
     return Redistribution(comm, source, target, order, timeout)(x, out)
+
+
+def _checked_box(comm: Communicator, name: str, box: Box) -> Box:
+    try:
+        lower, upper = (tuple(map(operator.index, corner)) for corner in box)
+    except (TypeError, ValueError):
+        comm.refuse(f"{name} is {box!r}, expected a Box with two corners of whole numbers")
+    if len(lower) != len(upper) or any(not 0 <= a <= b < 1 << 63 for a, b in zip(lower, upper)):
+        comm.refuse(f"{box} has a lower corner below 0 or above its upper one")
+    return Box(lower, upper)
 
 
 def _is_in_order(array: Any, order: str) -> bool:

@@ -9,7 +9,7 @@
 #include "bootstrap.h"
 #include "hocket/context.h"
 #include "hocket/redistribute.h"
-#include "seat.h"
+#include "verbs.h"
 
 namespace hocket::python {
 namespace {
@@ -119,9 +119,10 @@ void bind_distribution(nb::module_& module) {
          const Extents& to_upper,
          bool fortran,
          nb::handle timeout) {
-        const RedistributeOptions options{
-            .order = fortran ? MemoryOrder::kFortran : MemoryOrder::kC,
-            .deadline = duration_argument(timeout, "timeout")};
+        const RedistributeOptions options = read_arguments(seat, [&] {
+          return RedistributeOptions{.order = fortran ? MemoryOrder::kFortran : MemoryOrder::kC,
+                                     .deadline = duration_argument(timeout, "timeout")};
+        });
         without_gil([&] {
           new (self) Redistribution(
               seat.comm, Box(from_lower, from_upper), Box(to_lower, to_upper), options);
@@ -140,13 +141,18 @@ void bind_distribution(nb::module_& module) {
               "fortran: bool, timeout: Timeout = None) -> None"));
   cls.def(
       "move",
-      [](Redistribution& self, nb::handle x, nb::handle out) {
-        const Array in = read_array(x, "x"), result = writable_array(out, "out");
+      [](Redistribution& self, Seat& seat, nb::handle x, nb::handle out) {
+        Array in, result;
+        read_arguments(seat, [&] {
+          in = read_array(x, "x");
+          result = writable_array(out, "out");
+        });
         without_gil([&] { self(in.input(), result.output()); });
       },
+      arg("comm"),
       arg("x"),
       arg("out"),
-      nb::sig("def move(self, x: Array, out: Array) -> None"));
+      nb::sig("def move(self, comm: Communicator, x: Array, out: Array) -> None"));
   cls.def_prop_ro(
       "whole",
       [](const Redistribution& self) {

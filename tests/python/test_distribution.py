@@ -186,6 +186,41 @@ for _ in range(2):
 """
 
 
+def frozen(shape):
+    array = np.zeros(shape)
+    array.flags.writeable = False
+    return array
+
+
+WRONG = {
+    "source is": lambda box, x: (None, x, None),
+    "two corners of whole numbers": lambda box, x: (Box((0.5, 0), (2, 4)), x, None),
+    "lower corner below 0": lambda box, x: (Box((0, 0), (2**70, 4)), x, None),
+    "above its upper one": lambda box, x: (Box((0, 0), (2,)), x, None),
+    "x is a list": lambda box, x: (box, x.tolist(), None),
+    "out is a list": lambda box, x: (box, x, x.tolist()),
+    "dtype": lambda box, x: (box, x.astype("M8[s]"), None),
+    "read-only": lambda box, x: (box, x, frozen((4, 2))),
+    "contiguous in C": lambda box, x: (box, np.asfortranarray(x), None),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_one_rank_gets_wrong_all_are_told(words):
+    def body(comm):
+        rank = comm.rank
+        box, target = Box((2 * rank, 0), (2 * rank + 2, 4)), Box((0, 2 * rank), (4, 2 * rank + 2))
+        source, x, out = box, np.zeros((2, 4)), np.zeros((4, 2))
+        if rank == 1:
+            source, x, out = WRONG[words](box, x)
+        with pytest.raises(hocket.InvalidArgument, match=words) as caught:
+            redistribute(comm, x, source, target, out)
+        assert rank == 1 or "rank 1 refused" in str(caught.value)
+        assert comm.all_reduce(np.ones(1))[0] == 2
+
+    threads(2, body)
+
+
 @pytest.mark.parametrize("n", [1, 3])
 def test_context(n, tmp_path):
     program = tmp_path / "program.py"
