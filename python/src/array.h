@@ -79,8 +79,8 @@ nb::object new_numpy_array(DType dtype, const Shape& shape);
 // A NumPy array over memory that `owner` keeps alive.
 nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner);
 
-// That of a numpy.dtype. Throws InvalidArgument, which says that `name` has it, for what hocket does
-// not take.
+// That of a numpy.dtype. Throws InvalidArgument, which says that `name` has it, for what hocket
+// does not take.
 DType dtype_of_numpy(nb::handle dtype, const char* name);
 // "float32", numpy.float32, numpy.dtype("f4"), torch.float32, ml_dtypes.bfloat16, ...
 DType dtype_argument(nb::handle dtype);

@@ -28,8 +28,8 @@ Whole whole(const Call& call) {
 
 // The arrays of a call whose parts are of one length or, in the v-forms, listed.
 Parts parts_of(const Call& call, const engine::PartsView& listed) {
-  return call.signature.kind >= Kind::kReduceScatterV ? Parts::listed(listed)
-                                                      : Parts::equal(bytes_of(call.signature));
+  return is_listed(call.signature.kind) ? Parts::listed(listed)
+                                        : Parts::equal(bytes_of(call.signature));
 }
 ConstArray in_array(const Call& call) {
   return {static_cast<const std::byte*>(call.in), parts_of(call, call.in_parts)};
@@ -39,9 +39,6 @@ Array out_array(const Call& call) {
 }
 
 // A rank's single part, of `in` or of `out`.
-std::size_t own_bytes(const Call& call) {
-  return call.signature.kind >= Kind::kReduceScatterV ? call.own_bytes : bytes_of(call.signature);
-}
 std::span<const std::byte> own_in(const Call& call) {
   return {static_cast<const std::byte*>(call.in), own_bytes(call)};
 }
@@ -73,9 +70,7 @@ AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexce
 }
 
 std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || s.kind == Kind::kNone || s.kind > Kind::kAllToAllV) {
-    return std::nullopt;
-  }
+  if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;
   return Score{choose(s).microseconds};
 }
 

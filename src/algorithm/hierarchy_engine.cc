@@ -177,8 +177,7 @@ Task HierarchyEngine::on(Level& level, CollectiveEngine& engine, const Call& cal
 
 std::size_t HierarchyEngine::total_of(const Call& call) const noexcept {
   const Signature& s = call.signature;
-  const bool listed = s.kind >= Kind::kReduceScatterV;
-  return listed ? s.count : s.count * static_cast<std::size_t>(map_->ranks());
+  return is_listed(s.kind) ? s.count : s.count * static_cast<std::size_t>(map_->ranks());
 }
 
 std::uint64_t HierarchyEngine::call_of(std::uint64_t part) noexcept { return part / kMostParts; }

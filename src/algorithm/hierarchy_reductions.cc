@@ -11,19 +11,6 @@ using engine::Kind;
 using engine::Signature;
 using engine::Task;
 
-namespace {
-
-Partial partial_of(const Signature& s, int ranks) {
-  return Partial({.dtype = s.dtype,
-                  .op = s.op,
-                  .ranks = ranks,
-                  .scratch_bytes = 0,
-                  .chunk_bytes = 0,
-                  .kernel = nullptr});
-}
-
-}  // namespace
-
 Task HierarchyEngine::add_up_within(Call call,
                                     DType dtype,
                                     ReduceOp op,
@@ -44,7 +31,7 @@ Task HierarchyEngine::add_up_within(Call call,
 
 Task HierarchyEngine::all_reduce(Call call) {
   const Signature& s = call.signature;
-  const Partial partial = partial_of(s, map_->ranks());
+  const Partial partial(s.dtype, s.op, map_->ranks());
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
   auto* out = static_cast<std::byte*>(call.out);
@@ -83,7 +70,7 @@ Task HierarchyEngine::all_reduce(Call call) {
 
 Task HierarchyEngine::reduce(Call call) {
   const Signature& s = call.signature;
-  const Partial partial = partial_of(s, map_->ranks());
+  const Partial partial(s.dtype, s.op, map_->ranks());
   const int lanes = lanes_for(bytes_of(s));
   const auto* in = static_cast<const std::byte*>(call.in);
   const Scratch wide(partial.is_plain() ? 0 : s.count * partial.element());
@@ -125,7 +112,7 @@ Task HierarchyEngine::reduce(Call call) {
 // its hosts get their sums; then the host's ranks put together the block of their parts.
 Task HierarchyEngine::reduce_scatter(Call call) {
   const Signature& s = call.signature;
-  const Partial partial = partial_of(s, map_->ranks());
+  const Partial partial(s.dtype, s.op, map_->ranks());
   const std::size_t element = size_of(s.dtype);
   const std::size_t wide = partial.element();
   const std::size_t total = total_of(call);

@@ -51,7 +51,7 @@ inline RankParts elements_of_ranks(const engine::Call& call,
                                    const engine::PartsView& listed,
                                    int n) {
   const engine::Signature& s = call.signature;
-  if (s.kind < engine::Kind::kReduceScatterV) return RankParts(s.count);
+  if (!is_listed(s.kind)) return RankParts(s.count);
   std::vector<std::size_t> elements(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < elements.size(); ++i)
     elements[i] = listed.bytes[i] / size_of(s.dtype);

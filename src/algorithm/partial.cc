@@ -9,7 +9,7 @@ void Partial::load(std::byte* partial, const std::byte* in, std::size_t count) c
   if (is_plain()) {
     core::copy(partial, in, count * element(), core::Stores::kCached);
   } else {
-    core::widen(partial, in, count, reduction_.dtype);
+    core::widen(partial, in, count, array_dtype_);
   }
 }
 
@@ -21,40 +21,34 @@ void Partial::fold_in(std::byte* partial, const std::byte* in, std::size_t count
   }
   constexpr std::size_t kStretch = 1024;
   alignas(64) std::byte wide[kStretch * 4];  // what rounds is added up in float32
-  const std::size_t narrow_element = size_of(reduction_.dtype);
+  const std::size_t narrow_element = size_of(array_dtype_);
   for (std::size_t at = 0; at < count; at += kStretch) {
     const std::size_t length = std::min(kStretch, count - at);
-    core::widen(wide, in + at * narrow_element, length, reduction_.dtype);
+    core::widen(wide, in + at * narrow_element, length, array_dtype_);
     fold(partial + at * element(), partial + at * element(), wide, length);
   }
 }
 
 void Partial::finish(std::byte* out, const std::byte* partial, std::size_t count) const {
   if (count == 0) return;
-  if (is_plain() && reduction_.op != ReduceOp::kAvg) {
+  if (is_plain() && whole_op_ != ReduceOp::kAvg) {
     if (out != partial) core::copy(out, partial, count * element(), core::Stores::kCached);
     return;
   }
   if (is_plain()) {
     const void* const source = partial;
-    core::reduce(out,
-                 &source,
-                 1,
-                 count,
-                 reduction_.dtype,
-                 ReduceOp::kAvg,
-                 reduction_.ranks,
-                 core::Stores::kCached);
+    core::reduce(
+        out, &source, 1, count, array_dtype_, ReduceOp::kAvg, ranks_, core::Stores::kCached);
     return;
   }
-  core::narrow(out, partial, count, reduction_.dtype, reduction_.op, reduction_.ranks);
+  core::narrow(out, partial, count, array_dtype_, whole_op_, ranks_);
 }
 
 void Partial::finish_fold(std::byte* out,
                           std::byte* partial,
                           const std::byte* in,
                           std::size_t count) const {
-  if (is_plain() && reduction_.op != ReduceOp::kAvg) return fold(out, partial, in, count);
+  if (is_plain() && whole_op_ != ReduceOp::kAvg) return fold(out, partial, in, count);
   fold_in(partial, in, count);
   finish(out, partial, count);
 }

@@ -13,18 +13,23 @@ namespace hocket::algorithm {
 // rounded and divided once, at the end, by whatever way it came. A value; counts are elements.
 class Partial {
  public:
-  explicit Partial(const Reduction& reduction)
-      : reduction_(reduction),
-        dtype_(rounds(reduction) ? core::accumulation_type(reduction.dtype) : reduction.dtype),
-        op_(reduction.op == ReduceOp::kAvg ? ReduceOp::kSum : reduction.op),
+  // Of arrays of `dtype`, in the end reduced by `op` over so many ranks.
+  Partial(DType dtype, ReduceOp op, int ranks)
+      : array_dtype_(dtype),
+        whole_op_(op),
+        ranks_(ranks),
+        dtype_(rounds(op) ? core::accumulation_type(dtype) : dtype),
+        op_(op == ReduceOp::kAvg ? ReduceOp::kSum : op),
         kernel_(core::reduce_kernel(dtype_, op_, core::Stores::kCached)) {}
+  explicit Partial(const Reduction& reduction)
+      : Partial(reduction.dtype, reduction.op, reduction.ranks) {}
 
   DType dtype() const noexcept { return dtype_; }
   // How two of them are folded.
   ReduceOp op() const noexcept { return op_; }
   std::size_t element() const noexcept { return size_of(dtype_); }
   // Whether an array's own elements are partial results as they are.
-  bool is_plain() const noexcept { return dtype_ == reduction_.dtype; }
+  bool is_plain() const noexcept { return dtype_ == array_dtype_; }
 
   // partial = in. `partial` may equal `in` where that is plain.
   void load(std::byte* partial, const std::byte* in, std::size_t count) const;
@@ -45,12 +50,13 @@ class Partial {
                    std::size_t count) const;
 
  private:
-  static bool rounds(const Reduction& reduction) noexcept {
-    return reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAvg ||
-           reduction.op == ReduceOp::kProduct;
+  static bool rounds(ReduceOp op) noexcept {
+    return op == ReduceOp::kSum || op == ReduceOp::kAvg || op == ReduceOp::kProduct;
   }
 
-  Reduction reduction_;
+  DType array_dtype_;
+  ReduceOp whole_op_;
+  int ranks_;
   DType dtype_;
   ReduceOp op_;
   core::ReduceKernel kernel_;

@@ -11,16 +11,13 @@ namespace hocket::comm {
 
 using engine::Call;
 using engine::is_rooted;
+using engine::is_listed;
+using engine::is_reduction;
 using engine::Kind;
 
 namespace {
 
 [[noreturn]] void refuse(std::string what) { throw InvalidArgument(std::move(what)); }
-
-bool is_reduction(Kind kind) {
-  return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter ||
-         kind == Kind::kReduceScatterV;
-}
 
 // The memory that a call's arrays lie in. One that is absent lies nowhere.
 MemoryKind common_memory(ConstArrayView in, ArrayView out) {
@@ -339,7 +336,7 @@ Call check(const Request& r, const Place& place, CallStorage& storage) {
     call.signature.root = r.root;
   }
   call.signature.extra = r.extra;
-  if (r.kind >= Kind::kReduceScatterV) {
+  if (is_listed(r.kind)) {
     lay_out_parts(r, place, call, storage);
   } else {
     lay_out(r, place, call);

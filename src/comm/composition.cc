@@ -66,6 +66,13 @@ std::size_t near_offset(const GroupShape& shape) {
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
+// A view of the membership, which outlives it.
+engine::GroupFacts facts_of(const Membership& membership) {
+  return {.rank = membership.rank,
+          .size = membership.size(),
+          .hosts = membership.hosts,
+          .one_host = !membership.spans()};
+}
 // Whether UCX carries what is within a host, too.
 bool is_all_ucx(const std::vector<std::string>& names) {
   return has(names, "ucx") && !has(names, "shm") && !has(names, "algorithm") && !has(names, "mpi");
@@ -186,10 +193,7 @@ Engines make_engines(WorldImpl& world,
                      engine::Consistency& consistency,
                      std::uint64_t block) {
   const int size = membership.size();
-  const engine::GroupFacts facts{.rank = membership.rank,
-                                 .size = size,
-                                 .hosts = membership.hosts,
-                                 .one_host = !membership.spans()};
+  const engine::GroupFacts facts = facts_of(membership);
   std::byte* memory = world.host().at(block);
   Engines made;
   const auto all = std::make_shared<std::vector<engine::CollectiveEngine*>>();
@@ -259,12 +263,7 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
     const std::shared_ptr<const cuda::DeviceContext>& device,
     const DeviceAgreement& agreed,
     std::vector<std::string>& notes) {
-  const auto& hosts = membership.hosts;
-  const engine::GroupFacts facts{
-      .rank = membership.rank,
-      .size = membership.size(),
-      .hosts = hosts,
-      .one_host = std::all_of(hosts.begin(), hosts.end(), [&](int h) { return h == hosts[0]; })};
+  const engine::GroupFacts facts = facts_of(membership);
   auto& libraries = static_cast<FoundLibraries&>(world.device_libraries());
   std::vector<std::unique_ptr<engine::DeviceEngine>> made;
   const auto add = [&](const std::string& why_not, const std::string& name, const auto& make) {

@@ -38,8 +38,7 @@ inline bool repeats(const Request& a, const Request& b) noexcept {
            x.memory() == y.memory() && x.device() == y.device();
   };
   return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
-         a.op == b.op && a.root == b.root && a.extra == b.extra &&
-         b.kind < engine::Kind::kReduceScatterV;
+         a.op == b.op && a.root == b.root && a.extra == b.extra && !is_listed(b.kind);
 }
 
 // Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its

@@ -5,25 +5,8 @@
 #include "comm/communicator_impl.h"
 
 namespace hocket::comm {
-namespace {
 
 using engine::Kind;
-
-// Of a rank's larger array.
-std::size_t traced_bytes(const engine::Signature& s, int size) {
-  switch (s.kind) {
-    case Kind::kReduceScatter:
-    case Kind::kAllGather:
-    case Kind::kGather:
-    case Kind::kScatter:
-    case Kind::kAllToAll:
-      return engine::bytes_of(s) * static_cast<std::size_t>(size);
-    default:
-      return engine::bytes_of(s);
-  }
-}
-
-}  // namespace
 
 Tracing::Tracing(std::shared_ptr<observe::TraceFile> file, const Membership& membership)
     : file_(membership.rank < 0 ? nullptr : std::move(file)), size_(membership.size()) {
@@ -39,7 +22,7 @@ observe::TracedBegin Tracing::describe(const engine::Signature& signature,
           .name = name_of(signature.kind),
           .sequence = sequence,
           .dtype = signature.dtype,
-          .bytes = traced_bytes(signature, size_),
+          .bytes = engine::whole_bytes(signature, size_),
           .peer = engine::is_rooted(signature.kind) ? signature.root : -1};
 }
 

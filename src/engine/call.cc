@@ -57,12 +57,26 @@ bool is_rooted(Kind kind) noexcept {
          kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
 }
 
+std::size_t whole_bytes(const Signature& s, int ranks) noexcept {
+  switch (s.kind) {
+    case Kind::kReduceScatter:
+    case Kind::kAllGather:
+    case Kind::kGather:
+    case Kind::kScatter:
+    case Kind::kAllToAll:
+      return bytes_of(s) * static_cast<std::size_t>(ranks);
+    default:
+      return bytes_of(s);
+  }
+}
+
+bool is_reduction(Kind kind) noexcept {
+  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
+         kind == Kind::kReduceScatterV;
+}
+
 namespace {
 
-bool reduces(Kind kind) {
-  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
-         kind == Kind::kReduceScatterV || kind == Kind::kReproducibleSum;
-}
 bool moves_elements(Kind kind) {
   return kind != Kind::kNone && kind != Kind::kBarrier && kind != Kind::kNewGroup &&
          kind != Kind::kSplit;
@@ -75,7 +89,8 @@ std::string describe(const Signature& s) {
     return s.extra == kNvshmemTeam ? "symmetric.nvshmem_team" : "symmetric.free";
   }
   std::string text(name_of(s.kind));
-  if (reduces(s.kind)) text += fmt::format(" {}", name_of(s.op));
+  if (is_reduction(s.kind) || s.kind == Kind::kReproducibleSum)
+    text += fmt::format(" {}", name_of(s.op));
   if (moves_elements(s.kind)) text += fmt::format(" {}[{}]", name_of(s.dtype), s.count);
   if (is_rooted(s.kind)) text += fmt::format(" root {}", s.root);
   if (s.memory == MemoryKind::kCuda) text += " on GPUs";

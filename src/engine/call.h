@@ -35,8 +35,18 @@ enum class Kind : std::uint8_t {
   kRecv,
 };
 std::string_view name_of(Kind kind) noexcept;
+// Whether engines carry it.
+constexpr bool is_carried(Kind kind) noexcept {
+  return kind != Kind::kNone && kind <= Kind::kAllToAllV;
+}
+// Whether it is a v-form, whose parts are listed with their sizes.
+constexpr bool is_listed(Kind kind) noexcept {
+  return kind >= Kind::kReduceScatterV && kind <= Kind::kAllToAllV;
+}
 // Whether one rank, the root, has a part of its own in it.
 bool is_rooted(Kind kind) noexcept;
+// Whether engines combine in it what the ranks bring.
+bool is_reduction(Kind kind) noexcept;
 
 // Signature::extra of kSymmetricAllocate, beside those that name a block, which are odd.
 inline constexpr std::uint64_t kFromNvshmem = 2;
@@ -68,6 +78,9 @@ std::string describe(const Signature& signature);
 // Bytes of signature.count elements.
 inline std::size_t bytes_of(const Signature& s) noexcept { return s.count * size_of(s.dtype); }
 
+// The same of a rank's larger array: in some kinds it has a part for each rank.
+std::size_t whole_bytes(const Signature& signature, int ranks) noexcept;
+
 // Where each rank's part lies in an array, in bytes. A view; as long as the group has ranks.
 struct PartsView {
   const std::size_t* bytes = nullptr;
@@ -97,6 +110,23 @@ struct Call {
   // v-forms: bytes of this rank's own single part (gather_v's in, scatter_v's out, ...).
   std::size_t own_bytes = 0;
 };
+
+// One rank's part of an array, in bytes. A value.
+struct Part {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+// Of an array that has a part for each rank; `listed`: the call's parts of that array.
+inline Part part_of(const Call& call, const PartsView& listed, int rank) noexcept {
+  const auto r = static_cast<std::size_t>(rank);
+  if (is_listed(call.signature.kind)) return {listed.offsets[r], listed.bytes[r]};
+  const std::size_t share = bytes_of(call.signature);
+  return {r * share, share};
+}
+// Of an array that has this rank's single part alone.
+inline std::size_t own_bytes(const Call& call) noexcept {
+  return is_listed(call.signature.kind) ? call.own_bytes : bytes_of(call.signature);
+}
 
 // What an engine asks when a peer's fingerprint differs from its own. Quick hashes also differ
 // after a refused call, which is no mistake, so that the answer is looked up in the records.

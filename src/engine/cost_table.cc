@@ -40,20 +40,6 @@ Kind regular(Kind kind) noexcept {
   }
 }
 
-double whole_bytes(const Signature& s, int ranks) noexcept {
-  const auto bytes = static_cast<double>(bytes_of(s));
-  switch (s.kind) {
-    case Kind::kReduceScatter:
-    case Kind::kAllGather:
-    case Kind::kGather:
-    case Kind::kScatter:
-    case Kind::kAllToAll:
-      return bytes * ranks;
-    default:
-      return bytes;
-  }
-}
-
 [[noreturn]] void refuse(int number, const std::string& what) {
   throw InvalidArgument(fmt::format(
       "line {} of the table of costs {}; expected ENGINE COLLECTIVE RANKS BYTES:MICROSECONDS ..., "
@@ -140,7 +126,7 @@ std::optional<double> CostTable::microseconds(std::string_view engine,
     if (best == nullptr || std::abs(row.ranks - ranks) < std::abs(best->ranks - ranks)) best = &row;
   }
   if (best == nullptr) return std::nullopt;
-  return on_line(best->points, whole_bytes(signature, ranks));
+  return on_line(best->points, static_cast<double>(whole_bytes(signature, ranks)));
 }
 
 }  // namespace hocket::engine

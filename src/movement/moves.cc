@@ -7,6 +7,7 @@ namespace hocket::movement {
 using engine::Call;
 using engine::DeviceMessage;
 using engine::Kind;
+using engine::Part;
 using Way = engine::DeviceMessage::Way;
 
 namespace {
@@ -15,24 +16,6 @@ namespace {
 constexpr int kAtOnce = 32;
 // Where pieces of a broadcast begin, in bytes: GPUs move whole lines.
 constexpr std::size_t kLine = 512;
-
-struct Part {
-  std::size_t offset = 0;
-  std::size_t bytes = 0;
-};
-
-bool is_listed(const Call& call) { return call.signature.kind >= Kind::kReduceScatterV; }
-
-Part part_of(const Call& call, const engine::PartsView& listed, int rank) {
-  const auto r = static_cast<std::size_t>(rank);
-  if (is_listed(call)) return {listed.offsets[r], listed.bytes[r]};
-  const std::size_t share = bytes_of(call.signature);
-  return {r * share, share};
-}
-
-std::size_t own_bytes(const Call& call) {
-  return is_listed(call) ? call.own_bytes : bytes_of(call.signature);
-}
 
 // The piece of a broadcast that the root sends to its `number`-th receiver, of so many.
 Part piece_of(std::size_t bytes, int number, int receivers) {

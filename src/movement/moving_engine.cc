@@ -74,7 +74,7 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
   const bool grows = s.kind == Kind::kAllGather || s.kind == Kind::kAllToAll;
   const std::size_t bytes = bytes_of(s) * (grows ? static_cast<std::size_t>(mover_.size) : 1);
   // Of some v-forms nobody knows all sizes.
-  const bool known = s.kind < Kind::kReduceScatterV || s.kind == Kind::kAllGatherV;
+  const bool known = !is_listed(s.kind) || s.kind == Kind::kAllGatherV;
   if (known && bytes < kLeast && !mover_.always) return std::nullopt;
   return engine::Score{kLatency + static_cast<double>(bytes) / kBytesPerMicrosecond};
 }

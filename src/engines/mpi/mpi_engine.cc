@@ -39,9 +39,7 @@ class Boarded {
 
 // As the best of the algorithms would take over the same network, and the two copies.
 std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || s.kind == Kind::kNone || s.kind > Kind::kAllToAllV) {
-    return std::nullopt;
-  }
+  if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;
   const auto n = static_cast<std::uint64_t>(facts_.size);
   const bool whole = s.kind < Kind::kReduceScatter;
   const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
@@ -87,7 +85,7 @@ class MpiEngine::Begun {
 
 // Takes part in a call of the others, whose results nobody will look at.
 void MpiEngine::make_up(std::uint64_t sequence, const Signature& signature) {
-  if (signature.kind >= Kind::kReduceScatterV) {
+  if (is_listed(signature.kind)) {
     throw Error({.code = ErrorCode::kSystem,
                  .message = fmt::format(
                      "engine mpi: call #{} was refused here and begun elsewhere, and MPI cannot "

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "algorithm/partial.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::mpi {
@@ -105,12 +106,8 @@ Side out_side(const Call& call, const GroupFacts& facts) {
   }
 }
 
-bool is_listed(const Call& call) { return call.signature.kind >= Kind::kReduceScatterV; }
-
 // Elements of this rank's single part.
-std::size_t own_count(const Call& call) {
-  return is_listed(call) ? call.own_bytes / size_of(call.signature.dtype) : call.signature.count;
-}
+std::size_t own_count(const Call& call) { return own_bytes(call) / size_of(call.signature.dtype); }
 
 // The parts one after the other, in elements; their sum.
 std::size_t list(const PartsView& parts,
@@ -139,7 +136,7 @@ std::size_t elements_of(Side side,
   const std::size_t element = size_of(call.signature.dtype);
   if (side == Side::kNone) return 0;
   if (side == Side::kOne) return own_count(call);
-  if (is_listed(call)) return list(parts, element, facts.size, counts, places);
+  if (is_listed(call.signature.kind)) return list(parts, element, facts.size, counts, places);
   return call.signature.count * static_cast<std::size_t>(facts.size);
 }
 
@@ -151,7 +148,7 @@ void for_each_part(Side side,
                    int n,
                    std::size_t elements,
                    const Copy& copy) {
-  if (side != Side::kAll || !is_listed(call)) {
+  if (side != Side::kAll || !is_listed(call.signature.kind)) {
     if (elements > 0) copy(std::size_t{0}, std::size_t{0}, elements);
     return;
   }
@@ -164,28 +161,19 @@ void for_each_part(Side side,
   }
 }
 
-bool reduces(Kind kind) {
-  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
-         kind == Kind::kReduceScatterV;
+// What travels in place of an array that is reduced; absent: the array itself.
+std::optional<Partial> partial_of(const Signature& s, int ranks) {
+  if (!is_reduction(s.kind)) return std::nullopt;
+  return Partial(s.dtype, s.op, ranks);
 }
 
 }  // namespace
 
-Partial partial_of(const Signature& s, int ranks) {
-  return Partial({.dtype = s.dtype,
-                  .op = s.op,
-                  .ranks = ranks,
-                  .scratch_bytes = 0,
-                  .chunk_bytes = 0,
-                  .kernel = nullptr});
-}
-
 void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   const Signature& s = call.signature;
-  const bool folds = reduces(s.kind);
-  const auto partial = folds ? std::optional(partial_of(s, facts.size)) : std::nullopt;
+  const auto partial = partial_of(s, facts.size);
   const std::size_t narrow = size_of(s.dtype);
-  const std::size_t wide = folds ? partial->element() : narrow;
+  const std::size_t wide = partial ? partial->element() : narrow;
   const Side in = in_side(call, facts);
   const Side out = out_side(call, facts);
   const std::size_t in_count =
@@ -203,7 +191,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
                 in_count,
                 [&](std::size_t offset, std::size_t at, std::size_t count) {
                   std::byte* copy = flight.in.get() + at * wide;
-                  if (folds) {
+                  if (partial) {
                     partial->load(copy, from + offset, count);
                   } else {
                     std::memcpy(copy, from + offset, count * narrow);
@@ -216,8 +204,8 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
     flight.in_counts.assign(static_cast<std::size_t>(facts.size), counted(s.count));
   }
   flight.call = {.kind = collective_of(s.kind),
-                 .dtype = static_cast<std::int32_t>(folds ? partial->dtype() : s.dtype),
-                 .op = static_cast<std::int32_t>(folds ? partial->op() : s.op),
+                 .dtype = static_cast<std::int32_t>(partial ? partial->dtype() : s.dtype),
+                 .op = static_cast<std::int32_t>(partial ? partial->op() : s.op),
                  .root = s.root,
                  .in = flight.in.get(),
                  .out = flight.out.get(),
@@ -230,10 +218,9 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
 
 void stage_out(const Flight& flight, const Call& call, const GroupFacts& facts) {
   const Signature& s = call.signature;
-  const bool folds = reduces(s.kind);
-  const auto partial = folds ? std::optional(partial_of(s, facts.size)) : std::nullopt;
+  const auto partial = partial_of(s, facts.size);
   const std::size_t narrow = size_of(s.dtype);
-  const std::size_t wide = folds ? partial->element() : narrow;
+  const std::size_t wide = partial ? partial->element() : narrow;
   auto* to = static_cast<std::byte*>(call.out);
   for_each_part(out_side(call, facts),
                 call,
@@ -242,7 +229,7 @@ void stage_out(const Flight& flight, const Call& call, const GroupFacts& facts) 
                 flight.out_count,
                 [&](std::size_t offset, std::size_t at, std::size_t count) {
                   const std::byte* copy = flight.out.get() + at * wide;
-                  if (folds) {
+                  if (partial) {
                     partial->finish(to + offset, copy, count);
                   } else {
                     std::memcpy(to + offset, copy, count * narrow);

@@ -1,14 +1,10 @@
 // From a call's arrays to the copies that MPI works on, and back.
 #pragma once
 
-#include "algorithm/partial.h"
 #include "engine/call.h"
 #include "engines/mpi/library.h"
 
 namespace hocket::engines::mpi {
-
-// A call's element type and operator as MPI gets them: see algorithm::Partial.
-algorithm::Partial partial_of(const engine::Signature& signature, int ranks);
 
 // Fills a flight with copies of what the call brings, and with what MPI is told. Throws
 // InvalidArgument where a part is longer than MPI can count.

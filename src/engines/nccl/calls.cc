@@ -9,6 +9,7 @@
 namespace hocket::engines::nccl {
 
 using engine::Call;
+using engine::Part;
 using engine::Kind;
 using engine::Signature;
 
@@ -66,20 +67,6 @@ Op op_of(const Signature& s) {
   }
 }
 
-// A rank's part of an array, in bytes.
-struct Part {
-  std::size_t offset;
-  std::size_t bytes;
-};
-Part part_of(const Call& call, const engine::PartsView& listed, int rank) {
-  const auto r = static_cast<std::size_t>(rank);
-  if (call.signature.kind >= Kind::kReduceScatterV) return {listed.offsets[r], listed.bytes[r]};
-  const std::size_t share = bytes_of(call.signature);
-  return {r * share, share};
-}
-std::size_t own_bytes(const Call& call) {
-  return call.signature.kind >= Kind::kReduceScatterV ? call.own_bytes : bytes_of(call.signature);
-}
 const std::byte* in_at(const Call& call, std::size_t offset) {
   return static_cast<const std::byte*>(call.in) + offset;
 }

@@ -67,10 +67,8 @@ NcclEngine::~NcclEngine() {
 }
 
 std::optional<engine::Score> NcclEngine::score(const Signature& s) const noexcept {
-  if (s.kind == Kind::kNone || s.kind > Kind::kAllToAllV) return std::nullopt;
-  const bool is_reduction = s.kind == Kind::kReduce || s.kind == Kind::kAllReduce ||
-                            s.kind == Kind::kReduceScatter || s.kind == Kind::kReduceScatterV;
-  if (is_reduction && !reduces(s.dtype, s.op)) return std::nullopt;
+  if (!is_carried(s.kind)) return std::nullopt;
+  if (is_reduction(s.kind) && !reduces(s.dtype, s.op)) return std::nullopt;
   return engine::Score{kLatency + static_cast<double>(bytes_of(s)) / kBytesPerMicrosecond};
 }
 

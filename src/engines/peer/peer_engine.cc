@@ -64,7 +64,7 @@ constexpr double kBytesPerMicrosecond = 200'000;
 }  // namespace
 
 std::optional<engine::Score> PeerEngine::score(const engine::Signature& signature) const noexcept {
-  if (signature.kind == Kind::kNone || signature.kind > Kind::kAllToAllV) return std::nullopt;
+  if (!is_carried(signature.kind)) return std::nullopt;
   return engine::Score{kLatency +
                        static_cast<double>(engine::bytes_of(signature)) / kBytesPerMicrosecond};
 }
@@ -173,7 +173,7 @@ void PeerEngine::launch(std::span<const Step> steps, cuda::Stream stream) const 
 }
 
 std::span<const Step> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
-  const bool listed = call.signature.kind >= Kind::kReduceScatterV;
+  const bool listed = is_listed(call.signature.kind);
   if (!listed && call.signature == last_.signature && call.in == last_.in &&
       call.out == last_.out) {
     return last_steps_;

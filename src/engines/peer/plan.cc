@@ -13,8 +13,7 @@ namespace {
 
 // One rank: what comes out is what goes in.
 std::vector<Step> plan_alone(const Call& call) {
-  const bool listed = call.signature.kind >= Kind::kReduceScatterV;
-  std::size_t bytes = listed ? call.own_bytes : engine::bytes_of(call.signature);
+  std::size_t bytes = engine::own_bytes(call);
   const auto* in = static_cast<const std::byte*>(call.in);
   auto* out = static_cast<std::byte*>(call.out);
   if (call.in_parts.bytes != nullptr) bytes = call.in_parts.bytes[0];
@@ -69,7 +68,7 @@ std::vector<Step> plan(const Call& call,
   if (s.kind == Kind::kBarrier) {
     return {{.protocol = Protocol::kBarrier, .small = small_of(member, kCollectives)}};
   }
-  if (s.kind < Kind::kReduceScatterV && s.count == 0) return {};
+  if (!is_listed(s.kind) && s.count == 0) return {};
   switch (s.kind) {
     case Kind::kAllReduce:
     case Kind::kReduce:

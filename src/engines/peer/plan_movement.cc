@@ -282,7 +282,7 @@ std::vector<Step> plan_movement(const Call& call,
                                 const Tuning& tuning,
                                 PeerOuts outs) {
   const engine::Signature& s = call.signature;
-  if (s.kind < Kind::kReduceScatterV && is_small(engine::bytes_of(s), tuning)) {
+  if (!is_listed(s.kind) && is_small(engine::bytes_of(s), tuning)) {
     const SmallParams params = small_call(call, member);
     if (params.sends == 0 && params.receives == 0) return {};
     return one_small(params);

@@ -20,18 +20,16 @@ constexpr int one_shot_ranks(Kind kind) { return kind == Kind::kReduce ? 4 : 2; 
 // Symmetric arrays up to here are quicker through slots: one meeting instead of two.
 constexpr std::size_t kSymmetricFrom = 2048;
 
-bool is_regular(Kind kind) { return kind < Kind::kReduceScatterV; }
-
 }  // namespace
 
 std::optional<Score> ShmEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || s.kind > Kind::kAllToAllV) return std::nullopt;
+  if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;
   return Score{0};  // whatever else a host's ranks could use, this is quicker
 }
 
 // Through slots, or not: the same on all ranks.
 bool ShmEngine::is_small(const Signature& s) const noexcept {
-  if (!is_regular(s.kind)) return false;
+  if (is_listed(s.kind)) return false;
   const std::size_t bytes = slot_bytes(s, group_.size());
   return bytes <= (s.symmetric != 0 ? kSymmetricFrom : kSlotBytes);
 }
