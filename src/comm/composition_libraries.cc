@@ -23,7 +23,7 @@ engine::CostTable read_costs(const std::string& file) {
 
 // NVSHMEM is one a process, and so is what is known of it, whatever worlds come and go. Null: it
 // has not been found so far, and why.
-std::shared_ptr<nvshmem::Heap> nvshmem_of_process(const nvshmem::Search& search,
+std::shared_ptr<nvshmem::Heap> nvshmem_of_process(const os::LibrarySearch& search,
                                                   bool multicast,
                                                   std::string& why_not) {
   // Threads that NVSHMEM keeps may outlive the process's globals.
@@ -56,10 +56,9 @@ const cuda::Found& FoundLibraries::driver() {
 
 const engines::nccl::Found& FoundLibraries::nccl() {
   std::call_once(nccl_once_, [this] {
-    nccl_ = engines::nccl::Library::find({.file = settings_.nccl_library,
-                                          .folders = settings_.folders,
-                                          .multicast = settings_.multicast,
-                                          .ras = settings_.ras});
+    nccl_ =
+        engines::nccl::Library::find({.file = settings_.nccl_library, .folders = settings_.folders},
+                                     {.multicast = settings_.multicast, .ras = settings_.ras});
   });
   return nccl_;
 }

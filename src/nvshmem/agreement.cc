@@ -6,14 +6,12 @@
 #include <cstring>
 #include <numeric>
 
+#include "os/library.h"
+
 namespace hocket::nvshmem {
 namespace {
 
 constexpr const char* kInstead = "hocket's own memory of GPUs (heap \"hocket\") has no such limit";
-
-std::string text_of(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
-}
 
 bool is_initialized(const Facts& f) { return f.status >= Status::kInitialized; }
 
@@ -23,9 +21,9 @@ std::string check_libraries(std::span<const Facts> facts) {
     if (!f.why_not.empty()) return fmt::format("rank {}: {}", i, f.why_not.view());
     if (f.version != facts[0].version) {
       return fmt::format("rank 0 has NVSHMEM {} and rank {} {}; all need the same one",
-                         text_of(facts[0].version),
+                         os::text_of_version(facts[0].version),
                          i,
-                         text_of(f.version));
+                         os::text_of_version(f.version));
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (std::memcmp(&facts[j].gpu, &f.gpu, sizeof f.gpu) == 0) {

@@ -3,27 +3,20 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "nvshmem/abi.h"
+#include "os/library.h"
 
 namespace hocket::nvshmem {
 
 struct Found;
 
-// Where to look, and what to allow. A value.
-struct Search {
-  std::string file;                  // HOCKET_NVSHMEM_LIBRARY; empty: not said
-  std::vector<std::string> folders;  // of Python's packages, say
-};
-
 // A resource: the loaded library and a table of its functions, under NVSHMEM's names without
 // "nvshmem" and "nvshmemx". Immutable once made, so any thread. Never unloaded.
 class Library {
  public:
-  // In this order: the one already in the process; Search::file; Search::folders; the system's.
   // Never throws for what is not there: then `why_not` says so.
-  static Found find(const Search& search);
+  static Found find(const os::LibrarySearch& search);
 
   int version() const noexcept { return version_; }  // 30405 is 3.4.5
   std::string version_text() const;
@@ -43,7 +36,7 @@ class Library {
   int (*team_init)(Team*, TeamConfig*, long mask, int pes, int pe) = nullptr;
 
  private:
-  std::string fill(void* library);  // why not, or empty
+  std::string fill(os::LoadedLibrary& library);  // why not, or empty
 
   std::string path_;
   int version_ = 0;

@@ -1,35 +1,54 @@
 #include "os/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
 namespace hocket::os {
+namespace {
 
-void* open_library(const LibraryName& name,
-                   const std::string& named,
-                   const std::vector<std::string>& folders,
-                   std::string& why_not) {
-  constexpr int kLoad = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
-  if (void* loaded = ::dlopen(name.file, kLoad | RTLD_NOLOAD)) return loaded;
-  if (!named.empty()) {
-    void* wanted = ::dlopen(named.c_str(), kLoad);
-    if (wanted == nullptr) why_not = fmt::format("{}: {}", name.variable, ::dlerror());
-    return wanted;
-  }
+constexpr int kLoad = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+
+void* open_packaged(const LibraryName& name, const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     if (void* found = ::dlopen((folder + "/" + name.file).c_str(), kLoad)) return found;
   }
-  void* system = ::dlopen(name.file, kLoad);
-  if (system == nullptr) {
-    why_not = fmt::format(
-        "{} is neither among Python's packages nor among the system's libraries; install {} (pip: "
-        "{}), or set {} to it",
-        name.file,
-        name.title,
-        name.package,
-        name.variable);
+  return nullptr;
+}
+
+void* open(const LibraryName& name, const LibrarySearch& search, std::string& why_not) {
+  if (void* loaded = ::dlopen(name.file, kLoad | RTLD_NOLOAD)) return loaded;
+  if (!search.file.empty()) {
+    void* wanted = ::dlopen(search.file.c_str(), kLoad);
+    if (wanted == nullptr) why_not = fmt::format("{}: {}", name.variable, ::dlerror());
+    return wanted;
   }
-  return system;
+  const bool system_first = name.rather == LibraryName::Rather::kSystem;
+  void* found = system_first ? nullptr : open_packaged(name, search.folders);
+  if (found == nullptr) found = ::dlopen(name.file, kLoad);
+  if (found != nullptr) return found;
+  why_not = fmt::format(
+      "{}; install {} ({}), or set {}", ::dlerror(), name.title, name.packages, name.variable);
+  return system_first ? open_packaged(name, search.folders) : nullptr;
+}
+
+}  // namespace
+
+LoadedLibrary::LoadedLibrary(const LibraryName& name,
+                             const LibrarySearch& search,
+                             std::string& why_not)
+    : handle_(open(name, search, why_not)) {
+  link_map* map = nullptr;
+  if (handle_ != nullptr && ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) {
+    path_ = map->l_name;
+  }
+}
+
+std::string LoadedLibrary::why_not_whole() const {
+  return missing_ == nullptr ? "" : fmt::format("{} has no {}", path_, missing_);
+}
+
+std::string text_of_version(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
 }  // namespace hocket::os

@@ -1,6 +1,9 @@
 // Shared libraries that are looked for at run time.
 #pragma once
 
+#include <dlfcn.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,17 +11,55 @@ namespace hocket::os {
 
 // A library that users install by themselves. A value.
 struct LibraryName {
+  // Whether the system's is taken before one of Python's packages, or after it.
+  enum class Rather : std::uint8_t { kPackages, kSystem };
   const char* file;      // "libnccl.so.2"
   const char* variable;  // that names another one: "HOCKET_NCCL_LIBRARY"
   const char* title;     // "NCCL"
-  const char* package;   // Python's: "nvidia-nccl-cu13"
+  const char* packages;  // where to get it: "pip: nvidia-nccl-cu13"
+  Rather rather = Rather::kPackages;
 };
 
-// The one in the process, then `named`, where that is not empty, else one in `folders`, in their
-// order, then the system's. It stays loaded. Null: there is none, and `why_not` says so.
-void* open_library(const LibraryName& name,
-                   const std::string& named,
-                   const std::vector<std::string>& folders,
-                   std::string& why_not);
+// Where to look for it. A value.
+struct LibrarySearch {
+  std::string file;                  // what the variable says; empty: nothing
+  std::vector<std::string> folders;  // of Python's packages
+};
+
+// A library that has been loaded, and stays so. A value; any thread.
+class LoadedLibrary {
+ public:
+  // The one in the process, then the file that the user names, and no other where there is one;
+  // then one in the folders, in their order, and the system's, or the other way round. Where there
+  // is none, `why_not` says so, and this is false.
+  LoadedLibrary(const LibraryName& name, const LibrarySearch& search, std::string& why_not);
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+  const std::string& path() const noexcept { return path_; }
+
+  // Has `function` point to what has this name; null where there is nothing.
+  template <typename F>
+  bool look(const char* name, F*& function) const noexcept {
+    function = reinterpret_cast<F*>(::dlsym(handle_, name));
+    return function != nullptr;
+  }
+  // The same for what is needed: the first that is not there is remembered.
+  template <typename F>
+  bool need(const char* name, F*& function) noexcept {
+    if (look(name, function)) return true;
+    if (missing_ == nullptr) missing_ = name;
+    return false;
+  }
+  // Empty where nothing that is needed is missing.
+  std::string why_not_whole() const;
+
+ private:
+  void* handle_ = nullptr;
+  std::string path_;
+  const char* missing_ = nullptr;
+};
+
+// "2.28.9" of 22809, as NVIDIA's libraries number their versions.
+std::string text_of_version(int version);
 
 }  // namespace hocket::os

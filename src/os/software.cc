@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/config.h"
+#include "os/library.h"
 #include "os/probe.h"
 
 namespace hocket::os {
@@ -65,7 +66,7 @@ std::string nccl_version(void* library) {
   auto* get = symbol<int(int*)>(library, "ncclGetVersion");
   int version = 0;
   if (get == nullptr || get(&version) != 0) return "";
-  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  return text_of_version(version);
 }
 
 std::string nvshmem_version(void* library) {

@@ -3,29 +3,26 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "engines/nccl/abi.h"
+#include "os/library.h"
 
 namespace hocket::engines::nccl {
 
 struct Found;
 
-// Where to look, and what to allow. A value.
-struct Search {
-  std::string file;                  // HOCKET_NCCL_LIBRARY; empty: not said
-  std::vector<std::string> folders;  // of Python's packages, say
-  bool multicast = false;            // let NCCL use NVLink multicast
-  bool ras = false;                  // let NCCL open its port for monitoring
+// What NCCL may do. A value.
+struct Allowed {
+  bool multicast = false;  // NVLink's
+  bool ras = false;        // open its port for monitoring
 };
 
 // A resource: the loaded library and a table of its functions, under NCCL's names without "nccl".
 // Immutable once made, so any thread. Never unloaded.
 class Library {
  public:
-  // In this order: the one already in the process; Search::file; Search::folders; the system's.
   // Never throws for what is not there: then `why_not` says so.
-  static Found find(const Search& search);
+  static Found find(const os::LibrarySearch& search, const Allowed& allowed);
 
   int version() const noexcept { return version_; }  // 22809 is 2.28.9
   std::string version_text() const;
@@ -53,7 +50,7 @@ class Library {
   Status (*recv)(void*, std::size_t, Type, int peer, Comm, cuda::Stream) = nullptr;
 
  private:
-  std::string fill(void* library);  // why not, or empty
+  std::string fill(os::LoadedLibrary& library);  // why not, or empty
 
   std::string path_;
   int version_ = 0;

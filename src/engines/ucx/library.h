@@ -4,28 +4,20 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "engines/ucx/abi.h"
+#include "os/library.h"
 
 namespace hocket::engines::ucx {
 
 struct Found;
 
-// Where the library is looked for. A value.
-struct Search {
-  std::string file;                  // this one and no other
-  std::vector<std::string> folders;  // where Python's packages have theirs
-};
-
 // A resource: the loaded library and a table of its functions, under UCP's names without "ucp".
 // Immutable once made, so any thread. Never unloaded.
 class Library {
  public:
-  // The libucp that is loaded already, the named one, the system's, a package's: the system's knows
-  // the networks of its site, which packages do not. Never throws for what is not there: then
-  // `why_not` says so.
-  static Found find(const Search& search = {});
+  // Never throws for what is not there: then `why_not` says so.
+  static Found find(const os::LibrarySearch& search = {});
 
   const std::string& version() const noexcept { return version_; }  // "1.13.1"
   const std::string& path() const noexcept { return path_; }
@@ -73,7 +65,7 @@ class Library {
   const char* (*status_string)(Status) = nullptr;
 
  private:
-  std::string fill(void* library);  // why not, or empty
+  std::string fill(os::LoadedLibrary& library);  // why not, or empty
 
   std::string path_;
   std::string version_;
