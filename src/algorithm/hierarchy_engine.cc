@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
+
 namespace hocket::algorithm {
 
+using base::mix;
 using engine::Call;
 using engine::CollectiveEngine;
 using engine::Kind;
@@ -20,18 +23,13 @@ Tuning of_lane(Tuning across, int lanes) {
   return across;
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
-  hash = (hash ^ value) * 0xff51afd7ed558ccdu;
-  return hash ^ (hash >> 32);
-}
-
 // Of one call on one level.
 constexpr std::uint64_t kMostParts = 16;
 
 // What tells parts of different calls apart that look alike.
 std::uint64_t mark_of(const Call& call) noexcept {
   const Signature& s = call.signature;
-  std::uint64_t hash = mix(0x9e3779b97f4a7c15u, call.sequence);
+  std::uint64_t hash = mix(base::kHashSeed, call.sequence);
   hash = mix(hash,
              static_cast<std::uint64_t>(s.kind) << 16 | static_cast<std::uint64_t>(s.dtype) << 8 |
                  static_cast<std::uint64_t>(s.op));

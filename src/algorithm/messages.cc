@@ -1,5 +1,6 @@
 #include "algorithm/messages.h"
 
+#include "base/hash.h"
 #include "core/reduce.h"
 
 namespace hocket::algorithm {
@@ -10,17 +11,14 @@ namespace {
 // records, says who called what.
 engine::Tag tag_of(const engine::Call& call) noexcept {
   const engine::Signature& s = call.signature;
-  std::uint64_t hash = 0x9e3779b97f4a7c15u;
-  const auto mix = [&hash](std::uint64_t value) {
-    hash = (hash ^ value) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 32;
-  };
-  mix(static_cast<std::uint64_t>(s.kind) << 24 | static_cast<std::uint64_t>(s.dtype) << 16 |
-      static_cast<std::uint64_t>(s.op) << 8 | static_cast<std::uint64_t>(s.memory));
-  mix(static_cast<std::uint64_t>(s.root));
-  mix(s.count);
-  mix(s.extra);
-  mix(s.symmetric);
+  const std::uint64_t what =
+      static_cast<std::uint64_t>(s.kind) << 24 | static_cast<std::uint64_t>(s.dtype) << 16 |
+      static_cast<std::uint64_t>(s.op) << 8 | static_cast<std::uint64_t>(s.memory);
+  std::uint64_t hash = base::mix(base::kHashSeed, what);
+  hash = base::mix(hash, static_cast<std::uint64_t>(s.root));
+  hash = base::mix(hash, s.count);
+  hash = base::mix(hash, s.extra);
+  hash = base::mix(hash, s.symmetric);
   constexpr std::uint64_t kLow = 0xffffffffu;
   return engine::kCallTag | (hash & ~kLow) | (call.sequence & kLow);
 }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/config.h"
+#include "base/hash.h"
 #include "base/short_text.h"
 #include "hocket/error.h"
 #include "os/addresses.h"
@@ -34,13 +34,9 @@ std::string random_job() {
   return fmt::format("{:08x}{:07x}", source(), source() & 0xfffffff);
 }
 
-// FNV-1a, without the sign; tells hosts apart, protects nothing.
+// Without the sign.
 std::int64_t hash_of_host() {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char each : os::host_identity()) {
-    value = (value ^ static_cast<unsigned char>(each)) * 0x100000001b3;
-  }
-  return static_cast<std::int64_t>(value >> 1);
+  return static_cast<std::int64_t>(base::hash_of(os::host_identity()) >> 1);
 }
 
 // What this rank finds wrong before anybody has met; empty: nothing.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/hash.h"
 #include "comm/request.h"
 #include "hocket/error.h"
 
@@ -208,11 +209,8 @@ void lay_out(const Request& r, const Place& place, Call& call) {
 }
 
 std::uint64_t hash_counts(std::span<const std::size_t> counts) {
-  std::uint64_t hash = 0x9e3779b97f4a7c15ULL;
-  for (const std::size_t count : counts) {
-    hash = (hash ^ count) * 0xff51afd7ed558ccdULL;
-    hash ^= hash >> 32;
-  }
+  std::uint64_t hash = base::kHashSeed;
+  for (const std::size_t count : counts) hash = base::mix(hash, count);
   return hash;
 }
 

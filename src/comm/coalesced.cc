@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/hash.h"
 #include "comm/communicator_impl.h"
 
 namespace hocket {
@@ -20,12 +21,9 @@ std::byte* at(ArrayView view) { return static_cast<std::byte*>(view.data()); }
 
 // A hash of the list, which all ranks must bring alike, not only its sum.
 std::uint64_t hash_list(std::span<const ArrayView> arrays) {
-  std::uint64_t hash = 1469598103934665603ULL;
+  std::uint64_t hash = base::kHashSeed;
   for (const ArrayView& array : arrays) {
-    for (const std::uint64_t part : {std::uint64_t{array.count()}, std::uint64_t(array.dtype())}) {
-      hash = (hash ^ part) * 1099511628211ULL;
-      hash ^= hash >> 32;
-    }
+    hash = base::mix(base::mix(hash, array.count()), static_cast<std::uint64_t>(array.dtype()));
   }
   return hash | 1;
 }

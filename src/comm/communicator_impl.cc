@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include "base/hash.h"
 
 #include "comm/composition.h"
 #include "comm/device_calls.h"
@@ -24,14 +25,8 @@ std::uint64_t CommunicatorImpl::mark_of(const Signature& s) noexcept {
   std::uint64_t mark;
   static_assert(offsetof(Signature, count) == sizeof(mark));
   std::memcpy(&mark, &s, sizeof(mark));
-  mark = chain(mark, s.count);
-  return chain(mark, s.extra ^ (s.symmetric << 1));
-}
-
-// One multiplication and no more: it lies on the way of every call.
-std::uint64_t CommunicatorImpl::chain(std::uint64_t fingerprint, std::uint64_t mark) noexcept {
-  fingerprint = (fingerprint ^ mark) * 0xff51afd7ed558ccdULL;
-  return fingerprint ^ (fingerprint >> 32);
+  mark = base::mix(mark, s.count);
+  return base::mix(mark, s.extra ^ (s.symmetric << 1));
 }
 
 void Seat::enter() {
@@ -60,10 +55,8 @@ void Seat::leave() noexcept {
 
 // Groups made by one call have the same name and different first members.
 std::uint64_t Membership::id() const noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325ULL ^ static_cast<std::uint64_t>(world_ranks[0]);
-  for (const char each : name) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3ULL;
-  hash = (hash ^ (hash >> 29)) * 0xff51afd7ed558ccdULL;
-  return hash | 1;  // never 0
+  const std::uint64_t hash = base::hash_of(name, static_cast<std::uint64_t>(world_ranks[0]));
+  return base::mix(hash, 0) | 1;  // never 0
 }
 
 CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
@@ -98,7 +91,7 @@ CommunicatorImpl::~CommunicatorImpl() { close(); }
 
 // All calls before a refused one are settled: whoever sees it starts anew.
 std::uint64_t CommunicatorImpl::fingerprint_after_refusal(std::uint64_t sequence) noexcept {
-  return chain(sequence, mark_of({}));
+  return base::mix(sequence, mark_of({}));
 }
 
 // --- The way of a call --------------------------------------------------------------------------
@@ -185,7 +178,7 @@ engine::CollectiveEngine& CommunicatorImpl::choose(const Signature& signature) c
 // Gives the call its fingerprint, when all before it have ended or been refused, and announces it.
 void CommunicatorImpl::begin(Plan& plan, const Signature& shown) {
   Call& call = plan.call;
-  fingerprint_ = chain(fingerprint_, plan.mark);
+  fingerprint_ = base::mix(fingerprint_, plan.mark);
   call.fingerprint = fingerprint_;
   control_->record(call.sequence, call.fingerprint, shown);
   if (tracing_.is_on()) [[unlikely]]

@@ -204,9 +204,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   bool enter_to_close() noexcept;
   void find_members();
   void find_peer(int peer);
-  // Fingerprints: a hash of each signature, and of all of them so far.
+  // A hash of the signature; mixed together, those of all calls so far are the fingerprint.
   static std::uint64_t mark_of(const engine::Signature& signature) noexcept;
-  static std::uint64_t chain(std::uint64_t fingerprint, std::uint64_t mark) noexcept;
   static std::uint64_t fingerprint_after_refusal(std::uint64_t sequence) noexcept;
   // `shown`: what the records say, where that is not the call itself.
   Plan plan(const Request& request, CallStorage& storage, const engine::Signature* shown);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/composition.h"
+#include "base/hash.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
@@ -64,104 +64,6 @@ std::shared_ptr<Operation> DeviceCalls::start_prepared(DevicePlan& plan, const R
   return with_work(plan, how, go(plan, how, {}));
 }
 
-DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
-  try {
-    return prepare(request, storage);
-  } catch (const InvalidArgument& reason) {
-    owner_.refuse(request.kind, reason);
-  }
-}
-
-DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
-  DevicePlan plan{.call = check(request, owner_.place(), storage)};
-  require_device(request);
-  check_device(request.in, "in");
-  check_device(request.out, "out");
-  find_symmetric(plan);
-  plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
-  return plan;
-}
-
-// Symmetric arrays are known by their address. Part of the signature, so that all ranks agree:
-// peers write to the same place of the same block on each.
-void DeviceCalls::find_symmetric(DevicePlan& plan) const {
-  switch (plan.call.signature.kind) {
-    case Kind::kAllReduce:
-    case Kind::kBroadcast:
-    case Kind::kAllGather:
-      break;
-    case Kind::kAllToAll:
-      if (plan.call.in == plan.call.out) return;  // peers would write what has yet to be sent
-      break;
-    default:
-      return;
-  }
-  auto block = owner_.world()->device_blocks().find(plan.call.out);
-  if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
-  const std::size_t offset = *block->offset_of(plan.call.out);
-  for (const int world_rank : owner_.membership().world_ranks) {
-    std::byte* piece = block->piece_of_world(world_rank);
-    if (piece == nullptr) {
-      plan.outs.clear();
-      return;
-    }
-    plan.outs.push_back(piece + offset);
-  }
-  plan.call.signature.symmetric = CommunicatorImpl::chain(block->id(), offset) | 1;
-  plan.block = std::move(block);
-}
-
-void DeviceCalls::require_device(const Request& request) {
-  if (device_) return;
-  try {
-    const int ordinal = device_of(request);
-    device_ = std::make_shared<cuda::DeviceContext>(
-        owner_.world()->device_libraries().driver().driver, ordinal);
-  } catch (const DeviceError& error) {
-    throw InvalidArgument(error.what());
-  }
-}
-
-// --- Which GPU ----------------------------------------------------------------------------------
-
-// Of the arrays, or, for a barrier, the one whose context is current.
-int DeviceCalls::device_of(const Request& request) const {
-  const auto& found = owner_.world()->device_libraries().driver();
-  if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
-  const auto of = [&](ConstArrayView array) {
-    if (array.memory() != MemoryKind::kCuda) return -1;
-    if (array.device() >= 0) return array.device();
-    return array.count() == 0 ? -1 : cuda::whereabouts(*found.driver, array.data()).device;
-  };
-  int device = of(request.out);
-  if (device < 0) device = of(request.in);
-  if (device < 0 && found.driver->ctx_get_device(&device) != cuda::Result::kSuccess) {
-    device = owner_.world()->default_device();
-  }
-  return device;
-}
-
-void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
-  if (array.memory() != MemoryKind::kCuda || array.count() == 0) return;
-  int device = array.device();
-  if (device < 0) {
-    const auto& driver = *owner_.world()->device_libraries().driver().driver;
-    const cuda::Whereabouts found = cuda::whereabouts(driver, array.data());
-    if (found.memory != MemoryKind::kCuda) {
-      throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
-    }
-    device = found.device;
-  }
-  if (device != device_->ordinal()) {
-    throw InvalidArgument(fmt::format(
-        "{} lies on GPU {}, and this rank's GPU in communicator {} is {}; a rank has one GPU",
-        name,
-        device,
-        owner_.membership().name,
-        device_->ordinal()));
-  }
-}
-
 // Every rank's bytes, by the communicator's own engine of the host; within a call of GPUs, whose
 // name it carries.
 std::vector<std::byte> DeviceCalls::gather(const Signature& shown,
@@ -209,17 +111,19 @@ void DeviceCalls::require_streams() {
   order_ = std::move(order);
 }
 
+std::function<void()> DeviceCalls::looking() {
+  return [this, doubt = Doubt()]() mutable {
+    const auto failure = owner_.look_around({.sequence = owner_.sequence_ + 1}, doubt);
+    if (failure) owner_.raise(*failure);
+  };
+}
+
 // Collective; see DeviceEngines::connect.
 bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) {
   finish_relayed();
   const engine::Introduction introduction{
       .gather = [&](std::span<const std::byte> own) { return gather(shown, own); },
-      .look =
-          [&, doubt = Doubt()]() mutable {
-            // All are needed until they have said, next, that it works.
-            const auto failure = owner_.look_around({.sequence = owner_.sequence_ + 1}, doubt);
-            if (failure) owner_.raise(*failure);
-          },
+      .look = looking(),
       .deadline = Deadline::in(owner_.deadline())};
   const cuda::OutsideCapture outside(device_->driver());
   const bool works = engines_->connect(engine, introduction);
@@ -228,33 +132,6 @@ bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) 
 }
 
 // --- The way of a call --------------------------------------------------------------------------
-
-DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
-  try {
-    return open(request);
-  } catch (const InvalidArgument& reason) {
-    owner_.refuse(request.kind, reason);
-  }
-}
-
-DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
-  const cuda::DeviceGuard guard(*device_);
-  Launch how{.stream = request.stream.value_or(StreamRef()).handle(),
-             .allowed = request.deadline.value_or(owner_.deadline())};
-  cuda::Capture capture;
-  try {
-    capture = cuda::capture_of(device_->driver(), how.stream);
-  } catch (const DeviceError& error) {
-    throw InvalidArgument(fmt::format("stream: {}", error.what()));
-  }
-  if (capture == cuda::Capture::kBroken) {
-    throw InvalidArgument(
-        "stream cannot be used: its capture into a graph has been broken off, or it is the legacy "
-        "default stream while another is captured");
-  }
-  how.captured = capture == cuda::Capture::kActive;
-  return how;
-}
 
 void DeviceCalls::choose(DevicePlan& plan) {
   do {
@@ -311,7 +188,7 @@ std::shared_ptr<Operation> DeviceCalls::mark(StreamRef stream) {
 // The call's number and fingerprint, told to the others. From here on this rank takes part.
 void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
   call.sequence = ++owner_.sequence_;
-  owner_.fingerprint_ = CommunicatorImpl::chain(owner_.fingerprint_, mark);
+  owner_.fingerprint_ = base::mix(owner_.fingerprint_, mark);
   call.fingerprint = owner_.fingerprint_;
   owner_.control_->record(call.sequence, call.fingerprint, call.signature);
   for (const auto& engine : owner_.engines_.collectives) engine->skip(call.sequence);

@@ -122,6 +122,9 @@ class DeviceCalls {
   // Collective where they are the first of their kind.
   void require_engines(const engine::Signature& shown);
   bool connect(engine::DeviceEngine& engine, const engine::Signature& shown);
+  // To be called while all do something that they report next, so that all are needed until then:
+  // throws where the group has failed.
+  std::function<void()> looking();
   void choose(DevicePlan& plan);
   std::vector<std::byte> gather(const engine::Signature& shown,
                                 std::span<const std::byte> own,

@@ -53,15 +53,10 @@ std::vector<nvshmem::Facts> DeviceCalls::gather_nvshmem(std::shared_ptr<nvshmem:
 // What comes next is the ranks' word that they have done it: until that is heard, all are needed.
 nvshmem::Wait DeviceCalls::wait_for_nvshmem(const Signature& shown,
                                             std::optional<Duration> allowed) {
-  const std::uint64_t next = owner_.sequence_ + 1;
   const Duration patience = allowed.value_or(owner_.deadline());
-  return {.look =
-              [this, next, doubt = Doubt()]() mutable {
-                const auto failure = owner_.look_around({.sequence = next}, doubt);
-                if (failure) owner_.raise(*failure);
-              },
+  return {.look = looking(),
           .late =
-              [this, next, shown, patience] {
+              [this, next = owner_.sequence_ + 1, shown, patience] {
                 control::Failure failure = owner_.lateness({.sequence = next}, patience);
                 failure.signature = shown;
                 owner_.raise(failure);

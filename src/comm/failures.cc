@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/hash.h"
 #include "base/relax.h"
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
@@ -178,7 +179,7 @@ void CommunicatorImpl::confirm(int peer, std::uint64_t sequence) {
     } else if (own && theirs && !(own->signature == theirs->signature)) {
       raise(mismatch(peer, at));
     } else if (own && anew) {
-      anew = chain(*anew, mark_of(own->signature));
+      anew = base::mix(*anew, mark_of(own->signature));
     }
   }
   // This rank may have given its part before it could hear of a refusal: it begins anew now.

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/hash.h"
 #include "comm/allocation.h"
 #include "comm/communicator_impl.h"
 #include "comm/world.h"
@@ -19,8 +20,8 @@ using engine::Signature;
 namespace {
 
 std::uint64_t hash_ranks(std::span<const int> ranks) {
-  std::uint64_t hash = 1469598103934665603ULL;
-  for (const int rank : ranks) hash = (hash ^ static_cast<std::uint64_t>(rank)) * 1099511628211ULL;
+  std::uint64_t hash = base::kHashSeed;
+  for (const int rank : ranks) hash = base::mix(hash, static_cast<std::uint64_t>(rank));
   return hash | 1;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/hash.h"
 #include "engine/shipped_costs.h"
 #include "hocket/error.h"
 
@@ -48,17 +49,11 @@ Kind regular(Kind kind) noexcept {
       what));
 }
 
-std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace
 
 CostTable CostTable::parse(std::string_view text) {
   CostTable table;
-  table.hash_ = hash_of(text);
+  table.hash_ = base::hash_of(text);
   std::istringstream lines{std::string(text)};
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {

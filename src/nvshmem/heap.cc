@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/config.h"
+#include "base/hash.h"
 #include "cuda/stream.h"
 #include "hocket/error.h"
 
@@ -83,9 +84,7 @@ std::shared_ptr<Aside> begin(Device device,
 
 // Never 0.
 std::uint64_t hash_of(const UniqueId& id) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : id.internal) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash | 1;
+  return base::hash_of({id.internal, sizeof(id.internal)}) | 1;
 }
 
 void clear(const Device& device, std::byte* at, std::size_t bytes) {

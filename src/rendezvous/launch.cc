@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/hash.h"
 #include "base/config.h"
 #include "hocket/error.h"
 #include "os/socket.h"
@@ -54,19 +55,13 @@ Place find_place(const InitOptions& options) {
   return {.launcher = "single process"};
 }
 
-// FNV-1a; tells names apart, protects nothing.
-std::uint64_t hash(std::string_view text) noexcept {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const char each : text) value = (value ^ static_cast<unsigned char>(each)) * 0x100000001b3;
-  return value;
-}
-
 // The abstract AF_UNIX name under which ranks of one host and user meet; anybody could take it, so
 // both ends look at the other's user.
 std::string unix_meeting(std::string_view what) {
   constexpr std::size_t kLong = 64;
-  return what.size() <= kLong ? fmt::format("unix:hocket-{}-{}", ::geteuid(), what)
-                              : fmt::format("unix:hocket-{}-{:016x}", ::geteuid(), hash(what));
+  return what.size() <= kLong
+             ? fmt::format("unix:hocket-{}-{}", ::geteuid(), what)
+             : fmt::format("unix:hocket-{}-{:016x}", ::geteuid(), base::hash_of(what));
 }
 
 // Where the ranks meet when an address was given.

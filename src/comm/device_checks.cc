@@ -1,0 +1,136 @@
+// Whether a call on GPUs is in order, whose GPU it is of, and how it is to be put on its stream.
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "comm/composition.h"
+#include "comm/device_calls.h"
+#include "comm/world.h"
+
+namespace hocket::comm {
+
+using engine::Kind;
+
+DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
+  try {
+    return prepare(request, storage);
+  } catch (const InvalidArgument& reason) {
+    owner_.refuse(request.kind, reason);
+  }
+}
+
+DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
+  DevicePlan plan{.call = check(request, owner_.place(), storage)};
+  require_device(request);
+  check_device(request.in, "in");
+  check_device(request.out, "out");
+  find_symmetric(plan);
+  plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
+  return plan;
+}
+
+// Symmetric arrays are known by their address. Part of the signature, so that all ranks agree:
+// peers write to the same place of the same block on each.
+void DeviceCalls::find_symmetric(DevicePlan& plan) const {
+  switch (plan.call.signature.kind) {
+    case Kind::kAllReduce:
+    case Kind::kBroadcast:
+    case Kind::kAllGather:
+      break;
+    case Kind::kAllToAll:
+      if (plan.call.in == plan.call.out) return;  // peers would write what has yet to be sent
+      break;
+    default:
+      return;
+  }
+  auto block = owner_.world()->device_blocks().find(plan.call.out);
+  if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
+  const std::size_t offset = *block->offset_of(plan.call.out);
+  for (const int world_rank : owner_.membership().world_ranks) {
+    std::byte* piece = block->piece_of_world(world_rank);
+    if (piece == nullptr) {
+      plan.outs.clear();
+      return;
+    }
+    plan.outs.push_back(piece + offset);
+  }
+  plan.call.signature.symmetric = base::mix(block->id(), offset) | 1;
+  plan.block = std::move(block);
+}
+
+void DeviceCalls::require_device(const Request& request) {
+  if (device_) return;
+  try {
+    const int ordinal = device_of(request);
+    device_ = std::make_shared<cuda::DeviceContext>(
+        owner_.world()->device_libraries().driver().driver, ordinal);
+  } catch (const DeviceError& error) {
+    throw InvalidArgument(error.what());
+  }
+}
+
+// Of the arrays, or, for a barrier, the one whose context is current.
+int DeviceCalls::device_of(const Request& request) const {
+  const auto& found = owner_.world()->device_libraries().driver();
+  if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
+  const auto of = [&](ConstArrayView array) {
+    if (array.memory() != MemoryKind::kCuda) return -1;
+    if (array.device() >= 0) return array.device();
+    return array.count() == 0 ? -1 : cuda::whereabouts(*found.driver, array.data()).device;
+  };
+  int device = of(request.out);
+  if (device < 0) device = of(request.in);
+  if (device < 0 && found.driver->ctx_get_device(&device) != cuda::Result::kSuccess) {
+    device = owner_.world()->default_device();
+  }
+  return device;
+}
+
+void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
+  if (array.memory() != MemoryKind::kCuda || array.count() == 0) return;
+  int device = array.device();
+  if (device < 0) {
+    const auto& driver = *owner_.world()->device_libraries().driver().driver;
+    const cuda::Whereabouts found = cuda::whereabouts(driver, array.data());
+    if (found.memory != MemoryKind::kCuda) {
+      throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
+    }
+    device = found.device;
+  }
+  if (device != device_->ordinal()) {
+    throw InvalidArgument(fmt::format(
+        "{} lies on GPU {}, and this rank's GPU in communicator {} is {}; a rank has one GPU",
+        name,
+        device,
+        owner_.membership().name,
+        device_->ordinal()));
+  }
+}
+
+DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
+  try {
+    return open(request);
+  } catch (const InvalidArgument& reason) {
+    owner_.refuse(request.kind, reason);
+  }
+}
+
+DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
+  const cuda::DeviceGuard guard(*device_);
+  Launch how{.stream = request.stream.value_or(StreamRef()).handle(),
+             .allowed = request.deadline.value_or(owner_.deadline())};
+  cuda::Capture capture;
+  try {
+    capture = cuda::capture_of(device_->driver(), how.stream);
+  } catch (const DeviceError& error) {
+    throw InvalidArgument(fmt::format("stream: {}", error.what()));
+  }
+  if (capture == cuda::Capture::kBroken) {
+    throw InvalidArgument(
+        "stream cannot be used: its capture into a graph has been broken off, or it is the legacy "
+        "default stream while another is captured");
+  }
+  how.captured = capture == cuda::Capture::kActive;
+  return how;
+}
+
+}  // namespace hocket::comm
