@@ -11,9 +11,9 @@
 namespace hocket::comm {
 
 using engine::Call;
-using engine::is_rooted;
 using engine::is_listed;
 using engine::is_reduction;
+using engine::is_rooted;
 using engine::Kind;
 
 namespace {
@@ -99,113 +99,142 @@ void require_parts_apart(const Request& r, const Call& call, int n) {
   });
 }
 
-// The two arrays of a regular call, whatever the form it was asked for in.
+// The two arrays of a regular call, whatever the form it was asked for in; one that this rank does
+// not have is empty.
 struct Arrays {
   ConstArrayView in;
   ArrayView out;
+  std::size_t share = 0;  // signature.count
+  bool may_coincide = false;
 };
+
+ArrayView none(DType dtype) { return ArrayView(nullptr, 0, dtype); }
+
+Arrays arrays_to_reduce(const Request& r, bool takes) {
+  Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
+  a.share = a.in.count();
+  if (takes) {
+    require_count("out", a.out.count(), a.share, kAsIn);
+  } else {
+    a.out = none(a.in.dtype());
+  }
+  a.may_coincide = a.in.data() == a.out.data();
+  return a;
+}
+
+Arrays arrays_to_broadcast(const Request& r, bool gives) {
+  Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
+  a.share = a.out.count();
+  if (gives) {
+    require_count("out", a.share, a.in.count(), kAsIn);
+  } else {
+    a.in = none(a.out.dtype());
+  }
+  a.may_coincide = a.in.data() == a.out.data();
+  return a;
+}
+
+Arrays arrays_to_gather(const Request& r, const Place& place, bool takes) {
+  const auto rank = static_cast<std::size_t>(place.rank);
+  Arrays a{.in = r.in, .out = r.out};
+  if (r.in_place && takes) {
+    a.share = share_of("the array", r.out.count(), place.size);
+    a.in = r.out.slice(rank * a.share, a.share);
+  } else {
+    if (r.in_place) a.in = r.out;
+    a.share = a.in.count();
+  }
+  if (takes) {
+    require_count("out", a.out.count(), a.share * static_cast<std::size_t>(place.size), [&] {
+      return fmt::format("{} ranks times in's {}", place.size, a.share);
+    });
+    a.may_coincide = a.share != 0 && a.in.data() == a.out.slice(rank * a.share, a.share).data();
+  } else {
+    a.out = none(a.in.dtype());
+  }
+  return a;
+}
+
+Arrays arrays_to_scatter(const Request& r, const Place& place, bool gives) {
+  const auto rank = static_cast<std::size_t>(place.rank);
+  Arrays a{.in = r.in, .out = r.out};
+  if (r.in_place && gives) {
+    a.share = share_of("the array", r.out.count(), place.size);
+    a.in = r.out;
+    a.out = r.out.slice(rank * a.share, a.share);
+    a.may_coincide = true;
+    return a;
+  }
+  a.share = a.out.count();
+  if (gives) {
+    require_count("in", a.in.count(), a.share * static_cast<std::size_t>(place.size), [&] {
+      return fmt::format("{} ranks times out's {}", place.size, a.share);
+    });
+    a.may_coincide = a.share != 0 && a.in.slice(rank * a.share, a.share).data() == a.out.data();
+  } else {
+    a.in = none(a.out.dtype());
+  }
+  return a;
+}
+
+Arrays arrays_to_reduce_scatter(const Request& r, const Place& place) {
+  Arrays a{.in = r.in, .out = r.out};
+  if (r.in_place) {
+    a.in = r.out;
+    a.share = share_of("the array", r.out.count(), place.size);
+    a.out = r.out.slice(0, a.share);
+  } else {
+    a.share = a.out.count();
+    require_count("in", a.in.count(), a.share * static_cast<std::size_t>(place.size), [&] {
+      return fmt::format("{} ranks times out's {}", place.size, a.share);
+    });
+  }
+  a.may_coincide = a.in.data() == a.out.data();
+  return a;
+}
+
+Arrays arrays_to_swap(const Request& r, const Place& place) {
+  Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
+  a.share = share_of("in", a.in.count(), place.size);
+  require_count("out", a.out.count(), a.in.count(), kAsIn);
+  a.may_coincide = a.in.data() == a.out.data();
+  return a;
+}
+
+Arrays arrays_of(const Request& r, const Place& place) {
+  const bool at_root = place.rank == r.root;
+  switch (r.kind) {
+    case Kind::kAllReduce:
+      return arrays_to_reduce(r, true);
+    case Kind::kReduce:
+      return arrays_to_reduce(r, at_root);
+    case Kind::kBroadcast:
+      return arrays_to_broadcast(r, at_root);
+    case Kind::kAllGather:
+      return arrays_to_gather(r, place, true);
+    case Kind::kGather:
+      return arrays_to_gather(r, place, at_root);
+    case Kind::kScatter:
+      return arrays_to_scatter(r, place, at_root);
+    case Kind::kReduceScatter:
+      return arrays_to_reduce_scatter(r, place);
+    default:
+      return arrays_to_swap(r, place);
+  }
+}
 
 // Fills in the regular kinds: signature.count, in and out.
 void lay_out(const Request& r, const Place& place, Call& call) {
-  const int n = place.size;
-  const auto rank = static_cast<std::size_t>(place.rank);
-  const bool at_root = place.rank == r.root;
-  ConstArrayView in = r.in;
-  ArrayView out = r.out;
-  std::size_t share = 0;
-  bool may_coincide = false;
-  switch (r.kind) {
-    case Kind::kAllReduce:
-    case Kind::kReduce:
-      if (r.in_place) in = out;
-      share = in.count();
-      if (r.kind == Kind::kReduce && !at_root) {
-        out = ArrayView(nullptr, 0, in.dtype());
-      } else {
-        require_count("out", out.count(), share, kAsIn);
-      }
-      may_coincide = in.data() == out.data();
-      break;
-    case Kind::kBroadcast:
-      if (r.in_place) in = at_root ? ConstArrayView(out) : ConstArrayView(nullptr, 0, out.dtype());
-      share = out.count();
-      if (at_root) {
-        require_count("out", share, in.count(), kAsIn);
-      } else {
-        in = ConstArrayView(nullptr, 0, out.dtype());
-      }
-      may_coincide = in.data() == out.data();
-      break;
-    case Kind::kAllGather:
-    case Kind::kGather: {
-      const bool takes = r.kind == Kind::kAllGather || at_root;
-      if (r.in_place && takes) {
-        share = share_of("the array", out.count(), n);
-        in = out.slice(rank * share, share);
-      } else if (r.in_place) {
-        in = out;
-        share = in.count();
-      } else {
-        share = in.count();
-      }
-      if (takes) {
-        require_count("out", out.count(), share * static_cast<std::size_t>(n), [&] {
-          return fmt::format("{} ranks times in's {}", n, share);
-        });
-        may_coincide = share != 0 && in.data() == out.slice(rank * share, share).data();
-      } else {
-        out = ArrayView(nullptr, 0, in.dtype());
-      }
-      break;
-    }
-    case Kind::kScatter:
-      if (r.in_place && at_root) {
-        share = share_of("the array", out.count(), n);
-        in = out;
-        out = out.slice(rank * share, share);
-        may_coincide = true;
-      } else {
-        share = out.count();
-        if (at_root) {
-          require_count("in", in.count(), share * static_cast<std::size_t>(n), [&] {
-            return fmt::format("{} ranks times out's {}", n, share);
-          });
-          may_coincide = share != 0 && in.slice(rank * share, share).data() == out.data();
-        }
-      }
-      if (!at_root) in = ConstArrayView(nullptr, 0, out.dtype());
-      break;
-    case Kind::kReduceScatter:
-      if (r.in_place) {
-        in = out;
-        share = share_of("the array", out.count(), n);
-        out = out.slice(0, share);
-      } else {
-        share = out.count();
-        require_count("in", in.count(), share * static_cast<std::size_t>(n), [&] {
-          return fmt::format("{} ranks times out's {}", n, share);
-        });
-      }
-      may_coincide = in.data() == out.data();
-      break;
-    case Kind::kAllToAll:
-      if (r.in_place) in = out;
-      share = share_of("in", in.count(), n);
-      require_count("out", out.count(), in.count(), kAsIn);
-      may_coincide = in.data() == out.data();
-      break;
-    default:
-      break;
-  }
-  require_same_dtype(in, out);
-  require_data(in.data(), in.count(), "in");
-  require_data(out.data(), out.count(), "out");
+  const Arrays a = arrays_of(r, place);
+  require_same_dtype(a.in, a.out);
+  require_data(a.in.data(), a.in.count(), "in");
+  require_data(a.out.data(), a.out.count(), "out");
   call.signature.memory = common_memory(r.in_place ? ConstArrayView(r.out) : r.in, r.out);
-  require_apart(in.data(), in.bytes(), out.data(), out.bytes(), may_coincide);
-  call.signature.dtype = out.dtype();
-  call.signature.count = share;
-  call.in = in.data();
-  call.out = out.data();
+  require_apart(a.in.data(), a.in.bytes(), a.out.data(), a.out.bytes(), a.may_coincide);
+  call.signature.dtype = a.out.dtype();
+  call.signature.count = a.share;
+  call.in = a.in.data();
+  call.out = a.out.data();
 }
 
 std::uint64_t hash_counts(std::span<const std::size_t> counts) {
