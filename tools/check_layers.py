@@ -5,7 +5,7 @@ The order of the layers is the list in src/CMakeLists.txt. The law:
 
   - a layer includes itself and the layers before it;
   - engines (engines/...) never include each other;
-  - algorithm never includes os, cuda, symmetric or an engine;
+  - algorithm never includes os, cuda or an engine;
   - engines are named outside their folders only in the composition root, src/comm/composition.* and
     composition_*;
   - public headers include the standard library and hocket/ alone;
@@ -30,7 +30,7 @@ MAX_LINES = 600
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 
 # Layers that `algorithm` must not know, whatever their place in the list.
-HIDDEN_FROM_ALGORITHM = ("os", "cuda", "symmetric")
+HIDDEN_FROM_ALGORITHM = ("os", "cuda")
 COMPOSITION_ROOT = "src/comm/composition"
 # Public headers for programs that use another library anyhow, and that library's header; hocket.h
 # reaches none of them.

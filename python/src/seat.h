@@ -104,7 +104,6 @@ void bind_movement(CommunicatorClass& cls);
 void bind_parts(CommunicatorClass& cls);
 void bind_messages(CommunicatorClass& cls);
 void bind_coalesced(CommunicatorClass& cls);
-void bind_groups(CommunicatorClass& cls);
 void bind_compression(CommunicatorClass& cls);
 void bind_objects(CommunicatorClass& cls);
 void bind_symmetric(nb::module_& module, CommunicatorClass& cls);

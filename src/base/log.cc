@@ -41,8 +41,6 @@ void configure_log(LogLevel level, int rank) {
   logger().set_pattern(rank < 0 ? "hocket %l: %v" : fmt::format("hocket[{}] %l: %v", rank));
 }
 
-bool log_enabled(LogLevel level) noexcept { return logger().should_log(to_spdlog(level)); }
-
 void log(LogLevel level, std::string_view message) noexcept {
   logger().log(to_spdlog(level), message);
 }

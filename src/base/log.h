@@ -11,7 +11,6 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 // Called once, by init(): from then on messages carry the rank (none where negative).
 void configure_log(LogLevel level, int rank);
-bool log_enabled(LogLevel level) noexcept;
 void log(LogLevel level, std::string_view message) noexcept;
 
 }  // namespace hocket::base

@@ -13,9 +13,6 @@
 
 namespace hocket::core {
 
-// A good size for arrays of sources; a reduction takes any number.
-inline constexpr int kMaxSources = 16;
-
 // Whether outputs bypass the caches (non-temporal stores): right for results much larger than the
 // last level cache, wrong for anything that is read again soon. A wish: outputs not aligned to
 // their elements, averages of integers and 8-bit floats are stored the ordinary way.

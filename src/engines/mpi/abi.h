@@ -8,7 +8,7 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 5;
+inline constexpr std::uint32_t kAbi = 6;
 
 enum class Collective : std::int32_t {
   kBarrier,
@@ -78,7 +78,6 @@ struct Shim {
   std::uint32_t abi;
   void (*version)(char* text, std::size_t size);
   void (*error_text)(int code, char* text, std::size_t size);
-  bool (*is_initialized)();
   bool (*is_finalized)();
   // Initialises MPI unless somebody has; whoever initialises it ends it, when the process exits.
   int (*start)(Fold fold, AtEnd at_end, Threads* threads);

@@ -156,11 +156,6 @@ void Library::require(int code, const char* what) const {
   throw SystemError(fmt::format("{} of {} failed: {}", what, name_, text.data()), EIO);
 }
 
-bool Library::is_started() const {
-  const std::lock_guard lock(mutex_);
-  return shim_->is_initialized() && !shim_->is_finalized();
-}
-
 void Library::start() {
   const std::lock_guard lock(mutex_);
   if (shim_->is_finalized()) {

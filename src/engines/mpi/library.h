@@ -66,7 +66,6 @@ class Library : public std::enable_shared_from_this<Library> {
   // Starts MPI unless that was done. Throws InvalidArgument where it was started in a way in which
   // hocket cannot use it.
   void start();
-  bool is_started() const;
   const std::string& name() const noexcept { return name_; }
 
   std::shared_ptr<Comm> world();  // MPI_COMM_WORLD itself: to make others of

@@ -356,7 +356,6 @@ int test(void* request, bool* done) {
 constexpr Shim kShim{.abi = kAbi,
                      .version = &version,
                      .error_text = &error_text,
-                     .is_initialized = &is_initialized,
                      .is_finalized = &is_finalized,
                      .start = &start,
                      .give_up = &give_up,
