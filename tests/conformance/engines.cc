@@ -22,37 +22,55 @@
 namespace hocket::conformance {
 namespace {
 
-// The floor over threads.
-class LocalTeam final : public Team {
+// Messages between threads, with an engine on top of them.
+class ThreadsTeam final : public Team {
  public:
-  LocalTeam(int size, const algorithm::Tuning& tuning)
-      : fabric_(std::make_shared<engines::local::LocalFabric>(size)), ordered_(tuning.ordered) {
-    for (int rank = 0; rank < size; ++rank) {
+  // `hosts`: of each rank, where they are to seem to be on several; else empty.
+  struct Options {
+    int size = 1;
+    std::vector<int> hosts;
+    bool ordered = true;
+  };
+  using Make = std::function<std::unique_ptr<engine::CollectiveEngine>(
+      engine::PointToPoint& messages, const engine::GroupFacts& facts)>;
+
+  ThreadsTeam(Options options, const Make& make)
+      : options_(std::move(options)),
+        fabric_(std::make_shared<engines::local::LocalFabric>(options_.size)) {
+    for (int rank = 0; rank < options_.size; ++rank) {
       messages_.push_back(std::make_unique<engines::local::LocalPointToPoint>(fabric_, rank));
-      const engine::GroupFacts facts{.rank = rank, .size = size, .hosts = {}};
-      engines_.push_back(
-          std::make_unique<algorithm::AlgorithmEngine>(*messages_.back(), facts, tuning));
+      engines_.push_back(make(*messages_.back(),
+                              {.rank = rank,
+                               .size = options_.size,
+                               .hosts = options_.hosts,
+                               .one_host = options_.hosts.empty()}));
     }
   }
   Seat seat(int rank) override {
     const auto r = static_cast<std::size_t>(rank);
     return {.rank = rank,
-            .size = fabric_->size(),
+            .size = options_.size,
             .engine = engines_[r].get(),
             .messages = messages_[r].get(),
-            .ordered = ordered_};
+            .ordered = options_.ordered};
   }
 
  private:
+  const Options options_;
   std::shared_ptr<engines::local::LocalFabric> fabric_;
-  bool ordered_;
   std::vector<std::unique_ptr<engines::local::LocalPointToPoint>> messages_;
-  std::vector<std::unique_ptr<algorithm::AlgorithmEngine>> engines_;
+  std::vector<std::unique_ptr<engine::CollectiveEngine>> engines_;
 };
 
+// The floor over threads.
 EngineCase local_case(std::string name, const algorithm::Tuning& tuning) {
-  return {.name = std::move(name), .run = [tuning](int size, const Body& body) {
-            return run_threads(size, std::make_unique<LocalTeam>(size, tuning), body);
+  const auto make = [tuning](engine::PointToPoint& messages, const engine::GroupFacts& facts) {
+    return std::make_unique<algorithm::AlgorithmEngine>(messages, facts, tuning);
+  };
+  return {.name = std::move(name), .run = [=](int size, const Body& body) {
+            const ThreadsTeam::Options options{
+                .size = size, .hosts = {}, .ordered = tuning.ordered};
+            return run_threads(size, std::make_unique<ThreadsTeam>(options, make), body);
           }};
 }
 
@@ -67,8 +85,7 @@ EngineCase forced_case(int i) {
   return local_case("local_way_" + std::to_string(i), tuning);
 }
 
-// --- Several hosts, pretended: messages between threads
-// --------------------------------------------------------------------------------
+// --- Several hosts, pretended: messages between threads ----------------------------------------
 
 // The host of each rank.
 using Placement = int (*)(int rank, int size);
@@ -93,39 +110,18 @@ class Levels final : public engine::CollectiveEngine {
   algorithm::AlgorithmEngine straight_;
 };
 
-class HostsTeam final : public Team {
- public:
-  HostsTeam(int size, Placement placement, const algorithm::HierarchyTuning& tuning)
-      : fabric_(std::make_shared<engines::local::LocalFabric>(size)) {
-    for (int rank = 0; rank < size; ++rank) hosts_.push_back(placement(rank, size));
-    for (int rank = 0; rank < size; ++rank) {
-      messages_.push_back(std::make_unique<engines::local::LocalPointToPoint>(fabric_, rank));
-      const engine::GroupFacts facts{
-          .rank = rank, .size = size, .hosts = hosts_, .one_host = false};
-      engines_.push_back(std::make_unique<Levels>(*messages_.back(), facts, tuning));
-    }
-  }
-  Seat seat(int rank) override {
-    const auto r = static_cast<std::size_t>(rank);
-    return {.rank = rank,
-            .size = fabric_->size(),
-            .engine = engines_[r].get(),
-            .messages = messages_[r].get(),
-            .ordered = false};
-  }
-
- private:
-  std::shared_ptr<engines::local::LocalFabric> fabric_;
-  std::vector<int> hosts_;
-  std::vector<std::unique_ptr<engines::local::LocalPointToPoint>> messages_;
-  std::vector<std::unique_ptr<Levels>> engines_;
-};
-
 EngineCase hosts_case(std::string name,
                       Placement placement,
                       const algorithm::HierarchyTuning& tuning) {
-  return {.name = std::move(name), .run = [placement, tuning](int size, const Body& body) {
-            return run_threads(size, std::make_unique<HostsTeam>(size, placement, tuning), body);
+  const auto make = [tuning](engine::PointToPoint& messages, const engine::GroupFacts& facts) {
+    return std::make_unique<Levels>(messages, facts, tuning);
+  };
+  return {.name = std::move(name), .run = [=](int size, const Body& body) {
+            ThreadsTeam::Options options{.size = size, .hosts = {}, .ordered = false};
+            for (int rank = 0; rank < size; ++rank) {
+              options.hosts.push_back(placement(rank, size));
+            }
+            return run_threads(size, std::make_unique<ThreadsTeam>(std::move(options), make), body);
           }};
 }
 
@@ -139,8 +135,7 @@ int scattered_hosts(int rank, int /*size*/) {
 // In turns: equal numbers where that goes.
 int in_turns(int rank, int /*size*/) { return rank % 2; }
 
-// --- Shared memory
-// --------------------------------------------------------------------------------
+// --- Shared memory -----------------------------------------------------------------------------
 
 using control::GroupControl;
 using control::HostControl;
@@ -271,8 +266,7 @@ EngineCase shm_processes(std::string name) {
       }};
 }
 
-// --- UCX
-// --------------------------------------------------------------------------------
+// --- UCX ---------------------------------------------------------------------------------------
 
 namespace ucx = engines::ucx;
 
@@ -351,8 +345,7 @@ std::vector<EngineCase> ucx_cases() {
   return {make("ucx", ucx::Bulk::kAuto), make("ucx_direct", ucx::Bulk::kDirect)};
 }
 
-// --- GPU kernels, as the host runs them
-// --------------------------------------------------------------------------------
+// --- GPU kernels, as the host runs them --------------------------------------------------------
 
 constexpr std::chrono::seconds kPeerLimit{20};
 

@@ -82,6 +82,41 @@ class Scene {
   MpiMessages steps_;
 };
 
+// The messages of a scene, and the memory that MPI may have of them for longer.
+class Loan {
+ public:
+  Loan(Scene& scene, Bytes bytes)
+      : scene_(scene),
+        memory_(std::make_shared<Bytes>(std::move(bytes))),
+        watched_(memory_),
+        messages_(scene.messages(memory_)) {}
+
+  MpiMessages* operator->() const { return messages_.get(); }
+  MpiMessages& messages() const { return *messages_; }
+  Bytes& memory() const { return *memory_; }
+  std::span<std::byte> first(std::size_t bytes) const { return std::span(*memory_).first(bytes); }
+  // Whoever had them has gone.
+  void give_up() {
+    messages_.reset();
+    memory_.reset();
+  }
+  bool is_back() const { return watched_.expired(); }
+  void await_return(const std::string& what) const {
+    wait_for(
+        [this] {
+          scene_.look_at_what_was_given_up();
+          return is_back();
+        },
+        what);
+  }
+
+ private:
+  Scene& scene_;
+  std::shared_ptr<Bytes> memory_;
+  std::weak_ptr<Bytes> watched_;
+  std::unique_ptr<MpiMessages> messages_;
+};
+
 Bytes values(int rank, std::size_t size, int seed) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -127,84 +162,70 @@ void messages_arrive(Scene& scene) {
 
 // A receive that is called off: its memory stays until a send has met it.
 void a_receive_keeps_its_memory(Scene& scene) {
-  auto memory = std::make_shared<Bytes>(std::size_t{1} << 20);
-  const std::weak_ptr<Bytes> watched = memory;
-  const Envelope envelope = scene.envelope(3, memory->size());
-  auto messages = scene.messages(memory);
+  Loan loan(scene, Bytes(std::size_t{1} << 20));
+  const Envelope envelope = scene.envelope(3, loan.memory().size());
   if (own_rank == 0) {
     scene.step();
-    Scene::finish(*messages, messages->send(envelope, *memory));
+    Scene::finish(loan.messages(), loan->send(envelope, loan.memory()));
     return;
   }
-  messages->cancel(messages->recv(envelope, *memory));
+  loan->cancel(loan->recv(envelope, loan.memory()));
   bool refused = false;
   try {
-    static_cast<void>(messages->send(envelope, *memory));
+    static_cast<void>(loan->send(envelope, loan.memory()));
   } catch (const hocket::DeviceError&) {
     refused = true;
   }
   check(refused, "a message after one that MPI still has");
-  messages.reset();
-  memory.reset();
+  loan.give_up();
   scene.look_at_what_was_given_up();
-  check(!watched.expired(), "memory that MPI has is freed");
+  check(!loan.is_back(), "memory that MPI has is freed");
   scene.step();
-  wait_for(
-      [&] {
-        scene.look_at_what_was_given_up();
-        return watched.expired();
-      },
-      "the end of what MPI has");
+  loan.await_return("the end of what MPI has");
 }
 
 // A send that its receiver never wanted was never MPI's.
 void a_send_that_nobody_wants_is_forgotten(Scene& scene) {
-  auto memory = std::make_shared<Bytes>(values(own_rank, 4 << 20, 1));
-  const std::weak_ptr<Bytes> watched = memory;
-  auto messages = scene.messages(memory);
-  const std::size_t size = memory->size();
+  constexpr std::size_t kSize = 4 << 20;
+  Loan loan(scene, values(own_rank, kSize, 1));
   if (own_rank == 0) {
-    const MessageId sent = messages->send(scene.envelope(4, size), *memory);
+    const MessageId sent = loan->send(scene.envelope(4, kSize), loan.memory());
     for (int i = 0; i < 100; ++i) {
-      messages->progress();
-      check(!messages->test(sent, nullptr), "a send has ended without a receive");
+      loan->progress();
+      check(!loan->test(sent, nullptr), "a send has ended without a receive");
     }
-    messages->cancel(sent);
+    loan->cancel(sent);
   }
   scene.step();
-  Bytes in(size);
-  const MessageId ids[] = {messages->recv(scene.envelope(4, size), in),
-                           messages->send(scene.envelope(4, size), *memory)};
-  for (const MessageId id : ids) Scene::finish(*messages, id);
-  check(in == values(scene.peer(), size, 1), "what comes after it");
-  messages.reset();
-  memory.reset();
-  check(watched.expired(), "memory that MPI never had is kept");
+  Bytes in(kSize);
+  const MessageId ids[] = {loan->recv(scene.envelope(4, kSize), in),
+                           loan->send(scene.envelope(4, kSize), loan.memory())};
+  for (const MessageId id : ids) Scene::finish(loan.messages(), id);
+  check(in == values(scene.peer(), kSize, 1), "what comes after it");
+  loan.give_up();
+  check(loan.is_back(), "memory that MPI never had is kept");
 }
 
 void lengths_are_compared(Scene& scene) {
-  auto memory = std::make_shared<Bytes>(std::size_t{2} << 20);
-  const std::weak_ptr<Bytes> watched = memory;
-  auto messages = scene.messages(memory);
+  Loan loan(scene, Bytes(std::size_t{2} << 20));
   if (own_rank == 0) {
-    const MessageId sent = messages->send(scene.envelope(9, 1000), std::span(*memory).first(1000));
+    const MessageId sent = loan->send(scene.envelope(9, 1000), loan.first(1000));
     scene.step();
     for (int i = 0; i < 100; ++i) {
-      messages->progress();
-      check(!messages->test(sent, nullptr), "a send has ended that does not fit");
+      loan->progress();
+      check(!loan->test(sent, nullptr), "a send has ended that does not fit");
     }
     scene.step();
-    messages->cancel(sent);
+    loan->cancel(sent);
   } else {
-    const MessageId wanted =
-        messages->recv(scene.envelope(9, 2000), std::span(*memory).first(2000));
+    const MessageId wanted = loan->recv(scene.envelope(9, 2000), loan.first(2000));
     scene.step();
     bool told = false;
     wait_for(
         [&] {
-          messages->progress();
+          loan->progress();
           try {
-            check(!messages->test(wanted, nullptr), "a receive has ended that does not fit");
+            check(!loan->test(wanted, nullptr), "a receive has ended that does not fit");
           } catch (const EnvelopeMismatch& error) {
             told = error.expected.count == 2000 && error.received.count == 1000 &&
                    error.received.peer == 0;
@@ -215,42 +236,28 @@ void lengths_are_compared(Scene& scene) {
         "the refusal");
     check(told, "what the two sides have");
     scene.step();
-    messages->cancel(wanted);
+    loan->cancel(wanted);
   }
-  messages.reset();
-  memory.reset();
-  wait_for(
-      [&] {
-        scene.look_at_what_was_given_up();
-        return watched.expired();
-      },
-      "the end of what nobody sends");
+  loan.give_up();
+  loan.await_return("the end of what nobody sends");
 }
 
 // A receiver that goes without having looked, when the sender has refused already: it is withdrawn.
 void who_goes_looks_for_refusals(Scene& scene) {
-  auto memory = std::make_shared<Bytes>(std::size_t{2} << 20);
-  const std::weak_ptr<Bytes> watched = memory;
-  auto messages = scene.messages(memory);
+  Loan loan(scene, Bytes(std::size_t{2} << 20));
   if (own_rank == 0) {
-    const MessageId sent = messages->send(scene.envelope(9, 1000), std::span(*memory).first(1000));
+    const MessageId sent = loan->send(scene.envelope(9, 1000), loan.first(1000));
     scene.step();
-    for (int i = 0; i < 100; ++i) messages->progress();
-    messages->cancel(sent);
+    for (int i = 0; i < 100; ++i) loan->progress();
+    loan->cancel(sent);
     scene.step();
   } else {
-    static_cast<void>(messages->recv(scene.envelope(9, 2000), std::span(*memory).first(2000)));
+    static_cast<void>(loan->recv(scene.envelope(9, 2000), loan.first(2000)));
     scene.step();
     scene.step();
   }
-  messages.reset();
-  memory.reset();
-  wait_for(
-      [&] {
-        scene.look_at_what_was_given_up();
-        return watched.expired();
-      },
-      "the end of what nobody sends");
+  loan.give_up();
+  loan.await_return("the end of what nobody sends");
 }
 
 // What never ends keeps its own communicator, and no other: MPICH has 2048 of them at once.
