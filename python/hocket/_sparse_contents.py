@@ -45,8 +45,9 @@ class Description(NamedTuple):
     dtypes: tuple[int, int, int]
     sizes: tuple[int, int, int]
 
-    def encode(self) -> list[int]:
-        return [*self[:4], *self.dtypes, *self.sizes]
+    def encode(self) -> Any:
+        """As an array of int64."""
+        return np.array([*self[:4], *self.dtypes, *self.sizes], "int64")
 
     @property
     def offsets(self) -> tuple[int, int, int, int]:

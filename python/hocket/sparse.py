@@ -133,8 +133,7 @@ def _describe(
     with announcing(comm):
         kind = kind_of(array, "array")
         message = make_message(array, "array")
-    row = np.array(message.description.encode(), "int64")
-    return message, kind, comm.all_gather(row, None, timeout)
+    return message, kind, comm.all_gather(message.description.encode(), None, timeout)
 
 
 def _gather(
@@ -177,7 +176,7 @@ def scatter(
         kind = _kind_like(arrays[0] if arrays else like)
         if comm.rank == root:
             messages = make_messages(arrays, comm, "arrays")
-            table = np.array([message.description.encode() for message in messages], "int64")
+            table = np.array([message.description.encode() for message in messages])
     row = np.zeros(LENGTH, "int64")
     comm.scatter(table, row, root, timeout)
     description = decode(row)
@@ -208,7 +207,7 @@ def all_to_all(
     with announcing(comm):
         messages = make_messages(arrays, comm, "arrays")
         kind = kind_of(arrays[0], "arrays[0]")
-    table = np.array([message.description.encode() for message in messages], "int64")
+    table = np.array([message.description.encode() for message in messages])
     table = comm.all_to_all(table, None, timeout)
     with on(stream, kind):
         packed, lengths = pack(messages, kind.xp)
@@ -230,7 +229,7 @@ def send(
     """Send an array to one rank, which receives it by `recv`."""
     kind = kind_of(array, "array")
     message = make_message(array, "array")
-    comm.send(np.array(message.description.encode(), "int64"), destination, tag, timeout)
+    comm.send(message.description.encode(), destination, tag, timeout)
     with on(stream, kind):
         comm.send(pack([message], kind.xp)[0], destination, tag, timeout, stream)
 
@@ -268,9 +267,8 @@ def send_recv(
     """Send to and receive from one rank, at once."""
     kind = kind_of(array if like is None else like, "array")
     message = make_message(array, "array")
-    sent = np.array(message.description.encode(), "int64")
     row = np.zeros(LENGTH, "int64")
-    comm.send_recv(sent, peer, row, peer, tag, timeout)
+    comm.send_recv(message.description.encode(), peer, row, peer, tag, timeout)
     description = decode(row)
     with on(stream, kind):
         packed = kind.xp.empty(description.offsets[3], "uint8")
@@ -342,7 +340,7 @@ def reduce_scatter(
     with announcing(comm):
         _check_op(op)
         messages = make_messages(arrays, comm, "arrays")
-    own = np.array([message.description.encode() for message in messages], "int64")
+    own = np.array([message.description.encode() for message in messages])
     every = comm.all_gather(own, None, timeout)  # so that all ranks refuse what one cannot add
     for place in range(comm.size):
         _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
