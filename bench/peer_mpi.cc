@@ -1,7 +1,6 @@
 // An MPI library as `hocket bench` measures it. Compiled once with each MPI's compiler wrapper.
 #include <mpi.h>
 
-#include <stdexcept>
 #include <string>
 
 #include "cli/bench/peer.h"

@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <numeric>
 #include <string>

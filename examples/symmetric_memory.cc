@@ -2,7 +2,6 @@
 #include <hocket/hocket.h>
 
 #include <cstdio>
-#include <vector>
 
 #include "check.h"
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "bootstrap.h"
 #include "hocket/context.h"

@@ -1,6 +1,5 @@
 // Arrays of CuPy, by their attributes. They have the CUDA array interface too, which makes a
 // dictionary of texts and tuples each time, and takes several times as long as this.
-#include <string>
 #include <string_view>
 
 #include "foreign_parts.h"

@@ -1,8 +1,6 @@
 // Arrays that come by DLPack.
-#include <cstring>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "foreign_parts.h"
 

@@ -1,5 +1,4 @@
 // Arrays that come by CUDA's array interface, and by Python's buffer protocol.
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>

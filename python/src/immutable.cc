@@ -1,6 +1,5 @@
 #include "immutable.h"
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -3,8 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
-#include <functional>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 
 #include "hocket/error.h"
 #include "seat.h"

@@ -23,15 +23,13 @@ struct Whole {
   std::size_t bytes = 0;
 };
 
-// --- Barrier
-// --------------------------------------------------------------------------------------
+// --- Barrier ------------------------------------------------------------------------------------
 
 // In round k, tell the rank 2^k ahead and hear from the one 2^k behind: after ceil(log2 n) rounds
 // everybody has heard of everybody, directly or not.
 engine::Task dissemination_barrier(Endpoint at);
 
-// --- Broadcast
-// ------------------------------------------------------------------------------------
+// --- Broadcast ----------------------------------------------------------------------------------
 
 // Down a tree, in chunks: each is handed on while the next one comes. Of one chunk, down the
 // binomial tree, this is ceil(log2 n) rounds, for what is short; the binary tree and the chain are
@@ -42,8 +40,7 @@ engine::Task tree_broadcast(
 // many ranks there are. For what is long.
 engine::Task scatter_broadcast(Endpoint at, Whole array, int root);
 
-// --- All-gather
-// -----------------------------------------------------------------------------------
+// --- All-gather ---------------------------------------------------------------------------------
 
 // Everybody's block, all of `share` bytes, to everybody in ceil(log2 n) rounds: what a rank has
 // doubles in each. `blocks` has room for n; block 0 is this rank's and already there, block i
@@ -61,8 +58,7 @@ engine::Task ring_all_gather(Endpoint at, std::span<const std::byte> own, Array 
 // Everybody's part straight to everybody, all at once: one round of n - 1 messages.
 engine::Task direct_all_gather(Endpoint at, std::span<const std::byte> own, Array out);
 
-// --- Gather and scatter
-// ---------------------------------------------------------------------------
+// --- Gather and scatter -------------------------------------------------------------------------
 
 // Every rank sends its part straight to the root. `out` matters at the root.
 engine::Task linear_gather(Endpoint at, std::span<const std::byte> own, Array out, int root);
@@ -73,8 +69,7 @@ engine::Task linear_scatter(Endpoint at, ConstArray in, std::span<std::byte> own
 // Down a binomial tree, for short parts of one length: `in` is the root's.
 engine::Task binomial_scatter(Endpoint at, const std::byte* in, std::span<std::byte> own, int root);
 
-// --- All-to-all
-// -----------------------------------------------------------------------------------
+// --- All-to-all ---------------------------------------------------------------------------------
 
 // In each of n rounds the ranks meet in pairs, see `partner`, and swap parts in pieces of
 // `scratch_bytes`.
@@ -107,8 +102,7 @@ engine::Task halving_reduce_scatter(Endpoint at,
                                     ConstArray in,
                                     std::byte* out);
 
-// --- All-reduce
-// -----------------------------------------------------------------------------------
+// --- All-reduce ---------------------------------------------------------------------------------
 
 // Every rank collects all arrays and reduces for itself, in rank order: ceil(log2 n) rounds. For
 // what is short.
@@ -124,8 +118,7 @@ engine::Task doubling_all_reduce(Endpoint at, Reduction reduction, Whole array);
 // while there are many ranks.
 engine::Task rabenseifner_all_reduce(Endpoint at, Reduction reduction, Whole array);
 
-// --- Reduce
-// ---------------------------------------------------------------------------------------
+// --- Reduce -------------------------------------------------------------------------------------
 
 // The root collects all arrays and reduces in rank order. For what is short.
 engine::Task gathered_reduce(Endpoint at, Reduction reduction, Whole array, int root);

@@ -1,4 +1,3 @@
-
 #include "algorithm/algorithms.h"
 #include "algorithm/cores.h"
 #include "algorithm/halving.h"

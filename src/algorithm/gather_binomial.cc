@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "algorithm/algorithms.h"
 #include "algorithm/scratch.h"
 

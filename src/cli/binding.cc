@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <string>
 #include <tuple>
 
 #include "hocket/error.h"

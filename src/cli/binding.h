@@ -3,8 +3,6 @@
 
 #include <sched.h>
 
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "cli/environment_block.h"

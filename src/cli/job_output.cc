@@ -5,10 +5,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
-
-#include "hocket/error.h"
 
 namespace hocket::cli {
 namespace {

@@ -8,12 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
 #include <csignal>
-#include <cstring>
-#include <deque>
-#include <memory>
 
 #include "cli/address.h"
 #include "cli/guardian.h"

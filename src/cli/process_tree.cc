@@ -9,13 +9,11 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
 
 #include "cli/fd.h"
 

@@ -11,7 +11,6 @@
 
 #include "cli/address.h"
 #include "cli/commands.h"
-#include "hocket/error.h"
 
 namespace hocket::cli {
 namespace {

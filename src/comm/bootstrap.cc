@@ -7,7 +7,6 @@
 #include <exception>
 #include <random>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/hash.h"

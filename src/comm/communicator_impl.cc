@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include "base/hash.h"
 
+#include "base/hash.h"
 #include "comm/composition.h"
 #include "comm/device_calls.h"
 #include "comm/operation.h"

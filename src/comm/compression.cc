@@ -9,7 +9,6 @@
 
 #include "comm/min_max.h"
 #include "core/reduce.h"
-#include "hocket/error.h"
 
 namespace hocket {
 namespace {

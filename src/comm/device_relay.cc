@@ -1,7 +1,5 @@
 #include "comm/device_relay.h"
 
-#include <algorithm>
-
 #include "comm/communicator_impl.h"
 #include "comm/messages.h"
 

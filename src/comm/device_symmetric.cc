@@ -1,8 +1,6 @@
 // Memory on every rank's GPU, mapped by all: made by all ranks together, each of which may fail.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/short_text.h"
 #include "comm/device_calls.h"
 #include "comm/world.h"

@@ -1,5 +1,4 @@
 // The v-forms: where counts are not given, one small call asks for them first.
-#include <numeric>
 
 #include "comm/communicator_impl.h"
 #include "comm/operation.h"

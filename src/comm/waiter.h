@@ -1,7 +1,6 @@
 // How a thread waits for a peer: spin while that can pay, then give the processor away, then sleep.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 

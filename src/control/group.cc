@@ -1,8 +1,6 @@
 #include "control/group.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <new>
 

@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <csignal>
-#include <set>
 
-#include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/scheduling.h"
 #include "os/socket.h"

@@ -2,7 +2,6 @@
 // by.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>

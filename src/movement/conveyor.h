@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "algorithm/messages.h"
-#include "base/deadline.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "engine/device_engine.h"

@@ -2,7 +2,6 @@
 // NVSHMEM's; tests/compile holds them against its headers where those are installed.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace hocket::nvshmem {

@@ -1,7 +1,6 @@
 #include "pool/crew.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/interrupt.h"
 #include "hocket/error.h"

@@ -1,7 +1,5 @@
 #include "hocket/device_pool.h"
 
-#include <numeric>
-
 #include "pool/checks.h"
 #include "pool/halo.h"
 #include "pool/moves.h"

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <string_view>
 
-#include "base/hash.h"
 #include "base/config.h"
+#include "base/hash.h"
 #include "hocket/error.h"
 #include "os/socket.h"
 #include "rendezvous/address.h"

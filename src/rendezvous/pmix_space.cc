@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/config.h"
 #include "hocket/error.h"

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

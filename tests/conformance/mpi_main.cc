@@ -2,9 +2,7 @@
 // Prints what went wrong, and says so by its exit code.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <memory>
 #include <numeric>
 #include <string>
 

@@ -1,5 +1,8 @@
 #include "peer_on_host.h"
 
+#include <cstring>
+#include <deque>
+
 namespace hocket::conformance {
 namespace {
 

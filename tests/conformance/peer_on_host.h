@@ -7,10 +7,6 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <cstring>
-#include <deque>
-#include <memory>
-#include <new>
 #include <thread>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "device_arrays.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "comm/device_staging.h"
 

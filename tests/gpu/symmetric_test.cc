@@ -1,8 +1,6 @@
 // Symmetric memory of GPUs: what peers see, collectives without staging, and what is refused.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "device_arrays.h"
 
 namespace hocket::gpu {

@@ -149,8 +149,7 @@ TEST(Exit, InGoodOrderIsToldApartFromADeath) {
   }
 }
 
-// --- What is left behind
-// --------------------------------------------------------------------------
+// --- What is left behind ------------------------------------------------------------------------
 
 std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;

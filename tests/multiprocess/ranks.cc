@@ -16,8 +16,6 @@
 #include <algorithm>
 #include <fstream>
 #include <new>
-#include <set>
-#include <sstream>
 #include <thread>
 
 namespace hocket::multiprocess {

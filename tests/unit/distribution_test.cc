@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "hocket/context.h"
@@ -119,8 +118,7 @@ TEST(Distribution, BlocksAreDealtOutInTurn) {
             "block is (0), expected at least 1 on each axis");
 }
 
-// --- Redistribution
-// -------------------------------------------------------------------------------
+// --- Redistribution -----------------------------------------------------------------------------
 
 // The value of an element of the whole array: differs for each.
 double value_at(const Extents& index) {
@@ -227,8 +225,7 @@ TEST(Redistributions, WhatIsWrongIsTheSameForAll) {
                 {"rank 1 has boxes of 2 axes, and rank 0 of 1", 2}}));
 }
 
-// --- The context
-// ----------------------------------------------------------------------------------
+// --- The context --------------------------------------------------------------------------------
 
 TEST(Contexts, OneAtATime) {
   EXPECT_EQ(Context::current(), nullptr);

@@ -1,7 +1,6 @@
 // A bad network between two ends of a TCP connection, for tests.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string>

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "fault_proxy.h"
-#include "hocket/error.h"
 #include "hocket/store.h"
 #include "rendezvous_stores.h"
 

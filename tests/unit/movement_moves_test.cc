@@ -5,7 +5,6 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <numeric>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <stdexcept>
-#include <string>
 #include <thread>
 
 #include "cuda/driver.h"

@@ -3,7 +3,6 @@
 
 #include <rapidcheck.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -248,8 +248,7 @@ TEST_P(Pools, BlendHalos) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Pools, testing::Values(1, 2, 3, 4, 7));
 
-// --- Composed with processes
-// ----------------------------------------------------------------------
+// --- Composed with processes --------------------------------------------------------------------
 
 TEST(PoolsAcross, ReduceWithOtherPools) {
   constexpr std::size_t kCount = 5001;
@@ -319,8 +318,7 @@ TEST(PoolsAcross, ExchangeHalos) {
   });
 }
 
-// --- Arguments and life
-// -----------------------------------------------------------------------------
+// --- Arguments and life -------------------------------------------------------------------------
 
 template <typename F>
 std::string refusal(F&& f) {
@@ -431,8 +429,7 @@ TEST(Pool, IsRefusedAfterAFork) {
   EXPECT_EQ(calls, 1);
 }
 
-// --- Streaming
-// --------------------------------------------------------------------------------------
+// --- Streaming ----------------------------------------------------------------------------------
 
 TEST(StreamChunks, LoadsAheadAndInOrder) {
   for (const std::size_t buffers : {1u, 2u, 3u}) {

@@ -4,7 +4,6 @@
 // in the wrong place, from the wrong rank or left over from an earlier call is found.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 

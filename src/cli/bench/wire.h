@@ -3,7 +3,6 @@
 // blocks in `read_line`, so that a library that is not being measured uses no processor.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -4,13 +4,12 @@
 
 #include "cuda/memory.h"
 #include "engines/nccl/nccl_engine.h"
-#include "hocket/error.h"
 
 namespace hocket::engines::nccl {
 
 using engine::Call;
-using engine::Part;
 using engine::Kind;
+using engine::Part;
 using engine::Signature;
 
 namespace {

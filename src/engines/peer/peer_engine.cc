@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 #include "base/log.h"
 #include "base/short_text.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "engines/peer/images.h"

@@ -1,5 +1,4 @@
 // Collectives of a few KiB: ranks write their slots, and read those of others.
-#include <algorithm>
 #include <cstring>
 
 #include "base/relax.h"

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include "base/log.h"
 #include "engines/ucx/fabric.h"

@@ -1,7 +1,6 @@
 #include "engines/ucx/ucx_point_to_point.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace hocket::engines::ucx {
