@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/reduce.h"
+#include "engines/shm/envelopes.h"
 #include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
@@ -42,26 +43,6 @@ RecordType type_of(std::size_t message, std::size_t ring) {
 std::size_t index_of(int from, int to, int size) {
   return static_cast<std::size_t>(from) * static_cast<std::size_t>(size) +
          static_cast<std::size_t>(to);
-}
-
-bool same_kind(const Envelope& a, const Envelope& b) {
-  return a.dtype == b.dtype && a.count == b.count;
-}
-
-Envelope envelope_of(const RecordHeader& header, int peer) {
-  // An unknown dtype compares unequal to all and is never looked up by.
-  return {.peer = peer,
-          .tag = header.tag,
-          .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
-          .count = header.count};
-}
-
-RecordHeader header_of(RecordType type, const Envelope& envelope, std::uint32_t id) {
-  return {.type = type,
-          .dtype = static_cast<std::uint8_t>(envelope.dtype),
-          .tag = envelope.tag,
-          .count = envelope.count,
-          .id = id};
 }
 
 void drop(std::vector<std::uint32_t>& list, std::uint32_t index) noexcept {
