@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "base/hash.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
@@ -203,10 +205,18 @@ void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
   if (differing >= 0) owner_.confirm(differing, watch_->differing());
 }
 
-// The others have put it on their GPUs, or will.
+// The others have put it on their GPUs, or will. Where it may be a peer's death the watch, which
+// sees to those, gets the time to hear of it.
 void DeviceCalls::raise(const DeviceError& error,
                         std::uint64_t sequence,
                         const Signature& signature) {
+  if (dynamic_cast<const engine::MaybeLoss*>(&error) != nullptr) {
+    owner_.world()->look_again();
+    const Deadline doubt = Deadline::in(engine::kLossDoubt);
+    while (!owner_.control_->failed() && !doubt.has_passed()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   owner_.raise({.code = ErrorCode::kDevice,
                 .reporter = owner_.rank(),
                 .culprit = owner_.rank(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <thread>
 
 #include "control/succession.h"
 
@@ -60,8 +61,13 @@ void DeviceWatch::close() noexcept {
 }
 
 void DeviceWatch::look_at_result() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (control_ != nullptr && !ended_engines_) look_at_problems();
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (control_ == nullptr || ended_engines_ || !look_at_problems(Clock::now())) return;
+    }
+    std::this_thread::sleep_for(milliseconds(1));
+  }
 }
 
 bool DeviceWatch::was_asleep() noexcept {
@@ -174,7 +180,7 @@ void DeviceWatch::look(Clock::time_point now) {
   // Ranks of other hosts tell of their calls when they are asked.
   if (pending()) control_->ask();
   look_at_losses(now);
-  look_at_problems();
+  look_at_problems(now);
   look_at_deadline(now);
   look_at_calls();
 }
@@ -230,7 +236,9 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
         .text = std::string(lost->loss.text)});
 }
 
-void DeviceWatch::look_at_problems() {
+// True: it may have been a peer's death, which has yet to become known.
+bool DeviceWatch::look_at_problems(Clock::time_point now) {
+  bool doubts = false;
   for (engine::DeviceEngine* engine : engines_) {
     const auto problem = engine->problem();
     if (!problem) continue;
@@ -241,6 +249,10 @@ void DeviceWatch::look_at_problems() {
             .culprit = lost->member,
             .sequence = sequence,
             .text = std::string(lost->loss.text)});
+    } else if (problem->maybe_loss && now - doubted_at_.value_or(now) < engine::kLossDoubt) {
+      if (!doubted_at_) doubted_at_ = now;
+      doubts = true;
+      continue;
     } else if (problem->code == ErrorCode::kDeadlineExceeded && problem->of_messages) {
       fail(lateness_of_messages(problem->missing, problem->allowed));
     } else if (problem->code == ErrorCode::kDeadlineExceeded) {
@@ -255,8 +267,9 @@ void DeviceWatch::look_at_problems() {
             .sequence = sequence,
             .text = problem->text});
     }
-    return;
+    return false;
   }
+  return doubts;
 }
 
 void DeviceWatch::look_at_deadline(Clock::time_point now) {

@@ -86,7 +86,7 @@ class DeviceWatch final : public Attended {
   bool pending() const noexcept;
   void look(Clock::time_point now);
   void look_at_losses(Clock::time_point now);
-  void look_at_problems();
+  bool look_at_problems(Clock::time_point now);
   void look_at_deadline(Clock::time_point now);
   void look_at_calls();
   control::Failure lateness_of_messages(std::uint64_t peers, Duration allowed) const;
@@ -120,7 +120,8 @@ class DeviceWatch final : public Attended {
   std::uint32_t running_ = 0;  // the mark that had begun at the last look
   Clock::time_point running_since_;
   std::uint32_t losses_seen_ = 0;
-  std::optional<Clock::time_point> lost_at_;  // when somebody was, the first time
+  std::optional<Clock::time_point> lost_at_;     // when somebody was, the first time
+  std::optional<Clock::time_point> doubted_at_;  // when something was first seen that may be a loss
 };
 
 }  // namespace hocket::comm

@@ -2,6 +2,7 @@
 // by itself.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -41,6 +42,14 @@ class NotOffered : public DeviceError {
   using DeviceError::DeviceError;
 };
 
+// What may come of a peer's death that nobody knows of yet: a library hears of it first.
+class MaybeLoss : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+// For how long a death may then still become known.
+inline constexpr auto kLossDoubt = std::chrono::seconds(1);
+
 // What has gone wrong on the device by itself. A value.
 struct DeviceProblem {
   ErrorCode code = ErrorCode::kDevice;  // kDevice, kDeadlineExceeded or kAborted
@@ -48,6 +57,7 @@ struct DeviceProblem {
   std::uint64_t missing = 0;
   bool of_messages = false;
   Duration allowed{};
+  bool maybe_loss = false;  // kDevice: see MaybeLoss
   std::string text;
 };
 

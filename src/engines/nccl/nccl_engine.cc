@@ -106,11 +106,11 @@ void NcclEngine::settle_call() {
 void NcclEngine::check(Status status) {
   if (status == Status::kSuccess || status == Status::kInProgress) return;
   const char* last = comm_ == nullptr ? nullptr : library_->get_last_error(comm_);
-  throw DeviceError(fmt::format("NCCL {}: {}{}{}",
-                                library_->version_text(),
-                                library_->get_error_string(status),
-                                last == nullptr || *last == '\0' ? "" : ": ",
-                                last == nullptr ? "" : last));
+  throw engine::MaybeLoss(fmt::format("NCCL {}: {}{}{}",
+                                      library_->version_text(),
+                                      library_->get_error_string(status),
+                                      last == nullptr || *last == '\0' ? "" : ": ",
+                                      last == nullptr ? "" : last));
 }
 
 void NcclEngine::enqueue(const Call& call, cuda::Stream stream) {
@@ -150,7 +150,8 @@ std::optional<engine::DeviceProblem> NcclEngine::problem() noexcept {
     return std::nullopt;
   }
   const char* last = library_->get_last_error(comm_);
-  return engine::DeviceProblem{.text = fmt::format("NCCL {}: {}: {}",
+  return engine::DeviceProblem{.maybe_loss = true,
+                               .text = fmt::format("NCCL {}: {}: {}",
                                                    library_->version_text(),
                                                    library_->get_error_string(state),
                                                    last == nullptr ? "" : last)};
