@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "cli/bench/libraries.h"
+#include "cli/launcher.h"
 #include "hocket/algorithm.h"
 #include "hocket/error.h"
 
@@ -198,7 +199,7 @@ void add_options(CLI::App& bench, Arguments& arguments) {
                    "scatter, all_to_all, send, send_recv, barrier, or all");
   bench.add_option("-n,--ranks", arguments.ranks, "How many ranks")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, kMaxRanks));
   bench.add_option("--min", arguments.min, "Smallest size in bytes (8, 64K, 16M)")
       ->capture_default_str();
   bench.add_option("--max", arguments.max, "Largest size")->capture_default_str();
