@@ -19,7 +19,7 @@ constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
 // What goes in one record, and what goes unasked: less would be gained by the receiver's readiness
 // than asking for it takes.
 constexpr std::size_t kEagerBytes = 16 * 1024;
-constexpr std::size_t kUnaskedBytes = 64 * 1024;
+constexpr std::size_t kUnaskedBytes = 32 * 1024;
 // Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in
 // smaller pieces, as the first copy overlaps with nothing.
 constexpr std::size_t kLargestPiece = 32 * 1024;
