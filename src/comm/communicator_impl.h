@@ -200,7 +200,10 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   [[noreturn]] void raise_unusable();
   void fail_by_closing() noexcept;
-  bool enter_to_close() noexcept;
+  // How a thread that closes gets in; kInside: it is in already, in a call whose callback closes;
+  // kStuck: another one does not come out.
+  enum class Closing : std::uint8_t { kEntered, kInside, kStuck };
+  Closing enter_to_close() noexcept;
   void find_members();
   void find_peer(int peer);
   // A hash of the signature; mixed together, those of all calls so far are the fingerprint.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/relax.h"
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
@@ -28,6 +29,8 @@ constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
 // network being slow; what was sent over a connection that has broken since comes soon or never.
 constexpr auto kOnItsWay = std::chrono::seconds(3);
 constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
+// For a thread in a call to come out of it once it has failed; one may wait for a GPU.
+constexpr auto kCalledOut = std::chrono::seconds(10);
 }  // namespace
 
 // News of a loss may overtake what was sent before it: on the way from another host, and wherever a
@@ -285,23 +288,24 @@ void CommunicatorImpl::fail_by_closing() noexcept {
                   .text = "closed the communicator with calls under way"});
 }
 
-// False: this thread is in already, in a call whose callback closes.
-bool CommunicatorImpl::enter_to_close() noexcept {
+CommunicatorImpl::Closing CommunicatorImpl::enter_to_close() noexcept {
   // Somebody may be at a step; the progress thread finds the communicator closed when it comes
   // again. A thread in a call is called out of it, as it needs the engines.
   bool is_told = false;
   auto found = Turnstile::Who::kNobody;
+  const auto deadline = base::Deadline::in(kCalledOut);
   while (!turnstile_.try_enter(Turnstile::Who::kUser, &found)) {
     if (found != Turnstile::Who::kUser) {
       base::relax();
       continue;
     }
-    if (turnstile_.is_user_here()) return false;
+    if (turnstile_.is_user_here()) return Closing::kInside;
+    if (deadline.has_passed()) return Closing::kStuck;
     if (!is_told) fail_by_closing();
     is_told = true;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  return true;
+  return Closing::kEntered;
 }
 
 void CommunicatorImpl::close() noexcept {
@@ -310,7 +314,13 @@ void CommunicatorImpl::close() noexcept {
   inter_node.reset();
   if (!open_.exchange(false)) return;
   if (devices_) devices_->close();
-  const bool in = enter_to_close();
+  const Closing how = enter_to_close();
+  if (how == Closing::kStuck) {
+    base::log(base::LogLevel::kError,
+              "a thread does not come out of a call of communicator " + membership().name +
+                  ", which was closed; what it uses is left to it");
+    return;
+  }
   if (busy()) {
     fail_by_closing();
     try {
@@ -324,7 +334,7 @@ void CommunicatorImpl::close() noexcept {
   if (entry_ != nullptr) {
     world_->host().ring_network();
   }
-  if (in) turnstile_.leave();
+  if (how == Closing::kEntered) turnstile_.leave();
 }
 
 }  // namespace hocket::comm
