@@ -28,7 +28,7 @@ void run_folding(peer::Protocol, SmallMachine& machine) {
 
 template <int kPeers, typename Fold>
 void run_folding(peer::Protocol, EvenMachine& machine) {
-  peer::all_reduce_even<kPeers, Fold>(machine);
+  peer::reduce_even<kPeers, Fold>(machine);
 }
 
 template <int kPeers, typename AnyMachine>
@@ -56,7 +56,7 @@ void run_by_capacity(const peer::Step& step, AnyMachine& machine) {
 // How many blocks a channel has.
 int roles_of(const peer::Step& step) {
   const bool small =
-      peer::takes_small(step.protocol) || step.protocol == peer::Protocol::kAllReduceEven;
+      peer::takes_small(step.protocol) || step.protocol == peer::Protocol::kReduceEven;
   return small ? 1 : static_cast<int>(step.params.roles);
 }
 
@@ -68,7 +68,7 @@ void run_thread(
     if (step.protocol == peer::Protocol::kBarrier) return peer::barrier(machine);
     return run_by_capacity(step, machine);
   }
-  if (step.protocol == peer::Protocol::kAllReduceEven) {
+  if (step.protocol == peer::Protocol::kReduceEven) {
     EvenMachine machine(step.even, block, thread, threads, channel, channels, role);
     return run_by_capacity(step, machine);
   }

@@ -114,18 +114,21 @@ class HostMachine {
   }
   std::uint64_t load_credit(const std::uint64_t* word) const { return load_acquire(word); }
   void store_credit(std::uint64_t* word, std::uint64_t value) const { store_release(word, value); }
-  void let_next_begin() const {}  // a launch ends before the next
-  void fence() const {}           // packets and credits are released anyway
+  template <typename... Values>
+  void work_out(Values&...) const {}
+  void await_previous() const {}  // a launch ends before the next
+  void let_next_begin() const {}
+  void fence() const {}  // packets and credits are released anyway
 
   peer::OpenLink load_link(const peer::Link* link) const {
     return {.sent = link->own.sent,
             .received = link->own.received,
-            .credit = load_acquire(&link->peer.credit),
-            .dead = is_dead()};
+            .credit = load_acquire(&link->peer.credit)};
   }
-  bool is_dead() const {
-    return std::atomic_ref(*params_.dead()).load(std::memory_order_relaxed) != 0;
+  std::uint32_t load_flag(const std::uint32_t* flag) const {
+    return std::atomic_ref(*const_cast<std::uint32_t*>(flag)).load(std::memory_order_relaxed);
   }
+  bool is_dead() const { return load_flag(params_.dead()) != 0; }
   bool look(std::uint32_t missing) {
     std::this_thread::yield();
     if (is_dead()) return true;

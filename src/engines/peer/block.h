@@ -17,7 +17,11 @@
 //   load_line_packet(at, lane, flag)              a LinePacket; store_packet stores one: all lanes
 //                                                 of a line do either at once, or in their order
 //   load_staged(at), store_staged(at, vector)     a chunk's vectors; from this GPU, to a peer's
+//   work_out(values...)                           in registers from here on, not only where needed
+//   await_previous()                              what was before on the stream has ended: until
+//                                                 then nothing but parameters is read or written
 //   load_link(link)                               at the start: OpenLink, all loads together
+//   load_flag(flag)                               what is_dead() looks at
 //   load_acquire(word), store_release(word, v)    counters
 //   load_credit(word), store_credit(word, v)      before stores to a slot; after loads from it, all
 //                                                 of which have been used
@@ -65,7 +69,6 @@ struct Counters {
 // What a kernel needs of a link at its start.
 struct OpenLink {
   std::uint64_t sent, received, credit;
-  bool dead;
 };
 
 // Looks around once in so many fruitless polls.
@@ -94,6 +97,12 @@ struct Block {
     } else {
       for (int j = m.thread(); j < static_cast<int>(p.peers); j += m.threads()) act(j);
     }
+  }
+
+  // Whether this is that thread.
+  HOCKET_ANYWHERE bool is_kept(int j) const {
+    if (j >= static_cast<int>(p.peers)) return false;
+    return Machine::kWide ? j == m.thread() : j % m.threads() == m.thread();
   }
 
   // Links of what comes, and of what goes.
@@ -139,11 +148,11 @@ struct Block {
   HOCKET_ANYWHERE void open() {
     for_kept([&](int j) {
       const OpenLink link = m.load_link(in_here(j));
+      failed = m.is_dead() || failed;
       m.store_credit(&in_there(j)->peer.credit, link.received);
       m.shared().sent[j] = link.sent;
       m.shared().received[j] = link.received;
       m.shared().credit[j] = link.credit;
-      failed = failed || link.dead;
     });
   }
   HOCKET_ANYWHERE void save() {
@@ -221,7 +230,7 @@ struct Block {
     for_kept([&](int j) {
       if (!which(j)) return;
       const std::uint64_t step = m.shared().received[j];
-      if (in != kResults && is_swept(step)) sweep(j, step, 1);
+      if (in != kResults) sweep_now_and_then(j, step, 1);
       const std::uint64_t received = ++m.shared().received[j];
       if (!last) m.store_credit(&in_there(j)->peer.credit, received);
     });
@@ -232,7 +241,7 @@ struct Block {
     for_kept([&](int j) {
       if (!which(j)) return;
       const std::uint64_t step = m.shared().received[j];
-      if (is_swept(step)) sweep(j, step, steps);
+      sweep_now_and_then(j, step, steps);
       m.shared().received[j] = step + steps;
       if (!last) m.store_credit(&in_there(j)->peer.credit, step + steps);
     });
@@ -261,12 +270,10 @@ struct Block {
     });
   }
 
- private:
-  // Whatever the step carried, as its slot of packets may have been left for long.
-  static HOCKET_ANYWHERE bool is_swept(std::uint64_t step) {
-    return step % kSweepEvery < kSweepFor;
-  }
-  HOCKET_ANYWHERE void sweep(int j, std::uint64_t step, std::uint64_t steps) {
+  // Steps from peer j, from `step` on, have been taken. Whatever they carried, their slots of
+  // packets may have been left for long.
+  HOCKET_ANYWHERE void sweep_now_and_then(int j, std::uint64_t step, std::uint64_t steps) {
+    if (step % kSweepEvery >= kSweepFor) return;
     HOCKET_KEEP_LOOP
     for (std::uint64_t s = step; s < step + steps; ++s) {
       Packet* slot = packets_from(j, s);

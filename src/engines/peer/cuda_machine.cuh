@@ -22,7 +22,6 @@ class CudaMachine {
         channel_(roles == 1 ? blockIdx.x : blockIdx.x / roles),
         role_(roles == 1 ? 0 : blockIdx.x % roles) {
     fetch_params();
-    await_previous();
   }
 
   __device__ int thread() const { return static_cast<int>(threadIdx.x); }
@@ -120,21 +119,30 @@ class CudaMachine {
 #endif
   }
 
-  // In one piece, so that nothing waits for one of them before the others are under way.
+  template <typename... Values>
+  __device__ void work_out(Values&... values) const {
+    (pin(values), ...);
+  }
+  // What came before on the stream may still be running, where it let this kernel begin.
+  __device__ void await_previous() const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  }
+
+  // In one piece, so that nothing waits for one of them before the other is under way.
   __device__ OpenLink load_link(const Link* link) const {
     OpenLink opened;
-    std::uint32_t dead;
     asm volatile(
-        "ld.global.v2.u64 {%0, %1}, [%4];\n"
-        "ld.relaxed.sys.global.u64 %2, [%4 + 32];\n"
-        "ld.relaxed.gpu.global.u32 %3, [%5];"
-        : "=l"(opened.sent), "=l"(opened.received), "=l"(opened.credit), "=r"(dead)
-        : "l"(link), "l"(params_.dead())
+        "ld.global.v2.u64 {%0, %1}, [%3];\n"
+        "ld.relaxed.sys.global.u64 %2, [%3 + 32];"
+        : "=l"(opened.sent), "=l"(opened.received), "=l"(opened.credit)
+        : "l"(link)
         : "memory");
-    opened.dead = dead != 0;
     return opened;
   }
 
+  __device__ std::uint32_t load_flag(const std::uint32_t* flag) const { return load_word(flag); }
   __device__ bool is_dead() const { return is_dead(params_); }
   __device__ bool look(std::uint32_t missing) {
     waiting_since_ = look_around(params_, waiting_since_, missing);
@@ -142,6 +150,12 @@ class CudaMachine {
   }
 
  private:
+  static __device__ void pin(std::uint32_t& value) { asm volatile("" : "+r"(value)); }
+  template <typename T>
+  static __device__ void pin(T*& value) {
+    asm volatile("" : "+l"(value));
+  }
+
   static constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
   static constexpr std::int64_t kBetweenTurns = 10'000;  // ns
 
@@ -154,13 +168,6 @@ class CudaMachine {
     for (unsigned line = threadIdx.x / 32; line < kLines; line += blockDim.x / 32) {
       asm volatile("" ::"r"(words[line * kWordsOfLine]));
     }
-  }
-
-  // What came before on the stream may still be running, where it let this kernel begin.
-  __device__ void await_previous() const {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
   }
 
   // The host's word lies across a slow bus, so that of all that wait on this GPU one thread reads
@@ -191,11 +198,12 @@ class CudaMachine {
     return kGivenUp;
   }
 
-  static __device__ bool is_dead(const Parameters& p) {
-    std::uint32_t dead;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(dead) : "l"(p.dead()) : "memory");
-    return dead != 0;
+  static __device__ std::uint32_t load_word(const std::uint32_t* word) {
+    std::uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
   }
+  static __device__ bool is_dead(const Parameters& p) { return load_word(p.dead()) != 0; }
   static __device__ bool takes_its_turn(const Parameters& p, std::uint64_t now) {
     auto* looked = reinterpret_cast<unsigned long long*>(&p.header()->looked);
     unsigned long long last;

@@ -50,6 +50,7 @@ HOCKET_ANYWHERE void exchange_chunks(Machine& machine) {
   using namespace exchange_chunks_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
+  m.await_previous();
   const Params& p = block.p;
   Counters& shared = m.shared();
   const auto sends = [&](int j) { return shared.puts[j].bytes > 0; };
@@ -98,6 +99,7 @@ HOCKET_ANYWHERE void exchange_direct(Machine& machine) {
   using namespace exchange_chunks_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
+  m.await_previous();
   const Params& p = block.p;
   if (m.role() == 0) {
     const auto sends = [&](int j) { return stretch_of(p.send[j], m.channel(), 0).bytes > 0; };

@@ -7,7 +7,8 @@ namespace hocket::engines::peer {
 
 namespace exchange_packets_detail {
 
-// One bundle of one peer: a warp a group, the groups of all peers side by side. Empty: no vectors.
+// One bundle of one peer: a warp a group, the groups of one peer after those of another, as not all
+// peers need have some. Empty: no vectors.
 struct Place {
   int peer = 0;
   std::uint32_t offset = 0;  // of its first packet in the slot
@@ -22,9 +23,9 @@ HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
                                std::uint32_t i) {
   const Params& p = block.p;
   const std::uint32_t lane = i % kLanesOfGroup;
-  const std::uint32_t group = i / kLanesOfGroup / p.peers;
+  const std::uint32_t group = i / kLanesOfGroup % p.groups;
   // Each rank begins with its right neighbour.
-  std::uint32_t peer = i / kLanesOfGroup % p.peers + p.rank;
+  std::uint32_t peer = i / kLanesOfGroup / p.groups + p.rank;
   if (peer >= p.peers) peer -= p.peers;
   return {static_cast<int>(peer),
           group * kPacketsOfGroup + lane,
@@ -58,11 +59,14 @@ HOCKET_ANYWHERE void exchange_packets(Machine& machine) {
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup * p.peers;
   const std::uint32_t first = m.first_lane();
+  Place place = first < bundles ? place_of(block, p.send, 0, first) : Place{};
+  m.work_out(place.offset, place.group.first, place.group.count);
+  m.await_previous();
   for (std::uint32_t round = 0; round < p.rounds; ++round) {
     const auto sends = [&](int j) { return strip_of(p.send[j], m.channel(), round).count > 0; };
     const auto gets = [&](int j) { return strip_of(p.receive[j], m.channel(), round).count > 0; };
     // The first bundle is under way while the counters come.
-    Place place = first < bundles ? place_of(block, p.send, round, first) : Place{};
+    if (round > 0 && first < bundles) place = place_of(block, p.send, round, first);
     Bundle bundle = load_bundle(p.send[place.peer], place.group, place.lane);
     if (round == 0) block.open();
     block.reserve(kPacketSlots, 0, sends);

@@ -1,8 +1,8 @@
 // The kernels that come for up to HOCKET_PEER_RANKS ranks. The sums of some floats have code of
 // their own, all other reductions share one.
-#include "engines/peer/all_reduce_even.h"
 #include "engines/peer/cuda_machine.cuh"
 #include "engines/peer/reduce_chunks.h"
+#include "engines/peer/reduce_even.h"
 #include "engines/peer/reduce_packets.h"
 #include "engines/peer/small.h"
 
@@ -31,10 +31,10 @@ __device__ void run_all_reduce_packets(const Params& params) {
   all_reduce_packets<kPeers, Fold>(machine);
 }
 template <typename Fold>
-__device__ void run_all_reduce_even(const EvenParams& params) {
+__device__ void run_reduce_even(const EvenParams& params) {
   __shared__ Counters counters;
   CudaMachine machine(params, counters);
-  all_reduce_even<kPeers, Fold>(machine);
+  reduce_even<kPeers, Fold>(machine);
 }
 template <typename Fold>
 __device__ void run_reduce_chunks(const Params& params) {
@@ -112,20 +112,20 @@ __global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
 }
 
 __global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
-    hocket_peer_all_reduce_even_any(const __grid_constant__ EvenParams params) {
-  run_all_reduce_even<AnyFold>(params);
+    hocket_peer_reduce_even_any(const __grid_constant__ EvenParams params) {
+  run_reduce_even<AnyFold>(params);
 }
 __global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
-    hocket_peer_all_reduce_even_float32(const __grid_constant__ EvenParams params) {
-  run_all_reduce_even<SumFold<float>>(params);
+    hocket_peer_reduce_even_float32(const __grid_constant__ EvenParams params) {
+  run_reduce_even<SumFold<float>>(params);
 }
 __global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
-    hocket_peer_all_reduce_even_float16(const __grid_constant__ EvenParams params) {
-  run_all_reduce_even<SumFold<hocket::float16>>(params);
+    hocket_peer_reduce_even_float16(const __grid_constant__ EvenParams params) {
+  run_reduce_even<SumFold<hocket::float16>>(params);
 }
 __global__ void __launch_bounds__(packet_block(HOCKET_PEER_RANKS), 1)
-    hocket_peer_all_reduce_even_bfloat16(const __grid_constant__ EvenParams params) {
-  run_all_reduce_even<SumFold<hocket::bfloat16>>(params);
+    hocket_peer_reduce_even_bfloat16(const __grid_constant__ EvenParams params) {
+  run_reduce_even<SumFold<hocket::bfloat16>>(params);
 }
 
 __global__ void __launch_bounds__(kChunkBlock, 1)

@@ -28,7 +28,9 @@ constexpr int rank_of_peer(int peer, int among) noexcept { return peer < among ?
 // are worked out where they are needed: each cache line of parameters that a kernel reads costs a
 // tenth of a small call.
 struct LaneParams {
-  std::byte* staging[kMaxRanks] = {};  // by rank
+  std::byte* staging = nullptr;  // this rank's
+  std::byte* staging_of[kMaxPeers] =
+      {};  // the peers'; that of one of them where there is no such peer
   HostWords* host = nullptr;
   std::uint64_t limit_ns = 0;  // how long anything is waited for; 0: for ever
   std::uint8_t rank = 0;
@@ -37,33 +39,32 @@ struct LaneParams {
   std::uint8_t unused[5] = {};  // what follows in a derived type lies the same for all compilers
 
   HOCKET_ANYWHERE int size() const { return peers + 1; }
-  HOCKET_ANYWHERE Header* header() const { return reinterpret_cast<Header*>(staging[rank]); }
+  HOCKET_ANYWHERE Header* header() const { return reinterpret_cast<Header*>(staging); }
   HOCKET_ANYWHERE std::uint32_t* dead() const { return &header()->dead; }
   // This rank's link with peer j, and the peer's with this rank.
   HOCKET_ANYWHERE Link* here(int on, int channel, int j) const {
-    return reinterpret_cast<Link*>(staging[rank] + Layout::link(on, channel, j));
+    return reinterpret_cast<Link*>(staging + Layout::link(on, channel, j));
   }
   HOCKET_ANYWHERE Link* there(int on, int channel, int j) const {
-    return reinterpret_cast<Link*>(at(j) + Layout::link(on, channel, here_at(j)));
+    return reinterpret_cast<Link*>(staging_of[j] + Layout::link(on, channel, number_at(j)));
   }
   // Slots of what goes to peer j and comes from it.
   HOCKET_ANYWHERE std::byte* packets_to(int channel, int j, std::uint64_t step) const {
-    return at(j) + Layout::packets(size(), lane, channel, here_at(j), step);
+    return staging_of[j] + Layout::packets(size(), lane, channel, number_at(j), step);
   }
   HOCKET_ANYWHERE std::byte* packets_from(int channel, int j, std::uint64_t step) const {
-    return staging[rank] + Layout::packets(size(), lane, channel, j, step);
+    return staging + Layout::packets(size(), lane, channel, j, step);
   }
   HOCKET_ANYWHERE std::byte* chunk_to(int on, int channel, int j, std::uint64_t step) const {
-    return at(j) + Layout::chunk(size(), on, channel, here_at(j), step);
+    return staging_of[j] + Layout::chunk(size(), on, channel, number_at(j), step);
   }
   HOCKET_ANYWHERE std::byte* chunk_from(int on, int channel, int j, std::uint64_t step) const {
-    return staging[rank] + Layout::chunk(size(), on, channel, j, step);
+    return staging + Layout::chunk(size(), on, channel, j, step);
   }
 
  private:
-  HOCKET_ANYWHERE std::byte* at(int j) const { return staging[rank_of_peer(j, rank)]; }
   // This rank's number among the peers of peer j.
-  HOCKET_ANYWHERE int here_at(int j) const { return peer_number(rank, rank_of_peer(j, rank)); }
+  HOCKET_ANYWHERE int number_at(int j) const { return j < rank ? rank - 1 : rank; }
 };
 
 // Reductions by chunks whose results go on to other ranks: a block sends, one reduces and forwards,
@@ -104,11 +105,19 @@ struct SmallParams : LaneParams {
     const std::uint32_t bytes = (receives >> j & 1) != 0 ? out_bytes : 0;
     return {out + static_cast<std::size_t>(out_stride) * rank_at(j), bytes};
   }
+  // The own part, and where it goes.
   HOCKET_ANYWHERE Piece own() const {
     return {in + static_cast<std::size_t>(in_stride) * rank, keeps != 0 ? in_bytes : 0};
   }
   HOCKET_ANYWHERE Piece own_to() const {
     return {out + static_cast<std::size_t>(out_stride) * rank, keeps != 0 ? in_bytes : 0};
+  }
+  // A bit a peer that something goes to, or comes from, at a place in the pieces.
+  HOCKET_ANYWHERE std::uint32_t gives(std::uint32_t place) const {
+    return place < in_bytes ? sends : 0u;
+  }
+  HOCKET_ANYWHERE std::uint32_t takes(std::uint32_t place) const {
+    return place < out_bytes ? receives : 0u;
   }
 
  private:
@@ -118,9 +127,9 @@ struct SmallParams : LaneParams {
 };
 static_assert(sizeof(SmallParams) == 128);
 
-// An all_reduce of whole vectors in two hops. Each rank reduces `part` vectors, the last one what
-// is left, which is something. All parts are cut alike: channel c has groups [c * unit, (c + 1) *
-// unit) of each, kGroupsOfSlot a round.
+// A reduction of whole vectors. Each rank reduces `part` vectors, the last one what is left, which
+// is something. All parts are cut alike: channel c has groups [c * unit, (c + 1) * unit) of each,
+// kGroupsOfSlot a round.
 struct EvenParams : LaneParams {
   FoldCode fold;
   std::byte* in = nullptr;
@@ -128,8 +137,13 @@ struct EvenParams : LaneParams {
   std::uint32_t vectors = 0;
   std::uint32_t part = 0;
   std::uint32_t unit = 0;
-  std::uint32_t rounds = 0;
+  // all_reduce: 2, the results go to all ranks. reduce_scatter: 1; `out` is where the result would
+  // lie if there were those of all parts.
+  std::uint32_t hops = 0;
 
+  HOCKET_ANYWHERE std::uint32_t rounds() const {
+    return (unit + kGroupsOfSlot - 1) / kGroupsOfSlot;
+  }
   HOCKET_ANYWHERE std::uint32_t part_of(int of) const {
     return of == static_cast<int>(peers) ? vectors - part * peers : part;
   }
@@ -165,10 +179,21 @@ struct Params : LaneParams {
   HOCKET_ANYWHERE Piece piece_from(int j) const { return piece(receive[j]); }
   HOCKET_ANYWHERE Piece own() const { return piece(kept); }
   HOCKET_ANYWHERE Piece own_to() const { return piece(kept_to); }
+  HOCKET_ANYWHERE std::uint32_t gives(std::uint32_t place) const { return with_more(send, place); }
+  HOCKET_ANYWHERE std::uint32_t takes(std::uint32_t place) const {
+    return with_more(receive, place);
+  }
 
  private:
   static HOCKET_ANYWHERE Piece piece(const Part& part) {
     return {part.at, static_cast<std::uint32_t>(part.bytes)};
+  }
+  static HOCKET_ANYWHERE std::uint32_t with_more(const Part (&parts)[kMaxPeers],
+                                                 std::uint32_t than) {
+    std::uint32_t peers = 0;
+    HOCKET_UNROLL
+    for (int j = 0; j < kMaxPeers; ++j) peers |= parts[j].bytes > than ? 1u << j : 0u;
+    return peers;
   }
 };
 // Kernels take 4 KiB of parameters.

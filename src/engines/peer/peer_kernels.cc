@@ -18,14 +18,14 @@ constexpr const char* kProtocolNames[kProtocolCount] = {"barrier",
                                                         "reduce_small",
                                                         "reduce_packets",
                                                         "all_reduce_packets",
-                                                        "all_reduce_even",
+                                                        "reduce_even",
                                                         "reduce_chunks"};
 constexpr const char* kFoldingNames[kFoldingCount] = {"any", "float32", "float16", "bfloat16"};
 
 // The driver only reads what it is given.
 void* arguments_of(const Step& step) {
   if (takes_small(step.protocol)) return const_cast<SmallParams*>(&step.small);
-  if (step.protocol == Protocol::kAllReduceEven) return const_cast<EvenParams*>(&step.even);
+  if (step.protocol == Protocol::kReduceEven) return const_cast<EvenParams*>(&step.even);
   return const_cast<Params*>(&step.params);
 }
 int foldings_of(Protocol protocol) { return folds(protocol) ? kFoldingCount : 1; }
@@ -111,7 +111,7 @@ void PeerKernels::run_all(int size) const {
     for (LaneParams* lane : {static_cast<LaneParams*>(&step.small),
                              static_cast<LaneParams*>(&step.even),
                              static_cast<LaneParams*>(&step.params)}) {
-      lane->staging[0] = static_cast<std::byte*>(header.data());
+      lane->staging = static_cast<std::byte*>(header.data());
     }
     const int threads = most_threads(step.protocol, size);
     for (int f = 0; f < foldings_of(step.protocol); ++f) {

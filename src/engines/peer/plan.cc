@@ -30,7 +30,6 @@ Tuning default_tuning(int size) noexcept {
   Tuning tuning;
   if (size == 2) {
     tuning.one_hop = 512 * 1024;
-    tuning.two_hops = 16 << 20;
     tuning.scattered = 8 << 20;
     tuning.to_one = 8 << 20;
     tuning.messages = 8 << 20;
@@ -42,7 +41,10 @@ Member make_member(int rank, int size, std::byte* const* staging, HostWords* hos
   Member member{.rank = rank, .size = size};
   for (int lane = 0; lane < kLanes; ++lane) {
     LaneParams& p = member.lanes[lane];
-    std::copy_n(staging, size, p.staging);
+    p.staging = staging[rank];
+    for (int j = 0; j < kMaxPeers; ++j) {
+      p.staging_of[j] = staging[rank_of_peer(std::min(j, std::max(size - 2, 0)), rank)];
+    }
     p.host = host;
     p.rank = static_cast<std::uint8_t>(rank);
     p.peers = static_cast<std::uint8_t>(size - 1);

@@ -15,16 +15,16 @@ namespace hocket::engines::peer {
 // Where one protocol takes over from another, equal on all ranks of a group. A value. Sizes are
 // bytes that one rank sends another, unless said otherwise.
 struct Tuning {
-  std::size_t one_hop = 256 * 1024;    // all_reduce: bytes of the array times size - 1
-  std::size_t two_hops = 4 << 20;      // all_reduce by packets: bytes of the array
-  std::size_t scattered = 256 * 1024;  // reduce_scatter: what goes by packets
-  std::size_t to_one = 1 << 20;        // reduce: what goes by packets
-  std::size_t packets = 4 << 20;       // movement: what goes by packets
-  std::size_t messages = 2 << 20;      // the same for messages
-  std::size_t small = kSmallBytes;     // what goes a vector a thread; at most this
-  std::size_t relays = 512 * 1024;     // broadcast, reduce: from here on all ranks help
-  std::size_t direct = 2 << 20;        // symmetric movement: from here on straight into place
-  std::size_t engines = 64 << 20;      // symmetric movement: from here on by the copy engines
+  std::size_t one_hop = 256 * 1024;  // all_reduce: bytes of the array times size - 1
+  std::size_t two_hops = 16 << 20;   // all_reduce by packets: bytes of the array
+  std::size_t scattered = 4 << 20;   // reduce_scatter: what goes by packets
+  std::size_t to_one = 1 << 20;      // reduce: what goes by packets
+  std::size_t packets = 4 << 20;     // movement: what goes by packets
+  std::size_t messages = 2 << 20;    // the same for messages
+  std::size_t small = kSmallBytes;   // what goes a vector a thread; at most this
+  std::size_t relays = 512 * 1024;   // broadcast, reduce: from here on all ranks help
+  std::size_t direct = 2 << 20;      // symmetric movement: from here on straight into place
+  std::size_t engines = 64 << 20;    // symmetric movement: from here on by the copy engines
   bool lines = true;                 // packets of lines; without, what is not small goes by chunks
   std::uint32_t groups = 3;          // groups of packets to a channel before there is another one
   std::uint32_t least_chunk = 8192;  // bytes of a chunk, at least and at most
@@ -58,12 +58,12 @@ enum class Protocol : std::uint8_t {
   kReduceSmall,
   kReducePackets,
   kAllReducePackets,
-  kAllReduceEven,
+  kReduceEven,
   kReduceChunks,
 };
 inline constexpr int kProtocolCount = 11;
 constexpr bool folds(Protocol protocol) noexcept { return protocol >= Protocol::kReduceSmall; }
-// Whether its kernel takes SmallParams; all others but kAllReduceEven take Params.
+// Whether its kernel takes SmallParams; all others but kReduceEven take Params.
 constexpr bool takes_small(Protocol protocol) noexcept {
   return protocol == Protocol::kBarrier || protocol == Protocol::kExchangeSmall ||
          protocol == Protocol::kReduceSmall;
@@ -81,7 +81,7 @@ constexpr int most_threads(Protocol protocol, int size) noexcept {
     case Protocol::kExchangePackets:
     case Protocol::kReducePackets:
     case Protocol::kAllReducePackets:
-    case Protocol::kAllReduceEven:
+    case Protocol::kReduceEven:
       return packet_block(size);
     default:
       return kChunkBlock;
@@ -102,18 +102,18 @@ struct Step {
   int blocks = 1;
   int threads = 32;
   SmallParams small;  // where takes_small(protocol)
-  EvenParams even;    // of kAllReduceEven
+  EvenParams even;    // of kReduceEven
   Params params;      // of all others
   std::byte* copy_to = nullptr;
   const std::byte* copy_from = nullptr;
   std::size_t copy_bytes = 0;
 
   const LaneParams& lane() const noexcept {
-    if (protocol == Protocol::kAllReduceEven) return even;
+    if (protocol == Protocol::kReduceEven) return even;
     return takes_small(protocol) ? static_cast<const LaneParams&>(small) : params;
   }
   FoldCode fold() const noexcept {
-    if (protocol == Protocol::kAllReduceEven) return even.fold;
+    if (protocol == Protocol::kReduceEven) return even.fold;
     return takes_small(protocol) ? small.fold : params.fold;
   }
 };

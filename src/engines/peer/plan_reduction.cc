@@ -84,7 +84,10 @@ class Reduction {
     }
     if (most == 0) return {};
     p_.kept_to = part_at(call_.out, 0, p_.kept.bytes);
-    return {most <= tuning_.scattered && fits_packets(most) ? one_hop(most) : chunks()};
+    if (most > tuning_.scattered || !fits_packets(most)) return {chunks()};
+    const Step step = one_hop(most);
+    if (listed || step.protocol != Protocol::kReducePackets) return {step};
+    return {perhaps_even(step, share * static_cast<std::size_t>(size_), share, 1)};
   }
 
   // A broadcast by relays: of one source, whose parts are forwarded by one rank each.
@@ -154,23 +157,29 @@ class Reduction {
     cut_small(step);
     return step;
   }
-  // All_reduce by packets; the same ones, whatever kernel makes them.
+  // All_reduce by packets.
   Step two_hops(std::size_t bytes) const {
-    Step step = packets(Protocol::kAllReducePackets);
+    const Step step = packets(Protocol::kAllReducePackets);
     const std::size_t part = range_of(bytes, size_, 0).bytes;
-    const bool is_even =
-        is_plain(call_.in, bytes) && is_plain(call_.out, bytes) && bytes > part * p_.peers;
-    if (!is_even) return step;
+    if (bytes <= part * p_.peers) return step;
+    return perhaps_even(step, bytes, part, 2);
+  }
+  // The same packets in the same slots, made by the kernel for what is even, where this rank's
+  // arrays are.
+  Step perhaps_even(Step step, std::size_t bytes, std::size_t part, std::uint32_t hops) const {
+    auto* out = static_cast<std::byte*>(call_.out);
+    if (hops == 1) out -= part * static_cast<std::size_t>(rank_);
+    if (!is_plain(call_.in, bytes) || !is_plain(out, part)) return step;
     EvenParams& p = step.even;
     static_cast<LaneParams&>(p) = p_;
     p.fold = p_.fold;
     p.in = static_cast<std::byte*>(const_cast<void*>(call_.in));
-    p.out = static_cast<std::byte*>(call_.out);
+    p.out = out;
     p.vectors = static_cast<std::uint32_t>(vectors_in(bytes));
     p.part = static_cast<std::uint32_t>(vectors_in(part));
     p.unit = step.params.kept.unit;
-    p.rounds = step.params.rounds;
-    step.protocol = Protocol::kAllReduceEven;
+    p.hops = hops;
+    step.protocol = Protocol::kReduceEven;
     return step;
   }
   SmallParams small() const {

@@ -124,6 +124,7 @@ HOCKET_ANYWHERE void fold_chunk(Block<Machine>& block, Stretch kept) {
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_chunks(Machine& machine) {
   Machine& m = machine;
+  m.await_previous();
   const Params& p = m.params();
   const int roles = static_cast<int>(p.roles);
   const bool puts = m.role() == 0, folds = m.role() == (roles > 1 ? 1 : 0),

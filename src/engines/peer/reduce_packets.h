@@ -86,6 +86,7 @@ HOCKET_ANYWHERE void reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
+  m.await_previous();
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup;
   const std::uint32_t first = m.first_lane();
@@ -121,6 +122,7 @@ HOCKET_ANYWHERE void all_reduce_packets(Machine& machine) {
   using namespace reduce_packets_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
+  m.await_previous();
   const Params& p = block.p;
   const std::uint32_t bundles = p.groups * kLanesOfGroup;
   const std::uint32_t first = m.first_lane();

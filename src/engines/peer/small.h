@@ -1,6 +1,7 @@
 // Calls on small arrays: a vector a thread, in two packets, in one hop. All of this is on the way
-// of a call of two microseconds, where the number of instructions that a thread goes through
-// counts: it does little, straight on, and has its loads under way together.
+// of a call of two microseconds, where each instruction that a thread goes through counts: what can
+// be known before the kernel in front has ended is worked out before, and from there on there is
+// nothing but loads that are under way together, stores, and what lies between them.
 #pragma once
 
 #include "engines/peer/block.h"
@@ -31,173 +32,244 @@ HOCKET_ANYWHERE Vector unpacked(const PackedVector& packed) {
   return {{first.word[0], first.word[1], first.word[2], packed.second.word[0]}};
 }
 
-// Vectors of arrays in whole words are moved without a call, for what is of 4 or 8 bytes is short
-// of time.
-HOCKET_ANYWHERE Vector load(const Piece& piece, std::uint32_t index) {
-  const std::byte* from = piece.at + std::uint64_t{index} * kVectorBytes;
-  const std::uint32_t left = piece.bytes - index * kVectorBytes;
-  if (left >= kVectorBytes && is_plain(piece.at, 0)) return load_aligned<Vector>(from);
-  const std::uint32_t bytes = left < kVectorBytes ? left : kVectorBytes;
-  return unit_of(from, bytes) >= 4 ? load_units<std::uint32_t>(from, bytes)
-                                   : load_some(from, bytes);
-}
-HOCKET_ANYWHERE void store(const Piece& piece, std::uint32_t index, const Vector& vector) {
-  std::byte* to = piece.at + std::uint64_t{index} * kVectorBytes;
-  const std::uint32_t left = piece.bytes - index * kVectorBytes;
-  if (left >= kVectorBytes && is_plain(piece.at, 0)) return store_aligned(to, vector);
-  const std::uint32_t bytes = left < kVectorBytes ? left : kVectorBytes;
-  if (unit_of(to, bytes) >= 4) return store_units<std::uint32_t>(to, vector, bytes);
-  store_some(to, vector, bytes);
-}
-
-// What one thread sends: a vector to each of up to kPeers peers, and what it keeps. Where there is
-// one source, the first one goes to all.
-template <int kPeers>
-struct Outgoing {
-  Vector peers[kPeers];
-  Vector own;
+// A vector of an array. Those in whole words are moved without a call, for what is of 4 or 8 bytes
+// is short of time.
+struct Spot {
+  std::byte* at = nullptr;
+  std::uint32_t bytes = 0;
+  std::uint32_t unit = 0;  // in which it can be moved; 0: there is no such vector
 };
+HOCKET_ANYWHERE Spot spot_of(const Piece& piece, std::uint32_t index) {
+  const std::uint32_t begin = index * kVectorBytes;
+  if (begin >= piece.bytes) return {};
+  const std::uint32_t left = piece.bytes - begin;
+  const std::uint32_t bytes = left < kVectorBytes ? left : kVectorBytes;
+  return {piece.at + begin, bytes, unit_of(piece.at, bytes)};
+}
+HOCKET_ANYWHERE Vector load(const Spot& spot) {
+  if (spot.unit == kVectorBytes) return load_aligned<Vector>(spot.at);
+  if (spot.unit >= 4) return load_units<std::uint32_t>(spot.at, spot.bytes);
+  return spot.unit > 0 ? load_some(spot.at, spot.bytes) : Vector{};
+}
+HOCKET_ANYWHERE void store(const Spot& spot, const Vector& vector) {
+  if (spot.unit == kVectorBytes) return store_aligned(spot.at, vector);
+  if (spot.unit >= 4) return store_units<std::uint32_t>(spot.at, vector, spot.bytes);
+  if (spot.unit > 0) store_some(spot.at, vector, spot.bytes);
+}
 
-// One thread's place in its channel, of kSmallThreads, and in the pieces.
-template <int kPeers, typename Machine>
-struct Place {
-  Block<Machine>& block;
-  const typename Machine::Parameters& p;
-  std::uint32_t thread;
-  std::uint32_t index;
-
-  HOCKET_ANYWHERE Place(Block<Machine>& b, int t)
-      : block(b),
-        p(b.p),
-        thread(static_cast<std::uint32_t>(t)),
-        index(static_cast<std::uint32_t>(b.m.channel()) * kSmallThreads + thread) {}
-
-  HOCKET_ANYWHERE bool is_in(const Piece& piece) const {
-    return index * kVectorBytes < piece.bytes;
-  }
-
-  HOCKET_ANYWHERE Outgoing<kPeers> load(bool with_own) const {
-    Outgoing<kPeers> out;
-    if (p.has_one_source()) {
-      if (is_in(p.source())) out.peers[0] = small_detail::load(p.source(), index);
-      out.own = out.peers[0];
-      return out;
-    }
+// One thread's place in its channel, of kSmallThreads, and in the pieces: a vector to each of up to
+// kPeers peers and from them, and one that stays. Where there is one source, one vector goes to
+// all. `kFolds`: what comes is folded with the one that stays, and does not go to places of its
+// own.
+template <int kPeers, bool kFolds, typename Machine>
+class Place {
+ public:
+  // What follows from the parameters alone, as far as it is needed until all has been sent.
+  HOCKET_ANYWHERE Place(Block<Machine>& block, int thread)
+      : block_(block),
+        m_(block.m),
+        p_(block.p),
+        thread_(static_cast<std::uint32_t>(thread)),
+        index_(static_cast<std::uint32_t>(m_.channel()) * kSmallThreads + thread_) {
+    gives_ = p_.gives(index_ * kVectorBytes);
+    link_ = block.in_here(0);
+    dead_ = p_.dead();
+    m_.work_out(gives_, link_, dead_);
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      const Piece piece = p.piece_to(j);
-      if (is_in(piece)) out.peers[j] = small_detail::load(piece, index);
+      to_[j] = block.packets_to(j, 0) + kSmallAt + thread_;
+      m_.work_out(to_[j]);
     }
-    if (with_own && is_in(p.own())) out.own = small_detail::load(p.own(), index);
-    return out;
+    if (p_.has_one_source()) {
+      set(in_[0], p_.source());
+    } else {
+      HOCKET_UNROLL
+      for (int j = 0; j < kPeers; ++j) set(in_[j], p_.piece_to(j));
+      set(own_, p_.own());
+    }
   }
 
-  HOCKET_ANYWHERE void send_all(const Outgoing<kPeers>& out) const {
+  // Whatever was before on the stream has ended. Nothing of what is loaded is looked at before all
+  // of it is under way.
+  HOCKET_ANYWHERE void open() {
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) counters_[j] = m_.load_link(link_ + j);
+    const std::uint32_t dead = m_.load_flag(dead_);
+    sent_[0] = load(in_[0]);
+    if (p_.has_one_source()) {
+      HOCKET_UNROLL
+      for (int j = 1; j < kPeers; ++j) sent_[j] = sent_[0];
+      kept_ = sent_[0];
+    } else {
+      HOCKET_UNROLL
+      for (int j = 1; j < kPeers; ++j) sent_[j] = load(in_[j]);
+      kept_ = load(own_);
+    }
+    block_.failed = block_.failed || dead != 0;
+  }
+
+  // Gives back what was taken before, and sends. False: given up.
+  HOCKET_ANYWHERE bool send_all() {
+    const bool has_room = !block_.failed && lacks_room() == 0;
+    if (!has_room && !wait_for_room()) return false;
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      if (!is_in(p.piece_to(j))) continue;
-      const std::uint64_t step = block.m.shared().sent[j];
-      const Vector& v = p.has_one_source() ? out.peers[0] : out.peers[j];
-      send(block.m, block.packets_to(j, step) + kSmallAt + thread, flag_of(step), v);
+      if ((gives_ >> j & 1) == 0) continue;
+      send(m_, in_slot(to_[j], counters_[j].sent), flag_of(counters_[j].sent), sent_[j]);
     }
+    if (has_room) give_credit();
+    return true;
+  }
+
+  // Takes what comes; where it goes to is worked out while it is on its way.
+  template <typename Fold>
+  HOCKET_ANYWHERE void receive() const {
+    const std::uint32_t takes = takes_at(index_ * kVectorBytes);
+    Vector come[kPeers];
+    if constexpr (kFolds) {
+      Spot to;
+      if (takes == 0) return;
+      set(to, p_.reduced());
+      if (!collect(takes, come)) return;
+      m_.let_next_begin();
+      store(to, Fold::template apply_around<kPeers>(p_.fold, come, kept_, p_.rank, p_.peers));
+    } else {
+      store(spot_of(p_.own_to(), index_), kept_);
+      if (takes == 0) return;
+      Spot to[kPeers];
+      HOCKET_UNROLL
+      for (int j = 0; j < kPeers; ++j) set(to[j], p_.piece_from(j));
+      if (!collect(takes, come)) return;
+      m_.let_next_begin();
+      HOCKET_UNROLL
+      for (int j = 0; j < kPeers; ++j) store(to[j], come[j]);
+    }
+  }
+
+  // Ends this block's step with each peer.
+  HOCKET_ANYWHERE void save() const {
+    const std::uint32_t begin =
+        static_cast<std::uint32_t>(m_.channel()) * kSmallThreads * kVectorBytes;
+    const std::uint32_t gives = p_.gives(begin), takes = takes_at(begin);
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) {
+      if (!block_.is_kept(j)) continue;
+      const auto [sent, received, credit] = counters_[j];
+      if ((takes >> j & 1) != 0) block_.sweep_now_and_then(j, received, 1);
+      link_[j].own.sent = sent + (gives >> j & 1);
+      link_[j].own.received = received + (takes >> j & 1);
+    }
+  }
+
+ private:
+  HOCKET_ANYWHERE void set(Spot& spot, const Piece& piece) const {
+    spot = spot_of(piece, index_);
+    m_.work_out(spot.at, spot.unit);
+  }
+  // A bit a peer that something comes from, at a place in the pieces.
+  HOCKET_ANYWHERE std::uint32_t takes_at(std::uint32_t place) const {
+    if (!kFolds) return p_.takes(place);
+    return place < p_.own().bytes ? (1u << p_.peers) - 1 : 0u;
+  }
+  template <typename At>
+  static HOCKET_ANYWHERE At* in_slot(At* first, std::uint64_t step) {
+    return first + static_cast<std::uint32_t>(step) % kPacketSlots * kPacketsOfSlot;
+  }
+
+  HOCKET_ANYWHERE void give_credit() const {
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) {
+      if (!block_.is_kept(j)) continue;
+      m_.store_credit(&block_.in_there(j)->peer.credit, counters_[j].received);
+    }
+  }
+  // A bit a peer that has not given back the slot that is to be written.
+  HOCKET_ANYWHERE std::uint32_t lacks_room() const {
+    std::uint32_t lacking = 0;
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) {
+      if (counters_[j].credit + kPacketSlots <= counters_[j].sent) lacking |= 1u << j;
+    }
+    return lacking & gives_;
+  }
+  // The peers may be waiting for the same of this rank. False: given up.
+  HOCKET_ANYWHERE bool wait_for_room() {
+    if (block_.failed) return false;
+    give_credit();
+    while (const std::uint32_t missing = lacks_room()) {
+      HOCKET_UNROLL
+      for (int j = 0; j < kPeers; ++j) {
+        counters_[j].credit = m_.load_credit(&link_[j].peer.credit);
+      }
+      if (block_.gives_up(missing)) return false;
+    }
+    return true;
   }
 
   // The vectors of all peers with a bit in `expected`, polled together; the places of others are
   // read too, so that loads have no branch between them. False: given up.
   HOCKET_ANYWHERE bool collect(std::uint32_t expected, Vector (&come)[kPeers]) const {
-    Machine& m = block.m;
-    const Packet* slot[kPeers];
-    std::uint32_t flag[kPeers];
+    const Packet* from[kPeers];
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) {
-      const int peer = j < static_cast<int>(p.peers) ? j : 0;
-      const std::uint64_t step = m.shared().received[peer];
-      slot[j] = block.packets_from(peer, step) + kSmallAt + thread;
-      flag[j] = flag_of(step);
+      from[j] = in_slot(block_.packets_from(j, 0) + kSmallAt + thread_, counters_[j].received);
     }
     while (true) {
       PackedVector packed[kPeers];
       HOCKET_UNROLL
-      for (int j = 0; j < kPeers; ++j) packed[j] = peek(m, slot[j]);
+      for (int j = 0; j < kPeers; ++j) packed[j] = peek(m_, from[j]);
       std::uint32_t missing = expected;
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
-        if (is_there(packed[j], flag[j])) missing &= ~(1u << j);
+        if (is_there(packed[j], flag_of(counters_[j].received))) missing &= ~(1u << j);
         come[j] = unpacked(packed[j]);
       }
       if (missing == 0) return true;
-      if (block.gives_up(missing)) return false;
+      if (block_.gives_up(missing)) return false;
     }
   }
 
-  // Folds what has come with what was kept.
-  template <typename Fold>
-  HOCKET_ANYWHERE void reduce(const Vector& own) const {
-    if (!is_in(p.own())) return;
-    Vector come[kPeers];
-    if (!collect((1u << p.peers) - 1, come)) return;
-    const auto folded = Fold::template apply_around<kPeers>(p.fold, come, own, p.rank, p.peers);
-    store(p.reduced(), index, folded);
-  }
-
-  // Takes what has come to its arrays.
-  HOCKET_ANYWHERE void take() const {
-    std::uint32_t expected = 0;
-    HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) {
-      if (is_in(p.piece_from(j))) expected |= 1u << j;
-    }
-    if (expected == 0) return;
-    Vector come[kPeers];
-    if (!collect(expected, come)) return;
-    HOCKET_UNROLL
-    for (int j = 0; j < kPeers; ++j) {
-      const Piece piece = p.piece_from(j);
-      if (is_in(piece)) store(piece, index, come[j]);
-    }
-  }
-
-  HOCKET_ANYWHERE void copy_own() const {
-    if (is_in(p.own_to())) store(p.own_to(), index, small_detail::load(p.own(), index));
-  }
+  Block<Machine>& block_;
+  Machine& m_;
+  const typename Machine::Parameters& p_;
+  std::uint32_t thread_, index_;
+  std::uint32_t gives_;  // a bit a peer that a vector goes to
+  Link* link_;           // with peer 0; the others' follow
+  Packet* to_[kPeers];   // in the first slot of each link
+  Spot in_[kPeers], own_;
+  const std::uint32_t* dead_;
+  OpenLink counters_[kPeers];
+  Vector sent_[kPeers];
+  Vector kept_;
 };
 
-// The frame of both calls: finish(place, own) is what follows when all has been sent.
-template <int kPeers, typename Machine, typename Gets, typename Finish>
-HOCKET_ANYWHERE void run(Machine& machine, bool with_own, const Gets& gets, const Finish& finish) {
-  using Here = Place<kPeers, Machine>;
-  Block<Machine> block(machine);
-  Machine& m = machine;
-  const auto& p = block.p;
-  const std::uint32_t begin =
-      static_cast<std::uint32_t>(m.channel()) * kSmallThreads * kVectorBytes;
-  const auto sends = [&](int j) { return begin < p.piece_to(j).bytes; };
-  if constexpr (Machine::kWide) {  // the data are under way while the counters come
-    const Here place(block, m.thread());
-    const Outgoing<kPeers> out = place.load(with_own);
-    block.open();
-    block.reserve(kPacketSlots, 0, sends);
+// On a GPU a thread has one place, on a host a few.
+template <int kPeers, bool kFolds, typename Fold, typename Machine>
+HOCKET_ANYWHERE void run(Machine& m) {
+  using Here = Place<kPeers, kFolds, Machine>;
+  Block<Machine> block(m);
+  if constexpr (Machine::kWide) {
+    Here place(block, m.thread());
+    m.await_previous();
+    place.open();
+    if (place.send_all()) place.template receive<Fold>();
     if (!block.meet()) return;
-    place.send_all(out);
-    finish(place, out.own);
+    place.save();
   } else {
-    block.open();
-    block.reserve(kPacketSlots, 0, sends);
+    const auto for_places = [&](const auto& act) {
+      for (int t = m.thread(); t < static_cast<int>(kSmallThreads); t += m.threads()) {
+        Here place(block, t);
+        place.open();
+        if (!block.failed) act(place);
+      }
+    };
+    for_places([](Here& place) { place.send_all(); });
+    for_places([](Here& place) { place.template receive<Fold>(); });
     if (!block.meet()) return;
-    for (int t = m.thread(); t < static_cast<int>(kSmallThreads); t += m.threads()) {
-      const Here place(block, t);
-      place.send_all(place.load(false));
-    }
-    for (int t = m.thread(); t < static_cast<int>(kSmallThreads); t += m.threads()) {
-      const Here place(block, t);
-      if (!block.failed) finish(place, place.load(with_own).own);
-    }
+    Here last(block, m.thread());
+    last.open();
+    last.save();
   }
-  if (!block.meet()) return;
-  m.let_next_begin();
-  block.give_back_packets(true, 1, [&](int j) { return gets(begin, j); });
-  block.count_sent(1, sends);
-  block.save();
 }
 
 }  // namespace small_detail
@@ -205,26 +277,13 @@ HOCKET_ANYWHERE void run(Machine& machine, bool with_own, const Gets& gets, cons
 // Reductions of what goes in one hop.
 template <int kPeers, typename Fold, typename Machine>
 HOCKET_ANYWHERE void reduce_small(Machine& machine) {
-  const auto& p = machine.params();
-  small_detail::run<kPeers>(
-      machine,
-      true,
-      [&](std::uint32_t begin, int) { return begin < p.own().bytes; },
-      [](const auto& place, const Vector& own) { place.template reduce<Fold>(own); });
+  small_detail::run<kPeers, true, Fold>(machine);
 }
 
 // Movement. What goes to a peer and what comes from it may be at one place.
 template <int kPeers, typename Machine>
 HOCKET_ANYWHERE void exchange_small(Machine& machine) {
-  const auto& p = machine.params();
-  small_detail::run<kPeers>(
-      machine,
-      false,
-      [&](std::uint32_t begin, int j) { return begin < p.piece_from(j).bytes; },
-      [](const auto& place, const Vector&) {
-        place.copy_own();
-        place.take();
-      });
+  small_detail::run<kPeers, false, AnyFold>(machine);
 }
 
 }  // namespace hocket::engines::peer

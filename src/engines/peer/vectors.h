@@ -83,7 +83,7 @@ HOCKET_ANYWHERE_APART Vector load_some(const std::byte* from, std::uint32_t byte
   if (unit >= 4) return load_units<std::uint32_t>(from, bytes);
   return unit == 2 ? load_units<std::uint16_t>(from, bytes) : load_units<std::uint8_t>(from, bytes);
 }
-HOCKET_ANYWHERE_APART void store_some(std::byte* to, const Vector& vector, std::uint32_t bytes) {
+HOCKET_ANYWHERE_APART void store_some(std::byte* to, Vector vector, std::uint32_t bytes) {
   const std::uint32_t unit = unit_of(to, bytes);
   if (unit >= 4) return store_units<std::uint32_t>(to, vector, bytes);
   if (unit == 2) return store_units<std::uint16_t>(to, vector, bytes);

@@ -1,13 +1,14 @@
-// all_reduce in two hops of arrays that consist of whole, aligned vectors: what all_reduce_packets
-// does, with the same packets in the same slots, so that each rank may take either. As all is even,
-// a thread has few instructions to go through, and these are most of such a call's time.
+// all_reduce in two hops and reduce_scatter in one, of arrays that consist of whole, aligned
+// vectors: what reduce_packets.h does, with the same packets in the same slots, so that each rank
+// may take either. As all is even, a thread has few instructions to go through, and these are most
+// of such a call's time.
 #pragma once
 
 #include "engines/peer/bundles.h"
 
 namespace hocket::engines::peer {
 
-namespace all_reduce_even_detail {
+namespace reduce_even_detail {
 
 // One thread's bundle of each part: the lane of a group.
 struct Place {
@@ -40,17 +41,17 @@ HOCKET_ANYWHERE void store(std::byte* to, Lane lane, std::uint32_t count, const 
   }
 }
 
-}  // namespace all_reduce_even_detail
+}  // namespace reduce_even_detail
 
 // Blocks of whole warps; every thread stays at its places, so that `in` may be `out`.
 template <int kPeers, typename Fold, typename Machine>
-HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
-  using namespace all_reduce_even_detail;
+HOCKET_ANYWHERE void reduce_even(Machine& machine) {
+  using namespace reduce_even_detail;
   Block<Machine> block(machine);
   Machine& m = machine;
   const auto& p = block.p;
   const std::uint32_t first = m.first_lane();
-  const auto everybody = [](int) { return true; };
+  const bool to_all = p.hops == 2;
 
   // Where a rank's part of an array begins, at a place.
   const auto at = [&](std::byte* array, int rank, const Place& place) {
@@ -66,30 +67,51 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
       act(j, rank, place.count(p.part_of(rank)));
     }
   };
-  const auto load_all = [&](const Place& place, Bundle(&out)[kPeers]) {
+  // What goes from a place to the peers.
+  struct Sources {
+    std::byte* at[kPeers];
+    std::uint32_t count[kPeers];
+  };
+  const auto sources_of = [&](const Place& place) {
+    Sources sources{};
     for_parts(place, [&](int j, int rank, std::uint32_t count) {
-      out[j] = load(at(p.in, rank, place), place.lane, count);
+      sources.at[j] = at(p.in, rank, place);
+      sources.count[j] = count;
     });
+    return sources;
+  };
+  const auto load_all = [&](const Sources& sources, Lane lane, Bundle(&out)[kPeers]) {
+    HOCKET_UNROLL
+    for (int j = 0; j < kPeers; ++j) out[j] = load(sources.at[j], lane, sources.count[j]);
+  };
+  const auto place_of = [&](std::uint32_t round, std::uint32_t i) {
+    const std::uint32_t begin =
+        static_cast<std::uint32_t>(m.channel()) * p.unit + round * kGroupsOfSlot;
+    const std::uint32_t group = i / kLanesOfGroup, lane = i % kLanesOfGroup;
+    return Place{Lane{lane}, (begin + group) * kVectorsOfGroup, group * kPacketsOfGroup + lane};
   };
 
-  for (std::uint32_t round = 0; round < p.rounds; ++round) {
-    const std::uint32_t done = round * kGroupsOfSlot;
-    const std::uint32_t left = p.unit - done;
+  Sources sources = sources_of(place_of(0, first));
+  HOCKET_UNROLL
+  for (int j = 0; j < kPeers; ++j) m.work_out(sources.at[j], sources.count[j]);
+  m.await_previous();
+  const std::uint32_t rounds = p.rounds();
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    // In two hops, every link carries two steps in each round, if with nothing in them.
+    const bool carries = to_all || place_of(round, 0).count(p.part) > 0;
+    const auto everybody = [&](int) { return carries; };
+    const std::uint32_t left = p.unit - round * kGroupsOfSlot;
     const std::uint32_t bundles = (left < kGroupsOfSlot ? left : kGroupsOfSlot) * kLanesOfGroup;
-    const std::uint32_t begin = static_cast<std::uint32_t>(m.channel()) * p.unit + done;
-    const auto place_of = [&](std::uint32_t i) {
-      const std::uint32_t group = i / kLanesOfGroup, lane = i % kLanesOfGroup;
-      return Place{Lane{lane}, (begin + group) * kVectorsOfGroup, group * kPacketsOfGroup + lane};
-    };
     // The first bundles are under way while the counters come.
     Bundle out[kPeers];
-    if (first < bundles) load_all(place_of(first), out);
+    if (round > 0) sources = sources_of(place_of(round, first));
+    if (first < bundles) load_all(sources, Lane{first % kLanesOfGroup}, out);
     if (round == 0) block.open();
-    block.reserve(kPacketSlots, 1, everybody);
+    block.reserve(kPacketSlots, p.hops - 1, everybody);
     if (!block.meet()) return;
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      const Place place = place_of(i);
-      if (i != first) load_all(place, out);
+      const Place place = place_of(round, i);
+      if (i != first) load_all(sources_of(place), place.lane, out);
       for_parts(place, [&](int j, int, std::uint32_t count) {
         if (count == 0) return;
         const std::uint64_t step = m.shared().sent[j];
@@ -98,7 +120,7 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
       });
     }
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
-      const Place place = place_of(i);
+      const Place place = place_of(round, i);
       const std::uint32_t count = place.count(p.part_of(p.rank));
       if (count == 0) continue;
       const Bundle own = load(at(p.in, p.rank, place), place.lane, count);
@@ -108,15 +130,15 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
       const Bundle sum = fold_bundles<kPeers, Fold>(p, packed, own, count, place.lane);
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
-        if (j >= static_cast<int>(p.peers)) continue;
+        if (j >= static_cast<int>(p.peers) || !to_all) continue;
         const std::uint64_t step = m.shared().sent[j] + 1;
         Packet* slot = block.packets_to(j, step) + place.packet;
         send_bundle(m, slot, count, place.lane, flag_of(step), sum);
       }
       store(at(p.out, p.rank, place), place.lane, count, sum);
     }
-    for (std::uint32_t i = first; i < bundles && !block.failed; i = m.next_lane(i)) {
-      const Place place = place_of(i);
+    for (std::uint32_t i = first; to_all && i < bundles && !block.failed; i = m.next_lane(i)) {
+      const Place place = place_of(round, i);
       const auto counts = [&](int j) {
         return j < static_cast<int>(p.peers) ? place.count(p.part_of(rank_of_peer(j, p.rank))) : 0;
       };
@@ -127,9 +149,9 @@ HOCKET_ANYWHERE void all_reduce_even(Machine& machine) {
       });
     }
     if (!block.meet()) return;
-    if (round + 1 == p.rounds) m.let_next_begin();
-    block.give_back_packets(round + 1 == p.rounds, 2, everybody);
-    block.count_sent(2, everybody);
+    if (round + 1 == rounds) m.let_next_begin();
+    block.give_back_packets(round + 1 == rounds, p.hops, everybody);
+    block.count_sent(p.hops, everybody);
   }
   block.save();
 }
