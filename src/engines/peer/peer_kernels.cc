@@ -102,16 +102,17 @@ bool PeerKernels::may_begin_early() const {
 void PeerKernels::run_all(int size) const {
   const cuda::Driver& driver = device_->driver();
   const cuda::OwnedStream stream(device_);
-  const cuda::DeviceBuffer header(device_, sizeof(Header));
+  constexpr std::size_t kBytes = Layout::kHeaderBytes + Layout::kLinksBytes;  // all that is read
+  const cuda::DeviceBuffer area(device_, kBytes);
   cuda::check(driver,
-              driver.memset_d8_async(header.address(), 0, sizeof(Header), stream.get()),
+              driver.memset_d8_async(area.address(), 0, kBytes, stream.get()),
               "clear memory of a GPU");
   for (int p = 0; p < kProtocolCount; ++p) {
     Step step{.protocol = static_cast<Protocol>(p)};
     for (LaneParams* lane : {static_cast<LaneParams*>(&step.small),
                              static_cast<LaneParams*>(&step.even),
                              static_cast<LaneParams*>(&step.params)}) {
-      lane->staging = static_cast<std::byte*>(header.data());
+      lane->staging = static_cast<std::byte*>(area.data());
     }
     const int threads = most_threads(step.protocol, size);
     for (int f = 0; f < foldings_of(step.protocol); ++f) {
