@@ -24,7 +24,7 @@ struct Tuning {
   std::size_t small = kSmallBytes;   // what goes a vector a thread; at most this
   std::size_t relays = 512 * 1024;   // broadcast, reduce: from here on all ranks help
   std::size_t direct = 2 << 20;      // symmetric movement: from here on straight into place
-  std::size_t engines = 64 << 20;    // symmetric movement: from here on by the copy engines
+  std::size_t engines = 64 << 20;    // symmetric broadcast: from here on by the copy engines
   bool lines = true;                 // packets of lines; without, what is not small goes by chunks
   std::uint32_t groups = 3;          // groups of packets to a channel before there is another one
   std::uint32_t least_chunk = 8192;  // bytes of a chunk, at least and at most

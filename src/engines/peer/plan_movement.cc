@@ -20,6 +20,9 @@ struct Moves {
   // Where each rank takes what comes from here, by its address here; null: not known.
   std::array<std::byte*, kMaxRanks> direct{};
   bool symmetric = false;
+  // Whether the copy engines may do it, the same on all ranks: not where a rank copies a part of
+  // its own as well, as they do one copy after another.
+  bool by_engines = false;
 };
 
 class MovesOf {
@@ -37,6 +40,7 @@ class MovesOf {
         if (at_root) send_all(nowhere);
         take(root, 0, share());
         moves_.same = at_root;
+        moves_.by_engines = true;
         enter(nowhere);
         break;
       case Kind::kAllGather:
@@ -164,7 +168,7 @@ class Movement {
   std::vector<Step> steps() {
     constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
     if (moves_.symmetric && most_ > tuning_.direct) {  // all moves are of one size
-      if (most_ >= tuning_.engines) {
+      if (moves_.by_engines && most_ >= tuning_.engines) {
         add_copies();
       } else {
         add_exchange(Protocol::kExchangeDirect, 0, kAll);

@@ -41,17 +41,13 @@ HOCKET_ANYWHERE void store(std::byte* to, Lane lane, std::uint32_t count, const 
   }
 }
 
-}  // namespace reduce_even_detail
-
-// Blocks of whole warps; every thread stays at its places, so that `in` may be `out`.
-template <int kPeers, typename Fold, typename Machine>
-HOCKET_ANYWHERE void reduce_even(Machine& machine) {
-  using namespace reduce_even_detail;
+template <int kPeers, bool kToAll, typename Fold, typename Machine>
+HOCKET_ANYWHERE void run(Machine& machine) {
+  constexpr std::uint32_t kHops = kToAll ? 2 : 1;
   Block<Machine> block(machine);
   Machine& m = machine;
   const auto& p = block.p;
   const std::uint32_t first = m.first_lane();
-  const bool to_all = p.hops == 2;
 
   // Where a rank's part of an array begins, at a place.
   const auto at = [&](std::byte* array, int rank, const Place& place) {
@@ -98,7 +94,7 @@ HOCKET_ANYWHERE void reduce_even(Machine& machine) {
   const std::uint32_t rounds = p.rounds();
   for (std::uint32_t round = 0; round < rounds; ++round) {
     // In two hops, every link carries two steps in each round, if with nothing in them.
-    const bool carries = to_all || place_of(round, 0).count(p.part) > 0;
+    const bool carries = kToAll || place_of(round, 0).count(p.part) > 0;
     const auto everybody = [&](int) { return carries; };
     const std::uint32_t left = p.unit - round * kGroupsOfSlot;
     const std::uint32_t bundles = (left < kGroupsOfSlot ? left : kGroupsOfSlot) * kLanesOfGroup;
@@ -107,7 +103,7 @@ HOCKET_ANYWHERE void reduce_even(Machine& machine) {
     if (round > 0) sources = sources_of(place_of(round, first));
     if (first < bundles) load_all(sources, Lane{first % kLanesOfGroup}, out);
     if (round == 0) block.open();
-    block.reserve(kPacketSlots, p.hops - 1, everybody);
+    block.reserve(kPacketSlots, kHops - 1, everybody);
     if (!block.meet()) return;
     for (std::uint32_t i = first; i < bundles; i = m.next_lane(i)) {
       const Place place = place_of(round, i);
@@ -130,14 +126,14 @@ HOCKET_ANYWHERE void reduce_even(Machine& machine) {
       const Bundle sum = fold_bundles<kPeers, Fold>(p, packed, own, count, place.lane);
       HOCKET_UNROLL
       for (int j = 0; j < kPeers; ++j) {
-        if (j >= static_cast<int>(p.peers) || !to_all) continue;
+        if (!kToAll || j >= static_cast<int>(p.peers)) continue;
         const std::uint64_t step = m.shared().sent[j] + 1;
         Packet* slot = block.packets_to(j, step) + place.packet;
         send_bundle(m, slot, count, place.lane, flag_of(step), sum);
       }
       store(at(p.out, p.rank, place), place.lane, count, sum);
     }
-    for (std::uint32_t i = first; to_all && i < bundles && !block.failed; i = m.next_lane(i)) {
+    for (std::uint32_t i = first; kToAll && i < bundles && !block.failed; i = m.next_lane(i)) {
       const Place place = place_of(round, i);
       const auto counts = [&](int j) {
         return j < static_cast<int>(p.peers) ? place.count(p.part_of(rank_of_peer(j, p.rank))) : 0;
@@ -150,10 +146,19 @@ HOCKET_ANYWHERE void reduce_even(Machine& machine) {
     }
     if (!block.meet()) return;
     if (round + 1 == rounds) m.let_next_begin();
-    block.give_back_packets(round + 1 == rounds, p.hops, everybody);
-    block.count_sent(p.hops, everybody);
+    block.give_back_packets(round + 1 == rounds, kHops, everybody);
+    block.count_sent(kHops, everybody);
   }
   block.save();
+}
+
+}  // namespace reduce_even_detail
+
+// Blocks of whole warps; every thread stays at its places, so that `in` may be `out`.
+template <int kPeers, typename Fold, typename Machine>
+HOCKET_ANYWHERE void reduce_even(Machine& machine) {
+  if (machine.params().hops == 2) return reduce_even_detail::run<kPeers, true, Fold>(machine);
+  reduce_even_detail::run<kPeers, false, Fold>(machine);
 }
 
 }  // namespace hocket::engines::peer
