@@ -76,7 +76,8 @@ std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
 
 Task AlgorithmEngine::start(const Call& call) {
   const Endpoint at(carrier_, facts_, call);
-  const Algorithm way = choose(call.signature).algorithm;
+  const Algorithm way =
+      chosen_.of(call.signature, [this](const Signature& s) { return choose(s).algorithm; });
   const int root = call.signature.root;
   switch (call.signature.kind) {
     case Kind::kBroadcast:

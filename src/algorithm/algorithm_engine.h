@@ -7,6 +7,7 @@
 #include "algorithm/algorithms.h"
 #include "algorithm/catalogue.h"
 #include "algorithm/cost_model.h"
+#include "engine/choices.h"
 #include "engine/engine.h"
 #include "engine/point_to_point.h"
 
@@ -72,6 +73,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;
   Tuning tuning_;
+  engine::Choices<Algorithm> chosen_;
 };
 
 }  // namespace hocket::algorithm

@@ -28,7 +28,7 @@ class Message {
  public:
   Message() noexcept = default;
   Message(engine::PointToPoint& carrier, engine::MessageId id) noexcept
-      : carrier_(&carrier), id_(id) {}
+      : carrier_(id == engine::kComplete ? nullptr : &carrier), id_(id) {}
   Message(Message&& other) noexcept
       : carrier_(std::exchange(other.carrier_, nullptr)), id_(other.id_) {}
   Message& operator=(Message&& other) noexcept {

@@ -157,16 +157,19 @@ void CommunicatorImpl::refuse_call(Kind kind, const std::string& reason) {
   refuse(kind, InvalidArgument(reason));
 }
 
-engine::CollectiveEngine& CommunicatorImpl::choose(const Signature& signature) const {
-  engine::CollectiveEngine* best = nullptr;
-  double least = 0;
-  for (const auto& candidate : engines_.collectives) {
-    const auto score = candidate->score(signature);
-    if (score && (best == nullptr || score->microseconds < least)) {
-      best = candidate.get();
-      least = score->microseconds;
+engine::CollectiveEngine& CommunicatorImpl::choose(const Signature& signature) {
+  engine::CollectiveEngine* best = choices_.of(signature, [this](const Signature& s) {
+    engine::CollectiveEngine* quickest = nullptr;
+    double least = 0;
+    for (const auto& candidate : engines_.collectives) {
+      const auto score = candidate->score(s);
+      if (score && (quickest == nullptr || score->microseconds < least)) {
+        quickest = candidate.get();
+        least = score->microseconds;
+      }
     }
-  }
+    return quickest;
+  });
   if (best == nullptr) {
     throw InvalidArgument(fmt::format(
         "no engine of communicator {} carries {}", membership_.name, engine::describe(signature)));

@@ -17,6 +17,7 @@
 #include "comm/tracing.h"
 #include "comm/turnstile.h"
 #include "control/group.h"
+#include "engine/choices.h"
 #include "engine/engine.h"
 #include "engine/point_to_point.h"
 #include "hocket/communicator.h"
@@ -216,7 +217,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
                const engine::Signature* shown = nullptr);
   void find_symmetric(engine::Call& call) const noexcept;
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
-  engine::CollectiveEngine& choose(const engine::Signature& signature) const;
+  engine::CollectiveEngine& choose(const engine::Signature& signature);
   void begin(Plan& plan, const engine::Signature& shown);
   void end(std::uint64_t sequence, bool failed = false) noexcept;
   // Numbers the call.
@@ -279,6 +280,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
   std::unique_ptr<DeviceCalls> devices_;
+  engine::Choices<engine::CollectiveEngine*> choices_;
   // The last of `run`'s calls: programs repeat themselves, and what was right is right again.
   Request repeated_;
   Plan repeated_plan_;

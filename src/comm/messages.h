@@ -13,7 +13,8 @@ namespace hocket::comm {
 // A resource: a message under way, taken back, synchronously, unless it was seen done.
 class Message {
  public:
-  Message(engine::PointToPoint& via, engine::MessageId id) noexcept : via_(&via), id_(id) {}
+  Message(engine::PointToPoint& via, engine::MessageId id) noexcept
+      : via_(&via), id_(id), done_(id == engine::kComplete) {}
   Message(Message&& other) noexcept
       : via_(other.via_), id_(other.id_), done_(std::exchange(other.done_, true)) {}
   Message& operator=(Message&&) = delete;
@@ -31,7 +32,7 @@ class Message {
  private:
   engine::PointToPoint* via_;
   engine::MessageId id_;
-  bool done_ = false;
+  bool done_;
 };
 
 // Each ends when the bytes may be used again; destroying it takes the message back. `received`, if

@@ -1,6 +1,7 @@
 #include "comm/routed_messages.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hocket::comm {
 
@@ -49,10 +50,12 @@ MessageId RoutedMessages::take_slot() {
 }
 
 MessageId RoutedMessages::send(const Envelope& to, std::span<const std::byte> bytes) {
-  const MessageId id = take_slot();
   const Way way = way_to(to.peer);
-  slot(id) = {
-      .way = way, .inner = carrier(way).send(inward(to, way), bytes), .from = {}, .bytes = {}};
+  const MessageId inner = carrier(way).send(inward(to, way), bytes);
+  if (inner == engine::kComplete) return inner;
+  const MessageId id = take_slot();
+  slot(id) = {.way = way, .inner = inner, .from = {}, .bytes = {}};
+  if (way == Way::kNear) ++near_messages_;
   return id;
 }
 
@@ -61,6 +64,7 @@ void RoutedMessages::post(Slot& slot, int peer) {
   from.peer = peer;
   slot.way = way_to(peer);
   slot.inner = carrier(slot.way).recv(inward(from, slot.way), slot.bytes);
+  if (slot.way == Way::kNear) ++near_messages_;
 }
 
 // Whether others with its tag have to find their messages first.
@@ -80,6 +84,7 @@ std::optional<MessageId> RoutedMessages::recv_to(const Envelope& from,
   if (!inner) return std::nullopt;
   const MessageId id = take_slot();
   slot(id) = {.way = way, .inner = *inner, .from = from, .bytes = {}};
+  if (way == Way::kNear) ++near_messages_;
   return id;
 }
 
@@ -121,6 +126,7 @@ bool RoutedMessages::post_held() {
 }
 
 bool RoutedMessages::test(MessageId id, Envelope* received) {
+  if (id == engine::kComplete) return true;
   Slot& message = slot(id);
   if (message.way == Way::kHeld) return false;
   try {
@@ -130,13 +136,19 @@ bool RoutedMessages::test(MessageId id, Envelope* received) {
                                    outward(found.received, message.way)};
   }
   if (received != nullptr) *received = outward(*received, message.way);
-  message.way = Way::kNone;
-  free_.push_back(id);
+  give_back(id);
   return true;
 }
 
+void RoutedMessages::give_back(MessageId id) noexcept {
+  if (std::exchange(slot(id).way, Way::kNone) == Way::kNear) --near_messages_;
+  free_.push_back(id);
+}
+
 bool RoutedMessages::progress() {
-  const bool near = near_->progress();
+  // Nobody but this rank itself sends to one that is alone.
+  const bool may_come = members_.size() > 1 || near_messages_ != 0 || !held_.empty();
+  const bool near = may_come && near_->progress();
   const bool far = far_->progress();
   const bool posted = !held_.empty() && post_held();
   return near || far || posted;
@@ -148,6 +160,7 @@ std::optional<std::uint64_t> RoutedMessages::owed(int peer) {
 }
 
 void RoutedMessages::cancel(MessageId id) noexcept {
+  if (id == engine::kComplete) return;
   Slot& message = slot(id);
   if (message.way == Way::kNone) return;
   if (message.way == Way::kHeld) {
@@ -155,8 +168,7 @@ void RoutedMessages::cancel(MessageId id) noexcept {
   } else {
     carrier(message.way).cancel(message.inner);
   }
-  message.way = Way::kNone;
-  free_.push_back(id);
+  give_back(id);
 }
 
 }  // namespace hocket::comm

@@ -45,13 +45,15 @@ class RoutedMessages final : public engine::PointToPoint {
   engine::Envelope inward(const engine::Envelope& envelope, Way way) const;
   engine::Envelope outward(const engine::Envelope& envelope, Way way) const;
   bool has_to_wait(const engine::Envelope& from);
+  void give_back(engine::MessageId id) noexcept;
   void post(Slot& slot, int peer);
   bool post_held();
 
   std::unique_ptr<engine::PointToPoint> near_;
   std::unique_ptr<engine::PointToPoint> far_;
   const std::vector<int> near_ranks_;
-  std::vector<int> members_;  // of each near rank
+  std::vector<int> members_;       // of each near rank
+  std::size_t near_messages_ = 0;  // under way
   std::deque<Slot> slots_;
   std::vector<engine::MessageId> free_;
   // Receives from anybody, until a message for them has come to either carrier, and those after

@@ -28,6 +28,8 @@ struct Envelope {
 
 // A message under way. A handle to be given back by `test` (when it says done) or `cancel`.
 enum class MessageId : std::uint32_t {};
+// Of a send that was complete when `send` returned: `test` says so, and there is nothing to cancel.
+inline constexpr MessageId kComplete{0xffffffff};
 
 // What is to be done with a message's bytes instead of storing them.
 class Taker {

@@ -177,7 +177,7 @@ bool Fabric::poll() noexcept {
   if (retired_) return false;
   bool moved = false;
   for (int i = 0; i < 64 && !came_ && library_->worker_progress(worker_) != 0; ++i) moved = true;
-  close_broken();
+  if (std::exchange(closes_, false)) close_broken();
   if (came_) {
     came_ = false;
     if (wake_) wake_();
@@ -246,7 +246,7 @@ void Fabric::on_error(void* argument, Endpoint endpoint, Status) {
   for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
     Peer& peer = self.peers_[rank];
     if (peer.endpoint != endpoint) continue;
-    peer.broken = peer.to_close = true;
+    peer.broken = peer.to_close = self.closes_ = true;
     self.note_broken(rank);
   }
 }

@@ -215,6 +215,7 @@ class Fabric {
   std::mutex mutex_;  // guards all below, and the worker
   bool retired_ = false;
   bool came_ = false;        // something, since it was last asked
+  bool closes_ = false;      // whether one of `peers_` is to be closed
   std::vector<Peer> peers_;  // by world rank
   std::vector<int> broken_;  // not told yet
   std::map<std::uint64_t, Port*> ports_;

@@ -165,7 +165,7 @@ bool Fabric::see_to_its_end(Condition ended,
   if (wait_until(ended, rank, lock)) return true;
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.broken) {
-    peer.broken = peer.to_close = true;
+    peer.broken = peer.to_close = closes_ = true;
     note_broken(static_cast<std::size_t>(rank));
   }
   if (wait_until(ended, rank, lock)) return true;

@@ -76,44 +76,53 @@ void UcxPointToPoint::tell(int rank, Type type, const Envelope& envelope, std::u
 
 MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
   const std::lock_guard lock(fabric_->mutex());
-  const std::uint32_t index = allocate();
-  Slot& slot = slots_[index];
   Peer& receiver = peer(to.peer);
-  slot.envelope = slot.received = to;
-  slot.from = bytes.data();
-  slot.bytes = bytes.size();
-  slot.id = ++next_id_;
-  slot.direct =
-      members_.memory == MemoryKind::kCuda || fabric_->moves_directly(world(to.peer), bytes.size());
-  const bool eager = !slot.direct && bytes.size() <= kUnaskedBytes &&
-                     receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
-  Header piece = header(eager ? Type::kEager : Type::kRequest, to, slot.id);
-  piece.number = receiver.next_out++;
-  piece.direct = slot.direct;
-  slot.state = eager ? Slot::State::kDone : Slot::State::kRequested;
   const int rank = world(to.peer);
-  if (!eager) {
-    fabric_->send(rank, piece, {});
+  const bool direct =
+      members_.memory == MemoryKind::kCuda || fabric_->moves_directly(rank, bytes.size());
+  const bool eager = !direct && bytes.size() <= kUnaskedBytes &&
+                     receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
+  Header piece = header(eager ? Type::kEager : Type::kRequest, to, ++next_id_);
+  piece.number = receiver.next_out++;
+  piece.direct = direct;
+  const auto keep = [&](Slot::State state) {
+    const std::uint32_t index = allocate();
+    Slot& slot = slots_[index];
+    slot.state = state;
+    slot.envelope = slot.received = to;
+    slot.from = bytes.data();
+    slot.bytes = bytes.size();
+    slot.id = piece.id;
+    slot.direct = direct;
     return MessageId{index};
+  };
+  if (!eager) {
+    const MessageId id = keep(Slot::State::kRequested);
+    fabric_->send(rank, piece, {});
+    return id;
   }
   receiver.unacknowledged += bytes.size();
   // Who has sent something of this call is in it until it has this message, and reads; whoever else
   // may be late, and his connection would have to be given up if this send were called off.
   const bool in_place = bytes.size() >= kLongFrom && to.tag == receiver.in_call;
   const std::size_t most = bytes.size() < kLongFrom ? kPieceBytes : kLongPieceBytes;
-  if (in_place) slot.left = std::make_shared<int>(0);
+  MessageId id = engine::kComplete;
+  Fabric::Count left;
+  if (in_place) {
+    id = keep(Slot::State::kLeaving);
+    slot(id).left = left = std::make_shared<int>(0);
+  }
   for (std::size_t at = 0; at == 0 || at < bytes.size(); at += most) {
     piece.offset = at;
     const auto part = bytes.subspan(at, std::min(most, bytes.size() - at));
     if (in_place) {
-      fabric_->send_in_place(rank, piece, part, slot.left);
+      fabric_->send_in_place(rank, piece, part, left);
     } else {
       fabric_->send(rank, piece, part);
     }
     piece.type = Type::kMore;
   }
-  if (in_place && *slot.left != 0) slot.state = Slot::State::kLeaving;
-  return MessageId{index};
+  return id;
 }
 
 MessageId UcxPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes) {
@@ -153,6 +162,7 @@ MessageId UcxPointToPoint::post(std::uint32_t index) {
 }
 
 bool UcxPointToPoint::test(MessageId id, Envelope* received) {
+  if (id == engine::kComplete) return true;
   const std::lock_guard lock(fabric_->mutex());
   Slot& message = slot(id);
   if (message.state == Slot::State::kMismatch) {
@@ -180,6 +190,7 @@ bool UcxPointToPoint::progress() {
 }
 
 void UcxPointToPoint::cancel(MessageId id) noexcept {
+  if (id == engine::kComplete) return;
   std::unique_lock lock(fabric_->mutex());
   const auto index = static_cast<std::uint32_t>(id);
   Slot& message = slots_[index];
