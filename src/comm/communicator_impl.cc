@@ -280,17 +280,18 @@ void CommunicatorImpl::run(const Request& request) {
   require_members();
   if (request.is_device()) [[unlikely]]
     return devices().run(request);
-  if (!repeats(repeated_, request)) {
+  auto& [last, plan] = repeated_[static_cast<std::size_t>(request.kind) % repeated_.size()];
+  if (!repeats(last, request)) {
     CallStorage storage;
-    repeated_.kind = Kind::kNone;
-    repeated_plan_ = checked(request, storage);
+    last.kind = Kind::kNone;
+    plan = checked(request, storage);
     if (!storage.positions.empty()) {
-      execute(repeated_plan_, repeated_plan_.call.signature, request.deadline, &storage);
+      execute(plan, plan.call.signature, request.deadline, &storage);
       return;
     }
-    repeated_ = request;
+    last = request;
   }
-  execute(repeated_plan_, repeated_plan_.call.signature, request.deadline, nullptr);
+  execute(plan, plan.call.signature, request.deadline, nullptr);
 }
 
 void CommunicatorImpl::run_as(const Signature& shown, const Request& request) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -281,9 +282,13 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
   std::unique_ptr<DeviceCalls> devices_;
   engine::Choices<engine::CollectiveEngine*> choices_;
-  // The last of `run`'s calls: programs repeat themselves, and what was right is right again.
-  Request repeated_;
-  Plan repeated_plan_;
+  // The last of `run`'s calls, of different kinds: programs repeat themselves, and what was right
+  // is right again.
+  struct Repeated {
+    Request request;
+    Plan plan;
+  };
+  std::array<Repeated, 4> repeated_;
 };
 
 // A user thread's turn on a communicator. Throws where another thread has it.

@@ -16,6 +16,7 @@ static_assert(sizeof(ours::Status) == sizeof(ucs_status_t));
 static_assert(equal(ours::Status::kOk, UCS_OK));
 static_assert(equal(ours::Status::kInProgress, UCS_INPROGRESS));
 static_assert(equal(ours::Status::kTruncated, UCS_ERR_MESSAGE_TRUNCATED));
+static_assert(equal(ours::Status::kNoResource, UCS_ERR_NO_RESOURCE));
 static_assert(equal(ours::Status::kBusy, UCS_ERR_BUSY));
 static_assert(equal(ours::Status::kCancelled, UCS_ERR_CANCELED));
 static_assert(equal(ours::Status::kLast, UCS_ERR_LAST));
@@ -76,6 +77,7 @@ static_assert(offsetof(RequestParam, memory_type) == offsetof(ucp_request_param_
 static_assert(sizeof(RequestParam::memory_type) == sizeof(ucp_request_param_t::memory_type));
 static_assert(equal(RequestParam::kMemoryType, UCP_OP_ATTR_FIELD_MEMORY_TYPE));
 static_assert(offsetof(RequestParam, memory) == offsetof(ucp_request_param_t, memh));
+static_assert(equal(RequestParam::kAtOnce, UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL));
 static_assert(equal(RequestParam::kCallback, UCP_OP_ATTR_FIELD_CALLBACK));
 static_assert(equal(RequestParam::kUserData, UCP_OP_ATTR_FIELD_USER_DATA));
 static_assert(equal(RequestParam::kFlags, UCP_OP_ATTR_FIELD_FLAGS));

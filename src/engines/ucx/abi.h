@@ -11,6 +11,7 @@ namespace hocket::engines::ucx {
 enum class Status : signed char {
   kOk = 0,
   kInProgress = 1,
+  kNoResource = -2,
   kTruncated = -9,
   kBusy = -15,
   kCancelled = -16,
@@ -132,7 +133,7 @@ using OnReceived = void (*)(void* request,
 
 struct RequestParam {
   static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kFlags = 1 << 4,
-                                 kMemoryType = 1 << 6;
+                                 kMemoryType = 1 << 6, kAtOnce = 1 << 18;
   static constexpr std::uint32_t kAmEager = 1 << 1;
   static constexpr std::uint32_t kCloseForce = 1;
   std::uint32_t mask = 0;

@@ -18,8 +18,9 @@ using base::Deadline;
 namespace {
 
 constexpr unsigned kMessageId = 29;  // of active messages, any small number
-constexpr std::size_t kMostEarly = std::size_t{64} << 20;
 constexpr std::size_t kMostFree = 256;
+// UCX takes no longer ones at once, by itself.
+constexpr std::size_t kMostAtOnce = 8192;
 constexpr auto kGrace = std::chrono::milliseconds(100);  // for what is to leave at the end
 
 // The GPU's context, where there is one, for what UCX does in it: it may free, and wait for streams
@@ -309,7 +310,21 @@ void Fabric::on_sent(void* request, Status, void* user_data) {
   if (self.free_.size() < kMostFree) self.free_.push_back(std::move(done));
 }
 
+// Whether nothing has to be kept for it: UCX has sent it, or copied what the system did not take.
+bool Fabric::send_at_once(int rank, const Header& header, std::span<const std::byte> payload) {
+  const Endpoint to = retired_ ? nullptr : endpoint(rank);
+  if (to == nullptr) return true;  // never leaves
+  RequestParam param;
+  param.mask = RequestParam::kFlags | RequestParam::kMemoryType | RequestParam::kAtOnce;
+  param.flags = RequestParam::kAmEager;
+  param.memory_type = MemoryType::kHost;
+  const StatusPointer sent = library_->am_send_nbx(
+      to, kMessageId, &header, sizeof(header), payload.data(), payload.size(), &param);
+  return error_in(sent) != Status::kNoResource;
+}
+
 void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload) {
+  if (payload.size() <= kMostAtOnce && send_at_once(rank, header, payload)) return;
   auto outgoing = take_outgoing(header);
   outgoing->payload.assign(payload.begin(), payload.end());
   const std::span<const std::byte> copy = outgoing->payload;
@@ -346,55 +361,6 @@ void Fabric::hand_over(int rank,
   } else if (free_.size() < kMostFree) {
     free_.push_back(std::move(outgoing));
   }
-}
-
-// --- In -----------------------------------------------------------------------------------------
-
-Status Fabric::on_message(void* argument,
-                          const void* header,
-                          std::size_t header_length,
-                          void* data,
-                          std::size_t length,
-                          const AmReceiveParam* param) {
-  auto& self = *static_cast<Fabric*>(argument);
-  Header read;
-  // Nobody sends those; who does is not of this job.
-  if (header_length != sizeof(read) || (param->attributes & AmReceiveParam::kRendezvous) != 0) {
-    return Status::kOk;
-  }
-  std::memcpy(&read, header, sizeof(read));
-  if (static_cast<std::uint8_t>(read.type) < kTypes) {
-    self.take(read, {static_cast<const std::byte*>(data), length});
-  }
-  return Status::kOk;
-}
-
-void Fabric::take(const Header& header, std::span<const std::byte> payload) {
-  came_ = true;
-  if (const auto found = ports_.find(header.group); found != ports_.end()) {
-    found->second->take(header, payload);
-    return;
-  }
-  if (closed_.contains(header.group) || early_bytes_ + payload.size() > kMostEarly) return;
-  early_bytes_ += payload.size();
-  early_[header.group].push_back({header, {payload.begin(), payload.end()}});
-}
-
-void Fabric::open(std::uint64_t id, Port& port) {
-  ports_[id] = &port;
-  const auto found = early_.find(id);
-  if (found == early_.end()) return;
-  const auto waiting = std::move(found->second);
-  early_.erase(found);
-  for (const Early& message : waiting) {
-    early_bytes_ -= message.payload.size();
-    port.take(message.header, message.payload);
-  }
-}
-
-void Fabric::close(std::uint64_t id) noexcept {
-  ports_.erase(id);
-  closed_.insert(id);
 }
 
 }  // namespace hocket::engines::ucx

@@ -194,6 +194,7 @@ class Fabric {
   bool wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept;
   template <typename Condition>
   bool see_to_its_end(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept;
+  bool send_at_once(int rank, const Header& header, std::span<const std::byte> payload);
   std::unique_ptr<Outgoing> take_outgoing(const Header& header);
   void hand_over(int rank,
                  std::unique_ptr<Outgoing> outgoing,

@@ -11,7 +11,8 @@ using engine::Envelope;
 
 namespace {
 
-constexpr std::size_t kAcknowledgeFrom = std::size_t{1} << 20;
+// What is acknowledged by a message of its own; less goes along with what is sent anyway.
+constexpr std::size_t kAcknowledgeFrom = std::size_t{2} << 20;
 
 Envelope envelope_of(const Header& header) {
   // An unknown dtype compares unequal to all and is never looked up by.
@@ -32,17 +33,18 @@ void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
   sender.consumed += bytes;
   if (sender.consumed < kAcknowledgeFrom) return;
   Header credit = header(Type::kCredit, {}, 0);
-  credit.count = std::exchange(sender.consumed, 0);
+  credit.credit = std::exchange(sender.consumed, 0);
   fabric_->send(world(rank), credit, {});
 }
 
 void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payload) {
   if (header.source < 0 || header.source >= static_cast<int>(peers_.size())) return;
-  ++peer(header.source).heard;
+  Peer& sender = peer(header.source);
+  ++sender.heard;
+  sender.unacknowledged -= std::min<std::size_t>(sender.unacknowledged, header.credit);
   switch (header.type) {
     case Type::kEager:
     case Type::kRequest: {
-      Peer& sender = peer(header.source);
       if (header.tag >= engine::kCallTag) sender.in_call = header.tag;
       // Different sizes may take different ways.
       if (header.number != sender.next_in) {
@@ -68,8 +70,9 @@ void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payl
     case Type::kGrant:
     case Type::kRefuse:
     case Type::kCancel:
-    case Type::kCredit:
       return take_answer(header);
+    case Type::kCredit:
+      return;
   }
 }
 
@@ -209,13 +212,8 @@ std::optional<std::uint32_t> UcxPointToPoint::find_requested(const Header& heade
 }
 
 void UcxPointToPoint::take_answer(const Header& header) {
-  Peer& other = peer(header.source);
-  if (header.type == Type::kCredit) {
-    other.unacknowledged -= std::min<std::size_t>(other.unacknowledged, header.count);
-    return;
-  }
   if (header.type == Type::kCancel) {
-    std::erase_if(other.early, [&](const Early& message) {
+    std::erase_if(peer(header.source).early, [&](const Early& message) {
       return message.header.type == Type::kRequest && message.header.id == header.id;
     });
     return;

@@ -84,6 +84,7 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
                      receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
   Header piece = header(eager ? Type::kEager : Type::kRequest, to, ++next_id_);
   piece.number = receiver.next_out++;
+  piece.credit = std::exchange(receiver.consumed, 0);
   piece.direct = direct;
   const auto keep = [&](Slot::State state) {
     const std::uint32_t index = allocate();
@@ -121,6 +122,7 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
       fabric_->send(rank, piece, part);
     }
     piece.type = Type::kMore;
+    piece.credit = 0;
   }
   return id;
 }

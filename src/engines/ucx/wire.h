@@ -14,7 +14,7 @@ enum class Type : std::uint8_t {
   kBulk,     // bytes of the granted message `id`, from `offset` on
   kRefuse,   // the reader of message `id` expected what tag, dtype and count say
   kCancel,   // the writer of message `id` took it back
-  kCredit,   // `count` bytes of eager messages have found their receives
+  kCredit,   // nothing but the `credit`
   kMore,     // further bytes of the eager message `number`, from `offset` on
 };
 inline constexpr std::uint8_t kTypes = 8;
@@ -24,6 +24,7 @@ struct Header {
   std::uint64_t tag = 0;
   std::uint64_t count = 0;   // elements of the message
   std::uint64_t offset = 0;  // bytes
+  std::uint64_t credit = 0;  // bytes of eager messages that have found their receives
   std::uint32_t id = 0;      // the sender's number of the message
   std::uint32_t number = 0;  // counts what one rank sends another as kEager and kRequest
   std::int32_t source = 0;   // the sender, in the group
@@ -32,6 +33,6 @@ struct Header {
   std::uint8_t direct = 0;  // of a kRequest: UCX moves the bytes, not pieces
   std::uint8_t zero = 0;
 };
-static_assert(sizeof(Header) == 48);
+static_assert(sizeof(Header) == 56);
 
 }  // namespace hocket::engines::ucx

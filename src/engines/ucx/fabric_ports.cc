@@ -1,0 +1,62 @@
+// What comes in, and the groups that it is for.
+#include <cstring>
+#include <utility>
+
+#include "engines/ucx/fabric.h"
+
+namespace hocket::engines::ucx {
+
+namespace {
+
+constexpr std::size_t kMostEarly = std::size_t{64} << 20;
+
+}  // namespace
+
+Status Fabric::on_message(void* argument,
+                          const void* header,
+                          std::size_t header_length,
+                          void* data,
+                          std::size_t length,
+                          const AmReceiveParam* param) {
+  auto& self = *static_cast<Fabric*>(argument);
+  Header read;
+  // Nobody sends those; who does is not of this job.
+  if (header_length != sizeof(read) || (param->attributes & AmReceiveParam::kRendezvous) != 0) {
+    return Status::kOk;
+  }
+  std::memcpy(&read, header, sizeof(read));
+  if (static_cast<std::uint8_t>(read.type) < kTypes) {
+    self.take(read, {static_cast<const std::byte*>(data), length});
+  }
+  return Status::kOk;
+}
+
+void Fabric::take(const Header& header, std::span<const std::byte> payload) {
+  came_ = true;
+  if (const auto found = ports_.find(header.group); found != ports_.end()) {
+    found->second->take(header, payload);
+    return;
+  }
+  if (closed_.contains(header.group) || early_bytes_ + payload.size() > kMostEarly) return;
+  early_bytes_ += payload.size();
+  early_[header.group].push_back({header, {payload.begin(), payload.end()}});
+}
+
+void Fabric::open(std::uint64_t id, Port& port) {
+  ports_[id] = &port;
+  const auto found = early_.find(id);
+  if (found == early_.end()) return;
+  const auto waiting = std::move(found->second);
+  early_.erase(found);
+  for (const Early& message : waiting) {
+    early_bytes_ -= message.payload.size();
+    port.take(message.header, message.payload);
+  }
+}
+
+void Fabric::close(std::uint64_t id) noexcept {
+  ports_.erase(id);
+  closed_.insert(id);
+}
+
+}  // namespace hocket::engines::ucx
