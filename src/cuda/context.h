@@ -18,7 +18,6 @@ class DeviceContext {
   DeviceContext& operator=(const DeviceContext&) = delete;
 
   const Driver& driver() const noexcept { return *driver_; }
-  const std::shared_ptr<const Driver>& shared_driver() const noexcept { return driver_; }
   int ordinal() const noexcept { return ordinal_; }
   Context handle() const noexcept { return context_; }
 

@@ -94,7 +94,6 @@ inline constexpr int kFoldingCount = 4;
 Folding folding_of(FoldCode code) noexcept;
 // Kernels that fold come for so many ranks at most: 2, 4 and 8.
 constexpr int capacity_index(int size) noexcept { return size <= 2 ? 0 : size <= 4 ? 1 : 2; }
-inline constexpr int kCapacityCount = 3;
 
 // One kernel, or one copy where `copy_bytes` is not 0. A value.
 struct Step {
