@@ -52,6 +52,7 @@ void Channel::write(RecordHeader header,
     const std::size_t at = position_ % capacity_;
     header.at = static_cast<std::uint32_t>(at);
     stager_.copy(ring_ + at, payload.data(), payload.size(), message >= Stager::kCopiedFrom);
+    header.claimable = stager_.claimable() ? 1 : 0;
     position_ += padded(payload.size());
   } else if (!payload.empty()) {
     std::memcpy(lines.payload, payload.data(), payload.size());
@@ -64,15 +65,14 @@ void Channel::write(RecordHeader header,
 std::optional<Channel::Record> Channel::front() const noexcept {
   const RecordLines& lines = this->lines();
   if (lines.stamp.load(std::memory_order_acquire) != count_ + 1) return std::nullopt;
-  Record record{.header = lines.header, .payload = lines.payload};
-  if (record.header.bytes > RecordLines::kInline) {
-    // A peer's position and length are never believed past the ring's end.
-    const std::size_t at = std::min<std::size_t>(record.header.at, capacity_);
-    record.payload = ring_ + at;
-    record.header.bytes =
-        static_cast<std::uint32_t>(std::min<std::size_t>(record.header.bytes, capacity_ - at));
+  const RecordHeader header = lines.header;
+  if (header.bytes <= RecordLines::kInline) {
+    return Record{header, {{lines.payload, header.bytes}}};
   }
-  return record;
+  // A peer's position and length are never believed past the ring's end.
+  const std::size_t at = std::min<std::size_t>(header.at, capacity_);
+  const std::size_t bytes = std::min<std::size_t>(header.bytes, capacity_ - at);
+  return Record{header, {{ring_ + at, bytes}, header.claimable != 0}};
 }
 
 void Channel::pop() noexcept {

@@ -35,7 +35,8 @@ enum class RecordType : std::uint8_t {
 struct RecordHeader {
   RecordType type = RecordType::kEager;
   std::uint8_t dtype = 0;
-  std::uint32_t bytes = 0;  // of payload; `write` sets it
+  std::uint8_t claimable = 0;  // of the payload, see Stager; `write` sets it
+  std::uint32_t bytes = 0;     // of payload; `write` sets it
   std::uint64_t tag = 0;
   std::uint64_t count = 0;  // elements of the message
   std::uint32_t id = 0;     // the sender's number of the message
@@ -77,7 +78,7 @@ class Channel {
   // --- The reader's end -------------------------------------------------------------------------
   struct Record {
     RecordHeader header;
-    const std::byte* payload;
+    Staged payload;
   };
   // The oldest record, which stays until `pop`.
   std::optional<Record> front() const noexcept;
@@ -95,7 +96,7 @@ class Channel {
   std::uint64_t done_ = 0;  // records known to be done with
   std::uint64_t position_ = 0;
   std::uint64_t freed_ = 0;
-  Stager stager_;
+  Stager stager_{Readers::kOne};
   std::array<std::uint64_t, ChannelShared::kRecords> ends_{};  // position after each record
 };
 

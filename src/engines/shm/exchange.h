@@ -18,10 +18,11 @@
 
 namespace hocket::engines::shm {
 
-// Giver: `std::uint64_t steps()`, `void fill(Stager&, std::byte* chunk, std::uint64_t step)`.
+// Giver: `std::uint64_t steps()`, `void fill(Stager&, std::byte* chunk, std::uint64_t step)`, and
+// who reads a byte that it gives: `kReaders`.
 //
 // Taker: `std::uint64_t steps()`, `bool from(int peer, std::uint64_t step)` (is there anything),
-// `void take(int peer, const std::byte* chunk, std::uint64_t step)` once it is there, and
+// `void take(int peer, const Staged& chunk, std::uint64_t step)` once it is there, and
 // `void finish(std::uint64_t step)` after the last peer's.
 template <typename Giver, typename Taker>
 engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker taker) {
@@ -38,8 +39,9 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
       if (k >= kChunks) {
         co_await engine::until([&] { return group.all_done(call, k - kChunks + 1); });
       }
-      giver.fill(group.stager(), group.chunk(group.rank(), call.sequence, k), k);
-      group.stage(call, k + 1);
+      Stager& stager = group.stager(Giver::kReaders);
+      giver.fill(stager, group.chunk(group.rank(), call.sequence, k), k);
+      group.stage(call, k + 1, stager.claimable());
     }
     if (k == 0) continue;
     const std::uint64_t step = k - 1;
@@ -50,7 +52,7 @@ engine::Task exchange(ShmGroup& group, engine::Call call, Giver giver, Taker tak
           co_await engine::until([&] { return group.staged(peer, call, k); });
         }
         if (step == 0) group.check_staged(peer, call);
-        taker.take(peer, group.chunk(peer, call.sequence, step), step);
+        taker.take(peer, group.staged_chunk(peer, call.sequence, step), step);
       }
       taker.finish(step);
     }
@@ -103,21 +105,21 @@ class Piece {
   }
   // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes.
   void take(std::byte* out,
-            const std::byte* at,
+            const Staged& staged,
             std::size_t total,
             std::uint64_t step,
             int peer,
             core::Stores stores) const {
     if (sizes_ == Sizes::kCompared) {
       std::uint64_t given;
-      std::memcpy(&given, at, sizeof(given));
+      std::memcpy(&given, staged.bytes.data(), sizeof(given));
       if (given != total) {
         throw engine::EnvelopeMismatch{{.peer = peer, .count = total},
                                        {.peer = peer, .count = given}};
       }
     }
     const Range range = range_of(step, bytes(), total);
-    core::copy(out + range.first, at + header(), range.length, stores);
+    staged.part(header(), range.length).copy_to(out + range.first, stores);
   }
 
  private:
@@ -150,6 +152,7 @@ struct OwnPart {
 
 // Gives the same bytes to everybody, a chunk at a time.
 struct GiveShared {
+  static constexpr Readers kReaders = Readers::kSeveral;
   const std::byte* data;
   std::size_t bytes;
   std::size_t long_from = Stager::kCopiedFrom;  // bytes; see Stager
@@ -194,6 +197,7 @@ struct Pieces {
 
 // Gives each rank a part of its own.
 struct GiveParts {
+  static constexpr Readers kReaders = Readers::kOne;
   const std::byte* data;
   Parts parts;
   Pieces pieces;
@@ -229,6 +233,7 @@ struct GiveParts {
 };
 
 struct GiveNothing {
+  static constexpr Readers kReaders = Readers::kSeveral;
   std::uint64_t steps() const { return 0; }
   void fill(Stager&, std::byte*, std::uint64_t) const {}
 };
@@ -236,7 +241,7 @@ struct GiveNothing {
 struct TakeNothing {
   std::uint64_t steps() const { return 0; }
   bool from(int, std::uint64_t) const { return false; }
-  void take(int, const std::byte*, std::uint64_t) const {}
+  void take(int, const Staged&, std::uint64_t) const {}
   void finish(std::uint64_t) const {}
 };
 

@@ -34,9 +34,10 @@ struct TakeParts {
   bool from(int peer, std::uint64_t step) const {
     return (only < 0 || peer == only) && step < piece.steps(parts.bytes(peer));
   }
-  void take(int peer, const std::byte* chunk, std::uint64_t step) const {
-    if (each) chunk += Pieces{peer, size}.offset(rank);
-    piece.take(out + parts.offset(peer), chunk, parts.bytes(peer), step, peer, stores);
+  void take(int peer, const Staged& chunk, std::uint64_t step) const {
+    const Pieces pieces{peer, size};
+    const Staged staged = each ? chunk.part(pieces.offset(rank), pieces.bytes()) : chunk;
+    piece.take(out + parts.offset(peer), staged, parts.bytes(peer), step, peer, stores);
   }
   void finish(std::uint64_t) const {}
 };

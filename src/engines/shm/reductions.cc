@@ -16,6 +16,9 @@ bool receives(const ShmGroup& group, const Call& call) {
   return call.signature.kind != Kind::kReduce || group.rank() == call.signature.root;
 }
 
+// What is claimed before it is reduced: few enough lines to have them all under way.
+constexpr std::size_t kClaimedBytes = std::size_t{2} << 10;
+
 // Collects everybody's chunk of one step, then reduces them together with this rank's own input.
 struct TakeReduced {
   ShmGroup* group;
@@ -25,17 +28,34 @@ struct TakeReduced {
   std::size_t bytes;     // of the result
   std::size_t piece;     // of it, a step
   bool each;             // chunks are cut into pieces, one a reader
-  core::ReduceKernel kernel;
+  core::Stores stores;
+  bool claims = false;  // what was taken in this step
 
   std::uint64_t steps() const { return steps_for(bytes, piece); }
   bool from(int, std::uint64_t) const { return true; }
-  void take(int peer, const std::byte* chunk, std::uint64_t) const {
-    if (each) chunk += Pieces{peer, group->size()}.offset(group->rank());
-    group->sources()[peer] = chunk;
+  void take(int peer, const Staged& chunk, std::uint64_t) {
+    const std::size_t first = each ? Pieces{peer, group->size()}.offset(group->rank()) : 0;
+    group->sources()[peer] = chunk.bytes.data() + first;
+    claims |= chunk.claimable;
   }
-  void finish(std::uint64_t step) const {
+  void finish(std::uint64_t step) {
     const Range range = range_of(step, piece, bytes);
-    group->sources()[group->rank()] = own + range.first;
+    const void** sources = group->sources();
+    sources[group->rank()] = own + range.first;
+    if (!std::exchange(claims, false)) return reduce(range, stores);
+    for (std::size_t done = 0; done < range.length; done += kClaimedBytes) {
+      const std::size_t length = std::min(kClaimedBytes, range.length - done);
+      for (int i = 0; i < group->size(); ++i) {
+        if (i != group->rank()) core::claim(sources[i], length);
+      }
+      reduce({range.first + done, length}, core::Stores::kCached);
+      for (int i = 0; i < group->size(); ++i) {
+        sources[i] = static_cast<const std::byte*>(sources[i]) + length;
+      }
+    }
+  }
+  void reduce(const Range& range, core::Stores how) const {
+    const core::ReduceKernel kernel = group->kernel(call, how);
     kernel(out + range.first,
            group->sources(),
            group->size(),
@@ -79,7 +99,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
                               .bytes = bytes,
                               .piece = kChunkBytes,
                               .each = false,
-                              .kernel = group.kernel(call, stores_for(bytes))});
+                              .stores = stores_for(bytes)});
 }
 
 Task reduce_scatter(ShmGroup& group, const Call& call) {
@@ -98,7 +118,7 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
                               .bytes = own,
                               .piece = Pieces{0, group.size()}.bytes(),
                               .each = true,
-                              .kernel = group.kernel(call, stores_for(own))});
+                              .stores = stores_for(own)});
 }
 
 // In step k, chunk k is staged, chunk k - 1 reduced in parts, and chunk k - 1's results are
@@ -117,6 +137,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const core::ReduceKernel kernel = group.kernel(call, core::Stores::kCached);
   const core::Stores stores = stores_for(bytes);
   const bool is_long = bytes >= Stager::kReducedFrom;
+  Stager& stager = group.stager(Readers::kSeveral);
   const auto part_bytes = [&](int part, std::size_t chunk_bytes) {
     const Range p = part_of(part, size, chunk_bytes / element, element);
     return Range{p.first * element, p.length * element};
@@ -131,7 +152,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       const Range mine = part_bytes(rank, range.length);
       std::byte* chunk = group.chunk(rank, call.sequence, k);
       const auto give = [&](std::size_t first, std::size_t end) {
-        group.stager().copy(chunk + first, in + range.first + first, end - first, is_long);
+        stager.copy(chunk + first, in + range.first + first, end - first, is_long);
       };
       give(0, mine.first);
       give(mine.first + mine.length, range.length);
@@ -157,8 +178,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
             (i == rank ? in + range.first : group.chunk(i, call.sequence, k - 1)) + at;
       }
       kernel(group.block(), group.sources(), size, length / element, size);
-      group.stager().copy(
-          group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, is_long);
+      stager.copy(group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, is_long);
       if (takes) core::copy(out + range.first + at, group.block(), length, stores);
     }
     group.reduced(call, k);

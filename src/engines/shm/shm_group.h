@@ -66,6 +66,8 @@ struct alignas(control::kApart) Words {
   std::uint64_t fingerprint[2] = {};
   std::uint64_t in[2] = {};  // symmetric calls: where the rank's arrays lie in the host's segment
   std::uint64_t out[2] = {};
+  // Of each chunk, written before staged: see Stager.
+  std::uint8_t claimable[2 * kChunks] = {};
   alignas(control::kApart) std::atomic<std::uint64_t> reduced{0};
   alignas(control::kApart) std::atomic<std::uint64_t> done{0};
 };
@@ -88,7 +90,9 @@ class ShmGroup {
   // Room for one pointer a rank, and for a block of results, for whichever call runs.
   const void** sources() noexcept { return sources_.data(); }
   std::byte* block() noexcept { return block_; }
-  Stager& stager() noexcept { return stager_; }
+  Stager& stager(Readers readers) noexcept {
+    return readers == Readers::kOne ? for_one_ : for_several_;
+  }
   // The kernel of the call's dtype and op; the last one found is remembered.
   core::ReduceKernel kernel(const engine::Call& call, core::Stores stores) {
     const auto& s = call.signature;
@@ -118,8 +122,13 @@ class ShmGroup {
   }
   std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
     const std::size_t index =
-        (2 * static_cast<std::size_t>(rank) + (sequence & 1)) * kChunks + step % kChunks;
+        2 * kChunks * static_cast<std::size_t>(rank) + chunk_index(sequence, step);
     return chunks_ + index * kChunkBytes;
+  }
+  // A peer's chunk, once it is staged.
+  Staged staged_chunk(int peer, std::uint64_t sequence, std::uint64_t step) const noexcept {
+    return {{chunk(peer, sequence, step), kChunkBytes},
+            words_[peer].claimable[chunk_index(sequence, step)] != 0};
   }
 
   // Whether this rank may write for `call` (the rule above): its slot of that width, or anything.
@@ -167,7 +176,8 @@ class ShmGroup {
   std::byte* peer_out(int peer, const engine::Call& call, std::size_t bytes) const {
     return control_.host().at(words_[peer].out[call.sequence & 1], bytes);
   }
-  void stage(const engine::Call& call, std::uint64_t chunks) noexcept {
+  void stage(const engine::Call& call, std::uint64_t chunks, bool claimable = false) noexcept {
+    words_[rank_].claimable[chunk_index(call.sequence, chunks - 1)] = claimable ? 1 : 0;
     words_[rank_].staged.store(word(call.sequence, chunks), std::memory_order_release);
     control_.ring_peers();
   }
@@ -207,6 +217,10 @@ class ShmGroup {
     core::Stores stores{};
     bool operator==(const KernelKey&) const = default;
   };
+  // Of a rank's own.
+  static std::size_t chunk_index(std::uint64_t sequence, std::uint64_t step) noexcept {
+    return (sequence & 1) * kChunks + step % kChunks;
+  }
   // Whether every peer has finished the call that is `places` before this one.
   bool has_room(const engine::Call& call, std::uint64_t places) noexcept {
     if (floor_ + places <= call.sequence) raise_floor();
@@ -239,7 +253,8 @@ class ShmGroup {
   std::byte* chunks_;
   std::vector<const void*> sources_;
   alignas(control::kCacheLine) std::byte block_[kBlockBytes];
-  Stager stager_;
+  Stager for_one_;
+  Stager for_several_;
   KernelKey kernel_key_;
   core::ReduceKernel kernel_ = nullptr;
 };

@@ -25,7 +25,7 @@ constexpr std::size_t kUnaskedBytes = 32 * 1024;
 constexpr std::size_t kLargestPiece = 32 * 1024;
 constexpr std::size_t kSmallestPiece = 8 * 1024;
 std::size_t piece_of(std::size_t message) {
-  return std::clamp(message / 8 / 64 * 64, kSmallestPiece, kLargestPiece);
+  return std::clamp(message / 4 / 64 * 64, kSmallestPiece, kLargestPiece);
 }
 
 // Bytes of one ring: what fits the caches when all pairs talk.
@@ -307,7 +307,6 @@ void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
   const RecordHeader& header = record.header;
   Early message{
       .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
-  const std::span payload(record.payload, header.bytes);
   const auto fits = [&](std::uint32_t index) {
     const Envelope& wanted = slots_[index].envelope;
     return (wanted.peer == rank || wanted.peer == engine::kAnyPeer) && wanted.tag == header.tag;
@@ -316,11 +315,11 @@ void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
   if (at != posted_.end()) {
     const std::uint32_t index = *at;
     posted_.erase(at);
-    match(rank, index, message, payload);
+    match(rank, index, message, record.payload);
     return;
   }
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  message.bytes.assign(payload.begin(), payload.end());
+  message.add(record.payload);
   peer.early_bytes += message.bytes.size();
   peer.early.push_back(std::move(message));
 }
@@ -329,19 +328,19 @@ void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
 void ShmPointToPoint::match(int rank,
                             std::uint32_t receive,
                             const Early& message,
-                            std::span<const std::byte> payload) {
+                            const Staged& payload) {
   Slot& slot = slots_[receive];
   const bool requested = message.type == RecordType::kRequest;
   slot.received = message.envelope;
   slot.id = message.id;
-  const bool whole = message.type != RecordType::kEager || payload.size() == slot.bytes;
+  const bool whole = message.type != RecordType::kEager || payload.bytes.size() == slot.bytes;
   if (!same_kind(slot.envelope, message.envelope) || !whole) {
     slot.state = Slot::State::kMismatch;
     if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
     return;
   }
   if (message.type == RecordType::kEager) {
-    if (!payload.empty()) std::memcpy(slot.to, payload.data(), payload.size());
+    payload.copy_to(slot.to, core::Stores::kCached);
     slot.state = Slot::State::kDone;
     return;
   }
@@ -364,12 +363,12 @@ bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
   const Early message = std::move(*at);
   peer.early.erase(at);
   peer.early_bytes -= message.bytes.size();
-  match(rank, receive, message, message.bytes);
+  match(rank, receive, message, {message.bytes});
   return true;
 }
 
 void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
-  const std::span piece(record.payload, record.header.bytes);
+  const Staged& piece = record.payload;
   const auto at = std::ranges::find_if(
       peer.receiving, [&](std::uint32_t index) { return slots_[index].id == record.header.id; });
   if (at != peer.receiving.end()) return take_piece(peer, *at, piece);
@@ -377,16 +376,14 @@ void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
     return message.type == RecordType::kBegin && message.id == record.header.id;
   });
   if (early == peer.early.end()) return;  // cancelled here
-  early->bytes.insert(early->bytes.end(), piece.begin(), piece.end());
-  peer.early_bytes += piece.size();
+  early->add(piece);
+  peer.early_bytes += piece.bytes.size();
 }
 
-void ShmPointToPoint::take_piece(Peer& peer,
-                                 std::uint32_t receive,
-                                 std::span<const std::byte> piece) {
+void ShmPointToPoint::take_piece(Peer& peer, std::uint32_t receive, const Staged& piece) {
   Slot& slot = slots_[receive];
-  const std::size_t length = std::min(piece.size(), slot.bytes - slot.moved);
-  core::copy(slot.to + slot.moved, piece.data(), length, stores_for(slot.bytes));
+  const std::size_t length = std::min(piece.bytes.size(), slot.bytes - slot.moved);
+  piece.part(0, length).copy_to(slot.to + slot.moved, stores_for(slot.bytes));
   slot.moved += length;
   if (slot.moved == slot.bytes) {
     slot.state = Slot::State::kDone;

@@ -12,6 +12,7 @@
 #include "control/group.h"
 #include "engine/point_to_point.h"
 #include "engines/shm/channel.h"
+#include "engines/shm/staging.h"
 
 namespace hocket::engines::shm {
 
@@ -58,6 +59,12 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::uint32_t id = 0;
     RecordType type = RecordType::kEager;  // kRequest: its bytes are still at the sender
     std::vector<std::byte> bytes;          // that have come
+
+    void add(const Staged& payload) {
+      const std::size_t before = bytes.size();
+      bytes.resize(before + payload.bytes.size());
+      payload.copy_to(bytes.data() + before, core::Stores::kCached);
+    }
   };
   // One peer, both directions. The vectors hold slots' indices.
   struct Peer {
@@ -83,11 +90,8 @@ class ShmPointToPoint final : public engine::PointToPoint {
   void take(int rank, const Channel::Record& record);
   void take_message(int rank, const Channel::Record& record);
   void take_bulk(Peer& peer, const Channel::Record& record);
-  void match(int rank,
-             std::uint32_t receive,
-             const Early& message,
-             std::span<const std::byte> payload);
-  void take_piece(Peer& peer, std::uint32_t receive, std::span<const std::byte> piece);
+  void match(int rank, std::uint32_t receive, const Early& message, const Staged& payload);
+  void take_piece(Peer& peer, std::uint32_t receive, const Staged& piece);
   bool match_early(std::uint32_t receive, int rank);
 
   control::GroupControl& control_;

@@ -1,58 +1,92 @@
 // How what goes from rank to rank is stored.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "core/claim.h"
 #include "core/reduce.h"
 
 namespace hocket::engines::shm {
 
 // Results this large leave the caches anyway: write them past.
 inline core::Stores stores_for(std::size_t result_bytes) noexcept {
-  constexpr std::size_t kStreamFrom = std::size_t{2} << 20;
+  constexpr std::size_t kStreamFrom = std::size_t{8} << 20;
   return result_bytes >= kStreamFrom ? core::Stores::kStreaming : core::Stores::kCached;
 }
+
+// Who reads what is staged: its one reader, or several, each all of it.
+enum class Readers : std::uint8_t { kOne, kSeveral };
 
 // Copies into shared memory that peers are about to read. A value, of one thread at a time.
 //
 // The peers have read what was there before, so its lines lie in their caches, and an ordinary
-// store first fetches each of them, only to overwrite it. Where the two cores share their caches
-// that costs next to nothing, where they share the last one as much as the copy itself, and else
-// several times as much. Stores past the caches fetch nothing and are equally quick everywhere, but
-// what they wrote is read from main memory (docs/performance.md has figures). How far the readers
-// are, no list of caches tells for sure, least of all in a virtual machine that moves from core to
-// core: so now and then an ordinary copy is timed.
+// store first fetches each of them, only to overwrite it. Where a line has a single reader, that
+// one *claims* it (core/claim.h), which makes this quick as long as the two cores share a cache.
+// Where lines have several readers, or cannot be claimed, an ordinary store takes as long as the
+// copy itself where the cores share the last cache, and several times as long where they share
+// none. Stores past the caches fetch nothing and are equally quick everywhere, but what they wrote
+// is read from main memory (docs/performance.md has figures). How far the readers are, no list of
+// caches tells for sure, least of all in a virtual machine that moves from core to core: so now and
+// then an ordinary copy is timed, or how long lines take that were claimed.
 class Stager {
  public:
-  // From how many bytes on stores past the caches are quicker where the last cache is shared: of
-  // what its readers copy on, and of an array that they reduce.
+  // From how many bytes on stores past the caches are quicker where the last cache is shared and
+  // lines are not claimed: of what its readers copy on, and of an array that they reduce.
   static constexpr std::size_t kCopiedFrom = std::size_t{32} << 10;
   static constexpr std::size_t kReducedFrom = std::size_t{1} << 20;
 
+  explicit Stager(Readers readers) noexcept
+      : claims_(readers == Readers::kOne && core::can_claim()),
+        shared_(claims_ ? Shared::kAllCaches : Shared::kLastCache),
+        until_timed_(claims_ ? kLap : 0) {}
+
   // `is_long`: whether one of the two is reached.
   void copy(void* to, const void* from, std::size_t bytes, bool is_long) noexcept {
-    if (bytes < kLeast) return core::copy(to, from, bytes, core::Stores::kCached);
-    const core::Stores stores = best(is_long);
-    if (until_timed_ == 0) return copy_timed(to, from, bytes, stores);
-    --until_timed_;
-    core::copy(to, from, bytes, stores);
+    stores_ = bytes < kLeast || until_timed_ <= lap() ? core::Stores::kCached : best(is_long);
+    if (bytes >= kLeast && until_timed_ == 0) return copy_timed(to, from, bytes);
+    until_timed_ -= std::min(until_timed_, bytes);
+    core::copy(to, from, bytes, stores_);
   }
+  // Whether its one reader is to claim what was copied last.
+  bool claimable() const noexcept { return claims_ && stores_ == core::Stores::kCached; }
 
  private:
   // What the writer and the readers share.
   enum class Shared : std::uint8_t { kAllCaches, kLastCache, kMemory };
   static constexpr std::size_t kLeast = std::size_t{2} << 10;
+  // Bytes that go the ordinary way first, so that the lines that are timed were claimed: as many as
+  // there are in a rank's chunks, and more than in a ring.
+  static constexpr std::size_t kLap = std::size_t{512} << 10;
 
+  std::size_t lap() const noexcept { return claims_ ? kLap : 0; }
   core::Stores best(bool is_long) const noexcept {
     const bool past = shared_ == Shared::kMemory || (shared_ == Shared::kLastCache && is_long);
     return past ? core::Stores::kStreaming : core::Stores::kCached;
   }
-  void copy_timed(void* to, const void* from, std::size_t bytes, core::Stores usual) noexcept;
+  void copy_timed(void* to, const void* from, std::size_t bytes) noexcept;
 
-  Shared shared_ = Shared::kLastCache;
+  bool claims_;
+  Shared shared_;
   bool doubts_ = false;  // a timed copy was slower than it should have been
-  std::uint32_t until_timed_ = 0;
+  core::Stores stores_ = core::Stores::kCached;
+  std::size_t until_timed_;  // bytes
+};
+
+// What a peer staged. A view.
+struct Staged {
+  std::span<const std::byte> bytes;
+  bool claimable = false;  // see Stager
+
+  Staged part(std::size_t first, std::size_t length) const noexcept {
+    return {bytes.subspan(first, length), claimable};
+  }
+  void copy_to(void* to, core::Stores stores) const noexcept {
+    if (claimable) return core::copy_claimed(to, bytes.data(), bytes.size());
+    core::copy(to, bytes.data(), bytes.size(), stores);
+  }
 };
 
 }  // namespace hocket::engines::shm
