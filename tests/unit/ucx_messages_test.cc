@@ -308,6 +308,30 @@ TEST_P(UcxMessages, WhoIsKnownToReadIsSentLongerOnesFromWhereTheyAre) {
   EXPECT_FALSE(leaves_at_once(call)) << "copied";
 }
 
+// In all more than may wait at a peer, which hears of what was read by messages that go the other
+// way, or else by such as have nothing else to say.
+TEST_P(UcxMessages, WhatWasReadIsNotCountedAsWaitingForEver) {
+  const Bytes out(300 << 10, std::byte{6});
+  Bytes in(out.size());
+  const auto pass = [&](int from) {
+    const int to = 1 - from;
+    const MessageId sent = end(from).send(envelope(to, 5, out.size()), out);
+    const bool unasked = end(from).test(sent, nullptr);
+    const MessageId receive = end(to).recv(envelope(from, 5, in.size()), in);
+    until({0, 1}, [&] { return end(to).test(receive, nullptr); });
+    EXPECT_EQ(in, out);
+    if (!unasked) until({0, 1}, [&] { return end(from).test(sent, nullptr); });
+    return unasked;
+  };
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(pass(0)) << i;
+    ASSERT_TRUE(pass(1)) << i;
+  }
+  int unasked = 0;  // what is acknowledged may be under way
+  for (int i = 0; i < 60; ++i) unasked += static_cast<int>(pass(0));
+  EXPECT_GT(unasked, 40);
+}
+
 TEST_P(UcxMessages, WhatAPeerDoesNotFinishIsGivenUp) {
   never_finish();
   EXPECT_EQ(fabric(0).take_broken(), std::vector{1});
