@@ -152,7 +152,9 @@ Network::Clock::duration Network::patience() const {
 }
 
 void Network::help_carrier() {
-  if (!carrier_.pending || !carrier_.pending()) return;
+  if (!carrier_.progress) return;
+  // Once in any case: what was taken over whole may have left in part.
+  carrier_.progress();
   for (int i = 0; i < 100 && carrier_.pending() && carrier_.progress(); ++i) {
   }
 }
