@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/reduce.h"
+#include "core/claim.h"
 
 namespace hocket::engines::shm {
 namespace {
+
+// Of payloads shorter than this the next one's lines are claimed beforehand: a longer one fetches
+// its own while it is copied.
+constexpr std::size_t kClaimedAhead = std::size_t{2} << 10;
 
 std::size_t padded(std::size_t bytes) {
   return (bytes + control::kCacheLine - 1) / control::kCacheLine * control::kCacheLine;
@@ -60,6 +64,12 @@ void Channel::write(RecordHeader header,
   ends_[count_ % ChannelShared::kRecords] = position_;
   lines.header = header;
   lines.stamp.store(++count_, std::memory_order_release);  // pairs with front
+}
+
+void Channel::claim_next(std::size_t bytes) const noexcept {
+  if (bytes <= RecordLines::kInline || bytes >= kClaimedAhead || !stager_.claimable()) return;
+  const std::size_t at = position_ % capacity_;
+  core::claim(ring_ + at, std::min(bytes, capacity_ - at));
 }
 
 std::optional<Channel::Record> Channel::front() const noexcept {

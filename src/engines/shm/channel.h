@@ -74,6 +74,8 @@ class Channel {
   std::size_t room(std::size_t wanted, std::size_t least) noexcept;
   // Writes a record whose payload `room` allowed, and publishes it. `message`: bytes of all of it.
   void write(RecordHeader header, std::span<const std::byte> payload, std::size_t message) noexcept;
+  // Has the lines come here that a next short payload of about so many bytes will be written to.
+  void claim_next(std::size_t bytes) const noexcept;
 
   // --- The reader's end -------------------------------------------------------------------------
   struct Record {

@@ -210,6 +210,7 @@ bool ShmPointToPoint::write_queued(int rank) {
     if (type == RecordType::kEager) {
       message.received = message.envelope;
       message.state = Slot::State::kDone;
+      if (posted_.empty()) peer.out.claim_next(message.bytes);  // else what comes would wait for it
     } else if (type == RecordType::kBegin) {
       message.state = Slot::State::kStreaming;
       peer.streaming.push_back(index);
