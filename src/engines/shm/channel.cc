@@ -10,7 +10,7 @@ namespace {
 
 // Of payloads shorter than this the next one's lines are claimed beforehand: a longer one fetches
 // its own while it is copied.
-constexpr std::size_t kClaimedAhead = std::size_t{2} << 10;
+constexpr std::size_t kClaimedAhead = std::size_t{3} << 10;
 
 std::size_t padded(std::size_t bytes) {
   return (bytes + control::kCacheLine - 1) / control::kCacheLine * control::kCacheLine;
