@@ -35,6 +35,7 @@ void Seat::enter() {
     // Whoever was in when this process was forked is not here to leave.
     if (impl_.forks_.forked()) impl_.raise_unusable();
     if (found == Turnstile::Who::kUser) {
+      if (!impl_.open_) impl_.raise_unusable();  // that user is closing it
       throw InvalidArgument(fmt::format(
           "two threads are using communicator {} at once; give each a duplicate() of its own, or "
           "let them take turns",

@@ -4,7 +4,8 @@ namespace hocket::comm {
 
 bool Turnstile::try_enter(Who who, Who* found) noexcept {
   Who expected = Who::kNobody;
-  if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acquire)) {
+  // Released, too: whoever finds this one in sees what it did before, as closing the communicator.
+  if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acq_rel)) {
     if (found != nullptr) *found = expected;
     return false;
   }

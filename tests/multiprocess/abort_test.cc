@@ -169,6 +169,26 @@ TEST(Threads, AtOnceOnOneCommunicatorAreFound) {
       << ranks[0].get("second.message");
 }
 
+// Who closes has its turn for a while: the other thread is told what for.
+TEST(Threads, HearThatTheCommunicatorIsClosed) {
+  run_job({.size = 1}, [](Rank& rank) {
+    World world = rank.join();
+    for (int round = 0; round < 300; ++round) {
+      auto comm = world.communicator().duplicate();
+      std::atomic<int> calls{0};
+      std::thread caller([&] {
+        const Outcome end = outcome_of([&] {
+          for (;; ++calls) comm.barrier();
+        });
+        rank.check(end.message.find("closed") != std::string::npos, end.message);
+      });
+      while (calls < 20) std::this_thread::yield();
+      comm.close();
+      caller.join();
+    }
+  });
+}
+
 TEST(Threads, InTurnsOnOneCommunicatorAreFine) {
   run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
