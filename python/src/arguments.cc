@@ -18,7 +18,11 @@ std::int64_t number_between(nb::handle value,
                             std::int64_t high) {
   if (PyIndex_Check(value.ptr()) == 0) refuse_type(value, name, "a whole number");
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
-  if (!number.is_valid()) throw nb::python_error();
+  if (!number.is_valid()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+    PyErr_Clear();  // an array of several, of which NumPy says so without a name
+    refuse_type(value, name, "a whole number");
+  }
   int overflow = 0;
   const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0 || result < low || result > high) {

@@ -13,7 +13,10 @@ namespace {
 std::optional<std::uintptr_t> handle_in(nb::handle object) {
   if (!PyLong_Check(object.ptr())) return std::nullopt;
   const std::size_t value = PyLong_AsSize_t(object.ptr());
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (PyErr_Occurred() != nullptr) {  // negative, or beyond all addresses
+    PyErr_Clear();
+    return std::nullopt;
+  }
   return value;
 }
 

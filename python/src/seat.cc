@@ -13,8 +13,9 @@ double seconds_of(nb::handle value, const char* name) {
   const PyNumberMethods* number = Py_TYPE(value.ptr())->tp_as_number;
   if (number != nullptr && (number->nb_float != nullptr || number->nb_index != nullptr)) {
     const double seconds = PyFloat_AsDouble(value.ptr());
-    if (seconds == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return seconds;
+    if (seconds != -1.0 || PyErr_Occurred() == nullptr) return seconds;
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+    PyErr_Clear();  // arrays and NumPy's timedelta64 are among those that cannot after all
   }
   if (nb::hasattr(value, "total_seconds")) {
     return nb::cast<double>(value.attr("total_seconds")());
@@ -23,12 +24,27 @@ double seconds_of(nb::handle value, const char* name) {
                         "; give seconds, a datetime.timedelta, math.inf, or None for the default");
 }
 
+// In one line, such as "RuntimeError: no". `what()` begins with the traceback of what Python code
+// raised (a hook of an argument's), and a refusal's text is cut before it would come to the error.
+std::string summary(const nb::python_error& error) {
+  std::string text = nb::type_name(error.type()).c_str();
+  const nb::object words = nb::steal(PyObject_Str(error.value().ptr()));
+  const nb::object bytes = nb::steal(
+      words.is_valid() ? PyUnicode_AsEncodedString(words.ptr(), "utf-8", "backslashreplace")
+                       : nullptr);
+  PyErr_Clear();  // `__str__` is Python code too
+  if (!bytes.is_valid() || PyBytes_GET_SIZE(bytes.ptr()) == 0) return text;
+  return text + ": " + PyBytes_AS_STRING(bytes.ptr());
+}
+
 }  // namespace
 
 void announce_refusal(Seat& seat) noexcept {
   std::string reason = "its arguments were refused in Python";
   try {
     throw;
+  } catch (const nb::python_error& error) {
+    reason = summary(error);
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {

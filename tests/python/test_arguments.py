@@ -31,6 +31,10 @@ class Whole:
         (lambda c: c.reduce(np.zeros(3), root=2**40), "root is 1099511627776, expected"),
         (lambda c: c.reduce_scatter(np.zeros((2, 3)), op=None), "op is a NoneType"),
         (lambda c: c.scatter_v(np.zeros(3), root=2**100), "root is too large"),
+        (lambda c: c.broadcast(np.zeros(3), root=np.zeros(2, int)), "root is a numpy.ndarray"),
+        (lambda c: c.barrier(timeout=np.zeros(2)), "timeout is a numpy.ndarray; give seconds"),
+        (lambda c: c.barrier(timeout=np.timedelta64(3, "s")), "timeout is a numpy.timedelta64"),
+        (lambda c: c.all_reduce(np.zeros(3), stream=-1), "stream is a int"),
         (lambda c: c.broadcast_object(1, root=[0]), "root is a list"),
         (lambda c: c.all_gather_object(1, allow_pickle="no"), "allow_pickle is a str"),
         (lambda c: c.new_group([0, 2**40]), "rank of ranks is 1099511627776"),
@@ -103,6 +107,55 @@ def test_a_root_that_one_rank_gets_wrong():
         assert comm.all_reduce(np.ones(1))[0] == 3
 
     threads(3, body)
+
+
+class Raises:
+    """What raises where it is asked for anything, in Python code of its own."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __index__(self):
+        raise self.error
+
+    def __dlpack__(self, **kwargs):
+        raise self.error
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (RuntimeError("not today"), "RuntimeError: not today;"),
+        (KeyError("näme"), "KeyError: 'näme';"),
+        (RuntimeError(f"a {LONE} b"), r"RuntimeError: a \\udcff b;"),
+        (KeyboardInterrupt(), "KeyboardInterrupt;"),
+        (Mute(), "test_arguments.Mute;"),
+    ],
+)
+def test_what_an_argument_raises_is_told_to_the_others(error, words):
+    def body(comm):
+        for call in (
+            lambda wrong: comm.broadcast(np.zeros(2), root=wrong or 0),
+            lambda wrong: comm.all_reduce(wrong or np.zeros(2)),
+        ):
+            if comm.rank == 0:
+                with pytest.raises(type(error)) as caught:
+                    call(Raises(error))
+                assert caught.value is error
+            else:
+                with pytest.raises(hocket.InvalidArgument, match=f"rank 0 refused .*: {words}"):
+                    call(None)
+        assert comm.all_reduce(np.ones(1))[0] == 2
+
+    threads(2, body)
 
 
 def test_masks_are_not_lost():
