@@ -12,7 +12,8 @@
 
 namespace hocket {
 
-// Elements that share a range. Each block of a message has 8 bytes more than it has elements, so
+// Elements that share a range, counted from where each rank's share begins: ceil(count / ranks)
+// elements that it adds up for all. Each block of a message has 8 bytes more than it has elements, so
 // that a float32 array shrinks to 0.252 of its size.
 inline constexpr std::size_t kCompressionBlock = 1024;
 
