@@ -68,7 +68,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       block_(block),
       tracing_(world_->trace(), membership_),
       turnstile_(world_->host().fenced()),
-      eager_polls_(world_->host().may_spin() ? 1000 : 20),
+      eager_polls_(world_->host().may_spin() ? 1000 : 4),
       deadline_(world_->default_deadline()) {
   if (rank() < 0) return;
   std::byte* memory = world_->host().at(block);

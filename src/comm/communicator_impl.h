@@ -100,9 +100,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
   // --- Messages, as tasks made by messages.h ------------------------------------------------
   engine::PointToPoint& messages() noexcept { return *engines_.messages; }
-  // `peer`: whom the message needs; kAnyPeer: anybody. `what`: for messages of errors.
-  // The caller holds the Seat, as the tasks begin outside.
-  using Describe = std::function<RankCall()>;
+  // `call`: what the task carries; its peer, or kAnyPeer, is whom it needs. The caller holds the
+  // Seat, as the tasks begin outside.
   void require_usable() {
     if (!open_.load(std::memory_order_relaxed) || forks_.forked() || control_->failed()) {
       raise_unusable();
@@ -115,13 +114,9 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   }
   // How often to look for a message before anything dearer than looking.
   int eager_polls() const noexcept { return eager_polls_; }
-  void run_message(engine::Task task,
-                   int peer,
-                   const Describe& what,
-                   std::optional<Duration> deadline);
+  void run_message(engine::Task task, const MessageCall& call, std::optional<Duration> deadline);
   std::shared_ptr<Operation> start_message(engine::Task task,
-                                           int peer,
-                                           RankCall what,
+                                           const MessageCall& call,
                                            std::optional<Duration> deadline,
                                            observe::Span span = {});
   const Tracing& tracing() const noexcept { return tracing_; }
@@ -197,7 +192,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   struct Awaited {
     std::uint64_t sequence = 0;  // a collective's number; 0: a message
     int peer = -1;               // a message's
-    const Describe* message = nullptr;
+    const MessageCall* message = nullptr;
   };
 
   [[noreturn]] void raise_unusable();

@@ -83,8 +83,7 @@ void DeviceRelay::start(const std::shared_ptr<StagedExchange>& staged,
       .peer = peer, .tag = engine::kStagedTag, .dtype = array.dtype(), .count = array.count()};
   owner_.start_message(
       carry(staged, begun_, ++last_, &owner_, envelope, {copy, array.bytes()}, sends),
-      peer,
-      describe(owner_.rank(), envelope, sends),
+      {envelope, sends},
       allowed);
 }
 

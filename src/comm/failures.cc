@@ -10,6 +10,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "comm/failure_texts.h"
+#include "comm/messages.h"
 #include "comm/operation.h"
 #include "comm/world.h"
 #include "control/succession.h"
@@ -242,7 +243,7 @@ Failure CommunicatorImpl::lateness(const Awaited& awaited, Duration allowed) con
     failure.culprit = awaited.peer;
     if (awaited.peer >= 0 && awaited.peer < 64) failure.missing = std::uint64_t{1} << awaited.peer;
     failure.text =
-        fmt::format("{} within {}", (*awaited.message)().call, base::in_seconds(allowed));
+        fmt::format("{} within {}", describe(*awaited.message), base::in_seconds(allowed));
   } else {
     if (const auto own = control_->find(rank(), awaited.sequence)) {
       failure.signature = own->signature;

@@ -32,17 +32,15 @@ Task finish_both(Message outgoing, Message incoming) {
   });
 }
 
-RankCall describe(int rank, const Envelope& e, bool sends) {
-  return {
-      .rank = rank,
-      .sequence = 0,
-      .call = fmt::format("{} of {}[{}] {} {} tag {}",
-                          sends ? "send" : "recv",
-                          name_of(e.dtype),
-                          e.count,
-                          sends ? "to" : "from",
-                          e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
-                          e.tag == engine::kStagedTag ? 0 : e.tag)};
+std::string describe(const MessageCall& call) {
+  const Envelope& e = call.envelope;
+  return fmt::format("{} of {}[{}] {} {} tag {}",
+                     call.sends ? "send" : "recv",
+                     name_of(e.dtype),
+                     e.count,
+                     call.sends ? "to" : "from",
+                     e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
+                     e.tag == engine::kStagedTag ? 0 : e.tag);
 }
 
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept {
@@ -89,6 +87,10 @@ bool is_through(Message& message, int polls, Envelope* received) {
   } catch (const engine::EnvelopeMismatch&) {
   }
   return false;
+}
+// The same of two, one each way.
+bool are_through(Message& outgoing, Message& incoming, int polls) {
+  return is_through(incoming, polls, nullptr) && is_through(outgoing, 0, nullptr);
 }
 
 void check_array(const void* data, std::size_t count, const char* name) {
@@ -150,11 +152,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   const observe::Span span = impl_->tracing().message(to, true);
   Message message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
-  impl_->run_message(
-      comm::finish(std::move(message), nullptr),
-      to.peer,
-      [&] { return comm::describe(impl_->rank(), to, true); },
-      options.deadline);
+  impl_->run_message(comm::finish(std::move(message), nullptr), {to, true}, options.deadline);
 }
 
 Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
@@ -174,11 +172,9 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     return {sender.peer, static_cast<int>(sender.tag)};
   }
   Received received;  // of this frame, which outlives the task
-  impl_->run_message(
-      comm::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
-      from.peer,
-      [&] { return comm::describe(impl_->rank(), from, false); },
-      options.deadline);
+  impl_->run_message(comm::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
+                     {from, false},
+                     options.deadline);
   span.set_peer(received.source);
   return received;
 }
@@ -193,8 +189,7 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
     return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
   }
   return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
-                                   to.peer,
-                                   comm::describe(impl_->rank(), to, true),
+                                   {to, true},
                                    options.deadline,
                                    impl_->tracing().message(to, true)));
 }
@@ -211,8 +206,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
     operation = impl_->devices().start_exchange({}, {&one, 1}, options);
   } else {
     operation = impl_->start_message(comm::finish(begin_recv(*impl_, from, out), received),
-                                     from.peer,
-                                     comm::describe(impl_->rank(), from, false),
+                                     {from, false},
                                      options.deadline,
                                      impl_->tracing().message(from, false));
   }
@@ -230,6 +224,7 @@ void Communicator::send_recv(ConstArrayView in,
 void Communicator::send_recv(
     ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
   std::vector<std::byte> copy;
+  Work sends;
   {
     const comm::Seat seat(*impl_);
     impl_->require_usable();
@@ -252,16 +247,24 @@ void Communicator::send_recv(
     if (destination == source) {
       const observe::Span sent = impl_->tracing().message(to, true);
       const observe::Span received = impl_->tracing().message(from, false);
-      impl_->run_message(
-          comm::finish_both(begin_send(*impl_, to, in), begin_recv(*impl_, from, out)),
-          from.peer,
-          [&] { return comm::describe(impl_->rank(), from, false); },
-          options.deadline);
+      Message outgoing = begin_send(*impl_, to, in);
+      Message incoming = begin_recv(*impl_, from, out);
+      if (are_through(outgoing, incoming, impl_->eager_polls())) return;
+      impl_->run_message(comm::finish_both(std::move(outgoing), std::move(incoming)),
+                         {from, false},
+                         options.deadline);
       return;
     }
+    // Two peers, each of whom is needed until its own message is through and no longer.
+    observe::Span sent = impl_->tracing().message(to, true);
+    Message outgoing = begin_send(*impl_, to, in);
+    if (!is_through(outgoing, 0, nullptr)) {
+      sends = Work(impl_->start_message(comm::finish(std::move(outgoing), nullptr),
+                                        {to, true},
+                                        options.deadline,
+                                        std::move(sent)));
+    }
   }
-  // Two peers, each of whom is needed until its own message is through and no longer.
-  Work sends = send_async(in, destination, options);
   recv(out, source, options);
   sends.wait();
 }

@@ -32,8 +32,7 @@ class Operation {
   engine::Signature shown;
   CallStorage storage;
   // A message, or a refusal to be announced (then `task` is empty and `refusal` set).
-  int peer = -1;
-  RankCall message;
+  MessageCall message;
   observe::Span span;
   std::optional<std::string> refusal;
   std::shared_ptr<Received> received;  // of a message that comes: who sent; written before done

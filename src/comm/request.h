@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/call.h"
+#include "engine/point_to_point.h"
 #include "hocket/communicator.h"
 
 namespace hocket::comm {
@@ -40,6 +41,12 @@ inline bool repeats(const Request& a, const Request& b) noexcept {
   return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
          a.op == b.op && a.root == b.root && a.extra == b.extra && !is_listed(b.kind);
 }
+
+// The same for a message. A value.
+struct MessageCall {
+  engine::Envelope envelope{.peer = engine::kAnyPeer};
+  bool sends = false;
+};
 
 // Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its
 // Call; empty, and without allocation, for regular calls.

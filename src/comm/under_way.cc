@@ -94,8 +94,8 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     for (const auto& engine : engines_.collectives) engine->skip(sequence);
     return true;
   }
-  const Describe describe = [&operation] { return operation.message; };
-  const Awaited awaited{.sequence = sequence, .peer = operation.peer, .message = &describe};
+  const MessageCall& message = operation.message;
+  const Awaited awaited{.sequence = sequence, .peer = message.envelope.peer, .message = &message};
   try {
     if (!operation.begun) {
       operation.begun = true;
@@ -149,24 +149,24 @@ void CommunicatorImpl::fail_all(const std::exception_ptr& error) noexcept {
 }
 
 void CommunicatorImpl::run_message(Task task,
-                                   int peer,
-                                   const Describe& what,
+                                   const MessageCall& call,
                                    std::optional<Duration> deadline) {
   if (busy()) {
-    finish_queued(*start_message(std::move(task), peer, what(), deadline));
+    finish_queued(*start_message(std::move(task), call, deadline));
     return;
   }
-  drive(task, {.peer = peer, .message = &what}, deadline.value_or(deadline_));
+  drive(task, {.peer = call.envelope.peer, .message = &call}, deadline.value_or(deadline_));
 }
 
-std::shared_ptr<Operation> CommunicatorImpl::start_message(
-    Task task, int peer, RankCall what, std::optional<Duration> deadline, observe::Span span) {
+std::shared_ptr<Operation> CommunicatorImpl::start_message(Task task,
+                                                           const MessageCall& call,
+                                                           std::optional<Duration> deadline,
+                                                           observe::Span span) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
   operation->task = std::move(task);
   operation->begun = true;
-  operation->peer = peer;
-  operation->message = std::move(what);
+  operation->message = call;
   operation->span = std::move(span);
   messages_.push_back(operation);
   advance(false);

@@ -1,10 +1,10 @@
 // The memory through which the ranks of one group on one host exchange data, and its rules.
 //
 // Words: a *call* is one collective with its sequence number s. Each rank has *slots*, flag in
-// front of the data, which calls use in turn: many brief ones, and a few KiB for the two parities
-// of s; and for these two *chunks* (for what is larger; the two are used in turn within a call, so
-// that one is filled while the other is read). A rank writes only its own slots, chunks and words,
-// and reads everybody's.
+// front of the data, which calls use in turn: brief and wide ones, apart for calls that have a
+// root; and for the two parities of s two *chunks* (for what is larger; the two are used in turn
+// within a call, so that one is filled while the other is read). A rank writes only its own slots,
+// chunks and words, and reads everybody's.
 //
 // The words of a rank, all rising forever:
 //   slot flag   s: the slot holds the rank's data of call s
@@ -14,15 +14,16 @@
 //               (s + 1, 0): it has finished call s
 //
 // One rule protects all memory: before a rank writes anything for call s, every peer has finished
-// the last call that may have used the same place: s - 2, or s - kBriefSlots, so that who only
-// gives in brief calls need not wait for each. Calls in which everybody waits for everybody give
-// that for free; after others the done words are read.
+// the last call that may have used the same place: s - 2, or as many before as there are such
+// slots. Calls in which everybody waits for everybody give that for free; after others the done
+// words are read.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "control/group.h"
@@ -35,7 +36,7 @@ namespace hocket::engines::shm {
 
 inline constexpr std::size_t kSlotBytes = 4096;
 inline constexpr std::size_t kBriefBytes = 240;
-inline constexpr std::uint64_t kBriefSlots = 16;
+inline constexpr std::size_t kMiddleBytes = 1008;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunks = 2;
 inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what stays in a core's own cache
@@ -49,16 +50,29 @@ template <std::size_t kBytes>
 struct alignas(control::kApart) Slot : SlotHead {
   std::byte data[kBytes];
 };
+// Which slots a call uses. Who only gives in calls with a root may be many ahead, which spares
+// ranks that share a processor most of its changes of hand; where everybody waits for everybody,
+// few slots stay in the nearest cache.
+enum class Lot : std::uint8_t { kBrief, kWide, kBriefRooted, kMiddleRooted, kWideRooted };
+inline constexpr std::uint64_t kSlotsOf[] = {16, 2, 24, 16, 4};
+// Whoever reads a slot may ask what its writer had called.
+static_assert(*std::max_element(std::begin(kSlotsOf), std::end(kSlotsOf)) + 2 < control::kRecords);
+constexpr std::uint64_t slots_of(Lot lot) noexcept {
+  return kSlotsOf[static_cast<std::size_t>(lot)];
+}
+constexpr Lot lot_of(std::size_t bytes, bool rooted) noexcept {
+  if (bytes <= kBriefBytes) return rooted ? Lot::kBriefRooted : Lot::kBrief;
+  if (!rooted) return Lot::kWide;
+  return bytes <= kMiddleBytes ? Lot::kMiddleRooted : Lot::kWideRooted;
+}
 // Of one rank.
 struct Slots {
-  Slot<kBriefBytes> brief[kBriefSlots];
-  Slot<kSlotBytes> wide[2];
+  Slot<kBriefBytes> brief[slots_of(Lot::kBrief)];
+  Slot<kBriefBytes> brief_rooted[slots_of(Lot::kBriefRooted)];
+  Slot<kMiddleBytes> middle_rooted[slots_of(Lot::kMiddleRooted)];
+  Slot<kSlotBytes> wide[slots_of(Lot::kWide)];
+  Slot<kSlotBytes> wide_rooted[slots_of(Lot::kWideRooted)];
 };
-// Which of them a call uses.
-enum class Width : std::uint8_t { kBrief, kWide };
-constexpr Width width_of(std::size_t bytes) noexcept {
-  return bytes <= kBriefBytes ? Width::kBrief : Width::kWide;
-}
 
 struct alignas(control::kApart) Words {
   std::atomic<std::uint64_t> staged{0};
@@ -113,12 +127,24 @@ class ShmGroup {
   }
 
   // The slot of a rank, and the data in it.
-  SlotHead& slot(int rank, std::uint64_t sequence, Width width) const noexcept {
-    if (width == Width::kBrief) return slots_[rank].brief[sequence % kBriefSlots];
-    return slots_[rank].wide[sequence % 2];
+  SlotHead& slot(int rank, std::uint64_t sequence, Lot lot) const noexcept {
+    Slots& slots = slots_[rank];
+    switch (lot) {
+      case Lot::kBrief:
+        return slots.brief[sequence % slots_of(Lot::kBrief)];
+      case Lot::kWide:
+        return slots.wide[sequence % slots_of(Lot::kWide)];
+      case Lot::kBriefRooted:
+        return slots.brief_rooted[sequence % slots_of(Lot::kBriefRooted)];
+      case Lot::kMiddleRooted:
+        return slots.middle_rooted[sequence % slots_of(Lot::kMiddleRooted)];
+      case Lot::kWideRooted:
+        break;
+    }
+    return slots.wide_rooted[sequence % slots_of(Lot::kWideRooted)];
   }
-  std::byte* data(int rank, std::uint64_t sequence, Width width) const noexcept {
-    return reinterpret_cast<std::byte*>(&slot(rank, sequence, width) + 1);
+  std::byte* data(int rank, std::uint64_t sequence, Lot lot) const noexcept {
+    return reinterpret_cast<std::byte*>(&slot(rank, sequence, lot) + 1);
   }
   std::byte* chunk(int rank, std::uint64_t sequence, std::uint64_t step) const noexcept {
     const std::size_t index =
@@ -131,29 +157,30 @@ class ShmGroup {
             words_[peer].claimable[chunk_index(sequence, step)] != 0};
   }
 
-  // Whether this rank may write for `call` (the rule above): its slot of that width, or anything.
-  // To be waited for first.
-  bool may_write(const engine::Call& call, Width width = Width::kWide) noexcept {
-    return has_room(call, width == Width::kBrief ? kBriefSlots : 2);
+  // Whether this rank may write for `call` (the rule above): its slot of that lot, or all but
+  // slots. To be waited for first.
+  bool may_write(const engine::Call& call, Lot lot) noexcept {
+    return has_room(call, slots_of(lot));
   }
+  bool may_write(const engine::Call& call) noexcept { return has_room(call, 2); }
   // After a call in which every peer was seen to have begun it.
   void saw_everybody(const engine::Call& call) noexcept { floor_ = call.sequence; }
 
   // Announces what this rank wrote to its slot; whether it has.
   bool has_posted(const engine::Call& call) const noexcept { return posted_ == call.sequence; }
-  void post(const engine::Call& call, Width width) noexcept {
+  void post(const engine::Call& call, Lot lot) noexcept {
     posted_ = call.sequence;
-    SlotHead& own = slot(rank_, call.sequence, width);
+    SlotHead& own = slot(rank_, call.sequence, lot);
     own.fingerprint = call.fingerprint;
     own.flag.store(call.sequence, std::memory_order_release);  // pairs with posted
     control_.ring_peers();
   }
-  bool posted(int peer, const engine::Call& call, Width width) const noexcept {
-    return slot(peer, call.sequence, width).flag.load(std::memory_order_acquire) == call.sequence;
+  bool posted(int peer, const engine::Call& call, Lot lot) const noexcept {
+    return slot(peer, call.sequence, lot).flag.load(std::memory_order_acquire) == call.sequence;
   }
   // To be called once `posted`: throws when the peer called something else.
-  void check_slot(int peer, const engine::Call& call, Width width) {
-    if (slot(peer, call.sequence, width).fingerprint != call.fingerprint) {
+  void check_slot(int peer, const engine::Call& call, Lot lot) {
+    if (slot(peer, call.sequence, lot).fingerprint != call.fingerprint) {
       consistency_.confirm(peer, call.sequence);
     }
   }

@@ -17,7 +17,7 @@ namespace {
 enum class Flow { kAmongAll, kToRoot, kFromRoot };
 
 // Makes a rank's result of its own data and the slots it waited for.
-using Use = void (*)(ShmGroup&, const Call&, Width);
+using Use = void (*)(ShmGroup&, const Call&, Lot);
 
 void copy_small(void* out, const void* in, std::size_t bytes) {
   if (bytes != 0 && out != in) std::memcpy(out, in, bytes);
@@ -25,52 +25,52 @@ void copy_small(void* out, const void* in, std::size_t bytes) {
 
 // A rank's own data is always read from where it came from: its slot is on its way to the peers,
 // and reading it there would wait for the line to come back.
-const std::byte* given_by(const ShmGroup& group, const Call& call, Width width, int rank) {
+const std::byte* given_by(const ShmGroup& group, const Call& call, Lot lot, int rank) {
   return rank == group.rank() ? static_cast<const std::byte*>(call.in)
-                              : group.data(rank, call.sequence, width);
+                              : group.data(rank, call.sequence, lot);
 }
 
 // Reduces element range [first, first + count) of everybody's array, in rank order.
 void reduce_slots(
-    ShmGroup& group, const Call& call, Width width, std::size_t first, std::size_t count) {
+    ShmGroup& group, const Call& call, Lot lot, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.signature.dtype);
   const void** sources = group.sources();
-  for (int i = 0; i < group.size(); ++i) sources[i] = given_by(group, call, width, i) + offset;
+  for (int i = 0; i < group.size(); ++i) sources[i] = given_by(group, call, lot, i) + offset;
   group.kernel(call, core::Stores::kCached)(call.out, sources, group.size(), count, group.size());
 }
 
-void use_reduce(ShmGroup& group, const Call& call, Width width) {
-  reduce_slots(group, call, width, 0, call.signature.count);
+void use_reduce(ShmGroup& group, const Call& call, Lot lot) {
+  reduce_slots(group, call, lot, 0, call.signature.count);
 }
 
-void use_reduce_scatter(ShmGroup& group, const Call& call, Width width) {
+void use_reduce_scatter(ShmGroup& group, const Call& call, Lot lot) {
   const std::size_t share = call.signature.count;
-  reduce_slots(group, call, width, static_cast<std::size_t>(group.rank()) * share, share);
+  reduce_slots(group, call, lot, static_cast<std::size_t>(group.rank()) * share, share);
 }
 
-void use_broadcast(ShmGroup& group, const Call& call, Width width) {
-  copy_small(call.out, given_by(group, call, width, call.signature.root), bytes_of(call.signature));
+void use_broadcast(ShmGroup& group, const Call& call, Lot lot) {
+  copy_small(call.out, given_by(group, call, lot, call.signature.root), bytes_of(call.signature));
 }
 
-void use_gather(ShmGroup& group, const Call& call, Width width) {
+void use_gather(ShmGroup& group, const Call& call, Lot lot) {
   const std::size_t bytes = bytes_of(call.signature);
   auto* out = static_cast<std::byte*>(call.out);
   for (int i = 0; i < group.size(); ++i)
-    copy_small(out + i * bytes, given_by(group, call, width, i), bytes);
+    copy_small(out + i * bytes, given_by(group, call, lot, i), bytes);
 }
 
-void use_scatter(ShmGroup& group, const Call& call, Width width) {
+void use_scatter(ShmGroup& group, const Call& call, Lot lot) {
   const std::size_t bytes = bytes_of(call.signature);
   copy_small(
-      call.out, given_by(group, call, width, call.signature.root) + group.rank() * bytes, bytes);
+      call.out, given_by(group, call, lot, call.signature.root) + group.rank() * bytes, bytes);
 }
 
-void use_all_to_all(ShmGroup& group, const Call& call, Width width) {
+void use_all_to_all(ShmGroup& group, const Call& call, Lot lot) {
   const std::size_t bytes = bytes_of(call.signature);
   auto* out = static_cast<std::byte*>(call.out);
   const std::size_t mine = group.rank() * bytes;
   for (int i = 0; i < group.size(); ++i) {
-    copy_small(out + i * bytes, given_by(group, call, width, i) + mine, bytes);
+    copy_small(out + i * bytes, given_by(group, call, lot, i) + mine, bytes);
   }
 }
 
@@ -114,7 +114,7 @@ struct Part {
   Part(const ShmGroup& group, const Call& call)
       : shape(shape_of(call.signature.kind)),
         bytes(given_bytes(shape, call.signature, group.size())),
-        width(width_of(bytes)) {
+        lot(lot_of(bytes, shape.flow != Flow::kAmongAll)) {
     const int root = call.signature.root;
     const bool at_root = group.rank() == root;
     posts = shape.flow == Flow::kAmongAll || at_root == (shape.flow == Flow::kFromRoot);
@@ -129,7 +129,7 @@ struct Part {
 
   Shape shape;
   std::size_t bytes;  // of a slot
-  Width width;
+  Lot lot;
   bool posts = false;
   bool takes = false;
   int first = 0;  // waits for peers [first, last), itself left out
@@ -139,15 +139,15 @@ struct Part {
 // Writes this rank's slot and announces it. `may_post` must hold.
 void post(ShmGroup& group, const Call& call, const Part& part) {
   if (part.bytes != 0) {
-    std::memcpy(group.data(group.rank(), call.sequence, part.width), call.in, part.bytes);
+    std::memcpy(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
   }
-  group.post(call, part.width);
+  group.post(call, part.lot);
 }
 
 // What follows the last peer's post.
 void finish(ShmGroup& group, const Call& call, const Part& part) {
   if (part.last - part.first == group.size()) group.saw_everybody(call);
-  if (part.takes) part.shape.use(group, call, part.width);
+  if (part.takes) part.shape.use(group, call, part.lot);
 }
 
 }  // namespace
@@ -159,16 +159,16 @@ std::size_t slot_bytes(const engine::Signature& s, int size) noexcept {
 bool attempt_small(ShmGroup& group, const Call& call) {
   const Part part(group, call);
   if (part.posts) {
-    if (!group.may_write(call, part.width)) return false;
+    if (!group.may_write(call, part.lot)) return false;
     post(group, call, part);
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    for (int polls = group.eager_polls(); !group.posted(peer, call, part.width); --polls) {
+    for (int polls = group.eager_polls(); !group.posted(peer, call, part.lot); --polls) {
       if (polls == 0) return false;
       base::relax();
     }
-    group.check_slot(peer, call, part.width);
+    group.check_slot(peer, call, part.lot);
   }
   finish(group, call, part);
   group.finish(call.sequence);
@@ -179,15 +179,15 @@ Task small(ShmGroup& group, Call call) {
   const Turn turn(group, call);
   const Part part(group, call);
   if (part.posts && !group.has_posted(call)) {  // else an attempt has
-    if (!group.may_write(call, part.width))
-      co_await until([&] { return group.may_write(call, part.width); });
+    if (!group.may_write(call, part.lot))
+      co_await until([&] { return group.may_write(call, part.lot); });
     post(group, call, part);
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    if (!group.posted(peer, call, part.width))
-      co_await until([&] { return group.posted(peer, call, part.width); });
-    group.check_slot(peer, call, part.width);
+    if (!group.posted(peer, call, part.lot))
+      co_await until([&] { return group.posted(peer, call, part.lot); });
+    group.check_slot(peer, call, part.lot);
   }
   finish(group, call, part);
 }
