@@ -17,9 +17,10 @@ namespace {
 // What a peer may have waiting in this rank's memory before its ring is left full.
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
 // What goes in one record, and what goes unasked: less would be gained by the receiver's readiness
-// than asking for it takes.
+// than asking for it takes, which is more where the ranks take turns on a processor.
 constexpr std::size_t kEagerBytes = 16 * 1024;
 constexpr std::size_t kUnaskedBytes = 32 * 1024;
+constexpr std::size_t kUnaskedInTurns = 64 * 1024;
 // Long messages go in pieces: one is copied in while the last is copied out. Shorter ones in
 // smaller pieces, as the first copy overlaps with nothing.
 constexpr std::size_t kLargestPiece = 32 * 1024;
@@ -35,9 +36,10 @@ std::size_t ring_bytes(int size) {
   return bytes;
 }
 
-RecordType type_of(std::size_t message, std::size_t ring) {
+RecordType type_of(std::size_t message, std::size_t ring, bool in_turns) {
   if (message <= std::min(kEagerBytes, ring / 4)) return RecordType::kEager;
-  return message <= std::min(kUnaskedBytes, ring / 4) ? RecordType::kBegin : RecordType::kRequest;
+  const std::size_t unasked = in_turns ? kUnaskedInTurns : kUnaskedBytes;
+  return message <= std::min(unasked, ring / 2) ? RecordType::kBegin : RecordType::kRequest;
 }
 
 std::size_t index_of(int from, int to, int size) {
@@ -195,11 +197,12 @@ bool ShmPointToPoint::write_to(int rank) {
 
 bool ShmPointToPoint::write_queued(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const bool in_turns = !control_.host().may_spin();
   bool moved = false;
   while (!peer.queued.empty()) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
-    const RecordType type = type_of(message.bytes, peer.out.capacity());
+    const RecordType type = type_of(message.bytes, peer.out.capacity(), in_turns);
     if (!peer.out.has_record()) break;
     if (type == RecordType::kEager && peer.out.room(message.bytes, message.bytes) < message.bytes) {
       break;
