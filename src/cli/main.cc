@@ -1,7 +1,10 @@
 // The command `hocket`: composes its subcommands and turns errors into messages and exit codes.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <string>
 
 #include "cli/commands.h"
@@ -42,12 +45,25 @@ int parse_and_run(int argc, char** argv) {
   return chosen();
 }
 
+// What a command has printed may still be on its way: a full disk must not look like success.
+int after_output(int code) {
+  std::cout.flush();                               // --help
+  const bool was_lost = std::ferror(stdout) != 0;  // earlier, and why is forgotten
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !was_lost) return code;
+  std::fprintf(stderr,
+               "hocket: not all output could be written to standard output%s%s\n",
+               errno != 0 ? ": " : "",
+               errno != 0 ? std::strerror(errno) : "");
+  return code != 0 ? code : kExitFailure;
+}
+
 }  // namespace
 }  // namespace hocket::cli
 
 int main(int argc, char** argv) {
   try {
-    return hocket::cli::parse_and_run(argc, argv);
+    return hocket::cli::after_output(hocket::cli::parse_and_run(argc, argv));
   } catch (const hocket::InvalidArgument& error) {
     std::fprintf(stderr, "hocket: %s\n", error.what());
     return hocket::cli::kExitUsage;

@@ -184,3 +184,12 @@ def test_nvshmem_is_told_with_what_it_is_good_for(monkeypatch):
     gone = nvshmem()
     assert not gone["found"] and "HOCKET_NVSHMEM_LIBRARY" in gone["note"]
     assert "NVSHMEM" in hocket_command.run("doctor").stdout
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["version"], ["run", "--help"]])
+def test_output_on_a_full_disk_is_no_success(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([hocket_command.find(), *words], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=WATCHDOG)
+    assert done.returncode == 1
+    assert "not all output could be written to standard output" in done.stderr
