@@ -5,6 +5,7 @@
 #include <array>
 #include <exception>
 #include <ostream>
+#include <thread>
 
 #include "collectives.h"
 #include "ranks.h"
@@ -241,6 +242,35 @@ TEST(Mismatch, OfCallsThatWaitForNobodyIsFoundLater) {
   EXPECT_EQ(ranks[0].get("call"), "Mismatch");
   EXPECT_EQ(ranks[1].get("call"), "Mismatch");
   EXPECT_EQ(ranks[0].get("call.message"), ranks[1].get("call.message"));
+}
+
+// The root gave its part long ago, and has called more since.
+TEST(Mismatch, FarBehindARootNamesBothSides) {
+  for (const std::size_t count : {4, 200, 900}) {
+    SCOPED_TRACE(count);
+    const auto ranks = run_job({.size = 3}, [&](Rank& rank) {
+      World world = rank.join();
+      auto& comm = world.communicator();
+      std::vector<float> x(count);
+      rank.attempt("call", [&] {
+        if (rank.rank() == 1) {
+          rank.await(0, 1);
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          comm.all_reduce(x);
+        }
+        for (int i = 0; i < 100; ++i) {
+          comm.broadcast(x, {.root = 0});
+          if (rank.rank() == 0 && i == 2) rank.mark(0);
+        }
+      });
+    });
+    for (const Result& rank : ranks) {
+      EXPECT_EQ(rank.get("call"), "Mismatch");
+      const std::string message = rank.get("call.message");
+      EXPECT_NE(message.find("all_reduce #1"), std::string::npos) << message;
+      EXPECT_NE(message.find("broadcast #1 "), std::string::npos) << message;
+    }
+  }
 }
 
 TEST(Mismatch, OfMessagesNamesBothSides) {
