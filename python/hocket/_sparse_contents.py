@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -154,24 +154,6 @@ def make_messages(arrays: Any, comm: Communicator, name: str) -> list[Message]:
     if len(arrays) != comm.size:
         raise InvalidArgument(f"{name} has {len(arrays)} entries, expected {comm.size}, one a rank")
     return [make_message(array, f"{name}[{i}]") for i, array in enumerate(arrays)]
-
-
-@contextlib.contextmanager
-def announcing(comm: Communicator) -> Iterator[None]:
-    """Arguments that are refused in here are refused for all ranks, which wait for nothing."""
-    try:
-        yield
-    except (InvalidArgument, TypeError) as error:
-        _refuse(comm, error)
-
-
-def _refuse(comm: Communicator, error: Exception) -> NoReturn:
-    try:
-        comm.refuse(str(error))
-    except InvalidArgument as refusal:
-        if isinstance(error, TypeError):
-            raise error
-        raise refusal from None
 
 
 @contextlib.contextmanager

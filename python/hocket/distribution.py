@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Optional
 import numpy as np
 
 from ._hocket import Communicator, _Redistribution
+from ._refusals import announcing
 from ._types import Array, Timeout
 from .errors import InvalidArgument
 
@@ -54,13 +55,14 @@ class Slab(NamedTuple):
 
     def box(self, shape: Sequence[int], rank: int, size: int) -> Box:
         """What rank `rank` of `size` has of an array of `shape`."""
-        if not 0 <= self.axis < len(shape):
-            raise InvalidArgument(f"axis is {self.axis}, and the array has {len(shape)} axes")
+        shape, axis = _extents(shape), _whole(self.axis, "axis")
+        if not 0 <= axis < len(shape):
+            raise InvalidArgument(f"axis is {axis}, and the array has {len(shape)} axes")
         _check_rank(rank, size)
-        length = shape[self.axis]
+        length = shape[axis]
         cuts = [r * (length // size) + min(r, length % size) for r in (rank, rank + 1)]
         lower, upper = [0] * len(shape), list(shape)
-        lower[self.axis], upper[self.axis] = cuts
+        lower[axis], upper[axis] = cuts
         return Box(tuple(lower), tuple(upper))
 
 
@@ -83,7 +85,7 @@ class ProcessGrid:
         layout: Literal["row", "column"] = "row",
         ranks: Optional[Any] = None,
     ) -> None:
-        self.shape = tuple(int(n) for n in shape)
+        self.shape = _wholes(shape, "shape")
         self.size = math.prod(self.shape)
         if not self.shape or min(self.shape) < 1:
             raise InvalidArgument(f"a process grid of shape {self.shape} has no places")
@@ -94,7 +96,11 @@ class ProcessGrid:
             self.ranks = np.arange(self.size).reshape(self.shape, order=order)
         else:
             self.ranks = np.asarray(ranks)
-            if self.ranks.shape != self.shape or sorted(self.ranks.flat) != list(range(self.size)):
+            if (
+                self.ranks.dtype.kind not in "iu"
+                or self.ranks.shape != self.shape
+                or sorted(self.ranks.flat) != list(range(self.size))
+            ):
                 raise InvalidArgument(
                     f"ranks is {self.ranks.tolist()}, expected each of 0 to {self.size - 1} once, "
                     f"in shape {self.shape}"
@@ -107,7 +113,10 @@ class ProcessGrid:
 
     def rank_at(self, place: Sequence[int]) -> int:
         """Who stands at a place."""
-        return int(self.ranks[tuple(place)])
+        place = _wholes(place, "place")
+        if len(place) != len(self.shape) or not all(0 <= i < n for i, n in zip(place, self.shape)):
+            raise InvalidArgument(f"place {place} is outside the grid of shape {self.shape}")
+        return int(self.ranks[place])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProcessGrid) and np.array_equal(self.ranks, other.ranks)
@@ -135,8 +144,8 @@ class BlockCyclic:
     def __init__(
         self, grid: ProcessGrid, block: Sequence[int], first: Optional[Sequence[int]] = None
     ) -> None:
-        self.grid, self.block = grid, tuple(int(n) for n in block)
-        self.first = (0,) * len(grid.shape) if first is None else tuple(int(i) for i in first)
+        self.grid, self.block = grid, _wholes(block, "block")
+        self.first = (0,) * len(grid.shape) if first is None else _wholes(first, "first")
         if not len(self.block) == len(self.first) == len(grid.shape):
             raise InvalidArgument(
                 f"block {self.block} and first {self.first} must have an entry for each axis of the "
@@ -153,6 +162,7 @@ class BlockCyclic:
 
     def indices(self, whole: Sequence[int], rank: int) -> list[Any]:
         """For each axis the indices in the whole of what a rank has; for ``numpy.ix_``."""
+        whole = _extents(whole)
         if len(whole) != len(self.block):
             raise InvalidArgument(
                 f"the array's shape {tuple(whole)} has {len(whole)} axes, the grid {len(self.block)}"
@@ -181,6 +191,7 @@ class BlockNonCyclic:
 
     def bound(self, whole: Sequence[int]) -> BlockCyclic:
         """The same as blocks dealt out in turn, for an array of shape `whole`."""
+        whole = _extents(whole)
         if len(whole) != len(self.grid.shape):
             raise InvalidArgument(
                 f"the array's shape {tuple(whole)} has {len(whole)} axes, the grid "
@@ -262,21 +273,26 @@ class Redistribution:
         array
             `out`.
         """
-        for name, array in (("x", x), ("out", out)):
-            if not (hasattr(array, "shape") or (array is None and name == "out")):
-                self._comm.refuse(f"{name} is a {type(array).__name__}, expected an array")
-        if tuple(x.shape) != self._source.shape:
-            self._comm.refuse(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
+        with announcing(self._comm):
+            out = self._result(x, out)
         if hasattr(x, "__cuda_array_interface__"):
             return self._move_on_gpu(x, out)
+        self._plan.move(self._comm, x, out, self._order == "F")
+        return out
+
+    def _result(self, x: Any, out: Optional[Any]) -> Any:
+        """`out`, or a new array in host memory; whether both have the right shapes."""
+        for name, array in (("x", x), ("out", out)):
+            if not (hasattr(array, "shape") or (array is None and name == "out")):
+                raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
+        if tuple(x.shape) != self._source.shape:
+            raise InvalidArgument(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
+        if hasattr(x, "__cuda_array_interface__"):
+            return out
         if out is None:
-            out = _empty_like(x, self._target.shape, self._order)
-        elif tuple(out.shape) != self._target.shape:
-            self._comm.refuse(f"out has shape {tuple(out.shape)}, expected {self._target.shape}")
-        for name, array, box in (("x", x, self._source), ("out", out, self._target)):
-            if box.size > 0 and not _is_in_order(array, self._order):
-                self._comm.refuse(f"{name} is not contiguous in {self._order} order")
-        self._plan.move(self._comm, x, out)
+            return _empty_like(x, self._target.shape, self._order)
+        if tuple(out.shape) != self._target.shape:
+            raise InvalidArgument(f"out has shape {tuple(out.shape)}, expected {self._target.shape}")
         return out
 
     def _move_on_gpu(self, x: Any, out: Optional[Any]) -> Any:
@@ -312,14 +328,6 @@ def _checked_box(comm: Communicator, name: str, box: Box) -> Box:
     return Box(lower, upper)
 
 
-def _is_in_order(array: Any, order: str) -> bool:
-    if hasattr(array, "flags"):
-        return bool(array.flags.c_contiguous if order == "C" else array.flags.f_contiguous)
-    if order == "F":
-        array = array.permute(*reversed(range(array.ndim)))
-    return bool(array.is_contiguous())
-
-
 def _empty_like(x: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any:
     if isinstance(x, np.ndarray):
         return np.empty(shape, x.dtype, order=order)
@@ -327,9 +335,35 @@ def _empty_like(x: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any
         if order == "C":
             return x.new_empty(shape)
         return x.new_empty(shape[::-1]).permute(*reversed(range(len(shape))))
-    return np.empty(shape, np.asarray(x).dtype, order=order)
+    seen = np.asarray(x)
+    if seen.dtype == object and hasattr(x, "__dlpack__"):  # no array to NumPy otherwise
+        seen = np.from_dlpack(x)
+    return np.empty(shape, seen.dtype, order=order)
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} is {value!r}, expected a whole number") from None
+
+
+def _wholes(values: Any, name: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError:
+        raise InvalidArgument(f"{name} is {values!r}, expected whole numbers") from None
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    """The shape of a whole array."""
+    extents = _wholes(shape, "the array's shape")
+    if min(extents, default=0) < 0:
+        raise InvalidArgument(f"the array's shape is {extents}; no extent is negative")
+    return extents
 
 
 def _check_rank(rank: int, size: int) -> None:
+    rank, size = _whole(rank, "rank"), _whole(size, "size")
     if not 0 <= rank < size:
         raise InvalidArgument(f"rank is {rank}, expected 0 to {size - 1}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Optional
 
 from ._hocket import Communicator
 from ._pool_host import HostArrays
 from ._pool_workers import PoolWorker, Workers
+from ._refusals import announcing
 from ._types import Array, Op
 from .errors import InvalidArgument
 
@@ -20,17 +20,6 @@ def _part_of(x: Any, axis: int, first: int, last: int) -> tuple[slice, ...]:
     """The index of entries [first, last) along an axis."""
     before: int = axis % x.ndim
     return (slice(None),) * before + (slice(first, last),)
-
-
-@contextmanager
-def _told(across: Optional[Communicator]) -> Iterator[None]:
-    """Arguments that are refused within, the other processes learn of."""
-    try:
-        yield
-    except InvalidArgument as error:
-        if across is not None:
-            across.refuse(str(error))
-        raise
 
 
 class DevicePool(Workers):
@@ -214,7 +203,7 @@ class DevicePool(Workers):
         array
             A new one.
         """
-        with _told(across):
+        with announcing(across):
             self._require_worker(worker)
             inputs = [self._arrays.contiguous(x) for x in arrays]
             if not inputs:
@@ -292,7 +281,7 @@ class DevicePool(Workers):
         across : Communicator, optional
             Other processes that make the same call.
         """
-        with _told(across):
+        with announcing(across):
             self._require_one_each(arrays)
             counts = [1 if axis is None else self._length(x, axis) for x in arrays]
             if any(x.dtype.kind not in "fcV" for x in arrays):
@@ -348,7 +337,7 @@ class DevicePool(Workers):
         list of array
             The same arrays.
         """
-        with _told(across):
+        with announcing(across):
             shape = self._halo_shape(arrays, axis)
             if mode not in ("swap", "blend"):
                 raise InvalidArgument(f'mode is {mode!r}, expected "swap" or "blend"')

@@ -20,13 +20,13 @@ from typing import Any, Optional
 import numpy as np
 
 from ._hocket import Communicator
+from ._refusals import announcing
 from ._sparse_contents import (
     LENGTH,
     Description,
     Kind,
     Message,
     Sparse,
-    announcing,
     assign,
     decode,
     holds_sparse,

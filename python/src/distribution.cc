@@ -101,6 +101,12 @@ InvalidArgument
       "Names of the engines in use, best first.");
 }
 
+void require_order(const Array& array, bool fortran, const char* name) {
+  if (array.order == Order::kBoth || (array.order == Order::kFortran) == fortran) return;
+  throw InvalidArgument(std::string(name) + " is not contiguous in " + (fortran ? "Fortran" : "C") +
+                        " order");
+}
+
 }  // namespace
 
 void bind_distribution(nb::module_& module) {
@@ -140,18 +146,21 @@ void bind_distribution(nb::module_& module) {
               "fortran: bool, timeout: Timeout = None) -> None"));
   cls.def(
       "move",
-      [](Redistribution& self, Seat& seat, nb::handle x, nb::handle out) {
+      [](Redistribution& self, Seat& seat, nb::handle x, nb::handle out, bool fortran) {
         Array in, result;
         read_arguments(seat, [&] {
           in = read_array(x, "x");
           result = writable_array(out, "out");
+          require_order(in, fortran, "x");
+          require_order(result, fortran, "out");
         });
         without_gil([&] { self(in.input(), result.output()); });
       },
       arg("comm"),
       arg("x"),
       arg("out"),
-      nb::sig("def move(self, comm: Communicator, x: Array, out: Array) -> None"));
+      arg("fortran"),
+      nb::sig("def move(self, comm: Communicator, x: Array, out: Array, fortran: bool) -> None"));
   cls.def_prop_ro(
       "whole",
       [](const Redistribution& self) {

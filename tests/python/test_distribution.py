@@ -221,6 +221,92 @@ def test_what_one_rank_gets_wrong_all_are_told(words):
     threads(2, body)
 
 
+class OnlyDLPack:
+    """No array to NumPy, and without what NumPy's and PyTorch's say of their memory."""
+
+    def __init__(self, array):
+        self.array, self.shape = array, array.shape
+
+    def __dlpack__(self, **kwargs):
+        return self.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [memoryview, OnlyDLPack])
+def test_any_array(kind, order):
+    def body(comm):
+        whole = np.arange(24.0).reshape(4, 6)
+        rows, columns = (Slab(axis).box((4, 6), comm.rank, 2) for axis in (0, 1))
+        x, wanted = (np.array(whole[inside(box)], order=order) for box in (rows, columns))
+        y = redistribute(comm, kind(x), rows, columns, order=order)
+        assert np.array_equal(y, wanted) and y.dtype == x.dtype
+        out = np.zeros_like(wanted)
+        redistribute(comm, x, rows, columns, kind(out), order=order)
+        assert np.array_equal(out, wanted)
+        other = np.array(x, order="F" if order == "C" else "C")
+        with pytest.raises(hocket.InvalidArgument, match="x is not contiguous in"):
+            redistribute(comm, kind(other), rows, columns, order=order)
+
+    threads(2, body)
+
+
+class Broken:
+    def __init__(self, shape):
+        self.of = shape
+
+    @property
+    def shape(self):
+        if isinstance(self.of, Exception):
+            raise self.of
+        return self.of
+
+
+@pytest.mark.parametrize("shape", [5, RuntimeError("no shape")])
+def test_what_an_array_raises_the_others_are_told(shape):
+    def body(comm):
+        box = Slab(0).box((4, 4), comm.rank, 2)
+        move = Redistribution(comm, box, box)
+        if comm.rank == 1:
+            with pytest.raises((TypeError, RuntimeError)):
+                move(Broken(shape))
+        else:
+            with pytest.raises(hocket.InvalidArgument, match="rank 1 refused .*(Type|Runtime)Error"):
+                move(np.zeros((2, 4)))
+        assert comm.all_reduce(np.ones(1))[0] == 2
+
+    threads(2, body)
+
+
+GRID = ProcessGrid((2, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ProcessGrid((2.5,)), r"shape is \(2.5,\), expected whole numbers"),
+        (lambda: ProcessGrid(4), "shape is 4"),
+        (lambda: ProcessGrid((2,), ranks=[0.0, 1.0]), "ranks is"),
+        (lambda: GRID.rank_at((-1, 0)), r"place \(-1, 0\) is outside"),
+        (lambda: GRID.rank_at((0,)), "is outside"),
+        (lambda: GRID.place_of(0.5), "rank is 0.5, expected a whole number"),
+        (lambda: BlockCyclic(GRID, (2.9, 1)), r"block is \(2.9, 1\)"),
+        (lambda: BlockCyclic(GRID, (2, 1), (0.9, 0)), r"first is \(0.9, 0\)"),
+        (lambda: BlockCyclic(GRID, (2, 1)).indices((4, -1), 0), "no extent is negative"),
+        (lambda: BlockNonCyclic(GRID).box((4.5, 4), 0), "the array's shape is"),
+        (lambda: Slab(0).box((-3, 4), 0, 2), "no extent is negative"),
+        (lambda: Slab(0).box((3.5, 4), 0, 2), "the array's shape is"),
+        (lambda: Slab(0.0).box((3, 4), 0, 2), "axis is 0.0"),
+        (lambda: Slab(0).box((3, 4), 0.5, 2), "rank is 0.5"),
+    ],
+)
+def test_what_is_no_whole_number_is_not_rounded(call, words):
+    with pytest.raises(hocket.InvalidArgument, match=words):
+        call()
+
+
 @pytest.mark.parametrize("n", [1, 3])
 def test_context(n, tmp_path):
     program = tmp_path / "program.py"
