@@ -68,11 +68,12 @@ std::optional<Failure> CommunicatorImpl::find_failure(const Awaited& awaited) {
   if (control_->failed()) return control_->failure();
   world_->host().look_for_deaths();
   control_->ask();
-  if (auto loss = find_loss(awaited)) return loss;
+  // First what explains more: who refused the call, or called another, may have ended since.
   if (awaited.sequence != 0) {
     check_refusals(awaited.sequence);
     if (auto mismatch = compare_records(awaited.sequence)) return mismatch;
   }
+  if (auto loss = find_loss(awaited)) return loss;
   // Never in the progress thread: the hook is for threads of the program's own.
   if (!turnstile_.is_progress() && world_->interrupted()) {
     return interruption();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <thread>
 
 #include "collectives.h"
 #include "pretended_hosts.h"
@@ -118,6 +119,33 @@ TEST_F(Hosts, MessagesFromAnybodyComeOnceAndInOrder) {
     }
     comm.barrier();
   });
+}
+
+// Who refused the last call, or called another, may have ended before the others look.
+TEST_F(Hosts, WhatWasWrongWithACallIsKnownAfterItsRankHasLeft) {
+  for (const bool refuses : {true, false}) {
+    SCOPED_TRACE(refuses);
+    const auto ranks = run_job({.size = 2}, [refuses](Rank& rank) {
+      World world = join(rank, each_alone);
+      auto& comm = world.communicator();
+      std::vector<float> x(3);
+      comm.all_reduce(x);
+      if (rank.rank() == 0) {
+        rank.attempt("call", [&] {
+          if (refuses) comm.all_reduce(x, std::span(x).first(2));
+          comm.broadcast(x, {.root = 0});
+        });
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        rank.attempt("call", [&] { comm.all_reduce(x); });
+      }
+    });
+    const std::string message = ranks[1].get("call.message");
+    EXPECT_EQ(ranks[1].get("call"), refuses ? "InvalidArgument" : "Mismatch") << message;
+    EXPECT_NE(message.find(refuses ? "rank 0 refused" : "broadcast #2"), std::string::npos)
+        << message;
+    EXPECT_EQ(ranks[0].get("call"), refuses ? "InvalidArgument" : "ok");
+  }
 }
 
 TEST_F(Hosts, ADeathIsNamedOnAllOfThem) {
