@@ -36,8 +36,12 @@ std::size_t ring_bytes(int size) {
   return bytes;
 }
 
+bool is_eager(std::size_t message, std::size_t ring) {
+  return message <= std::min(kEagerBytes, ring / 4);
+}
+
 RecordType type_of(std::size_t message, std::size_t ring, bool in_turns) {
-  if (message <= std::min(kEagerBytes, ring / 4)) return RecordType::kEager;
+  if (is_eager(message, ring)) return RecordType::kEager;
   const std::size_t unasked = in_turns ? kUnaskedInTurns : kUnaskedBytes;
   return message <= std::min(unasked, ring / 2) ? RecordType::kBegin : RecordType::kRequest;
 }
@@ -89,6 +93,11 @@ std::uint32_t ShmPointToPoint::allocate() {
 
 MessageId ShmPointToPoint::send(const Envelope& to, std::span<const std::byte> bytes) {
   Peer& peer = peers_[static_cast<std::size_t>(to.peer)];
+  if (peer.is_idle() && is_eager(bytes.size(), peer.out.capacity()) &&
+      write_eager(to, ++next_id_, bytes)) {
+    control_.ring(to.peer);
+    return engine::kComplete;
+  }
   const std::uint32_t index = allocate();
   Slot& slot = slots_[index];
   slot.envelope = to;
@@ -120,6 +129,7 @@ MessageId ShmPointToPoint::recv(const Envelope& from, std::span<std::byte> bytes
 }
 
 bool ShmPointToPoint::test(MessageId id, Envelope* received) {
+  if (id == engine::kComplete) return true;
   Slot& message = slot(id);
   if (message.state == Slot::State::kMismatch) {
     throw engine::EnvelopeMismatch{message.envelope, message.received};
@@ -132,6 +142,7 @@ bool ShmPointToPoint::test(MessageId id, Envelope* received) {
 }
 
 void ShmPointToPoint::cancel(MessageId id) noexcept {
+  if (id == engine::kComplete) return;
   const auto index = static_cast<std::uint32_t>(id);
   Slot& message = slots_[index];
   const int rank =
@@ -177,10 +188,21 @@ void ShmPointToPoint::note(int rank, const RecordHeader& header) {
   write_to(rank);
 }
 
+// A whole message, where there is room for it.
+bool ShmPointToPoint::write_eager(const Envelope& to,
+                                  std::uint32_t id,
+                                  std::span<const std::byte> bytes) {
+  Channel& out = peers_[static_cast<std::size_t>(to.peer)].out;
+  if (!out.has_record() || out.room(bytes.size(), bytes.size()) < bytes.size()) return false;
+  out.write(header_of(RecordType::kEager, to, id), bytes, bytes.size());
+  if (posted_.empty()) out.claim_next(bytes.size());  // else what comes would wait for it
+  return true;
+}
+
 // Notes first, then what has not begun, then bytes of what has: each in its order.
 bool ShmPointToPoint::write_to(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  if (peer.notes.empty() && peer.streaming.empty() && peer.queued.empty()) return false;
+  if (peer.is_idle()) return false;
   bool moved = false;
   while (!peer.notes.empty() && peer.out.has_record()) {
     peer.out.write(peer.notes.front(), {}, 0);
@@ -203,23 +225,16 @@ bool ShmPointToPoint::write_queued(int rank) {
     const std::uint32_t index = peer.queued.front();
     Slot& message = slots_[index];
     const RecordType type = type_of(message.bytes, peer.out.capacity(), in_turns);
-    if (!peer.out.has_record()) break;
-    if (type == RecordType::kEager && peer.out.room(message.bytes, message.bytes) < message.bytes) {
-      break;
-    }
-    std::span<const std::byte> payload;
-    if (type == RecordType::kEager) payload = {message.from, message.bytes};
-    peer.out.write(header_of(type, message.envelope, message.id), payload, message.bytes);
     if (type == RecordType::kEager) {
+      if (!write_eager(message.envelope, message.id, {message.from, message.bytes})) break;
       message.received = message.envelope;
       message.state = Slot::State::kDone;
-      if (posted_.empty()) peer.out.claim_next(message.bytes);  // else what comes would wait for it
-    } else if (type == RecordType::kBegin) {
-      message.state = Slot::State::kStreaming;
-      peer.streaming.push_back(index);
     } else {
-      message.state = Slot::State::kRequested;
-      peer.requested.push_back(index);
+      if (!peer.out.has_record()) break;
+      peer.out.write(header_of(type, message.envelope, message.id), {}, message.bytes);
+      const bool begins = type == RecordType::kBegin;
+      message.state = begins ? Slot::State::kStreaming : Slot::State::kRequested;
+      (begins ? peer.streaming : peer.requested).push_back(index);
     }
     peer.queued.pop_front();
     moved = true;

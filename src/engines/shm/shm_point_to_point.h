@@ -77,11 +77,15 @@ class ShmPointToPoint final : public engine::PointToPoint {
     std::vector<RecordHeader> notes;  // short records that found no room yet
     std::deque<Early> early;
     std::size_t early_bytes = 0;
+
+    // Whether nothing waits to be written.
+    bool is_idle() const noexcept { return notes.empty() && streaming.empty() && queued.empty(); }
   };
 
   std::uint32_t allocate();
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
 
+  bool write_eager(const engine::Envelope& to, std::uint32_t id, std::span<const std::byte> bytes);
   bool write_to(int rank);
   bool write_queued(int rank);
   bool write_streams(int rank);
