@@ -6,9 +6,9 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include "base/config.h"
+#include "base/threads.h"
 #include "comm/meeting.h"
 
 namespace hocket {
@@ -79,9 +79,7 @@ void run_threads(int size,
       if (!first) first = std::current_exception();
     }
   };
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back(rank_main, rank);
-  threads.clear();
+  base::start_threads(size, rank_main).clear();  // waits for them
   if (first) std::rethrow_exception(first);
 }
 

@@ -3,21 +3,21 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
+#include "base/threads.h"
 #include "hocket/error.h"
 
 namespace hocket::pool {
 
 Crew::Crew(int size, const Job& begin) : jobs_(static_cast<std::size_t>(size)) {
   pending_ = size;
-  threads_.reserve(jobs_.size());
-  for (int i = 0; i < size; ++i) threads_.emplace_back([this, i, &begin] { work(i, begin); });
+  threads_ = base::start_threads(size, [this, &begin](int i) { work(i, begin); });
   std::unique_lock lock(mutex_);
   end_.wait(lock, [this] { return pending_ == 0; });
   if (!first_) return;
   closing_ = true;
   lock.unlock();
   start_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
   std::rethrow_exception(first_);
 }
 
@@ -27,9 +27,7 @@ Crew::~Crew() {
     closing_ = true;
   }
   start_.notify_all();
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
+  threads_.clear();  // before what they use
 }
 
 bool Crew::is_member(std::thread::id thread) const noexcept {

@@ -47,7 +47,7 @@ class Crew {
   int pending_ = 0;
   bool stopped_ = false;
   bool closing_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace hocket::pool

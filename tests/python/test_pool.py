@@ -396,3 +396,27 @@ def test_halos_across(n, tmp_path):
     program.write_text(PROGRAM)
     job = run_job(n, program)
     assert job.returncode == 0, job.stdout
+
+
+MORE_THREADS_THAN_THERE_IS_ROOM_FOR = """
+import resource
+import hocket
+pages = int(open("/proc/self/statm").read().split()[0])
+before = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (400 << 20), before[1]))
+try:
+    hocket.DevicePool(500)
+except hocket.SystemError_ as error:
+    assert "cannot start thread" in str(error) and "of 500" in str(error), error
+    print("refused")
+resource.setrlimit(resource.RLIMIT_AS, before)
+with hocket.DevicePool(2) as pool:
+    print(pool.map(lambda x: x + 1, [1, 2]))
+"""
+
+
+def test_a_thread_that_cannot_be_started_is_an_error():
+    done = subprocess.run(
+        [sys.executable, "-c", MORE_THREADS_THAN_THERE_IS_ROOM_FOR],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50, check=False)
+    assert done.stdout.splitlines() == ["refused", "[2, 3]"], done.stdout

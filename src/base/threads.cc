@@ -1,0 +1,49 @@
+#include "base/threads.h"
+
+#include <fmt/format.h>
+
+#include <latch>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "hocket/error.h"
+
+namespace hocket::base {
+namespace {
+
+struct Gate {
+  std::function<void(int)> body;
+  std::latch open{1};
+  bool all_are_there = false;  // written before `open`, read after it
+};
+
+}  // namespace
+
+std::vector<std::jthread> start_threads(int count, std::function<void(int)> body) {
+  const auto gate = std::make_shared<Gate>();
+  gate->body = std::move(body);
+  std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(count));
+  try {
+    for (int i = 0; i < count; ++i) {
+      threads.emplace_back([gate, i] {
+        gate->open.wait();
+        if (gate->all_are_there) gate->body(i);
+      });
+    }
+  } catch (const std::system_error& error) {
+    gate->open.count_down();
+    const std::size_t started = threads.size();
+    threads.clear();
+    throw SystemError(
+        fmt::format(
+            "cannot start thread {} of {} (see `ulimit -u` and `ulimit -v`)", started + 1, count),
+        error.code().value());
+  }
+  gate->all_are_there = true;
+  gate->open.count_down();
+  return threads;
+}
+
+}  // namespace hocket::base
