@@ -6,6 +6,7 @@ are copied to it on one stream while another computes, ordered by events.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Optional
 
@@ -50,17 +51,25 @@ def chunks(
     Raises
     ------
     InvalidArgument
-        Arrays differ in length, or `chunk_size` is less than 1.
+        Arrays differ in length or have masks, there is no such entry, or `chunk_size` is less than 1.
     """
     if not arrays:
         raise InvalidArgument("arrays is empty")
     lengths = {len(x) for x in arrays}
     if len(lengths) > 1:
         raise InvalidArgument(f"the arrays differ in length: {sorted(lengths)}")
+    for i, x in enumerate(arrays):
+        if np.ma.is_masked(x):
+            raise InvalidArgument(f"arrays[{i}] has a mask, which would be lost; pass x.filled(value)")
+    try:
+        chunk_size = operator.index(chunk_size)
+    except TypeError:
+        raise InvalidArgument(f"chunk_size is {chunk_size!r}, expected a whole number") from None
     if chunk_size < 1:
         raise InvalidArgument(f"chunk_size is {chunk_size}, expected at least 1")
-    count = lengths.pop() if indices is None else len(indices)
-    chosen = None if indices is None else np.asarray(indices, dtype=np.intp)
+    length = lengths.pop()
+    chosen = None if indices is None else _entries(indices, length)
+    count = length if chosen is None else len(chosen)
     if count == 0:
         return
     if device == "cuda":
@@ -71,6 +80,20 @@ def chunks(
         _stream_on_host(use, arrays, chosen, count, min(chunk_size, count))
     else:
         raise InvalidArgument(f'device is {device!r}, expected "cpu" or "cuda"')
+
+
+def _entries(indices: Any, length: int) -> Any:
+    """Checked, as loading would wrap and round."""
+    chosen = np.asarray(indices)
+    if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size > 0):
+        raise InvalidArgument(
+            f"indices has dtype {chosen.dtype} and shape {chosen.shape}, expected a list of whole "
+            "numbers"
+        )
+    outside = chosen[(chosen < -length) | (chosen >= length)]
+    if outside.size > 0:
+        raise InvalidArgument(f"indices has {outside[0]}, and the arrays have {length} entries")
+    return chosen.astype(np.intp)
 
 
 def _stream_on_host(
@@ -128,10 +151,15 @@ def reduce(
         import cupy
 
         xp = cupy
+    if len(shapes) != len(dtypes):
+        raise InvalidArgument(f"there are {len(shapes)} shapes and {len(dtypes)} dtypes")
     sums = [xp.zeros(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
 
     def use(parts: list[Any], first: int, last: int) -> None:
-        for total, part in zip(sums, f(*parts)):
+        made = f(*parts)
+        if len(made) != len(sums):
+            raise InvalidArgument(f"f made {len(made)} contributions, expected {len(sums)}")
+        for total, part in zip(sums, made):
             total += part
 
     chunks(

@@ -63,3 +63,46 @@ def test_errors_come_through():
     with pytest.raises(hocket.InvalidArgument, match="device is"):
         stream.chunks(nothing, [np.ones(3)], device="tpu")
     stream.chunks(fails, [np.ones(0)])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"indices": [1, 10]}, "indices has 10, and the arrays have 10 entries"),
+        ({"indices": [-11]}, "indices has -11"),
+        ({"indices": np.array([2**64 - 1], "uint64")}, "indices has 18446744073709551615"),
+        ({"indices": [1.7]}, "indices has dtype float64"),
+        ({"indices": [True] * 10}, "indices has dtype bool"),
+        ({"indices": [[1, 2]]}, r"shape \(1, 2\)"),
+        ({"chunk_size": 1.5}, "chunk_size is 1.5, expected a whole number"),
+    ],
+)
+def test_entries_that_are_not_there(settings, words):
+    with pytest.raises(hocket.InvalidArgument, match=words):
+        stream.chunks(lambda *_: None, [np.arange(10.0)], **settings)
+
+
+def test_entries_from_the_end():
+    seen = []
+    stream.chunks(lambda p, *_: seen.extend(p[0]), [np.arange(10)], indices=[-1, 0, -10, 9])
+    assert seen == [9, 0, 0, 9]
+    stream.chunks(lambda *_: seen.clear(), [np.arange(10)], indices=[])
+    assert seen == [9, 0, 0, 9]
+
+
+def test_masks_are_not_lost():
+    x = np.ma.masked_array(np.arange(3.0), mask=[True, False, False])
+    with pytest.raises(hocket.InvalidArgument, match=r"arrays\[1\] has a mask"):
+        stream.chunks(lambda *_: None, [np.arange(3.0), x])
+
+
+def test_as_many_contributions_as_sums():
+    def made(*parts):
+        return [1.0, 2.0]
+
+    with pytest.raises(hocket.InvalidArgument, match="f made 2 contributions, expected 1"):
+        stream.reduce(made, [np.arange(3.0)], [()], ["float64"])
+    with pytest.raises(hocket.InvalidArgument, match="f made 2 contributions, expected 3"):
+        stream.reduce(made, [np.arange(3.0)], [(), (), ()], ["float64"] * 3)
+    with pytest.raises(hocket.InvalidArgument, match="2 shapes and 1 dtypes"):
+        stream.reduce(made, [np.arange(3.0)], [(), ()], ["float64"])
