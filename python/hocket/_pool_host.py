@@ -8,6 +8,14 @@ from typing import Any, Optional
 
 import numpy as np
 
+from .errors import InvalidArgument
+
+
+def require_unmasked(array: Any) -> None:
+    """Of any package's array."""
+    if np.ma.is_masked(array):
+        raise InvalidArgument("an array has a mask, which would be lost; pass x.filled(value)")
+
 
 class HostArrays:
     """Arrays in host memory. All methods but `current_streams` run in a worker's thread, or may."""
@@ -36,10 +44,12 @@ class HostArrays:
 
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy in C order."""
+        require_unmasked(array)
         return np.ascontiguousarray(array).reshape(np.shape(array))
 
     def assign(self, target: Any, source: Any) -> None:
         """Copy element by element; `target` may be a part of an array."""
+        require_unmasked(source)
         np.copyto(target, source, casting="unsafe")
 
     def to_host(self, array: Any) -> Any:

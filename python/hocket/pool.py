@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Optional
 
 from ._hocket import Communicator
-from ._pool_host import HostArrays
+from ._pool_host import HostArrays, require_unmasked
 from ._pool_workers import PoolWorker, Workers
 from ._refusals import announcing
 from ._types import Array, Op
@@ -159,6 +159,10 @@ class DevicePool(Workers):
                 raise InvalidArgument(
                     f"arrays[{i}] has shape {x.shape}, expected {tuple(shape)} but along axis {axis}"
                 )
+            if x.dtype != arrays[0].dtype:
+                raise InvalidArgument(
+                    f"arrays[{i}] has dtype {x.dtype}, expected {arrays[0].dtype} as the first"
+                )
         shape[axis] = sum(lengths)
         ends = [sum(lengths[: i + 1]) for i in range(self.size)]
         whole = [self._new(target, shape, arrays[0].dtype) for target in targets]
@@ -283,6 +287,8 @@ class DevicePool(Workers):
         """
         with announcing(across):
             self._require_one_each(arrays)
+            for x in arrays:
+                require_unmasked(x)
             counts = [1 if axis is None else self._length(x, axis) for x in arrays]
             if any(x.dtype.kind not in "fcV" for x in arrays):
                 raise InvalidArgument(f"arrays are {arrays[0].dtype}, expected floating or complex")

@@ -48,6 +48,7 @@ std::vector<StreamRef> read_streams(nb::handle streams) {
 
 // Arrays of one argument, kept exported for as long as this lives.
 struct ArrayList {
+  ArrayList() = default;
   ArrayList(nb::handle objects, const char* name, Array (*read)(nb::handle, const char*)) {
     int i = 0;
     for (nb::handle object : objects) {
@@ -67,6 +68,27 @@ struct ArrayList {
   }
   std::vector<Array> arrays;
 };
+
+// Elements at one place of all arrays are reduced together: `arrays` have one shape, and lie in one
+// order, as do `others`.
+void require_alike(const ArrayList& arrays, const ArrayList& others) {
+  if (arrays.arrays.empty()) return;
+  const Array& first = arrays.arrays.front();
+  const Shape shape = shape_of(first);
+  for (std::size_t i = 0; i < arrays.arrays.size(); ++i) {
+    const std::string which = "arrays[" + std::to_string(i) + "]";
+    const Shape found = shape_of(arrays.arrays[i]);
+    if (found != shape) {
+      throw InvalidArgument(which + " has shape " + to_string(found) + ", expected " +
+                            to_string(shape) + " as the first");
+    }
+    require_same_order(first, "arrays[0]", arrays.arrays[i], which.c_str());
+  }
+  for (std::size_t i = 0; i < others.arrays.size(); ++i) {
+    const std::string which = "out[" + std::to_string(i) + "]";
+    require_same_order(first, "arrays[0]", others.arrays[i], which.c_str());
+  }
+}
 
 void make_pool(PoolHandle* self,
                nb::handle workers,
@@ -168,7 +190,9 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
          nb::handle streams) {
         const auto at = read_streams(streams);
         const auto [sources, result, options] = read_across(across, [&] {
-          return std::tuple(ArrayList(in, "arrays", read_array),
+          ArrayList arrays(in, "arrays", read_array);
+          require_alike(arrays, {});
+          return std::tuple(std::move(arrays),
                             writable_array(out, "out"),
                             reduce_options(op, 0, false, across, at));
         });
@@ -196,9 +220,10 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
          nb::handle streams) {
         const auto at = read_streams(streams);
         const auto [sources, results, options] = read_across(across, [&] {
-          return std::tuple(ArrayList(in, "arrays", read_array),
-                            ArrayList(out, "out", writable_array),
-                            reduce_options(op, group, fixed, across, at));
+          ArrayList arrays(in, "arrays", read_array), into(out, "out", writable_array);
+          require_alike(arrays, into);
+          return std::tuple(
+              std::move(arrays), std::move(into), reduce_options(op, group, fixed, across, at));
         });
         without_gil([&, &s = sources, &r = results, &o = options] {
           h.pool.all_reduce(s.inputs(), r.outputs(), o);
@@ -227,6 +252,7 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
          nb::handle streams) {
         const auto at = read_streams(streams);
         const ArrayList list(arrays, "arrays", writable_array);
+        for (const Array& array : list.arrays) require_c_order(array, "an array with a halo");
         const HaloOptions options{
             .mode = blend ? HaloOptions::Mode::kBlend : HaloOptions::Mode::kSwap,
             .across = across.is_none() ? nullptr : &nb::cast<Seat&>(across).comm,

@@ -270,7 +270,8 @@ def test_bad_arguments():
         two = [np.ones(3), np.ones(3)]
         for message, call in {
             "for 2 workers": lambda: pool.all_reduce(two[:1]),
-            r"in\[1\] is float64\[2\]": lambda: pool.all_reduce([two[0], np.ones(2)]),
+            r"arrays\[1\] has shape \(2,\)": lambda: pool.all_reduce([two[0], np.ones(2)]),
+            r"in\[1\] is float32\[3\]": lambda: pool.all_reduce([two[0], np.ones(3, "float32")]),
             "op must be|op is|there is no op": lambda: pool.all_reduce(two, "mul"),
             "worker is 2": lambda: pool.reduce(two, worker=2),
             "arrays is empty": lambda: pool.reduce([]),
@@ -396,6 +397,35 @@ def test_halos_across(n, tmp_path):
     program.write_text(PROGRAM)
     job = run_job(n, program)
     assert job.returncode == 0, job.stdout
+
+
+def test_arrays_whose_elements_do_not_correspond():
+    a = np.arange(6.0).reshape(3, 2)
+    fortran, turned = np.asfortranarray(a), a.reshape(2, 3).copy()
+    masked = np.ma.masked_array(a, mask=a > 4)
+    with hocket.DevicePool(2) as pool:
+        for words, call in {
+            "differ in order": lambda: pool.all_reduce([a, fortran]),
+            r"out\[1\] differ in order": lambda: pool.all_reduce([a, a], out=[a.copy(), fortran]),
+            r"arrays\[1\] has shape \(2, 3\), expected \(3, 2\)":
+                lambda: pool.all_reduce([a, turned]),
+            r"has shape \(2, 3\), expected \(3, 2\) as": lambda: pool.reduce([a, turned]),
+            "Fortran order": lambda: pool.exchange_halo([fortran, a], axis=0, seams=[1], overlap=1),
+            r"arrays\[1\] has dtype float64, expected int64":
+                lambda: pool.gather([np.array([1]), np.array([1.7])]),
+            "dtype float32": lambda: pool.all_gather([a, a.astype("float32")]),
+        }.items():
+            with pytest.raises(hocket.InvalidArgument, match=words):
+                call()
+        for call in (pool.reduce, pool.gather, pool.all_gather, pool.mean):
+            with pytest.raises(hocket.InvalidArgument, match="mask"):
+                call([a, masked])
+        for call in (pool.broadcast, pool.scatter):
+            with pytest.raises(hocket.InvalidArgument, match="mask"):
+                call(masked)
+        assert np.array_equal(pool.reduce([a, fortran]), 2 * a)
+        assert all(np.array_equal(x, 2 * a)
+                   for x in pool.all_reduce([np.asfortranarray(a) for _ in range(2)]))
 
 
 MORE_THREADS_THAN_THERE_IS_ROOM_FOR = """
