@@ -280,7 +280,7 @@ class Communicator:
             Where the result goes, as many elements; without it, into `x`.
         op : str
             "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
-            floats accumulate in float32; ranks are taken in ascending order.
+            floats accumulate in float32; on one host ranks are taken in ascending order.
         timeout : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
 
