@@ -105,10 +105,12 @@ class Network {
   std::optional<CutFact> cut_at(int place) const;
   void tell_all(Lane& lane);
   void send_all(const Fact& fact);
-  void tell(Lane* lane, const Fact& fact);  // null: all
+  void send(Lane* lane, const Bytes& frame);  // null: all
+  void tell(Lane* lane, const Fact& fact);    // the same
   void tell_members(GroupEntry& entry, Lane* lane, int place);
   // What this host knows of a group, to one lane or to all: what stays true of it as a whole.
   void tell_standing(GroupEntry& entry, Lane* lane);
+  void say_farewell(GroupEntry& entry);
   void agree(GroupEntry& entry);
   std::vector<int> hosts_of(const GroupMirror& group) const;
   void take(Peer& peer, std::span<const std::byte> payload);

@@ -1,4 +1,5 @@
 // What a host tells the others: of its ranks, of groups, of what it has found.
+#include "control/farewells.h"
 #include "control/network.h"
 
 namespace hocket::control {
@@ -8,20 +9,26 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr std::size_t kMostQueued = std::size_t{4} << 20;
+// The latest of a group that is gone: in them lies why its last calls went wrong.
+constexpr std::size_t kRecordsKept = 4;
 
 // How long to wait for the way a rank ended to be known before its death is passed on.
 constexpr auto kForEnd = milliseconds(4);
 
 }  // namespace
 
-void Network::send_all(const Fact& fact) {
-  const Bytes frame = encode(fact);
+void Network::send(Lane* lane, const Bytes& frame) {
+  if (lane != nullptr) return lane->send(frame);
   for (auto& [number, peer] : peers_) {
-    for (const auto& lane : peer.lanes) {
-      if (lane->queued() < kMostQueued) lane->send(frame);
+    for (const auto& each : peer.lanes) {
+      if (each->queued() < kMostQueued) each->send(frame);
     }
   }
 }
+
+void Network::tell(Lane* lane, const Fact& fact) { send(lane, encode(fact)); }
+
+void Network::send_all(const Fact& fact) { send(nullptr, encode(fact)); }
 
 // What is new of this host's ranks. Who has ended has said before how far it had come.
 void Network::tell_ranks() {
@@ -35,6 +42,7 @@ void Network::tell_ranks() {
     told = next;
     if (now.state > RankState::kAlive) {
       for (GroupEntry& entry : host_->groups()) tell_members(entry, nullptr, place);
+      for (const Bytes& frame : host_->farewells().of(place)) send(nullptr, frame);
     }
     news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
   }
@@ -55,14 +63,6 @@ std::optional<CutFact> Network::cut_at(int place) const {
   return CutFact{.own = *from, .other = host_->describe(place).world_rank};
 }
 
-void Network::tell(Lane* lane, const Fact& fact) {
-  if (lane == nullptr) {
-    send_all(fact);
-  } else {
-    lane->send(encode(fact));
-  }
-}
-
 // Of the group's members at `place`, or, for -1, of all on this host. To one lane, or to all.
 void Network::tell_members(GroupEntry& entry, Lane* lane, int place) {
   const auto group = GroupMirror::of(*host_, entry);
@@ -75,9 +75,29 @@ void Network::tell_members(GroupEntry& entry, Lane* lane, int place) {
   }
 }
 
+// What is said last of a group that goes, and kept for those who have yet to hear it.
+void Network::say_farewell(GroupEntry& entry) {
+  const auto group = GroupMirror::of(*host_, entry);
+  if (!group) return;
+  const auto failure = group->failure();
+  for (int member = 0; member < group->size(); ++member) {
+    const int place = group->place(member);
+    if (!host_->is_here(place)) continue;
+    const auto keep = [&](const Fact& fact) { host_->farewells().keep(place, encode(fact)); };
+    if (failure) keep(*failure);
+    for (const RefusalFact& refusal : group->refusals(member)) keep(refusal);
+    MemberFact latest = group->member(member);
+    const auto records = std::min<std::size_t>(latest.records.size(), kRecordsKept);
+    latest.records.erase(latest.records.begin(), latest.records.end() - records);
+    keep(latest);
+  }
+  tell_members(entry, nullptr, -1);
+}
+
 void Network::tell_groups() {
   for (GroupEntry& entry : host_->groups()) {
-    if (entry.id.load(std::memory_order_acquire) == 0) continue;
+    std::uint64_t id = entry.id.load(std::memory_order_acquire);
+    if (id == 0) continue;
     if (const auto news = entry.news.exchange(0, std::memory_order_acq_rel); news != 0) {
       const auto group = GroupMirror::of(*host_, entry);
       if (!group) continue;
@@ -89,12 +109,12 @@ void Network::tell_groups() {
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
     }
     agree(entry);
-    // Its memory goes back.
+    // Its memory goes back; somebody else may speak for this host, too.
     if (!is_needed(entry)) {
-      tell_members(entry, nullptr, -1);  // for the last time
-      agreement_.forget(entry.id.load(std::memory_order_relaxed));
+      say_farewell(entry);
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
-      entry.id.store(0, std::memory_order_release);
+      if (!entry.id.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) continue;
+      agreement_.forget(id);
       host_->release(block, HostControl::kNetwork);
       entry.taken.store(0, std::memory_order_release);
     }
@@ -123,6 +143,7 @@ void Network::tell_all(Lane& lane) {
     tell_members(entry, &lane, -1);
     tell_standing(entry, &lane);
   }
+  for (const Bytes& frame : host_->farewells().of(-1)) lane.send(frame);
   RanksFact all;
   for (int place = 0; place < host_->ranks(); ++place) {
     const auto now = host_->describe(place);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <optional>
 #include <thread>
 
 #include "collectives.h"
@@ -119,6 +120,25 @@ TEST_F(Hosts, MessagesFromAnybodyComeOnceAndInOrder) {
     }
     comm.barrier();
   });
+}
+
+// All of a job end at about the same time, those who speak for their hosts too; one rank has yet to
+// take what was sent to it.
+TEST_F(Hosts, ALateRankEndsItsLastCallWellAfterAllOthersHaveLeft) {
+  for (int round = 0; round < 20; ++round) {
+    run_job({.size = 4}, [round](Rank& rank) {
+      World world = join(rank, in_turn);
+      std::optional<Communicator> group;
+      if (round % 2 == 1) group = world.communicator().duplicate();
+      Communicator& comm = group ? *group : world.communicator();
+      std::vector<float> x(1000, rank.rank() == 0 ? 1.0F : 0.0F);
+      comm.barrier();
+      if (rank.rank() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(round));
+      comm.broadcast(x, {.root = 0});
+      rank.check(x.back() == 1.0F, "the broadcast is wrong");
+      if (round % 4 > 1) comm.close();
+    });
+  }
 }
 
 // Who refused the last call, or called another, may have ended before the others look.
