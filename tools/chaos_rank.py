@@ -200,8 +200,11 @@ def work(comm, spec, teller):
     calls = Calls(comm, arrays_of(spec, comm.rank))
     if spec.get("gpus"):
         calls.all_reduce(1, 0)  # messages between GPUs need that they know each other
+    late = random.Random(f"{spec['seed']} {comm.rank}")  # each rank's own
     for number in range(spec["calls"]):
         calls.number = number
+        if late.random() < (0.3 if number + 1 == spec["calls"] else 0.03):
+            time.sleep(late.random() * 0.03)
         name = draw.choice(names)
         count = LARGE if draw.random() < 0.03 else draw.choice(COUNTS)
         teller.stage(JOINED + number)

@@ -1,0 +1,161 @@
+// What comes in: records of the rings, and the receives that they belong to.
+#include <algorithm>
+
+#include "core/reduce.h"
+#include "engines/shm/envelopes.h"
+#include "engines/shm/shm_point_to_point.h"
+#include "engines/shm/staging.h"
+
+namespace hocket::engines::shm {
+
+using engine::Envelope;
+
+namespace {
+
+// What a peer may have waiting in this rank's memory before its ring is left full.
+constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20;
+
+}  // namespace
+
+bool ShmPointToPoint::read_from(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  bool moved = false;
+  while (peer.early_bytes < kMostEarlyBytes) {
+    const auto record = peer.in.front();
+    if (!record) break;
+    take(rank, *record);
+    peer.in.pop();
+    moved = true;
+  }
+  if (moved) control_.ring(rank);  // it may wait for room
+  return moved;
+}
+
+void ShmPointToPoint::take(int rank, const Channel::Record& record) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const auto find = [&](const std::vector<std::uint32_t>& list) {
+    return std::find_if(list.begin(), list.end(), [&](std::uint32_t index) {
+      return slots_[index].id == record.header.id;
+    });
+  };
+  switch (record.header.type) {
+    case RecordType::kEager:
+    case RecordType::kBegin:
+    case RecordType::kRequest:
+      take_message(rank, record);
+      break;
+    case RecordType::kBulk:
+      take_bulk(peer, record);
+      break;
+    case RecordType::kGrant:
+    case RecordType::kRefuse: {
+      const auto at = find(peer.requested);
+      if (at == peer.requested.end()) break;
+      Slot& message = slots_[*at];
+      if (record.header.type == RecordType::kGrant) {
+        message.state = Slot::State::kStreaming;
+        peer.streaming.push_back(*at);
+      } else {
+        message.received = envelope_of(record.header, rank);
+        message.state = Slot::State::kMismatch;
+      }
+      peer.requested.erase(at);
+      break;
+    }
+    case RecordType::kCancel:
+      std::erase_if(peer.early, [&](const Early& early) {
+        return early.type == RecordType::kRequest && early.id == record.header.id;
+      });
+      break;
+  }
+}
+
+void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
+  const RecordHeader& header = record.header;
+  Early message{
+      .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
+  const auto fits = [&](std::uint32_t index) {
+    const Envelope& wanted = slots_[index].envelope;
+    return (wanted.peer == rank || wanted.peer == engine::kAnyPeer) && wanted.tag == header.tag;
+  };
+  const auto at = std::find_if(posted_.begin(), posted_.end(), fits);
+  if (at != posted_.end()) {
+    const std::uint32_t index = *at;
+    posted_.erase(at);
+    match(rank, index, message, record.payload);
+    return;
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  message.add(record.payload);
+  peer.early_bytes += message.bytes.size();
+  peer.early.push_back(std::move(message));
+}
+
+// Brings a message and its receive together. `payload`: what has come of its bytes.
+void ShmPointToPoint::match(int rank,
+                            std::uint32_t receive,
+                            const Early& message,
+                            const Staged& payload) {
+  Slot& slot = slots_[receive];
+  const bool requested = message.type == RecordType::kRequest;
+  slot.received = message.envelope;
+  slot.id = message.id;
+  const bool whole = message.type != RecordType::kEager || payload.bytes.size() == slot.bytes;
+  if (!same_kind(slot.envelope, message.envelope) || !whole) {
+    slot.state = Slot::State::kMismatch;
+    if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
+    return;
+  }
+  if (message.type == RecordType::kEager) {
+    payload.copy_to(slot.to, core::Stores::kCached);
+    slot.state = Slot::State::kDone;
+    return;
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  slot.state = Slot::State::kReceiving;
+  peer.receiving.push_back(receive);
+  if (requested) {
+    note(rank, {.type = RecordType::kGrant, .id = message.id});
+  } else {
+    take_piece(peer, receive, payload);
+  }
+}
+
+bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const auto at = std::find_if(peer.early.begin(), peer.early.end(), [&](const Early& early) {
+    return early.envelope.tag == slots_[receive].envelope.tag;
+  });
+  if (at == peer.early.end()) return false;
+  const Early message = std::move(*at);
+  peer.early.erase(at);
+  peer.early_bytes -= message.bytes.size();
+  match(rank, receive, message, {message.bytes});
+  return true;
+}
+
+void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
+  const Staged& piece = record.payload;
+  const auto at = std::ranges::find_if(
+      peer.receiving, [&](std::uint32_t index) { return slots_[index].id == record.header.id; });
+  if (at != peer.receiving.end()) return take_piece(peer, *at, piece);
+  const auto early = std::ranges::find_if(peer.early, [&](const Early& message) {
+    return message.type == RecordType::kBegin && message.id == record.header.id;
+  });
+  if (early == peer.early.end()) return;  // cancelled here
+  early->add(piece);
+  peer.early_bytes += piece.bytes.size();
+}
+
+void ShmPointToPoint::take_piece(Peer& peer, std::uint32_t receive, const Staged& piece) {
+  Slot& slot = slots_[receive];
+  const std::size_t length = std::min(piece.bytes.size(), slot.bytes - slot.moved);
+  piece.part(0, length).copy_to(slot.to + slot.moved, stores_for(slot.bytes));
+  slot.moved += length;
+  if (slot.moved == slot.bytes) {
+    slot.state = Slot::State::kDone;
+    std::erase(peer.receiving, receive);
+  }
+}
+
+}  // namespace hocket::engines::shm
