@@ -98,6 +98,11 @@ void refuse_mask(nb::handle object, const char* name) {
                         name + ".filled(value), or " + name + ".data to go without it");
 }
 
+// What to do; not just "pass a copy", in which a result would be lost.
+std::string made_contiguous(const char* name) {
+  return std::string(name) + " = numpy.ascontiguousarray(" + name + ")";
+}
+
 Array read_numpy(nb::handle object, const char* name) {
   if (!PyArray_CheckExact(object.ptr())) refuse_mask(object, name);
   PyArrayObject* array = as_numpy(object);
@@ -112,8 +117,8 @@ Array read_numpy(nb::handle object, const char* name) {
   constexpr int kEitherOrder = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
   const int order = flags & kEitherOrder;
   if (order == 0) {
-    throw InvalidArgument(std::string(name) + " is not contiguous; pass numpy.ascontiguousarray(" +
-                          name + ")");
+    throw InvalidArgument(std::string(name) + " is not contiguous; before the call, " +
+                          made_contiguous(name));
   }
   return {.data = PyArray_DATA(array),
           .count = static_cast<std::size_t>(PyArray_SIZE(array)),
@@ -217,8 +222,8 @@ void require_c_order(const Array& array, const char* name) {
   if (array.order != Order::kFortran) return;
   throw InvalidArgument(std::string(name) +
                         " is in Fortran order, and this call cuts arrays along their first axis; "
-                        "pass numpy.ascontiguousarray(" +
-                        name + ")");
+                        "before it, " +
+                        made_contiguous(name));
 }
 
 void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name) {
