@@ -285,6 +285,7 @@ str
 CommunicatorClass bind_communicator(nb::module_& module) {
   CommunicatorClass cls(module,
                         "Communicator",
+                        nb::is_weak_referenceable(),
                         R"(A set of ranks, numbered from 0, and everything they can do together.
 
 Comes from :func:`hocket.init`, or is made of another. All ranks make the same calls in the same

@@ -1,11 +1,20 @@
 #include "hocket/error.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace hocket {
+namespace {
+
+std::string text_of(int error_number) {
+  const std::string text = std::strerror(error_number);
+  return error_number == EMFILE ? text + "; raise this process's limit (ulimit -n)" : text;
+}
+
+}  // namespace
 
 SystemError::SystemError(const std::string& what, int error_number)
-    : Error({.code = ErrorCode::kSystem, .message = what + ": " + std::strerror(error_number)}),
+    : Error({.code = ErrorCode::kSystem, .message = what + ": " + text_of(error_number)}),
       error_number_(error_number) {}
 
 }  // namespace hocket

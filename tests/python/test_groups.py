@@ -1,6 +1,8 @@
 """Groups made of others, their life, and threads that use different ones at once."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -41,6 +43,19 @@ def test_new_group_split_duplicate():
         comm.barrier()
 
     threads(3, body)
+
+
+def test_groups_are_kept_by_weak_references_no_longer_than_by_others():
+    def body(comm):
+        group = comm.duplicate()
+        seen = weakref.ref(group)
+        assert seen() is group
+        group.close()
+        del group
+        gc.collect()
+        return seen() is None
+
+    assert threads(2, body) == [True, True]
 
 
 def test_context_manager():
