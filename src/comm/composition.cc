@@ -280,7 +280,7 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
           name,
           [&] {
             return std::make_unique<PeerEngine>(
-                device, facts, engines::peer::default_tuning(facts.size));
+                device, facts, engines::peer::default_tuning(facts.size), agreed.ranks_a_gpu);
           });
     } else if (name == "nccl") {
       const bool needs_none = facts.size == 1 && std::ranges::count(world.engines(), "peer") > 0;

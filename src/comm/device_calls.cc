@@ -135,12 +135,13 @@ bool DeviceCalls::connect(engine::DeviceEngine& engine, const Signature& shown) 
 
 // --- The way of a call --------------------------------------------------------------------------
 
-void DeviceCalls::choose(DevicePlan& plan) {
+void DeviceCalls::choose(DevicePlan& plan, bool captured) {
   do {
-    plan.engine = engines_->choose(plan.call.signature);
+    plan.engine = engines_->choose(plan.call.signature, captured);
   } while (plan.engine != nullptr && !engines_->is_connected(*plan.engine) &&
            !connect(*plan.engine, plan.call.signature));
   plan.chosen = true;
+  plan.captured = captured;
 }
 
 std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
@@ -148,8 +149,9 @@ std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
                                            CallStorage storage) {
   const cuda::DeviceGuard guard(*device_);
   require_engines(plan.call.signature);
-  if (!plan.chosen || (plan.engine != nullptr && !engines_->is_connected(*plan.engine))) {
-    choose(plan);
+  if (!plan.chosen || plan.captured != how.captured ||
+      (plan.engine != nullptr && !engines_->is_connected(*plan.engine))) {
+    choose(plan, how.captured);
   }
   if (how.captured && (plan.engine == nullptr || plan.engine->returns_when_done())) {
     owner_.refuse(plan.call.signature.kind,

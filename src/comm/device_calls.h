@@ -28,6 +28,7 @@ struct DevicePlan {
   std::uint64_t mark = 0;
   engine::DeviceEngine* engine = nullptr;  // null: not chosen so far, or the host
   bool chosen = false;
+  bool captured = false;  // that is what it was chosen for
   // Where out is symmetric: the ranks' outs as mapped here, and what they lie in.
   std::vector<std::byte*> outs = {};
   std::shared_ptr<DeviceBlock> block = nullptr;
@@ -125,7 +126,7 @@ class DeviceCalls {
   // To be called while all do something that they report next, so that all are needed until then:
   // throws where the group has failed.
   std::function<void()> looking();
-  void choose(DevicePlan& plan);
+  void choose(DevicePlan& plan, bool captured);
   std::vector<std::byte> gather(const engine::Signature& shown,
                                 std::span<const std::byte> own,
                                 std::optional<Duration> deadline = std::nullopt);

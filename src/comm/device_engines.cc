@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "comm/communicator_impl.h"
 #include "comm/composition.h"
@@ -12,14 +13,42 @@
 namespace hocket::comm {
 namespace {
 
+constexpr const char* kOnlyInGraphs =
+    ": only in graphs, as processes that share a GPU take turns there; with NVIDIA's MPS they do "
+    "not";
+
 bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
   return std::equal(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes));
 }
 
+// How many streams of a process its driver serves side by side; for a bad value, which the driver
+// passes over, its default.
+int connections() {
+  constexpr const char* kName = "CUDA_DEVICE_MAX_CONNECTIONS";
+  constexpr int kDefault = 8, kMost = 32;
+  try {
+    return static_cast<int>(base::environment_integer(kName, 1, kMost).value_or(kDefault));
+  } catch (const InvalidArgument&) {
+    return kDefault;
+  }
+}
+
+// Processes take turns but under NVIDIA's MPS, which serves 48. Streams that share a connection
+// wait for each other; a rank has about two streams.
+int ranks_at_once(const WorldImpl& world, const cuda::DeviceContext& device) {
+  if (world.threads()) return std::max(connections() / 2, 1);
+  int mps = 0;  // a driver that does not know the question leaves it so
+  device.driver().device_get_attribute(&mps, cuda::DeviceAttribute::kMps, device.ordinal());
+  return mps != 0 ? 48 : 1;
+}
+
+int pieces(int whole, int piece) { return (whole + piece - 1) / std::max(piece, 1); }
+
 }  // namespace
 
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
-  DeviceAgreement agreed{.one_gpu_a_rank = true, .shareable = true, .why_no_nccl = {}};
+  DeviceAgreement agreed{.shareable = true, .why_no_nccl = {}};
+  int most_here = 0;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     agreed.relayed = agreed.relayed || facts[i].relayed != 0;
     agreed.ucx_gpus = i == 0 ? facts[i].ucx_gpus : std::min(agreed.ucx_gpus, facts[i].ucx_gpus);
@@ -28,9 +57,12 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
     if (facts[i].costs != facts[0].costs && agreed.differing_costs < 0) {
       agreed.differing_costs = static_cast<int>(i);
     }
-    for (std::size_t j = 0; j < i; ++j) {
-      if (equal(facts[i].uuid, facts[j].uuid)) agreed.one_gpu_a_rank = false;
-    }
+    const auto here = static_cast<int>(std::ranges::count_if(
+        facts, [&](const DeviceFacts& other) { return equal(facts[i].uuid, other.uuid); }));
+    most_here = std::max(most_here, here);
+    const int sharing = std::max(here, facts[i].crowd);
+    agreed.in_turns = agreed.in_turns || sharing > facts[i].at_once;
+    agreed.ranks_a_gpu = std::max(agreed.ranks_a_gpu, sharing);
     if (!agreed.why_no_nccl.empty()) continue;
     if (facts[i].nccl == 0) {
       agreed.why_no_nccl = fmt::format("rank {}: {}", i, facts[i].why_no_nccl.view());
@@ -39,7 +71,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
           "rank 0 has version {} and rank {} version {}", facts[0].nccl, i, facts[i].nccl);
     }
   }
-  if (agreed.why_no_nccl.empty() && !agreed.one_gpu_a_rank) {
+  if (agreed.why_no_nccl.empty() && most_here > 1) {
     agreed.why_no_nccl = "two ranks use one GPU, which NCCL refuses";
   }
   return agreed;
@@ -56,6 +88,8 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   own.relayed = relayed ? 1 : 0;
   own.ucx_gpus = ucx_gpus(world);
   own.mpi_gpus = mpi_gpus(world);
+  if (world.threads()) own.crowd = pieces(world.size(), device->driver().devices());
+  own.at_once = ranks_at_once(world, *device);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
                   device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
@@ -64,6 +98,18 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   own.why_no_nccl = why_not;
   const DeviceAgreement agreed = agree(engine::gather_values(gather, own));
   relayed_ = agreed.relayed;
+  if (agreed.in_turns && world.threads()) {
+    throw InvalidArgument(fmt::format(
+        "{} ranks of this process share a GPU, and its driver serves {} streams side by side, two "
+        "a "
+        "rank: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, or use "
+        "fewer ranks a GPU",
+        agreed.ranks_a_gpu,
+        connections(),
+        2 * agreed.ranks_a_gpu));
+  }
+  // Who asks for engines of GPUs alone has those of the host behind them.
+  in_turns_ = agreed.in_turns && !is_of_gpus(world.engines().front());
   if (agreed.differing_costs >= 0) {
     throw InvalidArgument(
         fmt::format("HOCKET_COSTS names a table on rank {} that differs from rank 0's; all ranks "
@@ -72,15 +118,18 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   }
   for (auto& engine : make_device_engines(world, membership, device, agreed, notes_)) {
     notes_.emplace_back(engine->name());
+    if (in_turns_ && engine->meets_on_device()) notes_.back() += kOnlyInGraphs;
     entries_.push_back({std::move(engine)});
   }
   for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
 }
 
-engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature) const noexcept {
+engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature,
+                                            bool captured) const noexcept {
   engine::DeviceEngine* best = nullptr;
   double least = 0;
   for (const Entry& entry : entries_) {
+    if (in_turns_ && !captured && entry.engine->meets_on_device()) continue;
     const auto score = entry.engine->score(signature);
     if (!score) continue;
     const double cost = microseconds(entry.engine->name(), signature).value_or(score->microseconds);
@@ -134,7 +183,7 @@ bool DeviceEngines::connect(engine::DeviceEngine& engine,
     std::string note = fmt::format("{}: rank {}: {}", engine.name(), i, all[i].why_not.view());
     base::log(all[i].surprising ? base::LogLevel::kWarning : base::LogLevel::kDebug,
               "GPU engine " + note);
-    std::erase(notes_, std::string(engine.name()));
+    std::erase_if(notes_, [&](const std::string& had) { return had.starts_with(engine.name()); });
     notes_.push_back(std::move(note));
     entries_.erase(found);
     return false;

@@ -26,6 +26,8 @@ struct DeviceFacts {
   std::int32_t nccl = 0;       // its version; 0: none
   std::int32_t shareable = 0;  // 1: its memory can be mapped by other processes
   std::int32_t relayed = 0;    // 1: messages have gone by the host
+  std::int32_t crowd = 1;      // how many ranks of its process there are to a GPU
+  std::int32_t at_once = 1;    // how many ranks a GPU runs side by side
   UseGpus ucx_gpus = UseGpus::kNever;
   UseGpus mpi_gpus = UseGpus::kNever;
   std::uint64_t costs = 0;  // the table's hash
@@ -34,7 +36,8 @@ struct DeviceFacts {
 
 // What is agreed by all: equal on all ranks. A value.
 struct DeviceAgreement {
-  bool one_gpu_a_rank = false;  // no two ranks use the same one
+  int ranks_a_gpu = 1;    // the most that share one, with those of other groups in a process
+  bool in_turns = false;  // ranks that share one do not all run at the same time
   bool shareable = false;
   bool relayed = false;  // messages of any rank have gone by the host
   UseGpus ucx_gpus = UseGpus::kNever;
@@ -56,8 +59,10 @@ class DeviceEngines {
 
   // Whether messages of any rank had gone by the host.
   bool relayed() const noexcept { return relayed_; }
-  // The best for such calls; null where the host has to carry them.
-  engine::DeviceEngine* choose(const engine::Signature& signature) const noexcept;
+  // The best for such calls; null where the host has to carry them, or is quicker: kernels that
+  // wait for each other while their processes take turns on a GPU take milliseconds. `captured`:
+  // into a graph, as only GPUs can.
+  engine::DeviceEngine* choose(const engine::Signature& signature, bool captured) const noexcept;
   // The first that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
   bool is_connected(const engine::DeviceEngine& engine) const noexcept;
@@ -78,6 +83,7 @@ class DeviceEngines {
   const engine::CostTable& costs_;
   int size_;
   bool relayed_ = false;
+  bool in_turns_ = false;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

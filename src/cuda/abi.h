@@ -52,6 +52,7 @@ enum class DeviceAttribute : int {
   kComputeMinor = 76,
   kVmm = 102,
   kPosixFdHandles = 103,
+  kMps = 133,  // from CUDA 12.2 on
 };
 
 enum class PointerAttribute : int {

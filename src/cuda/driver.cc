@@ -160,6 +160,8 @@ std::string Driver::fill() {
   find("cuModuleGetFunction", module_get_function);
   find("cuFuncGetAttribute", func_get_attribute);
   find("cuFuncSetAttribute", func_set_attribute);
+  find("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+       occupancy_max_active_blocks_per_multiprocessor);
   find("cuLaunchKernelEx", launch_kernel_ex);
   if (!find.missing().empty()) {
     return fmt::format("{} has no {}; update the driver", path_, find.missing());

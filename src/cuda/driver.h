@@ -131,6 +131,10 @@ class Driver {
   Result (*module_get_function)(Function*, Module, const char* name) = nullptr;
   Result (*func_get_attribute)(int* value, FunctionAttribute, Function) = nullptr;
   Result (*func_set_attribute)(Function, FunctionAttribute, int value) = nullptr;
+  Result (*occupancy_max_active_blocks_per_multiprocessor)(int* blocks,
+                                                           Function,
+                                                           int block_size,
+                                                           std::size_t dynamic_shared) = nullptr;
   Result (*launch_kernel_ex)(const LaunchConfig*,
                              Function,
                              void** parameters,

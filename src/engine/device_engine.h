@@ -96,6 +96,9 @@ class DeviceEngine {
     static_cast<void>(stream);
   }
 
+  // Whether its kernels wait for those of other ranks, so that these have to run at the same time.
+  virtual bool meets_on_device() const noexcept { return false; }
+
   // Whether calls return only when they have ended, well or not. Then nothing of them can become
   // part of a graph, and `abort` ends them, too.
   virtual bool returns_when_done() const noexcept { return false; }

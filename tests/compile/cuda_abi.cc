@@ -39,6 +39,7 @@ static_assert(equal(ours::DeviceAttribute::kVmm,
                     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(equal(ours::DeviceAttribute::kPosixFdHandles,
                     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
+static_assert(equal(ours::DeviceAttribute::kMps, CU_DEVICE_ATTRIBUTE_MPS_ENABLED));
 
 static_assert(equal(ours::PointerAttribute::kMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE));
 static_assert(equal(ours::PointerAttribute::kIsManaged, CU_POINTER_ATTRIBUTE_IS_MANAGED));

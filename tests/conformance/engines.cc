@@ -454,7 +454,7 @@ const std::vector<EngineCase>& engine_cases() {
                   1,
                   (std::uint64_t{1} << 32) - 2),
         peer_case("peer_without_lines",
-                  {.small = 500, .relays = 20'000, .lines = false},
+                  peer::with_room({.small = 500, .relays = 20'000, .lines = false}, 7),
                   1,
                   (std::uint64_t{1} << 30) - 2),
         peer_case("peer_packets",

@@ -170,6 +170,7 @@ const std::unordered_map<std::string, void*>& table() {
                              "cuModuleGetFunction",
                              "cuFuncGetAttribute",
                              "cuFuncSetAttribute",
+                             "cuOccupancyMaxActiveBlocksPerMultiprocessor",
                              "cuLaunchKernelEx",
                              "cuEventElapsedTime"}) {
       all.emplace(name, reinterpret_cast<void*>(unsupported));

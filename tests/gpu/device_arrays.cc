@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/config.h"
 #include "comm/device_staging.h"
 
 namespace hocket::gpu {
@@ -14,7 +15,11 @@ namespace {
 constexpr std::size_t kGuard = 64;  // what conformance::Buffers has on either side
 
 const cuda::Found& found() {
-  static const cuda::Found once = cuda::Driver::find();
+  static const cuda::Found once = [] {
+    // Read as the driver starts: eight ranks may share a GPU here, with streams of their own.
+    base::default_environment("CUDA_DEVICE_MAX_CONNECTIONS", "32");
+    return cuda::Driver::find();
+  }();
   return once;
 }
 

@@ -56,7 +56,7 @@ void cut_small(Step& step) {
 
 void cut_packets(Step& step, const Tuning& tuning) {
   Params& p = step.params;
-  const std::uint32_t most = tuning.channels;
+  const std::uint32_t most = std::min(tuning.channels, tuning.blocks);
   std::uint32_t channels = 1;
   std::uint64_t longest = 0;
   if (step.protocol == Protocol::kAllReducePackets) {  // its parts are cut alike
@@ -81,8 +81,11 @@ void cut_chunks(Step& step, const Tuning& tuning) {
   Params& p = step.params;
   const bool is_direct = step.protocol == Protocol::kExchangeDirect;
   if (p.roles != kWithResults) p.roles = !is_direct && overwrites(p) ? 1 : 2;
+  // The same for ranks with one block a channel and with two.
+  const bool is_wide = p.roles == kWithResults;
   const std::uint32_t most =
-      p.roles == kWithResults ? std::min(tuning.channels, tuning.wide_channels) : tuning.channels;
+      std::min(is_wide ? std::min(tuning.channels, tuning.wide_channels) : tuning.channels,
+               std::max(tuning.blocks / (is_wide ? kWithResults : 2), 1u));
   // What the threads of a block move at once.
   constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkBlock} * kVectorBytes;
   std::uint32_t channels = 1;

@@ -30,8 +30,13 @@ std::string PeerEngine::why_not(const engine::GroupFacts& facts) {
 
 PeerEngine::PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
                        const engine::GroupFacts& facts,
-                       const Tuning& tuning)
-    : device_(std::move(device)), tuning_(tuning), rank_(facts.rank), size_(facts.size) {}
+                       const Tuning& tuning,
+                       int ranks_a_gpu)
+    : device_(std::move(device)),
+      tuning_(tuning),
+      rank_(facts.rank),
+      size_(facts.size),
+      ranks_a_gpu_(ranks_a_gpu) {}
 
 namespace {
 
@@ -105,8 +110,17 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
   read_patterns(introduction.deadline);
   member_ =
       make_member(rank_, size_, staging_, reinterpret_cast<HostWords*>(words_->device_address()));
+  tuning_ = with_room(tuning_, room(introduction));
   tuning_.lines = has_nvlink(introduction) && tuning_.lines;
   keeps_time(allowed_);
+}
+
+// How many blocks of each rank run at a time on any GPU, with all who share it; the same on all
+// ranks.
+std::uint32_t PeerEngine::room(const engine::Introduction& introduction) const {
+  const auto own =
+      static_cast<std::uint32_t>(std::max(kernels_->blocks_at_once() / ranks_a_gpu_, 1));
+  return std::ranges::min(engine::gather_values(introduction.gather, own));
 }
 
 // Whether it joins all GPUs; the same on all ranks.

@@ -22,18 +22,21 @@ namespace hocket::engines::peer {
 // 8), shared by descriptor with all ranks, which map it, and a line of host memory. Each way is
 // proved by a pattern first.
 //
-// Kernels wait for kernels of the peers. They take up to 128 blocks, of which the two or three of a
-// channel, side by side, have to run at a time; other kernels that fill the GPU, and wait
-// themselves for something behind these, stop them. A captured call may be replayed as long as the
+// Kernels wait for kernels of the peers. They take up to 128 blocks, fewer where ranks share a GPU:
+// as many as all of these run at a time. Of these the two or three of a channel, side by side, have
+// to run at a time; other kernels that fill the GPU, and wait themselves for something behind
+// these, stop them. A captured call may be replayed as long as the
 // engine lives.
 class PeerEngine final : public engine::DeviceEngine {
  public:
   // Empty: groups like this may have the engine; else why not.
   static std::string why_not(const engine::GroupFacts& facts);
 
+  // `ranks_a_gpu`: the most that share one, which leave each other room; the same on all ranks.
   PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
              const engine::GroupFacts& facts,
-             const Tuning& tuning);
+             const Tuning& tuning,
+             int ranks_a_gpu);
   // Aborts, and waits for this GPU's work, though not for ever.
   ~PeerEngine() override;
 
@@ -44,6 +47,7 @@ class PeerEngine final : public engine::DeviceEngine {
   void enqueue_symmetric(const engine::Call& call, PeerOuts outs, cuda::Stream stream) override;
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
+  bool meets_on_device() const noexcept override { return size_ > 1; }
   bool keeps_time(Duration allowed) noexcept override;
   std::optional<engine::DeviceProblem> problem() noexcept override;
   void abort() noexcept override;
@@ -54,6 +58,7 @@ class PeerEngine final : public engine::DeviceEngine {
   void import(const engine::Introduction& introduction);
   void write_patterns(base::Deadline deadline);
   void read_patterns(base::Deadline deadline);
+  std::uint32_t room(const engine::Introduction& introduction) const;
   bool has_nvlink(const engine::Introduction& introduction) const;
   // Runs `stage` on every rank; throws on all where it threw DeviceError on one.
   template <typename Stage>
@@ -67,6 +72,7 @@ class PeerEngine final : public engine::DeviceEngine {
   Tuning tuning_;
   int rank_;
   int size_;
+  int ranks_a_gpu_;
   Duration allowed_ = kForever;
   // Empty until connected.
   std::byte* staging_[kMaxRanks] = {};

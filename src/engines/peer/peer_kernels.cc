@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "engines/peer/images.h"
@@ -37,14 +40,14 @@ std::string PeerKernels::why_not() {
 }
 
 PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size)
-    : device_(std::move(device)) {
+    : device_(std::move(device)), size_(size) {
   const cuda::DeviceGuard guard(*device_);
   move_ = load(images().move);
   try {
     fold_ = load(images().fold[capacity_index(size)]);
     find_functions();
     begins_early_ = may_begin_early();
-    run_all(size);
+    run_all();
   } catch (...) {
     if (fold_ != nullptr) device_->driver().module_unload(fold_);
     device_->driver().module_unload(move_);
@@ -99,7 +102,7 @@ bool PeerKernels::may_begin_early() const {
 
 // Each kernel once, with nothing to do and as many threads as ever: where the driver loads lazily,
 // it loads now, and it makes the room for stacks now.
-void PeerKernels::run_all(int size) const {
+void PeerKernels::run_all() const {
   const cuda::Driver& driver = device_->driver();
   const cuda::OwnedStream stream(device_);
   constexpr std::size_t kBytes = Layout::kHeaderBytes + Layout::kLinksBytes;  // all that is read
@@ -114,7 +117,7 @@ void PeerKernels::run_all(int size) const {
                              static_cast<LaneParams*>(&step.params)}) {
       lane->staging = static_cast<std::byte*>(area.data());
     }
-    const int threads = most_threads(step.protocol, size);
+    const int threads = most_threads(step.protocol, size_);
     for (int f = 0; f < foldings_of(step.protocol); ++f) {
       void* arguments[] = {arguments_of(step)};
       const cuda::LaunchConfig config{.block_x = static_cast<unsigned>(threads),
@@ -125,6 +128,23 @@ void PeerKernels::run_all(int size) const {
     }
   }
   cuda::check(driver, driver.stream_synchronize(stream.get()), "run kernels for the first time");
+}
+
+int PeerKernels::blocks_at_once() const {
+  const cuda::Driver& driver = device_->driver();
+  int least = std::numeric_limits<int>::max();
+  for (int p = 0; p < kProtocolCount; ++p) {
+    const auto protocol = static_cast<Protocol>(p);
+    for (int f = 0; f < foldings_of(protocol); ++f) {
+      int blocks = 0;
+      cuda::check(driver,
+                  driver.occupancy_max_active_blocks_per_multiprocessor(
+                      &blocks, functions_[p][f], most_threads(protocol, size_), 0),
+                  "ask how many blocks run at a time");
+      least = std::min(least, blocks);
+    }
+  }
+  return least * device_->attribute(cuda::DeviceAttribute::kMultiprocessors);
 }
 
 void PeerKernels::launch(const Step& step, cuda::Stream stream) const {

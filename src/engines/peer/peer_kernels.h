@@ -22,6 +22,9 @@ class PeerKernels {
   PeerKernels(const PeerKernels&) = delete;
   PeerKernels& operator=(const PeerKernels&) = delete;
 
+  // How many blocks the device runs at a time, of whichever kernel waits for peers.
+  int blocks_at_once() const;
+
   // Puts a step that is a kernel on the stream.
   void launch(const Step& step, cuda::Stream stream) const;
 
@@ -29,12 +32,13 @@ class PeerKernels {
   cuda::Module load(std::span<const std::byte> image) const;
   void find_functions();
   bool may_begin_early() const;
-  void run_all(int size) const;
+  void run_all() const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   cuda::Module move_ = nullptr;
   cuda::Module fold_ = nullptr;
   cuda::Function functions_[kProtocolCount][kFoldingCount] = {};
+  int size_;
   bool begins_early_ = false;  // where the device and the driver can
 };
 

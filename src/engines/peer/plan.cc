@@ -37,6 +37,12 @@ Tuning default_tuning(int size) noexcept {
   return tuning;
 }
 
+Tuning with_room(Tuning tuning, std::uint32_t blocks) noexcept {
+  tuning.blocks = std::min(tuning.blocks, blocks);
+  tuning.small = std::min(tuning.small, std::size_t{blocks} * kSmallThreads * kVectorBytes);
+  return tuning;
+}
+
 Member make_member(int rank, int size, std::byte* const* staging, HostWords* host) noexcept {
   Member member{.rank = rank, .size = size};
   for (int lane = 0; lane < kLanes; ++lane) {

@@ -32,9 +32,12 @@ struct Tuning {
   std::uint32_t turns = 1;                // chunks of a channel before chunks grow
   std::uint32_t channels = kMaxChannels;  // the most, and of what has three blocks a channel
   std::uint32_t wide_channels = kMaxChannels / 2;
+  std::uint32_t blocks = 2 * kMaxChannels;  // of a launch, the most that may wait for peers
 };
 // The defaults, as measured, for groups of `size`.
 Tuning default_tuning(int size) noexcept;
+// The same where there is room for so many blocks of a launch.
+Tuning with_room(Tuning tuning, std::uint32_t blocks) noexcept;
 
 // One rank's view of its group's memory, ready for each lane. A value.
 struct Member {

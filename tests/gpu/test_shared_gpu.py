@@ -1,0 +1,119 @@
+"""Ranks that share a GPU, as on a machine that has one: run by tools/gpu_check.sh."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import hocket
+
+cupy = pytest.importorskip("cupy")
+
+
+def count_gpus():
+    try:
+        return cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return 0
+
+
+pytestmark = pytest.mark.skipif(count_gpus() < 1, reason="there is no GPU")
+
+
+def values(rank, count):
+    return np.random.default_rng([rank, count]).integers(0, 1000, count).astype("float32")
+
+
+def check_all_reduce(comm, count, call):
+    """`call(x, out)`, twice, as what it makes may be played again."""
+    expected = sum(values(q, count) for q in range(comm.size))
+    x, out = cupy.asarray(values(comm.rank, count)), cupy.full(count, np.nan, "float32")
+    for _ in range(2):
+        call(x, out)
+        assert np.array_equal(out.get(), expected), (comm.rank, count)
+        out.fill(np.nan)
+
+
+def take_turns(comm):
+    """Processes, whose kernels run one process at a time."""
+    cupy.cuda.Device(0).use()
+    for count in (1, 3001, 1 << 20):
+        check_all_reduce(comm, count, comm.all_reduce)
+        shares = cupy.full((comm.size, count), np.nan, "float32")
+        comm.all_gather(cupy.asarray(values(comm.rank, count)), shares)
+        assert np.array_equal(shares.get(), [values(q, count) for q in range(comm.size)])
+    stream = cupy.cuda.Stream(non_blocking=True)
+    made = {}
+
+    def play(x, out):
+        if not made:
+            made["eager"] = comm.prepare_all_reduce(x, out=out, stream=stream)
+            made["eager"]()
+            stream.synchronize()
+            stream.begin_capture()
+            made["eager"]()
+            made["graph"] = stream.end_capture()
+            out.fill(np.nan)
+            cupy.cuda.Device().synchronize()
+        made["graph"].launch(stream)
+        stream.synchronize()
+
+    check_all_reduce(comm, 5000, play)
+    to, source = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    got = cupy.full(2000, np.nan, "float32")
+    comm.send_recv(cupy.asarray(values(comm.rank, 2000)), to, got, source)
+    assert np.array_equal(got.get(), values(source, 2000))
+    return True
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_processes_that_share_a_gpu_take_turns(n):
+    assert hocket.spawn(take_turns, n) == [True] * n
+
+
+def leave_room():
+    """Large arrays in two groups at once: all their kernels have to fit beside each other."""
+    n, count = 8, 4 << 20
+    barrier = threading.Barrier(n)
+
+    def rank(comm):
+        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
+            group = comm.split(comm.rank % 2)
+            x = cupy.asarray(values(group.rank, count))
+            out = cupy.full(count, np.nan, "float32")
+            stream.synchronize()
+            barrier.wait(60)  # nobody allocates beside a kernel that waits
+            for _ in range(5):
+                group.all_reduce(x, out)
+                group.broadcast(x, root=1)  # from here on all add the same
+            stream.synchronize()
+            barrier.wait(60)
+            assert np.array_equal(x.get(), values(1, count))
+            assert np.array_equal(out.get(), group.size * values(1, count))
+            barrier.wait(60)
+
+    hocket.run_threads(rank, n)
+
+
+def run_alone(call, **settings):
+    """In a process with that environment and one GPU; what it says on standard error."""
+    environment = os.environ | settings | {"CUDA_VISIBLE_DEVICES": "0", "HOCKET_DEADLINE": "20"}
+    code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+    code += f"import test_shared_gpu; test_shared_gpu.{call}()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=100,
+                          capture_output=True, text=True)
+    return done.stderr if done.returncode != 0 else ""
+
+
+@pytest.mark.parametrize("engine", ["peer", "local"])
+def test_threads_that_share_a_gpu_leave_each_other_room(engine):
+    said = run_alone("leave_room", CUDA_DEVICE_MAX_CONNECTIONS="32", HOCKET_ENGINES=engine)
+    assert said == ""
+
+
+def test_more_threads_than_a_gpu_serves_are_refused():
+    said = run_alone("leave_room", CUDA_DEVICE_MAX_CONNECTIONS="8")
+    assert "InvalidArgument: 8 ranks" in said and "CUDA_DEVICE_MAX_CONNECTIONS=16" in said, said
