@@ -14,8 +14,7 @@ namespace hocket::comm {
 namespace {
 
 constexpr const char* kOnlyInGraphs =
-    ": only in graphs, as processes that share a GPU take turns there; with NVIDIA's MPS they do "
-    "not";
+    ": only in graphs, as processes that share a GPU take turns there without NVIDIA's MPS";
 
 bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
   return std::equal(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes));
@@ -100,10 +99,9 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   relayed_ = agreed.relayed;
   if (agreed.in_turns && world.threads()) {
     throw InvalidArgument(fmt::format(
-        "{} ranks of this process share a GPU, and its driver serves {} streams side by side, two "
-        "a "
-        "rank: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, or use "
-        "fewer ranks a GPU",
+        "{} ranks of this process share a GPU, with two streams each, and the driver serves {} side "
+        "by side: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, or "
+        "have fewer ranks on a GPU",
         agreed.ranks_a_gpu,
         connections(),
         2 * agreed.ranks_a_gpu));
