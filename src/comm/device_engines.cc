@@ -99,9 +99,9 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   relayed_ = agreed.relayed;
   if (agreed.in_turns && world.threads()) {
     throw InvalidArgument(fmt::format(
-        "{} ranks of this process share a GPU, with two streams each, and the driver serves {} side "
-        "by side: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, or "
-        "have fewer ranks on a GPU",
+        "{} ranks of this process share a GPU, with two streams each, and the driver serves {} "
+        "side by side: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, "
+        "or have fewer ranks on a GPU",
         agreed.ranks_a_gpu,
         connections(),
         2 * agreed.ranks_a_gpu));
