@@ -13,8 +13,8 @@
 namespace hocket {
 
 // Elements that share a range, counted from where each rank's share begins: ceil(count / ranks)
-// elements that it adds up for all. Each block of a message has 8 bytes more than it has elements, so
-// that a float32 array shrinks to 0.252 of its size.
+// elements that it adds up for all. Each block of a message has 8 bytes more than it has elements,
+// so that a float32 array shrinks to 0.252 of its size.
 inline constexpr std::size_t kCompressionBlock = 1024;
 
 // A sum (kSum) or mean (kAvg) of floats over all ranks, of which 8 bits an element travel, twice:

@@ -25,7 +25,7 @@ def announcing(comm: Optional[Communicator]) -> Iterator[None]:
             comm.refuse(str(error))
         except Error as refusal:
             raise refusal from None
-    except Exception as error:
+    except BaseException as error:  # Ctrl-C too: the others would wait
         if comm is not None:
             with contextlib.suppress(Error):
                 comm.refuse(f"{type(error).__name__}: {error}")

@@ -238,11 +238,12 @@ class Redistribution:
         order: Literal["C", "F"] = "C",
         timeout: Timeout = None,
     ) -> None:
-        if order not in ("C", "F"):
-            comm.refuse(f'order is {order!r}, expected "C" or "F"')
         self._comm = comm
-        self._source = _checked_box(comm, "source", source)
-        self._target = _checked_box(comm, "target", target)
+        with announcing(comm):
+            if order not in ("C", "F"):
+                raise InvalidArgument(f'order is {order!r}, expected "C" or "F"')
+            self._source = _checked_box("source", source)
+            self._target = _checked_box("target", target)
         self._order: Literal["C", "F"] = order
         self._plan = _Redistribution(
             comm,
@@ -318,13 +319,15 @@ def redistribute(
     return Redistribution(comm, source, target, order, timeout)(x, out)
 
 
-def _checked_box(comm: Communicator, name: str, box: Box) -> Box:
+def _checked_box(name: str, box: Box) -> Box:
     try:
         lower, upper = (tuple(map(operator.index, corner)) for corner in box)
     except (TypeError, ValueError):
-        comm.refuse(f"{name} is {box!r}, expected a Box with two corners of whole numbers")
+        raise InvalidArgument(
+            f"{name} is {box!r}, expected a Box with two corners of whole numbers"
+        ) from None
     if len(lower) != len(upper) or any(not 0 <= a <= b < 1 << 63 for a, b in zip(lower, upper)):
-        comm.refuse(f"{box} has a lower corner below 0 or above its upper one")
+        raise InvalidArgument(f"{box} has a lower corner below 0 or above its upper one")
     return Box(lower, upper)
 
 

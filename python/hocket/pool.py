@@ -258,9 +258,11 @@ class DevicePool(Workers):
         list of array
             `out`, or else `arrays`.
         """
-        results = list(arrays if out is None else out)
+        with announcing(across):
+            inputs = list(arrays)
+            results = inputs if out is None else list(out)
         streams = self._arrays.current_streams()
-        self._pool.all_reduce(list(arrays), results, op, group, fixed, across, streams)
+        self._pool.all_reduce(inputs, results, op, group, fixed, across, streams)
         return results
 
     def mean(
@@ -290,9 +292,12 @@ class DevicePool(Workers):
             for x in arrays:
                 require_unmasked(x)
             counts = [1 if axis is None else self._length(x, axis) for x in arrays]
-            if any(x.dtype.kind not in "fcV" for x in arrays):
-                raise InvalidArgument(f"arrays are {arrays[0].dtype}, expected floating or complex")
-        sums = list(arrays)
+            for i, x in enumerate(arrays):
+                if x.dtype.kind not in "fcV":
+                    raise InvalidArgument(
+                        f"arrays[{i}] is {x.dtype}, expected floating or complex"
+                    )
+            sums = list(arrays)
         if axis is not None:
             sums = self.map(lambda x: x.sum(axis=axis, keepdims=True, dtype=x.dtype), arrays)
         total = self.reduce(sums, worker=worker, across=across)
@@ -350,8 +355,9 @@ class DevicePool(Workers):
             places = [self._natural(seam, "a seam") for seam in seams]
             width = self._natural(overlap, "overlap")
             outer = [self._natural(seam, "an outer seam") for seam in outer_seams]
+            listed = list(arrays)
         self._pool.exchange_halo(
-            list(arrays),
+            listed,
             shape,
             places,
             width,
@@ -360,7 +366,7 @@ class DevicePool(Workers):
             outer,
             self._arrays.current_streams(),
         )
-        return list(arrays)
+        return listed
 
     def _halo_shape(self, arrays: Sequence[Any], axis: int) -> list[int]:
         """How many times, how many rows, how many elements a row."""

@@ -156,7 +156,7 @@ def reduce(
     sums = [xp.zeros(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes)]
 
     def use(parts: list[Any], first: int, last: int) -> None:
-        made = f(*parts)
+        made = list(f(*parts))
         if len(made) != len(sums):
             raise InvalidArgument(f"f made {len(made)} contributions, expected {len(sums)}")
         for total, part in zip(sums, made):

@@ -295,8 +295,8 @@ Arrays are NumPy arrays, PyTorch tensors on the CPU, or anything with DLPack or 
 contiguous. Calls work in place where `out` is left away or is the same array. Threads may use
 different communicators at once, one communicator only in turns.
 
-After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same; after
-`InvalidArgument` the communicator can be used further.
+After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same;
+after `InvalidArgument` the communicator can be used further.
 )");
   bind_facts(cls);
   bind_children(cls);

@@ -46,9 +46,9 @@ void bind_compression(CommunicatorClass& cls) {
 
 The result is the same on every rank. It is off by at most R / 254 for a sum, and that divided by
 the number of ranks for an average, where R is the sum over the ranks of (greatest - least) of the
-block that an element lies in, besides the rounding of float32, to which float64 is taken. Blocks have
-1024 elements, counted from the beginning of each rank's share of ceil(x.size / size). Those with an
-infinity or a NaN become NaN.
+block that an element lies in, besides the rounding of float32, to which float64 is taken. Blocks
+have 1024 elements, counted from the beginning of each rank's share of ceil(x.size / size). Those
+with an infinity or a NaN become NaN.
 
 Parameters
 ----------

@@ -69,6 +69,10 @@ struct ArrayList {
   std::vector<Array> arrays;
 };
 
+std::string element(const char* name, std::size_t i) {
+  return std::string(name) + "[" + std::to_string(i) + "]";
+}
+
 // Elements at one place of all arrays are reduced together: `arrays` have one shape, and lie in one
 // order, as do `others`.
 void require_alike(const ArrayList& arrays, const ArrayList& others) {
@@ -76,7 +80,7 @@ void require_alike(const ArrayList& arrays, const ArrayList& others) {
   const Array& first = arrays.arrays.front();
   const Shape shape = shape_of(first);
   for (std::size_t i = 0; i < arrays.arrays.size(); ++i) {
-    const std::string which = "arrays[" + std::to_string(i) + "]";
+    const std::string which = element("arrays", i);
     const Shape found = shape_of(arrays.arrays[i]);
     if (found != shape) {
       throw InvalidArgument(which + " has shape " + to_string(found) + ", expected " +
@@ -85,8 +89,9 @@ void require_alike(const ArrayList& arrays, const ArrayList& others) {
     require_same_order(first, "arrays[0]", arrays.arrays[i], which.c_str());
   }
   for (std::size_t i = 0; i < others.arrays.size(); ++i) {
-    const std::string which = "out[" + std::to_string(i) + "]";
+    const std::string which = element("out", i);
     require_same_order(first, "arrays[0]", others.arrays[i], which.c_str());
+    require_same_order(others.arrays.front(), "out[0]", others.arrays[i], which.c_str());
   }
 }
 
@@ -251,8 +256,13 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
          const std::array<std::size_t, 2>& outer_seams,
          nb::handle streams) {
         const auto at = read_streams(streams);
-        const ArrayList list(arrays, "arrays", writable_array);
-        for (const Array& array : list.arrays) require_c_order(array, "an array with a halo");
+        const ArrayList list = read_across(across, [&] {
+          ArrayList read(arrays, "arrays", writable_array);
+          for (std::size_t i = 0; i < read.arrays.size(); ++i) {
+            require_c_order(read.arrays[i], element("arrays", i).c_str());
+          }
+          return read;
+        });
         const HaloOptions options{
             .mode = blend ? HaloOptions::Mode::kBlend : HaloOptions::Mode::kSwap,
             .across = across.is_none() ? nullptr : &nb::cast<Seat&>(across).comm,

@@ -380,8 +380,8 @@ is dropped.
            nb::sig("def nvshmem_team(self, timeout: Timeout = None) -> int"),
            R"(NVSHMEM's team of this communicator's ranks, for its device functions.
 
-Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``. PE i of
-the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
+Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``.
+PE i of the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
 
 Returns
 -------

@@ -18,12 +18,19 @@ struct Gate {
   bool all_are_there = false;  // written before `open`, read after it
 };
 
+// Opens it in the end, whatever happens: threads that wait there could not be joined.
+struct Opener {
+  Gate& gate;
+  ~Opener() { gate.open.count_down(); }
+};
+
 }  // namespace
 
 std::vector<std::jthread> start_threads(int count, std::function<void(int)> body) {
   const auto gate = std::make_shared<Gate>();
   gate->body = std::move(body);
   std::vector<std::jthread> threads;
+  const Opener opener{*gate};  // goes before `threads`
   threads.reserve(static_cast<std::size_t>(count));
   try {
     for (int i = 0; i < count; ++i) {
@@ -33,16 +40,12 @@ std::vector<std::jthread> start_threads(int count, std::function<void(int)> body
       });
     }
   } catch (const std::system_error& error) {
-    gate->open.count_down();
-    const std::size_t started = threads.size();
-    threads.clear();
-    throw SystemError(
-        fmt::format(
-            "cannot start thread {} of {} (see `ulimit -u` and `ulimit -v`)", started + 1, count),
-        error.code().value());
+    throw SystemError(fmt::format("cannot start thread {} of {} (see `ulimit -u` and `ulimit -v`)",
+                                  threads.size() + 1,
+                                  count),
+                      error.code().value());
   }
   gate->all_are_there = true;
-  gate->open.count_down();
   return threads;
 }
 

@@ -155,7 +155,8 @@ TEST(Groups, TenThousandMadeAndClosedLeaveNothing) {
   });
 }
 
-// A group costs no more than it says, whether it is used or not.
+// A group that has met costs 16 KiB a rank, and as much again and more for the slots of what it
+// does: small calls among all, and small ones with a root, of every rank.
 TEST(Groups, CostFewPages) {
   run_job({.size = 2, .segment_bytes = 0}, [](Rank& rank) {
     World world = rank.join();
@@ -169,6 +170,20 @@ TEST(Groups, CostFewPages) {
     }
     const std::size_t each = (shared_kib() - before) / 200;
     rank.check(each <= 16 * 2, fmt::format("a group of two costs {} KiB", each));
+    const auto after = [&](const char* what, std::size_t most, const auto& call) {
+      comm.barrier();
+      for (std::size_t i = 20; i < groups.size(); ++i) {
+        for (int turn = 0; turn < 50; ++turn) call(groups[i], turn);
+      }
+      comm.barrier();
+      const std::size_t used = (shared_kib() - before) / 200;
+      rank.check(used <= most * 2, fmt::format("a group of two costs {} KiB after {}", used, what));
+    };
+    std::vector<double> x(1);
+    after("small all_reduces", 32, [&](Communicator& group, int) { group.all_reduce(x); });
+    after("small broadcasts", 40, [&](Communicator& group, int turn) {
+      group.broadcast(x, {.root = turn % 2});
+    });
   });
 }
 

@@ -280,6 +280,29 @@ def test_what_an_array_raises_the_others_are_told(shape):
     threads(2, body)
 
 
+class Corner:
+    def __init__(self, error):
+        self.error = error
+
+    def __iter__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no corner"), KeyboardInterrupt("no corner")])
+def test_what_a_box_raises_the_others_are_told(error):
+    def body(comm):
+        box = Slab(0).box((4, 4), comm.rank, 2)
+        if comm.rank == 1:
+            with pytest.raises(type(error)):
+                Redistribution(comm, (Corner(error), (4, 4)), box)
+        else:
+            with pytest.raises(hocket.InvalidArgument, match="rank 1 refused .*no corner"):
+                Redistribution(comm, box, box)
+        assert comm.all_reduce(np.ones(1))[0] == 2
+
+    threads(2, body)
+
+
 GRID = ProcessGrid((2, 2))
 
 

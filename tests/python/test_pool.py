@@ -335,6 +335,49 @@ def test_a_refusal_reaches_the_other_processes():
     across(2, body)
 
 
+class NoList:
+    def __iter__(self):
+        raise RuntimeError("no list")
+
+
+def in_fortran_order(pool):
+    return [np.ones((4, 3), order="F") for _ in range(pool.size)]
+
+
+def test_what_is_refused_while_arrays_are_read_reaches_the_other_processes():
+    def body(comm, pool):
+        good = [np.ones((4, 3)) for _ in range(pool.size)]
+        seams = [1] * (pool.size - 1)
+        halo = lambda x: pool.exchange_halo(x, seams, 1, axis=0, across=comm)  # noqa: E731
+        for call, bad, error, words in (
+            (halo, in_fortran_order(pool), ValueError, r"arrays\[0\]"),
+            (lambda x: pool.all_reduce(x, across=comm), NoList(), RuntimeError, "no list"),
+        ):
+            if comm.rank == 0:
+                with pytest.raises(error, match=words):
+                    call(bad)
+            else:
+                with pytest.raises(hocket.InvalidArgument, match="rank 0 refused"):
+                    call(good)
+        comm.barrier()
+
+    across(2, body)
+
+
+def test_outs_in_different_orders_are_refused():
+    with hocket.DevicePool(2) as pool:
+        x = [np.ones(6), np.ones(6)]
+        out = [np.zeros((3, 2), order="F"), np.zeros((3, 2))]
+        with pytest.raises(hocket.InvalidArgument, match=r"out\[1\]"):
+            pool.all_reduce(x, out=out)
+
+
+def test_the_array_that_has_no_mean_is_named():
+    with hocket.DevicePool(2) as pool:
+        with pytest.raises(hocket.InvalidArgument, match=r"arrays\[1\] is int64"):
+            pool.mean([np.ones(3), np.ones(3, "int64")])
+
+
 DEATH = """
 import os, numpy as np, hocket
 comm = hocket.init()

@@ -46,6 +46,15 @@ def test_reduce(count):
     assert np.allclose(sums[0], a.sum()) and np.allclose(sums[1], (a[:, None] * b).sum(axis=0))
 
 
+def test_reduce_of_a_generator():
+    def parts(a):
+        yield a.sum()
+        yield a.max()
+
+    sums = stream.reduce(parts, [np.arange(10.0)], [(), ()], ["float64"] * 2, chunk_size=5)
+    assert sums[0] == 45 and sums[1] == 4 + 9
+
+
 def test_errors_come_through():
     def fails(parts, first, last):
         if first == 8:

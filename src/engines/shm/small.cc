@@ -136,7 +136,7 @@ struct Part {
   int last = 0;
 };
 
-// Writes this rank's slot and announces it. `may_post` must hold.
+// Writes this rank's slot and announces it. `may_write` must hold.
 void post(ShmGroup& group, const Call& call, const Part& part) {
   if (part.bytes != 0) {
     std::memcpy(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
