@@ -278,6 +278,14 @@ std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
 
 }  // namespace
 
+std::optional<std::uint64_t> told_group(const Fact& fact) noexcept {
+  if (const auto* member = std::get_if<MemberFact>(&fact)) return member->group;
+  if (const auto* refusal = std::get_if<RefusalFact>(&fact)) return refusal->group;
+  if (const auto* failure = std::get_if<FailureFact>(&fact)) return failure->group;
+  if (const auto* come = std::get_if<ComeFact>(&fact)) return come->group;
+  return std::nullopt;
+}
+
 Bytes encode(const Fact& fact) {
   WireWriter writer;
   std::visit(Writer{writer}, fact);

@@ -91,6 +91,9 @@ using Fact = std::variant<Beat,
                           ComeFact,
                           VoteFact>;
 
+// The group that it says something of which its members' blocks hold; absent where it says no such
+// thing.
+std::optional<std::uint64_t> told_group(const Fact& fact) noexcept;
 // A whole frame, its header included.
 Bytes encode(const Fact& fact);
 // From a frame's payload; absent where it is nothing that `encode` makes.

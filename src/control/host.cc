@@ -11,14 +11,14 @@
 
 #include "base/deadline.h"
 #include "base/interrupt.h"
-#include "control/farewells.h"
+#include "control/kept_facts.h"
 #include "hocket/error.h"
 #include "os/process_exit.h"
 
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6834ULL;  // "4hocket"
+constexpr std::uint64_t kMagic = 0x74656b636f6835ULL;  // "5hocket"
 constexpr std::size_t kPage = 4096;
 
 struct HostHeader {
@@ -51,12 +51,12 @@ std::size_t robust_offset(const HostShape& shape) {
 std::size_t groups_offset(const HostShape& shape) {
   return robust_offset(shape) + pages(sizeof(os::RobustWord), shape.ranks * shape.ranks);
 }
-std::size_t farewells_offset(const HostShape& shape) {
+std::size_t kept_facts_offset(const HostShape& shape) {
   return groups_offset(shape) + pages(sizeof(GroupEntry), kGroups);
 }
 std::size_t stripes_offset(const HostShape& shape) {
   if (shape.remote == 0) return groups_offset(shape);
-  return farewells_offset(shape) + pages(sizeof(Farewells), 1);
+  return kept_facts_offset(shape) + 2 * pages(sizeof(KeptFacts), 1);
 }
 
 HostHeader& header_of(const os::Segment& segment) {
@@ -116,7 +116,9 @@ HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
   robust_ = reinterpret_cast<os::RobustWord*>(segment_->data() + robust_offset(shape));
   if (shape.remote != 0) {
     groups_ = reinterpret_cast<GroupEntry*>(segment_->data() + groups_offset(shape));
-    farewells_ = reinterpret_cast<Farewells*>(segment_->data() + farewells_offset(shape));
+    std::byte* kept_facts = segment_->data() + kept_facts_offset(shape);
+    farewells_ = reinterpret_cast<KeptFacts*>(kept_facts);
+    forerunners_ = reinterpret_cast<KeptFacts*>(kept_facts + pages(sizeof(KeptFacts), 1));
   }
   stripe_offset_ = stripes_offset(shape) + static_cast<std::size_t>(self) * stripe_bytes_;
   free_.push_back({stripe_offset_, stripe_bytes_});

@@ -1,9 +1,9 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 4 (all offsets multiples of 4096):
-//   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] | Farewells |
-//   stripe 0 | ...
+// Layout of the segment, version 5 (all offsets multiples of 4096):
+//   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
+//   KeptFacts[2] | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
 // what is known of those comes through the network, see network.h, as does what happens in the
 // groups that are listed. Jobs of one host have neither. Each rank allocates from its own stripe
@@ -69,7 +69,7 @@ struct alignas(kCacheLine) GroupEntry {
 };
 inline constexpr std::size_t kGroups = 1024;
 
-class Farewells;
+class KeptFacts;
 
 // Of a segment. A value.
 struct HostShape {
@@ -212,8 +212,10 @@ class HostControl {
   std::span<GroupEntry> groups() const noexcept {
     return {groups_, groups_ == nullptr ? 0 : kGroups};
   }
-  // Of groups that were taken off. Only where there are other hosts.
-  Farewells& farewells() const noexcept { return *farewells_; }
+  // Only where there are other hosts. Of this host's ranks, in groups that were taken off.
+  KeptFacts& farewells() const noexcept { return *farewells_; }
+  // Of other hosts' ranks, in groups that are not listed.
+  KeptFacts& forerunners() const noexcept { return *forerunners_; }
   // Leaves word for the other hosts; whoever speaks for this one is woken.
   void tell_network(GroupEntry& entry, GroupEntry::News news) noexcept;
   // The same, of this host's ranks themselves.
@@ -278,7 +280,8 @@ class HostControl {
   RankLine* lines_ = nullptr;
   os::RobustWord* robust_ = nullptr;
   GroupEntry* groups_ = nullptr;
-  Farewells* farewells_ = nullptr;
+  KeptFacts* farewells_ = nullptr;
+  KeptFacts* forerunners_ = nullptr;
   os::FutexWord* network_bell_ = nullptr;
   std::function<bool()> arming_;
 

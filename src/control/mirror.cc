@@ -98,4 +98,12 @@ void GroupMirror::write(const FailureFact& fact, GroupEntry& entry) {
   GroupControl(*host_, memory_, -1, places, &entry).fail(fact.failure);
 }
 
+void GroupMirror::write(const Fact& fact, GroupEntry& entry) {
+  if (told_group(fact) != id_) return;
+  if (const auto* member = std::get_if<MemberFact>(&fact)) write(*member);
+  if (const auto* refusal = std::get_if<RefusalFact>(&fact)) write(*refusal);
+  if (const auto* failure = std::get_if<FailureFact>(&fact)) write(*failure, entry);
+  if (const auto* come = std::get_if<ComeFact>(&fact)) write(*come);
+}
+
 }  // namespace hocket::control

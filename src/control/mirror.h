@@ -33,6 +33,8 @@ class GroupMirror {
   void write(const ComeFact& fact) noexcept;
   // Makes the failure this host's, unless the group has one.
   void write(const FailureFact& fact, GroupEntry& entry);
+  // Any of these. Other facts, and those of other groups, are left alone.
+  void write(const Fact& fact, GroupEntry& entry);
 
  private:
   GroupMirror(HostControl& host, std::uint64_t id, std::byte* memory, int size)

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "control/kept_facts.h"
 #include "hocket/error.h"
 #include "os/scheduling.h"
 #include "os/socket.h"
@@ -243,17 +244,7 @@ void Network::take(Peer& peer, std::span<const std::byte> payload) {
 }
 
 void Network::take(Peer& peer, const Fact& fact) {
-  const auto write = [this](const auto& group_fact) {
-    GroupEntry* entry = host_->find_group(group_fact.group);
-    if (entry == nullptr) return;
-    auto group = GroupMirror::of(*host_, *entry);
-    if (!group) return;
-    if constexpr (std::is_same_v<std::decay_t<decltype(group_fact)>, FailureFact>) {
-      group->write(group_fact, *entry);
-    } else {
-      group->write(group_fact);
-    }
-  };
+  if (const auto group = told_group(fact)) return take_told(*group, fact);
   if (const auto* ranks = std::get_if<RanksFact>(&fact)) {
     for (const RankFact& rank : ranks->ranks) {
       // A host speaks for its own ranks.
@@ -271,19 +262,23 @@ void Network::take(Peer& peer, const Fact& fact) {
         tell_standing(*entry, lane.get());
       }
     }
-  } else if (const auto* member = std::get_if<MemberFact>(&fact)) {
-    write(*member);
-  } else if (const auto* refusal = std::get_if<RefusalFact>(&fact)) {
-    write(*refusal);
-  } else if (const auto* failure = std::get_if<FailureFact>(&fact)) {
-    write(*failure);
   } else if (const auto* cut = std::get_if<CutFact>(&fact)) {
     take(peer, *cut);
-  } else if (const auto* come = std::get_if<ComeFact>(&fact)) {
-    write(*come);
   } else if (const auto* vote = std::get_if<VoteFact>(&fact)) {
     take_vote(peer, *vote);
   }
+}
+
+void Network::take_told(std::uint64_t group, const Fact& fact) {
+  GroupEntry* entry = host_->find_group(group);
+  if (entry == nullptr) {
+    host_->forerunners().keep(group, fact);
+    // Who enlists the group now either finds that, or its entry is found here.
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist
+    entry = host_->find_group(group);
+  }
+  if (entry == nullptr) return;
+  if (auto mirror = GroupMirror::of(*host_, *entry)) mirror->write(fact, *entry);
 }
 
 void Network::take(Peer& peer, const CutFact& fact) {

@@ -116,6 +116,7 @@ class Network {
   void take(Peer& peer, std::span<const std::byte> payload);
   void take(Peer& peer, const Fact& fact);
   void take(Peer& peer, const CutFact& fact);
+  void take_told(std::uint64_t group, const Fact& fact);
   void take_broken();
   bool is_needed(const GroupEntry& entry) const;
   void take_vote(Peer& peer, const VoteFact& vote);

@@ -1,5 +1,5 @@
 // What a host tells the others: of its ranks, of groups, of what it has found.
-#include "control/farewells.h"
+#include "control/kept_facts.h"
 #include "control/network.h"
 
 namespace hocket::control {
@@ -9,8 +9,6 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr std::size_t kMostQueued = std::size_t{4} << 20;
-// The latest of a group that is gone: in them lies why its last calls went wrong.
-constexpr std::size_t kRecordsKept = 4;
 
 // How long to wait for the way a rank ended to be known before its death is passed on.
 constexpr auto kForEnd = milliseconds(4);
@@ -42,7 +40,8 @@ void Network::tell_ranks() {
     told = next;
     if (now.state > RankState::kAlive) {
       for (GroupEntry& entry : host_->groups()) tell_members(entry, nullptr, place);
-      for (const Bytes& frame : host_->farewells().of(place)) send(nullptr, frame);
+      for (const Bytes& frame : host_->farewells().of(static_cast<std::uint64_t>(place)))
+        send(nullptr, frame);
     }
     news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
   }
@@ -83,13 +82,12 @@ void Network::say_farewell(GroupEntry& entry) {
   for (int member = 0; member < group->size(); ++member) {
     const int place = group->place(member);
     if (!host_->is_here(place)) continue;
-    const auto keep = [&](const Fact& fact) { host_->farewells().keep(place, encode(fact)); };
+    const auto keep = [&](const Fact& fact) {
+      host_->farewells().keep(static_cast<std::uint64_t>(place), fact);
+    };
     if (failure) keep(*failure);
     for (const RefusalFact& refusal : group->refusals(member)) keep(refusal);
-    MemberFact latest = group->member(member);
-    const auto records = std::min<std::size_t>(latest.records.size(), kRecordsKept);
-    latest.records.erase(latest.records.begin(), latest.records.end() - records);
-    keep(latest);
+    keep(group->member(member));
   }
   tell_members(entry, nullptr, -1);
 }
@@ -143,7 +141,7 @@ void Network::tell_all(Lane& lane) {
     tell_members(entry, &lane, -1);
     tell_standing(entry, &lane);
   }
-  for (const Bytes& frame : host_->farewells().of(-1)) lane.send(frame);
+  for (const Bytes& frame : host_->farewells().all()) lane.send(frame);
   RanksFact all;
   for (int place = 0; place < host_->ranks(); ++place) {
     const auto now = host_->describe(place);

@@ -3,8 +3,13 @@
 #include <algorithm>
 
 #include "control/group_layout.h"
+#include "control/kept_facts.h"
+#include "control/mirror.h"
+#include "rendezvous/wire.h"
 
 namespace hocket::control {
+
+using rendezvous::kFrameHeaderBytes;
 
 Succession::Succession(GroupControl& group)
     : Succession(*group.host_, group.block_, group.entry_) {}
@@ -216,9 +221,18 @@ bool Succession::appoint(std::uint64_t block) noexcept {
   return true;
 }
 
-GroupEntry* Succession::enlist(std::uint64_t id) noexcept {
-  return host_->enlist_once(header_->entry,
-                            {.id = id, .block = host_->offset_of(header_), .size = size_});
+GroupEntry* Succession::enlist(std::uint64_t id) {
+  GroupEntry* entry = host_->enlist_once(
+      header_->entry, {.id = id, .block = host_->offset_of(header_), .size = size_});
+  if (entry == nullptr) return nullptr;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Network::take_told
+  auto mirror = GroupMirror::of(*host_, *entry);
+  if (!mirror) return entry;
+  for (const Bytes& frame : host_->forerunners().of(id)) {
+    const auto fact = parse(std::span<const std::byte>(frame).subspan(kFrameHeaderBytes));
+    if (fact) mirror->write(*fact, *entry);
+  }
+  return entry;
 }
 
 }  // namespace hocket::control

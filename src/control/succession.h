@@ -116,8 +116,9 @@ class Succession {
   // True: `block` is it. False: another one was before.
   bool appoint(std::uint64_t block) noexcept;
   // Of a new group's block: its entry for the network, made by whichever member comes first.
-  // Absent where there are too many groups.
-  GroupEntry* enlist(std::uint64_t id) noexcept;
+  // What other hosts have said of it before goes into the block. Absent where there are too many
+  // groups.
+  GroupEntry* enlist(std::uint64_t id);
 
   HostControl& host() const noexcept { return *host_; }
 

@@ -141,6 +141,22 @@ TEST_F(Hosts, ALateRankEndsItsLastCallWellAfterAllOthersHaveLeft) {
   }
 }
 
+// Those who come back from `rebuild` first may use what it returns, and leave, before others of
+// their mates on another host have come back.
+TEST_F(Hosts, ALateRankEndsItsLastCallAfterARebuildWell) {
+  for (int round = 0; round < 10; ++round) {
+    SCOPED_TRACE(round);
+    run_job({.size = 8}, [](Rank& rank) {
+      World world = join(rank, in_pairs);
+      int x = rank.rank();
+      world.communicator().all_reduce(scalar(x));
+      Communicator next = world.communicator().rebuild();
+      next.broadcast(scalar(x), {.root = 0});
+      rank.check(x == 28, "the broadcast is wrong");
+    });
+  }
+}
+
 // Who refused the last call, or called another, may have ended before the others look.
 TEST_F(Hosts, WhatWasWrongWithACallIsKnownAfterItsRankHasLeft) {
   for (const bool refuses : {true, false}) {

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "control/group.h"
 #include "control/host.h"
 #include "control/network.h"
+#include "control/succession.h"
 #include "fault_proxy.h"
 #include "os/segment.h"
 #include "os/socket.h"
@@ -37,12 +39,12 @@ void await(const char* what, const std::function<bool()>& holds) {
 // A host with one rank, in this process. A resource.
 class Host {
  public:
-  Host(int rank, os::Fd listener, NetworkOptions options) : rank_(rank) {
+  Host(int rank, os::Fd listener, NetworkOptions options) : rank_(rank), places_{rank, 1 - rank} {
     options.identity.rank = rank;
     options.identity.size = 2;
     options.identity.job = "lanes";
     options.hosts = {0, 1};
-    options.places = rank == 0 ? std::vector<int>{0, 1} : std::vector<int>{1, 0};
+    options.places = places_;
     options.host_names = {"here", "there"};
     network_ = std::make_unique<Network>(std::move(options), std::move(listener));
   }
@@ -64,9 +66,18 @@ class Host {
     network_->leave();
   }
   void end() { network_.reset(); }
+  // Lists a group of both ranks here, as whoever comes back from a rebuild first does.
+  std::unique_ptr<GroupControl> enlist(std::uint64_t id) {
+    const int holders[] = {0, HostControl::kNetwork};
+    std::byte* memory = control_->at(control_->allocate(GroupControl::bytes(2), holders));
+    GroupControl::format(memory, places_);
+    GroupEntry* entry = Succession(*control_, memory, nullptr).enlist(id);
+    return std::make_unique<GroupControl>(*control_, memory, rank_, places_, entry);
+  }
 
  private:
   int rank_;
+  std::vector<int> places_;
   std::unique_ptr<Network> network_;
   std::shared_ptr<HostControl> control_;
 };
@@ -177,6 +188,34 @@ TEST_F(StraightLanes, TheEndOfAProcessIsNoCut) {
   start();
   hosts_[0]->end();  // its listener, too, and without a word
   await("dead", [&] { return hosts_[1]->other() == RankState::kDied; });
+}
+
+// Its tellers may have used the group of the next epoch, and left, before anybody here lists it.
+TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
+  constexpr std::uint64_t kCalls = 100;
+  start();
+  const auto theirs = hosts_[1]->enlist(7);
+  for (std::uint64_t call = 1; call <= kCalls; ++call) {
+    theirs->record(call, call, {.kind = engine::Kind::kBarrier}, false);
+    theirs->finish(call);
+  }
+  theirs->refuse(kCalls + 1, engine::Kind::kBroadcast, "no such root");
+  theirs->fail({.culprit = 1, .text = "enough"});
+  Succession(*theirs).come(1, kImpatient);
+  hosts_[1]->leave();
+  await("the end is told", [&] { return hosts_[0]->other() == RankState::kLeft; });
+  EXPECT_EQ(hosts_[0]->enlist(8)->last_sequence(1), 0) << "it is another group's";
+  const auto ours = hosts_[0]->enlist(7);
+  EXPECT_EQ(ours->finished_sequence(1), kCalls + 1);
+  ASSERT_TRUE(ours->last(1));
+  EXPECT_TRUE(ours->last(1)->refused);
+  ASSERT_TRUE(ours->find(1, kCalls));
+  EXPECT_EQ(ours->find(1, kCalls)->fingerprint, kCalls);
+  EXPECT_EQ(ours->refusal(1, kCalls + 1), "no such root");
+  ASSERT_TRUE(ours->failed());
+  EXPECT_EQ(ours->failure().text, "enough");
+  EXPECT_EQ(Succession(*ours).how(1), kCame | kImpatient);
+  hosts_[0]->leave();
 }
 
 TEST_F(QuickLaneFaults, ASilentWayIsALossOnBothHosts) {

@@ -1,0 +1,78 @@
+#include "control/kept_facts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <variant>
+
+namespace hocket::control {
+namespace {
+
+constexpr std::size_t kRecordsKept = 4;
+
+bool holds(const KeptFact& kept, std::uint64_t about, std::span<const std::byte> frame) noexcept {
+  const std::uint64_t number = kept.number.load(std::memory_order_acquire);
+  if (number == 0 || number == KeptFact::kBeingWritten) return false;
+  const bool same = kept.what.about == about && kept.what.bytes == frame.size() &&
+                    std::memcmp(kept.what.frame, frame.data(), frame.size()) == 0;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return same && kept.number.load(std::memory_order_relaxed) == number;
+}
+
+}  // namespace
+
+void KeptFacts::keep(std::uint64_t about, const Fact& fact) {
+  if (const auto* member = std::get_if<MemberFact>(&fact);
+      member != nullptr && member->records.size() > kRecordsKept) {
+    MemberFact latest = *member;
+    latest.records.erase(latest.records.begin(), latest.records.end() - kRecordsKept);
+    keep(about, encode(latest));
+  } else {
+    keep(about, encode(fact));
+  }
+}
+
+void KeptFacts::keep(std::uint64_t about, std::span<const std::byte> frame) noexcept {
+  if (frame.size() > KeptFrame::kBytes) return;
+  for (const KeptFact& kept : used()) {
+    if (holds(kept, about, frame)) return;
+  }
+  for (std::size_t tries = 0; tries < ring_.size(); ++tries) {
+    const std::uint64_t number = kept_.fetch_add(1, std::memory_order_relaxed) + 1;
+    KeptFact& kept = ring_[(number - 1) % ring_.size()];
+    std::uint64_t before = kept.number.load(std::memory_order_relaxed);
+    if (before == KeptFact::kBeingWritten ||
+        !kept.number.compare_exchange_strong(
+            before, KeptFact::kBeingWritten, std::memory_order_acq_rel)) {
+      continue;
+    }
+    std::atomic_thread_fence(std::memory_order_release);
+    kept.what.about = about;
+    kept.what.bytes = static_cast<std::uint32_t>(frame.size());
+    std::memcpy(kept.what.frame, frame.data(), frame.size());
+    kept.number.store(number, std::memory_order_release);  // pairs with find
+    return;
+  }
+}
+
+// Memory that was never written is not looked at: it takes no pages.
+std::span<const KeptFact> KeptFacts::used() const noexcept {
+  const std::uint64_t count = kept_.load(std::memory_order_acquire);
+  return std::span(ring_).first(std::min<std::uint64_t>(count, ring_.size()));
+}
+
+std::vector<Bytes> KeptFacts::find(std::optional<std::uint64_t> about) const {
+  std::vector<Bytes> frames;
+  for (const KeptFact& kept : used()) {
+    const std::uint64_t number = kept.number.load(std::memory_order_acquire);
+    if (number == 0 || number == KeptFact::kBeingWritten) continue;
+    if (about && kept.what.about != *about) continue;
+    const KeptFrame copy = kept.what;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (kept.number.load(std::memory_order_relaxed) != number) continue;
+    if (copy.bytes > KeptFrame::kBytes || (about && copy.about != *about)) continue;
+    frames.emplace_back(copy.frame, copy.frame + copy.bytes);
+  }
+  return frames;
+}
+
+}  // namespace hocket::control
