@@ -137,9 +137,9 @@ void GroupControl::refuse(std::uint64_t sequence,
 }
 
 std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequence) const {
-  const SharedRefusal& refusal = member(rank).refusals[sequence % kRefusals];
-  if (refusal.sequence.load(std::memory_order_acquire) != sequence) return std::nullopt;
-  return std::string(refusal.text.view());
+  auto refusal = member(rank).refusals[sequence % kRefusals].read(sequence);
+  if (!refusal) return std::nullopt;
+  return std::move(refusal->text);
 }
 
 void GroupControl::fail(const Failure& failure) noexcept {

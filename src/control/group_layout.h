@@ -52,7 +52,11 @@ struct GroupHeader {
   }
 };
 
-// Written by its rank as a seqlock of one word: `sequence` is 0 while the rest changes.
+// In place of a number, while what it numbers changes.
+inline constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
+
+// Written by its rank, or by whoever of another host's processes has claimed it, as a seqlock of
+// one word: `sequence` is kBeingWritten while the rest changes; 0: nothing was written so far.
 struct alignas(kCacheLine) SharedRecord {
   std::atomic<std::uint64_t> sequence{0};
   std::uint64_t fingerprint = 0;
@@ -63,7 +67,7 @@ struct alignas(kCacheLine) SharedRecord {
              std::uint64_t its_fingerprint,
              const engine::Signature& its_signature,
              bool is_refused) noexcept {
-    sequence.store(0, std::memory_order_relaxed);
+    sequence.store(kBeingWritten, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     fingerprint = its_fingerprint;
     signature = its_signature;
@@ -82,17 +86,30 @@ struct alignas(kCacheLine) SharedRecord {
 };
 static_assert(sizeof(SharedRecord) == kCacheLine);
 
+// The same.
 struct alignas(kApart) SharedRefusal {
+  struct Refusal {
+    engine::Kind kind;
+    std::string text;
+  };
   std::atomic<std::uint64_t> sequence{0};
   engine::Kind kind = engine::Kind::kNone;
   FailureText text;
 
   void write(std::uint64_t number, engine::Kind its_kind, std::string_view reason) noexcept {
-    sequence.store(0, std::memory_order_relaxed);
+    sequence.store(kBeingWritten, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     kind = its_kind;
     text = reason;
     sequence.store(number, std::memory_order_release);
+  }
+  std::optional<Refusal> read(std::uint64_t number) const {
+    if (number == 0 || number == kBeingWritten) return std::nullopt;
+    if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
+    Refusal refusal{.kind = kind, .text = std::string(text.view())};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (sequence.load(std::memory_order_relaxed) != number) return std::nullopt;
+    return refusal;
   }
 };
 

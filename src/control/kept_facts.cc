@@ -11,7 +11,7 @@ constexpr std::size_t kRecordsKept = 4;
 
 bool holds(const KeptFact& kept, std::uint64_t about, std::span<const std::byte> frame) noexcept {
   const std::uint64_t number = kept.number.load(std::memory_order_acquire);
-  if (number == 0 || number == KeptFact::kBeingWritten) return false;
+  if (number == 0 || number == kBeingWritten) return false;
   const bool same = kept.what.about == about && kept.what.bytes == frame.size() &&
                     std::memcmp(kept.what.frame, frame.data(), frame.size()) == 0;
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -40,9 +40,8 @@ void KeptFacts::keep(std::uint64_t about, std::span<const std::byte> frame) noex
     const std::uint64_t number = kept_.fetch_add(1, std::memory_order_relaxed) + 1;
     KeptFact& kept = ring_[(number - 1) % ring_.size()];
     std::uint64_t before = kept.number.load(std::memory_order_relaxed);
-    if (before == KeptFact::kBeingWritten ||
-        !kept.number.compare_exchange_strong(
-            before, KeptFact::kBeingWritten, std::memory_order_acq_rel)) {
+    if (before == kBeingWritten ||
+        !kept.number.compare_exchange_strong(before, kBeingWritten, std::memory_order_acq_rel)) {
       continue;
     }
     std::atomic_thread_fence(std::memory_order_release);
@@ -64,7 +63,7 @@ std::vector<Bytes> KeptFacts::find(std::optional<std::uint64_t> about) const {
   std::vector<Bytes> frames;
   for (const KeptFact& kept : used()) {
     const std::uint64_t number = kept.number.load(std::memory_order_acquire);
-    if (number == 0 || number == KeptFact::kBeingWritten) continue;
+    if (number == 0 || number == kBeingWritten) continue;
     if (about && kept.what.about != *about) continue;
     const KeptFrame copy = kept.what;
     std::atomic_thread_fence(std::memory_order_acquire);

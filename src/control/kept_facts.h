@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "control/facts.h"
+#include "control/group_layout.h"
 #include "control/host.h"
 #include "hocket/store.h"
 
@@ -31,8 +32,7 @@ struct KeptFrame {
 };
 
 struct alignas(kCacheLine) KeptFact {
-  static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> number{0};  // from 1; 0: empty
+  std::atomic<std::uint64_t> number{0};  // from 1; 0: empty; kBeingWritten
   KeptFrame what;
 };
 static_assert(sizeof(KeptFact) == 512);

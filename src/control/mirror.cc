@@ -5,9 +5,26 @@
 namespace hocket::control {
 namespace {
 
+// Several processes may speak for a host at one time: each may write what is known of the ranks of
+// others.
 void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
-  // One writer, as for all that is known of a rank of another host.
-  if (word.load(std::memory_order_relaxed) < value) word.store(value, std::memory_order_release);
+  std::uint64_t before = word.load(std::memory_order_relaxed);
+  while (before < value &&
+         !word.compare_exchange_weak(
+             before, value, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+// Whether what has `sequence` is this process's to write. Not so where it is as new, or another
+// writes there, who has it from the same rank; that one is asked again for what is missing.
+bool claim(std::atomic<std::uint64_t>& sequence, std::uint64_t number) noexcept {
+  std::uint64_t before = sequence.load(std::memory_order_relaxed);
+  while (before < number) {  // kBeingWritten is above all
+    if (sequence.compare_exchange_weak(before, kBeingWritten, std::memory_order_acq_rel)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -48,12 +65,13 @@ std::vector<RefusalFact> GroupMirror::refusals(int index) const {
   std::vector<RefusalFact> facts;
   for (const SharedRefusal& shared : at(index).refusals) {
     const std::uint64_t sequence = shared.sequence.load(std::memory_order_acquire);
-    if (sequence == 0) continue;
-    facts.push_back({.group = id_,
-                     .member = index,
-                     .sequence = sequence,
-                     .kind = shared.kind,
-                     .text = std::string(shared.text.view())});
+    if (auto refusal = shared.read(sequence)) {
+      facts.push_back({.group = id_,
+                       .member = index,
+                       .sequence = sequence,
+                       .kind = refusal->kind,
+                       .text = std::move(refusal->text)});
+    }
   }
   return facts;
 }
@@ -69,7 +87,7 @@ void GroupMirror::write(const MemberFact& fact) noexcept {
   GroupMember& to = at(fact.member);
   for (const Record& record : fact.records) {
     SharedRecord& shared = to.records[record.sequence % kRecords];
-    if (shared.sequence.load(std::memory_order_relaxed) >= record.sequence) continue;
+    if (!claim(shared.sequence, record.sequence)) continue;
     shared.write(record.sequence, record.fingerprint, record.signature, record.refused);
   }
   raise_to(to.last, fact.last);
@@ -80,7 +98,7 @@ void GroupMirror::write(const MemberFact& fact) noexcept {
 void GroupMirror::write(const RefusalFact& fact) noexcept {
   if (!is_remote(fact.member)) return;
   SharedRefusal& shared = at(fact.member).refusals[fact.sequence % kRefusals];
-  if (shared.sequence.load(std::memory_order_relaxed) >= fact.sequence) return;
+  if (!claim(shared.sequence, fact.sequence)) return;
   shared.write(fact.sequence, fact.kind, fact.text);
   wake();
 }

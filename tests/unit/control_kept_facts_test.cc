@@ -112,11 +112,11 @@ TEST_F(KeptFactsTest, RefusalsAndFailuresAreNotTooLong) {
 // Somebody writes, or has ended in the middle of it.
 TEST_F(KeptFactsTest, WhatIsBeingWrittenIsNotThereAndIsLeftAlone) {
   for (int i = 0; i < 3; ++i) facts().keep(3, come(i));
-  place(1).number = KeptFact::kBeingWritten;
+  place(1).number = kBeingWritten;
   EXPECT_EQ(members_of(facts().all()), (std::vector<int>{0, 2}));
   const int places = static_cast<int>(KeptFacts::kPlaces);
   for (int i = 3; i < 2 * places; ++i) facts().keep(3, come(i));
-  EXPECT_EQ(place(1).number, KeptFact::kBeingWritten);
+  EXPECT_EQ(place(1).number, kBeingWritten);
   EXPECT_EQ(std::get<ComeFact>(
                 fact_in(Bytes(place(1).what.frame, place(1).what.frame + place(1).what.bytes)))
                 .member,

@@ -1,0 +1,139 @@
+// What is known of the ranks of another host, where several processes write it down at one time.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/group.h"
+#include "control/mirror.h"
+#include "os/segment.h"
+
+namespace hocket::control {
+namespace {
+
+constexpr std::uint64_t kId = 7;
+constexpr int kWriters = 3;
+constexpr int kTurns = 1'000'000;
+// Calls that are so far apart have one place for what is known of them.
+constexpr std::uint64_t kStep = kRecords;
+
+// A host with one rank, and a group of it and of a rank elsewhere.
+class MirrorTest : public ::testing::Test {
+ protected:
+  static constexpr HostShape kShape{.ranks = 1, .remote = 1, .stripe_bytes = 1 << 20};
+  static std::shared_ptr<os::Segment> make_segment() {
+    auto segment =
+        std::make_shared<os::Segment>(os::Segment::create(HostControl::segment_bytes(kShape)));
+    HostControl::format(*segment, kShape);
+    EXPECT_EQ(::madvise(segment->data(), segment->size(), MADV_DOFORK), 0);
+    return segment;
+  }
+  GroupEntry* enlist() {
+    const int holders[] = {0, HostControl::kNetwork};
+    const std::uint64_t block = host_.allocate(GroupControl::bytes(2), holders);
+    GroupControl::format(host_.at(block), places_);
+    return host_.enlist({.id = kId, .block = block, .size = 2});
+  }
+  GroupControl group() { return GroupControl(host_, host_.at(entry_->block), 0, places_, nullptr); }
+  // Processes, each of which calls `write` many times, with the number of a call that is a little
+  // ahead of what is known so far, while `look` is called here.
+  void while_all_write(const std::function<void(GroupMirror&, std::uint64_t)>& write,
+                       const std::function<void()>& look) {
+    std::vector<pid_t> writers;
+    for (int i = 0; i < kWriters; ++i) {
+      writers.push_back(::fork());
+      ASSERT_GE(writers.back(), 0);
+      if (writers.back() != 0) continue;
+      auto mirror = GroupMirror::of(host_, *entry_);
+      const GroupControl seen = group();
+      for (int turn = 0; turn < kTurns; ++turn) {
+        write(*mirror, seen.last_sequence(1) + static_cast<std::uint64_t>(1 + i) * kStep);
+      }
+      ::_exit(0);
+    }
+    for (const pid_t writer : writers) {
+      int status = -1;
+      while (::waitpid(writer, &status, WNOHANG) == 0) {
+        for (int i = 0; i < 1000; ++i) look();
+      }
+      EXPECT_EQ(status, 0);
+    }
+    auto mirror = GroupMirror::of(host_, *entry_);
+    write(*mirror, group().last_sequence(1) + kStep);
+    look();
+  }
+
+  HostControl host_{make_segment(), 0};
+  const std::vector<int> places_{0, 1};
+  GroupEntry* const entry_ = enlist();
+};
+
+TEST_F(MirrorTest, HowFarARankHasComeNeverGoesBack) {
+  std::uint64_t last = 0;
+  std::uint64_t finished = 0;
+  const GroupControl seen = group();
+  while_all_write(
+      [](GroupMirror& mirror, std::uint64_t call) {
+        mirror.write(MemberFact{.group = kId, .member = 1, .last = call, .finished = call - 1});
+      },
+      [&] {
+        const std::uint64_t last_now = seen.last_sequence(1);
+        const std::uint64_t finished_now = seen.finished_sequence(1);
+        EXPECT_GE(last_now, last);
+        EXPECT_GE(finished_now, finished);
+        last = last_now;
+        finished = finished_now;
+      });
+  EXPECT_GE(last, kTurns * kStep);
+  EXPECT_EQ(finished, last - 1);
+}
+
+TEST_F(MirrorTest, NoRecordIsAMixtureOfTwo) {
+  int looked = 0;
+  const GroupControl seen = group();
+  while_all_write(
+      [](GroupMirror& mirror, std::uint64_t call) {
+        MemberFact fact{.group = kId, .member = 1, .last = call};
+        fact.records.push_back({.sequence = call, .fingerprint = call});
+        fact.records.back().signature.extra = call;
+        mirror.write(fact);
+      },
+      [&] {
+        const auto record = seen.last(1);
+        if (!record) return;
+        EXPECT_EQ(record->fingerprint, record->sequence);
+        EXPECT_EQ(record->signature.extra, record->sequence);
+        ++looked;
+      });
+  EXPECT_GT(looked, 0);
+}
+
+TEST_F(MirrorTest, NoRefusalIsAMixtureOfTwo) {
+  const auto text_of = [](std::uint64_t call) {
+    return std::string(Failure::kTextBytes, static_cast<char>('a' + call / kStep % 26));
+  };
+  int looked = 0;
+  const GroupControl seen = group();
+  while_all_write(
+      [&](GroupMirror& mirror, std::uint64_t call) {
+        mirror.write(
+            RefusalFact{.group = kId, .member = 1, .sequence = call, .text = text_of(call)});
+        mirror.write(MemberFact{.group = kId, .member = 1, .last = call});
+      },
+      [&] {
+        const std::uint64_t call = seen.last_sequence(1);
+        const auto text = seen.refusal(1, call);
+        if (!text) return;
+        EXPECT_EQ(*text, text_of(call));
+        ++looked;
+      });
+  EXPECT_GT(looked, 0);
+}
+
+}  // namespace
+}  // namespace hocket::control
