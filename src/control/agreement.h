@@ -64,6 +64,10 @@ class Agreement {
   // Whether an answer is awaited, so that `step` wants to be called soon.
   bool is_busy() const noexcept { return !attempts_.empty(); }
   void forget(std::uint64_t id) { attempts_.erase(id); }
+  template <typename Predicate>  // of a group's id
+  void forget_unless(const Predicate& is_listed) {
+    std::erase_if(attempts_, [&](const auto& attempt) { return !is_listed(attempt.first); });
+  }
   // What a host is told that has just been connected, or has asked.
   static std::optional<VoteFact> outcome(const Group& group);
 

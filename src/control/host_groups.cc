@@ -11,6 +11,8 @@ GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
   for (GroupEntry& entry : groups()) {
     std::uint32_t free = 0;
     if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
+    // Who still reads of the group that was here sees that it is gone.
+    std::atomic_thread_fence(std::memory_order_release);
     entry.news.store(0, std::memory_order_relaxed);
     entry.block.store(group.block, std::memory_order_relaxed);
     entry.size.store(static_cast<std::uint32_t>(group.size), std::memory_order_relaxed);

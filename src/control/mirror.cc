@@ -1,5 +1,7 @@
 #include "control/mirror.h"
 
+#include <algorithm>
+
 #include "control/group_layout.h"
 
 namespace hocket::control {
@@ -34,7 +36,14 @@ std::optional<GroupMirror> GroupMirror::of(HostControl& host, const GroupEntry& 
   const auto size = static_cast<int>(entry.size.load(std::memory_order_relaxed));
   if (id == 0 || size < 1 || size > host.places()) return std::nullopt;
   const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);  // pairs with HostControl::take_entry
+  if (entry.id.load(std::memory_order_relaxed) != id) return std::nullopt;
   return GroupMirror(host, id, host.at(block, GroupControl::bytes(size)), size);
+}
+
+bool GroupMirror::is_listed(const GroupEntry& entry) const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return entry.id.load(std::memory_order_relaxed) == id_;
 }
 
 GroupMember& GroupMirror::at(int index) const noexcept { return member_at(memory_, index); }
@@ -52,8 +61,9 @@ MemberFact GroupMirror::member(int index) const {
   MemberFact fact{
       .group = id_, .member = index, .finished = from.finished.load(std::memory_order_acquire)};
   fact.last = from.last.load(std::memory_order_acquire);
-  const std::uint64_t first = fact.last > kRecords ? fact.last - kRecords + 1 : 1;
-  for (std::uint64_t sequence = first; sequence <= fact.last; ++sequence) {
+  const std::uint64_t count = std::min<std::uint64_t>(fact.last, kRecords);
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    const std::uint64_t sequence = fact.last - count + i;
     if (const auto record = from.records[sequence % kRecords].read(sequence)) {
       fact.records.push_back(*record);
     }

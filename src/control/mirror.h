@@ -19,6 +19,9 @@ class GroupMirror {
   // Absent where the entry lists nothing, or names memory outside of the segment.
   static std::optional<GroupMirror> of(HostControl& host, const GroupEntry& entry);
 
+  // Whether what was read so far was the group's: another process may take it off, and its memory
+  // goes to others.
+  bool is_listed(const GroupEntry& entry) const noexcept;
   std::uint64_t id() const noexcept { return id_; }
   int size() const noexcept { return size_; }
   int place(int member) const noexcept;
@@ -26,7 +29,9 @@ class GroupMirror {
   std::vector<RefusalFact> refusals(int index) const;
   std::optional<FailureFact> failure() const;
   // The group's words of who goes on.
-  Succession succession(GroupEntry* entry) const { return Succession(*host_, memory_, entry); }
+  Succession succession(GroupEntry* entry) const {
+    return Succession(*host_, memory_, entry, size_);
+  }
   // Of members on other hosts; others are left alone.
   void write(const MemberFact& fact) noexcept;
   void write(const RefusalFact& fact) noexcept;

@@ -218,6 +218,7 @@ void Network::agree(GroupEntry& entry) {
   Succession words = group->succession(&entry);
   if (words.is_decided() || !words.anybody_came()) return agreement_.forget(group->id());
   const std::vector<int> hosts = hosts_of(*group);
+  if (!group->is_listed(entry)) return;
   agreement_.step({group->id(), words, hosts}, Agreement::Clock::now());
 }
 
@@ -258,8 +259,8 @@ void Network::take(Peer& peer, const Fact& fact) {
   } else if (const auto* question = std::get_if<Question>(&fact)) {
     if (GroupEntry* entry = host_->find_group(question->group)) {
       for (const auto& lane : peer.lanes) {
-        tell_members(*entry, lane.get(), -1);
-        tell_standing(*entry, lane.get());
+        tell(lane.get(), announced(*entry, -1));
+        tell(lane.get(), standing(*entry));
       }
     }
   } else if (const auto* cut = std::get_if<CutFact>(&fact)) {

@@ -105,11 +105,11 @@ class Network {
   std::optional<CutFact> cut_at(int place) const;
   void tell_all(Lane& lane);
   void send_all(const Fact& fact);
-  void send(Lane* lane, const Bytes& frame);  // null: all
-  void tell(Lane* lane, const Fact& fact);    // the same
-  void tell_members(GroupEntry& entry, Lane* lane, int place);
-  // What this host knows of a group, to one lane or to all: what stays true of it as a whole.
-  void tell_standing(GroupEntry& entry, Lane* lane);
+  void send(Lane* lane, const Bytes& frames);             // null: all
+  void tell(Lane* lane, const std::vector<Fact>& facts);  // the same
+  // What this host knows of a group; nothing where it is taken off meanwhile.
+  std::vector<Fact> announced(GroupEntry& entry, int place);
+  std::vector<Fact> standing(GroupEntry& entry);
   void say_farewell(GroupEntry& entry);
   void agree(GroupEntry& entry);
   std::vector<int> hosts_of(const GroupMirror& group) const;

@@ -13,18 +13,33 @@ constexpr std::size_t kMostQueued = std::size_t{4} << 20;
 // How long to wait for the way a rank ended to be known before its death is passed on.
 constexpr auto kForEnd = milliseconds(4);
 
+void append(Bytes& to, const Bytes& frame) { to.insert(to.end(), frame.begin(), frame.end()); }
+
+void append(Bytes& to, const std::vector<Bytes>& frames) {
+  for (const Bytes& frame : frames) append(to, frame);
+}
+
+void append(Bytes& to, const std::vector<Fact>& facts) {
+  for (const Fact& fact : facts) append(to, encode(fact));
+}
+
 }  // namespace
 
-void Network::send(Lane* lane, const Bytes& frame) {
-  if (lane != nullptr) return lane->send(frame);
+void Network::send(Lane* lane, const Bytes& frames) {
+  if (frames.empty()) return;
+  if (lane != nullptr) return lane->send(frames);
   for (auto& [number, peer] : peers_) {
     for (const auto& each : peer.lanes) {
-      if (each->queued() < kMostQueued) each->send(frame);
+      if (each->queued() < kMostQueued) each->send(frames);
     }
   }
 }
 
-void Network::tell(Lane* lane, const Fact& fact) { send(lane, encode(fact)); }
+void Network::tell(Lane* lane, const std::vector<Fact>& facts) {
+  Bytes frames;
+  append(frames, facts);
+  send(lane, frames);
+}
 
 void Network::send_all(const Fact& fact) { send(nullptr, encode(fact)); }
 
@@ -39,9 +54,10 @@ void Network::tell_ranks() {
     if (now.state == RankState::kDied && !now.end && host_->since_death(place) < kForEnd) continue;
     told = next;
     if (now.state > RankState::kAlive) {
-      for (GroupEntry& entry : host_->groups()) tell_members(entry, nullptr, place);
-      for (const Bytes& frame : host_->farewells().of(static_cast<std::uint64_t>(place)))
-        send(nullptr, frame);
+      Bytes last;
+      for (GroupEntry& entry : host_->groups()) append(last, announced(entry, place));
+      append(last, host_->farewells().of(static_cast<std::uint64_t>(place)));
+      send(nullptr, last);
     }
     news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
   }
@@ -62,34 +78,58 @@ std::optional<CutFact> Network::cut_at(int place) const {
   return CutFact{.own = *from, .other = host_->describe(place).world_rank};
 }
 
-// Of the group's members at `place`, or, for -1, of all on this host. To one lane, or to all.
-void Network::tell_members(GroupEntry& entry, Lane* lane, int place) {
+// Of the group's members at `place`, or, for -1, of all on this host.
+std::vector<Fact> Network::announced(GroupEntry& entry, int place) {
+  std::vector<Fact> facts;
   const auto group = GroupMirror::of(*host_, entry);
-  if (!group) return;
+  if (!group) return facts;
   for (int member = 0; member < group->size(); ++member) {
     const int at = group->place(member);
     if (!host_->is_here(at) || (place >= 0 && at != place)) continue;
-    for (const RefusalFact& refusal : group->refusals(member)) tell(lane, refusal);
-    tell(lane, group->member(member));
+    for (RefusalFact& refusal : group->refusals(member)) facts.emplace_back(std::move(refusal));
+    facts.emplace_back(group->member(member));
   }
+  if (!group->is_listed(entry)) facts.clear();
+  return facts;
+}
+
+// What stays true of the group as a whole.
+std::vector<Fact> Network::standing(GroupEntry& entry) {
+  std::vector<Fact> facts;
+  const auto group = GroupMirror::of(*host_, entry);
+  if (!group) return facts;
+  if (auto failure = group->failure()) facts.emplace_back(std::move(*failure));
+  Succession words = group->succession(&entry);
+  if (words.anybody_came()) {
+    for (int member = 0; member < words.size(); ++member) {
+      if (!host_->is_here(words.place(member)) || !words.has_come(member)) continue;
+      facts.emplace_back(
+          ComeFact{.group = group->id(), .member = member, .how = words.how(member)});
+    }
+    const std::vector<int> hosts = hosts_of(*group);
+    if (auto outcome = Agreement::outcome({group->id(), words, hosts})) {
+      facts.emplace_back(std::move(*outcome));
+    }
+  }
+  if (!group->is_listed(entry)) facts.clear();
+  return facts;
 }
 
 // What is said last of a group that goes, and kept for those who have yet to hear it.
 void Network::say_farewell(GroupEntry& entry) {
-  const auto group = GroupMirror::of(*host_, entry);
-  if (!group) return;
-  const auto failure = group->failure();
-  for (int member = 0; member < group->size(); ++member) {
-    const int place = group->place(member);
-    if (!host_->is_here(place)) continue;
+  const std::vector<Fact> lasting = standing(entry);
+  for (int place = 0; place < host_->ranks(); ++place) {
+    const std::vector<Fact> facts = announced(entry, place);
     const auto keep = [&](const Fact& fact) {
       host_->farewells().keep(static_cast<std::uint64_t>(place), fact);
     };
-    if (failure) keep(*failure);
-    for (const RefusalFact& refusal : group->refusals(member)) keep(refusal);
-    keep(group->member(member));
+    if (facts.empty()) continue;
+    for (const Fact& fact : lasting) {
+      if (std::holds_alternative<FailureFact>(fact)) keep(fact);
+    }
+    std::for_each(facts.begin(), facts.end(), keep);
+    tell(nullptr, facts);
   }
-  tell_members(entry, nullptr, -1);
 }
 
 void Network::tell_groups() {
@@ -97,14 +137,12 @@ void Network::tell_groups() {
     std::uint64_t id = entry.id.load(std::memory_order_acquire);
     if (id == 0) continue;
     if (const auto news = entry.news.exchange(0, std::memory_order_acq_rel); news != 0) {
-      const auto group = GroupMirror::of(*host_, entry);
-      if (!group) continue;
       // Who calls for the next epoch says before how far it had come.
       if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
-        tell_members(entry, nullptr, -1);
+        tell(nullptr, announced(entry, -1));
       }
-      if ((news & (GroupEntry::kFailed | GroupEntry::kCome)) != 0) tell_standing(entry, nullptr);
-      if ((news & GroupEntry::kAsked) != 0) send_all(Question{group->id()});
+      if ((news & (GroupEntry::kFailed | GroupEntry::kCome)) != 0) tell(nullptr, standing(entry));
+      if ((news & GroupEntry::kAsked) != 0) send_all(Question{id});
     }
     agree(entry);
     // Its memory goes back; somebody else may speak for this host, too.
@@ -112,36 +150,22 @@ void Network::tell_groups() {
       say_farewell(entry);
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
       if (!entry.id.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) continue;
-      agreement_.forget(id);
       host_->release(block, HostControl::kNetwork);
       entry.taken.store(0, std::memory_order_release);
     }
   }
+  // Whoever took them off.
+  agreement_.forget_unless([this](std::uint64_t id) { return host_->find_group(id) != nullptr; });
 }
 
-void Network::tell_standing(GroupEntry& entry, Lane* lane) {
-  const auto group = GroupMirror::of(*host_, entry);
-  if (!group) return;
-  if (const auto failure = group->failure()) tell(lane, *failure);
-  Succession words = group->succession(&entry);
-  if (!words.anybody_came()) return;
-  for (int member = 0; member < words.size(); ++member) {
-    if (host_->is_here(words.place(member)) && words.has_come(member)) {
-      tell(lane, ComeFact{.group = group->id(), .member = member, .how = words.how(member)});
-    }
-  }
-  const std::vector<int> hosts = hosts_of(*group);
-  if (const auto outcome = Agreement::outcome({group->id(), words, hosts})) tell(lane, *outcome);
-}
-
+// At once: what has ended here is told last, and each send would wait for the one before.
 void Network::tell_all(Lane& lane) {
+  Bytes news;
   for (GroupEntry& entry : host_->groups()) {
-    const auto group = GroupMirror::of(*host_, entry);
-    if (!group) continue;
-    tell_members(entry, &lane, -1);
-    tell_standing(entry, &lane);
+    append(news, announced(entry, -1));
+    append(news, standing(entry));
   }
-  for (const Bytes& frame : host_->farewells().all()) lane.send(frame);
+  append(news, host_->farewells().all());
   RanksFact all;
   for (int place = 0; place < host_->ranks(); ++place) {
     const auto now = host_->describe(place);
@@ -149,10 +173,11 @@ void Network::tell_all(Lane& lane) {
       all.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
     }
   }
-  lane.send(encode(all));
+  append(news, encode(all));
   for (int place = host_->ranks(); place < host_->places(); ++place) {
-    if (const auto cut = cut_at(place)) lane.send(encode(*cut));
+    if (const auto cut = cut_at(place)) append(news, encode(*cut));
   }
+  lane.send(news);
 }
 
 }  // namespace hocket::control

@@ -15,10 +15,18 @@ Succession::Succession(GroupControl& group)
     : Succession(*group.host_, group.block_, group.entry_) {}
 
 Succession::Succession(HostControl& host, std::byte* memory, GroupEntry* entry)
+    : Succession(
+          host,
+          memory,
+          entry,
+          std::clamp(
+              static_cast<int>(reinterpret_cast<GroupHeader*>(memory)->size), 0, host.places())) {}
+
+Succession::Succession(HostControl& host, std::byte* memory, GroupEntry* entry, int size)
     : host_(&host),
       header_(reinterpret_cast<GroupHeader*>(memory)),
       block_(memory),
-      size_(std::clamp(static_cast<int>(header_->size), 0, host.places())),
+      size_(size),
       entry_(entry) {}
 
 GroupMember& Succession::member(int rank) const noexcept { return member_at(block_, rank); }

@@ -47,6 +47,8 @@ class Succession {
   explicit Succession(GroupControl& group);
   // As the network sees it. `memory`: a group's block.
   Succession(HostControl& host, std::byte* memory, GroupEntry* entry);
+  // The same, of a block that may go to others meanwhile.
+  Succession(HostControl& host, std::byte* memory, GroupEntry* entry, int size);
 
   int size() const noexcept { return size_; }
   int place(int member) const noexcept;

@@ -309,6 +309,22 @@ TEST(Agreement, WaitsForTheVotesOfAll) {
   EXPECT_EQ(job.decision(), Members(6, true));  // as host 2 may have voted before it was cut off
 }
 
+// Another process that speaks for the host may have taken the group off.
+TEST(Agreement, IsNotPursuedForAGroupThatIsGone) {
+  Job job(2, 3);
+  for (int i = 0; i < 4; ++i) {
+    job.come(i);
+    job.host(0).words().note(i, kCame);
+  }
+  Host& host = job.host(0);
+  host.agreement().step(host.group(), Agreement::Clock::now());
+  EXPECT_TRUE(host.agreement().is_busy());
+  host.agreement().forget_unless([](std::uint64_t id) { return id == kGroup; });
+  EXPECT_TRUE(host.agreement().is_busy());
+  host.agreement().forget_unless([](std::uint64_t id) { return id != kGroup; });
+  EXPECT_FALSE(host.agreement().is_busy());
+}
+
 TEST(Agreement, IsKeptUntilTheOthersKnowIt) {
   Job job(3, 3);
   for (int i = 0; i < 6; ++i) job.come(i);

@@ -73,6 +73,28 @@ class MirrorTest : public ::testing::Test {
   GroupEntry* const entry_ = enlist();
 };
 
+TEST_F(MirrorTest, WhatIsReadOfAGroupThatIsTakenOffMeanwhileIsKnownNotToBeIts) {
+  const auto mirror = GroupMirror::of(host_, *entry_);
+  ASSERT_TRUE(mirror);
+  EXPECT_TRUE(mirror->is_listed(*entry_));
+  const std::uint64_t block = entry_->block;
+  entry_->id = 0;
+  EXPECT_FALSE(mirror->is_listed(*entry_));
+  entry_->taken = 0;
+  EXPECT_EQ(host_.enlist({.id = kId + 1, .block = block, .size = 2}), entry_);
+  EXPECT_FALSE(mirror->is_listed(*entry_));
+  EXPECT_TRUE(GroupMirror::of(host_, *entry_)->is_listed(*entry_));
+}
+
+// Of a number that no rank has come to.
+TEST_F(MirrorTest, DamagedMemoryIsReadToAnEnd) {
+  auto mirror = GroupMirror::of(host_, *entry_);
+  mirror->write(MemberFact{.group = kId, .member = 1, .last = ~std::uint64_t{0}});
+  const MemberFact fact = mirror->member(1);
+  EXPECT_EQ(fact.last, ~std::uint64_t{0});
+  EXPECT_TRUE(fact.records.empty());
+}
+
 TEST_F(MirrorTest, HowFarARankHasComeNeverGoesBack) {
   std::uint64_t last = 0;
   std::uint64_t finished = 0;
