@@ -1,4 +1,6 @@
 // What a host tells the others: of its ranks, of groups, of what it has found.
+#include <algorithm>
+
 #include "control/kept_facts.h"
 #include "control/network.h"
 

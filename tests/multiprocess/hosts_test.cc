@@ -157,7 +157,8 @@ TEST_F(Hosts, ALateRankEndsItsLastCallAfterARebuildWell) {
   }
 }
 
-// Who refused the last call, or called another, may have ended before the others look.
+// Who refused the last call, or called another, has ended before the others look, who had been told
+// of it by then.
 TEST_F(Hosts, WhatWasWrongWithACallIsKnownAfterItsRankHasLeft) {
   for (const bool refuses : {true, false}) {
     SCOPED_TRACE(refuses);
@@ -181,6 +182,36 @@ TEST_F(Hosts, WhatWasWrongWithACallIsKnownAfterItsRankHasLeft) {
     EXPECT_NE(message.find(refuses ? "rank 0 refused" : "broadcast #2"), std::string::npos)
         << message;
     EXPECT_EQ(ranks[0].get("call"), refuses ? "InvalidArgument" : "ok");
+  }
+}
+
+// The same, where it closed the group and left just as the one who spoke for its host had: while
+// there was no way to tell the others.
+TEST_F(Hosts, WhatWasWrongWithACallIsKnownThoughNobodyCouldBeToldInTime) {
+  for (int round = 0; round < 20; ++round) {
+    const bool refuses = round % 2 == 0;
+    SCOPED_TRACE(round);
+    const auto ranks = run_job({.size = 4}, [refuses](Rank& rank) {
+      World world = join(rank, in_pairs);
+      Communicator group = world.communicator().split({.color = rank.rank() == 0 ? 0 : 1});
+      if (rank.rank() == 0) return;
+      std::vector<float> x(3);
+      if (rank.rank() == 1) {
+        // Until its mate has left.
+        outcome_of([&] { world.communicator().recv(std::span(x), 0); });
+        rank.attempt("call", [&] {
+          if (refuses) group.all_reduce(x, std::span(x).first(2));
+          group.broadcast(x, {.root = 0});
+        });
+        group.close();
+      } else {
+        rank.attempt("call", [&] { group.all_reduce(x); });
+      }
+    });
+    for (int i = 2; i < 4; ++i) {
+      EXPECT_EQ(ranks[i].get("call"), refuses ? "InvalidArgument" : "Mismatch")
+          << ranks[i].get("call.message");
+    }
   }
 }
 
