@@ -45,7 +45,8 @@ void Network::tell(Lane* lane, const std::vector<Fact>& facts) {
 
 void Network::send_all(const Fact& fact) { send(nullptr, encode(fact)); }
 
-// What is new of this host's ranks. Who has ended has said before how far it had come.
+// What is new of this host's ranks. Who has ended has said before how far it had come, and what had
+// ended its groups.
 void Network::tell_ranks() {
   RanksFact news;
   for (int place = 0; place < host_->ranks(); ++place) {
@@ -57,7 +58,11 @@ void Network::tell_ranks() {
     told = next;
     if (now.state > RankState::kAlive) {
       Bytes last;
-      for (GroupEntry& entry : host_->groups()) append(last, announced(entry, place));
+      for (GroupEntry& entry : host_->groups()) {
+        const std::vector<Fact> facts = announced(entry, place);
+        append(last, facts);
+        if (!facts.empty()) append(last, standing(entry));
+      }
       append(last, host_->farewells().of(static_cast<std::uint64_t>(place)));
       send(nullptr, last);
     }

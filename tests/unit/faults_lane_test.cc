@@ -218,6 +218,20 @@ TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
   hosts_[0]->leave();
 }
 
+// Or else whoever calls just then takes the rank that has left for the culprit.
+TEST_F(StraightLanes, WhatEndedAGroupIsKnownBeforeThatItsRankHasLeft) {
+  start();
+  const auto theirs = hosts_[1]->enlist(7);
+  const auto ours = hosts_[0]->enlist(7);
+  theirs->fail({.code = ErrorCode::kPeerDied, .culprit = 1, .text = "enough"});
+  std::thread leaver([&] { hosts_[1]->leave(); });
+  while (hosts_[0]->other() != RankState::kLeft) {
+  }
+  EXPECT_TRUE(ours->failed());
+  leaver.join();
+  hosts_[0]->leave();
+}
+
 TEST_F(QuickLaneFaults, ASilentWayIsALossOnBothHosts) {
   start();
   set(Fault::kHalfOpen);
