@@ -4,10 +4,19 @@
 #include <cstring>
 #include <variant>
 
+#include "rendezvous/wire.h"
+
 namespace hocket::control {
 namespace {
 
 constexpr std::size_t kRecordsKept = 4;
+
+// What a process of this host has written is checked all the same.
+bool is_frame(const KeptFrame& kept) noexcept {
+  if (kept.bytes > KeptFrame::kBytes) return false;
+  const auto found = rendezvous::parse_frame({kept.frame, kept.bytes}, KeptFrame::kBytes);
+  return found.state == rendezvous::Frame::State::kComplete && found.size == kept.bytes;
+}
 
 bool holds(const KeptFact& kept, std::uint64_t about, std::span<const std::byte> frame) noexcept {
   const std::uint64_t number = kept.number.load(std::memory_order_acquire);
@@ -68,7 +77,7 @@ std::vector<Bytes> KeptFacts::find(std::optional<std::uint64_t> about) const {
     const KeptFrame copy = kept.what;
     std::atomic_thread_fence(std::memory_order_acquire);
     if (kept.number.load(std::memory_order_relaxed) != number) continue;
-    if (copy.bytes > KeptFrame::kBytes || (about && copy.about != *about)) continue;
+    if (!is_frame(copy) || (about && copy.about != *about)) continue;
     frames.emplace_back(copy.frame, copy.frame + copy.bytes);
   }
   return frames;

@@ -126,11 +126,13 @@ TEST_F(KeptFactsTest, WhatIsBeingWrittenIsNotThereAndIsLeftAlone) {
 
 // What another process has written there is checked.
 TEST_F(KeptFactsTest, ADamagedLengthIsNotBelieved) {
-  for (int i = 0; i < 3; ++i) facts().keep(3, come(i));
+  for (int i = 0; i < 5; ++i) facts().keep(3, come(i));
   place(1).what.bytes = KeptFrame::kBytes + 1;
-  EXPECT_EQ(members_of(facts().all()), (std::vector<int>{0, 2}));
-  facts().keep(3, come(3));
-  EXPECT_EQ(members_of(facts().all()), (std::vector<int>{0, 2, 3}));
+  place(2).what.bytes = 0;
+  place(3).what.frame[0] ^= std::byte{1};
+  EXPECT_EQ(members_of(facts().all()), (std::vector<int>{0, 4}));
+  facts().keep(3, come(5));
+  EXPECT_EQ(members_of(facts().all()), (std::vector<int>{0, 4, 5}));
 }
 
 TEST_F(KeptFactsTest, NoFrameIsAMixtureOfTwo) {
