@@ -117,8 +117,8 @@ class Communicator:
     contiguous. Calls work in place where `out` is left away or is the same array. Threads may use
     different communicators at once, one communicator only in turns.
 
-    After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same; after
-    `InvalidArgument` the communicator can be used further.
+    After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same;
+    after `InvalidArgument` the communicator can be used further.
     """
 
     @property
@@ -758,9 +758,9 @@ class Communicator:
 
         The result is the same on every rank. It is off by at most R / 254 for a sum, and that divided by
         the number of ranks for an average, where R is the sum over the ranks of (greatest - least) of the
-        block that an element lies in, besides the rounding of float32, to which float64 is taken. Blocks have
-        1024 elements, counted from the beginning of each rank's share of ceil(x.size / size). Those with an
-        infinity or a NaN become NaN.
+        block that an element lies in, besides the rounding of float32, to which float64 is taken. Blocks
+        have 1024 elements, counted from the beginning of each rank's share of ceil(x.size / size). Those
+        with an infinity or a NaN become NaN.
 
         Parameters
         ----------
@@ -953,8 +953,8 @@ class SymmetricMemory:
         """
         NVSHMEM's team of this communicator's ranks, for its device functions.
 
-        Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``. PE i of
-        the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
+        Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``.
+        PE i of the team is rank i. It lives as long as NVSHMEM does, which is as long as the process.
 
         Returns
         -------
