@@ -4,6 +4,7 @@
 
 #include "control/facts.h"
 #include "hocket/error.h"
+#include "os/socket.h"
 #include "rendezvous/wire.h"
 
 namespace hocket::control {
@@ -66,6 +67,8 @@ void Lane::flush() {
   to_send_.erase(to_send_.begin(), to_send_.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
+bool Lane::is_heard() const noexcept { return !wants_to_write() && !os::has_unacknowledged(fd()); }
+
 void Lane::move(const Take& take) {
   std::array<std::byte, 16 * 1024> chunk;
   flush();
@@ -76,7 +79,10 @@ void Lane::move(const Take& take) {
     if (!closing && state != Channel::State::kMoved) break;
     received_.insert(
         received_.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(bytes));
-    if (bytes != 0) heard_ = Clock::now();
+    if (bytes != 0) {
+      heard_ = Clock::now();
+      os::acknowledge_now(fd());  // who leaves waits for it
+    }
     std::size_t taken = 0;
     while (stage_ != Stage::kClosed) {
       const std::size_t most = is_open() ? kMaxFactFrame : rendezvous::kMaxHandshakePayload;

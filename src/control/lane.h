@@ -36,6 +36,9 @@ class Lane {
 
   int fd() const noexcept { return channel_->fd(); }
   bool wants_to_write() const noexcept { return !to_send_.empty(); }
+  // Whether all that was sent has come to the other host. What has not is lost where this process
+  // ends and something comes in behind its end: that makes a reset.
+  bool is_heard() const noexcept;
   bool is_open() const noexcept { return stage_ == Stage::kOpen; }
   bool is_closed() const noexcept { return stage_ == Stage::kClosed; }
   bool was_open() const noexcept { return was_open_; }

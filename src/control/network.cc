@@ -185,9 +185,9 @@ void Network::look() {
   const bool all_told = std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
     const auto& lanes = entry.second.lanes;
     const auto is_open = [](const auto& lane) { return lane->is_open(); };
-    const auto has_more = [](const auto& lane) { return lane->wants_to_write(); };
+    const auto is_heard = [](const auto& lane) { return !lane->is_open() || lane->is_heard(); };
     if (has_living(entry.second) && std::none_of(lanes.begin(), lanes.end(), is_open)) return false;
-    return std::none_of(lanes.begin(), lanes.end(), has_more);
+    return std::all_of(lanes.begin(), lanes.end(), is_heard);
   });
   if (leaving_.load(std::memory_order_acquire) && all_told) {
     left_.store(true, std::memory_order_release);

@@ -47,6 +47,10 @@ int peer_port(int socket);
 Fd connect_tcp(const HostPort& address, base::Deadline deadline);
 // Small messages leave at once.
 void set_no_delay(int socket) noexcept;
+// What has come so far is acknowledged now and not some 40 ms later. It does not last.
+void acknowledge_now(int socket) noexcept;
+// Whether bytes that were sent have not been acknowledged so far.
+bool has_unacknowledged(int socket) noexcept;
 // A waiting connection, if there is one; an empty Fd where there is none. Throws SystemError.
 Fd accept_pending(int listener);
 

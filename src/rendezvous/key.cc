@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -26,6 +27,8 @@ int digit_value(char digit) noexcept {
   if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
   return -1;
 }
+
+bool is_digit(char digit) noexcept { return digit_value(digit) >= 0; }
 
 // Up to `size` bytes from the file's start, as far as there are any.
 std::size_t read_start(int fd, void* to, std::size_t size) {
@@ -98,9 +101,16 @@ Key Key::generate() {
 
 Key Key::from_file(const std::string& path) {
   const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const int why = errno;
+  if (!file && path.size() == kDigits && std::all_of(path.begin(), path.end(), is_digit)) {
+    // It may be a secret, and what is said here ends in logs.
+    throw RendezvousError(
+        "a key itself was given where the path of a key file belongs; write it into a file of your "
+        "own (chmod 600), or make another by hocket key FILE");
+  }
   if (!file) {
     throw RendezvousError(fmt::format(
-        "cannot open the key file {}: {}; hocket key FILE makes one", path, std::strerror(errno)));
+        "cannot open the key file {}: {}; hocket key FILE makes one", path, std::strerror(why)));
   }
   check_private(file, path);
   char text[kDigits + 2];

@@ -35,6 +35,10 @@ if deed:
         time.sleep(0.005)
     if deed == "kill" and comm.rank == who:
         os.kill(os.getpid(), signal.SIGKILL)
+    if deed == "leave" and comm.rank == who:
+        sys.exit(0)
+    while deed == "leave" and os.path.exists(os.environ["GO"]):
+        time.sleep(0.005)
     began = time.monotonic()
     try:
         comm.all_reduce(np.zeros(10), timeout=30)
@@ -282,6 +286,26 @@ def test_a_host_that_falls_silent_is_lost(network, tmp_path):
     _, text = job.finish()
     assert text.count("PeerDied") == 2, text
     assert text.count("its host has fallen silent") == 2, text
+
+
+def test_who_leaves_while_the_network_has_a_gap_has_left_and_not_died(network, tmp_path):
+    for _ in range(5):
+        job = Job(network, tmp_path, hosts=2, ranks=1, DEED="leave", WHO="1")
+        job.await_text("ready", 2)
+        network.forward(False)
+        began = time.monotonic()
+        job.go.touch()
+        time.sleep(0.3)
+        network.forward(True)
+        gap = time.monotonic() - began
+        job.launchers[1].wait(timeout=60)
+        job.go.unlink()
+        codes, text = job.finish()
+        assert codes == [0, 0], text
+        if gap < 0.6:  # who leaves waits for a second
+            break
+    assert text.count("PeerDied") == 1 and "rank 1 (pid" in text, text
+    assert "ended in good order" in text, text
 
 
 def test_the_others_go_on_without_a_dead_rank(network, tmp_path):

@@ -349,6 +349,13 @@ TEST_F(KeyFileTest, MustBePrivateAndWhole) {
   expect_says(message_of([&] { Key::from_file(folder_); }), {"not a regular file"});
 }
 
+TEST_F(KeyFileTest, AKeyInAPathsPlaceIsNotSpokenOut) {
+  const std::string key(64, 'a');
+  const std::string said = message_of([&] { Key::from_file(key); });
+  expect_says(said, {"a key itself", "key file"});
+  EXPECT_EQ(said.find(key), std::string::npos) << said;
+}
+
 TEST(KeyFdTest, IsReadAgainAndAgain) {
   const Key key = Key::generate();
   const os::Fd fd(key.to_fd());
