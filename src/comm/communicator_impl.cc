@@ -96,13 +96,16 @@ std::uint64_t CommunicatorImpl::fingerprint_after_refusal(std::uint64_t sequence
 
 // --- The way of a call --------------------------------------------------------------------------
 
+void CommunicatorImpl::refuse_forked() const {
+  if (!forks_.forked()) return;
+  throw InvalidArgument(fmt::format(
+      "this process was forked after hocket::init; communicator {} belongs to its parent. Start "
+      "ranks with `hocket run` or by spawning, or call init in the child",
+      membership_.name));
+}
+
 void CommunicatorImpl::raise_unusable() {
-  if (forks_.forked()) {
-    throw InvalidArgument(fmt::format(
-        "this process was forked after hocket::init; communicator {} belongs to its parent. Start "
-        "ranks with `hocket run` or by spawning, or call init in the child",
-        membership_.name));
-  }
+  refuse_forked();
   if (rank() < 0) {
     throw InvalidArgument(
         fmt::format("this process is not a member of communicator {}", membership_.name));

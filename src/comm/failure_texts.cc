@@ -70,12 +70,14 @@ RankCall CommunicatorImpl::call_of(int member) const {
 }
 
 std::vector<RankCall> CommunicatorImpl::last_calls() const {
+  refuse_forked();
   std::vector<RankCall> calls;
   for (int i = 0; i < size() && rank() >= 0; ++i) calls.push_back(call_of(i));
   return calls;
 }
 
 std::vector<RankCall> CommunicatorImpl::recent_calls() const {
+  refuse_forked();
   std::vector<RankCall> calls;
   if (rank() < 0) return calls;
   const std::uint64_t last = control_->last_sequence(rank());
@@ -214,6 +216,7 @@ void CommunicatorImpl::throw_failure(const Failure& f) const {
 }
 
 std::optional<Status> CommunicatorImpl::status() const {
+  refuse_forked();
   if (!open_ || !control_->failed()) return std::nullopt;
   try {
     throw_failure(control_->failure());

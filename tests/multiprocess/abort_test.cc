@@ -240,6 +240,10 @@ int in_child(World& world, SymmetricArray& array, Work& work) {
   refused([&] { world.communicator().recv_async(x, 0); });
   refused([&] { world.communicator().duplicate(); });
   refused([&] { world.communicator().symmetric().empty<float>(3); });
+  refused([&] { static_cast<void>(world.communicator().status()); });
+  refused([&] { static_cast<void>(world.communicator().last_calls()); });
+  refused([&] { static_cast<void>(world.communicator().recent_calls()); });
+  refused([&] { static_cast<void>(world.communicator().dump("/tmp")); });
   bool done_before = false;
   outcome_of([&] { done_before = work.test(); });
   if (!done_before) {
