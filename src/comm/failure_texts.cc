@@ -29,6 +29,16 @@ std::string describe(std::uint64_t sequence, const engine::Signature& s) {
   return fmt::format("{} #{}{}", kind, sequence, text.substr(kind.size()));
 }
 
+// What two calls differ in whose texts are one: the text has not all that is compared.
+std::string_view unseen_difference(const engine::Signature& s) {
+  if (s.kind == Kind::kNewGroup) return " with another list of ranks";
+  if (s.kind == Kind::kSplit) return " in another way (split, intra_node, inter_node)";
+  if (engine::is_listed(s.kind)) return " with other counts";
+  if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
+  if (s.kind == Kind::kSymmetricAllocate) return " of another array";
+  return " with other arguments";
+}
+
 // `member` is as a peer wrote it.
 int pid_of(const control::GroupControl& group, int member) {
   if (member < 0 || member >= group.size()) return 0;
@@ -112,20 +122,24 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
           manner_of_end(f, end_of(world_->witness(), *control_, f)),
           where);
       break;
-    case ErrorCode::kMismatch:
+    case ErrorCode::kMismatch: {
+      const std::string one = describe(f.sequence, f.signature);
+      const std::string other = describe(f.sequence, f.other);
       status.message = fmt::format(
           fmt::runtime(
               f.text == "parts"
-                  ? "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}; counts "
-                    "at both ends must agree"
-                  : "ranks called different things {}: rank {} called {}, rank {} called {}; all "
+                  ? "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}{}; "
+                    "counts at both ends must agree"
+                  : "ranks called different things {}: rank {} called {}, rank {} called {}{}; all "
                     "ranks must make the same calls in the same order"),
           where,
           f.reporter,
-          describe(f.sequence, f.signature),
+          one,
           f.culprit,
-          describe(f.sequence, f.other));
+          other,
+          one == other ? unseen_difference(f.other) : "");
       break;
+    }
     case ErrorCode::kDevice:
       status.message = fmt::format("rank {}'s GPU failed {}: {}", f.culprit, where, f.text);
       break;

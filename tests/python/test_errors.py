@@ -33,6 +33,27 @@ def test_classes():
         assert str(pickle.loads(pickle.dumps(error))) == "what happened"
 
 
+@pytest.mark.parametrize(
+    "call, difference",
+    [
+        (lambda c: c.new_group([c.rank, 1 - c.rank]), "new_group #1 with another list of ranks"),
+        (lambda c: c.intra_node if c.rank else c.split(0), "in another way (split, "),
+        (lambda c: c.all_gather_v(np.zeros(2), counts=[2 - c.rank, 1 + c.rank]),
+         "with other counts"),
+        (lambda c: c.all_reduce_coalesced([np.zeros(2 + c.rank), np.zeros(3 - c.rank)]),
+         "float64[5] with another list of arrays"),
+    ],
+)
+def test_mismatch_says_what_differs_where_the_calls_read_alike(call, difference):
+    def body(comm):
+        with pytest.raises(hocket.Mismatch) as caught:
+            call(comm)
+            comm.barrier()
+        return str(caught.value)
+
+    assert difference in threads(2, body)[0]
+
+
 def test_mismatch_names_both_calls():
     def body(comm):
         with pytest.raises(hocket.Mismatch) as caught:
