@@ -214,6 +214,8 @@ class Workers:
 
     @staticmethod
     def _length(x: Any, axis: int) -> int:
+        if not hasattr(x, "ndim"):
+            raise InvalidArgument(f"a {type(x).__name__} is no array; pass numpy.asarray(x)")
         if not -x.ndim <= axis < x.ndim:
             raise InvalidArgument(f"axis is {axis}, and the array has shape {tuple(x.shape)}")
         return int(x.shape[axis])

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "arguments.h"
 #include "hocket/error.h"
 
 namespace hocket::python {
@@ -12,8 +13,8 @@ class PythonBootstrap final : public Bootstrap {
  public:
   explicit PythonBootstrap(nb::object self)
       : self_(std::move(self)),
-        rank_(nb::cast<int>(self_.attr("rank"))),
-        size_(nb::cast<int>(self_.attr("size"))) {}
+        rank_(integer_argument(self_.attr("rank"), "the bootstrap's rank")),
+        size_(integer_argument(self_.attr("size"), "the bootstrap's size")) {}
   ~PythonBootstrap() override {
     const nb::gil_scoped_acquire acquire;
     self_.reset();

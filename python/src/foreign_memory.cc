@@ -1,4 +1,5 @@
 // Arrays that come by CUDA's array interface, and by Python's buffer protocol.
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,6 +93,10 @@ Array from_interface(nb::handle object, const char* name) {
   const auto shape = extents(entry(interface, "shape"));
   const nb::handle strides = entry(interface, "strides");
   const auto steps = strides.is_none() ? std::vector<std::ptrdiff_t>() : extents(strides);
+  const bool has_steps = strides.is_none() || steps.size() == shape.size();
+  if (!has_steps || std::any_of(shape.begin(), shape.end(), [](auto n) { return n < 0; })) {
+    refuse(name, "gave a CUDA array interface whose shape and strides are not those of an array");
+  }
   const nb::object data = nb::borrow(entry(interface, "data"));
   std::size_t count = 1;
   for (const std::ptrdiff_t extent : shape) count *= static_cast<std::size_t>(extent);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hocket/device_pool.h"
+#include "hocket/error.h"
 #include "seat.h"
 
 namespace hocket::python {
@@ -142,6 +143,15 @@ void map(PoolHandle& handle,
   });
 }
 
+Communicator* across_argument(nb::handle across) {
+  if (across.is_none()) return nullptr;
+  if (!nb::isinstance<Seat>(across)) {
+    throw InvalidArgument(std::string("across is a ") + Py_TYPE(across.ptr())->tp_name +
+                          "; give a Communicator, or None to stay within this process");
+  }
+  return &nb::cast<Seat&>(across).comm;
+}
+
 PoolReduceOptions reduce_options(nb::handle op,
                                  int group,
                                  bool fixed,
@@ -150,7 +160,7 @@ PoolReduceOptions reduce_options(nb::handle op,
   return {.op = op_argument(op),
           .group = group,
           .order = fixed ? PoolReduceOptions::Order::kFixed : PoolReduceOptions::Order::kAny,
-          .across = across.is_none() ? nullptr : &nb::cast<Seat&>(across).comm,
+          .across = across_argument(across),
           .streams = streams};
 }
 
@@ -160,7 +170,7 @@ auto read_across(nb::handle across, F&& read) {
   try {
     return read();
   } catch (...) {
-    if (!across.is_none()) announce_refusal(nb::cast<Seat&>(across));
+    if (nb::isinstance<Seat>(across)) announce_refusal(nb::cast<Seat&>(across));
     throw;
   }
 }
@@ -265,7 +275,7 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
         });
         const HaloOptions options{
             .mode = blend ? HaloOptions::Mode::kBlend : HaloOptions::Mode::kSwap,
-            .across = across.is_none() ? nullptr : &nb::cast<Seat&>(across).comm,
+            .across = across_argument(across),
             .previous_seam = outer_seams[0],
             .next_seam = outer_seams[1],
             .streams = at};

@@ -18,7 +18,8 @@ double seconds_of(nb::handle value, const char* name) {
     PyErr_Clear();  // arrays and NumPy's timedelta64 are among those that cannot after all
   }
   if (nb::hasattr(value, "total_seconds")) {
-    return nb::cast<double>(value.attr("total_seconds")());
+    const nb::object seconds = value.attr("total_seconds")();
+    if (PyFloat_Check(seconds.ptr())) return PyFloat_AS_DOUBLE(seconds.ptr());
   }
   throw InvalidArgument(std::string(name) + " is a " + Py_TYPE(value.ptr())->tp_name +
                         "; give seconds, a datetime.timedelta, math.inf, or None for the default");

@@ -1,7 +1,10 @@
 // The key-value store: server and client.
 #include "hocket/store.h"
 
+#include <nanobind/stl/optional.h>
+
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "hocket/error.h"
@@ -152,10 +155,13 @@ void bind_client(nb::module_& module) {
           "Add to a counter, 0 where absent; the new value.")
       .def(
           "compare_and_set",
-          [](StoreHandle& s, const char* key, nb::handle expected, const nb::bytes& desired) {
+          [](StoreHandle& s,
+             const char* key,
+             std::optional<nb::bytes> expected,
+             const nb::bytes& desired) {
             const auto store = open(s);
             std::optional<std::span<const std::byte>> wanted;
-            if (!expected.is_none()) wanted = bytes_of(nb::cast<nb::bytes>(expected));
+            if (expected) wanted = bytes_of(*expected);
             const auto bytes = bytes_of(desired);
             return to_python(
                 without_gil([&] { return store->compare_and_set(key, wanted, bytes); }));

@@ -22,9 +22,17 @@ class Whole:
         return 1
 
 
+class Span:
+    """Says that it is a time, and says nonsense."""
+
+    def total_seconds(self):
+        return "soon"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda c: c.barrier(timeout=Span()), "timeout is a Span; give seconds"),
         (lambda c: c.broadcast(np.zeros(3), root="1"), "root is a str"),
         (lambda c: c.broadcast(np.zeros(3), root=1.0), "root is a float"),
         (lambda c: c.gather(np.zeros(3), root=None), "root is a NoneType"),
@@ -201,6 +209,11 @@ def test_an_array_that_describes_itself_badly():
     def body(comm):
         with pytest.raises(hocket.InvalidArgument, match="x is a Odd, which describes its memory"):
             comm.all_reduce(Odd())
+        for wrong in ({"shape": (-3,)}, {"shape": (2, 3), "strides": (8,)}):
+            odd = Odd()
+            odd.__cuda_array_interface__ = {"typestr": "<f8", "data": (4096, False), **wrong}
+            with pytest.raises(hocket.InvalidArgument, match="shape and strides are not those"):
+                comm.all_reduce(odd)
 
     threads(2, body)
 

@@ -180,6 +180,15 @@ def test_other_types_are_refused():
         hocket.init(bootstrap=3, mpi=4)
 
 
+def test_a_group_whose_rank_is_no_number():
+    class Group(hocket.Bootstrap):
+        rank, size = "0", 1
+        broadcast = all_reduce = None
+
+    with pytest.raises(hocket.InvalidArgument, match="the bootstrap's rank is a str"):
+        hocket.init(bootstrap=Group())
+
+
 MPI_PROGRAM = """
 import numpy as np
 from mpi4py import MPI

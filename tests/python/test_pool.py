@@ -302,6 +302,15 @@ def across(n, body):
     return threads(n, rank)
 
 
+def test_odd_arguments_are_named():
+    with hocket.DevicePool(2) as pool:
+        arrays = [np.zeros(2), np.zeros(2)]
+        with pytest.raises(hocket.InvalidArgument, match="across is a int; give a Communicator"):
+            pool.all_reduce(arrays, across=3)
+        with pytest.raises(hocket.InvalidArgument, match="a list is no array"):
+            pool.scatter([1, 2, 3])
+
+
 def test_reductions_across():
     def body(comm, pool):
         first = sum(range(comm.rank + 1))

@@ -37,6 +37,15 @@ def test_values_come_back_as_they_were_set(address):
         server.address
 
 
+def test_what_a_key_should_hold_is_bytes(address):
+    server = hocket.StoreServer(address)
+    client = hocket.connect_store(server.address)
+    with pytest.raises(TypeError, match="expected: Optional"):
+        client.compare_and_set("key", "1", b"2")
+    assert client.compare_and_set("key", None, b"1") is None
+    assert client.compare_and_set("key", b"1", b"2") == b"1"
+
+
 def test_get_waits_and_lets_others_run(address):
     server = hocket.StoreServer(address)
     one, other = hocket.connect_store(address), hocket.connect_store(address)
