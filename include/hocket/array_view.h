@@ -67,6 +67,15 @@ class ConstArrayView {
   constexpr MemoryKind memory() const noexcept { return memory_; }
   constexpr int device() const noexcept { return device_; }
 
+  // Of an array that has several axes. Collectives that combine arrays or copy them whole refuse
+  // those that differ in it; who cuts an array has none.
+  constexpr MemoryOrder order() const noexcept { return order_; }
+  constexpr ConstArrayView in_order(MemoryOrder order) const noexcept {
+    ConstArrayView view = *this;
+    view.order_ = order;
+    return view;
+  }
+
   // Elements [first, first + count).
   constexpr ConstArrayView slice(std::size_t first, std::size_t count) const noexcept {
     return {static_cast<const std::byte*>(data_) + first * size_of(dtype_),
@@ -82,6 +91,7 @@ class ConstArrayView {
   int device_ = kAnyDevice;
   DType dtype_ = DType::kUInt8;
   MemoryKind memory_ = MemoryKind::kHost;
+  MemoryOrder order_ = MemoryOrder::kAny;
 };
 
 // An array to write to, and to read from where a call works in place.
@@ -107,7 +117,7 @@ class ArrayView {
   }
 
   constexpr operator ConstArrayView() const noexcept {
-    return {data_, count_, dtype_, memory_, device_};
+    return ConstArrayView(data_, count_, dtype_, memory_, device_).in_order(order_);
   }
 
   constexpr void* data() const noexcept { return data_; }
@@ -116,6 +126,13 @@ class ArrayView {
   constexpr DType dtype() const noexcept { return dtype_; }
   constexpr MemoryKind memory() const noexcept { return memory_; }
   constexpr int device() const noexcept { return device_; }
+
+  constexpr MemoryOrder order() const noexcept { return order_; }
+  constexpr ArrayView in_order(MemoryOrder order) const noexcept {
+    ArrayView view = *this;
+    view.order_ = order;
+    return view;
+  }
 
   constexpr ArrayView slice(std::size_t first, std::size_t count) const noexcept {
     return {
@@ -128,6 +145,7 @@ class ArrayView {
   int device_ = kAnyDevice;
   DType dtype_ = DType::kUInt8;
   MemoryKind memory_ = MemoryKind::kHost;
+  MemoryOrder order_ = MemoryOrder::kAny;
 };
 
 // One number as an array of one element: `comm.all_reduce(hocket::scalar(loss))`.

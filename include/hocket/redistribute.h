@@ -10,11 +10,8 @@
 
 namespace hocket {
 
-// How the elements of a box lie: the last axis closest together, or the first.
-enum class MemoryOrder { kC, kFortran };
-
 struct RedistributeOptions {
-  MemoryOrder order = MemoryOrder::kC;
+  MemoryOrder order = MemoryOrder::kC;  // how the elements of a box lie; kAny is kC
   std::optional<Duration> deadline = {};
 };
 

@@ -59,6 +59,10 @@ inline constexpr int kReduceOpCount = 8;
 // Where an array lives.
 enum class MemoryKind : std::uint8_t { kHost, kCuda };
 
+// How the elements of an array of several axes follow each other: along the last axis, or along the
+// first. kAny: it has one axis, or nobody knows.
+enum class MemoryOrder : std::uint8_t { kAny, kC, kFortran };
+
 // How long a call may take. `kForever` has to be spelled out.
 using Duration = std::chrono::nanoseconds;
 inline constexpr Duration kForever = Duration::max();

@@ -29,15 +29,13 @@ class Lease {
   virtual ~Lease() = default;
 };
 
-enum class Order : std::uint8_t { kBoth, kC, kFortran };
-
 // A resource: an argument seen as contiguous memory. Borrows the Python object: whoever keeps an
 // Array beyond the call keeps the object too. Made and destroyed under the GIL.
 struct Array {
   void* data = nullptr;
   std::size_t count = 0;
   DType dtype = DType::kUInt8;
-  Order order = Order::kBoth;
+  MemoryOrder order = MemoryOrder::kAny;
   bool writable = false;
   nb::handle object = {};
   std::unique_ptr<Lease> lease = {};
@@ -50,8 +48,10 @@ struct Array {
   bool is_at_work = false;
 
   bool is_on_gpu() const noexcept { return memory == MemoryKind::kCuda; }
-  ConstArrayView input() const noexcept { return {data, count, dtype, memory, device}; }
-  ArrayView output() const noexcept { return {data, count, dtype, memory, device}; }
+  ConstArrayView input() const noexcept { return output(); }
+  ArrayView output() const noexcept {
+    return ArrayView(data, count, dtype, memory, device).in_order(order);
+  }
 };
 
 // The array of an argument. `name` is the argument's, for messages. Throws InvalidArgument where

@@ -102,7 +102,7 @@ InvalidArgument
 }
 
 void require_order(const Array& array, bool fortran, const char* name) {
-  if (array.order == Order::kBoth || (array.order == Order::kFortran) == fortran) return;
+  if (array.order == MemoryOrder::kAny || (array.order == MemoryOrder::kFortran) == fortran) return;
   throw InvalidArgument(std::string(name) + " is not contiguous in " + (fortran ? "Fortran" : "C") +
                         " order");
 }

@@ -70,9 +70,9 @@ Array from_cupy(nb::handle object, const char* name) {
   return {.data = reinterpret_cast<void*>(number(get(data, w.ptr))),
           .count = number(get(object, w.size)),
           .dtype = dtype,
-          .order = c && f ? Order::kBoth
-                   : c    ? Order::kC
-                          : Order::kFortran,
+          .order = c && f ? MemoryOrder::kAny
+                   : c    ? MemoryOrder::kC
+                          : MemoryOrder::kFortran,
           .writable = true,
           .object = object,
           .memory = MemoryKind::kCuda,

@@ -35,16 +35,16 @@ bool is_dense(const Extent* shape, const Extent* strides, int ndim, Extent unit,
 }
 
 template <typename Extent>
-Order order_of(
+MemoryOrder order_of(
     const Extent* shape, const Extent* strides, int ndim, Extent unit, const char* name) {
   for (int axis = 0; axis < ndim; ++axis) {
-    if (shape[axis] == 0) return Order::kBoth;
+    if (shape[axis] == 0) return MemoryOrder::kAny;
   }
   const bool c = strides == nullptr || is_dense(shape, strides, ndim, unit, true);
   const bool fortran = strides == nullptr ? ndim < 2 : is_dense(shape, strides, ndim, unit, false);
-  if (c && fortran) return Order::kBoth;
-  if (c) return Order::kC;
-  if (fortran) return Order::kFortran;
+  if (c && fortran) return MemoryOrder::kAny;
+  if (c) return MemoryOrder::kC;
+  if (fortran) return MemoryOrder::kFortran;
   refuse(name, "is not contiguous; pass a contiguous copy");
 }
 

@@ -123,9 +123,9 @@ Array read_numpy(nb::handle object, const char* name) {
   return {.data = PyArray_DATA(array),
           .count = static_cast<std::size_t>(PyArray_SIZE(array)),
           .dtype = *dtype,
-          .order = order == kEitherOrder             ? Order::kBoth
-                   : order == NPY_ARRAY_C_CONTIGUOUS ? Order::kC
-                                                     : Order::kFortran,
+          .order = order == kEitherOrder             ? MemoryOrder::kAny
+                   : order == NPY_ARRAY_C_CONTIGUOUS ? MemoryOrder::kC
+                                                     : MemoryOrder::kFortran,
           .writable = (flags & NPY_ARRAY_WRITEABLE) != 0,
           .object = object};
 }
@@ -219,7 +219,7 @@ Array writable_array(nb::handle object, const char* name) {
 }
 
 void require_c_order(const Array& array, const char* name) {
-  if (array.order != Order::kFortran) return;
+  if (array.order != MemoryOrder::kFortran) return;
   throw InvalidArgument(std::string(name) +
                         " is in Fortran order, and this call cuts arrays along their first axis; "
                         "before it, " +
@@ -227,7 +227,7 @@ void require_c_order(const Array& array, const char* name) {
 }
 
 void require_same_order(const Array& a, const char* a_name, const Array& b, const char* b_name) {
-  if (a.order == b.order || a.order == Order::kBoth || b.order == Order::kBoth) return;
+  if (a.order == b.order || a.order == MemoryOrder::kAny || b.order == MemoryOrder::kAny) return;
   throw InvalidArgument(std::string(a_name) + " and " + b_name +
                         " differ in order: one is in C, the other in Fortran order; their elements "
                         "would not correspond");
@@ -296,7 +296,7 @@ nb::object new_array_like(const Array& like, const Shape& shape) {
                            shape.data(),
                            nullptr,
                            nullptr,
-                           like.order == Order::kFortran ? NPY_ARRAY_F_CONTIGUOUS : 0,
+                           like.order == MemoryOrder::kFortran ? NPY_ARRAY_F_CONTIGUOUS : 0,
                            nullptr));
 }
 

@@ -233,6 +233,11 @@ void lay_out(const Request& r, const Place& place, Call& call) {
   require_apart(a.in.data(), a.in.bytes(), a.out.data(), a.out.bytes(), a.may_coincide);
   call.signature.dtype = a.out.dtype();
   call.signature.count = a.share;
+  // A flat array counts as one in C order.
+  const MemoryOrder order = r.in_place || a.in.data() == nullptr ? r.out.order() : r.in.order();
+  if (order == MemoryOrder::kFortran && r.extra == 0 && engine::takes_whole_arrays(r.kind)) {
+    call.signature.extra = engine::kInFortranOrder;
+  }
   call.in = a.in.data();
   call.out = a.out.data();
 }

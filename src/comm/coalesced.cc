@@ -23,7 +23,9 @@ std::byte* at(ArrayView view) { return static_cast<std::byte*>(view.data()); }
 std::uint64_t hash_list(std::span<const ArrayView> arrays) {
   std::uint64_t hash = base::kHashSeed;
   for (const ArrayView& array : arrays) {
-    hash = base::mix(base::mix(hash, array.count()), static_cast<std::uint64_t>(array.dtype()));
+    const bool in_fortran_order = array.order() == MemoryOrder::kFortran;
+    hash = base::mix(base::mix(hash, array.count()),
+                     static_cast<std::uint64_t>(array.dtype()) << 1 | (in_fortran_order ? 1 : 0));
   }
   return hash | 1;
 }

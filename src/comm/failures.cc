@@ -225,8 +225,13 @@ void CommunicatorImpl::raise_envelopes(const engine::EnvelopeMismatch& found,
            .other = given,
            .text = "parts"});
   }
-  const auto signature = [](Kind kind, const engine::Envelope& e) {
-    return engine::Signature{.kind = kind, .dtype = e.dtype, .count = e.count};
+  const bool differ_in_order =
+      found.expected.dtype == found.received.dtype && found.expected.count == found.received.count;
+  const auto signature = [&](Kind kind, const engine::Envelope& e) {
+    const std::uint64_t order =
+        e.order == MemoryOrder::kFortran ? engine::kInFortranOrder : engine::kInCOrder;
+    return engine::Signature{
+        .kind = kind, .dtype = e.dtype, .count = e.count, .extra = differ_in_order ? order : 0};
   };
   raise({.code = ErrorCode::kMismatch,
          .reporter = rank(),

@@ -135,6 +135,7 @@ Envelope envelope(CommunicatorImpl& impl,
   return {.peer = any ? engine::kAnyPeer : peer,
           .tag = static_cast<engine::Tag>(options.tag),
           .dtype = array.dtype(),
+          .order = array.order(),
           .count = array.count()};
 }
 
@@ -242,7 +243,7 @@ void Communicator::send_recv(
     if (comm::is_received_into(in, {&comes, 1})) {
       const auto* bytes = static_cast<const std::byte*>(in.data());
       copy.assign(bytes, bytes + in.bytes());
-      in = ConstArrayView(copy.data(), in.count(), in.dtype());
+      in = ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
     }
     if (destination == source) {
       const observe::Span sent = impl_->tracing().message(to, true);
@@ -295,7 +296,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
     if (comm::is_received_into(one.in, incoming)) {
       const auto bytes = bytes_of(one.in);
       const auto& copy = copies.emplace_back(bytes.begin(), bytes.end());
-      one.in = ConstArrayView(copy.data(), one.in.count(), one.in.dtype());
+      one.in = ConstArrayView(copy.data(), one.in.count(), one.in.dtype()).in_order(one.in.order());
     }
     works.push_back(send_async(one.in, one.destination, options));
   }

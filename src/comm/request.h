@@ -36,7 +36,7 @@ struct Request {
 inline bool repeats(const Request& a, const Request& b) noexcept {
   const auto same = [](const auto& x, const auto& y) {
     return x.data() == y.data() && x.count() == y.count() && x.dtype() == y.dtype() &&
-           x.memory() == y.memory() && x.device() == y.device();
+           x.memory() == y.memory() && x.device() == y.device() && x.order() == y.order();
   };
   return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
          a.op == b.op && a.root == b.root && a.extra == b.extra && !is_listed(b.kind);

@@ -95,6 +95,8 @@ std::string describe(const Signature& s) {
   if (is_rooted(s.kind)) text += fmt::format(" root {}", s.root);
   if (s.memory == MemoryKind::kCuda) text += " on GPUs";
   if (s.extra == kFromNvshmem && s.kind == Kind::kSymmetricAllocate) text += ", NVSHMEM's heap";
+  if (takes_whole_arrays(s.kind) && s.extra == kInFortranOrder) text += " in Fortran order";
+  if (takes_whole_arrays(s.kind) && s.extra == kInCOrder) text += " in C order";
   if (s.symmetric != 0) text += " (symmetric)";
   return text;
 }

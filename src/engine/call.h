@@ -45,12 +45,22 @@ constexpr bool is_listed(Kind kind) noexcept {
 }
 // Whether one rank, the root, has a part of its own in it.
 bool is_rooted(Kind kind) noexcept;
+// Whether the arrays of the ranks correspond element by element, whatever their axes.
+constexpr bool takes_whole_arrays(Kind kind) noexcept {
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kAllReduce ||
+         kind == Kind::kSend || kind == Kind::kRecv;
+}
 // Whether engines combine in it what the ranks bring.
 bool is_reduction(Kind kind) noexcept;
 
 // Signature::extra of kSymmetricAllocate, beside those that name a block, which are odd.
 inline constexpr std::uint64_t kFromNvshmem = 2;
 inline constexpr std::uint64_t kNvshmemTeam = 4;
+
+// Signature::extra of kinds that take whole arrays: of collectives where they lie in Fortran order,
+// of messages that differ in order what each has.
+inline constexpr std::uint64_t kInFortranOrder = 8;
+inline constexpr std::uint64_t kInCOrder = 16;
 
 // What all ranks must agree in; the fingerprint is made of all of it, and an engine's score sees
 // nothing else, so that all ranks choose alike. A value.
@@ -63,7 +73,8 @@ struct Signature {
   // Elements: the whole array for broadcast, reduce and all_reduce; one rank's share for the other
   // regular forms; the sum of the parts for reduce_scatter_v and all_gather_v; else 0.
   std::uint64_t count = 0;
-  // A hash of what else is agreed: the counts of a v-form, the ranks of a group. 0: nothing.
+  // A hash of what else is agreed: the counts of a v-form, the ranks of a group, kInFortranOrder.
+  // 0: nothing.
   std::uint64_t extra = 0;
   // 1: the arrays that peers have to reach lie in symmetric memory, so that they are read, and for
   // all_reduce written, where they are. 0: not so; peers never touch them.

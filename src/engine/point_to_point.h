@@ -23,8 +23,20 @@ struct Envelope {
   int peer = 0;  // whom to send to; whom to receive from, or kAnyPeer
   Tag tag = kCollectiveTag;
   DType dtype = DType::kUInt8;
+  MemoryOrder order = MemoryOrder::kAny;
   std::uint64_t count = 0;  // elements
 };
+
+// Whether what one side sends is what the other waits for, beside peer and tag.
+constexpr bool is_alike(const Envelope& a, const Envelope& b) noexcept {
+  return a.dtype == b.dtype && a.count == b.count &&
+         (a.order == b.order || a.order == MemoryOrder::kAny || b.order == MemoryOrder::kAny);
+}
+// An order as it came over a wire.
+constexpr MemoryOrder order_of(std::uint8_t told) noexcept {
+  return told <= static_cast<std::uint8_t>(MemoryOrder::kFortran) ? static_cast<MemoryOrder>(told)
+                                                                  : MemoryOrder::kAny;
+}
 
 // A message under way. A handle to be given back by `test` (when it says done) or `cancel`.
 enum class MessageId : std::uint32_t {};

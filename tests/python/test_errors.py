@@ -72,6 +72,61 @@ def test_mismatch_names_both_calls():
     threads(3, body)
 
 
+WHOLE = {
+    "all_reduce": lambda c, x: c.all_reduce(x),
+    "all_reduce out": lambda c, x: c.all_reduce(x, np.empty_like(x)),
+    "all_reduce_async": lambda c, x: c.all_reduce_async(x).wait(),
+    "all_reduce_coalesced": lambda c, x: c.all_reduce_coalesced([np.zeros(2), x]),
+    "prepare_all_reduce": lambda c, x: c.prepare_all_reduce(x)(),
+    "broadcast": lambda c, x: c.broadcast(x, root=1),
+    "reduce": lambda c, x: c.reduce(x, root=1),
+}
+
+
+@pytest.mark.parametrize("call", WHOLE)
+def test_arrays_in_different_orders_do_not_correspond(call):
+    def body(comm):
+        order = "F" if comm.rank == 1 else "C"
+        same = np.asarray(np.arange(6.0).reshape(2, 3), order="F")
+        WHOLE[call](comm, same)
+        comm.barrier()
+        with pytest.raises(hocket.Mismatch) as caught:
+            WHOLE[call](comm, np.zeros((2, 3), order=order))
+            comm.barrier()
+        if "coalesced" not in call:
+            assert "in Fortran order" in str(caught.value)
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize("way", ["send", "send_async", "send_recv", "exchange"])
+@pytest.mark.parametrize("orders", ["CF", "FC"])
+def test_a_message_comes_in_the_order_it_was_sent_in(way, orders):
+    def body(comm):
+        there, n = 1 - comm.rank, np.arange(6.0).reshape(2, 3)
+        x = np.asarray(n, order=orders[0])
+        flat = np.empty(6)
+        comm.send_recv(x, there, flat)  # of one axis: as they lie
+        assert np.array_equal(flat, x.ravel("K"))
+        out = np.empty((2, 3), order=orders[1])
+        with pytest.raises((hocket.Mismatch, hocket.InvalidArgument)) as caught:
+            if way == "send" and comm.rank == 0:
+                comm.send(x, there)
+            elif way == "send":
+                comm.recv(out, there)
+            elif way == "send_async":
+                sent, received = comm.send_async(x, there), comm.recv_async(out, there)
+                received.wait()
+                sent.wait()
+            elif way == "send_recv":
+                comm.send_recv(x, there, out)
+            else:
+                comm.exchange([(x, there)], [(out, there)])
+        assert "Fortran order" in str(caught.value)
+
+    threads(2, body)
+
+
 REFUSED = {
     "all_reduce": lambda c, x: c.all_reduce(x),
     "all_reduce_coalesced": lambda c, x: c.all_reduce_coalesced([np.zeros(2), x]),

@@ -14,9 +14,7 @@ LocalFabric::LocalFabric(int size) {
 }
 
 LocalPointToPoint::LocalPointToPoint(std::shared_ptr<LocalFabric> fabric, int rank, Notify notify)
-    : fabric_(std::move(fabric)),
-      rank_(rank),
-      notify_(std::move(notify)) {}
+    : fabric_(std::move(fabric)), rank_(rank), notify_(std::move(notify)) {}
 
 LocalPointToPoint::~LocalPointToPoint() {
   for (std::size_t i = 0; i < slots_.size(); ++i) cancel(static_cast<MessageId>(i));
@@ -93,8 +91,8 @@ bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
   taken_from_.push_back(message.source);
   expected.received = message.to;
   expected.received.peer = message.source;
-  const bool fits = message.to.dtype == from.dtype && message.to.count == from.count &&
-                    message.bytes.size() == expected.bytes.size();
+  const bool fits =
+      engine::is_alike(message.to, from) && message.bytes.size() == expected.bytes.size();
   if (fits && !message.bytes.empty()) {
     std::memcpy(expected.bytes.data(), message.bytes.data(), message.bytes.size());
   }

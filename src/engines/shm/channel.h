@@ -36,7 +36,8 @@ struct RecordHeader {
   RecordType type = RecordType::kEager;
   std::uint8_t dtype = 0;
   std::uint8_t claimable = 0;  // of the payload, see Stager; `write` sets it
-  std::uint32_t bytes = 0;     // of payload; `write` sets it
+  std::uint8_t order = 0;
+  std::uint32_t bytes = 0;  // of payload; `write` sets it
   std::uint64_t tag = 0;
   std::uint64_t count = 0;  // elements of the message
   std::uint32_t id = 0;     // the sender's number of the message

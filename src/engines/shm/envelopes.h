@@ -6,21 +6,19 @@
 
 namespace hocket::engines::shm {
 
-inline bool same_kind(const engine::Envelope& a, const engine::Envelope& b) {
-  return a.dtype == b.dtype && a.count == b.count;
-}
-
 inline engine::Envelope envelope_of(const RecordHeader& header, int peer) {
   // An unknown dtype compares unequal to all and is never looked up by.
   return {.peer = peer,
           .tag = header.tag,
           .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
+          .order = engine::order_of(header.order),
           .count = header.count};
 }
 
 inline RecordHeader header_of(RecordType type, const engine::Envelope& envelope, std::uint32_t id) {
   return {.type = type,
           .dtype = static_cast<std::uint8_t>(envelope.dtype),
+          .order = static_cast<std::uint8_t>(envelope.order),
           .tag = envelope.tag,
           .count = envelope.count,
           .id = id};

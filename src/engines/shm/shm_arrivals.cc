@@ -101,7 +101,7 @@ void ShmPointToPoint::match(int rank,
   slot.received = message.envelope;
   slot.id = message.id;
   const bool whole = message.type != RecordType::kEager || payload.bytes.size() == slot.bytes;
-  if (!same_kind(slot.envelope, message.envelope) || !whole) {
+  if (!engine::is_alike(slot.envelope, message.envelope) || !whole) {
     slot.state = Slot::State::kMismatch;
     if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
     return;

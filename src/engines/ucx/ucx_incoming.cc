@@ -19,11 +19,8 @@ Envelope envelope_of(const Header& header) {
   return {.peer = header.source,
           .tag = header.tag,
           .dtype = static_cast<DType>(header.dtype < kDTypeCount ? header.dtype : 0),
+          .order = engine::order_of(header.order),
           .count = header.count};
-}
-
-bool same_kind(const Envelope& a, const Envelope& b) {
-  return a.dtype == b.dtype && a.count == b.count;
 }
 
 }  // namespace
@@ -123,7 +120,7 @@ void UcxPointToPoint::match(std::uint32_t receive,
   if (!requested) acknowledge(header.source, payload.size());
   const bool reachable = members_.memory == MemoryKind::kHost ||
                          (requested && header.direct != 0) || message.bytes == 0;
-  const bool fits = reachable && same_kind(message.envelope, message.received) &&
+  const bool fits = reachable && engine::is_alike(message.envelope, message.received) &&
                     (requested || payload.size() <= message.bytes);
   if (!fits) {
     message.state = Slot::State::kMismatch;

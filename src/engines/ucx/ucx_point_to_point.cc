@@ -65,7 +65,8 @@ Header UcxPointToPoint::header(Type type, const Envelope& envelope, std::uint32_
           .id = id,
           .source = members_.rank,
           .type = type,
-          .dtype = static_cast<std::uint8_t>(envelope.dtype)};
+          .dtype = static_cast<std::uint8_t>(envelope.dtype),
+          .order = static_cast<std::uint8_t>(envelope.order)};
 }
 
 void UcxPointToPoint::tell(int rank, Type type, const Envelope& envelope, std::uint32_t id) {

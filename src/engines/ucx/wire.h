@@ -31,7 +31,7 @@ struct Header {
   Type type = Type::kEager;
   std::uint8_t dtype = 0;
   std::uint8_t direct = 0;  // of a kRequest: UCX moves the bytes, not pieces
-  std::uint8_t zero = 0;
+  std::uint8_t order = 0;
 };
 static_assert(sizeof(Header) == 56);
 
