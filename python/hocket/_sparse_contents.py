@@ -118,6 +118,31 @@ def _parts(array: Sparse) -> tuple[Any, Any, Any]:
     return array.data, array.indptr, array.indices
 
 
+def _require_sound(array: Sparse, parts: tuple[Any, Any, Any], name: str) -> None:
+    """SciPy looks at no index when it makes or adds arrays: a wrong one would end another rank."""
+    values, first, second = parts
+    if array.format == "coo":
+        axes = [("row", first, array.shape[0]), ("col", second, array.shape[1])]
+    else:
+        lines, across = array.shape if array.format == "csr" else reversed(array.shape)
+        axes = [("indices", second, across)]
+        ends = first.size == lines + 1 and first[0] == 0 and first[-1] <= values.size
+        if not ends or (first[1:] < first[:-1]).any():
+            raise InvalidArgument(f"{name}.indptr does not count the {values.size} values")
+    used = values.size if array.format == "coo" else int(first[-1])
+    for part, indices, extent in axes:
+        if indices.size != values.size:
+            raise InvalidArgument(f"{name}.{part} has {indices.size} entries, not {values.size}")
+        if used == 0:
+            continue
+        low, high = int(indices[:used].min()), int(indices[:used].max())
+        if low < 0 or high >= extent:
+            wrong = low if low < 0 else high
+            raise InvalidArgument(
+                f"{name}.{part} has {wrong}, and the axis goes from 0 to {extent - 1}"
+            )
+
+
 def _code(dtype: Any, name: str) -> int:
     code = _CODES.get(np.dtype(dtype))
     if code is None:
@@ -135,6 +160,8 @@ class Message(NamedTuple):
 def make_message(array: Sparse, name: str) -> Message:
     kind = kind_of(array, name)
     parts = _parts(array)
+    if kind.xp is np:  # a GPU's would have to be waited for
+        _require_sound(array, parts, name)
     codes = [_code(part.dtype, name) for part in parts]
     sizes = [int(part.size) for part in parts]
     description = Description(
