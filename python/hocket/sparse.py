@@ -303,16 +303,24 @@ def reduce(
     InvalidArgument
         The shapes do not fit, or `op` is another one; on every rank.
     """
+    parts = _parts_of_all(comm, array, op, root, timeout, stream)
+    if parts is None:
+        return None
+    with on(stream, kind_of(array, "array")):
+        return _fold(parts, op)
+
+
+def _parts_of_all(
+    comm: Communicator, array: Sparse, op: str, root: int, timeout: Timeout, stream: Stream
+) -> Optional[list[Sparse]]:
+    """At the root what there is to be reduced, in that order; None elsewhere."""
     with announcing(comm):
         _check_op(op)
     message, kind, table = _describe(comm, array, timeout)
     order = [root, *(rank for rank in range(comm.size) if rank != root)]
     _check_shapes([decode(row) for row in table], order, op)
     arrays = _gather(comm, message, kind, table, root, timeout, stream)
-    if arrays is None:
-        return None
-    with on(stream, kind):
-        return _fold([arrays[rank] for rank in order], op)
+    return None if arrays is None else [arrays[rank] for rank in order]
 
 
 def all_reduce(
@@ -324,8 +332,11 @@ def all_reduce(
     stream: Stream = None,
 ) -> Sparse:
     """As `reduce` to rank 0; every rank gets the result."""
-    result = reduce(comm, array, op, 0, timeout=timeout, stream=stream)
-    return broadcast(comm, array if result is None else result, 0, timeout=timeout, stream=stream)
+    parts = _parts_of_all(comm, array, op, 0, timeout, stream)
+    if parts is not None:
+        with announcing(comm), on(stream, kind_of(array, "array")):  # the others wait for it
+            array = _fold(parts, op)
+    return broadcast(comm, array, 0, timeout=timeout, stream=stream)
 
 
 def reduce_scatter(

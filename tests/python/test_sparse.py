@@ -164,6 +164,19 @@ def test_indices_that_lie_outside_are_found_where_they_are():
     threads(2, body)
 
 
+def test_a_sum_that_has_no_room_is_heard_of_on_all_ranks():
+    """SciPy adds COO by way of CSR, which has a number for each row."""
+    huge = sp.coo_array(([1.0], ([3], [4])), shape=(2**50, 2**50))
+
+    def body(comm):
+        with pytest.raises(MemoryError if comm.rank == 0 else hocket.InvalidArgument) as caught:
+            sparse.all_reduce(comm, huge)
+        agree(sparse.all_reduce(comm, make(0)), make(0) + make(0))
+        return str(caught.value)
+
+    assert "rank 0 refused" in threads(2, body)[1]
+
+
 def test_bad_arguments_are_heard_of_on_all_ranks():
     words = ["expected a sparse array", "in the format 'lil'", "op is 'max'",
              "arrays has 3 entries, expected 2", "arrays has 3 entries, expected 2", "",
