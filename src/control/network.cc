@@ -176,6 +176,7 @@ bool Network::has_living(const Peer& peer) const noexcept {
 }
 
 void Network::look() {
+  const int leaving = leaving_.load(std::memory_order_acquire);  // before what is told below
   bool has_lanes = false;
   for (const auto& [number, peer] : peers_) has_lanes = has_lanes || !peer.lanes.empty();
   if (!speaks() && !has_lanes) return;
@@ -189,9 +190,7 @@ void Network::look() {
     if (has_living(entry.second) && std::none_of(lanes.begin(), lanes.end(), is_open)) return false;
     return std::all_of(lanes.begin(), lanes.end(), is_heard);
   });
-  if (leaving_.load(std::memory_order_acquire) && all_told) {
-    left_.store(true, std::memory_order_release);
-  }
+  if (all_told) left_.store(leaving, std::memory_order_release);
 }
 
 // Whether members here use the group, or other hosts may ask how it ended.
@@ -291,7 +290,7 @@ void Network::take(Peer& peer, const CutFact& fact) {
 }
 
 void Network::leave() noexcept {
-  if (!thread_.joinable() || leaving_.exchange(true)) return;
+  if (!thread_.joinable() || leaving_.exchange(1) != 0) return;
   notify();
   const auto others_here = [this] {
     for (int place = 0; place < host_->ranks(); ++place) {
@@ -302,10 +301,9 @@ void Network::leave() noexcept {
   // Ranks of a host mostly leave together: one lane tells of all.
   const auto linger = Deadline::in(kForMates);
   while (speaks() && others_here() && !linger.has_passed()) ::usleep(200);
-  notify();
-  left_.store(false, std::memory_order_release);
+  leaving_.store(2, std::memory_order_release);
   const auto deadline = Deadline::in(kForLeaving);
-  while (speaks() && !left_.load(std::memory_order_acquire) && !deadline.has_passed()) {
+  while (speaks() && left_.load(std::memory_order_acquire) != 2 && !deadline.has_passed()) {
     notify();
     ::usleep(200);
   }

@@ -146,8 +146,8 @@ class Network {
   std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
   Clock::time_point accepts_from_{};         // when to look for strangers again
   std::atomic<bool> stop_{false};
-  std::atomic<bool> leaving_{false};
-  std::atomic<bool> left_{false};  // the others have been told
+  std::atomic<int> leaving_{0};  // 1: this rank has left; 2: and its host-mates, or they stay
+  std::atomic<int> left_{0};     // the same, as the others have been told
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 // Two hosts whose lane goes through a bad network: at the start, while it stands, and at the end.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -49,14 +50,14 @@ class Host {
     network_ = std::make_unique<Network>(std::move(options), std::move(listener));
   }
   std::string establish(Deadline deadline) { return network_->establish(deadline); }
-  void start() {
+  void start(Carrier carrier = {}) {
     const HostShape shape{.ranks = 1, .remote = 1, .stripe_bytes = 1 << 20};
     auto segment = std::make_shared<os::Segment>(
         os::Segment::create_private(HostControl::segment_bytes(shape)));
     HostControl::format(*segment, shape);
     control_ = std::make_shared<HostControl>(segment, 0);
     control_->arrive(rank_);
-    network_->start(control_, {});
+    network_->start(control_, std::move(carrier));
     network_->notify();
   }
   // What is known here of the other host's rank.
@@ -66,6 +67,7 @@ class Host {
     network_->leave();
   }
   void end() { network_.reset(); }
+  void notify() { network_->notify(); }
   // Lists a group of both ranks here, as whoever comes back from a rebuild first does.
   std::unique_ptr<GroupControl> enlist(std::uint64_t id) {
     const int holders[] = {0, HostControl::kNetwork};
@@ -119,6 +121,9 @@ class LaneFaults : public ::testing::Test {
   void start() {
     EXPECT_EQ(establish(), std::vector<std::string>(2));
     for (const auto& host : hosts_) host->start();
+    await_both();
+  }
+  void await_both() {
     await("both hear of each other", [&] {
       return hosts_[0]->other() == RankState::kAlive && hosts_[1]->other() == RankState::kAlive;
     });
@@ -182,6 +187,35 @@ TEST_F(LaneFaults, ACutLaneIsMadeAnew) {
   }
   expect_a_clean_end_is_told();
   EXPECT_EQ(hosts_[1]->other(), RankState::kLeft);
+}
+
+// Whatever the network's thread looks at just then, and however long its next turn takes to come.
+class Leaving : public StraightLanes, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(AtMoments, Leaving, ::testing::Range(0, 300, 20));  // microseconds
+
+TEST_P(Leaving, IsTold) {
+  std::atomic<bool> looked{false};
+  EXPECT_EQ(establish(), std::vector<std::string>(2));
+  hosts_[0]->start();
+  hosts_[1]->start({.pending = [] { return false; },
+                    .progress =
+                        [&] {
+                          std::this_thread::sleep_for(milliseconds(2));
+                          looked = true;
+                          return false;
+                        }});
+  await_both();
+  for (std::uint64_t id = 1; id < 40; ++id) hosts_[1]->enlist(id);
+  hosts_[1]->notify();
+  looked = false;
+  while (!looked) {
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(GetParam()));
+  hosts_[1]->leave();
+  hosts_[1]->end();
+  await("the end is known", [&] { return hosts_[0]->other() != RankState::kAlive; });
+  EXPECT_EQ(hosts_[0]->other(), RankState::kLeft);
+  hosts_[0]->leave();
 }
 
 TEST_F(StraightLanes, TheEndOfAProcessIsNoCut) {
