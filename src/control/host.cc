@@ -18,7 +18,7 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6835ULL;  // "5hocket"
+constexpr std::uint64_t kMagic = 0x74656b636f6836ULL;  // "6hocket"
 constexpr std::size_t kPage = 4096;
 
 struct HostHeader {
@@ -56,7 +56,7 @@ std::size_t kept_facts_offset(const HostShape& shape) {
 }
 std::size_t stripes_offset(const HostShape& shape) {
   if (shape.remote == 0) return groups_offset(shape);
-  return kept_facts_offset(shape) + 2 * pages(sizeof(KeptFacts), 1);
+  return kept_facts_offset(shape) + 2 * pages(sizeof(KeptFacts), 1) + pages(sizeof(GoneGroups), 1);
 }
 
 HostHeader& header_of(const os::Segment& segment) {
@@ -119,6 +119,7 @@ HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
     std::byte* kept_facts = segment_->data() + kept_facts_offset(shape);
     farewells_ = reinterpret_cast<KeptFacts*>(kept_facts);
     forerunners_ = reinterpret_cast<KeptFacts*>(kept_facts + pages(sizeof(KeptFacts), 1));
+    gone_groups_ = reinterpret_cast<GoneGroups*>(kept_facts + 2 * pages(sizeof(KeptFacts), 1));
   }
   stripe_offset_ = stripes_offset(shape) + static_cast<std::size_t>(self) * stripe_bytes_;
   free_.push_back({stripe_offset_, stripe_bytes_});

@@ -1,9 +1,9 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 5 (all offsets multiples of 4096):
+// Layout of the segment, version 6 (all offsets multiples of 4096):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
-//   KeptFacts[2] | stripe 0 | ...
+//   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
 // what is known of those comes through the network, see network.h, as does what happens in the
 // groups that are listed. Jobs of one host have neither. Each rank allocates from its own stripe
@@ -69,6 +69,7 @@ struct alignas(kCacheLine) GroupEntry {
 };
 inline constexpr std::size_t kGroups = 1024;
 
+class GoneGroups;
 class KeptFacts;
 
 // Of a segment. A value.
@@ -214,8 +215,9 @@ class HostControl {
   }
   // Only where there are other hosts. Of this host's ranks, in groups that were taken off.
   KeptFacts& farewells() const noexcept { return *farewells_; }
-  // Of other hosts' ranks, in groups that are not listed.
+  // Of other hosts' ranks, in groups that are not listed so far.
   KeptFacts& forerunners() const noexcept { return *forerunners_; }
+  GoneGroups& gone_groups() const noexcept { return *gone_groups_; }
   // Leaves word for the other hosts; whoever speaks for this one is woken.
   void tell_network(GroupEntry& entry, GroupEntry::News news) noexcept;
   // The same, of this host's ranks themselves.
@@ -282,6 +284,7 @@ class HostControl {
   GroupEntry* groups_ = nullptr;
   KeptFacts* farewells_ = nullptr;
   KeptFacts* forerunners_ = nullptr;
+  GoneGroups* gone_groups_ = nullptr;
   os::FutexWord* network_bell_ = nullptr;
   std::function<bool()> arming_;
 

@@ -5,7 +5,8 @@
 // a way to another host may break with news on it; so that whoever speaks next knows how far a
 // rank had come that has closed a group and left, its last words outlive the group. Forerunners
 // are what other hosts say of groups that nobody has listed here yet: their ranks may use the group
-// of the next epoch, and leave, before the first of this host's has come back from `rebuild`.
+// of the next epoch, and leave, before the first of this host's has come back from `rebuild`. What
+// is said of groups that were listed here once is none: hosts say last words of many at a time.
 #pragma once
 
 #include <array>
@@ -57,6 +58,20 @@ class KeptFacts {
 
   alignas(kCacheLine) std::atomic<std::uint64_t> kept_{0};
   std::array<KeptFact, kPlaces> ring_;
+};
+
+// Groups that were taken off this host's list. It begins as zeros, and forgets: of two that share a
+// place it knows the later one. Safe from any process and thread.
+class GoneGroups {
+ public:
+  void note(std::uint64_t id) noexcept { place(id).store(id, std::memory_order_release); }
+  bool knows(std::uint64_t id) noexcept { return place(id).load(std::memory_order_acquire) == id; }
+
+ private:
+  std::atomic<std::uint64_t>& place(std::uint64_t id) noexcept {
+    return ids_[id / 2 % ids_.size()];  // they are odd, and random otherwise
+  }
+  std::array<std::atomic<std::uint64_t>, 4096> ids_;
 };
 
 }  // namespace hocket::control

@@ -272,6 +272,7 @@ void Network::take(Peer& peer, const Fact& fact) {
 void Network::take_told(std::uint64_t group, const Fact& fact) {
   GroupEntry* entry = host_->find_group(group);
   if (entry == nullptr) {
+    if (host_->gone_groups().knows(group)) return;
     host_->forerunners().keep(group, fact);
     // Who enlists the group now either finds that, or its entry is found here.
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist

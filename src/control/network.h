@@ -105,8 +105,11 @@ class Network {
   std::optional<CutFact> cut_at(int place) const;
   void tell_all(Lane& lane);
   void send_all(const Fact& fact);
-  void send(Lane* lane, const Bytes& frames);             // null: all
-  void tell(Lane* lane, const std::vector<Fact>& facts);  // the same
+  // Null: all but those where much waits already. What is left out is asked for again.
+  void send(Lane* lane, const Bytes& frames);
+  void tell(Lane* lane, const std::vector<Fact>& facts);
+  // All, of what is told once only.
+  void send_in_any_case(const Bytes& frames);
   // What this host knows of a group; nothing where it is taken off meanwhile.
   std::vector<Fact> announced(GroupEntry& entry, int place);
   std::vector<Fact> standing(GroupEntry& entry);

@@ -37,6 +37,12 @@ void Network::send(Lane* lane, const Bytes& frames) {
   }
 }
 
+void Network::send_in_any_case(const Bytes& frames) {
+  for (auto& [number, peer] : peers_) {
+    for (const auto& each : peer.lanes) each->send(frames);
+  }
+}
+
 void Network::tell(Lane* lane, const std::vector<Fact>& facts) {
   Bytes frames;
   append(frames, facts);
@@ -64,17 +70,17 @@ void Network::tell_ranks() {
         if (!facts.empty()) append(last, standing(entry));
       }
       append(last, host_->farewells().of(static_cast<std::uint64_t>(place)));
-      send(nullptr, last);
+      send_in_any_case(last);
     }
     news.ranks.push_back({now.world_rank, now.state, now.pid, now.end});
   }
-  if (!news.ranks.empty()) send_all(news);
+  if (!news.ranks.empty()) send_in_any_case(encode(news));
   for (int place = host_->ranks(); place < host_->places(); ++place) {
     auto& told = told_[static_cast<std::size_t>(place)];
     const auto cut = cut_at(place);
     if (!cut || told.state == RankState::kCut) continue;
     told.state = RankState::kCut;
-    send_all(*cut);
+    send_in_any_case(encode(*cut));
   }
 }
 
@@ -148,13 +154,18 @@ void Network::tell_groups() {
       if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
         tell(nullptr, announced(entry, -1));
       }
-      if ((news & (GroupEntry::kFailed | GroupEntry::kCome)) != 0) tell(nullptr, standing(entry));
+      if ((news & (GroupEntry::kFailed | GroupEntry::kCome)) != 0) {
+        Bytes lasting;
+        append(lasting, standing(entry));
+        send_in_any_case(lasting);
+      }
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{id});
     }
     agree(entry);
     // Its memory goes back; somebody else may speak for this host, too.
     if (!is_needed(entry)) {
       say_farewell(entry);
+      host_->gone_groups().note(id);  // while it is listed: there is no moment when it is neither
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);
       if (!entry.id.compare_exchange_strong(id, 0, std::memory_order_acq_rel)) continue;
       host_->release(block, HostControl::kNetwork);

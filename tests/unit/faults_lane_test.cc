@@ -13,6 +13,7 @@
 #include "base/deadline.h"
 #include "control/group.h"
 #include "control/host.h"
+#include "control/kept_facts.h"
 #include "control/network.h"
 #include "control/succession.h"
 #include "fault_proxy.h"
@@ -76,6 +77,15 @@ class Host {
     GroupEntry* entry = Succession(*control_, memory, nullptr).enlist(id);
     return std::make_unique<GroupControl>(*control_, memory, rank_, places_, entry);
   }
+  std::size_t forerunners(std::uint64_t id) const { return control_->forerunners().of(id).size(); }
+  GroupEntry* find(std::uint64_t id) const { return control_->find_group(id); }
+  // Has it told, to whomever it is told.
+  void tell(std::uint64_t id, GroupEntry::News news) {
+    find(id)->news.fetch_or(news);
+    notify();
+    while (find(id)->news != 0) std::this_thread::yield();
+  }
+  void close(std::uint64_t id) { control_->release(find(id)->block); }
 
  private:
   int rank_;
@@ -156,6 +166,34 @@ TEST_F(LaneFaults, ADribblingWayOnlyTakesLonger) {
   set(Fault::kDribble);
   start();
   expect_a_clean_end_is_told();
+}
+
+// Facts that are told again when somebody asks are left out where much waits to be sent already.
+TEST_F(LaneFaults, WhatIsToldOnceIsToldHoweverMuchWaitsToBeSent) {
+  start();
+  const auto ours = hosts_[0]->enlist(7);
+  const auto theirs = hosts_[1]->enlist(7);
+  const std::string text(Failure::kTextBytes, 'x');
+  std::uint64_t call = 0;
+  while (++call < kRecords) theirs->record(call, call, {}, false);
+  for (int i = 0; i < 4; ++i) theirs->refuse(call++, engine::Kind::kBarrier, text);
+  hosts_[0]->tell(7, GroupEntry::kAsked);
+  await("the answer", [&] { return ours->finished_sequence(1) == call - 1; });
+  const auto stop_the_way = [&] {
+    set(Fault::kHalfOpen);
+    for (int i = 0; i < 8000; ++i) hosts_[1]->tell(7, GroupEntry::kRefused);
+  };
+  stop_the_way();
+  Succession(*theirs).come(1, kCame);
+  hosts_[1]->tell(7, GroupEntry::kCome);
+  set(Fault::kNone);
+  await("who came is told", [&] { return Succession(*ours).has_come(1); });
+  stop_the_way();
+  hosts_[1]->leave();
+  set(Fault::kNone);
+  await("the end is told", [&] { return hosts_[0]->other() != RankState::kAlive; });
+  EXPECT_EQ(hosts_[0]->other(), RankState::kLeft);
+  hosts_[0]->leave();
 }
 
 TEST_F(LaneFaults, ADeadWayAtTheStartNamesBothEnds) {
@@ -249,6 +287,28 @@ TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
   ASSERT_TRUE(ours->failed());
   EXPECT_EQ(ours->failure().text, "enough");
   EXPECT_EQ(Succession(*ours).how(1), kCame | kImpatient);
+  hosts_[0]->leave();
+}
+
+// They are said of many at a time, and what is to come would have no room.
+TEST_F(StraightLanes, LastWordsOfAGroupThatIsGoneAreNotKeptForOneToCome) {
+  constexpr std::uint64_t kEnd = 301;
+  start();
+  for (std::uint64_t id = 101; id < kEnd; id += 2) {
+    for (const auto& host : hosts_) host->enlist(id);
+    for (const int rank : {1, 0}) {
+      hosts_[rank]->close(id);
+      await("taken off", [&] {
+        hosts_[rank]->notify();
+        return hosts_[rank]->find(id) == nullptr;
+      });
+    }
+  }
+  hosts_[1]->enlist(7);
+  hosts_[1]->leave();  // says it all once more
+  await("the end is told", [&] { return hosts_[0]->other() == RankState::kLeft; });
+  EXPECT_EQ(hosts_[0]->forerunners(7), 1);
+  for (std::uint64_t id = 101; id < kEnd; id += 2) EXPECT_EQ(hosts_[0]->forerunners(id), 0) << id;
   hosts_[0]->leave();
 }
 
