@@ -222,8 +222,9 @@ void Network::agree(GroupEntry& entry) {
 }
 
 void Network::take_vote(Peer& peer, const VoteFact& vote) {
-  GroupEntry* entry = host_->find_group(vote.group);
-  if (entry == nullptr && vote.kind == VoteFact::Kind::kDecided) {
+  const bool tells = vote.kind == VoteFact::Kind::kDecided;
+  GroupEntry* entry = tells ? find_or_keep(vote.group, vote) : host_->find_group(vote.group);
+  if (entry == nullptr && tells) {
     const Bytes frame = encode(VoteFact{.group = vote.group, .kind = VoteFact::Kind::kThrough});
     for (const auto& lane : peer.lanes) lane->send(frame);
   }
@@ -269,15 +270,17 @@ void Network::take(Peer& peer, const Fact& fact) {
   }
 }
 
-void Network::take_told(std::uint64_t group, const Fact& fact) {
+GroupEntry* Network::find_or_keep(std::uint64_t group, const Fact& fact) {
   GroupEntry* entry = host_->find_group(group);
-  if (entry == nullptr) {
-    if (host_->gone_groups().knows(group)) return;
-    host_->forerunners().keep(group, fact);
-    // Who enlists the group now either finds that, or its entry is found here.
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist
-    entry = host_->find_group(group);
-  }
+  if (entry != nullptr || host_->gone_groups().knows(group)) return entry;
+  host_->forerunners().keep(group, fact);
+  // Who enlists the group now either finds that, or its entry is found here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist
+  return host_->find_group(group);
+}
+
+void Network::take_told(std::uint64_t group, const Fact& fact) {
+  GroupEntry* entry = find_or_keep(group, fact);
   if (entry == nullptr) return;
   if (auto mirror = GroupMirror::of(*host_, *entry)) mirror->write(fact, *entry);
 }

@@ -120,6 +120,8 @@ class Network {
   void take(Peer& peer, const Fact& fact);
   void take(Peer& peer, const CutFact& fact);
   void take_told(std::uint64_t group, const Fact& fact);
+  // The group's entry; where it has none so far, the fact is kept for whoever lists it.
+  GroupEntry* find_or_keep(std::uint64_t group, const Fact& fact);
   void take_broken();
   bool is_needed(const GroupEntry& entry) const;
   void take_vote(Peer& peer, const VoteFact& vote);

@@ -229,6 +229,16 @@ bool Succession::appoint(std::uint64_t block) noexcept {
   return true;
 }
 
+// What was decided in the new group before it was listed here. Whoever said so tells all hosts.
+void Succession::learn(const VoteFact& vote) noexcept {
+  if (vote.kind != VoteFact::Kind::kDecided) return;
+  if (vote.members.size() != static_cast<std::size_t>(size_)) return;
+  for (int i = 0; i < size_; ++i) {
+    if (!host_->is_here(place(i))) inform(i);
+  }
+  decide(vote.members);  // without the guard: whoever does so now writes the same
+}
+
 GroupEntry* Succession::enlist(std::uint64_t id) {
   GroupEntry* entry = host_->enlist_once(
       header_->entry, {.id = id, .block = host_->offset_of(header_), .size = size_});
@@ -238,7 +248,9 @@ GroupEntry* Succession::enlist(std::uint64_t id) {
   if (!mirror) return entry;
   for (const Bytes& frame : host_->forerunners().of(id)) {
     const auto fact = parse(std::span<const std::byte>(frame).subspan(kFrameHeaderBytes));
-    if (fact) mirror->write(*fact, *entry);
+    if (!fact) continue;
+    mirror->write(*fact, *entry);
+    if (const auto* vote = std::get_if<VoteFact>(&*fact)) learn(*vote);
   }
   return entry;
 }

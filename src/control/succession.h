@@ -34,6 +34,8 @@ enum Come : std::uint32_t {
   kInformed = 8,   // said of it by its host, not by itself: the outcome is known there
 };
 
+struct VoteFact;
+
 // A value: what a host has accepted last; see agreement.h.
 struct Vote {
   std::uint64_t ballot = 0;
@@ -128,6 +130,7 @@ class Succession {
   static constexpr int kDecidedSlot = 2;
   GroupMember& member(int rank) const noexcept;
   Members read(int slot) const;
+  void learn(const VoteFact& vote) noexcept;
   void write(int slot, const Members& members) noexcept;
 
   HostControl* host_;

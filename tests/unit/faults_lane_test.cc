@@ -290,6 +290,32 @@ TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
   hosts_[0]->leave();
 }
 
+// A rank that comes back from a rebuild after the others have rebuilt once more, without it.
+TEST_F(StraightLanes, WhatWasDecidedInAGroupBeforeItWasListedIsKnownOnceItIs) {
+  start();
+  const auto theirs = hosts_[1]->enlist(7);
+  Succession words(*theirs);
+  words.come(1, kImpatient | kAlone);
+  await("host 0 has no use for it", [&] {
+    hosts_[1]->notify();
+    return words.is_decided() && !words.owes_outcome();
+  });
+  hosts_[1]->close(7);
+  await("taken off", [&] {
+    hosts_[1]->notify();
+    return hosts_[1]->find(7) == nullptr;
+  });
+  const auto ours = hosts_[0]->enlist(7);
+  const Members only_theirs{false, true};
+  EXPECT_EQ(Succession(*ours).decided(), only_theirs);
+  hosts_[0]->close(7);
+  await("taken off", [&] {
+    hosts_[0]->notify();
+    return hosts_[0]->find(7) == nullptr;
+  });
+  for (const auto& host : hosts_) host->leave();
+}
+
 // They are said of many at a time, and what is to come would have no room.
 TEST_F(StraightLanes, LastWordsOfAGroupThatIsGoneAreNotKeptForOneToCome) {
   constexpr std::uint64_t kEnd = 301;
