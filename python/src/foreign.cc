@@ -1,5 +1,6 @@
 #include "foreign.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct Known {
   nb::object type;  // held, so that no other type gets its address
   Way way = Way::kNone;
   const dlpack::ExchangeApi* api = nullptr;
+  nb::object is_conj = {};  // PyTorch's methods of these names
+  nb::object is_neg = {};
 };
 
 Known find_way(nb::handle object) {
@@ -29,6 +32,8 @@ Known find_way(nb::handle object) {
   known.api = exchange_api(object);
   if (known.api != nullptr) {
     known.way = Way::kExchange;
+    known.is_conj = nb::getattr(known.type, "is_conj", nb::object());
+    known.is_neg = nb::getattr(known.type, "is_neg", nb::object());
   } else if (is_cupy_array(object)) {
     known.way = Way::kCuPy;
   } else if (is_of_cupy(object)) {
@@ -62,10 +67,45 @@ const Known& way_of(nb::handle object) {
 
 namespace {
 
+bool says(const nb::object& method, nb::handle object) {
+  if (!method.is_valid()) return false;
+  const nb::object answer = nb::steal(PyObject_CallOneArg(method.ptr(), object.ptr()));
+  if (!answer.is_valid()) throw nb::python_error();
+  return answer.is(nb::handle(Py_True));
+}
+
+// PyTorch has views that are conjugated or negated only when they are read: their memory holds
+// other numbers, and this interface does not say so. A negated one is the imaginary part of a
+// conjugated one: every second number from an odd place on, so contiguous only where it is the only
+// one.
+void require_no_lazy_view(const Known& known,
+                          const Array& array,
+                          nb::handle object,
+                          const char* name) {
+  const bool is_complex = array.dtype == DType::kComplex64 || array.dtype == DType::kComplex128;
+  const bool may_be_part =
+      array.count == 1 &&
+      reinterpret_cast<std::uintptr_t>(array.data) % (2 * size_of(array.dtype)) != 0;
+  const char* mend = nullptr;
+  if (is_complex && says(known.is_conj, object)) mend = "conj";
+  if (may_be_part && says(known.is_neg, object)) mend = "neg";
+  if (mend == nullptr) return;
+  refuse(name,
+         std::string("is a view that is ") + (*mend == 'c' ? "conjugated" : "negated") +
+             " when it is read, so its memory holds other numbers; before the call, " + name +
+             " = " + name + ".resolve_" + mend + "()");
+}
+
+Array from_known_exchange(const Known& known, nb::handle object, const char* name) {
+  Array array = from_exchange(*known.api, object, name);
+  require_no_lazy_view(known, array, object, name);
+  return array;
+}
+
 Array read_by(const Known& known, nb::handle object, const char* name) {
   switch (known.way) {
     case Way::kExchange:
-      return from_exchange(*known.api, object, name);
+      return from_known_exchange(known, object, name);
     case Way::kCuPy:
       return from_cupy(object, name);
     case Way::kMethod:

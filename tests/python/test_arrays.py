@@ -240,6 +240,27 @@ def test_dlpack_exchange():
     on_two(body)
 
 
+def test_views_that_torch_conjugates_when_it_reads_them():
+    """Their memory holds other numbers than they do."""
+    torch = pytest.importorskip("torch")
+
+    def body(comm):
+        x = torch.tensor([1 + 2j, 3 - 1j])
+        with pytest.raises(hocket.InvalidArgument, match=r"x = x.resolve_conj\(\)"):
+            comm.all_reduce(x.conj(), out=torch.zeros(2, dtype=torch.complex64))
+        with pytest.raises(hocket.InvalidArgument, match=r"object = object.resolve_conj\(\)"):
+            comm.all_gather_object([x.conj()])
+        part = x.conj().imag[1:]
+        with pytest.raises(hocket.InvalidArgument, match=r"x = x.resolve_neg\(\)"):
+            comm.all_reduce(part, out=torch.zeros(1))
+        assert comm.all_reduce(part.resolve_neg(), out=torch.zeros(1)).tolist() == [2]
+        assert comm.all_reduce(x.imag[1:], out=torch.zeros(1)).tolist() == [-2]
+        total = comm.all_reduce(x.conj().resolve_conj())
+        assert total.tolist() == [2 - 4j, 6 + 2j]
+
+    threads(2, body)
+
+
 def test_torch():
     torch = pytest.importorskip("torch")
 
