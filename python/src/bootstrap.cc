@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "hocket/error.h"
+#include "seat.h"
 
 namespace hocket::python {
 namespace {
@@ -64,6 +65,14 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
     throw nb::python_error();
   }
   return std::make_unique<PythonBootstrap>(nb::borrow(bootstrap));
+}
+
+void refuse_joining(Bootstrap* group) noexcept {
+  if (group == nullptr) return;
+  try {
+    without_gil([&] { hocket::init(*group, {.rank = -1}); });  // nobody has that rank
+  } catch (const std::exception&) {                            // as it should
+  }
 }
 
 }  // namespace hocket::python

@@ -19,13 +19,16 @@ std::shared_ptr<Context> initialize(nb::handle device,
                                     nb::handle engines,
                                     nb::handle timeout,
                                     nb::handle deadline) {
-  ContextOptions options;
-  if (!device.is_none()) options.device = integer_argument(device, "device");
-  options.engines = engines_argument(engines);
-  options.timeout = duration_argument(timeout, "timeout");
-  options.deadline = duration_argument(deadline, "deadline");
-  options.library_folders = library_folders();
   const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
+  const ContextOptions options = read_joining(group.get(), [&] {
+    ContextOptions read;
+    if (!device.is_none()) read.device = integer_argument(device, "device");
+    read.engines = engines_argument(engines);
+    read.timeout = duration_argument(timeout, "timeout");
+    read.deadline = duration_argument(deadline, "deadline");
+    read.library_folders = library_folders();
+    return read;
+  });
   return without_gil(
       [&] { return group ? Context::initialize(*group, options) : Context::initialize(options); });
 }

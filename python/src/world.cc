@@ -61,8 +61,10 @@ Seat init(nb::handle rank,
           nb::handle engines,
           nb::handle bootstrap,
           nb::handle mpi) {
-  const InitOptions options = init_options(rank, size, address, key, timeout, deadline, engines);
   const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
+  const InitOptions options = read_joining(group.get(), [&] {
+    return init_options(rank, size, address, key, timeout, deadline, engines);
+  });
   auto world = without_gil([&] {
     return std::make_shared<World>(group ? hocket::init(*group, options) : hocket::init(options));
   });

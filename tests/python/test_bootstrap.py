@@ -129,6 +129,21 @@ except hocket.InvalidArgument as error:
         assert outputs[rank] == "rank 1 was given wrong arguments for init; see its output\n"
 
 
+@pytest.mark.parametrize("call", ["init(bootstrap=group, ", "Context.initialize(bootstrap=group, "])
+def test_what_one_rank_s_python_refuses_all_are_told(call):
+    outputs = run_group(
+        2,
+        f"""
+try:
+    hocket.{call}deadline="soon" if rank == 1 else 10)
+except hocket.InvalidArgument as error:
+    print(error)
+""",
+    )
+    assert outputs[0] == "rank 1 was given wrong arguments for init; see its output\n"
+    assert outputs[1].startswith("deadline is a str")
+
+
 def test_where_rank_zero_cannot_serve_all_are_told():
     outputs = run_group(
         2,

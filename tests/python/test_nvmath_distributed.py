@@ -109,6 +109,23 @@ def test_arguments_are_checked_in_the_original_s_order():
     assert nvd.get_context() is None and group is not None
 
 
+def wrong_on_one(comm):
+    group = nvd.HocketProcessGroup(comm)
+    wrong = "invalid_device" if comm.rank == 1 else "cpu"
+    with pytest.raises(TypeError if comm.rank == 1 else ValueError) as caught:
+        nvd.initialize(wrong, group, ["shm"])
+    assert nvd.get_context() is None
+    nvd.initialize("cpu", group, ["shm"])
+    nvd.finalize()
+    return str(caught.value)
+
+
+def test_arguments_that_are_wrong_on_one_are_heard_of_on_all():
+    told = hocket.spawn(wrong_on_one, 2)
+    assert "rank 1 was given wrong arguments" in told[0]
+    assert "The provided device ID is invalid_device" in told[1]
+
+
 def group_calls(comm, group):
     rank, n = group.rank, group.nranks
     x = np.full(3, rank, "float32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import sys
 import threading
 from collections.abc import Sequence
@@ -87,6 +88,12 @@ def _as_group(process_group: Any) -> ProcessGroup:
     )
 
 
+def _tell_refusal(process_group: Any) -> None:
+    """The group's other processes, whose arguments may be right, would wait for this one."""
+    with contextlib.suppress(Exception):
+        Context.initialize(bootstrap=GroupBootstrap(_as_group(process_group)), timeout=-1)
+
+
 def initialize(
     device_id: Union[int, Literal["cpu"]],
     process_group: Any,
@@ -103,7 +110,11 @@ def initialize(
     backends : sequence of str
         "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
     """
-    _check(device_id, process_group, backends)
+    try:
+        _check(device_id, process_group, backends)
+    except Exception:
+        _tell_refusal(process_group)
+        raise
     with _runtime.lock:
         if _runtime.context is not None:
             raise RuntimeError("nvmath.distributed has already been initialized")
