@@ -153,8 +153,9 @@ std::string explain(const Verdict& verdict, const StoreClientOptions& options) {
                          verdict.fact - 1);
     case Decision::kRankTaken:
       return fmt::format(
-          "rank {} is taken at the store at {}: another process claims it, or one "
-          "that has died did; give each process a rank of its own",
+          "rank {} is taken at the store at {}: another process claims it, one that has died did, "
+          "or this one has joined already; give each process a rank of its own, and let it call "
+          "init once",
           options.rank,
           at);
     case Decision::kFull:
