@@ -92,7 +92,8 @@ UcxCarriage::UcxCarriage(std::shared_ptr<const engines::ucx::Library> library,
 std::shared_ptr<engines::ucx::Fabric> UcxCarriage::make_gpu_fabric(
     const engines::ucx::DeviceFabrics::Device& device) {
   engines::ucx::FabricOptions options{.interface = interface_};
-  options.lost = [this](int rank) { return is_lost(rank); };
+  options.lost = [this](int rank) { return state_of(rank) > control::RankState::kAlive; };
+  options.died = [this](int rank) { return state_of(rank) > control::RankState::kLeft; };
   options.gpus = true;
   options.device = device;
   return std::make_shared<engines::ucx::Fabric>(library_, std::move(options));
@@ -103,10 +104,10 @@ void UcxCarriage::retire() noexcept {
   gpu_fabrics_.retire();
 }
 
-bool UcxCarriage::is_lost(int rank) const noexcept {
+control::RankState UcxCarriage::state_of(int rank) const noexcept {
   const auto* host = host_.load();
-  return host != nullptr &&
-         host->state(places_[static_cast<std::size_t>(rank)]) > control::RankState::kAlive;
+  return host == nullptr ? control::RankState::kAlive
+                         : host->state(places_[static_cast<std::size_t>(rank)]);
 }
 
 engines::ucx::FabricOptions UcxCarriage::options_of(const CarriageSettings& settings) {
@@ -117,7 +118,8 @@ engines::ucx::FabricOptions UcxCarriage::options_of(const CarriageSettings& sett
   options.help = [this] {
     if (auto* network = network_.load()) network->notify();
   };
-  options.lost = [this](int rank) { return is_lost(rank); };
+  options.lost = [this](int rank) { return state_of(rank) > control::RankState::kAlive; };
+  options.died = [this](int rank) { return state_of(rank) == control::RankState::kDied; };
   if (settings.bulk == "pieces") options.bulk = engines::ucx::Bulk::kPieces;
   if (settings.bulk == "direct") {
     options.bulk = engines::ucx::Bulk::kDirect;
@@ -139,7 +141,8 @@ control::Carrier UcxCarriage::carrier() {
           .arm = [fabric = fabric_] { return fabric->arm(); },
           .pending = [fabric = fabric_] { return fabric->pending(); },
           .progress = [fabric = fabric_] { return fabric->progress(); },
-          .take_broken = [fabric = fabric_] { return fabric->take_broken(); }};
+          .take_broken = [fabric = fabric_] { return fabric->take_broken(); },
+          .give_up = [fabric = fabric_] { return fabric->try_retire(); }};
 }
 
 std::shared_ptr<DeviceLibraries> make_device_libraries(DeviceSettings settings) {

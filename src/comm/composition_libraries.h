@@ -63,7 +63,7 @@ class UcxCarriage final : public Carriage {
   engines::ucx::FabricOptions options_of(const CarriageSettings& settings);
   std::shared_ptr<engines::ucx::Fabric> make_gpu_fabric(
       const engines::ucx::DeviceFabrics::Device& device);
-  bool is_lost(int rank) const noexcept;
+  control::RankState state_of(int rank) const noexcept;
 
   std::vector<int> places_;  // written before `host_`
   std::atomic<control::HostControl*> host_{nullptr};

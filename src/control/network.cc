@@ -134,7 +134,7 @@ void Network::run() {
 
 // Until when to look again though nothing comes.
 Network::Clock::duration Network::patience() const {
-  if (carrier_.pending && carrier_.pending()) return milliseconds(1);
+  if (!given_up_ && carrier_.pending && carrier_.pending()) return milliseconds(1);
   auto patience = std::min<Clock::duration>(options_.silence / 8, milliseconds(500));
   if (agreement_.is_busy()) patience = std::min<Clock::duration>(patience, milliseconds(10));
   for (int place = 0; place < host_->ranks(); ++place) {
@@ -153,7 +153,14 @@ Network::Clock::duration Network::patience() const {
 }
 
 void Network::help_carrier() {
-  if (!carrier_.progress) return;
+  if (!carrier_.progress || given_up_) return;
+  // Nothing can come any more, and UCX (1.13) may end the process over connections to the dead.
+  if (carrier_.give_up && std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
+        return have_all_died(entry.second);
+      })) {
+    given_up_ = carrier_.give_up();
+    return;
+  }
   // Once in any case: what was taken over whole may have left in part.
   carrier_.progress();
   for (int i = 0; i < 100 && carrier_.pending() && carrier_.progress(); ++i) {
@@ -172,6 +179,12 @@ bool Network::speaks() const noexcept {
 bool Network::has_living(const Peer& peer) const noexcept {
   return std::any_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
     return host_->state(options_.places[static_cast<std::size_t>(rank)]) <= RankState::kAlive;
+  });
+}
+
+bool Network::have_all_died(const Peer& peer) const noexcept {
+  return std::all_of(peer.ranks.begin(), peer.ranks.end(), [this](int rank) {
+    return host_->state(options_.places[static_cast<std::size_t>(rank)]) > RankState::kLeft;
   });
 }
 

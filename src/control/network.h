@@ -45,6 +45,7 @@ struct Carrier {
   std::function<bool()> pending;   // somebody has to call `progress`
   std::function<bool()> progress;  // true when something moved
   std::function<std::vector<int>()> take_broken;  // ranks it cannot reach any more; each once
+  std::function<bool()> give_up;  // nobody can be reached any more; false: ask again
 };
 
 // A resource: the lanes and a thread. `establish` and `start` come first, once, in this order;
@@ -132,6 +133,7 @@ class Network {
   void declare(const Peer& peer, RankState state, int rank);
   Clock::duration patience() const;
   bool has_living(const Peer& peer) const noexcept;
+  bool have_all_died(const Peer& peer) const noexcept;
   bool has_arrived(const Peer& peer) const noexcept;
 
   const NetworkOptions options_;
@@ -148,6 +150,7 @@ class Network {
   std::vector<int> place_hosts_;  // of each place: its host's number
   Agreement agreement_;
   std::vector<Told> told_;                   // of each place
+  bool given_up_ = false;                    // the carrier has been
   std::map<int, Clock::time_point> broken_;  // ranks that the carrier cannot reach, since when
   Clock::time_point accepts_from_{};         // when to look for strangers again
   std::atomic<bool> stop_{false};

@@ -263,6 +263,40 @@ TEST_F(StraightLanes, TheEndOfAProcessIsNoCut) {
 }
 
 // Its tellers may have used the group of the next epoch, and left, before anybody here lists it.
+// UCX may end a process that goes on with connections to the dead.
+TEST_F(StraightLanes, TheCarrierIsGivenUpOnceNobodyElseLives) {
+  std::atomic<bool> alive{true};
+  std::atomic<int> asked{0};
+  std::atomic<int> moved_after{0};
+  EXPECT_EQ(establish(), std::vector<std::string>(2));
+  hosts_[0]->start();
+  hosts_[1]->start({.pending = [] { return true; },
+                    .progress =
+                        [&] {
+                          if (asked > 1) ++moved_after;
+                          return false;
+                        },
+                    .give_up =
+                        [&] {
+                          EXPECT_FALSE(alive);
+                          return ++asked > 1;  // somebody is at work in it, at first
+                        }});
+  await_both();
+  alive = false;
+  hosts_[0]->end();
+  await("given up", [&] {
+    hosts_[1]->notify();
+    return asked == 2;
+  });
+  for (int i = 0; i < 20; ++i) {
+    hosts_[1]->notify();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(moved_after, 0);
+  hosts_[1]->leave();
+}
+
 TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
   constexpr std::uint64_t kCalls = 100;
   start();

@@ -41,6 +41,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
     for (int rank = 0; rank < 2; ++rank) {
       FabricOptions options{.bulk = GetParam()};
       options.lost = [this](int) { return lost_.load(); };
+      options.died = [this](int) { return died_.load(); };
       fabrics_.push_back(std::make_shared<Fabric>(found.library, options));
       addresses.push_back(fabrics_.back()->address());
     }
@@ -120,6 +121,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
   }
 
   std::atomic<bool> lost_{false};
+  std::atomic<bool> died_{false};
   std::vector<std::shared_ptr<Fabric>> fabrics_;
   std::vector<std::unique_ptr<UcxPointToPoint>> ends_;
 };
@@ -341,6 +343,19 @@ TEST_P(UcxMessages, SoIsWhatAPeerThatIsLostDoesNotFinish) {
   lost_ = true;
   never_finish();
   EXPECT_EQ(fabric(0).take_broken(), std::vector{1});
+}
+
+TEST_P(UcxMessages, WhatIsForTheDeadIsNotWaitedFor) {
+  const Bytes out(kLong, std::byte{7});
+  const MessageId sent = end(0).send(envelope(1, 1, kLong), out);
+  died_ = true;
+  const base::Deadline deadline = base::Deadline::in(kWatchdog);
+  EXPECT_FALSE(fabric(0).flush(deadline));
+  EXPECT_FALSE(deadline.has_passed());
+  EXPECT_TRUE(fabric(0).try_retire());
+  EXPECT_FALSE(fabric(0).progress());
+  EXPECT_FALSE(fabric(0).flush(deadline));
+  end(0).cancel(sent);
 }
 
 INSTANTIATE_TEST_SUITE_P(Both,

@@ -55,6 +55,7 @@ Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
       wake_(std::move(options.wake)),
       help_(std::move(options.help)),
       lost_(std::move(options.lost)),
+      died_(std::move(options.died)),
       bulk_(options.bulk),
       direct_from_(options.direct_from) {
   try {
@@ -117,12 +118,12 @@ void Fabric::start(const FabricOptions& options) {
   require(library_->worker_set_am_recv_handler(worker_, &handler), "take active messages");
 }
 
-// Connections that are still being set up must not be taken down: UCX trips over them. Where that
-// does not end, UCX keeps its memory until the process ends; likewise where the GPU's context is
-// there no more.
+// Connections that are still being set up must not be taken down: UCX trips over them, and over
+// those of the dead. Where there are such, UCX keeps its memory until the process ends; likewise
+// where the GPU's context is there no more.
 Fabric::~Fabric() {
   const Current current(device_);
-  if (!current.is_current() || !flush(Deadline::in(kGrace))) {
+  if (!current.is_current() || retired_ || knows_dead_ || !flush_all(Deadline::in(kGrace))) {
     new std::shared_ptr<const cuda::DeviceContext>(device_);
     return;
   }
@@ -197,17 +198,46 @@ bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
   return done;
 }
 
+bool Fabric::has_died(std::size_t rank) const noexcept {
+  return died_ && died_(static_cast<int>(rank));
+}
+
 bool Fabric::flush(Deadline deadline) noexcept {
   const Current current(device_);
   const std::lock_guard lock(mutex_);
   if (retired_) return false;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    knows_dead_ = knows_dead_ || has_died(rank);
+  }
+  return knows_dead_ ? flush_living(deadline) : flush_all(deadline);
+}
+
+bool Fabric::flush_all(Deadline deadline) noexcept {
   const RequestParam plain{};
   return wait_for(library_->worker_flush_nbx(worker_, &plain), deadline);
+}
+
+// UCX (1.13) ends the process, by assertions of its own, where it flushes connections whose other
+// end has ceased to answer.
+bool Fabric::flush_living(Deadline deadline) noexcept {
+  const RequestParam plain{};
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    const Peer& peer = peers_[rank];
+    if (peer.endpoint == nullptr || peer.broken || has_died(rank)) continue;
+    wait_for(library_->ep_flush_nbx(peer.endpoint, &plain), deadline);
+  }
+  return false;
 }
 
 void Fabric::retire() noexcept {
   const std::lock_guard lock(mutex_);
   retired_ = true;
+}
+
+bool Fabric::try_retire() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) retired_ = true;
+  return lock.owns_lock();
 }
 
 // --- Connections --------------------------------------------------------------------------------

@@ -51,7 +51,9 @@ struct FabricOptions {
   std::string interface;       // the one to use; empty: UCX chooses
   std::function<void()> wake;  // called when something came in; any thread
   std::function<void()> help;  // called when `pending` becomes true, or one breaks; any thread
-  std::function<bool(int rank)> lost;  // whether others know that rank to be gone; any thread
+  // Whether others know that rank to be gone; any thread, not from the destructor.
+  std::function<bool(int rank)> lost;
+  std::function<bool(int rank)> died;  // the same of one that has not left in good order
   Bulk bulk = Bulk::kAuto;
   std::size_t direct_from = kDirectFrom;  // bytes; shorter messages never travel directly
   // Whether UCX is to use its transports of GPUs; to host memory they are no gain.
@@ -118,10 +120,14 @@ class Fabric {
   // The ranks to which connections have broken, or could not be made, since it was last asked. A
   // rank that has ended is among them. `help` is called when there are any.
   std::vector<int> take_broken();
-  // Waits until what was sent has left this process; false where the deadline came first.
+  // Asks `died`. Waits until what was sent has left this process; false where the deadline came
+  // first, or a rank has died: then only what goes to the living is waited for.
   bool flush(base::Deadline deadline) noexcept;
-  // From now on nothing happens any more: the process is about to end.
+  // From now on nothing happens any more: the process is about to end, or nobody is left that could
+  // be reached.
   void retire() noexcept;
+  // The same where nobody is at work in it; else false.
+  bool try_retire() noexcept;
 
   // --- For ports, with `mutex` held -----------------------------------------------------------
   std::mutex& mutex() noexcept { return mutex_; }
@@ -186,6 +192,9 @@ class Fabric {
   void note_broken(std::size_t rank);
   RequestParam param_for(MemoryKind memory) const noexcept;
   bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
+  bool has_died(std::size_t rank) const noexcept;
+  bool flush_all(base::Deadline deadline) noexcept;
+  bool flush_living(base::Deadline deadline) noexcept;
   bool has_lane(Endpoint endpoint, MemoryKind memory) const;
   void begin(Transfer& transfer, StatusPointer request) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
@@ -206,6 +215,7 @@ class Fabric {
   const std::function<void()> wake_;
   const std::function<void()> help_;
   const std::function<bool(int)> lost_;
+  const std::function<bool(int)> died_;
   const Bulk bulk_;
   const std::size_t direct_from_;
   std::atomic<int> unsent_{0};  // written with `mutex_` held
@@ -216,6 +226,7 @@ class Fabric {
   std::mutex mutex_;  // guards all below, and the worker
   bool retired_ = false;
   bool came_ = false;        // something, since it was last asked
+  bool knows_dead_ = false;  // since a flush
   bool closes_ = false;      // whether one of `peers_` is to be closed
   std::vector<Peer> peers_;  // by world rank
   std::vector<int> broken_;  // not told yet

@@ -67,6 +67,7 @@ std::string Library::fill(os::LoadedLibrary& library) {
   library.need("ucp_worker_flush_nbx", worker_flush_nbx);
   library.need("ucp_worker_set_am_recv_handler", worker_set_am_recv_handler);
   library.need("ucp_ep_create", ep_create);
+  library.need("ucp_ep_flush_nbx", ep_flush_nbx);
   library.need("ucp_ep_close_nbx", ep_close_nbx);
   library.need("ucp_am_send_nbx", am_send_nbx);
   library.need("ucp_tag_send_nbx", tag_send_nbx);

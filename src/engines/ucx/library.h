@@ -39,6 +39,7 @@ class Library {
   StatusPointer (*worker_flush_nbx)(Worker, const RequestParam*) = nullptr;
   Status (*worker_set_am_recv_handler)(Worker, const AmHandlerParam*) = nullptr;
   Status (*ep_create)(Worker, const EndpointParams*, Endpoint*) = nullptr;
+  StatusPointer (*ep_flush_nbx)(Endpoint, const RequestParam*) = nullptr;
   StatusPointer (*ep_close_nbx)(Endpoint, const RequestParam*) = nullptr;
   StatusPointer (*am_send_nbx)(Endpoint,
                                unsigned id,
