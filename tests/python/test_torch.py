@@ -32,7 +32,7 @@ def test_what_else_there_is(name, tmp_path):
 
 
 @pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("name", ["anybody", "polling", "futures_beside_calls"])
+@pytest.mark.parametrize("name", ["anybody", "polling", "dropped", "futures_beside_calls"])
 def test_handles(name, n, tmp_path):
     torch_ranks.run("torch_handles.py", name, n, tmp_path, "hocket")
 

@@ -86,6 +86,26 @@ def polling(rank, n):
         dist.all_reduce(x)
 
 
+def dropped(rank, n):
+    """Handles that nobody keeps: the calls go on, as those of other backends do."""
+    other = dist.new_group()
+    tensors = [torch.full((5,), rank + 1.0) for _ in range(100)]
+    base = torch.full((4, 2), rank + 1.0)  # with something left to do when it has ended
+    if rank != 0:
+        dist.barrier(other)  # rank 0's have been dropped then, and none can have ended
+    for x in [*tensors, base[:, 0]]:
+        dist.all_reduce(x, async_op=True)
+    dist.isend(torch.full((3,), float(rank)), (rank + 1) % n)
+    if rank == 0:
+        dist.barrier(other)
+    y = torch.zeros(3)
+    dist.recv(y, (rank - 1) % n)
+    dist.barrier()
+    total = n * (n + 1) / 2
+    assert all((x == total).all() for x in tensors) and (base[:, 0] == total).all()
+    assert (base[:, 1] == rank + 1).all() and (y == (rank - 1) % n).all()
+
+
 def futures_beside_calls(rank, n):
     """The thread that ends futures waits while this one goes on making calls."""
     tensors = [values(rank + i, 50 + i) for i in range(200)]

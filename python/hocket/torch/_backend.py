@@ -106,6 +106,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         if getattr(opts, "asyncOp", False):
             return self._pending(self._comm.barrier_async(), [])
         self._comm.barrier()
+        self._kept.settle()
         return self._finished([])
 
     def monitored_barrier(self, options: Any, wait_all_ranks: bool = False) -> None:

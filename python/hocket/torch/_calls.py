@@ -23,7 +23,7 @@ from ._layout import (
 from ._ops import op_of, summand
 from ._pieces import reduce_scatter_in_pieces, takes_pieces
 from ._sparse import all_reduce_sparse
-from ._work import Finished, Pending, Waiter
+from ._work import Finished, Kept, Pending, Waiter
 
 Tensors = list[torch.Tensor]
 _DENSE = torch.strided
@@ -50,6 +50,7 @@ class Calls:
     def __init__(self, comm: hocket.Communicator) -> None:
         self._comm = comm
         self._waiter = Waiter()
+        self._kept = Kept()
         # `handle`: the last one made in this thread, which a group that `hands_on` gives back.
         # While calls are coalesced: `collected`, the pending ones; `batch`, the messages of GPUs.
         self.made = local()
@@ -71,6 +72,7 @@ class Calls:
         getattr(self._comm, name)(*arguments)
         if after is not None:
             after()
+        self._kept.settle()
         return self._finished(result)
 
     def _finished(self, result: Tensors) -> Finished:
@@ -81,6 +83,7 @@ class Calls:
         self, work: hocket.Work, result: Tensors, after: Optional[Callable[[], None]] = None
     ) -> Pending:
         self.made.handle = handle = Pending(work, result, self._waiter, after)
+        self._kept.add(handle)
         collected = getattr(self.made, "collected", None)
         if collected is not None:
             collected.append(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import queue
 import threading
 from collections.abc import Callable
@@ -175,6 +176,36 @@ class Together(Work):  # type: ignore[misc, unused-ignore]
         """A future that ends when all have ended, with their tensors."""
         every = torch.futures.collect_all([work.get_future() for work in self._works])
         return every.then(lambda all_of_them: (all_of_them.wait(), self.result())[1])
+
+
+class Kept:
+    """Handles of calls under way. Programs drop them and go on, as PyTorch's own backends let them,
+    and a call of hocket's whose Work is dropped is given up."""
+
+    _SWEPT_AT_LEAST = 64
+
+    def __init__(self) -> None:
+        self._handles: collections.deque[Pending] = collections.deque()
+        self._lock = threading.Lock()
+        self._sweep_at = self._SWEPT_AT_LEAST
+
+    def add(self, handle: Pending) -> None:
+        """Keep it until it has ended."""
+        self.settle()
+        with self._lock:
+            self._handles.append(handle)
+            if len(self._handles) >= self._sweep_at:  # behind one that takes long
+                left = [each for each in self._handles if not each.is_completed()]
+                self._handles = collections.deque(left)
+                self._sweep_at = max(self._SWEPT_AT_LEAST, 2 * len(left))
+
+    def settle(self) -> None:
+        """Let go of those that have ended, in order."""
+        if not self._handles:
+            return
+        with self._lock:
+            while self._handles and self._handles[0].is_completed():
+                self._handles.popleft()
 
 
 class Waiter:
