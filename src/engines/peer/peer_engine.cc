@@ -78,7 +78,7 @@ void PeerEngine::together(const engine::Introduction& introduction, const Stage&
   std::string error;
   try {
     stage();
-  } catch (const DeviceError& e) {
+  } catch (const Error& e) {
     error = e.what();
   }
   const auto failed = engine::gather_values(introduction.gather, std::byte{!error.empty()});
@@ -90,8 +90,11 @@ void PeerEngine::together(const engine::Introduction& introduction, const Stage&
 
 void PeerEngine::connect(const engine::Introduction& introduction) {
   if (size_ == 1) return;
-  together(introduction, [&] { allocate(); });
-  const os::Fd shared = mappings_.front().share();
+  os::Fd shared;
+  together(introduction, [&] {
+    allocate();
+    shared = mappings_.front().share();
+  });
   const std::vector<cuda::Handed> handed = cuda::exchange_descriptors(
       rank_, size_, shared, mappings_.front().bytes(), introduction.gather, introduction.deadline);
   together(introduction, [&] {
@@ -106,21 +109,24 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
     }
     write_patterns(introduction.deadline);
   });
-  // Whoever fails here tells the others in the caller.
-  read_patterns(introduction.deadline);
+  std::uint32_t own_room = 0;
+  together(introduction, [&] {
+    read_patterns(introduction.deadline);
+    own_room = static_cast<std::uint32_t>(kernels_->blocks_at_once() / ranks_a_gpu_);
+  });
+  const auto room = std::ranges::min(engine::gather_values(introduction.gather, own_room));
+  if (room < kWithResults) {
+    throw DeviceError(fmt::format(
+        "{} ranks share a GPU, which runs {} blocks of each at a time; the kernels need {}",
+        ranks_a_gpu_,
+        room,
+        kWithResults));
+  }
   member_ =
       make_member(rank_, size_, staging_, reinterpret_cast<HostWords*>(words_->device_address()));
-  tuning_ = with_room(tuning_, room(introduction));
+  tuning_ = with_room(tuning_, room);
   tuning_.lines = has_nvlink(introduction) && tuning_.lines;
   keeps_time(allowed_);
-}
-
-// How many blocks of each rank run at a time on any GPU, with all who share it; the same on all
-// ranks.
-std::uint32_t PeerEngine::room(const engine::Introduction& introduction) const {
-  const auto own =
-      static_cast<std::uint32_t>(std::max(kernels_->blocks_at_once() / ranks_a_gpu_, 1));
-  return std::ranges::min(engine::gather_values(introduction.gather, own));
 }
 
 // Whether it joins all GPUs; the same on all ranks.

@@ -55,12 +55,10 @@ class PeerEngine final : public engine::DeviceEngine {
 
  private:
   void allocate();
-  void import(const engine::Introduction& introduction);
   void write_patterns(base::Deadline deadline);
   void read_patterns(base::Deadline deadline);
-  std::uint32_t room(const engine::Introduction& introduction) const;
   bool has_nvlink(const engine::Introduction& introduction) const;
-  // Runs `stage` on every rank; throws on all where it threw DeviceError on one.
+  // Runs `stage` on every rank; throws on all where it threw on one.
   template <typename Stage>
   void together(const engine::Introduction& introduction, const Stage& stage);
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
