@@ -32,10 +32,10 @@ MemoryKind common_memory(ConstArrayView in, ArrayView out) {
   if (has_in) return in.memory();
   return has_out || in.memory() == MemoryKind::kHost ? out.memory() : in.memory();
 }
-void require_data(const void* data, std::size_t count, const char* name) {
-  if (data == nullptr && count != 0) {
-    refuse(fmt::format("{} has {} elements at a null address", name, count));
-  }
+constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of an array: sums do not wrap
+
+std::string too_many(std::string_view name, std::size_t count) {
+  return fmt::format("{} has {} elements, more than any memory holds", name, count);
 }
 void require_same_dtype(ConstArrayView in, ArrayView out) {
   if (in.dtype() != out.dtype()) {
@@ -52,6 +52,12 @@ void require_count(const char* name, std::size_t found, std::size_t expected, co
   }
 }
 constexpr auto kAsIn = [] { return "as many as in"; };
+// The elements of all ranks' shares.
+std::size_t all_shares(const char* name, std::size_t share, const Place& place) {
+  const auto n = static_cast<std::size_t>(place.size);
+  if (share > kMostBytes / n) refuse(too_many(name, share));
+  return share * n;
+}
 std::size_t share_of(const char* name, std::size_t count, int size) {
   const auto n = static_cast<std::size_t>(size);
   if (count % n != 0) {
@@ -145,7 +151,7 @@ Arrays arrays_to_gather(const Request& r, const Place& place, bool takes) {
     a.share = a.in.count();
   }
   if (takes) {
-    require_count("out", a.out.count(), a.share * static_cast<std::size_t>(place.size), [&] {
+    require_count("out", a.out.count(), all_shares("in", a.share, place), [&] {
       return fmt::format("{} ranks times in's {}", place.size, a.share);
     });
     a.may_coincide = a.share != 0 && a.in.data() == a.out.slice(rank * a.share, a.share).data();
@@ -167,7 +173,7 @@ Arrays arrays_to_scatter(const Request& r, const Place& place, bool gives) {
   }
   a.share = a.out.count();
   if (gives) {
-    require_count("in", a.in.count(), a.share * static_cast<std::size_t>(place.size), [&] {
+    require_count("in", a.in.count(), all_shares("out", a.share, place), [&] {
       return fmt::format("{} ranks times out's {}", place.size, a.share);
     });
     a.may_coincide = a.share != 0 && a.in.slice(rank * a.share, a.share).data() == a.out.data();
@@ -185,7 +191,7 @@ Arrays arrays_to_reduce_scatter(const Request& r, const Place& place) {
     a.out = r.out.slice(0, a.share);
   } else {
     a.share = a.out.count();
-    require_count("in", a.in.count(), a.share * static_cast<std::size_t>(place.size), [&] {
+    require_count("in", a.in.count(), all_shares("out", a.share, place), [&] {
       return fmt::format("{} ranks times out's {}", place.size, a.share);
     });
   }
@@ -227,8 +233,8 @@ Arrays arrays_of(const Request& r, const Place& place) {
 void lay_out(const Request& r, const Place& place, Call& call) {
   const Arrays a = arrays_of(r, place);
   require_same_dtype(a.in, a.out);
-  require_data(a.in.data(), a.in.count(), "in");
-  require_data(a.out.data(), a.out.count(), "out");
+  require_array(a.in, "in");
+  require_array(a.out, "out");
   call.signature.memory = common_memory(r.in_place ? ConstArrayView(r.out) : r.in, r.out);
   require_apart(a.in.data(), a.in.bytes(), a.out.data(), a.out.bytes(), a.may_coincide);
   call.signature.dtype = a.out.dtype();
@@ -346,13 +352,21 @@ void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage
   if (!wants_in) call.in = nullptr;
   if (!wants_out) call.out = nullptr;
   if (wants_in && wants_out) require_same_dtype(r.in, r.out);
-  if (wants_in) require_data(r.in.data(), r.in.count(), "in");
-  if (wants_out) require_data(r.out.data(), r.out.count(), "out");
+  if (wants_in) require_array(r.in, "in");
+  if (wants_out) require_array(r.out, "out");
   call.signature.memory = common_memory(r.in, r.out);
   if (wants_in && wants_out && !may_coincide) require_parts_apart(r, call, place.size);
 }
 
 }  // namespace
+
+std::string fault_of(ConstArrayView array, std::string_view name) {
+  const std::size_t element = size_of(array.dtype());
+  if (element == 0) return fmt::format("{}'s dtype is none of hocket::DType", name);
+  if (array.count() > kMostBytes / element) return too_many(name, array.count());
+  if (array.data() != nullptr || array.count() == 0) return {};
+  return fmt::format("{} has {} elements at a null address", name, array.count());
+}
 
 Call check(const Request& r, const Place& place, CallStorage& storage) {
   Call call;

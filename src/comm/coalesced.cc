@@ -120,6 +120,20 @@ std::string text_of(const Piece& piece, bool has_in) {
   return std::string(list) + "[" + std::to_string(piece.index) + "]";
 }
 
+// Packing reads and writes arrays before any call has looked at them.
+void require_arrays(CommunicatorImpl& impl,
+                    Kind kind,
+                    std::span<const ConstArrayView> in,
+                    std::span<const ArrayView> out) {
+  const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
+    const Piece piece{.first = nullptr, .last = nullptr, .index = index, .is_out = is_out};
+    const std::string fault = comm::fault_of(array, text_of(piece, !in.empty()));
+    if (!fault.empty()) impl.refuse_call(kind, fault);
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) require(in[i], i, false);
+  for (std::size_t i = 0; i < out.size(); ++i) require(out[i], i, true);
+}
+
 // Which array is written first depends on their sizes: none may take what another one writes. The
 // two of a pair are left to the call that carries them.
 void require_apart(CommunicatorImpl& impl,
@@ -150,6 +164,7 @@ void require_apart(CommunicatorImpl& impl,
 }  // namespace
 
 void Communicator::all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& o) {
+  require_arrays(*impl_, Kind::kAllReduce, {}, arrays);
   require_apart(*impl_, Kind::kAllReduce, {}, arrays);
   packed_in_place(*impl_,
                   arrays,
@@ -161,6 +176,7 @@ void Communicator::all_reduce_coalesced(std::span<const ArrayView> arrays, const
 }
 
 void Communicator::broadcast_coalesced(std::span<const ArrayView> arrays, const RootOptions& o) {
+  require_arrays(*impl_, Kind::kBroadcast, {}, arrays);
   packed_in_place(*impl_,
                   arrays,
                   {.kind = Kind::kBroadcast,
@@ -175,6 +191,7 @@ void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
                                         std::span<const ArrayView> out,
                                         const CallOptions& o) {
   impl_->require_usable();
+  require_arrays(*impl_, Kind::kAllGather, in, out);
   check_pairs(*impl_, Kind::kAllGather, in, out, true);
   require_apart(*impl_, Kind::kAllGather, in, out);
   const auto n = static_cast<std::size_t>(size());
@@ -207,6 +224,7 @@ void Communicator::reduce_scatter_coalesced(std::span<const ConstArrayView> in,
                                             std::span<const ArrayView> out,
                                             const ReduceOptions& o) {
   impl_->require_usable();
+  require_arrays(*impl_, Kind::kReduceScatter, in, out);
   check_pairs(*impl_, Kind::kReduceScatter, in, out, false);
   require_apart(*impl_, Kind::kReduceScatter, in, out);
   const auto n = static_cast<std::size_t>(size());

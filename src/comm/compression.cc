@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/min_max.h"
+#include "comm/request.h"
 #include "core/reduce.h"
 
 namespace hocket {
@@ -19,6 +20,7 @@ bool is_compressible(DType dtype) {
 }
 
 void require_host(Communicator& comm, ArrayView inout, const char* call) {
+  if (const std::string fault = comm::fault_of(inout, "inout"); !fault.empty()) comm.refuse(fault);
   if (inout.memory() != MemoryKind::kHost) {
     comm.refuse(fmt::format(
         "inout of {} is in a GPU's memory, expected host memory; use all_reduce for it", call));

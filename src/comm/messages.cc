@@ -93,12 +93,6 @@ bool are_through(Message& outgoing, Message& incoming, int polls) {
   return is_through(incoming, polls, nullptr) && is_through(outgoing, 0, nullptr);
 }
 
-void check_array(const void* data, std::size_t count, const char* name) {
-  if (data == nullptr && count != 0) {
-    throw InvalidArgument(fmt::format("{} has {} elements at a null address", name, count));
-  }
-}
-
 bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
 
 void require_one_memory(ConstArrayView a, ConstArrayView b) {
@@ -120,7 +114,7 @@ Envelope envelope(CommunicatorImpl& impl,
                   bool sends,
                   ConstArrayView array,
                   const MessageOptions& options) {
-  check_array(array.data(), array.count(), sends ? "in" : "out");
+  comm::require_array(array, sends ? "in" : "out");
   const bool any = !sends && peer == kAnySource;
   if (impl.rank() >= 0 && !any && (peer < 0 || peer >= impl.size())) {
     throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}",

@@ -130,19 +130,23 @@ class Sum {
   const std::vector<Node>& nodes(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }
   Slice slice(int rank) const { return slice_of(rank, impl_.size(), out_.count()); }
 
-  void check() {
+  // Empty: nothing.
+  std::string what_is_wrong() const {
     const std::size_t count = out_.count();
-    std::string wrong;
-    if (in_.dtype() != out_.dtype()) {
-      wrong = "shards and out differ in dtype";
-    } else if (options_.op != ReduceOp::kSum && options_.op != ReduceOp::kAvg) {
-      wrong = "op must be sum or avg";
-    } else if (!is_defined(options_.op, out_.dtype())) {
-      wrong = "the op has no meaning on this dtype";
-    } else if (count == 0 ? in_.count() != 0 : in_.count() % count != 0) {
-      wrong = "shards must hold a whole number of arrays of out's " + std::to_string(count) +
-              " elements, and has " + std::to_string(in_.count());
+    if (std::string fault = comm::fault_of(in_, "shards"); !fault.empty()) return fault;
+    if (std::string fault = comm::fault_of(out_, "out"); !fault.empty()) return fault;
+    if (in_.dtype() != out_.dtype()) return "shards and out differ in dtype";
+    if (options_.op != ReduceOp::kSum && options_.op != ReduceOp::kAvg) {
+      return "op must be sum or avg";
     }
+    if (!is_defined(options_.op, out_.dtype())) return "the op has no meaning on this dtype";
+    if (count == 0 ? in_.count() == 0 : in_.count() % count == 0) return {};
+    return "shards must hold a whole number of arrays of out's " + std::to_string(count) +
+           " elements, and has " + std::to_string(in_.count());
+  }
+
+  void check() {
+    const std::string wrong = what_is_wrong();
     if (!wrong.empty()) impl_.refuse_call(Kind::kReproducibleSum, wrong);
   }
 

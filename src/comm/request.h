@@ -2,11 +2,14 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/call.h"
 #include "engine/point_to_point.h"
 #include "hocket/communicator.h"
+#include "hocket/error.h"
 
 namespace hocket::comm {
 
@@ -59,6 +62,14 @@ struct Place {
   int rank;
   int size;
 };
+
+// What is wrong with an array that cannot be: of no element type, at no address, or of more bytes
+// than can be counted. Empty: nothing.
+std::string fault_of(ConstArrayView array, std::string_view name);
+// Throws InvalidArgument where there is such a fault.
+inline void require_array(ConstArrayView array, std::string_view name) {
+  if (const std::string fault = fault_of(array, name); !fault.empty()) throw InvalidArgument(fault);
+}
 
 // Checks a request and writes it down as engines want it. Throws InvalidArgument, naming argument,
 // found and expected; has no effects.

@@ -120,6 +120,9 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
                                       const SymmetricOptions& options) {
   require_one_host(*impl_, "symmetric memory is");
   engine::Signature shown{.kind = engine::Kind::kSymmetricAllocate, .dtype = dtype, .count = count};
+  if (size_of(dtype) == 0) {
+    impl_->refuse_call(engine::Kind::kSymmetricAllocate, "dtype is none of hocket::DType");
+  }
   constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of anything: sums do not wrap
   if (count > kMostBytes / size_of(dtype)) {
     impl_->refuse_call(engine::Kind::kSymmetricAllocate,

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "comm/request.h"
 #include "hocket/error.h"
 
 namespace hocket {
@@ -198,6 +199,9 @@ void Redistribution::operator()(ConstArrayView in, ArrayView out) {
   const auto refuse = [&](const std::string& reason) { plan.comm.refuse(reason); };
   if (in.memory() != MemoryKind::kHost || out.memory() != MemoryKind::kHost) {
     refuse("redistribution is of arrays in host memory");
+  }
+  for (const std::string& fault : {comm::fault_of(in, "in"), comm::fault_of(out, "out")}) {
+    if (!fault.empty()) refuse(fault);
   }
   if (in.count() != plan.in_count || out.count() != plan.out_count) {
     refuse(fmt::format("in has {} elements and out {}, expected {} and {} as the boxes",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives.h"
+#include "hocket/compression.h"
 #include "ranks.h"
 
 namespace hocket::multiprocess {
@@ -247,6 +248,44 @@ TEST(Refusal, LaterDataAreNotTakenForThoseOfARefusedCall) {
       const float sum = static_cast<float>(4 * round + 6);
       rank.check(refuser >= 0 || x[kElements - 1] == sum, fmt::format("round {}: sum", round));
     }
+  });
+}
+
+// Arrays of no element type, at no address, or of bytes that wrap around: refused by all verbs,
+// also by those that read them before any call of the group has looked at them.
+TEST(Refusal, OfArraysThatCannotBe) {
+  run_threads(2, [](Communicator& comm) {
+    float x[4] = {}, y[8] = {};
+    const ArrayView views[] = {
+        {x, SIZE_MAX, DType::kFloat32},              // nearly nothing in bytes
+        {x, SIZE_MAX / 2 + 1, DType::kFloat32},      // exactly nothing
+        {x, std::size_t{1} << 59, DType::kFloat32},  // countable by itself
+        {x, 4, static_cast<DType>(99)},
+        {nullptr, 4, DType::kFloat32},
+    };
+    for (const ArrayView& view : views) {
+      SCOPED_TRACE(fmt::format("{} at {}", view.count(), view.data()));
+      const ArrayView twice(y, 2 * view.count(), view.dtype());
+      const auto expect_refusal = [](const auto& call) { EXPECT_THROW(call(), InvalidArgument); };
+      expect_refusal([&] { comm.all_reduce(view); });
+      expect_refusal([&] { comm.broadcast(view); });
+      expect_refusal([&] { comm.all_gather(view, twice); });
+      expect_refusal([&] { comm.reduce_scatter(twice, view); });
+      expect_refusal([&] { comm.all_to_all(view, twice); });
+      expect_refusal([&] { comm.send(view, 1 - comm.rank()); });
+      expect_refusal([&] { comm.recv(view, 1 - comm.rank()); });
+      expect_refusal([&] { comm.reproducible_sum(view, view); });
+      expect_refusal([&] { comm.all_reduce_coalesced({{view, y}}); });
+      expect_refusal([&] { comm.broadcast_coalesced({{view, y}}); });
+      expect_refusal([&] { comm.all_gather_coalesced({{view}}, {{twice}}); });
+      expect_refusal([&] { comm.reduce_scatter_coalesced({{twice}}, {{view}}); });
+      expect_refusal([&] { compressed_all_reduce(comm, view); });
+      if (view.data() == nullptr) continue;
+      expect_refusal([&] { comm.symmetric().empty(view.count(), view.dtype()); });
+    }
+    int ranks = 1;
+    comm.all_reduce(scalar(ranks));
+    EXPECT_EQ(ranks, 2);
   });
 }
 
