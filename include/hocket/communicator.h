@@ -298,7 +298,8 @@ class Communicator {
   Communicator split(const SplitOptions&, const CallOptions& = {});
   Communicator duplicate(const CallOptions& = {});
   // The members on this rank's host; the members with the host-local rank of this one, one a host.
-  // Made at the first call, which is collective, and kept.
+  // Made at the first call, which is collective, and kept as long as this communicator is there,
+  // closed or not.
   Communicator& intra_node();
   Communicator& inter_node();
 

@@ -178,7 +178,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Duration deadline() const noexcept { return deadline_; }
   void set_deadline(Duration deadline) { deadline_ = deadline; }
 
-  // --- Groups, kept by the first call ---------------------------------------------------------
+  // --- Groups, kept by the first call, closed or not: programs hold references to them ---------
   std::unique_ptr<Communicator> intra_node;
   std::unique_ptr<Communicator> inter_node;
 

@@ -317,8 +317,6 @@ CommunicatorImpl::Closing CommunicatorImpl::enter_to_close() noexcept {
 
 void CommunicatorImpl::close() noexcept {
   if (forks_.forked()) return;
-  intra_node.reset();
-  inter_node.reset();
   if (!open_.exchange(false)) return;
   if (devices_) devices_->close();
   const Closing how = enter_to_close();

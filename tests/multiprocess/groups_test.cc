@@ -157,6 +157,20 @@ TEST(Groups, TenThousandMadeAndClosedLeaveNothing) {
 
 // A group that has met costs 16 KiB a rank, and as much again and more for the slots of what it
 // does: small calls among all, and small ones with a root, of every rank.
+TEST(Groups, ThatAreKeptStayWhenTheirCommunicatorIsClosed) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    Communicator comm = world.communicator().duplicate();
+    Communicator& node = comm.intra_node();
+    Communicator& across = comm.inter_node();
+    comm.close();
+    expect_works(rank, node, 0);
+    rank.check(across.size() == 1, across.name());
+    const Outcome closed = outcome_of([&] { comm.barrier(); });
+    rank.check(closed.kind == "InvalidArgument", closed.kind + closed.message);
+  });
+}
+
 TEST(Groups, CostFewPages) {
   run_job({.size = 2, .segment_bytes = 0}, [](Rank& rank) {
     World world = rank.join();
