@@ -73,8 +73,9 @@ bool agree(Bootstrap& bootstrap, const std::string& problem) {
   bootstrap.all_reduce(least, Bootstrap::Fold::kMin);
   if (!problem.empty()) throw InvalidArgument(problem);
   if (least[kRefusing] != INT64_MAX) {
-    throw InvalidArgument(fmt::format("rank {} was given wrong arguments for init; see its output",
-                                      least[kRefusing]));
+    throw InvalidArgument(
+        fmt::format("rank {} was given wrong arguments or settings for init; see its output",
+                    least[kRefusing]));
   }
   if (least[kSize] != size || -least[kMinusSize] != size) {
     throw RendezvousError(
@@ -142,8 +143,8 @@ std::optional<StoreServer> serve(
 
 }  // namespace
 
-Introduced introduce(Bootstrap& bootstrap, const InitOptions& options) {
-  const std::string problem = problem_of(bootstrap, options);
+Introduced introduce(Bootstrap& bootstrap, const InitOptions& options, std::string problem) {
+  if (problem.empty()) problem = problem_of(bootstrap, options);
   const bool one_host = agree(bootstrap, problem);
   Introduced made{
       .launch = {.rank = bootstrap.rank(), .size = bootstrap.size(), .launcher = "bootstrap"}};

@@ -16,7 +16,7 @@ struct Introduced {
 };
 
 // Collective over the bootstrap's ranks: rank 0 serves a store with a new key and tells the others.
-// Throws on all ranks what is wrong on one.
-Introduced introduce(Bootstrap& bootstrap, const InitOptions& options);
+// Throws on all ranks what is wrong on one, such as `problem`, which this one has found before.
+Introduced introduce(Bootstrap& bootstrap, const InitOptions& options, std::string problem);
 
 }  // namespace hocket::comm

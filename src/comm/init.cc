@@ -19,12 +19,11 @@ using base::Deadline;
 comm::WorldParts alone(const InitOptions& options,
                        const base::Config& config,
                        const LaunchInfo& launch) {
-  return {.launch = launch,
-          .segment = comm::make_segment(
-              {.ranks = 1, .stripe_bytes = comm::stripe_bytes(options, config, 1)}, false),
-          .hosts = {0},
-          .host_ranks = {0},
-          .engines = comm::choose_engines(comm::wanted_engines(options, config, false), false)};
+  comm::WorldParts parts{.launch = launch, .hosts = {0}, .host_ranks = {0}};
+  comm::heed_settings(parts, options, config);
+  parts.segment = comm::make_segment(
+      {.ranks = 1, .stripe_bytes = comm::stripe_bytes(options, config, parts.engines, {})}, false);
+  return parts;
 }
 
 World join(const InitOptions& options,
@@ -40,10 +39,8 @@ World join(const InitOptions& options,
     parts.mpi = comm::make_mpi_home(
         parts.store.get(), launch, comm::use_of_gpus(config.mpi_gpus), deadline);
   }
-  parts.algorithms = algorithm::Choices::parse(config.algorithm);
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;
-  parts.trace_directory = config.trace_dir;
   parts.device_libraries = comm::device_libraries(options);
   const auto world = comm::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
@@ -54,7 +51,7 @@ World join(const InitOptions& options,
 World init(const InitOptions& options) {
   const base::Config config = base::Config::from_environment();
   if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
-    comm::Introduced introduced = comm::introduce(*meeting.bootstrap, options);
+    comm::Introduced introduced = comm::introduce(*meeting.bootstrap, options, "");
     introduced.launch.launcher = meeting.launcher;
     return join(options, config, introduced.launch, std::move(introduced.server));
   }
@@ -62,8 +59,14 @@ World init(const InitOptions& options) {
 }
 
 World init(Bootstrap& bootstrap, const InitOptions& options) {
-  const base::Config config = base::Config::from_environment();
-  comm::Introduced introduced = comm::introduce(bootstrap, options);
+  base::Config config;
+  std::string problem;
+  try {
+    config = base::Config::from_environment();
+  } catch (const InvalidArgument& error) {  // which the others are to hear of
+    problem = error.what();
+  }
+  comm::Introduced introduced = comm::introduce(bootstrap, options, problem);
   return join(options, config, introduced.launch, std::move(introduced.server));
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <set>
 
 #include "comm/host_connections.h"
@@ -22,6 +23,8 @@ namespace {
 
 using base::Deadline;
 
+constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of a segment: sums do not wrap
+
 // What each rank tells the others, through the store.
 struct Card {
   std::string host;       // identity
@@ -29,6 +32,9 @@ struct Card {
   std::string machine;
   std::string listener;  // abstract AF_UNIX name
   JobToken token;
+  std::string engines;     // names with commas
+  std::string algorithms;  // HOCKET_ALGORITHM
+  std::string problem;     // what is wrong with this rank's settings; empty: nothing
 };
 
 Object to_object(const Card& card) {
@@ -36,7 +42,10 @@ Object to_object(const Card& card) {
                        card.host_name,
                        card.machine,
                        card.listener,
-                       Object::bytes(std::span<const std::byte>(card.token))});
+                       Object::bytes(std::span<const std::byte>(card.token)),
+                       card.engines,
+                       card.algorithms,
+                       card.problem});
 }
 
 Card to_card(const Bytes& bytes) {
@@ -46,12 +55,36 @@ Card to_card(const Bytes& bytes) {
             .host_name = object[1].as_string(),
             .machine = object[2].as_string(),
             .listener = object[3].as_string(),
-            .token = {}};
+            .token = {},
+            .engines = object[5].as_string(),
+            .algorithms = object[6].as_string(),
+            .problem = object[7].as_string()};
   if (token.size() != card.token.size()) {
     throw RendezvousError("a rank's card at the store is damaged");
   }
   std::copy(token.begin(), token.end(), card.token.begin());
   return card;
+}
+
+// A call that ranks carry out in different ways ends nowhere, so all refuse to begin.
+void require_agreement(const std::vector<Card>& cards) {
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    if (cards[i].problem.empty()) continue;
+    throw RendezvousError(fmt::format("rank {} cannot join: {}", i, cards[i].problem));
+  }
+  const auto require = [&](std::string Card::*setting, const char* what, const char* mend) {
+    for (std::size_t i = 1; i < cards.size(); ++i) {
+      if (cards[i].*setting == cards[0].*setting) continue;
+      throw RendezvousError(fmt::format("rank 0 is to use {} \"{}\" and rank {} \"{}\"; {}",
+                                        what,
+                                        cards[0].*setting,
+                                        i,
+                                        cards[i].*setting,
+                                        mend));
+    }
+  };
+  require(&Card::algorithms, "the algorithms", "give all ranks the same HOCKET_ALGORITHM");
+  require(&Card::engines, "the engines", "give all ranks the same HOCKET_ENGINES, or `engines`");
 }
 
 // Which host each rank is on, and its number there.
@@ -134,14 +167,33 @@ Duration join_timeout(const InitOptions& options) {
   return options.timeout.value_or(std::chrono::seconds(300));
 }
 
-std::size_t stripe_bytes(const InitOptions& options, const base::Config& config, int ranks) {
+void heed_settings(WorldParts& parts, const InitOptions& options, const base::Config& config) {
+  parts.engines = choose_engines(wanted_engines(options, config, false), false);
+  parts.algorithms = algorithm::Choices::parse(config.algorithm);
+  if (config.trace_dir.empty()) return;
+  parts.trace = observe::TraceFile::make(
+      config.trace_dir, {.rank = parts.launch.rank, .size = parts.launch.size});
+}
+
+std::size_t stripe_with_world(std::size_t wanted,
+                              const std::vector<std::string>& engines,
+                              const GroupShape& world) {
+  constexpr std::size_t kUnit = std::size_t{1} << 20;
+  const std::size_t least = group_bytes(engines, world) / kUnit * kUnit + 2 * kUnit;
+  const std::size_t most = kMostBytes / static_cast<std::size_t>(world.local);
+  return std::max(least, std::min(wanted, most) / kUnit * kUnit);
+}
+
+std::size_t stripe_bytes(const InitOptions& options,
+                         const base::Config& config,
+                         const std::vector<std::string>& engines,
+                         const GroupShape& world) {
   constexpr std::size_t kGiB = std::size_t{1} << 30;
+  const auto ranks = static_cast<std::size_t>(world.local);
   std::size_t wanted = options.segment_bytes.value_or(config.segment_bytes);
   if (wanted == 0) wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
-  const std::size_t allowed = os::allowed_segment_bytes(wanted * static_cast<std::size_t>(ranks)) /
-                              static_cast<std::size_t>(ranks);
-  constexpr std::size_t kUnit = std::size_t{1} << 20;
-  return std::max(kUnit, allowed / kUnit * kUnit);
+  wanted = std::min(wanted, kMostBytes / ranks);
+  return stripe_with_world(os::allowed_segment_bytes(wanted * ranks) / ranks, engines, world);
 }
 
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads) {
@@ -160,16 +212,30 @@ WorldParts meet(const InitOptions& options,
   WorldParts parts{.launch = launch};
   const auto store = rendezvous::join(launch, deadline.left(), std::move(server));
   os::UnixListener listener = os::UnixListener::autobind();
+  // What is wrong with them the others are to hear, so this rank meets them first.
+  std::exception_ptr problem;
+  std::string said;
+  try {
+    heed_settings(parts, options, config);
+  } catch (const Error& error) {
+    problem = std::current_exception();
+    said = error.what();
+  }
   const Card own{.host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),
                  .machine = os::machine_identity(),
                  .listener = listener.name(),
-                 .token = random_job_token()};
+                 .token = random_job_token(),
+                 .engines = fmt::format("{}", fmt::join(parts.engines, ",")),
+                 .algorithms = config.algorithm,
+                 .problem = said};
   const auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
+  if (problem) std::rethrow_exception(problem);
+  require_agreement(cards);
   const Seating seating = seat(cards, launch.rank);
-  parts.engines = choose_engines(wanted_engines(options, config, false), false);
   parts.hosts = seating.hosts;
   parts.host_ranks = places(seating, launch.rank);
+  if (parts.trace) parts.trace->set_host(seating.hosts[static_cast<std::size_t>(launch.rank)]);
   parts.host_rank = seating.host_ranks[static_cast<std::size_t>(launch.rank)];
   parts.machine_ranks =
       static_cast<int>(std::ranges::count(cards, os::machine_identity(), &Card::machine));
@@ -186,10 +252,11 @@ WorldParts meet(const InitOptions& options,
         deadline);
   }
   if (launch.rank == seating.leader) {
+    const GroupShape world{.size = launch.size, .local = seating.neighbours};
     parts.segment =
         make_segment({.ranks = seating.neighbours,
                       .remote = launch.size - seating.neighbours,
-                      .stripe_bytes = stripe_bytes(options, config, seating.neighbours)},
+                      .stripe_bytes = stripe_bytes(options, config, parts.engines, world)},
                      false);
     hand_out(*parts.segment, listener, own.token, others_here(seating, launch.rank), deadline);
   } else {

@@ -16,14 +16,26 @@ namespace hocket::comm {
 // The time for all ranks to come.
 Duration join_timeout(const InitOptions& options);
 
-// Shared memory of one rank of `ranks`, as the options, the settings and this machine allow.
-std::size_t stripe_bytes(const InitOptions& options, const base::Config& config, int ranks);
+// Fills in what the options and settings of this rank come to alone: engines, algorithms, trace.
+// Throws InvalidArgument for what there is not, SystemError where no trace can be written.
+void heed_settings(WorldParts& parts, const InitOptions& options, const base::Config& config);
+
+// About `wanted` bytes of shared memory for each rank here: room for the world itself at least, and
+// no more than can be counted for all of them.
+std::size_t stripe_with_world(std::size_t wanted,
+                              const std::vector<std::string>& engines,
+                              const GroupShape& world);
+// The same, as the options, the settings and this machine allow.
+std::size_t stripe_bytes(const InitOptions& options,
+                         const base::Config& config,
+                         const std::vector<std::string>& engines,
+                         const GroupShape& world);
 // `threads`: ordinary memory will do.
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
 
 // Meets the others at the store, which `server` is where this rank serves it already, and gets this
-// host's shared memory. Throws RendezvousError naming
-// who is missing, SystemError, and Aborted where the user interrupts it.
+// host's shared memory. Throws RendezvousError naming who is missing, or cannot join, or is to
+// use other engines or algorithms; SystemError; and Aborted where the user interrupts it.
 WorldParts meet(const InitOptions& options,
                 const base::Config& config,
                 const LaunchInfo& launch,

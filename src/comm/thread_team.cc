@@ -29,10 +29,12 @@ ThreadTeam::ThreadTeam(int size,
                        std::shared_ptr<DeviceLibraries> libraries)
     : size_(size), libraries_(std::move(libraries)) {
   const base::Config config = base::Config::from_environment();
-  segment_ = make_segment(
-      {.ranks = size, .stripe_bytes = options.segment_bytes.value_or(std::size_t{1} << 30)}, true);
-  job_ = make_thread_job();
   engines_ = choose_engines(wanted_engines(options, config, true), true);
+  const std::size_t stripe = stripe_with_world(options.segment_bytes.value_or(std::size_t{1} << 30),
+                                               engines_,
+                                               {.size = size, .local = size});
+  segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
+  job_ = make_thread_job();
   algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
   dump_directory_ = config.flight_recorder_dir;

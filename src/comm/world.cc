@@ -69,14 +69,7 @@ class NetworkTick final : public Attended {
   const std::shared_ptr<control::Network> network_;
 };
 
-WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {
-  if (parts_.trace_directory.empty()) return;
-  const int rank = parts_.launch.rank;
-  trace_ = observe::TraceFile::make(parts_.trace_directory,
-                                    {.rank = rank,
-                                     .size = parts_.launch.size,
-                                     .host = parts_.hosts[static_cast<std::size_t>(rank)]});
-}
+WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {}
 
 std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) {
   const std::shared_ptr<WorldImpl> world(new WorldImpl(std::move(parts)));

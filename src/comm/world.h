@@ -37,7 +37,7 @@ struct WorldParts {
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
   std::string dump_directory;
-  std::string trace_directory;  // empty: no trace
+  std::shared_ptr<observe::TraceFile> trace;  // null: no trace
   std::shared_ptr<DeviceLibraries> device_libraries;
   std::shared_ptr<MpiHome> mpi;  // where that is among the engines
   std::shared_ptr<Store> store;  // lives as long as the world
@@ -64,7 +64,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   Duration default_deadline() const noexcept { return parts_.deadline; }
   const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
   // Null where none is written.
-  const std::shared_ptr<observe::TraceFile>& trace() const noexcept { return trace_; }
+  const std::shared_ptr<observe::TraceFile>& trace() const noexcept { return parts_.trace; }
   const os::ForkGuard& forks() const noexcept { return guard_; }
   bool forked() const noexcept { return guard_.forked(); }
   // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
@@ -98,7 +98,6 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   Membership membership() const;
 
   WorldParts parts_;
-  std::shared_ptr<observe::TraceFile> trace_;
   DeviceBlocks device_blocks_;
   os::ForkGuard guard_;
   std::shared_ptr<control::HostControl> host_;

@@ -163,8 +163,9 @@ void HostControl::wait_for_all(std::span<const int> world_ranks,
         missing.push_back(world_ranks[static_cast<std::size_t>(i)]);
     }
     throw RendezvousError(fmt::format(
-        "ranks {} met the others at the store but did not come to their host's shared memory in "
+        "{} {} met the others at the store but did not come to their host's shared memory in "
         "time; see their output",
+        missing.size() == 1 ? "rank" : "ranks",
         fmt::join(missing, ", ")));
   }
   int fewest = processors(0);

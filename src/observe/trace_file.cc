@@ -72,7 +72,7 @@ std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const O
              .version = kTraceVersion,
              .rank = owner.rank,
              .size = owner.size,
-             .host = owner.host,
+             .host = 0,
              .pid = getpid(),
              .record_bytes = sizeof(TraceRecord),
              .wall_ns = clock_ns(CLOCK_REALTIME) - now_ns(),

@@ -33,7 +33,6 @@ class TraceFile {
   struct Owner {
     int rank = 0;
     int size = 1;
-    int host = 0;
   };
   // DIRECTORY/rank-N.trace, replacing one that is there. Makes the directory if need be. Throws
   // SystemError.
@@ -42,6 +41,8 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile();
 
+  // The number of this rank's host, which is known once the ranks have met; 0 until then.
+  void set_host(int host) noexcept { header_->host = host; }
   // A communicator, whose number it returns.
   std::uint32_t add_group(std::uint64_t id, std::string_view name, int size, int rank) noexcept;
   // A call; null where there is no room.

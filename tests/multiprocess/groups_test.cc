@@ -263,6 +263,66 @@ TEST(Limits, ASmallSegmentIsEnough) {
           use_everything);
 }
 
+// What the world itself takes is there, however little is asked for.
+TEST(Limits, TheLeastSegmentHasRoomForTheWorld) {
+  for (const std::size_t bytes : {1, 4096, 1 << 20}) {
+    run_job({.size = 3, .segment_bytes = bytes}, [](Rank& rank) {
+      World world = rank.join();
+      world.communicator().barrier();
+    });
+    for (const std::size_t threads : {1, 2, 9}) {
+      run_threads(static_cast<int>(threads),
+                  [](Communicator& comm) { comm.barrier(); },
+                  {.segment_bytes = bytes});
+    }
+  }
+}
+
+// Sums of sizes do not wrap around to something that is there.
+TEST(Limits, ASegmentLargerThanAnyAddressSpaceIsAClearError) {
+  const auto join = [](Communicator&) {};
+  EXPECT_THROW(run_threads(2, join, {.segment_bytes = SIZE_MAX}), SystemError);
+  EXPECT_THROW(run_threads(2, join, {.segment_bytes = SIZE_MAX / 2 + 1}), SystemError);
+  EXPECT_THROW(init({.segment_bytes = SIZE_MAX}), SystemError);
+}
+
+// What one rank cannot do the others hear from init, at once: nobody waits for it.
+TEST(Settings, ThatOneRankRefusesOthersHearOf) {
+  const std::pair<const char*, const char*> wrong[] = {{"HOCKET_ENGINES", "none"},
+                                                       {"HOCKET_ALGORITHM", "none"},
+                                                       {"HOCKET_TRACE", "/dev/null/no-folder"}};
+  for (const auto& [name, value] : wrong) {
+    SCOPED_TRACE(name);
+    const auto ranks = run_job({.size = 3}, [name = name, value = value](Rank& rank) {
+      if (rank.rank() == 1) setenv(name, value, 1);
+      rank.attempt("init", [&] { init(rank.init_options()); });
+    });
+    for (const std::size_t other : {0, 2}) {
+      EXPECT_EQ(ranks[other].get("init"), "RendezvousError");
+      const std::string said = "rank 1 cannot join: " + ranks[1].get("init.message");
+      EXPECT_EQ(ranks[other].get("init.message"), said);
+    }
+  }
+}
+
+TEST(Settings, ThatDifferAreNamedWhereCallsWouldEndNowhere) {
+  const std::pair<const char*, const char*> wrong[] = {{"HOCKET_ENGINES", "algorithm"},
+                                                       {"HOCKET_ALGORITHM", "ring"}};
+  for (const auto& [name, value] : wrong) {
+    SCOPED_TRACE(name);
+    const auto ranks = run_job({.size = 3}, [name = name, value = value](Rank& rank) {
+      if (rank.rank() == 1) setenv(name, value, 1);
+      rank.attempt("init", [&] { init(rank.init_options()); });
+    });
+    for (const Result& rank : ranks) {
+      EXPECT_EQ(rank.get("init"), "RendezvousError");
+      EXPECT_NE(rank.get("init.message").find(name), std::string::npos) << rank.get("init.message");
+      EXPECT_NE(rank.get("init.message").find("rank 1"), std::string::npos)
+          << rank.get("init.message");
+    }
+  }
+}
+
 TEST(Limits, LittleAddressSpaceIsEnough) {
   if (!kMayLimitAddresses) GTEST_SKIP();
   for (const std::size_t gib : {1, 4, 16}) {

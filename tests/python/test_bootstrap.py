@@ -114,6 +114,9 @@ def test_a_group_of_the_user_s_own(size):
     assert run_group(size, USE) == ["right\n"] * size
 
 
+TOLD = "rank 1 was given wrong arguments or settings for init; see its output\n"
+
+
 def test_what_one_rank_gets_wrong_all_are_told():
     outputs = run_group(
         3,
@@ -126,7 +129,7 @@ except hocket.InvalidArgument as error:
     )
     assert "was given rank 2 of 3, and a bootstrap that says rank 1 of 3" in outputs[1]
     for rank in (0, 2):
-        assert outputs[rank] == "rank 1 was given wrong arguments for init; see its output\n"
+        assert outputs[rank] == TOLD
 
 
 @pytest.mark.parametrize("call", ["init(bootstrap=group, ", "Context.initialize(bootstrap=group, "])
@@ -140,8 +143,25 @@ except hocket.InvalidArgument as error:
     print(error)
 """,
     )
-    assert outputs[0] == "rank 1 was given wrong arguments for init; see its output\n"
+    assert outputs[0] == TOLD
     assert outputs[1].startswith("deadline is a str")
+
+
+def test_what_is_wrong_in_one_rank_s_environment_all_are_told():
+    outputs = run_group(
+        2,
+        """
+import os
+if rank == 1:
+    os.environ["HOCKET_DEADLINE"] = "soon"
+try:
+    hocket.init(bootstrap=group)
+except hocket.InvalidArgument as error:
+    print(error)
+""",
+    )
+    assert outputs[0] == TOLD
+    assert "HOCKET_DEADLINE=soon" in outputs[1]
 
 
 def test_where_rank_zero_cannot_serve_all_are_told():

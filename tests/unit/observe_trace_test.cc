@@ -96,7 +96,7 @@ class Trace : public testing::Test {
 TEST_F(Trace, WhatIsWrittenIsRead) {
   const std::string name(50, 'n');
   {
-    const auto trace = TraceFile::make(folder_, {.rank = 1, .size = 3, .host = 0});
+    const auto trace = TraceFile::make(folder_, {.rank = 1, .size = 3});
     ASSERT_EQ(trace->add_group(5, "world", 3, 1), 0u);
     ASSERT_EQ(trace->add_group(6, name, 2, 0), 1u);
     {
@@ -150,7 +150,7 @@ TEST_F(Trace, WhatIsWrittenIsRead) {
 TEST_F(Trace, ManyCallsFromManyPlacesAreAllThere) {
   constexpr int kCalls = 40000;  // more than one piece of the file
   {
-    const auto trace = TraceFile::make(folder_, {.rank = 0, .size = 1, .host = 0});
+    const auto trace = TraceFile::make(folder_, {.rank = 0, .size = 1});
     trace->add_group(5, "world", 1, 0);
     for (int i = 1; i <= kCalls; ++i) {
       const Span span(trace.get(), {.name = "barrier", .sequence = static_cast<std::uint64_t>(i)});
