@@ -65,7 +65,7 @@ void add_store(CLI::App& app, Action& chosen) {
       ->type_name("FILE")
       ->required();
   command->add_option("--size", arguments->size, "Number of ranks; others are refused")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 20))
       ->type_name("N");
   command->add_option("--job", arguments->job, "The job's name, as the ranks' HOCKET_JOB")
       ->type_name("NAME");

@@ -362,7 +362,7 @@ void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage
 
 std::string fault_of(ConstArrayView array, std::string_view name) {
   const std::size_t element = size_of(array.dtype());
-  if (element == 0) return fmt::format("{}'s dtype is none of hocket::DType", name);
+  if (element == 0) return fmt::format("the dtype of {} is none of hocket::DType", name);
   if (array.count() > kMostBytes / element) return too_many(name, array.count());
   if (array.data() != nullptr || array.count() == 0) return {};
   return fmt::format("{} has {} elements at a null address", name, array.count());

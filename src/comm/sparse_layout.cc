@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/request.h"
 #include "hocket/error.h"
 
 namespace hocket {
@@ -34,6 +35,9 @@ SparseView SparseMatrix::view() const noexcept {
 
 namespace comm {
 namespace {
+
+// Of rows, columns and entries: sums of their bytes do not wrap.
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 64;
 
 bool is_index(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
@@ -97,6 +101,17 @@ SparseLayout layout_of(const SparseView& view, const char* name) {
                     view.offsets.count(),
                     offset_count(view)));
   }
+  for (const std::size_t length : {view.rows, view.columns, view.values.count()}) {
+    if (length < static_cast<std::uint64_t>(kMost)) continue;
+    throw InvalidArgument(fmt::format("{} of {} x {} with {} entries is more than can be counted",
+                                      name,
+                                      view.rows,
+                                      view.columns,
+                                      view.values.count()));
+  }
+  require_array(view.values, fmt::format("values of {}", name));
+  require_array(view.offsets, fmt::format("offsets of {}", name));
+  require_array(view.indices, fmt::format("indices of {}", name));
   return {view.format,
           view.rows,
           view.columns,
@@ -136,7 +151,6 @@ void encode(const SparseLayout& layout, std::int64_t* words) {
 }
 
 SparseLayout decode(const std::int64_t* words) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 64;
   bool is_sane = words[0] >= 0 && words[0] <= static_cast<std::int64_t>(SparseFormat::kCoo);
   for (const std::size_t i : {2, 3, 7, 8, 9})
     is_sane = is_sane && words[i] >= 0 && words[i] < kMost;

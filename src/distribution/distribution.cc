@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "hocket/error.h"
 
@@ -48,7 +49,17 @@ std::vector<int> numbered(const Extents& shape, ProcessGrid::Layout layout) {
 }
 
 void require_extents(const Extents& shape) {
-  if (!shape.empty() && count_of(shape) > 0) return;
+  constexpr std::size_t kMost = std::numeric_limits<int>::max();  // as ranks
+  std::size_t places = 1;
+  for (const std::size_t extent : shape) {
+    if (extent != 0 && places > kMost / extent) {
+      throw InvalidArgument(
+          fmt::format("a process grid of shape ({}) has more places than ranks can be",
+                      fmt::join(shape, ", ")));
+    }
+    places *= extent;
+  }
+  if (!shape.empty() && places > 0) return;
   throw InvalidArgument(
       fmt::format("a process grid of shape ({}) has no places", fmt::join(shape, ", ")));
 }

@@ -136,6 +136,15 @@ Box check(const std::vector<Said>& all) {
   return held;
 }
 
+bool is_countable(const Box& box) {
+  std::size_t room = std::size_t{1} << 60;  // elements: sums do not wrap
+  for (const std::size_t extent : box.shape()) {
+    if (extent == 0) return true;
+    room /= extent;
+  }
+  return room != 0;
+}
+
 void check_mine(const Box& from, const Box& to) {
   if (from.axes() < 1 || from.axes() > kMostAxes || to.axes() != from.axes()) {
     throw InvalidArgument(
@@ -143,6 +152,10 @@ void check_mine(const Box& from, const Box& to) {
                     from.axes(),
                     to.axes(),
                     kMostAxes));
+  }
+  for (const Box* box : {&from, &to}) {
+    if (is_countable(*box)) continue;
+    throw InvalidArgument(to_string(*box) + " has more elements than can be counted");
   }
 }
 

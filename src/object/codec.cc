@@ -8,7 +8,7 @@
 namespace hocket::object {
 
 std::optional<std::size_t> shape_bytes(std::span<const std::size_t> shape, DType dtype) noexcept {
-  if (shape.size() > kMaxDimensions) return std::nullopt;
+  if (shape.size() > kMaxDimensions || size_of(dtype) == 0) return std::nullopt;
   std::size_t limit = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max());
   std::size_t bytes = size_of(dtype);
   bool empty = false;

@@ -29,8 +29,8 @@ namespace hocket::object {
 
 inline constexpr std::size_t kMaxDimensions = 32;
 
-// Bytes of an array; absent where there are too many dimensions, or the bytes of the shape without
-// its zeros do not fit 63 bits (what NumPy too refuses).
+// Bytes of an array; absent where there is no such dtype, there are too many dimensions, or the
+// bytes of the shape without its zeros do not fit 63 bits (what NumPy too refuses).
 std::optional<std::size_t> shape_bytes(std::span<const std::size_t> shape, DType dtype) noexcept;
 
 // Whether an object can be a key of a dict, looking no further than `depth` tuples into it.

@@ -38,6 +38,18 @@ void check_keys(std::span<const Object::Entry> entries) {
   }
 }
 
+// `bytes`: of the elements.
+void require_shape(std::span<const std::size_t> shape, DType dtype, std::size_t bytes) {
+  if (object::shape_bytes(shape, dtype) == bytes) return;
+  throw InvalidArgument(
+      fmt::format("Object::array: shape ({}) of {} does not fit {} bytes of elements; at most {} "
+                  "dimensions are taken",
+                  fmt::join(shape, ", "),
+                  name_of(dtype),
+                  bytes,
+                  object::kMaxDimensions));
+}
+
 }  // namespace
 
 std::string_view name_of(ObjectKind kind) noexcept {
@@ -107,6 +119,11 @@ Object Object::array(ConstArrayView elements, std::vector<std::size_t> shape) {
   if (elements.memory() != MemoryKind::kHost) {
     throw InvalidArgument("Object::array: the array is not in host memory; copy it there first");
   }
+  require_shape(shape, elements.dtype(), elements.bytes());
+  if (elements.data() == nullptr && elements.bytes() != 0) {
+    throw InvalidArgument(
+        fmt::format("Object::array: there are {} elements at a null address", elements.count()));
+  }
   auto contents = std::make_shared<ObjectArray>();
   contents->dtype = elements.dtype();
   contents->shape = std::move(shape);
@@ -117,16 +134,7 @@ Object Object::array(ConstArrayView elements, std::vector<std::size_t> shape) {
 
 Object Object::array(std::shared_ptr<const ObjectArray> contents) {
   if (contents == nullptr) throw InvalidArgument("Object::array: there is no array");
-  const std::optional<std::size_t> bytes = object::shape_bytes(contents->shape, contents->dtype);
-  if (bytes != contents->data.size()) {
-    throw InvalidArgument(
-        fmt::format("Object::array: shape ({}) of {} does not fit {} bytes of elements; at most {} "
-                    "dimensions are taken",
-                    fmt::join(contents->shape, ", "),
-                    name_of(contents->dtype),
-                    contents->data.size(),
-                    object::kMaxDimensions));
-  }
+  require_shape(contents->shape, contents->dtype, contents->data.size());
   return {ObjectKind::kArray, std::move(contents)};
 }
 

@@ -254,6 +254,18 @@ TEST(Sparse, WhatOneRankGetsWrongAllHearOf) {
     require(text.find("expected as many indices as values, and 5 offsets") != std::string::npos,
             text);
 
+    bad = good;
+    bad.values = {nullptr, bad.values.count(), bad.values.dtype()};
+    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    require(text.find("elements at a null address") != std::string::npos, text);
+    bad.values = {good.view().values.data(), bad.values.count(), static_cast<DType>(99)};
+    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    require(text.find("the dtype of values of mine is none of") != std::string::npos, text);
+    bad = good;
+    bad.columns = SIZE_MAX;
+    text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
+    require(text.find("entries is more than can be counted") != std::string::npos, text);
+
     const auto other =
         to_sparse<double, std::int32_t>(dense_of(0, 0, 3, 2), 3, 2, SparseFormat::kCsr);
     text = refusal([&] { all_reduce_sparse(comm, comm.rank() == 1 ? other : good); });

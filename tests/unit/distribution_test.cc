@@ -86,6 +86,10 @@ TEST(Distribution, GridsPlaceRanks) {
             }),
             "ranks is (0, 0), expected each of 0 to 1 once");
   EXPECT_EQ(refusal([] { ProcessGrid({2, 0}); }), "a process grid of shape (2, 0) has no places");
+  EXPECT_EQ(refusal([] {
+              ProcessGrid({65536, 32768});
+            }),
+            "a process grid of shape (65536, 32768) has more places than ranks can be");
 }
 
 TEST(Distribution, BlocksAreDealtOutInTurn) {
@@ -207,6 +211,9 @@ TEST(Redistributions, WhatIsWrongIsTheSameForAll) {
     note(refusal([&] { Redistribution(comm, half, half); }));
     const Box flat = comm.rank() == 0 ? whole({4}) : mine;
     note(refusal([&] { Redistribution(comm, flat, flat); }));
+    const Box endless({0, 0}, {SIZE_MAX / 2 + 1, 2});  // 0 elements, it seems
+    EXPECT_NE(refusal([&] { Redistribution(comm, endless, endless); }).find("can be counted"),
+              std::string::npos);
     Redistribution fine(comm, mine, mine);
     std::vector<double> in(8), out(comm.rank() == 0 ? 8 : 7);
     EXPECT_NE(refusal([&] { fine(in, out); }), "");

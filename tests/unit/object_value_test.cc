@@ -127,6 +127,12 @@ TEST(ObjectValue, RefusesWhatCannotBe) {
   EXPECT_THROW(Object::list({1})[1], InvalidArgument);
   EXPECT_THROW(Object::list({1})[-1], InvalidArgument);
   EXPECT_THROW(Object::dict()["absent"], InvalidArgument);
+  float x = 0;
+  constexpr std::size_t kQuarter = SIZE_MAX / 4 + 1;  // floats that have no bytes, it seems
+  EXPECT_THROW(Object::array({&x, SIZE_MAX, DType::kFloat32}), InvalidArgument);
+  EXPECT_THROW(Object::array({&x, kQuarter, DType::kFloat32}), InvalidArgument);
+  EXPECT_THROW(Object::array({&x, 1, static_cast<DType>(99)}), InvalidArgument);
+  EXPECT_THROW(Object::array(ConstArrayView(nullptr, 1, DType::kFloat32)), InvalidArgument);
   try {
     text.as_bool();
     FAIL();
