@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,65 @@ def test_count_says_how_much_of_the_arrays_is_used():
     for rank, (gathered, share) in enumerate(ranks(2, counted)):
         assert gathered == [0, 1, 2, 3, 4, 100, 101, 102, 103, 104, -1, -1]
         assert share == [100 + 2 * (4 * rank + i) for i in range(4)] + [-1, -1]
+
+
+class Tensor:
+    """What PyTorch's tensors have, and NumPy's arrays do not: `size` is a method, a dtype no kind."""
+
+    def __init__(self, array):
+        self.array, self.shape = array, array.shape
+        self.dtype = types.SimpleNamespace(is_complex=array.dtype.kind == "c")
+
+    def size(self):
+        return self.shape
+
+    def is_contiguous(self):
+        return self.array.flags.c_contiguous
+
+    def reshape(self, *shape):
+        return Tensor(self.array.reshape(*shape))
+
+    def __getitem__(self, index):
+        return Tensor(self.array[index])
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def other_arrays(comm, make):
+    """Calls that look at their arrays more closely, on others than NumPy's and CuPy's."""
+    x, out, share = np.arange(10.0) + 100 * comm.rank, np.full(12, -1.0), np.full(6, -1.0)
+    comm.all_gather(make(x), make(out), 5)
+    comm.reduce_scatter(make(x), make(share), 4)
+    comm.all_reduce(make(x), make(x), "max")
+    texts = [
+        raised(comm.all_gather, make(x), make(out), 7),
+        raised(comm.all_reduce, make(x), make(out)),
+    ]
+    return out.tolist(), share.tolist(), x.tolist(), texts
+
+
+@pytest.mark.parametrize("make", [Tensor, memoryview])
+def test_other_arrays_than_numpys_and_cupys(make):
+    for rank, (gathered, share, x, texts) in enumerate(ranks(2, other_arrays, make)):
+        assert gathered == [0, 1, 2, 3, 4, 100, 101, 102, 103, 104, -1, -1]
+        assert share == [100 + 2 * (4 * rank + i) for i in range(4)] + [-1, -1]
+        assert x == [100 + i for i in range(10)]
+        assert "out_array has 12 elements, expected at least 14" in texts[0]
+        for text in texts:
+            assert "RuntimeError" in text and "ValueError" in text, text
+
+
+def test_other_complex_arrays():
+    def complex_max(comm):
+        x = np.ones(3, "complex64")
+        return raised(comm.all_reduce, Tensor(x), Tensor(x), "max")
+
+    for text in ranks(2, complex_max):
+        assert text.startswith("InvalidArgument") and "on complex numbers" in text, text
 
 
 def fortran(comm):

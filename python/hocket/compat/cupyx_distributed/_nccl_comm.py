@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from typing import Any, NoReturn, Optional
+
+import numpy as np
 
 import hocket
 from hocket._types import Op
@@ -275,7 +278,7 @@ class NCCLBackend:
     def _check_op(self, array: Any, op: Op) -> None:
         if op not in _OPS:
             self._refuse(f'op is {op!r}, expected "sum", "prod", "max" or "min"')
-        if array.dtype.kind == "c":
+        if _is_complex(array):
             self._refuse(
                 f'op is "{op}" on complex numbers, expected "sum"; or reduce real and imaginary '
                 "parts apart",
@@ -293,14 +296,19 @@ class NCCLBackend:
 
     def _first(self, array: Any, count: int, name: str) -> Any:
         """The array's first elements; itself where it has no more."""
-        size = array.size
+        size = getattr(array, "size", None)
         if size == count:
             return array
         if count < 0:
             self._refuse(f"count is {count}, expected at least 0")
+        if not isinstance(size, int):  # PyTorch's is a method; buffers have none
+            array = array if hasattr(array, "reshape") else np.asarray(memoryview(array))
+            size = math.prod(array.shape)
         if size < count:
             self._refuse(f"{name} has {size} elements, expected at least {count} (by count)")
-        if not array.flags.c_contiguous:
+        if size == count:
+            return array
+        if not _is_c_contiguous(array):
             self._refuse(f"{name} is cut by count and not contiguous in C order; pass a copy")
         return array.reshape(-1)[:count]
 
@@ -321,6 +329,19 @@ class NCCLBackend:
         raise as_kind(RefusedType if foreign else RefusedCall, error) from None
 
 
+# NumPy's dtypes have a kind, and CuPy's are those; PyTorch's have none.
+def _is_complex(array: Any) -> bool:
+    dtype = getattr(array, "dtype", None)
+    return getattr(dtype, "kind", "") == "c" or bool(getattr(dtype, "is_complex", False))
+
+
 def _has_foreign_dtype(array: Any) -> bool:
     dtype = getattr(array, "dtype", None)
-    return dtype is not None and dtype.kind in "OSUMmV" and dtype.names is None
+    kind = getattr(dtype, "kind", None)
+    return kind is not None and kind in "OSUMmV" and dtype.names is None
+
+
+def _is_c_contiguous(array: Any) -> bool:
+    if hasattr(array, "is_contiguous"):  # PyTorch's
+        return bool(array.is_contiguous())
+    return bool(array.flags.c_contiguous)
