@@ -247,7 +247,10 @@ class HocketProcessGroup(ProcessGroup):
         self._comm.all_reduce(array, op=ReductionOp(op).name.lower())
 
     def allreduce_object(self, obj: T, *, op: Callable[[T, T], T]) -> T:
-        """See `ProcessGroup.allreduce_object`. From the first rank to the last."""
+        """See `ProcessGroup.allreduce_object`. From the first rank to the last.
+
+        What hocket cannot encode travels by pickle.
+        """
         everybody = self._comm.all_gather_object(obj, allow_pickle=True)
         result: T = functools.reduce(op, everybody)
         return result
