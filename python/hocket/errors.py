@@ -40,8 +40,8 @@ class RankCall(NamedTuple):
 class Status:
     """The fields behind a message. Absent facts are empty or -1."""
 
-    #: "invalid_argument", "peer_died", "deadline_exceeded", "mismatch", "aborted", "rendezvous"
-    #: or "system".
+    #: "invalid_argument", "peer_died", "deadline_exceeded", "mismatch", "aborted", "rendezvous",
+    #: "system" or "device".
     code: str
     message: str
     communicator: str = ""
@@ -119,7 +119,11 @@ class Mismatch(Error):
 
 
 class Aborted(Error):
-    """Somebody called ``abort()``."""
+    """Somebody called ``abort()`` or ``rebuild()``, or a rank gave a call up.
+
+    That is by Ctrl-C, by dropping a `Work` that was pending, or by closing a communicator with calls
+    under way.
+    """
 
 
 class RendezvousError(Error, ConnectionError):
@@ -127,7 +131,13 @@ class RendezvousError(Error, ConnectionError):
 
 
 class SystemError_(Error, OSError):
-    """The operating system refused something that hocket needs."""
+    """The operating system refused something that hocket needs.
+
+    Attributes
+    ----------
+    error_number : int
+        The system's number of the error, also as ``errno``.
+    """
 
     error_number: int = 0
 

@@ -72,6 +72,7 @@ void add_fields(nb::object& exception, const Error& error) {
     exception.attr("calls") = to_tuple(mismatch->calls());
   } else if (const auto* system = dynamic_cast<const SystemError*>(&error)) {
     exception.attr("error_number") = system->error_number();
+    exception.attr("errno") = system->error_number();  // as OSError has it
   }
 }
 

@@ -1,5 +1,6 @@
 """Failures as exceptions: their classes, their fields, what is usable afterwards."""
 
+import errno
 import math
 import os
 import pickle
@@ -31,6 +32,20 @@ def test_classes():
         error = cls("what happened")
         assert str(error) == "what happened" and error.status is None
         assert str(pickle.loads(pickle.dumps(error))) == "what happened"
+
+
+def test_what_the_system_refuses_is_an_os_error_with_its_number(tmp_path):
+    (tmp_path / "file").touch()
+
+    def body(comm):
+        with pytest.raises(OSError) as caught:
+            comm.dump(tmp_path / "file")
+        return caught.value
+
+    (error,) = threads(1, body)
+    assert type(error) is hocket.SystemError_
+    assert error.errno == error.error_number == errno.ENOTDIR
+    assert str(error).startswith("cannot write ") and error.status.code == "system"
 
 
 @pytest.mark.parametrize(
