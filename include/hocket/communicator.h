@@ -135,8 +135,8 @@ class Prepared {
 
 // A resource: this process's seat in a set of ranks. Movable, not copyable. Threads may use
 // different communicators at once, and one communicator in turns; two threads in one communicator
-// at once is detected and refused. After PeerDied, DeadlineExceeded, Mismatch or Aborted every
-// later call raises the same; after InvalidArgument it can be used further.
+// at once is detected and refused. After PeerDied, DeadlineExceeded, Mismatch, Aborted or
+// DeviceError every later call raises the same; after InvalidArgument it can be used further.
 class Communicator {
  public:
   explicit Communicator(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept;

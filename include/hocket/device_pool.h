@@ -119,7 +119,7 @@ class DevicePool {
  public:
   // `workers` of the host. Throws InvalidArgument where it is less than 1.
   explicit DevicePool(int workers, const PoolOptions& options = {});
-  // A worker for each of `options.devices`. Throws DeviceError where one is not there.
+  // A worker for each of `options.devices`. Throws InvalidArgument where one is not there or twice.
   explicit DevicePool(const PoolOptions& options);
   DevicePool(DevicePool&&) noexcept;
   DevicePool& operator=(DevicePool&&) noexcept;

@@ -18,7 +18,7 @@ enum class ErrorCode : std::uint8_t {
   kPeerDied,          // a rank's process ended while it was needed
   kDeadlineExceeded,  // a call did not finish in time
   kMismatch,          // ranks called different things
-  kAborted,           // somebody called abort(), or a wait was interrupted
+  kAborted,           // somebody called abort() or rebuild(), or gave a call up
   kRendezvous,        // the ranks could not find or trust each other
   kSystem,            // the operating system refused something
   kDevice,            // a GPU, its driver or its libraries refused something, or are not there
@@ -37,11 +37,11 @@ struct RankCall {
 struct Status {
   ErrorCode code = ErrorCode::kSystem;
   std::string message = {};
-  std::string communicator = {};    // its name, "world" for the first
-  std::uint64_t sequence = 0;  // the call's number on that communicator, from 1
-  std::string operation = {};       // "all_reduce"
-  int rank = -1;               // the rank that reports
-  int peer = -1;               // the rank that caused it
+  std::string communicator = {};  // its name, "world" for the first
+  std::uint64_t sequence = 0;     // the call's number on that communicator, from 1
+  std::string operation = {};     // "all_reduce"
+  int rank = -1;                  // the rank that reports
+  int peer = -1;                  // the rank that caused it
   std::string host = {};
 };
 
@@ -82,7 +82,7 @@ class DeadlineExceeded : public Error {
  public:
   DeadlineExceeded(Status status, std::vector<int> missing, std::vector<RankCall> calls)
       : Error(std::move(status)), missing_(std::move(missing)), calls_(std::move(calls)) {}
-  // The ranks that had not arrived in the call.
+  // The ranks that had not arrived in the call, of the first 64.
   const std::vector<int>& missing() const noexcept { return missing_; }
   // What each of the missing was last seen doing.
   const std::vector<RankCall>& calls() const noexcept { return calls_; }
@@ -104,7 +104,7 @@ class Mismatch : public Error {
   std::vector<RankCall> calls_;
 };
 
-// abort() was called on some rank, or a wait was interrupted (Ctrl-C).
+// Some rank called abort() or rebuild(), or gave a call up: Ctrl-C, a Work dropped, a close().
 class Aborted : public Error {
  public:
   explicit Aborted(Status status) : Error(std::move(status)) {}

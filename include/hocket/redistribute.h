@@ -21,8 +21,8 @@ struct RedistributeOptions {
 class Redistribution {
  public:
   // Collective: boxes and order of all ranks are compared. Throws InvalidArgument, the same on all
-  // ranks, where numbers of axes or orders differ, boxes that are held overlap, or what is held is
-  // not what is wanted.
+  // ranks, where numbers of axes or orders differ, boxes that are held overlap or leave a gap, or
+  // one that is wanted reaches beyond what is held.
   Redistribution(Communicator& comm,
                  const Box& from,
                  const Box& to,

@@ -113,12 +113,12 @@ class Communicator:
     Comes from :func:`hocket.init`, or is made of another. All ranks make the same calls in the same
     order; what they disagree in is raised as `Mismatch` on all of them. Every call has a deadline.
 
-    Arrays are NumPy arrays, PyTorch tensors on the CPU, or anything with DLPack or the buffer protocol;
-    contiguous. Calls work in place where `out` is left away or is the same array. Threads may use
-    different communicators at once, one communicator only in turns.
+    Arrays are contiguous ones of NumPy, CuPy, PyTorch or JAX, or anything with DLPack or the buffer
+    protocol, in the host's memory or a GPU's. What `out` is left away for is said at each call. Threads
+    may use different communicators at once, one communicator only in turns.
 
-    After `PeerDied`, `DeadlineExceeded`, `Mismatch` or `Aborted` every later call raises the same;
-    after `InvalidArgument` the communicator can be used further.
+    After `PeerDied`, `DeadlineExceeded`, `Mismatch`, `Aborted` or `DeviceError` every later call raises
+    the same; after `InvalidArgument` the communicator can be used further.
     """
 
     @property

@@ -1,4 +1,4 @@
-// The environment, read once. The only file of hocket that calls getenv.
+// The environment, read once. The only file of the library that calls getenv.
 //
 // A bad value is an InvalidArgument that names the variable, the value and what was expected.
 #pragma once
