@@ -17,7 +17,6 @@
 #include "cli/meeting.h"
 #include "cli/output.h"
 #include "cli/process_tree.h"
-#include "cli/program.h"
 #include "hocket/store.h"
 
 namespace hocket::cli {

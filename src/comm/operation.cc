@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "comm/device_staging.h"
 #include "comm/device_work.h"
 #include "comm/world.h"
 #include "hocket/work.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <variant>
 
 #include "rendezvous/wire.h"
 

@@ -13,7 +13,6 @@
 #include "base/interrupt.h"
 #include "control/network.h"
 #include "hocket/error.h"
-#include "os/scheduling.h"
 #include "os/socket.h"
 
 namespace hocket::control {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <bit>
 #include <utility>
 
 #include "hocket/object.h"

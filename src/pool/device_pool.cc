@@ -1,6 +1,5 @@
 #include "hocket/device_pool.h"
 
-#include "pool/checks.h"
 #include "pool/halo.h"
 #include "pool/moves.h"
 #include "pool/pool.h"

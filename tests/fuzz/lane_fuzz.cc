@@ -8,7 +8,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-#include <variant>
 
 #include "control/group.h"
 #include "control/host.h"
