@@ -113,14 +113,26 @@ void CommunicatorImpl::raise_unusable() {
   if (!open_) {
     throw InvalidArgument(fmt::format("communicator {} has been closed", membership_.name));
   }
+  refuse_after_leaving();
   raise_failure();
 }
 
+// What the others say then is that this rank has left, which is no news here.
+void CommunicatorImpl::refuse_after_leaving() const {
+  if (!world_->has_left()) return;
+  throw InvalidArgument(
+      fmt::format("the World of communicator {} has been closed on this rank; keep it as long as "
+                  "communicators made of it make calls",
+                  membership_.name));
+}
+
 void CommunicatorImpl::find_peer(int peer) {
+  refuse_after_leaving();
   if (const auto loss = find_loss({.peer = peer})) raise(*loss);
 }
 
 void CommunicatorImpl::find_members() {
+  refuse_after_leaving();
   if (const auto loss = find_loss({.sequence = sequence_ + 1})) raise(*loss);
 }
 

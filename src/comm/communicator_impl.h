@@ -198,6 +198,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   [[noreturn]] void raise_unusable();
   // The job's memory is not there in a child: whoever would read it asks first.
   void refuse_forked() const;
+  void refuse_after_leaving() const;
   void fail_by_closing() noexcept;
   // How a thread that closes gets in; kInside: it is in already, in a call whose callback closes;
   // kStuck: another one does not come out.

@@ -85,6 +85,10 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   void attend(std::weak_ptr<Attended> attended);
   void look_again() noexcept;
 
+  // Whether this rank has said goodbye to the others.
+  bool has_left() const noexcept {
+    return host_->state(parts_.host_rank) == control::RankState::kLeft;
+  }
   // Says goodbye to the others; lets go of the store.
   void leave() noexcept;
   // The part of it that concerns other ranks; `at_exit`: the process ends.

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <fstream>
+#include <optional>
 
 #include "collectives.h"
 #include "ranks.h"
@@ -168,6 +169,24 @@ TEST(Groups, ThatAreKeptStayWhenTheirCommunicatorIsClosed) {
     rank.check(across.size() == 1, across.name());
     const Outcome closed = outcome_of([&] { comm.barrier(); });
     rank.check(closed.kind == "InvalidArgument", closed.kind + closed.message);
+  });
+}
+
+TEST(Groups, ThatOutliveTheirWorldSaySo) {
+  run_job({.size = 2}, [](Rank& rank) {
+    std::optional<World> world(rank.join());
+    Communicator comm = world->communicator().duplicate();
+    comm.barrier();
+    world.reset();
+    rank.mark(0);
+    rank.await(0, 2);  // each sees that the other has left, too
+    for (int call = 0; call < 2; ++call) {
+      const Outcome outcome = outcome_of([&] { comm.barrier(); });
+      const bool is_told =
+          outcome.kind == "InvalidArgument" &&
+          outcome.message.find("has been closed on this rank") != std::string::npos;
+      rank.check(is_told, outcome.kind + ": " + outcome.message);
+    }
   });
 }
 
