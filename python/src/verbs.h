@@ -144,6 +144,7 @@ void define(CommunicatorClass& cls,
         read_arguments(seat, [&] { require_reusable(call.result); });
         PreparedHandle handle{.call = without_gil([&] { return prepare(seat.comm, call); })};
         keep(handle, call.in, call.out);
+        if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));
         handle.result = std::move(call.result);
         return handle;
       });

@@ -149,6 +149,11 @@ std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
                                            CallStorage storage) {
   const cuda::DeviceGuard guard(*device_);
   require_engines(plan.call.signature);
+  try {
+    require_own_stream(how);
+  } catch (const InvalidArgument& reason) {
+    owner_.refuse(plan.call.signature.kind, reason);
+  }
   if (!plan.chosen || plan.captured != how.captured ||
       (plan.engine != nullptr && !engines_->is_connected(*plan.engine))) {
     choose(plan, how.captured);
@@ -286,6 +291,7 @@ void DeviceCalls::finish_queue() {
     const bool look = waiter.pause();
     if (owner_.advance(look)) waiter.moved();
   }
+  watch_->look_at_result();  // of what has just ended, before the watch's own next look
   owner_.require_usable();
 }
 
@@ -320,7 +326,10 @@ void DeviceCalls::close() noexcept {
     order_->await_last(Deadline::in(owner_.deadline()));  // the watch ends what cannot end well
   } catch (const Error&) {  // the driver has ended, or a kernel has failed
   }
-  if (watch_) watch_->close();
+  if (watch_) {
+    watch_->look_at_result();
+    watch_->close();
+  }
   const cuda::DeviceGuard guard(*device_);
   engines_.reset();
   watch_.reset();

@@ -118,6 +118,7 @@ class DeviceCalls {
   void check_device(ConstArrayView array, const char* name) const;
   void find_symmetric(DevicePlan& plan) const;
   Launch open(const Request& request) const;
+  void require_own_stream(const Launch& how) const;
 
   void require_streams();
   // Collective where they are the first of their kind.

@@ -111,6 +111,8 @@ DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
     return open(request);
   } catch (const InvalidArgument& reason) {
     owner_.refuse(request.kind, reason);
+  } catch (const DeviceError& error) {  // what ran there before has broken the GPU's context
+    raise(error, owner_.sequence_ + 1, {.kind = request.kind});
   }
 }
 
@@ -118,12 +120,7 @@ DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
   const cuda::DeviceGuard guard(*device_);
   Launch how{.stream = request.stream.value_or(StreamRef()).handle(),
              .allowed = request.deadline.value_or(owner_.deadline())};
-  cuda::Capture capture;
-  try {
-    capture = cuda::capture_of(device_->driver(), how.stream);
-  } catch (const DeviceError& error) {
-    throw InvalidArgument(fmt::format("stream: {}", error.what()));
-  }
+  const cuda::Capture capture = cuda::capture_of(device_->driver(), how.stream);
   if (capture == cuda::Capture::kBroken) {
     throw InvalidArgument(
         "stream cannot be used: its capture into a graph has been broken off, or it is the legacy "
@@ -131,6 +128,17 @@ DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
   }
   how.captured = capture == cuda::Capture::kActive;
   return how;
+}
+
+// Threads that share a GPU share its default stream too, where one rank's kernel waits for
+// another's that stands behind it.
+void DeviceCalls::require_own_stream(const Launch& how) const {
+  const bool is_default = reinterpret_cast<std::uintptr_t>(how.stream) <= 1;  // by either name
+  if (!is_default || !engines_->by_crowded_threads() || owner_.size() == 1) return;
+  throw InvalidArgument(
+      "stream is the default one, which all threads of a process share, and so do several ranks "
+      "here their GPU: each needs a stream of its own, such as cupy.cuda.Stream(non_blocking=True) "
+      "or torch.cuda.Stream(), as the current one or as stream=");
 }
 
 }  // namespace hocket::comm

@@ -106,6 +106,7 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
         connections(),
         2 * agreed.ranks_a_gpu));
   }
+  by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
   // Who asks for engines of GPUs alone has those of the host behind them.
   in_turns_ = agreed.in_turns && !is_of_gpus(world.engines().front());
   if (agreed.differing_costs >= 0) {

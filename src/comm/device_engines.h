@@ -59,6 +59,8 @@ class DeviceEngines {
 
   // Whether messages of any rank had gone by the host.
   bool relayed() const noexcept { return relayed_; }
+  // Whether threads of a process are ranks that share a GPU.
+  bool by_crowded_threads() const noexcept { return by_crowded_threads_; }
   // The best for such calls; null where the host has to carry them, or is quicker: kernels that
   // wait for each other while their processes take turns on a GPU take milliseconds. `captured`:
   // into a graph, as only GPUs can.
@@ -84,6 +86,7 @@ class DeviceEngines {
   int size_;
   bool relayed_ = false;
   bool in_turns_ = false;
+  bool by_crowded_threads_ = false;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

@@ -81,6 +81,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   for (const Incoming& one : incoming) check_device(one.out, "out");
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.deadline = options.deadline, .stream = options.stream});
+  if (engines_) require_own_stream(how);
   std::vector<Outgoing> out_by_host, out;
   std::vector<Incoming> in_by_host, in;
   for (const Outgoing& one : outgoing) {

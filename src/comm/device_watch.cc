@@ -4,6 +4,7 @@
 #include <bit>
 #include <thread>
 
+#include "comm/failure_texts.h"
 #include "control/succession.h"
 
 namespace hocket::comm {
@@ -319,8 +320,7 @@ void DeviceWatch::look_at_calls() {
                                .other = theirs->signature};
       if (theirs->refused) {
         failure.code = ErrorCode::kAborted;
-        failure.text = "refused a call that others had put on their GPUs: " +
-                       control_->refusal(i, sequence).value_or("");
+        failure.text = std::string(kRefusedOnGpus) + control_->refusal(i, sequence).value_or("");
       }
       return fail(failure);
     }

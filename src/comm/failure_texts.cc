@@ -25,8 +25,8 @@ namespace {
 std::string describe(std::uint64_t sequence, const engine::Signature& s) {
   if (sequence == 0) return engine::describe(s);
   const std::string text = engine::describe(s);
-  const std::string_view kind = engine::name_of(s.kind);
-  return fmt::format("{} #{}{}", kind, sequence, text.substr(kind.size()));
+  const std::string_view name = std::string_view(text).substr(0, text.find(' '));
+  return fmt::format("{} #{}{}", name, sequence, text.substr(name.size()));
 }
 
 // What two calls differ in whose texts are one: the text has not all that is compared.

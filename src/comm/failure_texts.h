@@ -1,4 +1,4 @@
-// What a failure of a lost rank says in the record that all ranks of a group share.
+// What the record of a failure, which all ranks of a group share, says of how it came.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,9 @@ inline constexpr std::string_view kCutText =
     "cannot be reached any more: the connection that carries its messages has broken";
 
 inline constexpr std::string_view kRebuildText = "called rebuild()";
+// Before the refusal's own words.
+inline constexpr std::string_view kRefusedOnGpus =
+    "refused a call that others had put on their GPUs: ";
 
 // Why a rank takes part no longer.
 struct Loss {

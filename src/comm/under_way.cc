@@ -5,6 +5,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "comm/device_staging.h"
+#include "comm/failure_texts.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
@@ -113,8 +114,17 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     if (!failure) return false;
     if (operation.task.step() != Poll::kDone) raise(*failure);
     return settle(operation);
-  } catch (const InvalidArgument&) {
+  } catch (const InvalidArgument& refusal) {
     operation.task.reset();
+    // Its call has returned, and nobody would hear of it.
+    if (operation.staged && !operation.device) {
+      raise({.code = ErrorCode::kAborted,
+             .reporter = rank(),
+             .culprit = refusal.status().peer,
+             .sequence = sequence,
+             .signature = operation.shown,
+             .text = std::string(kRefusedOnGpus) + refusal.what()});
+    }
     if (sequence != 0) end(sequence, true);
     const auto held = sequence != 0 ? queue_.front() : nullptr;
     if (held) {

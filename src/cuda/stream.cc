@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include "hocket/error.h"
+
 namespace hocket::cuda {
 namespace {
 
@@ -73,7 +75,10 @@ Capture capture_of(const Driver& driver, Stream stream) {
   const Result result = driver.stream_is_capturing(stream, &status);
   // The legacy default stream, while another stream is captured in the strictest mode.
   if (result == Result::kCaptureImplicit) return Capture::kBroken;
-  check(driver, result, "use the stream; is its handle a CUstream of this GPU?");
+  if (result == Result::kInvalidHandle || result == Result::kInvalidContext) {
+    throw InvalidArgument("stream is not one of this GPU's; is its handle a CUstream?");
+  }
+  check(driver, result, "use the stream");
   switch (status) {
     case CaptureStatus::kNone:
       return Capture::kNone;

@@ -26,6 +26,13 @@ def on(n, body):
         body(comm)
         driver.synchronize()
     hocket.run_threads(rank, n)
+def refused(words, call):
+    try:
+        call()
+    except hocket.InvalidArgument as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError("no error")
 """
 
 
@@ -201,13 +208,6 @@ import cupy
 class ndarray(cupy.ndarray):
     __cuda_array_interface__ = None  # too slow, and not asked for
 ndarray.__module__ = "cupy"
-def refused(words, call):
-    try:
-        call()
-    except hocket.InvalidArgument as error:
-        assert words in str(error), error
-    else:
-        raise AssertionError("no error")
 def body(comm):
     x, y = ndarray(np.arange(6.0) + comm.rank), ndarray(np.zeros(6))
     with cupy.cuda.ExternalStream(driver.stream(), comm.rank) as stream:
@@ -231,26 +231,11 @@ def test_kinds_of_memory_do_not_mix():
     run("""
 def body(comm):
     x = Array(driver, np.ones(5))
-    try:
-        comm.all_reduce(np.ones(5), out=x)
-    except hocket.InvalidArgument as error:
-        assert "lies in a GPU's memory" in str(error), error
-    else:
-        raise AssertionError("no error")
+    refused("lies in a GPU's memory", lambda: comm.all_reduce(np.ones(5), out=x))
     class Sliced:
         __cuda_array_interface__ = {**x.__cuda_array_interface__, "strides": (16,), "shape": (3,)}
-    try:
-        comm.all_reduce(Sliced())
-    except hocket.InvalidArgument as error:
-        assert "not contiguous" in str(error), error
-    else:
-        raise AssertionError("no error")
-    try:
-        comm.all_gather(x)
-    except hocket.InvalidArgument as error:
-        assert "give out=" in str(error), error
-    else:
-        raise AssertionError("no error")
+    refused("not contiguous", lambda: comm.all_reduce(Sliced()))
+    refused("give out=", lambda: comm.all_gather(x))
     comm.all_reduce(x)
     driver.synchronize()
     assert np.array_equal(x.host, np.full(5, 2.0))
@@ -302,5 +287,89 @@ def body(comm):
     comm.all_reduce(x)
     driver.synchronize()
     assert comm.epoch == 1 and np.array_equal(x.host, 2 * np.arange(6.0) + 1), x.host
+on(2, body)
+""")
+
+
+def test_a_refusal_of_what_others_have_on_their_streams_is_heard_of():
+    run("""
+def body(comm):
+    x = Array(driver, np.ones(5))
+    comm.all_reduce(x)
+    driver.synchronize()
+    if comm.rank == 0:
+        refused("expected a rank", lambda: comm.broadcast(x, root=7))
+    else:
+        work = comm.broadcast_async(x, root=1)
+        refused("rank 0 refused broadcast", lambda: work.synchronize(timeout=20))
+    comm.all_reduce(x)  # a Work has told of it: the communicator goes on
+    driver.synchronize()
+    assert x.host[0] == 4
+    if comm.rank == 0:
+        refused("expected a rank", lambda: comm.broadcast(x, root=7))
+    else:
+        comm.broadcast(x, root=1)  # nobody but the next call can tell
+    driver.synchronize()
+    try:
+        while True:
+            comm.all_reduce(x)
+    except hocket.Aborted as error:
+        assert "rank 0 refused a call that others had put on their GPUs" in str(error), error
+        assert "expected a rank from 0 to 1" in str(error), error
+on(2, body)
+""")
+
+
+def test_threads_that_share_a_gpu_need_streams_of_their_own():
+    run("""
+def body(comm):
+    driver.use(0)
+    x, stream = Array(driver, np.ones(5)), driver.stream()
+    refused("a stream of its own", lambda: comm.all_reduce(x))
+    alone = comm.split(comm.rank)
+    alone.all_reduce(x)  # waits for nobody
+    comm.all_reduce(x, stream=stream)
+    driver.synchronize(stream)
+    assert x.host[0] == 2
+on(2, body)
+""")
+
+
+def test_a_prepared_call_keeps_its_stream():
+    run("""
+import weakref
+class Stream:
+    def __init__(self):
+        self.ptr = driver.stream()
+def body(comm):
+    x, stream = Array(driver, np.ones(5)), Stream()
+    call = comm.prepare_all_reduce(x, stream=stream)
+    there = weakref.ref(stream)
+    del stream
+    assert there() is not None
+    call()
+    driver.synchronize(there().ptr)
+    assert x.host[0] == 2
+    del call
+    assert there() is None
+on(2, body)
+""")
+
+
+def test_who_frees_alone_is_named():
+    run("""
+def body(comm):
+    array = comm.symmetric.empty(4, "float32", memory="cuda")
+    try:
+        if comm.rank == 0:
+            comm.symmetric.free(array)
+        else:
+            comm.all_reduce(Array(driver, np.ones(5)))
+        comm.barrier()
+    except hocket.Mismatch as error:
+        assert "rank 0 called symmetric.free #" in str(error), error
+        assert "sum float64[5] on GPUs" in str(error), error
+    else:
+        raise AssertionError("no error")
 on(2, body)
 """)
