@@ -32,8 +32,6 @@ MemoryKind common_memory(ConstArrayView in, ArrayView out) {
   if (has_in) return in.memory();
   return has_out || in.memory() == MemoryKind::kHost ? out.memory() : in.memory();
 }
-constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of an array: sums do not wrap
-
 std::string too_many(std::string_view name, std::size_t count) {
   return fmt::format("{} has {} elements, more than any memory holds", name, count);
 }

@@ -126,9 +126,9 @@ void require_arrays(CommunicatorImpl& impl,
                     std::span<const ConstArrayView> in,
                     std::span<const ArrayView> out) {
   const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
+    if (comm::fault_of(array, "").empty()) return;
     const Piece piece{.first = nullptr, .last = nullptr, .index = index, .is_out = is_out};
-    const std::string fault = comm::fault_of(array, text_of(piece, !in.empty()));
-    if (!fault.empty()) impl.refuse_call(kind, fault);
+    impl.refuse_call(kind, comm::fault_of(array, text_of(piece, !in.empty())));
   };
   for (std::size_t i = 0; i < in.size(); ++i) require(in[i], i, false);
   for (std::size_t i = 0; i < out.size(); ++i) require(out[i], i, true);

@@ -208,7 +208,7 @@ void CommunicatorImpl::begin(Plan& plan, const Signature& shown) {
 }
 
 void CommunicatorImpl::end(std::uint64_t sequence, bool failed) noexcept {
-  control_->finish(sequence);
+  control_->finish(sequence, !failed);
   if (tracing_.is_on()) [[unlikely]]
     tracing_.end(failed);
 }

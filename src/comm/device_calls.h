@@ -117,7 +117,7 @@ class DeviceCalls {
   int device_of(const Request& request) const;
   void check_device(ConstArrayView array, const char* name) const;
   void find_symmetric(DevicePlan& plan) const;
-  Launch open(const Request& request) const;
+  Launch open(const Request& request);
   void require_own_stream(const Launch& how) const;
 
   void require_streams();

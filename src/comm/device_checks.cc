@@ -111,16 +111,19 @@ DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
     return open(request);
   } catch (const InvalidArgument& reason) {
     owner_.refuse(request.kind, reason);
-  } catch (const DeviceError& error) {  // what ran there before has broken the GPU's context
-    raise(error, owner_.sequence_ + 1, {.kind = request.kind});
   }
 }
 
-DeviceCalls::Launch DeviceCalls::open(const Request& request) const {
+DeviceCalls::Launch DeviceCalls::open(const Request& request) {
   const cuda::DeviceGuard guard(*device_);
   Launch how{.stream = request.stream.value_or(StreamRef()).handle(),
              .allowed = request.deadline.value_or(owner_.deadline())};
-  const cuda::Capture capture = cuda::capture_of(device_->driver(), how.stream);
+  cuda::Capture capture;
+  try {
+    capture = cuda::capture_of(device_->driver(), how.stream);
+  } catch (const DeviceError& error) {  // what ran there before has broken the GPU's context
+    raise(error);
+  }
   if (capture == cuda::Capture::kBroken) {
     throw InvalidArgument(
         "stream cannot be used: its capture into a graph has been broken off, or it is the legacy "

@@ -69,14 +69,18 @@ std::string manner_of_end(const Failure& failure, std::optional<int> end) {
   return fmt::format("exited with code {} and without leaving the job", WEXITSTATUS(*end));
 }
 
+std::string text_of(std::uint64_t sequence, const control::Record& record) {
+  return describe(sequence, record.signature) + (record.refused ? " (refused)" : "");
+}
+
 }  // namespace
 
 RankCall CommunicatorImpl::call_of(int member) const {
   const std::uint64_t sequence = control_->last_sequence(member);
   if (sequence == 0) return {.rank = member, .sequence = 0, .call = "no call so far"};
   const auto record = control_->find(member, sequence);
-  std::string text = record ? describe(sequence, record->signature) : fmt::format("#{}", sequence);
-  if (control_->finished_sequence(member) >= sequence) text += " (finished)";
+  std::string text = record ? text_of(sequence, *record) : fmt::format("#{}", sequence);
+  if (control_->finished_well(member, sequence)) text += " (finished)";
   return {.rank = member, .sequence = sequence, .call = std::move(text)};
 }
 
@@ -96,9 +100,7 @@ std::vector<RankCall> CommunicatorImpl::recent_calls() const {
   for (std::uint64_t sequence = first; sequence <= last; ++sequence) {
     const auto record = control_->find(rank(), sequence);
     if (!record) continue;
-    std::string text = describe(sequence, record->signature);
-    if (record->refused) text += " (refused)";
-    calls.push_back({.rank = rank(), .sequence = sequence, .call = std::move(text)});
+    calls.push_back({.rank = rank(), .sequence = sequence, .call = text_of(sequence, *record)});
   }
   return calls;
 }

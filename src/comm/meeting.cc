@@ -23,8 +23,6 @@ namespace {
 
 using base::Deadline;
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of a segment: sums do not wrap
-
 // What each rank tells the others, through the store.
 struct Card {
   std::string host;       // identity

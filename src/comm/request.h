@@ -13,6 +13,9 @@
 
 namespace hocket::comm {
 
+// Of an array or a segment: sums of such do not wrap around.
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 60;
+
 // A value; views into the caller's arrays.
 struct Request {
   engine::Kind kind = engine::Kind::kNone;

@@ -123,8 +123,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
   if (size_of(dtype) == 0) {
     impl_->refuse_call(engine::Kind::kSymmetricAllocate, "dtype is none of hocket::DType");
   }
-  constexpr std::size_t kMostBytes = std::size_t{1} << 60;  // of anything: sums do not wrap
-  if (count > kMostBytes / size_of(dtype)) {
+  if (count > comm::kMostBytes / size_of(dtype)) {
     impl_->refuse_call(engine::Kind::kSymmetricAllocate,
                        fmt::format("{} elements are more than any memory holds", count));
   }

@@ -123,7 +123,8 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
              .culprit = refusal.status().peer,
              .sequence = sequence,
              .signature = operation.shown,
-             .text = std::string(kRefusedOnGpus) + refusal.what()});
+             .text = std::string(kRefusedOnGpus) +
+                     control_->refusal(refusal.status().peer, sequence).value_or("")});
     }
     if (sequence != 0) end(sequence, true);
     const auto held = sequence != 0 ? queue_.front() : nullptr;

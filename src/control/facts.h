@@ -33,7 +33,7 @@ struct MemberFact {
   std::uint64_t group = 0;
   int member = 0;
   std::uint64_t last = 0;
-  std::uint64_t finished = 0;
+  std::uint64_t finished = 0;  // as finished_mark
   std::vector<Record> records;
 };
 struct RefusalFact {

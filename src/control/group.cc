@@ -72,12 +72,16 @@ std::uint64_t GroupControl::last_sequence(int rank) const noexcept {
   return member(rank).last.load(std::memory_order_acquire);
 }
 
-void GroupControl::finish(std::uint64_t sequence) noexcept {
-  member(rank_).finished.store(sequence, std::memory_order_release);
+void GroupControl::finish(std::uint64_t sequence, bool well) noexcept {
+  member(rank_).finished.store(finished_mark(sequence, well), std::memory_order_release);
 }
 
 std::uint64_t GroupControl::finished_sequence(int rank) const noexcept {
-  return member(rank).finished.load(std::memory_order_acquire);
+  return member(rank).finished.load(std::memory_order_acquire) >> 1;
+}
+
+bool GroupControl::finished_well(int rank, std::uint64_t sequence) const noexcept {
+  return member(rank).finished.load(std::memory_order_acquire) >= finished_mark(sequence, true);
 }
 
 std::optional<Record> GroupControl::last(int rank) const noexcept {
@@ -131,7 +135,7 @@ void GroupControl::refuse(std::uint64_t sequence,
                           std::string_view reason) noexcept {
   member(rank_).refusals[sequence % kRefusals].write(sequence, kind, reason);
   record(sequence, 0, {.kind = kind}, true);
-  finish(sequence);
+  finish(sequence, false);
   ring_peers();
   if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kRefused);
 }

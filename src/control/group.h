@@ -93,9 +93,11 @@ class GroupControl {
   std::optional<Record> last(int member) const noexcept;
 
   // Announces that this rank has finished the call, well or not.
-  void finish(std::uint64_t sequence) noexcept;
+  void finish(std::uint64_t sequence, bool well) noexcept;
   // The number of the last call that `member` has finished.
   std::uint64_t finished_sequence(int member) const noexcept;
+  // Whether `member` has come out of the call without an error.
+  bool finished_well(int member, std::uint64_t sequence) const noexcept;
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // They go on after their rank has announced them, and ranks run ahead of each other: what is

@@ -113,10 +113,15 @@ struct alignas(kApart) SharedRefusal {
   }
 };
 
+// A finished call's number and how it ended, as one number that only grows.
+constexpr std::uint64_t finished_mark(std::uint64_t sequence, bool well) noexcept {
+  return sequence << 1 | (well ? 1 : 0);
+}
+
 struct alignas(kApart) GroupMember {
-  std::atomic<std::uint64_t> last{0};  // the newest number in records
-  std::atomic<std::uint64_t> finished{0};
-  std::int32_t place = 0;  // on this host; see HostControl
+  std::atomic<std::uint64_t> last{0};      // the newest number in records
+  std::atomic<std::uint64_t> finished{0};  // as finished_mark
+  std::int32_t place = 0;                  // on this host; see HostControl
   std::atomic<std::uint32_t> come{0};
   std::atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
   alignas(kCacheLine) SharedRecord records[kRecords];

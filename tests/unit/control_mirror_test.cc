@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/group.h"
+#include "control/group_layout.h"
 #include "control/mirror.h"
 #include "os/segment.h"
 
@@ -101,7 +102,8 @@ TEST_F(MirrorTest, HowFarARankHasComeNeverGoesBack) {
   const GroupControl seen = group();
   while_all_write(
       [](GroupMirror& mirror, std::uint64_t call) {
-        mirror.write(MemberFact{.group = kId, .member = 1, .last = call, .finished = call - 1});
+        mirror.write(MemberFact{
+            .group = kId, .member = 1, .last = call, .finished = finished_mark(call - 1, true)});
       },
       [&] {
         const std::uint64_t last_now = seen.last_sequence(1);

@@ -303,7 +303,7 @@ TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
   const auto theirs = hosts_[1]->enlist(7);
   for (std::uint64_t call = 1; call <= kCalls; ++call) {
     theirs->record(call, call, {.kind = engine::Kind::kBarrier}, false);
-    theirs->finish(call);
+    theirs->finish(call, true);
   }
   theirs->refuse(kCalls + 1, engine::Kind::kBroadcast, "no such root");
   theirs->fail({.culprit = 1, .text = "enough"});
