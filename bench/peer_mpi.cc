@@ -1,4 +1,5 @@
-// An MPI library as `hocket bench` measures it. Compiled once with each MPI's compiler wrapper.
+// An MPI library as `hocket bench` measures it. Compiled once with each MPI's compiler wrapper, which
+// is given HOCKET_PEER_NAME, the library's name for --compare.
 #include <mpi.h>
 
 #include <string>
@@ -95,13 +96,7 @@ class Mpi final : public Library {
   ~Mpi() override { MPI_Finalize(); }
 
   Seat seat() const override { return seat_; }
-  std::string name() const override {
-#if defined(OPEN_MPI)
-    return "openmpi";
-#else
-    return "mpich";
-#endif
-  }
+  std::string name() const override { return HOCKET_PEER_NAME; }
   std::string version() const override { return short_version(); }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
 

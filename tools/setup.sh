@@ -14,9 +14,13 @@ packages="
   python3 python3-dev python3-venv"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model.
 welcome="clang libclang-rt-dev spin"
+peers=
 for argument in "$@"; do
   case $argument in
-    --peers) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev" ;;
+    --peers)
+      packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev"
+      peers="openmpi5 mpich5"  # whole MPIs in wheels, each in a folder of its own in .peers
+      ;;
     *) echo "setup: unknown argument $argument; usage: tools/setup.sh [--peers]" >&2; exit 2 ;;
   esac
 done
@@ -132,4 +136,10 @@ if ! venv_is_complete; then
   quietly .venv/bin/python -m pip install --disable-pip-version-check -r tools/requirements.txt
   cp tools/requirements.txt "$stamp"
 fi
+for peer in $peers; do
+  [ -e ".peers/$peer/bin/mpicxx" ] && continue
+  say "installing ${peer%5} 5 into .peers/$peer, where possible"
+  (quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps \
+    --prefix ".peers/$peer" "${peer%5}>=5,<6") 2>/dev/null || say "went on without: $peer"
+done
 say "everything is in place"

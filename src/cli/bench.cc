@@ -58,6 +58,7 @@ void print_introduction(const Findings& findings, const Placement& placement) {
              placement.ranks,
              placement.binds() ? "each bound to a core of its own, in all libraries"
                                : "not bound: there are more ranks than cores");
+  if (findings.plan.dirty) fmt::print("# inputs are written again before each call, untimed\n");
   fmt::print(
       "# time of one call in us, the slowest rank's: median of {} batches of {} ms or more;\n# "
       "ratio: over the other's time (and the middle half of the batches side by side)\n\n",

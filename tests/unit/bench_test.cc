@@ -228,7 +228,8 @@ TEST(BenchWire, MessagesSurviveTheJourney) {
                                     .in_place = true},
                         .seed = 4000000000,
                         .warmup = 5,
-                        .calls = 6000000000};
+                        .calls = 6000000000,
+                        .dirty = true};
   const Request back = parse_request(to_line(request));
   EXPECT_EQ(back.verb, request.verb);
   EXPECT_EQ(back.slot, request.slot);
@@ -236,6 +237,7 @@ TEST(BenchWire, MessagesSurviveTheJourney) {
   EXPECT_EQ(back.seed, request.seed);
   EXPECT_EQ(back.warmup, request.warmup);
   EXPECT_EQ(back.calls, request.calls);
+  EXPECT_EQ(back.dirty, request.dirty);
 
   const Answer answer = parse_answer(to_line(Answer{Outcome::kFailed, 17, "two\nlines"}));
   EXPECT_EQ(answer.outcome, Outcome::kFailed);

@@ -339,10 +339,13 @@ class Page {
     }
     add("method",
         fmt::format(
-            "calls one after the other, in {} batches of {} ms or more, the libraries in "
+            "calls {}, in {} batches of {} ms or more, the libraries in "
             "turns; a batch takes as long as its slowest rank; median, least and greatest "
             "of the batches; bands and the spread of ratios: the middle half of the batches; "
             "results checked before and after",
+            findings_.plan.dirty ? "by themselves, their inputs written again and the ranks met "
+                                   "before each, untimed"
+                                 : "one after the other",
             findings_.plan.repeats,
             findings_.plan.batch.count()));
     add("bandwidth",

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
-
-#include "cli/environment_block.h"
-#include "cli/program.h"
 
 namespace hocket::cli::bench {
 namespace {
@@ -22,16 +21,6 @@ fs::path this_executable() {
 // The measuring programs stand in ../libexec/hocket, installed and in the build folder alike.
 fs::path measuring_program(const std::string& name) {
   return this_executable().parent_path().parent_path() / "libexec" / "hocket" / name;
-}
-
-// The first of `names` that can be run, or an empty path.
-std::string first_program(const std::vector<std::string>& names) {
-  const std::string search_path(EnvironmentBlock::inherited().get("PATH"));
-  for (const std::string& name : names) {
-    const Program found = find_program(name, search_path);
-    if (!found.path.empty()) return found.path;
-  }
-  return "";
 }
 
 Offer missing(std::string_view library, const std::string& what, const std::string& mend) {
@@ -59,56 +48,70 @@ Offer by_hocket_run(std::string_view library,
   return offer;
 }
 
-Offer gloo(const Placement& placement) {
-  const fs::path peer = measuring_program("bench_gloo");
-  if (!fs::exists(peer)) {
-    return missing("gloo", "not found", "apt install libgloo-dev, then build again");
-  }
-  return by_hocket_run("gloo", placement, {peer});
+// A program that needs no launcher of its own.
+Offer by_itself(std::string_view library, const Placement& placement, const std::string& mend) {
+  const fs::path peer = measuring_program(fmt::format("bench_{}", library));
+  if (!fs::exists(peer)) return missing(library, "not found", mend);
+  return by_hocket_run(library, placement, {peer});
 }
 
-Offer open_mpi(const Placement& placement) {
-  const std::string mend = "apt install openmpi-bin libopenmpi-dev, then build again";
-  const fs::path peer = measuring_program("bench_openmpi");
-  const std::string launcher = first_program({"mpirun.openmpi", "mpirun"});
-  if (launcher.empty()) return missing("openmpi", "not found", mend);
-  if (!fs::exists(peer)) return missing("openmpi", fmt::format("no {}", peer.string()), mend);
-  Offer offer;
-  offer.launch.library = "openmpi";
-  offer.launch.arguments = {launcher,
-                            "--allow-run-as-root",
-                            "--oversubscribe",
-                            // One host: nothing to start ranks on others with.
-                            "--mca",
-                            "plm",
-                            "isolated",
-                            "--bind-to",
-                            placement.binds() ? "core" : "none"};
-  if (!placement.binds()) {
-    offer.launch.arguments.insert(offer.launch.arguments.end(),
-                                  {"--mca", "mpi_yield_when_idle", "1"});
-  }
-  offer.launch.arguments.insert(offer.launch.arguments.end(),
-                                {"-n", std::to_string(placement.ranks), peer.string()});
-  return offer;
+// An MPI library that `hocket bench` knows, and how it is installed. A value.
+struct Mpi {
+  const char* name;
+  bool is_open_mpi;
+  int release;
+  const char* mend;
+};
+
+constexpr std::array kMpis{
+    Mpi{"openmpi", true, 4, "apt install openmpi-bin libopenmpi-dev, then build again"},
+    Mpi{"mpich", false, 4, "apt install mpich libmpich-dev, then build again"},
+    Mpi{"openmpi5",
+        true,
+        5,
+        "pip install --prefix .peers/openmpi5 openmpi, or -DHOCKET_OPENMPI5=PREFIX, then build "
+        "again"},
+    Mpi{"mpich5",
+        false,
+        5,
+        "pip install --prefix .peers/mpich5 mpich, or -DHOCKET_MPICH5=PREFIX, then build again"},
+};
+
+using Words = std::vector<std::string>;
+
+Words open_mpi_options(const Mpi& mpi, const Placement& placement) {
+  Words words{"--allow-run-as-root", "--oversubscribe"};
+  // One host: nothing to start ranks on others with.
+  if (mpi.release < 5) words.insert(words.end(), {"--mca", "plm", "isolated"});
+  words.insert(words.end(), {"--bind-to", placement.binds() ? "core" : "none"});
+  if (!placement.binds()) words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  return words;
 }
 
-Offer mpich(const Placement& placement) {
-  const std::string mend = "apt install mpich libmpich-dev, then build again";
-  const fs::path peer = measuring_program("bench_mpich");
-  const std::string launcher = first_program({"mpiexec.mpich", "mpiexec.hydra"});
-  if (launcher.empty()) return missing("mpich", "not found", mend);
-  if (!fs::exists(peer)) return missing("mpich", fmt::format("no {}", peer.string()), mend);
+Words mpich_options(const Placement& placement) {
+  return {"-launcher", "fork", "-bind-to", placement.binds() ? "core" : "none"};
+}
+
+Offer by_mpi(const Mpi& mpi, const Placement& placement) {
+  const fs::path peer = measuring_program(fmt::format("bench_{}", mpi.name));
+  if (!fs::exists(peer)) return missing(mpi.name, "not found", mpi.mend);
+  // Written where the program was built.
+  std::string launcher;
+  std::getline(std::ifstream(peer.string() + ".launcher"), launcher);
+  if (::access(launcher.c_str(), X_OK) != 0) {
+    const std::string what = fmt::format("its launcher is gone: {}", launcher);
+    return missing(mpi.name, what, mpi.mend);
+  }
   Offer offer;
-  offer.launch.library = "mpich";
-  offer.launch.arguments = {launcher,
-                            "-launcher",
-                            "fork",
-                            "-bind-to",
-                            placement.binds() ? "core" : "none",
-                            "-n",
-                            std::to_string(placement.ranks),
-                            peer.string()};
+  offer.launch.library = mpi.name;
+  offer.launch.arguments = {launcher};
+  const Words options =
+      mpi.is_open_mpi ? open_mpi_options(mpi, placement) : mpich_options(placement);
+  for (const std::string& word : options) offer.launch.arguments.push_back(word);
+  for (const std::string& word :
+       {std::string("-n"), std::to_string(placement.ranks), peer.string()}) {
+    offer.launch.arguments.push_back(word);
+  }
   return offer;
 }
 
@@ -116,13 +119,24 @@ Offer mpich(const Placement& placement) {
 
 std::vector<std::string> comparable_libraries(bool on_gpu) {
   if (on_gpu) return {"nccl", "peer"};
-  return {"openmpi", "mpich", "gloo"};
+  std::vector<std::string> names;
+  for (const Mpi& mpi : kMpis) names.push_back(mpi.name);
+  names.push_back("gloo");
+  names.emplace_back(kBare);
+  return names;
 }
 
 Offer find_library(std::string_view library, const Placement& placement) {
-  if (library == "openmpi") return open_mpi(placement);
-  if (library == "mpich") return mpich(placement);
-  if (library == "gloo") return gloo(placement);
+  for (const Mpi& mpi : kMpis) {
+    if (library == mpi.name) return by_mpi(mpi, placement);
+  }
+  if (library == "gloo") {
+    return by_itself(library, placement, "apt install libgloo-dev, then build again");
+  }
+  if (library == kBare) {
+    if (placement.ranks != 2) return missing(kBare, "it is for two ranks", "-n 2");
+    return by_itself(library, placement, "build again");
+  }
   std::vector<std::string> command{
       this_executable(), kWorkerSubcommand, kWorkerName, std::string(library)};
   if (placement.on_gpu) command.push_back(kWorkerOnGpu);

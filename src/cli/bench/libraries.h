@@ -15,6 +15,9 @@ inline constexpr std::string_view kHocket = "hocket";
 // Its engine that has symmetric memory too, where that is measured alone.
 inline constexpr std::string_view kPeerEngine = "peer";
 
+// A bare program for one task, the mark to come near to; it has symmetric memory as well.
+inline constexpr std::string_view kBare = "bare";
+
 // The names that --compare takes.
 // On GPUs these are hocket's engines, each alone.
 std::vector<std::string> comparable_libraries(bool on_gpu);

@@ -75,13 +75,15 @@ class PointRun {
  private:
   void open(std::unique_ptr<Team>& team) {
     if (team == nullptr) return;
-    const bool is_own = team->library() == kHocket || team->library() == kPeerEngine;
+    const bool has_symmetric =
+        team->library() == kHocket || team->library() == kPeerEngine || team->library() == kBare;
     const bool has_choice = in_place_is_a_choice(subject_.collective);
     const bool has_arrays = subject_.collective != Collective::kBarrier;
     std::set<std::pair<Memory, bool>> done;
     for (const Memory wanted : plan_.memories) {
       for (const bool wanted_in_place : plan_.places) {
-        const bool has_kinds = is_own && has_arrays && in_symmetric_memory(subject_.collective);
+        const bool has_kinds =
+            has_symmetric && has_arrays && in_symmetric_memory(subject_.collective);
         const Memory memory = has_kinds ? wanted : plan_.plain;
         const bool in_place =
             has_choice ? wanted_in_place : subject_.collective == Collective::kBroadcast;
@@ -170,6 +172,7 @@ class PointRun {
     Request request = request_for(Verb::kRun, entry);
     request.warmup = warmup;
     request.calls = calls;
+    request.dirty = plan_.dirty;
     return static_cast<double>(slowest((*entry.team)->ask(request)));
   }
 

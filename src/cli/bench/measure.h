@@ -24,6 +24,7 @@ struct Plan {
   std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
   Memory plain = Memory::kOrdinary;
   std::vector<bool> places;  // in place, out of place, or both
+  bool dirty = false;        // inputs are rewritten before each call
   int ranks = 2;
   int checks = 2;                       // of each case's results before it is measured
   int repeats = 9;                      // batches of each case

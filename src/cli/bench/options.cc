@@ -155,7 +155,10 @@ std::vector<std::string> peers_of(const Arguments& arguments) {
                     peer,
                     fmt::join(known, ", ")));
   }
-  return peers.empty() ? known : peers;
+  if (!peers.empty()) return peers;
+  peers = known;
+  std::erase(peers, kBare);
+  return peers;
 }
 
 void check_algorithm(const Arguments& arguments, const std::vector<Collective>& collectives) {
@@ -186,6 +189,10 @@ Plan plan_of(const Arguments& arguments) {
   }
   plan.places = places_of(arguments.in_place);
   plan.ranks = arguments.ranks;
+  plan.dirty = arguments.dirty;
+  if (plan.dirty && on_gpu(arguments)) {
+    throw InvalidArgument("--dirty is for arrays in host memory: leave out --device=cuda");
+  }
   plan.repeats = arguments.repeats.value_or(plan.repeats);
   plan.batch = arguments.batch_ms ? std::chrono::milliseconds(*arguments.batch_ms) : plan.batch;
   if (!arguments.tune_file.empty()) make_quick(plan, arguments);
@@ -216,13 +223,20 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       ->capture_default_str();
   bench.add_flag(
       "--in-place{yes}", arguments.in_place, "Results over the inputs; =both: and apart");
+  bench.add_flag("--dirty",
+                 arguments.dirty,
+                 "Rewrite the inputs before each call, untimed, so that no rank has the others' in "
+                 "its caches");
   bench.add_option("--algorithm",
                    arguments.algorithm,
                    "This one, whatever it costs (ring, rabenseifner, bruck, ...), over messages");
   arguments.compare_option =
       bench
-          .add_option(
-              "--compare", arguments.compare, "Measure others too: openmpi,mpich,gloo; alone: all")
+          .add_option("--compare",
+                      arguments.compare,
+                      "Measure others too: openmpi,mpich,openmpi5,mpich5,gloo, or a bare program "
+                      "of two ranks, "
+                      "bare; alone: all but the last")
           ->delimiter(',')
           ->expected(0, 16);
   bench.add_option("--device", arguments.device, "Where the arrays lie: host, cuda")

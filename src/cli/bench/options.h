@@ -26,6 +26,7 @@ struct Arguments {
   std::string op = "sum";
   std::vector<std::string> memories{"ordinary"};
   std::string in_place = "no";
+  bool dirty = false;
   std::string algorithm;  // empty: the cheapest
   std::vector<std::string> compare;
   CLI::Option* compare_option = nullptr;  // tells whether --compare was given

@@ -70,6 +70,7 @@ nlohmann::ordered_json config_of(const Findings& findings) {
   config["ranks"] = findings.plan.ranks;
   config["repeats"] = findings.plan.repeats;
   config["batch_ms"] = findings.plan.batch.count();
+  config["dirty"] = findings.plan.dirty;
   config["libraries"] = nlohmann::ordered_json::object();
   for (const Participant& one : findings.participants) {
     config["libraries"][one.name] = {

@@ -147,7 +147,7 @@ std::string to_line(const Request& request) {
   line << int(request.verb) << ' ' << request.slot << ' ' << int(subject.collective) << ' '
        << subject.elements << ' ' << int(subject.dtype) << ' ' << int(subject.op) << ' '
        << int(subject.memory) << ' ' << subject.in_place << ' ' << request.seed << ' '
-       << request.warmup << ' ' << request.calls;
+       << request.warmup << ' ' << request.calls << ' ' << request.dirty;
   return line.str();
 }
 
@@ -157,7 +157,7 @@ Request parse_request(const std::string& line) {
   Request request;
   Case& subject = request.subject;
   stream >> verb >> request.slot >> collective >> subject.elements >> dtype >> op >> memory >>
-      subject.in_place >> request.seed >> request.warmup >> request.calls;
+      subject.in_place >> request.seed >> request.warmup >> request.calls >> request.dirty;
   if (!stream) refuse(line);
   request.verb = checked_enum<Verb>(verb, 4, line);
   subject.collective = checked_enum<Collective>(collective, int(kCollectives.size()), line);

@@ -63,6 +63,7 @@ struct Request {
   std::uint32_t seed = 0;
   long warmup = 0;
   long calls = 0;
+  bool dirty = false;  // inputs are rewritten before each call, and ranks meet; neither is timed
 };
 
 enum class Outcome : std::uint8_t {
