@@ -35,8 +35,9 @@ class Partial {
   void load(std::byte* partial, const std::byte* in, std::size_t count) const;
   // out = a op b; `out` may equal either.
   void fold(std::byte* out, const std::byte* a, const std::byte* b, std::size_t count) const {
+    void* const to = out;
     const void* const sources[] = {a, b};
-    kernel_(out, sources, 2, count, 1);
+    kernel_(&to, 1, sources, 2, count, 1);
   }
   // partial = partial op in, of an array's elements.
   void fold_in(std::byte* partial, const std::byte* in, std::size_t count) const;

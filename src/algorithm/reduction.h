@@ -20,7 +20,9 @@ struct Reduction {
 
   // out = the reduction of `bytes` of each source; sources are in rank order.
   void operator()(std::byte* out, std::span<const void* const> sources, std::size_t bytes) const {
-    kernel(out, sources.data(), static_cast<int>(sources.size()), bytes / size_of(dtype), ranks);
+    void* const to = out;
+    const int n = static_cast<int>(sources.size());
+    kernel(&to, 1, sources.data(), n, bytes / size_of(dtype), ranks);
   }
 };
 

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/elements-inl.h"
 #include "core/kernels.h"
@@ -169,29 +170,50 @@ HWY_INLINE void reduce_cached(
   reduce_singles<Elements, Op, kSources>(out, sources, n, i, count, average_over);
 }
 
-// Single elements up to a cache line's begin, streamed vectors, single elements.
-template <class Elements, class Op, int kSources>
-HWY_INLINE void reduce_streaming(
-    std::byte* out, const void* const* sources, int n, std::size_t count, int average_over) {
+// Single elements up to a cache line's begin, streamed vectors, single elements. Single ones are
+// made once, and copied from the first out: an out may be a source.
+template <class Elements, class Op, int kOuts, int kSources>
+HWY_INLINE void reduce_streaming(void* const* outs,
+                                 int n_outs,
+                                 const void* const* sources,
+                                 int n,
+                                 std::size_t count,
+                                 int average_over) {
   constexpr std::size_t kLine = 64;
+  constexpr std::size_t kBytes = Elements::kBytes;
+  const int all_outs = kOuts > 0 ? kOuts : n_outs;
+  const auto out = [&](int o) { return static_cast<std::byte*>(outs[o]); };
+  const auto singles = [&](std::size_t first, std::size_t last) {
+    reduce_singles<Elements, Op, kSources>(out(0), sources, n, first, last, average_over);
+    for (int o = 1; o < all_outs; ++o) {
+      std::memcpy(out(o) + first * kBytes, out(0) + first * kBytes, (last - first) * kBytes);
+    }
+  };
   const hn::ScalableTag<typename Elements::Lane> d;
   const std::size_t step = hn::Lanes(d);
-  const std::size_t bytes_to_line = -reinterpret_cast<std::uintptr_t>(out) % kLine;
-  std::size_t i = HWY_MIN(count, bytes_to_line / Elements::kBytes);
-  reduce_singles<Elements, Op, kSources>(out, sources, n, 0, i, average_over);
+  const std::size_t bytes_to_line = -reinterpret_cast<std::uintptr_t>(outs[0]) % kLine;
+  std::size_t i = HWY_MIN(count, bytes_to_line / kBytes);
+  singles(0, i);
   for (; i + step <= count; i += step) {
-    const std::size_t at = i * Elements::kBytes;
+    const std::size_t at = i * kBytes;
     const auto v = accumulate<Elements, Op, kSources>(d, sources, n, at, average_over);
-    Elements::template store<Stores::kStreaming>(d, v, out + at);
+    for (int o = 0; o < all_outs; ++o) {
+      Elements::template store<Stores::kStreaming>(d, v, out(o) + at);
+    }
   }
-  reduce_singles<Elements, Op, kSources>(out, sources, n, i, count, average_over);
+  singles(i, count);
   hwy::FlushStream();
 }
 
 // A ReduceKernel. Two sources, the commonest case, get a loop of their own.
 template <class Elements, class Op>
-void kernel(void* out, const void* const* sources, int n, std::size_t count, int average_over) {
-  auto* bytes = static_cast<std::byte*>(out);
+void kernel(void* const* outs,
+            int n_outs,
+            const void* const* sources,
+            int n,
+            std::size_t count,
+            int average_over) {
+  auto* bytes = static_cast<std::byte*>(outs[0]);
   const std::size_t lanes = count * Elements::kLanes;
   if (n == 2) {
     const void* const pair[2] = {sources[0], sources[1]};
@@ -199,24 +221,40 @@ void kernel(void* out, const void* const* sources, int n, std::size_t count, int
   } else {
     reduce_cached<Elements, Op, 0>(bytes, sources, n, lanes, average_over);
   }
+  if (n_outs > 1) copy_to_others(outs, n_outs, lanes * Elements::kBytes);
 }
 
-// The same with streaming stores, where elements can meet the beginning of a cache line.
+// Whether the outs' elements can meet the beginning of a cache line, all at once.
+inline bool lie_alike(void* const* outs, int n_outs, std::size_t element_bytes) {
+  constexpr std::uintptr_t kLine = 64;
+  const auto place = [](const void* out) { return reinterpret_cast<std::uintptr_t>(out) % kLine; };
+  for (int o = 1; o < n_outs; ++o) {
+    if (place(outs[o]) != place(outs[0])) return false;
+  }
+  return place(outs[0]) % element_bytes == 0;
+}
+
+// The same with streaming stores, where the outs let it. Two sources have loops of their own, for
+// one out and for two.
 template <class Elements, class Op>
-void streaming_kernel(
-    void* out, const void* const* sources, int n, std::size_t count, int average_over) {
-  constexpr std::size_t kElementBytes = Elements::kLanes * Elements::kBytes;
-  if (reinterpret_cast<std::uintptr_t>(out) % kElementBytes != 0) {
-    return kernel<Elements, Op>(out, sources, n, count, average_over);
+void streaming_kernel(void* const* outs,
+                      int n_outs,
+                      const void* const* sources,
+                      int n,
+                      std::size_t count,
+                      int average_over) {
+  if (!lie_alike(outs, n_outs, Elements::kLanes * Elements::kBytes)) {
+    return kernel<Elements, Op>(outs, n_outs, sources, n, count, average_over);
   }
-  auto* bytes = static_cast<std::byte*>(out);
   const std::size_t lanes = count * Elements::kLanes;
-  if (n == 2) {
-    const void* const pair[2] = {sources[0], sources[1]};
-    reduce_streaming<Elements, Op, 2>(bytes, pair, 2, lanes, average_over);
-  } else {
-    reduce_streaming<Elements, Op, 0>(bytes, sources, n, lanes, average_over);
-  }
+  const auto run = [&]<int kOuts, int kSources>(void* const* to, const void* const* from) {
+    reduce_streaming<Elements, Op, kOuts, kSources>(to, n_outs, from, n, lanes, average_over);
+  };
+  if (n != 2 || n_outs > 2) return run.template operator()<0, 0>(outs, sources);
+  const void* const pair[2] = {sources[0], sources[1]};
+  if (n_outs == 1) return run.template operator()<1, 2>(outs, pair);
+  void* const both[2] = {outs[0], outs[1]};
+  run.template operator()<2, 2>(both, pair);
 }
 
 // The kernel for `stores`.

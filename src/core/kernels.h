@@ -25,6 +25,9 @@ void widen_small(void* out, const void* in, std::size_t count);
 template <typename T>
 void narrow_small(void* out, const void* in, std::size_t count, float divisor);
 
+// Copies what stands in the first of `outs` to the others.
+void copy_to_others(void* const* outs, int n_outs, std::size_t bytes);
+
 // Copies past the caches, without the fence.
 void stream(void* out, const void* in, std::size_t bytes);
 // Orders what `stream` wrote before all later stores.

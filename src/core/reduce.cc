@@ -42,26 +42,37 @@ T product(T a, T b) {
 }
 
 template <Complex T>
-void complex_product(
-    void* out, const void* const* sources, int n_sources, std::size_t count, int /*average_over*/) {
+void complex_product(void* const* outs,
+                     int n_outs,
+                     const void* const* sources,
+                     int n_sources,
+                     std::size_t count,
+                     int /*average_over*/) {
   for (std::size_t i = 0; i < count; ++i) {
     T value = element<T>(sources[0], i);
     for (int s = 1; s < n_sources; ++s) value = product(value, element<T>(sources[s], i));
-    set_element(out, i, value);
+    set_element(outs[0], i, value);
   }
+  copy_to_others(outs, n_outs, count * sizeof(T));
 }
 
 // Adds as the sum does, wrapping around, then divides toward zero.
 template <Integer T>
-void integer_average(
-    void* out, const void* const* sources, int n_sources, std::size_t count, int average_over) {
+void integer_average(void* const* outs,
+                     int n_outs,
+                     const void* const* sources,
+                     int n_sources,
+                     std::size_t count,
+                     int average_over) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
   const auto divisor = static_cast<Wide>(average_over);
   wrapping_kernel<std::make_unsigned_t<T>>(ReduceOp::kSum, Stores::kCached)(
-      out, sources, n_sources, count, 1);
+      outs, 1, sources, n_sources, count, 1);
   for (std::size_t i = 0; i < count; ++i) {
-    set_element(out, i, static_cast<T>(static_cast<Wide>(element<T>(out, i)) / divisor));
+    const auto sum = static_cast<Wide>(element<T>(outs[0], i));
+    set_element(outs[0], i, static_cast<T>(sum / divisor));
   }
+  copy_to_others(outs, n_outs, count * sizeof(T));
 }
 
 template <typename T>
@@ -92,6 +103,10 @@ ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores) {
 void add(void* out, const void* a, const void* b, std::size_t count, DType dtype) {
   const void* const sources[] = {a, b};
   reduce(out, sources, 2, count, dtype, ReduceOp::kSum, 1, Stores::kCached);
+}
+
+void copy_to_others(void* const* outs, int n_outs, std::size_t bytes) {
+  for (int i = 1; i < n_outs; ++i) copy(outs[i], outs[0], bytes, Stores::kCached);
 }
 
 void copy(void* out, const void* in, std::size_t bytes, Stores stores) {

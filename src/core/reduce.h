@@ -18,18 +18,24 @@ namespace hocket::core {
 // their elements, averages of integers and 8-bit floats are stored the ordinary way.
 enum class Stores { kCached, kStreaming };
 
-// out[i] = finish(sources[0][i] op sources[1][i] op ...) for i in [0, count): from left to right,
-// in the accumulation type of the dtype, rounded once, at the end. kAvg adds and then divides by
-// `average_over`, which other ops ignore. `out` may equal any of the sources, never overlap one
-// otherwise; `n_sources` is at least 1. Streaming stores are fenced before the return.
-using ReduceKernel = void (*)(
-    void* out, const void* const* sources, int n_sources, std::size_t count, int average_over);
+// outs[.][i] = finish(sources[0][i] op sources[1][i] op ...) for i in [0, count): from left to
+// right, in the accumulation type of the dtype, rounded once, at the end. kAvg adds and then
+// divides by `average_over`, which other ops ignore. An out may equal any of the sources, never
+// overlap one or another out otherwise; `n_outs` and `n_sources` are at least 1. Streaming stores
+// are fenced before the return, and need no memory in between to reach several outs that lie alike
+// in their lines.
+using ReduceKernel = void (*)(void* const* outs,
+                              int n_outs,
+                              const void* const* sources,
+                              int n_sources,
+                              std::size_t count,
+                              int average_over);
 
 // The kernel for this processor; hot paths look it up once a call. Throws InvalidArgument where
 // `op` has no meaning on `dtype`.
 ReduceKernel reduce_kernel(DType dtype, ReduceOp op, Stores stores);
 
-// Looks up and runs.
+// Looks up and runs, for one out.
 inline void reduce(void* out,
                    const void* const* sources,
                    int n_sources,
@@ -38,7 +44,7 @@ inline void reduce(void* out,
                    ReduceOp op,
                    int average_over,
                    Stores stores) {
-  reduce_kernel(dtype, op, stores)(out, sources, n_sources, count, average_over);
+  reduce_kernel(dtype, op, stores)(&out, 1, sources, n_sources, count, average_over);
 }
 
 // out[i] = a[i] + b[i] in `dtype`. `out` may equal either.

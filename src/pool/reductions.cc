@@ -51,12 +51,12 @@ void reduce_part(Range part, In in, ArrayView out, Out copies, ReduceOp op) {
   const int n = static_cast<int>(in.size());
   const auto kernel = core::reduce_kernel(dtype, op, Stores::kCached);
   std::vector<const void*> sources(in.size());
+  std::vector<void*> outs(1 + copies.size());
   in_chunks(part, dtype, [&](std::size_t first, std::size_t count) {
     for (std::size_t i = 0; i < in.size(); ++i) sources[i] = at(in[i], first);
-    kernel(at(out, first), sources.data(), n, count, n);
-    for (const ArrayView& copy : copies) {
-      core::copy(at(copy, first), at(out, first), count * size_of(dtype), Stores::kCached);
-    }
+    outs[0] = at(out, first);
+    for (std::size_t i = 0; i < copies.size(); ++i) outs[i + 1] = at(copies[i], first);
+    kernel(outs.data(), static_cast<int>(outs.size()), sources.data(), n, count, n);
   });
 }
 

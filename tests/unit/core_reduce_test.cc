@@ -292,6 +292,35 @@ class EachDType : public testing::TestWithParam<std::tuple<std::int64_t, int>> {
     dispatch(dtype(), [&]<typename T>() { check<T>(op, shape, random_); });
   }
 
+  // `n` arrays reduced into `n` outs, each of which is one of them or apart; out i lies i * `skew`
+  // bytes past a line's begin.
+  template <typename T>
+  void check_outs(ReduceOp op, int n, Stores stores, bool in_place, std::size_t skew) {
+    constexpr std::size_t kCount = 407;
+    std::vector<Unaligned<T>> sources, apart;
+    for (int i = 0; i < n; ++i) {
+      const std::size_t offset = static_cast<std::size_t>(i) * skew % 64;
+      sources.emplace_back(kCount, offset);
+      apart.emplace_back(kCount, offset);
+      for (std::size_t k = 0; k < kCount; ++k) sources.back().set(k, make_value<T>(random_, true));
+    }
+    std::vector<const void*> from;
+    for (auto& array : sources) from.push_back(array.data());
+    Unaligned<T> expected(kCount, 0);
+    reduce(expected.data(), from.data(), n, kCount, dtype(), op, n, Stores::kCached);
+
+    auto& outs = in_place ? sources : apart;
+    std::vector<void*> to;
+    for (auto& array : outs) to.push_back(array.data());
+    reduce_kernel(dtype(), op, stores)(to.data(), n, from.data(), n, kCount, n);
+    for (int i = 0; i < n; ++i) {
+      ASSERT_EQ(std::memcmp(to[static_cast<std::size_t>(i)], expected.data(), kCount * sizeof(T)),
+                0)
+          << describe(dtype(), op, {.n_sources = n, .stores = stores}) << ", out " << i;
+      ASSERT_TRUE(outs[static_cast<std::size_t>(i)].fence_holds());
+    }
+  }
+
   std::mt19937_64 random_{20240229};
 };
 
@@ -421,6 +450,25 @@ TEST_P(EachDType, CutsDoNotMatter) {
         }
         ASSERT_EQ(std::memcmp(whole.data(), cut.data(), kCount * sizeof(T)), 0)
             << describe(dtype(), op, {});
+      }
+    });
+  });
+}
+
+// All outs hold what one alone would, whether they lie alike in their lines or not, and where each
+// is a source as well.
+TEST_P(EachDType, SeveralOutsHoldTheSame) {
+  dispatch(dtype(), [&]<typename T>() {
+    for_ops([&](ReduceOp op) {
+      for (const int n : {1, 2, 3, 5}) {
+        for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+          for (const bool in_place : {false, true}) {
+            for (const std::size_t skew : {0, 8, 13}) {
+              check_outs<T>(op, n, stores, in_place, skew);
+              if (HasFatalFailure()) return;
+            }
+          }
+        }
       }
     });
   });

@@ -56,7 +56,9 @@ struct TakeReduced {
   }
   void reduce(const Range& range, core::Stores how) const {
     const core::ReduceKernel kernel = group->kernel(call, how);
-    kernel(out + range.first,
+    void* const to = out + range.first;
+    kernel(&to,
+           1,
            group->sources(),
            group->size(),
            range.length / size_of(call.signature.dtype),
@@ -177,7 +179,8 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
         group.sources()[i] =
             (i == rank ? in + range.first : group.chunk(i, call.sequence, k - 1)) + at;
       }
-      kernel(group.block(), group.sources(), size, length / element, size);
+      void* const block = group.block();
+      kernel(&block, 1, group.sources(), size, length / element, size);
       stager.copy(group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, is_long);
       if (takes) core::copy(out + range.first + at, group.block(), length, stores);
     }

@@ -32,6 +32,7 @@ ShmGroup::ShmGroup(control::GroupControl& control,
       slots_(reinterpret_cast<Slots*>(memory + slots_offset(static_cast<std::size_t>(facts.size)))),
       chunks_(memory + chunks_offset(static_cast<std::size_t>(facts.size))),
       sources_(static_cast<std::size_t>(facts.size)),
+      outs_(static_cast<std::size_t>(facts.size)),
       for_one_(Readers::kOne),
       for_several_(facts.size > 2 ? Readers::kSeveral : Readers::kOne) {}
 

@@ -101,8 +101,10 @@ class ShmGroup {
   // some where each rank has a processor, hardly at all where the peer may wait for this one.
   int eager_polls() const noexcept { return eager_polls_; }
 
-  // Room for one pointer a rank, and for a block of results, for whichever call runs.
+  // Room for one pointer a rank to read from and to write to, and for a block of results, for
+  // whichever call runs.
   const void** sources() noexcept { return sources_.data(); }
+  void** outs() noexcept { return outs_.data(); }
   std::byte* block() noexcept { return block_; }
   Stager& stager(Readers readers) noexcept {
     return readers == Readers::kOne ? for_one_ : for_several_;
@@ -278,6 +280,7 @@ class ShmGroup {
   Slots* slots_;
   std::byte* chunks_;
   std::vector<const void*> sources_;
+  std::vector<void*> outs_;
   alignas(control::kCacheLine) std::byte block_[kBlockBytes];
   Stager for_one_;
   Stager for_several_;

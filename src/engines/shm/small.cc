@@ -36,7 +36,8 @@ void reduce_slots(
   const std::size_t offset = first * size_of(call.signature.dtype);
   const void** sources = group.sources();
   for (int i = 0; i < group.size(); ++i) sources[i] = given_by(group, call, lot, i) + offset;
-  group.kernel(call, core::Stores::kCached)(call.out, sources, group.size(), count, group.size());
+  group.kernel(call, core::Stores::kCached)(
+      &call.out, 1, sources, group.size(), count, group.size());
 }
 
 void use_reduce(ShmGroup& group, const Call& call, Lot lot) {

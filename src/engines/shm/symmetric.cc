@@ -1,5 +1,7 @@
 // Calls on symmetric arrays: every rank reads, and for all_reduce writes, everybody's arrays where
 // they are. Two meetings a call: all arrays are ready; all have been read.
+#include <span>
+
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
 
@@ -24,10 +26,10 @@ Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
   }
 }
 
-// `count` elements of everybody's input, from byte `offset` on, reduced to `out`.
+// `count` elements of everybody's input, from byte `offset` on, reduced to all of `outs`.
 void reduce_peers(ShmGroup& group,
                   const Call& call,
-                  std::byte* out,
+                  std::span<void* const> outs,
                   std::size_t offset,
                   std::size_t count,
                   core::Stores stores) {
@@ -35,7 +37,12 @@ void reduce_peers(ShmGroup& group,
   for (int i = 0; i < group.size(); ++i) {
     group.sources()[i] = group.peer_in(i, call, end) + offset;
   }
-  group.kernel(call, stores)(out, group.sources(), group.size(), count, group.size());
+  group.kernel(call, stores)(outs.data(),
+                             static_cast<int>(outs.size()),
+                             group.sources(),
+                             group.size(),
+                             count,
+                             group.size());
 }
 
 }  // namespace
@@ -55,17 +62,18 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const std::size_t part = ((s.count + line - 1) / line + n - 1) / n * line;
   const Range mine = range_of(static_cast<std::uint64_t>(group.rank()), part, s.count);
   const core::Stores stores = stores_for(bytes_of(s));
-  // A block at a time: reduced once, and copied to the others while it is in the cache.
-  const std::size_t block = kChunkBytes / 4 / element;
+  // A block at a time: where it stays in the caches, it is copied to the others from there.
+  const std::size_t block =
+      (stores == core::Stores::kStreaming ? kChunkBytes : kChunkBytes / 4) / element;
+  const std::span<void*> outs(group.outs(), n);
   for (std::size_t at = 0; at < mine.length; at += block) {
     const std::size_t count = std::min(block, mine.length - at);
     const std::size_t offset = (mine.first + at) * element;
-    auto* own = static_cast<std::byte*>(call.out) + offset;
-    reduce_peers(group, call, own, offset, count, core::Stores::kCached);
-    for (int i = 0; i < group.size(); ++i) {
-      if (i != group.rank())
-        core::copy(group.peer_out(i, call, bytes_of(s)) + offset, own, count * element, stores);
+    for (std::size_t i = 0; i < n; ++i) {  // this rank's own first
+      const int peer = static_cast<int>((static_cast<std::size_t>(group.rank()) + i) % n);
+      outs[i] = group.peer_out(peer, call, bytes_of(s)) + offset;
     }
+    reduce_peers(group, call, outs, offset, count, stores);
   }
   co_await meet(group, call, 2);
   group.saw_everybody(call);
@@ -81,8 +89,8 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
   const bool scatters = s.kind == Kind::kReduceScatter;
   if (scatters || group.rank() == s.root) {
     const std::size_t offset = scatters ? static_cast<std::size_t>(group.rank()) * bytes_of(s) : 0;
-    reduce_peers(
-        group, call, static_cast<std::byte*>(call.out), offset, s.count, stores_for(bytes_of(s)));
+    void* const out = call.out;
+    reduce_peers(group, call, {&out, 1}, offset, s.count, stores_for(bytes_of(s)));
   }
   co_await meet(group, call, 2);
   group.saw_everybody(call);
