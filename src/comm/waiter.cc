@@ -7,9 +7,11 @@ namespace hocket::comm {
 bool Waiter::pause_slowly() noexcept {
   const std::uint32_t yields = host_.may_spin() && !crowded_ ? kYields : kCrowdedYields;
   if (polls_ < spins_ + yields) {
-    // It may have been long: others had the processor.
     sched_yield();
-    return true;
+    if (!host_.may_spin() && asks_ == control::HostControl::Asks::kCaller) host_.tell_processor();
+    // It may have been long, as others had the processor; but mostly who was waited for had it, and
+    // there is nothing else to look at.
+    return polls_ > spins_ + 1;
   }
   // Announce the sleep; the caller polls once more before the next pause sleeps.
   ticket_ = host_.before_sleep();

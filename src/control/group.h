@@ -65,6 +65,8 @@ class GroupControl {
   int size() const noexcept { return size_; }
   int host_rank(int member) const noexcept { return host_ranks_[static_cast<std::size_t>(member)]; }
   bool is_here(int member) const noexcept { return host_->is_here(host_rank(member)); }
+  // Whether a member of this host was last seen on this rank's processor: HostControl::was_beside.
+  bool was_beside(int member) const noexcept { return host_->was_beside(host_rank(member)); }
   // Whether there are members on other hosts. What they announce is known here some time later, or
   // soon after somebody has asked for it.
   bool spans() const noexcept { return entry_ != nullptr; }

@@ -11,6 +11,8 @@
 // inconsistent behind.
 #pragma once
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -109,6 +111,18 @@ class HostControl {
   // own rank's caller too.
   enum class Asks : std::uint8_t { kCaller, kBackground };
   bool shares_processor(Asks who) noexcept;
+  // Where there are more ranks than processors: a caller that goes on after it gave its processor
+  // away tells the others where it is, and knows who was last seen there: to wait for those without
+  // giving the processor away is to keep it from them.
+  void tell_processor() noexcept {
+    const int here = sched_getcpu();
+    auto& own = lines_[self_].running_on;
+    if (own.load(std::memory_order_relaxed) != here) own.store(here, std::memory_order_relaxed);
+  }
+  bool was_beside(int rank) const noexcept {
+    return lines_[rank].running_on.load(std::memory_order_relaxed) ==
+           lines_[self_].running_on.load(std::memory_order_relaxed);
+  }
   // Whether os::heavy_fence works in this process.
   bool fenced() const noexcept { return fenced_; }
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.

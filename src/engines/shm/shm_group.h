@@ -97,9 +97,16 @@ class ShmGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // How often to look for a peer's post before anything dearer: a cache line's journey and then
-  // some where each rank has a processor, hardly at all where the peer may wait for this one.
-  int eager_polls() const noexcept { return eager_polls_; }
+  // How often to look for the posts of peers [first, last) before anything dearer, once that of the
+  // first has not come: a cache line's journey and then some, but not at all where somebody who is
+  // missing may need this processor.
+  int eager_polls(int first, int last, const engine::Call& call, Lot lot) const noexcept {
+    if (spins_) return kEagerPolls;
+    for (int peer = first; peer < last; ++peer) {
+      if (peer != rank_ && control_.was_beside(peer) && !posted(peer, call, lot)) return 0;
+    }
+    return kCrowdedPolls;
+  }
 
   // Room for one pointer a rank to read from and to write to, and for a block of results, for
   // whichever call runs.
@@ -239,6 +246,8 @@ class ShmGroup {
   }
 
  private:
+  static constexpr int kEagerPolls = 500;
+  static constexpr int kCrowdedPolls = 60;
   struct KernelKey {
     DType dtype{};
     ReduceOp op{};
@@ -272,7 +281,7 @@ class ShmGroup {
   engine::Consistency& consistency_;
   int rank_;
   int size_;
-  int eager_polls_;
+  bool spins_;  // each rank has a processor
   // Every peer has finished all calls before this one.
   std::uint64_t floor_ = 1;
   std::uint64_t posted_ = 0;  // the last call for which this rank posted

@@ -165,9 +165,12 @@ bool attempt_small(ShmGroup& group, const Call& call) {
   }
   for (int peer = part.first; peer < part.last; ++peer) {
     if (peer == group.rank()) continue;
-    for (int polls = group.eager_polls(); !group.posted(peer, call, part.lot); --polls) {
-      if (polls == 0) return false;
-      base::relax();
+    if (!group.posted(peer, call, part.lot)) {
+      int polls = group.eager_polls(peer, part.last, call, part.lot);
+      do {
+        if (polls-- == 0) return false;
+        base::relax();
+      } while (!group.posted(peer, call, part.lot));
     }
     group.check_slot(peer, call, part.lot);
   }
