@@ -53,14 +53,14 @@ std::shared_ptr<ThreadJob> make_thread_job() { return std::make_shared<ThreadJob
 namespace {
 
 // Parts of a group's block: the control part, the chunk engine's, the channels'.
-std::size_t shm_offset(int size) { return round_to_page(GroupControl::bytes(size)); }
+std::size_t shm_offset(int size) { return round_to_part(GroupControl::bytes(size)); }
 std::size_t channels_offset(int size) {
-  return shm_offset(size) + round_to_page(ShmGroup::bytes(size));
+  return shm_offset(size) + round_to_part(ShmGroup::bytes(size));
 }
 // Where there are members on other hosts: the control part of all, then what those on this host
 // have among themselves.
 std::size_t near_offset(const GroupShape& shape) {
-  return round_to_page(GroupControl::bytes(shape.size));
+  return round_to_part(GroupControl::bytes(shape.size));
 }
 
 bool has(const std::vector<std::string>& names, std::string_view name) {

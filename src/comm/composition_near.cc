@@ -16,9 +16,9 @@ using engines::shm::ShmPointToPoint;
 namespace {
 
 // Of the mates' memory: their control part, their chunks, their channels.
-std::size_t chunks_offset(int mates) { return round_to_page(GroupControl::bytes(mates)); }
+std::size_t chunks_offset(int mates) { return round_to_part(GroupControl::bytes(mates)); }
 std::size_t channels_offset(int mates) {
-  return chunks_offset(mates) + round_to_page(ShmGroup::bytes(mates));
+  return chunks_offset(mates) + round_to_part(ShmGroup::bytes(mates));
 }
 
 // A resource, shared by what works among the mates.

@@ -31,8 +31,11 @@ Near make_near(control::HostControl& host,
                std::byte* memory,
                engine::Consistency& whole);
 
-// Parts of a group's block begin at pages.
-constexpr std::size_t round_to_page(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+// Parts of a group's block begin at multiples of this, whatever the kernel's pages are.
+constexpr std::size_t kPartBytes = 4096;
+constexpr std::size_t round_to_part(std::size_t bytes) {
+  return (bytes + kPartBytes - 1) / kPartBytes * kPartBytes;
+}
 
 // Of `memory`, and how it begins.
 std::size_t near_bytes(int mates);

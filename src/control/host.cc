@@ -18,8 +18,7 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6836ULL;  // "6hocket"
-constexpr std::size_t kPage = 4096;
+constexpr std::uint64_t kMagic = 0x74656b636f6837ULL;  // "7hocket"
 
 struct HostHeader {
   std::atomic<std::uint64_t> magic{0};  // written last
@@ -38,13 +37,10 @@ std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 std::size_t pages(std::size_t size, int count) {
-  return round_up(size * static_cast<std::size_t>(count), kPage);
+  return os::round_to_pages(size * static_cast<std::size_t>(count));
 }
-std::size_t lines_offset() { return round_up(sizeof(HostHeader), kPage); }
+std::size_t lines_offset() { return pages(sizeof(HostHeader), 1); }
 std::size_t robust_offset(const HostShape& shape) {
   return lines_offset() + pages(sizeof(RankLine), shape.ranks + shape.remote);
 }

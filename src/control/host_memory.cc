@@ -14,7 +14,6 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
 
 // In front of each block of a stripe. Who still holds it: bit 0 is the network, the others are
@@ -55,7 +54,7 @@ std::byte* HostControl::at(std::uint64_t offset, std::size_t bytes) const {
 std::uint64_t HostControl::allocate(std::size_t bytes, std::span<const int> holders) {
   const std::lock_guard lock(books_);
   if (live_.size() >= collect_at_ || bytes >= kLarge) collect();
-  const std::size_t wanted = (bytes + sizeof(BlockHeader) + kPage - 1) / kPage * kPage;
+  const std::size_t wanted = os::round_to_pages(bytes + sizeof(BlockHeader));
   auto offset = take(wanted);
   if (!offset) collect();
   const auto until = base::Deadline::in(kMostPatience);

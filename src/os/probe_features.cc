@@ -15,7 +15,9 @@
 #include <csignal>
 #include <cstring>
 
+#include "os/memfd.h"
 #include "os/probe.h"
+#include "os/segment.h"
 
 namespace hocket::os {
 namespace {
@@ -26,33 +28,30 @@ using Probe = int (*)();
 int error_of(long result) { return result < 0 ? errno : 0; }
 
 int probe_sealed_memfd() {
-  const int fd = ::memfd_create("hocket-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return errno;
-  int error = error_of(::ftruncate(fd, 4096));
-  if (error == 0) error = error_of(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
-  if (error == 0 && ::ftruncate(fd, 0) == 0) error = EOPNOTSUPP;  // a seal that does not hold
-  ::close(fd);
+  const Fd fd = make_memfd("hocket-probe");
+  if (!fd) return errno;
+  int error = error_of(::ftruncate(fd.get(), static_cast<off_t>(page_bytes())));
+  if (error == 0) error = error_of(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW));
+  if (error == 0 && ::ftruncate(fd.get(), 0) == 0) error = EOPNOTSUPP;  // a seal that does not hold
   return error;
 }
 
 // As much address space as a job's segment takes; no memory is touched.
 int probe_large_segment() {
-  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                     static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = memory_bytes();
   std::signal(SIGXFSZ, SIG_IGN);
-  const int fd = ::memfd_create("hocket-probe", MFD_CLOEXEC);
-  if (fd < 0) return errno;
-  int error = error_of(::ftruncate(fd, static_cast<off_t>(bytes)));
+  const Fd fd = make_memfd("hocket-probe");
+  if (!fd) return errno;
+  int error = error_of(::ftruncate(fd.get(), static_cast<off_t>(bytes)));
   if (error == 0) {
     void* memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
     if (memory == MAP_FAILED) {
       error = errno;
     } else {
       ::munmap(memory, bytes);
     }
   }
-  ::close(fd);
   return error;
 }
 
@@ -159,7 +158,7 @@ constexpr std::array kRows{
     Row{"descriptor passing", probe_descriptor_passing, true, "handing shared memory to peers"},
     Row{"futex_waitv", probe_futex_waitv, false, "one watcher for all peers; else a slower watch"},
     Row{"robust mutex", probe_robust_mutex, true, "seeing a peer's death in 0.1 ms"},
-    Row{"pidfd", probe_pidfd, true, "confirming a peer's death"},
+    Row{"pidfd", probe_pidfd, false, "saying by which signal a peer ended"},
     Row{"membarrier", probe_membarrier, false, "cheap waking; else a fence in each call"},
 };
 

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "hocket/error.h"
+#include "os/memfd.h"
 
 namespace hocket::os {
 namespace {
@@ -45,8 +47,13 @@ Segment::~Segment() {
 }
 
 Segment Segment::create(std::size_t bytes) {
-  Fd fd(memfd_create("hocket", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) throw SystemError("memfd_create", errno);
+  Fd fd = make_memfd("hocket");
+  if (!fd) {
+    throw SystemError(
+        "the kernel refuses memfd_create, which the job's shared memory is made by; allow it in "
+        "the container's seccomp profile",
+        errno);
+  }
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     throw SystemError("cannot size the job's shared memory (see `ulimit -f`)", errno);
   }
@@ -74,8 +81,24 @@ Segment Segment::create_private(std::size_t bytes) {
 }
 
 void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
-  // A shared mapping's pages belong to the file; MADV_REMOVE punches them out of it.
-  madvise(data_ + offset, bytes, fd_ ? MADV_REMOVE : MADV_DONTNEED);
+  if (fd_) {
+    // The file's own call takes any range, and pages that some process has locked, too.
+    const int result = fallocate(fd_.get(),
+                                 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                 static_cast<off_t>(offset),
+                                 static_cast<off_t>(bytes));
+    if (result != 0) std::memset(data_ + offset, 0, bytes);
+    return;
+  }
+  // Whole pages alone: the kernel takes all of a page of which it is given a part.
+  const std::size_t page = page_bytes();
+  const std::size_t first = std::min((offset + page - 1) / page * page, offset + bytes);
+  const std::size_t last = std::max((offset + bytes) / page * page, first);
+  std::memset(data_ + offset, 0, first - offset);
+  if (last > first && madvise(data_ + first, last - first, MADV_DONTNEED) != 0) {
+    std::memset(data_ + first, 0, last - first);
+  }
+  std::memset(data_ + last, 0, offset + bytes - last);
 }
 
 std::size_t allowed_segment_bytes(std::size_t wanted) {
@@ -94,6 +117,10 @@ std::size_t page_bytes() noexcept {
   return bytes;
 }
 
+std::size_t round_to_pages(std::size_t bytes) noexcept {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
 std::size_t memory_bytes() noexcept {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_bytes();
 }
@@ -102,7 +129,14 @@ ForkGuard::ForkGuard() {
   void* page =
       mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw SystemError("mmap of a page", errno);
-  madvise(page, page_bytes(), MADV_WIPEONFORK);
+  if (madvise(page, page_bytes(), MADV_WIPEONFORK) != 0) {
+    const int error = errno;
+    munmap(page, page_bytes());
+    throw SystemError(
+        "the kernel refuses madvise(MADV_WIPEONFORK), by which forked children are found; allow it "
+        "in the container's seccomp profile",
+        error);
+  }
   word_ = static_cast<unsigned long*>(page);
   *word_ = 1;
 }

@@ -31,8 +31,8 @@ class Segment {
   std::size_t size() const noexcept { return size_; }
   const Fd& fd() const noexcept { return fd_; }
 
-  // Gives the pages of [offset, offset + bytes) back to the system; they read zero afterwards.
-  // Both multiples of the page size.
+  // Has [offset, offset + bytes) read zero, by giving its whole pages back to the system where that
+  // is possible.
   void discard(std::size_t offset, std::size_t bytes) const noexcept;
 
  private:
@@ -45,7 +45,10 @@ class Segment {
 // The largest segment that this process's limits (address space, file size) allow, at most
 // `wanted`.
 std::size_t allowed_segment_bytes(std::size_t wanted);
+// Of the kernel: 4, 16 or 64 KiB.
 std::size_t page_bytes() noexcept;
+// The least multiple of it that holds `bytes`.
+std::size_t round_to_pages(std::size_t bytes) noexcept;
 // Physical memory of this machine, bytes.
 std::size_t memory_bytes() noexcept;
 

@@ -3,12 +3,13 @@
 namespace hocket::engines::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+// What chunks begin at, whatever the kernel's pages are.
+constexpr std::size_t kChunksAt = 4096;
 
-std::size_t round_to_page(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::size_t round_up(std::size_t bytes) { return (bytes + kChunksAt - 1) / kChunksAt * kChunksAt; }
 std::size_t slots_offset(std::size_t size) { return sizeof(Words) * size; }
 std::size_t chunks_offset(std::size_t size) {
-  return round_to_page(slots_offset(size) + sizeof(Slots) * size);
+  return round_up(slots_offset(size) + sizeof(Slots) * size);
 }
 
 }  // namespace
