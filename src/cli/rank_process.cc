@@ -1,5 +1,6 @@
 #include "cli/rank_process.h"
 
+#include <dirent.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -7,13 +8,22 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 
 namespace hocket::cli {
 namespace {
 
 void close_on_exec_from(int first) {
   if (::syscall(SYS_close_range, first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
-  const long limit = ::sysconf(_SC_OPEN_MAX);
+  // Refused, or older than Linux 5.11. Those that are open alone: the limit may be a thousand
+  // million.
+  DIR* open = ::opendir("/proc/self/fd");
+  const long limit = open == nullptr ? ::sysconf(_SC_OPEN_MAX) : 0;
+  while (const dirent* entry = open == nullptr ? nullptr : ::readdir(open)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd >= first) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  if (open != nullptr) ::closedir(open);
   for (int fd = first; fd < limit; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 

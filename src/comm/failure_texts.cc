@@ -60,6 +60,7 @@ int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMS
 
 std::string manner_of_end(const Failure& failure, std::optional<int> end) {
   if (!end) return failure.text;
+  if (*end == os::kReplaced) return "replaced itself by another program (exec)";
   if (const int number = signal_of(end); number != 0) {
     const char* name = sigabbrev_np(number);
     return fmt::format("was killed by signal {}{}",

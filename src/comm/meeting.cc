@@ -12,6 +12,7 @@
 #include "comm/host_connections.h"
 #include "comm/segment_handover.h"
 #include "hocket/object.h"
+#include "os/futex.h"
 #include "os/host_identity.h"
 #include "os/socket.h"
 #include "os/unix_socket.h"
@@ -32,7 +33,7 @@ struct Card {
   JobToken token;
   std::string engines;     // names with commas
   std::string algorithms;  // HOCKET_ALGORITHM
-  std::string problem;     // what is wrong with this rank's settings; empty: nothing
+  std::string problem;     // what is wrong with this rank's settings or kernel; empty: nothing
 };
 
 Object to_object(const Card& card) {
@@ -135,6 +136,13 @@ std::vector<int> places(const Seating& seating, int rank) {
   return places;
 }
 
+// What no way leads around where a container's profile refuses it. Throws SystemError.
+void require_of_kernel() {
+  os::Segment::create(os::page_bytes());
+  os::require_robust_words();
+  const os::ForkGuard guard;
+}
+
 // Everybody's card, by rank.
 std::vector<Card> exchange_cards(
     Store& store, const Card& own, const LaunchInfo& launch, Duration timeout, Deadline deadline) {
@@ -169,8 +177,8 @@ void heed_settings(WorldParts& parts, const InitOptions& options, const base::Co
   parts.engines = choose_engines(wanted_engines(options, config, false), false);
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
   if (config.trace_dir.empty()) return;
-  parts.trace = observe::TraceFile::make(
-      config.trace_dir, {.rank = parts.launch.rank, .size = parts.launch.size});
+  parts.trace = observe::TraceFile::make(config.trace_dir,
+                                         {.rank = parts.launch.rank, .size = parts.launch.size});
 }
 
 std::size_t stripe_with_world(std::size_t wanted,
@@ -210,10 +218,11 @@ WorldParts meet(const InitOptions& options,
   WorldParts parts{.launch = launch};
   const auto store = rendezvous::join(launch, deadline.left(), std::move(server));
   os::UnixListener listener = os::UnixListener::autobind();
-  // What is wrong with them the others are to hear, so this rank meets them first.
+  // What is wrong here the others are to hear, so this rank meets them first.
   std::exception_ptr problem;
   std::string said;
   try {
+    require_of_kernel();
     heed_settings(parts, options, config);
   } catch (const Error& error) {
     problem = std::current_exception();

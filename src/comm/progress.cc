@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "comm/device_calls.h"
 #include "comm/waiter.h"
 #include "comm/witness.h"
+#include "hocket/error.h"
 #include "os/scheduling.h"
 
 namespace hocket::comm {
@@ -49,6 +51,8 @@ class ProgressThread::State {
   void wake() noexcept;
   void look_again() noexcept;
   bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  // Why it has ended already; to be asked once it is ready.
+  const std::exception_ptr& refusal() const noexcept { return refusal_; }
 
  private:
   bool stopped() const noexcept { return stop_.load(std::memory_order_acquire); }
@@ -70,6 +74,7 @@ class ProgressThread::State {
   std::vector<std::shared_ptr<CommunicatorImpl>> added_;  // guarded by mutex_
   std::atomic<bool> wakes_{false};                        // something was added
   std::atomic<bool> ready_{false};
+  std::exception_ptr refusal_;  // written before ready_
   std::atomic<bool> stop_{false};
   std::atomic<bool> idle_{false};  // sleeps, or is about to, on bell_
   os::FutexWord bell_{0};
@@ -92,6 +97,9 @@ ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
   pthread_setname_np(thread_.native_handle(), "hocket");
   // Others may rely on this rank's words from the moment it arrives.
   while (!state_->ready()) std::this_thread::yield();
+  if (!state_->refusal()) return;
+  thread_.join();
+  std::rethrow_exception(state_->refusal());
 }
 
 ProgressThread::~ProgressThread() {
@@ -182,8 +190,13 @@ void ProgressThread::State::sleep_idle() noexcept {
 void ProgressThread::State::run() {
   std::optional<os::RobustHold> hold;
   os::take_short_turns();
+  try {
+    if (watches_) hold.emplace();
+  } catch (const Error&) {
+    refusal_ = std::current_exception();
+    return ready_.store(true, std::memory_order_release);
+  }
   if (watches_) {
-    hold.emplace();
     for (int peer = 0; peer < host_->ranks(); ++peer) {
       if (peer != host_->self()) hold->add(host_->robust_word(host_->self(), peer));
     }

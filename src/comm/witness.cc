@@ -13,7 +13,7 @@ constexpr int kWitnesses = 4;  // of each rank, so that a few deaths at once lea
 constexpr milliseconds kWaitForEnd{2};
 constexpr microseconds kEagerly{50};
 constexpr milliseconds kPatiently{20};
-// An end that is not known then never will be: the process lives on, as another program.
+// An end that is not known then never will be.
 constexpr std::chrono::seconds kLongest{60};
 
 }  // namespace
@@ -55,8 +55,15 @@ void Witness::meet() {
 bool Witness::look_at(Watched& watched) {
   using State = os::ProcessExit::State;
   const auto answer = watched.process.ask();
-  if (answer.state == State::kKnown) host_->record_end(watched.rank, answer.status);
-  return answer.state == State::kNotYet && host_->since_death(watched.rank) < kLongest;
+  const auto since = host_->since_death(watched.rank);
+  if (answer.state == State::kKnown) {
+    host_->record_end(watched.rank, answer.status);
+  } else if (answer.state == State::kNotYet && since > kWaitForEnd / 2 &&
+             watched.process.was_replaced()) {
+    host_->record_end(watched.rank, os::kReplaced);
+    return false;
+  }
+  return answer.state == State::kNotYet && since < kLongest;
 }
 
 std::optional<int> Witness::await_end(int rank) {

@@ -126,6 +126,8 @@ void HostControl::arrive(int world_rank) {
   RankLine& line = lines_[self_];
   line.pid.store(static_cast<std::int32_t>(getpid()), std::memory_order_relaxed);
   line.start.store(os::process_start(0), std::memory_order_relaxed);
+  line.pid_space.store(os::process_space(), std::memory_order_relaxed);
+  line.fenced.store(fenced_ ? 1 : 0, std::memory_order_relaxed);
   line.world_rank.store(world_rank, std::memory_order_relaxed);
   line.processors.store(static_cast<std::uint32_t>(allowed_processors()),
                         std::memory_order_relaxed);
@@ -171,6 +173,13 @@ void HostControl::wait_for_all(std::span<const int> world_ranks,
   const bool bound_apart =
       fewest < ranks && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks);
   may_spin_.store(fewest >= ranks || bound_apart, std::memory_order_relaxed);
+  // One whom fences do not cover would ring unseen.
+  all_fenced_.store(std::all_of(lines_,
+                                lines_ + ranks_,
+                                [](const RankLine& line) {
+                                  return line.fenced.load(std::memory_order_relaxed) != 0;
+                                }),
+                    std::memory_order_relaxed);
 }
 
 bool HostControl::shares_processor(Asks who) noexcept {
@@ -227,7 +236,8 @@ void HostControl::sleep(std::uint32_t ticket,
                         base::Deadline deadline,
                         std::span<const os::FutexWait> more) noexcept {
   // Without heavy fences a ring can be missed; then sleep in short stretches.
-  const auto longest = !fenced_  ? std::chrono::milliseconds(1)
+  const bool fenced = all_fenced_.load(std::memory_order_relaxed);
+  const auto longest = !fenced   ? std::chrono::milliseconds(1)
                        : arming_ ? std::chrono::milliseconds(10)
                                  : std::chrono::milliseconds(100);
   deadline = std::min(deadline, base::Deadline::in(longest));
@@ -288,6 +298,15 @@ std::optional<int> HostControl::end(int rank) const noexcept {
   const std::int32_t end = lines_[rank].end.load(std::memory_order_acquire);
   if (end == 0) return std::nullopt;
   return end & 0xffff;
+}
+
+std::uint64_t HostControl::start(int rank) const noexcept {
+  const RankLine& line = lines_[rank];
+  // A number of another space of pids is that of another process here, or of none.
+  const auto space = line.pid_space.load(std::memory_order_relaxed);
+  const bool is_seen =
+      space != 0 && space == lines_[self_].pid_space.load(std::memory_order_relaxed);
+  return is_seen ? line.start.load(std::memory_order_relaxed) : 0;
 }
 
 std::chrono::nanoseconds HostControl::since_death(int rank) const noexcept {

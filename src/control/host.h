@@ -57,6 +57,9 @@ struct alignas(kApart) RankLine {
   std::atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
   std::atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
   std::atomic<std::int32_t> cut_from{-1};    // of kCut: the rank of this host that found it so
+  std::atomic<std::uint32_t> fenced{0};      // others' heavy fences cover it
+  std::atomic<std::int32_t> host{-1};        // the number of its host, where there are several
+  std::atomic<std::uint64_t> pid_space{0};   // os::process_space
 };
 
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
@@ -181,10 +184,8 @@ class HostControl {
   // Looks at the words of all ranks and records the deaths it finds. The progress thread is woken
   // for that; who waits and is running anyway sees it sooner.
   void look_for_deaths() noexcept;
-  // The process of `rank`, see os::process_start.
-  std::uint64_t start(int rank) const noexcept {
-    return lines_[rank].start.load(std::memory_order_relaxed);
-  }
+  // The process of `rank`, see os::process_start; 0 where this one cannot see it.
+  std::uint64_t start(int rank) const noexcept;
   // Tells everybody how `rank` ended: waitpid's status.
   void record_end(int rank, int status) noexcept;
   bool has_end(int rank) const noexcept {
@@ -289,7 +290,8 @@ class HostControl {
   int places_ = 0;
   // Learnt when all are present, while the progress thread is at work already.
   std::atomic<bool> may_spin_{false};
-  bool fenced_ = false;  // heavy fences work here
+  bool fenced_ = false;                  // heavy fences work here
+  std::atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
   std::atomic<std::uint32_t>* losses_ = nullptr;
   std::size_t stripe_bytes_ = 0;
   std::uint64_t stripe_offset_ = 0;

@@ -37,6 +37,8 @@ Hold hold_of(int holder) {
 
 // A process that has died may write for a moment yet, by another processor or a device.
 constexpr std::chrono::seconds kStillWrites{1};
+// The same where this process cannot see whether that one is there yet: it may take long to go.
+constexpr std::chrono::seconds kMayStillWrite{60};
 // How long memory is waited for that dead ranks hold: their processes end meanwhile.
 constexpr std::chrono::seconds kMostPatience{5};
 
@@ -110,8 +112,11 @@ bool HostControl::is_held(std::uint64_t offset) const noexcept {
 
 // Whether its process can do nothing any more.
 bool HostControl::is_gone(int rank) const noexcept {
-  return state(rank) == RankState::kDied && since_death(rank) >= kStillWrites &&
-         os::process_start(pid(rank)) != start(rank);
+  if (state(rank) != RankState::kDied) return false;
+  if (end(rank) == os::kReplaced) return since_death(rank) >= kStillWrites;
+  const std::uint64_t began = start(rank);
+  if (began == 0) return since_death(rank) >= kMayStillWrite;
+  return since_death(rank) >= kStillWrites && os::process_start(pid(rank)) != began;
 }
 
 // Whether blocks would come back were the dead gone.

@@ -10,6 +10,10 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
+#include <exception>
+#include <thread>
+
+#include "hocket/error.h"
 
 namespace hocket::os {
 namespace {
@@ -65,10 +69,10 @@ void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) n
     timeout = &absolute;
   }
   const long result = syscall(SYS_futex_waitv, entries.data(), count, 0, timeout, CLOCK_MONOTONIC);
-  if (result < 0 && errno == ENOSYS) {
-    const auto soon = base::Deadline::in(std::chrono::milliseconds(5));
-    futex_wait(*waits[0].word, waits[0].expected, std::min(soon, deadline));
-  }
+  if (result >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT) return;
+  // The kernel has no such call (ENOSYS), or a container's profile refuses it, by whatever error.
+  const auto soon = base::Deadline::in(std::chrono::milliseconds(5));
+  futex_wait(*waits[0].word, waits[0].expected, std::min(soon, deadline));
 }
 
 bool heavy_fence() noexcept {
@@ -79,16 +83,19 @@ bool register_for_heavy_fence() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-RobustHold::RobustHold() noexcept {
+RobustHold::RobustHold() {
   head_.first = &head_;
-  head_.futex_offset = offsetof(RobustWord, word);
-  head_.pending = nullptr;
-  syscall(SYS_get_robust_list, 0, &previous_head_, &previous_length_);
-  syscall(SYS_set_robust_list, &head_, sizeof(head_));
+  if (syscall(SYS_set_robust_list, &head_, sizeof(head_)) == 0) return;
+  throw SystemError(
+      "the kernel refuses set_robust_list, by which the ranks of a host learn of each other's end; "
+      "allow it in the container's seccomp profile",
+      errno);
 }
 
 RobustHold::~RobustHold() {
-  syscall(SYS_set_robust_list, previous_head_, previous_length_);
+  // The kernel reads the list that it knows of when the thread ends, and this one's memory goes.
+  static Head none{.first = &none};
+  syscall(SYS_set_robust_list, &none, sizeof(none));
   for (void* at = head_.first; at != &head_;) {
     auto* word = static_cast<RobustWord*>(at);
     at = word->next;
@@ -103,6 +110,19 @@ void RobustHold::add(RobustWord& word) noexcept {
   word.word.store(static_cast<std::uint32_t>(gettid()) | FUTEX_WAITERS, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   head_.first = &word;
+}
+
+void require_robust_words() {
+  std::exception_ptr refusal;
+  // The caller's own list stays.
+  std::thread([&refusal] {
+    try {
+      const RobustHold hold;
+    } catch (...) {
+      refusal = std::current_exception();
+    }
+  }).join();
+  if (refusal) std::rethrow_exception(refusal);
 }
 
 }  // namespace hocket::os

@@ -26,8 +26,8 @@ struct FutexWait {
 };
 inline constexpr std::size_t kMaxFutexWaits = 127;
 
-// Sleeps while all words are as expected (at most kMaxFutexWaits + 1 of them). Where the kernel
-// lacks futex_waitv (before 5.16) it sleeps on the first word alone, for at most 5 ms.
+// Sleeps while all words are as expected (at most kMaxFutexWaits + 1 of them). Where there is no
+// futex_waitv (before Linux 5.16, or refused) it sleeps on the first word alone, for 5 ms at most.
 void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) noexcept;
 
 // Makes every store that any registered process has executed before now visible to the caller, and
@@ -53,11 +53,11 @@ struct alignas(16) RobustWord {
 };
 
 // A resource: the calling thread's hold on robust words. Replaces the thread's robust list, so the
-// thread must use no robust mutexes of its own. Not movable; destroyed by the thread that made it,
-// which releases the words as a clean end.
+// thread must use no robust mutexes, then or later. Not movable; destroyed by the thread that made
+// it, which releases the words as a clean end. Throws SystemError where the kernel refuses.
 class RobustHold {
  public:
-  RobustHold() noexcept;
+  RobustHold();
   RobustHold(const RobustHold&) = delete;
   RobustHold& operator=(const RobustHold&) = delete;
   ~RobustHold();
@@ -66,13 +66,14 @@ class RobustHold {
 
  private:
   struct Head {  // struct robust_list_head of the kernel
-    void* first;
-    long futex_offset;
-    void* pending;
+    void* first = nullptr;
+    long futex_offset = offsetof(RobustWord, word);
+    void* pending = nullptr;
   };
   Head head_;
-  void* previous_head_ = nullptr;
-  std::size_t previous_length_ = 0;
 };
+
+// Throws SystemError where no RobustHold can be had.
+void require_robust_words();
 
 }  // namespace hocket::os

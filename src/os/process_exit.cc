@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 namespace hocket::os {
@@ -90,6 +93,11 @@ std::uint64_t process_start(pid_t pid) noexcept {
   return stat ? stat->start : 0;
 }
 
+std::uint64_t process_space() noexcept {
+  struct stat space {};
+  return ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+}
+
 ProcessExit::ProcessExit(pid_t pid, std::uint64_t start) noexcept
     : pid_(pid), start_(start), descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
   // Looked at after the opening, so that the descriptor is of the process that was looked at.
@@ -104,6 +112,27 @@ ProcessExit::Answer ProcessExit::ask() const noexcept {
   // Its parent may have taken note between the two.
   if (const auto status = ask_descriptor()) return {.state = State::kKnown, .status = *status};
   return answer;
+}
+
+bool ProcessExit::was_replaced() const noexcept {
+  if (start_ == 0) return false;
+  const Fd maps(::open(path_of(pid_, "maps").data(), O_RDONLY | O_CLOEXEC));
+  if (!maps) return false;
+  constexpr std::string_view kSegment = "/memfd:hocket (";  // see Segment::create
+  std::array<char, 8192> text;
+  std::size_t kept = 0;  // of the part before, as the name may lie across the two
+  bool any = false;
+  for (;;) {
+    const ssize_t length = ::read(maps.get(), text.data() + kept, text.size() - kept);
+    if (length < 0) return false;
+    if (length == 0) break;
+    any = true;
+    const std::string_view part(text.data(), kept + static_cast<std::size_t>(length));
+    if (part.find(kSegment) != std::string_view::npos) return false;
+    kept = std::min(part.size(), kSegment.size() - 1);
+    std::memmove(text.data(), part.data() + part.size() - kept, kept);
+  }
+  return any && process_start(pid_) == start_;
 }
 
 std::optional<int> ProcessExit::ask_descriptor() const noexcept {

@@ -17,6 +17,13 @@ namespace hocket::os {
 // When process `pid` (0: this one) began, in ticks since the host's start: with the pid it names a
 // process for good. 0 where it cannot be known.
 std::uint64_t process_start(pid_t pid) noexcept;
+// Within which numbers of processes mean what they mean to this one (its namespace of them). 0
+// where it cannot be known.
+std::uint64_t process_space() noexcept;
+
+// In the place of waitpid's status (which never is that for an end): the process lives on, as
+// another program (exec).
+inline constexpr int kReplaced = 0xffff;
 
 // A resource: holds a descriptor of the process where the kernel has such. Movable; one thread.
 class ProcessExit {
@@ -34,6 +41,9 @@ class ProcessExit {
 
   // Never waits; takes some ten microseconds.
   Answer ask() const noexcept;
+  // Whether it lives, and has no job's shared memory any more. Takes longer, and is not to be asked
+  // of a process that has only begun to end: whoever looks at its memory may be the one to free it.
+  bool was_replaced() const noexcept;
 
  private:
   std::optional<int> ask_descriptor() const noexcept;

@@ -1,24 +1,29 @@
 #include "os/wakeup.h"
 
+#include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <cstdint>
 
 #include "hocket/error.h"
 
 namespace hocket::os {
 
-Wakeup::Wakeup() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_) throw SystemError("cannot make an eventfd", errno);
+Wakeup::Wakeup() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw SystemError("cannot make a pipe", errno);
+  }
+  read_ = Fd(ends[0]);
+  write_ = Fd(ends[1]);
 }
 
 void Wakeup::notify() noexcept {
-  const std::uint64_t one = 1;
-  // Fails only where the count is at its top: then the waiter will wake anyway.
-  [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
+  const char note = 0;
+  // Fails only where the pipe is full: then the waiter will wake anyway.
+  [[maybe_unused]] const auto written = ::write(write_.get(), &note, sizeof note);
 }
 
 void Wakeup::wait(Interest interest, base::Deadline deadline) {
@@ -26,7 +31,7 @@ void Wakeup::wait(Interest interest, base::Deadline deadline) {
       {.fd = interest.fd,
        .events = static_cast<short>(interest.write ? POLLIN | POLLOUT : POLLIN),
        .revents = 0},
-      {.fd = event_.get(), .events = POLLIN, .revents = 0},
+      {.fd = read_.get(), .events = POLLIN, .revents = 0},
   };
   while (::poll(waited, 2, deadline.poll_timeout_ms()) < 0) {
     if (errno != EINTR) throw SystemError("cannot wait for a socket", errno);
@@ -36,8 +41,9 @@ void Wakeup::wait(Interest interest, base::Deadline deadline) {
 }
 
 void Wakeup::take() noexcept {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto taken = ::read(event_.get(), &count, sizeof count);
+  std::array<char, 256> notes;
+  while (::read(read_.get(), notes.data(), notes.size()) == static_cast<ssize_t>(notes.size())) {
+  }
 }
 
 }  // namespace hocket::os

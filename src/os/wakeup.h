@@ -6,14 +6,14 @@
 
 namespace hocket::os {
 
-// A resource: an eventfd. `notify` from any thread.
+// A resource: a pipe, which every container's profile allows. `notify` from any thread.
 class Wakeup {
  public:
   Wakeup();
 
   void notify() noexcept;
   // For whoever polls by itself: readable once notified, until `take`.
-  int fd() const noexcept { return event_.get(); }
+  int fd() const noexcept { return read_.get(); }
   void take() noexcept;
 
   // What one wait is about.
@@ -26,7 +26,7 @@ class Wakeup {
   void wait(Interest interest, base::Deadline deadline);
 
  private:
-  Fd event_;
+  Fd read_, write_;
 };
 
 }  // namespace hocket::os

@@ -92,6 +92,13 @@ TEST(Ended, WithoutAWordIsToldWithTheCode) {
   expect_told([] { _exit(0); }, 0, "exited with code 0 and without leaving the job");
 }
 
+// The process goes on, but the rank is gone with its memory and its thread.
+TEST(Ended, ByExecIsToldForWhatItIs) {
+  expect_told([] { execl("/bin/sleep", "sleep", "3", nullptr); },
+              0,
+              "replaced itself by another program (exec)");
+}
+
 // Without closing, but by way of exit: no crash.
 TEST(Ended, ByExitIsInGoodOrder) {
   expect_told([] { exit(3); }, 0, "ended in good order");
