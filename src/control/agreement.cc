@@ -11,6 +11,7 @@ constexpr milliseconds kRepeat{40};
 // After a refusal by a higher ballot: hosts begin again one after the other.
 constexpr milliseconds kYield{15};
 constexpr int kHostBits = 16;
+constexpr std::uint64_t kHostMask = (1 << kHostBits) - 1;
 
 std::uint64_t ballot_after(std::uint64_t highest, int host) {
   return ((highest >> kHostBits) + 1) << kHostBits | static_cast<std::uint64_t>(host);
@@ -152,7 +153,12 @@ void Agreement::take(const Group& group, const VoteFact& fact, int from) {
   using Kind = VoteFact::Kind;
   Succession& words = group.words;
   const auto size = static_cast<std::size_t>(words.size());
-  if (fact.ballot >> 62 != 0) return;
+  // Ballots bear the number of the host that proposes. Who has no member has no say.
+  const bool proposes = fact.kind == Kind::kPrepare || fact.kind == Kind::kAccept;
+  if (fact.ballot >> 62 != 0 || fact.other >> 62 != 0) return;
+  if (proposes && (fact.ballot & kHostMask) != (static_cast<std::uint64_t>(from) & kHostMask))
+    return;
+  if (std::ranges::find(group.hosts, from) == group.hosts.end()) return;
   const Succession::Guard guard(words);
   if (!guard) return;
   if (fact.kind == Kind::kDecided || fact.kind == Kind::kThrough) {
@@ -168,7 +174,7 @@ void Agreement::take(const Group& group, const VoteFact& fact, int from) {
   const auto answer = [&](Kind kind) {
     return VoteFact{.group = group.id, .kind = kind, .ballot = fact.ballot};
   };
-  if (fact.kind == Kind::kPrepare || fact.kind == Kind::kAccept) {
+  if (proposes) {
     if (const auto decided = outcome(group)) return send_(from, *decided);
     if (fact.ballot < words.promised()) {
       auto refusal = answer(Kind::kRefused);

@@ -316,6 +316,12 @@ std::chrono::nanoseconds HostControl::since_death(int rank) const noexcept {
 
 // --- Other hosts --------------------------------------------------------------------------------
 
+void HostControl::set_hosts(std::span<const int> hosts) noexcept {
+  for (int place = 0; place < places_; ++place) {
+    lines_[place].host.store(hosts[static_cast<std::size_t>(place)], std::memory_order_relaxed);
+  }
+}
+
 void HostControl::record_remote(int place, const Remote& remote) noexcept {
   RankLine& line = lines_[place];
   line.pid.store(remote.pid, std::memory_order_relaxed);

@@ -197,6 +197,12 @@ class HostControl {
   std::chrono::nanoseconds since_death(int rank) const noexcept;
 
   // --- Other hosts ----------------------------------------------------------------------------
+  // The number of each place's host, as all ranks of the job count them. Every rank of this host
+  // says the same, before it hears of others.
+  void set_hosts(std::span<const int> hosts) noexcept;
+  int host_of(int place) const noexcept {
+    return lines_[place].host.load(std::memory_order_relaxed);
+  }
   // Writes down what another host says of the rank at `place`; wakes everybody where it is news.
   // `end`: as waitpid says, where known. The network alone.
   struct Remote {

@@ -17,32 +17,42 @@ bool is_frame(const KeptFrame& kept) noexcept {
   return found.state == rendezvous::Frame::State::kComplete && found.size == kept.bytes;
 }
 
-bool holds(const KeptFact& kept, std::uint64_t about, std::span<const std::byte> frame) noexcept {
+bool holds(const KeptFact& kept, const KeptFrame& frame) noexcept {
   const std::uint64_t number = kept.number.load(std::memory_order_acquire);
   if (number == 0 || number == kBeingWritten) return false;
-  const bool same = kept.what.about == about && kept.what.bytes == frame.size() &&
-                    std::memcmp(kept.what.frame, frame.data(), frame.size()) == 0;
+  const bool same = kept.what.about == frame.about && kept.what.from == frame.from &&
+                    kept.what.bytes == frame.bytes &&
+                    std::memcmp(kept.what.frame, frame.frame, frame.bytes) == 0;
   std::atomic_thread_fence(std::memory_order_acquire);
   return same && kept.number.load(std::memory_order_relaxed) == number;
 }
 
+std::vector<Bytes> frames_of(std::vector<KeptFacts::Heard> all) {
+  std::vector<Bytes> frames;
+  for (auto& heard : all) frames.push_back(std::move(heard.frame));
+  return frames;
+}
+
 }  // namespace
 
-void KeptFacts::keep(std::uint64_t about, const Fact& fact) {
+void KeptFacts::keep(std::uint64_t about, const Fact& fact, int from) {
   if (const auto* member = std::get_if<MemberFact>(&fact);
       member != nullptr && member->records.size() > kRecordsKept) {
     MemberFact latest = *member;
     latest.records.erase(latest.records.begin(), latest.records.end() - kRecordsKept);
-    keep(about, encode(latest));
-  } else {
-    keep(about, encode(fact));
+    return keep(about, latest, from);
   }
+  const Bytes bytes = encode(fact);
+  if (bytes.size() > KeptFrame::kBytes) return;
+  KeptFrame frame{
+      .about = about, .from = from, .bytes = static_cast<std::uint32_t>(bytes.size()), .frame = {}};
+  std::ranges::copy(bytes, frame.frame);
+  keep(frame);
 }
 
-void KeptFacts::keep(std::uint64_t about, std::span<const std::byte> frame) noexcept {
-  if (frame.size() > KeptFrame::kBytes) return;
+void KeptFacts::keep(const KeptFrame& frame) noexcept {
   for (const KeptFact& kept : used()) {
-    if (holds(kept, about, frame)) return;
+    if (holds(kept, frame)) return;
   }
   for (std::size_t tries = 0; tries < ring_.size(); ++tries) {
     const std::uint64_t number = kept_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -53,9 +63,10 @@ void KeptFacts::keep(std::uint64_t about, std::span<const std::byte> frame) noex
       continue;
     }
     std::atomic_thread_fence(std::memory_order_release);
-    kept.what.about = about;
-    kept.what.bytes = static_cast<std::uint32_t>(frame.size());
-    std::memcpy(kept.what.frame, frame.data(), frame.size());
+    kept.what.about = frame.about;
+    kept.what.from = frame.from;
+    kept.what.bytes = frame.bytes;
+    std::memcpy(kept.what.frame, frame.frame, frame.bytes);
     kept.number.store(number, std::memory_order_release);  // pairs with find
     return;
   }
@@ -67,8 +78,12 @@ std::span<const KeptFact> KeptFacts::used() const noexcept {
   return std::span(ring_).first(std::min<std::uint64_t>(count, ring_.size()));
 }
 
-std::vector<Bytes> KeptFacts::find(std::optional<std::uint64_t> about) const {
-  std::vector<Bytes> frames;
+std::vector<Bytes> KeptFacts::of(std::uint64_t about) const { return frames_of(find(about)); }
+
+std::vector<Bytes> KeptFacts::all() const { return frames_of(find(std::nullopt)); }
+
+std::vector<KeptFacts::Heard> KeptFacts::find(std::optional<std::uint64_t> about) const {
+  std::vector<Heard> frames;
   for (const KeptFact& kept : used()) {
     const std::uint64_t number = kept.number.load(std::memory_order_acquire);
     if (number == 0 || number == kBeingWritten) continue;
@@ -77,7 +92,7 @@ std::vector<Bytes> KeptFacts::find(std::optional<std::uint64_t> about) const {
     std::atomic_thread_fence(std::memory_order_acquire);
     if (kept.number.load(std::memory_order_relaxed) != number) continue;
     if (!is_frame(copy) || (about && copy.about != *about)) continue;
-    frames.emplace_back(copy.frame, copy.frame + copy.bytes);
+    frames.push_back({.from = copy.from, .frame = Bytes(copy.frame, copy.frame + copy.bytes)});
   }
   return frames;
 }

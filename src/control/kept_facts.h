@@ -26,8 +26,9 @@ namespace hocket::control {
 
 // A frame, as it goes to other hosts. A value.
 struct KeptFrame {
-  static constexpr std::size_t kBytes = 492;
+  static constexpr std::size_t kBytes = 488;
   std::uint64_t about = 0;
+  std::int32_t from = -1;  // of forerunners: the number of the host that said so
   std::uint32_t bytes = 0;
   std::byte frame[kBytes];
 };
@@ -46,15 +47,21 @@ class KeptFacts {
   // `about`: of farewells, the place of their rank; of forerunners, the group. What is kept already
   // is not kept twice, and of a member's records only the last: in them lies why its last calls
   // went wrong. Nothing is kept of a frame that is too long.
-  void keep(std::uint64_t about, const Fact& fact);
+  void keep(std::uint64_t about, const Fact& fact, int from = -1);
   // Frames, a header before each.
-  std::vector<Bytes> of(std::uint64_t about) const { return find(about); }
-  std::vector<Bytes> all() const { return find(std::nullopt); }
+  std::vector<Bytes> of(std::uint64_t about) const;
+  std::vector<Bytes> all() const;
+  // The same, and who said so.
+  struct Heard {
+    int from;
+    Bytes frame;
+  };
+  std::vector<Heard> heard(std::uint64_t about) const { return find(about); }
 
  private:
-  void keep(std::uint64_t about, std::span<const std::byte> frame) noexcept;
+  void keep(const KeptFrame& frame) noexcept;
   std::span<const KeptFact> used() const noexcept;
-  std::vector<Bytes> find(std::optional<std::uint64_t> about) const;
+  std::vector<Heard> find(std::optional<std::uint64_t> about) const;
 
   alignas(kCacheLine) std::atomic<std::uint64_t> kept_{0};
   std::array<KeptFact, kPlaces> ring_;

@@ -55,6 +55,10 @@ bool GroupMirror::is_remote(int index) const noexcept {
          place(index) < host_->places();
 }
 
+bool GroupMirror::is_of(int index, int host) const noexcept {
+  return is_remote(index) && host_->host_of(place(index)) == host;
+}
+
 MemberFact GroupMirror::member(int index) const {
   const GroupMember& from = at(index);
   // The number of the last finished call first: what came after may be missing from it.
@@ -126,12 +130,18 @@ void GroupMirror::write(const FailureFact& fact, GroupEntry& entry) {
   GroupControl(*host_, memory_, -1, places, &entry).fail(fact.failure);
 }
 
-void GroupMirror::write(const Fact& fact, GroupEntry& entry) {
+void GroupMirror::write(const Fact& fact, const Source& source) {
   if (told_group(fact) != id_) return;
-  if (const auto* member = std::get_if<MemberFact>(&fact)) write(*member);
-  if (const auto* refusal = std::get_if<RefusalFact>(&fact)) write(*refusal);
-  if (const auto* failure = std::get_if<FailureFact>(&fact)) write(*failure, entry);
-  if (const auto* come = std::get_if<ComeFact>(&fact)) write(*come);
+  const auto is_senders = [&](const auto* said) {
+    return said != nullptr && is_of(said->member, source.host);
+  };
+  if (const auto* member = std::get_if<MemberFact>(&fact); is_senders(member)) write(*member);
+  if (const auto* refusal = std::get_if<RefusalFact>(&fact); is_senders(refusal)) write(*refusal);
+  if (const auto* come = std::get_if<ComeFact>(&fact); is_senders(come)) write(*come);
+  // Hosts pass failures on, so that it may be another's; what this host's members found is known
+  // here first.
+  const auto* failure = std::get_if<FailureFact>(&fact);
+  if (failure != nullptr && is_remote(failure->failure.reporter)) write(*failure, source.entry);
 }
 
 }  // namespace hocket::control

@@ -32,20 +32,26 @@ class GroupMirror {
   Succession succession(GroupEntry* entry) const {
     return Succession(*host_, memory_, entry, size_);
   }
+  // Any of those below, where it is the saying of the host that says it: each speaks for its own
+  // members alone, and none for this one's. Other facts, and those of other groups, are left alone.
+  struct Source {
+    GroupEntry& entry;
+    int host;
+  };
+  void write(const Fact& fact, const Source& source);
   // Of members on other hosts; others are left alone.
   void write(const MemberFact& fact) noexcept;
   void write(const RefusalFact& fact) noexcept;
   void write(const ComeFact& fact) noexcept;
   // Makes the failure this host's, unless the group has one.
   void write(const FailureFact& fact, GroupEntry& entry);
-  // Any of these. Other facts, and those of other groups, are left alone.
-  void write(const Fact& fact, GroupEntry& entry);
 
  private:
   GroupMirror(HostControl& host, std::uint64_t id, std::byte* memory, int size)
       : host_(&host), id_(id), memory_(memory), size_(size) {}
   GroupMember& at(int index) const noexcept;
   bool is_remote(int index) const noexcept;
+  bool is_of(int index, int host) const noexcept;
   void wake() const noexcept { host_->ring_all(); }
 
   HostControl* host_;

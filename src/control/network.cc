@@ -90,6 +90,7 @@ void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
   host_ = std::move(host);
   carrier_ = std::move(carrier);
   told_.resize(static_cast<std::size_t>(host_->places()));
+  host_->set_hosts(place_hosts_);
   for (auto& [number, peer] : peers_) {
     for (const auto& lane : peer.lanes) tell_all(*lane);
   }
@@ -236,17 +237,17 @@ void Network::agree(GroupEntry& entry) {
 
 void Network::take_vote(Peer& peer, const VoteFact& vote) {
   const bool tells = vote.kind == VoteFact::Kind::kDecided;
-  GroupEntry* entry = tells ? find_or_keep(vote.group, vote) : host_->find_group(vote.group);
+  const int from = host_of(peer);
+  GroupEntry* entry = tells ? find_or_keep(vote.group, vote, from) : host_->find_group(vote.group);
   if (entry == nullptr && tells) {
     const Bytes frame = encode(VoteFact{.group = vote.group, .kind = VoteFact::Kind::kThrough});
     for (const auto& lane : peer.lanes) lane->send(frame);
   }
-  if (entry == nullptr || peer.ranks.empty()) return;
+  if (entry == nullptr) return;
   const auto group = GroupMirror::of(*host_, *entry);
   if (!group) return;
   Succession words = group->succession(entry);
   const std::vector<int> hosts = hosts_of(*group);
-  const int from = options_.hosts[static_cast<std::size_t>(peer.ranks.front())];
   agreement_.take({group->id(), words, hosts}, vote, from);
 }
 
@@ -258,7 +259,7 @@ void Network::take(Peer& peer, std::span<const std::byte> payload) {
 }
 
 void Network::take(Peer& peer, const Fact& fact) {
-  if (const auto group = told_group(fact)) return take_told(*group, fact);
+  if (const auto group = told_group(fact)) return take_told(*group, fact, host_of(peer));
   if (const auto* ranks = std::get_if<RanksFact>(&fact)) {
     for (const RankFact& rank : ranks->ranks) {
       // A host speaks for its own ranks.
@@ -283,19 +284,23 @@ void Network::take(Peer& peer, const Fact& fact) {
   }
 }
 
-GroupEntry* Network::find_or_keep(std::uint64_t group, const Fact& fact) {
+int Network::host_of(const Peer& peer) const {
+  return options_.hosts[static_cast<std::size_t>(peer.ranks.front())];
+}
+
+GroupEntry* Network::find_or_keep(std::uint64_t group, const Fact& fact, int from) {
   GroupEntry* entry = host_->find_group(group);
   if (entry != nullptr || host_->gone_groups().knows(group)) return entry;
-  host_->forerunners().keep(group, fact);
+  host_->forerunners().keep(group, fact, from);
   // Who enlists the group now either finds that, or its entry is found here.
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Succession::enlist
   return host_->find_group(group);
 }
 
-void Network::take_told(std::uint64_t group, const Fact& fact) {
-  GroupEntry* entry = find_or_keep(group, fact);
+void Network::take_told(std::uint64_t group, const Fact& fact, int from) {
+  GroupEntry* entry = find_or_keep(group, fact, from);
   if (entry == nullptr) return;
-  if (auto mirror = GroupMirror::of(*host_, *entry)) mirror->write(fact, *entry);
+  if (auto mirror = GroupMirror::of(*host_, *entry)) mirror->write(fact, {*entry, from});
 }
 
 void Network::take(Peer& peer, const CutFact& fact) {

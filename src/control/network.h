@@ -72,7 +72,7 @@ class Network {
   using Clock = std::chrono::steady_clock;
   // Another host.
   struct Peer {
-    std::vector<int> ranks;                    // in the world, in order
+    std::vector<int> ranks;                    // in the world, in order; at least one
     std::vector<std::unique_ptr<Lane>> lanes;  // usually one
     Clock::time_point lost_at{};               // when the last open one closed; zero: there is one
     std::set<int> refusing;                    // where nobody listens any more since: they ended
@@ -88,6 +88,7 @@ class Network {
   bool is_first() const noexcept;
   bool speaks() const noexcept;
   int own_host() const noexcept;
+  int host_of(const Peer& peer) const;
   std::string name_of(int rank) const;
   std::unique_ptr<Lane> dial(int rank, base::Deadline deadline);
   std::unique_ptr<rendezvous::Channel> make_channel(os::Fd socket, rendezvous::Side side);
@@ -120,9 +121,9 @@ class Network {
   void take(Peer& peer, std::span<const std::byte> payload);
   void take(Peer& peer, const Fact& fact);
   void take(Peer& peer, const CutFact& fact);
-  void take_told(std::uint64_t group, const Fact& fact);
+  void take_told(std::uint64_t group, const Fact& fact, int from);
   // The group's entry; where it has none so far, the fact is kept for whoever lists it.
-  GroupEntry* find_or_keep(std::uint64_t group, const Fact& fact);
+  GroupEntry* find_or_keep(std::uint64_t group, const Fact& fact, int from);
   void take_broken();
   bool is_needed(const GroupEntry& entry) const;
   void take_vote(Peer& peer, const VoteFact& vote);

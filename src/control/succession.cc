@@ -246,10 +246,10 @@ GroupEntry* Succession::enlist(std::uint64_t id) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Network::take_told
   auto mirror = GroupMirror::of(*host_, *entry);
   if (!mirror) return entry;
-  for (const Bytes& frame : host_->forerunners().of(id)) {
+  for (const auto& [from, frame] : host_->forerunners().heard(id)) {
     const auto fact = parse(std::span<const std::byte>(frame).subspan(kFrameHeaderBytes));
     if (!fact) continue;
-    mirror->write(*fact, *entry);
+    mirror->write(*fact, {*entry, from});
     if (const auto* vote = std::get_if<VoteFact>(&*fact)) learn(*vote);
   }
   return entry;

@@ -355,6 +355,28 @@ TEST(Agreement, IsNotReachedWhereTheDeadMayHaveVotedOtherwise) {
   EXPECT_FALSE(job.decision());
 }
 
+// A host speaks for itself: a ballot bears the number of whoever proposes.
+TEST(Agreement, HearsNoBallotInAnotherHostsName) {
+  Job job(3, 3);
+  Host& host = job.host(0);
+  constexpr std::uint64_t kBallotOfTwo = (std::uint64_t{9} << 16) | 2;
+  for (const auto kind : {VoteFact::Kind::kPrepare, VoteFact::Kind::kAccept}) {
+    const VoteFact vote{
+        .group = kGroup, .kind = kind, .ballot = kBallotOfTwo, .members = Members(6, true)};
+    host.agreement().take(host.group(), vote, 1);
+    EXPECT_EQ(host.words().promised(), 0);
+    EXPECT_FALSE(host.words().accepted());
+  }
+  const VoteFact decided{
+      .group = kGroup, .kind = VoteFact::Kind::kDecided, .members = Members(6, true)};
+  host.agreement().take(host.group(), decided, 7);  // who has no member in it
+  EXPECT_FALSE(host.words().is_decided());
+  const VoteFact vote{
+      .group = kGroup, .kind = VoteFact::Kind::kPrepare, .ballot = kBallotOfTwo, .members = {}};
+  host.agreement().take(host.group(), vote, 2);
+  EXPECT_EQ(host.words().promised(), kBallotOfTwo);
+}
+
 TEST(Agreement, GoesAloneWhereAllSaySo) {
   Job job(2, 3);
   for (int i = 0; i < 4; ++i) job.come(i, kCame | (i >= 2 ? std::uint32_t{kAlone} : 0U));

@@ -59,6 +59,18 @@ TEST_F(KeptFactsTest, AreFoundByWhatTheyAreAbout) {
   EXPECT_EQ(members_of(facts().all()), (std::vector<int>{30, 40, 31}));
 }
 
+TEST_F(KeptFactsTest, WhoSaidSoIsKept) {
+  facts().keep(3, come(30), 1);
+  facts().keep(3, come(30), 2);  // another, of the same
+  facts().keep(3, come(30), 2);
+  std::vector<int> from;
+  for (const auto& heard : facts().heard(3)) {
+    from.push_back(heard.from);
+    EXPECT_EQ(members_of({heard.frame}), std::vector<int>{30});
+  }
+  EXPECT_EQ(from, (std::vector<int>{1, 2}));
+}
+
 // Facts are told again for as long as somebody waits: that must not push out the others.
 TEST_F(KeptFactsTest, AreKeptOnce) {
   facts().keep(3, come(0));

@@ -96,6 +96,46 @@ TEST_F(MirrorTest, DamagedMemoryIsReadToAnEnd) {
   EXPECT_TRUE(fact.records.empty());
 }
 
+// Each host speaks for its own members; here member 0 is this host's, which is 0, and member 1 host
+// 1's. Host 2 has none.
+TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
+  host_.set_hosts(std::vector<int>{0, 1});
+  auto mirror = GroupMirror::of(host_, *entry_);
+  const GroupControl seen = group();
+  const auto tell = [&](const Fact& fact, int host) { mirror->write(fact, {*entry_, host}); };
+  const Fact facts[] = {
+      MemberFact{.group = kId, .member = 1, .last = 5},
+      RefusalFact{.group = kId, .member = 1, .sequence = 5, .text = "not its own"},
+      ComeFact{.group = kId, .member = 1, .how = kCame}};
+  for (const Fact& fact : facts) tell(fact, 2);
+  for (const Fact& fact : facts) tell(fact, -1);
+  EXPECT_EQ(seen.last_sequence(1), 0);
+  EXPECT_FALSE(seen.refusal(1, 5));
+  EXPECT_FALSE(mirror->succession(nullptr).has_come(1));
+  for (const Fact& fact : facts) tell(fact, 1);
+  EXPECT_EQ(seen.last_sequence(1), 5);
+  EXPECT_EQ(seen.refusal(1, 5), "not its own");
+  EXPECT_TRUE(mirror->succession(nullptr).has_come(1));
+
+  tell(MemberFact{.group = kId, .member = 0, .last = 9}, 0);  // nobody, not even by this one's name
+  EXPECT_EQ(seen.last_sequence(0), 0);
+}
+
+// Failures are passed on, but what members of this host have found is known here first.
+TEST_F(MirrorTest, NoHostSaysWhatMembersOfThisOneHaveFound) {
+  host_.set_hosts(std::vector<int>{0, 1});
+  auto mirror = GroupMirror::of(host_, *entry_);
+  FailureFact fact{.group = kId, .failure = {.code = ErrorCode::kAborted, .culprit = 0}};
+  for (const int reporter : {0, -1, 2}) {
+    fact.failure.reporter = reporter;
+    mirror->write(fact, {*entry_, 1});
+    EXPECT_FALSE(mirror->failure()) << reporter;
+  }
+  fact.failure.reporter = 1;
+  mirror->write(fact, {*entry_, 2});  // by way of another
+  EXPECT_TRUE(mirror->failure());
+}
+
 TEST_F(MirrorTest, HowFarARankHasComeNeverGoesBack) {
   std::uint64_t last = 0;
   std::uint64_t finished = 0;

@@ -306,7 +306,7 @@ TEST_F(StraightLanes, WhatWasSaidOfAGroupBeforeItWasListedIsKnownOnceItIs) {
     theirs->finish(call, true);
   }
   theirs->refuse(kCalls + 1, engine::Kind::kBroadcast, "no such root");
-  theirs->fail({.culprit = 1, .text = "enough"});
+  theirs->fail({.reporter = 1, .culprit = 1, .text = "enough"});
   Succession(*theirs).come(1, kImpatient);
   hosts_[1]->leave();
   await("the end is told", [&] { return hosts_[0]->other() == RankState::kLeft; });
@@ -377,7 +377,7 @@ TEST_F(StraightLanes, WhatEndedAGroupIsKnownBeforeThatItsRankHasLeft) {
   start();
   const auto theirs = hosts_[1]->enlist(7);
   const auto ours = hosts_[0]->enlist(7);
-  theirs->fail({.code = ErrorCode::kPeerDied, .culprit = 1, .text = "enough"});
+  theirs->fail({.code = ErrorCode::kPeerDied, .reporter = 1, .culprit = 1, .text = "enough"});
   std::thread leaver([&] { hosts_[1]->leave(); });
   while (hosts_[0]->other() != RankState::kLeft) {
   }
