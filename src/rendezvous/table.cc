@@ -15,6 +15,13 @@ constexpr std::size_t kOverhead = 128;
 
 Reply refused(std::string text) { return {.code = ReplyCode::kRefused, .text = std::move(text)}; }
 
+// What a request costs while it waits. Each of its keys is noted twice.
+std::size_t cost_of(const Request& request) {
+  std::size_t bytes = kOverhead + request.key.size() + request.value.size();
+  for (const std::string& key : request.keys) bytes += 2 * (key.size() + kOverhead);
+  return bytes;
+}
+
 Reply done_with(std::shared_ptr<const Bytes> value) { return {.value = std::move(value)}; }
 
 std::optional<std::int64_t> as_number(const Bytes& bytes) {
@@ -54,13 +61,21 @@ void Table::execute(ClientId client, Request&& request, Answer answer) {
 
 Reply Table::set(Request&& request) {
   if (!put(request.key, std::move(request.value))) {
-    return refused(
-        fmt::format("the store is full: it holds {} bytes of at most {}; erase keys that "
-                    "are not needed any more, or let it hold more",
-                    used_bytes_,
-                    max_bytes_));
+    return full();
   }
   return {};
+}
+
+Reply Table::full() const {
+  return refused(
+      fmt::format("the store is full: it holds {} bytes of at most {}, with what is waited for; "
+                  "erase keys that are not needed any more, or let it hold more",
+                  used_bytes_,
+                  max_bytes_));
+}
+
+bool Table::has_room_for(const Request& waiting) const {
+  return used_bytes_ + cost_of(waiting) <= max_bytes_;
 }
 
 Reply Table::find(const std::string& key) const {
@@ -139,6 +154,7 @@ void Table::wait_for_keys(ClientId client, Request&& request, Answer&& answer) {
     if (!values_.contains(key)) missing.insert(key);
   }
   if (missing.empty()) return answer(request.op == Op::kGet ? find(request.key) : Reply{});
+  if (!has_room_for(request)) return answer(full());
   const WaiterId id = add_waiter(client, std::move(request), std::move(answer));
   for (const auto& key : missing) by_key_[key].insert(id);
   waiters_.at(id).missing = std::move(missing);
@@ -153,10 +169,7 @@ void Table::enter_room(ClientId client, Request&& request, Answer&& answer) {
     return answer(
         refused(fmt::format("rank {} of {} cannot be in \"{}\"", rank, size, request.key)));
   }
-  if (used_bytes_ + request.value.size() + kOverhead > max_bytes_) {
-    return answer(refused(fmt::format(
-        "the store is full: it holds {} bytes of at most {}", used_bytes_, max_bytes_)));
-  }
+  if (!has_room_for(request)) return answer(full());
   const RoomId id{request.op, request.key};
   Room& room =
       rooms_.try_emplace(id, Room{.size = size, .by_rank = {}, .gave_up = {}}).first->second;
@@ -172,7 +185,6 @@ void Table::enter_room(ClientId client, Request&& request, Answer&& answer) {
         "rank {} is in \"{}\" already, through another client or thread", rank, request.key)));
   }
   room.gave_up.erase(rank);
-  used_bytes_ += request.value.size() + kOverhead;
   room.by_rank[rank] = add_waiter(client, std::move(request), std::move(answer));
   if (room.by_rank.size() == static_cast<std::size_t>(size)) complete(id);
 }
@@ -207,6 +219,7 @@ void Table::complete(const RoomId& id) {
 Table::WaiterId Table::add_waiter(ClientId client, Request&& request, Answer&& answer) {
   const WaiterId id = next_waiter_++;
   const auto deadline = base::Deadline::in(request.timeout);
+  used_bytes_ += cost_of(request);
   by_deadline_.emplace(deadline.when(), id);
   by_client_.emplace(client, id);
   waiters_.emplace(id,
@@ -232,8 +245,8 @@ Table::Waiter Table::take_waiter(WaiterId id) {
     if (waiting->second.empty()) by_key_.erase(waiting);
   }
   const Op op = waiter.request.op;
+  used_bytes_ -= cost_of(waiter.request);
   if (op == Op::kExchange || op == Op::kBarrier) {
-    used_bytes_ -= waiter.request.value.size() + kOverhead;
     const auto room = rooms_.find({op, waiter.request.key});
     room->second.by_rank.erase(waiter.request.rank);
     if (room->second.by_rank.empty()) rooms_.erase(room);

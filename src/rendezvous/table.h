@@ -62,6 +62,8 @@ class Table {
   void complete(const RoomId& id);
 
   bool put(const std::string& key, Bytes&& bytes);
+  Reply full() const;
+  bool has_room_for(const Request& waiting) const;
   void announce(const std::string& key);
   WaiterId add_waiter(ClientId client, Request&& request, Answer&& answer);
   Waiter take_waiter(WaiterId id);

@@ -237,6 +237,30 @@ TEST(StoreServerTest, HoldsNoMoreBytesThanItsLimit) {
   EXPECT_EQ(store->get("b", kPatience).size(), 6000U);
 }
 
+// Who waits has the store keep the request, and its keys.
+TEST(StoreServerTest, WhatWaitsCountsAgainstItsLimit) {
+  auto options = options_of(2);
+  options.max_bytes = 10000;
+  const StoreServer server(options);
+  const auto store = connect_store(client_of(server, options, 0));
+  const auto other = connect_store(client_of(server, options, 1));
+  std::vector<std::string> keys;
+  for (int i = 0; i < 100; ++i) keys.push_back("key " + std::to_string(i));
+  expect_says(message_of([&] { store->wait(keys, kPatience); }), "the store is full");
+  keys.resize(20);
+  std::thread waiter([&] { store->wait(keys, kPatience); });
+  // Meanwhile there is room for less; whether it has begun to wait is seen by that alone.
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
+  while (message_of([&] { other->set("large", Bytes(8000)); }).empty()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), limit);
+    other->erase("large");
+  }
+  for (const std::string& key : keys) other->set(key, {});
+  waiter.join();
+  for (const std::string& key : keys) other->erase(key);
+  other->set("large", Bytes(8000));
+}
+
 TEST(StoreServerTest, SaysWhereNobodyServes) {
   StoreClientOptions client{.address = "127.0.0.1:1", .key = Key::generate(), .timeout = kShort};
   expect_says(message_of([&] { connect_store(client); }),
