@@ -24,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSameWish{100};
+constexpr std::chrono::milliseconds kForSuspects{
+    1000};                                            // who may have failed before the first seen
 constexpr std::chrono::milliseconds kLookAround{20};  // while other hosts have not come
 constexpr std::size_t kMaxClients = 1 << 14;          // of a store for several hosts
 
@@ -182,9 +184,9 @@ class Launcher {
       tell("{}; {} ranks go on", end.describe(), state_.living());
     } else if (!ending_by_wish_ && first_failure) {
       // Others that were on their way out are waited for, to name the right one.
-      report_at_ = Clock::now() + kGraceAfterFailure;
+      report_at_ = Clock::now() + kForSuspects;
       others_at_failure_ = state_.living();
-      end_ranks(kGraceAfterFailure);
+      end_at_ = Clock::now() + options_.grace;
     }
     if (state_.has_failure() && !state_.awaits_suspects()) report_culprit();
   }
@@ -197,14 +199,21 @@ class Launcher {
 
   std::string others_clause() const {
     if (others_at_failure_ == 0) return "";
-    if (others_at_failure_ == 1) return "; ending the other rank";
-    return fmt::format("; ending the other {} ranks", others_at_failure_);
+    const bool one = others_at_failure_ == 1;
+    const std::string others =
+        one ? "the other rank" : fmt::format("the other {} ranks", others_at_failure_);
+    if (options_.grace.count() == 0) return "; ending " + others;
+    return fmt::format("; {} {} {} s to end",
+                       others,
+                       one ? "has" : "have",
+                       std::chrono::duration<double>(options_.grace).count());
   }
 
   // Asks all ranks to end, and kills them when the time is up.
-  void end_ranks(std::chrono::milliseconds grace) {
+  void end_ranks() {
+    end_at_.reset();
     guardian_.signal(SIGTERM);
-    kill_at_ = Clock::now() + grace;
+    kill_at_ = Clock::now() + kGraceAfterTerm;
   }
 
   void take_signals() {
@@ -246,6 +255,7 @@ class Launcher {
     tell("{}: ending {} ranks", signal_name(number), state_.living());
     guardian_.signal(number, from_terminal);
     ending_by_wish_ = 128 + number;
+    end_at_.reset();
     kill_at_ = now + kGraceAfterSignal;
   }
 
@@ -256,6 +266,7 @@ class Launcher {
       report_at_.reset();
       report_culprit();
     }
+    if (end_at_ && now >= *end_at_) end_ranks();
     if (kill_at_ && now >= *kill_at_) {
       kill_at_.reset();
       tell_verbosely("the grace period is over: killing {} ranks", state_.living());
@@ -268,13 +279,13 @@ class Launcher {
            std::chrono::duration<double>(*options_.timeout).count(),
            state_.living());
       ending_by_wish_ = kExitTimeout;
-      end_ranks(kGraceAfterFailure);
+      end_ranks();
     }
   }
 
   int milliseconds_to_next_event() const {
     std::optional<Clock::time_point> next = output_.next_flush();
-    for (const auto& time : {report_at_, kill_at_, time_limit_}) {
+    for (const auto& time : {report_at_, end_at_, kill_at_, time_limit_}) {
       if (time && (!next || *time < *next)) next = time;
     }
     if (!next) return -1;
@@ -323,6 +334,7 @@ class Launcher {
   std::optional<int> ending_by_wish_;  // a signal's or the time limit's: the exit code it makes
   Clock::time_point last_wish_{};
   std::optional<Clock::time_point> report_at_;  // the culprit, at the latest
+  std::optional<Clock::time_point> end_at_;     // the ranks that another's failure has left
   std::optional<Clock::time_point> kill_at_;
   std::optional<Clock::time_point> time_limit_;
 };

@@ -23,6 +23,9 @@ struct RunOptions {
   std::string log_dir;      // empty: none
   std::string trace_dir;    // likewise
   std::optional<std::chrono::milliseconds> timeout;
+  // How long ranks have to end by themselves once another has failed: within milliseconds they know
+  // of it, and have an error to raise, something to save.
+  std::chrono::milliseconds grace{1000};
   // A job of several hosts, each with a launcher of its own.
   int nodes = 1;
   int node_rank = 0;
@@ -34,7 +37,7 @@ struct RunOptions {
 inline constexpr int kMaxRanks = 1024;
 
 // How long ranks have between being asked to end and being killed.
-inline constexpr std::chrono::milliseconds kGraceAfterFailure{1000};
+inline constexpr std::chrono::milliseconds kGraceAfterTerm{1000};
 inline constexpr std::chrono::milliseconds kGraceAfterSignal{5000};
 
 inline constexpr int kExitTimeout = 124;  // as timeout(1)

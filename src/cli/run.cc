@@ -18,8 +18,9 @@ The ranks get HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HO
 HOCKET_JOB and HOCKET_KEY_FD; and, where they are not set already, PYTHONUNBUFFERED=1 and
 OMP_NUM_THREADS = cores / ranks (at least 1).
 
-When a rank fails, it is named on standard error and the others are ended: SIGTERM, and SIGKILL one
-second later. SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have
+When a rank fails, it is named on standard error. The others, which learn of it at their next call,
+have --grace seconds to end by themselves; then they are ended: SIGTERM, and SIGKILL one second later.
+SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have
 five seconds; a second one kills them. When the job is over, whichever way, everything that the
 ranks have started ends too.
 
@@ -45,6 +46,7 @@ struct Arguments {
   RunOptions options;
   bool no_prefix = false;
   double timeout = 0;  // seconds; 0: none
+  double grace = 1;    // seconds
 };
 
 Binding binding_from(const std::string& word) {
@@ -60,12 +62,19 @@ double timeout_from(double seconds) {
   throw CLI::ValidationError("--timeout", "expected a number of seconds above 0, at most 1e9");
 }
 
+double grace_from(double seconds) {
+  constexpr double kLongest = 1e6;
+  if (seconds >= 0 && seconds <= kLongest) return seconds;
+  throw CLI::ValidationError("--grace", "expected a number of seconds from 0 to 1e6");
+}
+
 int run(Arguments& arguments) {
   RunOptions& options = arguments.options;
   options.prefix = !arguments.no_prefix;
   if (arguments.timeout > 0) {
     options.timeout = std::chrono::milliseconds(static_cast<long long>(arguments.timeout * 1e3));
   }
+  options.grace = std::chrono::milliseconds(static_cast<long long>(arguments.grace * 1e3));
   try {
     return launch(options);
   } catch (const ProgramError& error) {
@@ -98,6 +107,12 @@ void add_run(CLI::App& app, Action& chosen) {
           "--timeout",
           [arguments](double seconds) { arguments->timeout = timeout_from(seconds); },
           "End the job after that time")
+      ->type_name("SECONDS");
+  command
+      ->add_option_function<double>(
+          "--grace",
+          [arguments](double seconds) { arguments->grace = grace_from(seconds); },
+          "How long the others may go on once a rank has failed; default 1")
       ->type_name("SECONDS");
   command
       ->add_option("--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")

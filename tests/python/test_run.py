@@ -290,8 +290,58 @@ def test_exit_code_is_that_of_the_rank_that_failed():
         "run", "-n", 4, *sh("[ $HOCKET_RANK = 2 ] && exit 42; exec sleep 1000")
     )
     assert done.returncode == 42
-    assert re.search(r"^hocket: rank 2 \(pid \d+\) exited with code 42; ending the other 3 ranks$",
+    assert re.search(r"^hocket: rank 2 \(pid \d+\) exited with code 42; the other 3 ranks have 1 s to end$",
                      done.stderr, re.M)  # fmt: skip
+
+
+def test_the_others_may_end_by_themselves_when_a_rank_has_failed(tmp_path):
+    # SIGTERM, whose default leaves no `finally`, must not come while they save what they have.
+    script = f"""
+import os, sys, time
+import numpy, hocket
+rank = int(os.environ["HOCKET_RANK"])
+comm = hocket.init(timeout=50)
+comm.barrier()
+if rank == 1:
+    os._exit(9)
+try:
+    comm.all_reduce(numpy.ones(3))
+except hocket.PeerDied as error:
+    print("told of rank", error.rank)
+finally:
+    time.sleep(0.3)
+    open(f"{tmp_path}/{{rank}}.saved", "w").close()
+"""
+    done = hocket_command.run("run", "-n", 3, "--no-prefix", *python(script))
+    assert done.returncode == 9, done.stderr
+    assert done.stdout.count("told of rank 1") == 2, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.saved", "2.saved"]
+
+
+@pytest.mark.parametrize("grace", ["0", "0.2"])
+def test_when_the_grace_is_over_the_others_are_asked_to_end(grace):
+    script = """
+import os, signal, time
+def end(number, frame):
+    print("asked to end")
+    raise SystemExit
+signal.signal(signal.SIGTERM, end)
+if os.environ["HOCKET_RANK"] == "0":
+    time.sleep(1)
+    os._exit(5)
+time.sleep(1000)
+"""
+    done = hocket_command.run("run", "-n", 2, "--no-prefix", "--grace", grace, *python(script))
+    assert (done.returncode, done.stdout) == (5, "asked to end\n"), done.stderr
+    told = "ending the other rank" if grace == "0" else "the other rank has 0.2 s to end"
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize("grace", ["nan", "inf", "-1", "soon"])
+def test_a_wrong_grace(grace):
+    done = hocket_command.run("run", "-n", 1, "--grace", grace, *sh("echo started"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--grace" in done.stderr and len(done.stderr) < 200
 
 
 @pytest.mark.parametrize("name", ["SEGV", "KILL", "ABRT"])
