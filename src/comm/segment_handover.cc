@@ -84,7 +84,7 @@ class Reception {
       for (int i = 0; i < kAcceptedAtOnce; ++i) {
         os::Fd socket = os::accept_pending(listener_.fd().get());
         if (!socket) return;
-        if (os::peer_credentials(socket).uid != getuid()) continue;
+        if (os::peer_credentials(socket).uid != geteuid()) continue;
         drop_oldest(kMostGuests - 1);
         guests_.push_back({.socket = std::move(socket)});
       }
@@ -155,9 +155,7 @@ std::shared_ptr<os::Segment> fetch(const std::string& name,
   os::Fd fd;
   try {
     const os::Fd socket = os::connect_abstract(name, deadline);
-    if (os::peer_credentials(socket).uid != getuid()) {
-      throw RendezvousError("another user's process answers");
-    }
+    os::require_same_user(socket);
     os::send_all(socket, std::as_bytes(std::span(&ticket, 1)), deadline);
     fd = os::receive_fd(socket, std::as_writable_bytes(std::span(&bytes, 1)), deadline);
   } catch (const Error& error) {

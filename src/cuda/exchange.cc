@@ -47,9 +47,7 @@ std::vector<Meeting> meet(const Meeting& own, int size, const GatherAll& gather)
 
 void give(const Meeting& to, int rank, const os::Fd& fd, std::size_t bytes, base::Deadline until) {
   const os::Fd socket = os::connect_abstract(to.name.data(), until);
-  if (os::peer_credentials(socket).uid != getuid()) {
-    throw RendezvousError("another user's process answers for a rank of this job");
-  }
+  os::require_same_user(socket);
   Note note{.token = to.token, .rank = rank, .bytes = bytes};
   os::send_fd(socket, fd, std::as_bytes(std::span(&note, 1)), until);
 }
@@ -73,7 +71,7 @@ std::vector<Handed> exchange_descriptors(int rank,
   std::vector<Handed> handed(static_cast<std::size_t>(size));
   for (int missing = size - 1; missing > 0;) {
     const os::Fd socket = listener.accept(deadline);
-    if (os::peer_credentials(socket).uid != getuid()) continue;
+    if (os::peer_credentials(socket).uid != geteuid()) continue;
     Note note;
     os::Fd fd;
     try {

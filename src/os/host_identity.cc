@@ -21,7 +21,7 @@ std::string machine_identity() {
 std::string host_identity() {
   struct stat network;
   if (stat("/proc/self/ns/net", &network) != 0) network.st_ino = 0;
-  return fmt::format("{}/{}/{}", machine_identity(), network.st_ino, getuid());
+  return fmt::format("{}/{}/{}", machine_identity(), network.st_ino, geteuid());
 }
 
 std::string host_name() {

@@ -123,7 +123,7 @@ std::vector<Listener::Guest> Listener::accept_waiting() const {
     ucred owner{};
     socklen_t length = sizeof(owner);
     const bool known = ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0;
-    if (known && owner.uid == ::getuid()) guests.push_back({std::move(channel), owner.pid});
+    if (known && owner.uid == ::geteuid()) guests.push_back({std::move(channel), owner.pid});
   }
 }
 
