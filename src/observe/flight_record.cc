@@ -1,32 +1,44 @@
 #include "observe/flight_record.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
+
+#include "hocket/error.h"
+#include "os/fd.h"
 
 namespace hocket::observe {
 namespace {
 
-// A reader never finds half a file: it is written beside its place and then put there.
-void write_file(const std::filesystem::path& path, const std::string& text) {
-  auto unfinished = path;
-  unfinished += fmt::format(".{}.tmp", getpid());
-  errno = 0;
-  std::ofstream file(unfinished, std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    const int error = errno == 0 ? EIO : errno;
-    std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);
-    throw SystemError("cannot write " + path.string(), error);
+// 0, or the error number.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(fd, text.data(), text.size());
+    if (put < 0 && errno != EINTR) return errno;
+    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
   }
-  std::filesystem::rename(unfinished, path);
+  return 0;
+}
+
+// A reader never finds half a file: it is written beside its place and then put there. The file is
+// always a new one, so that nobody who may write to the directory has it go elsewhere.
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  const std::string unfinished = fmt::format("{}.{}.tmp", path.string(), gettid());
+  ::unlink(unfinished.c_str());  // what an earlier process left
+  const os::Fd file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  int error = file ? write_all(file.get(), text) : errno;
+  if (error == 0 && ::rename(unfinished.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  if (file) ::unlink(unfinished.c_str());
+  throw SystemError("cannot write " + path.string(), error);
 }
 
 }  // namespace

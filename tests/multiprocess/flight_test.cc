@@ -54,6 +54,29 @@ void expect_in_order(const std::string& text, const std::vector<std::string>& pa
   }
 }
 
+// Somebody who may write to the directory, as to /tmp, guesses the names that will be written.
+TEST(Flight, FollowsNoLinkThatLiesInItsPlace) {
+  const Folder folder;
+  const Folder elsewhere;
+  const fs::path precious = elsewhere.path() / "precious";
+  std::ofstream(precious) << "precious";
+  run_job({.size = 1}, [&](Rank& rank) {
+    World world = rank.join();
+    const fs::path made = world.communicator().dump(folder.path().string());
+    fs::remove(made);
+    fs::create_symlink(precious, made);
+    for (const auto& number : {getpid(), gettid()}) {
+      std::error_code there;
+      fs::create_symlink(precious, made.string() + fmt::format(".{}.tmp", number), there);
+    }
+    world.communicator().dump(folder.path().string());
+    rank.check(fs::is_regular_file(fs::symlink_status(made)), "the record is no file of its own");
+  });
+  std::string text;
+  std::getline(std::ifstream(precious), text);
+  EXPECT_EQ(text, "precious");
+}
+
 TEST(Flight, IsRecordedByAllSurvivorsOfADeath) {
   const Folder folder;
   const auto ranks = run_job(
