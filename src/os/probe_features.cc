@@ -145,6 +145,15 @@ int probe_membarrier() {
   return (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 ? 0 : EOPNOTSUPP;
 }
 
+int probe_wipe_on_fork() {
+  const auto page = page_bytes();
+  void* memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  const int error = error_of(::madvise(memory, page, MADV_WIPEONFORK));
+  ::munmap(memory, page);
+  return error;
+}
+
 struct Row {
   const char* name;
   Probe probe;
@@ -159,7 +168,8 @@ constexpr std::array kRows{
     Row{"futex_waitv", probe_futex_waitv, false, "one watcher for all peers; else a slower watch"},
     Row{"robust mutex", probe_robust_mutex, true, "seeing a peer's death in 0.1 ms"},
     Row{"pidfd", probe_pidfd, false, "saying by which signal a peer ended"},
-    Row{"membarrier", probe_membarrier, false, "cheap waking; else a fence in each call"},
+    Row{"membarrier", probe_membarrier, false, "waking sleepers at once; else they sleep for 1 ms"},
+    Row{"wipe on fork", probe_wipe_on_fork, true, "finding forked children"},
 };
 
 }  // namespace
