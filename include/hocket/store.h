@@ -5,7 +5,6 @@
 // what ran out of time says what, or who, was missing.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hocket/types.h"
@@ -27,9 +27,17 @@ inline std::span<const std::byte> as_bytes(std::string_view text) noexcept {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// A job's secret. A value; any thread. Never printed, never on a command line.
-struct Key {
-  std::array<std::byte, 32> bytes{};
+// A job's secret. A value; any thread. Never printed, never on a command line. Copies share one
+// page of memory, which core dumps leave out, and which is overwritten when the last of them goes.
+class Key {
+ public:
+  static constexpr std::size_t kBytes = 32;
+  using View = std::span<const std::byte, kBytes>;
+
+  // Zeros, which are no secret.
+  Key() noexcept = default;
+  explicit Key(View bytes);
+  View bytes() const noexcept;
 
   static Key generate();
   // 64 hexadecimal digits in a file that its owner alone can read. Throws RendezvousError, saying
@@ -45,6 +53,12 @@ struct Key {
   int to_fd() const;
 
   friend bool operator==(const Key& a, const Key& b) noexcept;  // in constant time
+
+ private:
+  class Secret;
+  explicit Key(std::shared_ptr<const Secret> secret) noexcept : secret_(std::move(secret)) {}
+
+  std::shared_ptr<const Secret> secret_;
 };
 
 // What a key and a value may weigh.
@@ -142,7 +156,7 @@ class StoreServer {
     bool trust_network = false;
     std::size_t max_clients = 0;    // 0: 4 a rank, at least 1024
     std::size_t max_strangers = 0;  // before their proof; 0: 2 a rank, at least 256
-    std::size_t max_bytes = std::size_t{256} << 20;       // keys and values together
+    std::size_t max_bytes = std::size_t{256} << 20;       // keys, values, what waits
     Duration stranger_timeout = std::chrono::seconds(5);  // for the proof
   };
 

@@ -18,15 +18,13 @@ namespace hocket::python {
 
 Key key_argument(nb::handle key) {
   if (PyBytes_Check(key.ptr())) {
-    Key result;
     const auto bytes = nb::borrow<nb::bytes>(key);
-    if (bytes.size() != result.bytes.size()) {
+    if (bytes.size() != Key::kBytes) {
       throw InvalidArgument("key has " + std::to_string(bytes.size()) +
                             " bytes, expected 32; `hocket key FILE` makes a key file, whose name "
                             "can be given instead");
     }
-    std::memcpy(result.bytes.data(), bytes.data(), bytes.size());
-    return result;
+    return Key(Key::View(static_cast<const std::byte*>(bytes.data()), Key::kBytes));
   }
   return Key::from_file(path_argument(key, "key"));
 }

@@ -99,7 +99,8 @@ std::string job_name() {
   // A second key's digits: unique, and nothing of the job's own key.
   const Key noise = Key::generate();
   std::string name = "run-";
-  for (int i = 0; i < 6; ++i) name += fmt::format("{:02x}", std::to_integer<int>(noise.bytes[i]));
+  for (std::size_t i = 0; i < 6; ++i)
+    name += fmt::format("{:02x}", std::to_integer<int>(noise.bytes()[i]));
   return name;
 }
 

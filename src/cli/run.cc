@@ -18,11 +18,11 @@ The ranks get HOCKET_RANK, HOCKET_SIZE, HOCKET_LOCAL_RANK, HOCKET_LOCAL_SIZE, HO
 HOCKET_JOB and HOCKET_KEY_FD; and, where they are not set already, PYTHONUNBUFFERED=1 and
 OMP_NUM_THREADS = cores / ranks (at least 1).
 
-When a rank fails, it is named on standard error. The others, which learn of it at their next call,
-have --grace seconds to end by themselves; then they are ended: SIGTERM, and SIGKILL one second later.
-SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have
-five seconds; a second one kills them. When the job is over, whichever way, everything that the
-ranks have started ends too.
+When a rank fails, it is named on standard error. The others, which learn of it by their calls, have
+--grace seconds to end by themselves; then they are ended: SIGTERM, and SIGKILL one second later.
+SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks, which have five seconds; a
+second one kills them. When the job is over, whichever way, everything that the ranks have started
+ends too.
 
 Exit code: 0 when all ranks exited with 0; else that of the rank that failed first, 128 + the signal
 that killed it (or that hocket itself was sent: 130 after Ctrl-C), 124 when --timeout ran out, 126

@@ -24,7 +24,7 @@ struct Word {
   base::ShortText<16> job;  // hexadecimal digits
   base::ShortText<256> address;
   base::ShortText<512> problem;  // not empty: rank 0 cannot serve, and why
-  Key key{};
+  std::array<std::byte, Key::kBytes> key{};
 };
 static_assert(std::is_trivially_copyable_v<Word>);
 
@@ -122,8 +122,9 @@ std::optional<StoreServer> serve(
   try {
     const std::string job = random_job();
     StoreServer::Options asked = server_options(options, one_host, job);
-    word.key = Key::generate();
-    asked.key = word.key;
+    const Key key = Key::generate();
+    std::ranges::copy(key.bytes(), word.key.begin());
+    asked.key = key;
     asked.size = size;
     StoreServer server(std::move(asked));
     if (server.address().size() > sizeof(word.address)) {
@@ -164,7 +165,7 @@ Introduced introduce(Bootstrap& bootstrap, const InitOptions& options, std::stri
   }
   launch.job = word.job.view();
   launch.store_address = word.address.view();
-  launch.key = word.key;
+  launch.key = Key(word.key);
   launch.rank_zero_serves = true;
   return made;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "base/log.h"
@@ -105,7 +106,7 @@ void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, D
                                     .folders = folders});
     own.carriage = parts.carriage->address();
     const Key key = Key::generate();
-    own.key.assign(key.bytes.begin(), key.bytes.end());
+    own.key.assign(key.bytes().begin(), key.bytes().end());
   } catch (const Error& error) {
     own.problem = error.what();
   }
@@ -131,10 +132,12 @@ void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, D
     options.addresses.push_back(cards[i].lane);
     carriages.push_back(std::move(cards[i].carriage));
   }
-  if (cards[0].key.size() != options.identity.key.bytes.size()) {
+  if (cards[0].key.size() != Key::kBytes) {
     throw RendezvousError("rank 0's card at the store is damaged");
   }
-  std::copy(cards[0].key.begin(), cards[0].key.end(), options.identity.key.bytes.begin());
+  options.identity.key = Key(Key::View(cards[0].key));
+  for (Card& card : cards) ::explicit_bzero(card.key.data(), card.key.size());
+  ::explicit_bzero(own.key.data(), own.key.size());
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
   parts.carriage->meet(std::move(carriages));
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));

@@ -3,8 +3,10 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <sys/random.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 
 #include "hocket/error.h"
@@ -34,8 +36,8 @@ Mac hmac(const Key& key, std::string_view label, std::span<const std::byte> mess
   Mac mac;
   unsigned int size = mac.size();
   const auto* done = HMAC(EVP_sha256(),
-                          key.bytes.data(),
-                          static_cast<int>(key.bytes.size()),
+                          key.bytes().data(),
+                          static_cast<int>(Key::kBytes),
                           reinterpret_cast<const unsigned char*>(labelled.data()),
                           labelled.size(),
                           reinterpret_cast<unsigned char*>(mac.data()),
@@ -155,7 +157,18 @@ Mac Transcript::server_mac(const Key& key, const Verdict& verdict) const {
   return hmac(key, "hocket store 1: server", writer.payload());
 }
 
-Nonce make_nonce() { return Key::generate().bytes; }
+void fill_randomly(std::span<std::byte> bytes) {
+  // Up to 256 bytes come whole or not at all, and only EINTR before the pool is ready.
+  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    if (errno != EINTR) throw SystemError("cannot get random bytes", errno);
+  }
+}
+
+Nonce make_nonce() {
+  Nonce nonce;
+  fill_randomly(nonce);
+  return nonce;
+}
 
 bool equal(const Mac& a, const Mac& b) noexcept {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;

@@ -102,6 +102,8 @@ class Transcript {
   Bytes bytes_;
 };
 
+// At most 256 bytes of what nobody can guess.
+void fill_randomly(std::span<std::byte> bytes);
 Nonce make_nonce();
 // In constant time.
 bool equal(const Mac& a, const Mac& b) noexcept;

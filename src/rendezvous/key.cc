@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -14,11 +14,14 @@
 #include "hocket/error.h"
 #include "hocket/store.h"
 #include "os/fd.h"
+#include "os/memfd.h"
+#include "os/segment.h"
+#include "rendezvous/handshake.h"
 
 namespace hocket {
 namespace {
 
-constexpr std::size_t kDigits = 2 * sizeof(Key::bytes);
+constexpr std::size_t kDigits = 2 * Key::kBytes;
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 int digit_value(char digit) noexcept {
@@ -89,14 +92,45 @@ std::string to_string(std::span<const std::byte> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-Key Key::generate() {
-  Key key;
-  // Up to 256 bytes come whole or not at all, and only EINTR before the pool is ready.
-  while (::getrandom(key.bytes.data(), key.bytes.size(), 0) !=
-         static_cast<ssize_t>(key.bytes.size())) {
-    if (errno != EINTR) throw SystemError("cannot get random bytes for a key", errno);
+// A resource: the page. Not movable.
+class Key::Secret {
+ public:
+  Secret() {
+    void* page =
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) throw SystemError("cannot map a page for a key", errno);
+    ::madvise(page, os::page_bytes(), MADV_DONTDUMP);
+    page_ = static_cast<std::byte*>(page);
   }
-  return key;
+  Secret(const Secret&) = delete;
+  Secret& operator=(const Secret&) = delete;
+  ~Secret() {
+    OPENSSL_cleanse(page_, kBytes);
+    ::munmap(page_, kBytes);
+  }
+  std::span<std::byte, kBytes> bytes() const noexcept {
+    return std::span<std::byte, kBytes>(page_, kBytes);
+  }
+
+ private:
+  std::byte* page_;
+};
+
+Key::Key(View bytes) {
+  const auto secret = std::make_shared<Secret>();
+  std::ranges::copy(bytes, secret->bytes().begin());
+  secret_ = secret;
+}
+
+Key::View Key::bytes() const noexcept {
+  static constexpr std::array<std::byte, kBytes> kZeros{};
+  return secret_ ? View(secret_->bytes()) : View(kZeros);
+}
+
+Key Key::generate() {
+  const auto secret = std::make_shared<Secret>();
+  rendezvous::fill_randomly(secret->bytes());
+  return Key(secret);
 }
 
 Key Key::from_file(const std::string& path) {
@@ -116,13 +150,13 @@ Key Key::from_file(const std::string& path) {
   char text[kDigits + 2];
   const std::size_t size = read_start(file.get(), text, sizeof text);
   const bool is_whole = size == kDigits || (size == kDigits + 1 && text[kDigits] == '\n');
-  Key key;
+  const auto secret = std::make_shared<Secret>();
   bool are_digits = is_whole;
-  for (std::size_t i = 0; is_whole && i < key.bytes.size(); ++i) {
+  for (std::size_t i = 0; is_whole && i < kBytes; ++i) {
     const int high = digit_value(text[2 * i]);
     const int low = digit_value(text[2 * i + 1]);
     are_digits = are_digits && high >= 0 && low >= 0;
-    key.bytes[i] = static_cast<std::byte>((high & 15) << 4 | (low & 15));
+    secret->bytes()[i] = static_cast<std::byte>((high & 15) << 4 | (low & 15));
   }
   OPENSSL_cleanse(text, sizeof text);
   if (!are_digits) {
@@ -131,14 +165,15 @@ Key Key::from_file(const std::string& path) {
         path,
         kDigits));
   }
-  return key;
+  return Key(secret);
 }
 
 void Key::write_file(const std::string& path) const {
   const os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) throw SystemError("cannot make the key file " + path, errno);
   std::string text;
-  for (const std::byte each : bytes) text += fmt::format("{:02x}", std::to_integer<int>(each));
+  text.reserve(kDigits + 1);  // so that it leaves no copies
+  for (const std::byte each : bytes()) text += fmt::format("{:02x}", std::to_integer<int>(each));
   text += '\n';
   write_all(file.get(), text.data(), text.size());
   OPENSSL_cleanse(text.data(), text.size());
@@ -153,21 +188,21 @@ Key Key::from_fd(int fd) {
         "the other way to hand a key over",
         fd));
   }
-  Key key;
+  const auto secret = std::make_shared<Secret>();
   std::byte extra{};
-  const bool is_whole = read_start(fd, key.bytes.data(), key.bytes.size()) == key.bytes.size() &&
-                        ::pread(fd, &extra, 1, sizeof key.bytes) == 0;
+  const bool is_whole = read_start(fd, secret->bytes().data(), kBytes) == kBytes &&
+                        ::pread(fd, &extra, 1, kBytes) == 0;
   if (!is_whole) {
-    throw RendezvousError(fmt::format(
-        "descriptor {} holds no job key: it has not just {} bytes", fd, key.bytes.size()));
+    throw RendezvousError(
+        fmt::format("descriptor {} holds no job key: it has not just {} bytes", fd, kBytes));
   }
-  return key;
+  return Key(secret);
 }
 
 int Key::to_fd() const {
-  os::Fd file(::memfd_create("hocket-key", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  os::Fd file = os::make_memfd("hocket-key");
   if (!file) throw SystemError("cannot make a memfd for the job's key", errno);
-  write_all(file.get(), bytes.data(), bytes.size());
+  write_all(file.get(), bytes().data(), kBytes);
   if (::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
     throw SystemError("cannot seal the memfd of the job's key", errno);
   }
@@ -175,7 +210,7 @@ int Key::to_fd() const {
 }
 
 bool operator==(const Key& a, const Key& b) noexcept {
-  return CRYPTO_memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
+  return CRYPTO_memcmp(a.bytes().data(), b.bytes().data(), Key::kBytes) == 0;
 }
 
 }  // namespace hocket

@@ -165,8 +165,8 @@ class TlsContext {
     const bool made =
         session != nullptr && suite != nullptr &&
         SSL_SESSION_set1_master_key(session,
-                                    reinterpret_cast<const unsigned char*>(key_.bytes.data()),
-                                    key_.bytes.size()) == 1 &&
+                                    reinterpret_cast<const unsigned char*>(key_.bytes().data()),
+                                    Key::kBytes) == 1 &&
         SSL_SESSION_set_cipher(session, suite) == 1 &&
         SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
     if (made) return session;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -354,6 +355,36 @@ TEST_F(KeyFileTest, AKeyInAPathsPlaceIsNotSpokenOut) {
   const std::string said = message_of([&] { Key::from_file(key); });
   expect_says(said, {"a key itself", "key file"});
   EXPECT_EQ(said.find(key), std::string::npos) << said;
+}
+
+// What the kernel says of the mapping that `address` is in: "rd wr mr mw me ac dd ".
+std::string flags_of_mapping(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long first = 0;
+    unsigned long last = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2) {
+      const auto at = reinterpret_cast<unsigned long>(address);
+      inside = at >= first && at < last;
+    }
+    if (inside && line.starts_with("VmFlags:")) return line.substr(8) + " ";
+  }
+  return "";
+}
+
+TEST(KeyTest, LiesWhereNoCoreDumpHasIt) {
+  const Key key = Key::generate();
+  const std::string flags = flags_of_mapping(key.bytes().data());
+  if (flags.empty()) GTEST_SKIP() << "this kernel shows no flags of mappings";
+  EXPECT_NE(flags.find(" dd "), std::string::npos) << flags;
+  const Key copy = key;
+  EXPECT_EQ(copy.bytes().data(), key.bytes().data());  // there is one
+  const Key other(key.bytes());
+  EXPECT_TRUE(other == key);
+  EXPECT_NE(flags_of_mapping(other.bytes().data()).find(" dd "), std::string::npos);
+  EXPECT_TRUE(Key() == Key());
+  EXPECT_FALSE(Key() == key);
 }
 
 TEST(KeyFdTest, IsReadAgainAndAgain) {
