@@ -42,7 +42,7 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
       FabricOptions options{.bulk = GetParam()};
       options.lost = [this](int) { return lost_.load(); };
       options.died = [this](int) { return died_.load(); };
-      fabrics_.push_back(std::make_shared<Fabric>(found.library, options));
+      fabrics_.push_back(std::make_shared<Fabric>(library_for(rank, found.library), options));
       addresses.push_back(fabrics_.back()->address());
     }
     for (int rank = 0; rank < 2; ++rank) {
@@ -60,6 +60,11 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
       threads.emplace_back(
           [&fabric] { fabric->flush(base::Deadline::in(std::chrono::seconds(1))); });
     }
+  }
+
+  // For tests with a UCX that does as it likes.
+  virtual std::shared_ptr<const Library> library_for(int, std::shared_ptr<const Library> found) {
+    return found;
   }
 
   Fabric& fabric(int rank) { return *fabrics_[static_cast<std::size_t>(rank)]; }
@@ -364,6 +369,47 @@ INSTANTIATE_TEST_SUITE_P(Both,
                          [](const auto& each) {
                            return each.param == Bulk::kPieces ? "pieces" : "direct";
                          });
+
+// Rank 1's UCX gives nothing back, whatever it is asked.
+class UcxKeepsMemory : public UcxMessages {
+ protected:
+  std::shared_ptr<const Library> library_for(int rank,
+                                             std::shared_ptr<const Library> found) override {
+    if (rank != 1) return found;
+    auto stubborn = std::make_shared<Library>(*found);
+    stubborn->request_cancel = [](Worker, void*) {};
+    stubborn->ep_close_nbx = [](Endpoint, const RequestParam*) -> StatusPointer { return nullptr; };
+    return stubborn;
+  }
+};
+
+TEST_P(UcxKeepsMemory, ThenNothingIsWrittenThereAndNobodyWaits) {
+  Bytes in = filled(0);
+  const Bytes out = filled(5);
+  const MessageId sent = send(1, out);
+  const MessageId receive = recv(1, in);
+  // It is granted, and in rank 1's hands; rank 0 has not heard of that.
+  until({1}, [&, requested = std::chrono::steady_clock::now()] {
+    return std::chrono::steady_clock::now() - requested > std::chrono::milliseconds(200);
+  });
+  end(1).cancel(receive);
+  const Bytes mine = filled(9);
+  in = mine;
+  // What rank 0 sends finds nobody.
+  for (int turn = 0; turn < 2000; ++turn) {
+    end(0).progress();
+    end(1).progress();
+    fabric(1).progress();
+  }
+  EXPECT_EQ(in, mine);
+  end(0).cancel(sent);
+  EXPECT_TRUE(fabric(1).is_broken(0));
+  const std::vector<int> broken = fabric(1).take_broken();
+  EXPECT_TRUE(std::ranges::count(broken, 0) == 1);
+  EXPECT_FALSE(fabric(1).pending());
+}
+
+INSTANTIATE_TEST_SUITE_P(Directly, UcxKeepsMemory, testing::Values(Bulk::kDirect));
 
 }  // namespace
 }  // namespace hocket::engines::ucx

@@ -157,7 +157,9 @@ class Fabric {
                                              std::span<std::byte> bytes,
                                              MemoryKind memory = MemoryKind::kHost);
   // Afterwards UCX does not touch the memory any more: what has begun is seen to its end, for a
-  // while; then, or at once where the other rank is lost, the connection is given up. `lock`, of
+  // while; then, or at once where the other rank is lost, the connection is given up. Where UCX
+  // keeps the memory even so, this process makes no more use of UCX, which moves nothing by itself:
+  // all connections count as broken, so that nobody waits for what they might bring. `lock`, of
   // `mutex`, is let go of while it waits.
   void take_back(std::unique_ptr<Transfer> transfer, std::unique_lock<std::mutex>& lock) noexcept;
   void take_back(int rank, const Count& left, std::unique_lock<std::mutex>& lock) noexcept;
@@ -190,6 +192,7 @@ class Fabric {
   Endpoint endpoint(int rank);
   void close_broken() noexcept;
   void note_broken(std::size_t rank);
+  void give_up() noexcept;
   RequestParam param_for(MemoryKind memory) const noexcept;
   bool wait_for(StatusPointer request, base::Deadline deadline) noexcept;
   bool has_died(std::size_t rank) const noexcept;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "engines/ucx/fabric.h"
@@ -158,6 +159,20 @@ bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>&
   return true;
 }
 
+void Fabric::give_up() noexcept {
+  base::log(
+      base::LogLevel::kError,
+      "UCX does not give back the memory of a message that was called off. So that nothing is "
+      "written there later, this process exchanges no more messages with other hosts: calls "
+      "that need them fail");
+  retired_ = true;
+  unsent_.store(0, std::memory_order_relaxed);  // never leaves
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    if (std::exchange(peers_[rank].broken, true)) continue;
+    note_broken(rank);
+  }
+}
+
 template <typename Condition>
 bool Fabric::see_to_its_end(Condition ended,
                             int rank,
@@ -169,8 +184,7 @@ bool Fabric::see_to_its_end(Condition ended,
     note_broken(static_cast<std::size_t>(rank));
   }
   if (wait_until(ended, rank, lock)) return true;
-  base::log(base::LogLevel::kError,
-            "UCX does not give back the memory of a message that was called off");
+  give_up();
   return false;
 }
 
