@@ -9,9 +9,9 @@
 #include <exception>
 #include <set>
 
+#include "comm/card.h"
 #include "comm/host_connections.h"
 #include "comm/segment_handover.h"
-#include "hocket/object.h"
 #include "os/futex.h"
 #include "os/host_identity.h"
 #include "os/socket.h"
@@ -23,47 +23,6 @@ namespace hocket::comm {
 namespace {
 
 using base::Deadline;
-
-// What each rank tells the others, through the store.
-struct Card {
-  std::string host;       // identity
-  std::string host_name;  // for people
-  std::string machine;
-  std::string listener;  // abstract AF_UNIX name
-  JobToken token;
-  std::string engines;     // names with commas
-  std::string algorithms;  // HOCKET_ALGORITHM
-  std::string problem;     // what is wrong with this rank's settings or kernel; empty: nothing
-};
-
-Object to_object(const Card& card) {
-  return Object::list({card.host,
-                       card.host_name,
-                       card.machine,
-                       card.listener,
-                       Object::bytes(std::span<const std::byte>(card.token)),
-                       card.engines,
-                       card.algorithms,
-                       card.problem});
-}
-
-Card to_card(const Bytes& bytes) {
-  const Object object = decode(bytes);
-  const auto& token = object[4].as_bytes();
-  Card card{.host = object[0].as_string(),
-            .host_name = object[1].as_string(),
-            .machine = object[2].as_string(),
-            .listener = object[3].as_string(),
-            .token = {},
-            .engines = object[5].as_string(),
-            .algorithms = object[6].as_string(),
-            .problem = object[7].as_string()};
-  if (token.size() != card.token.size()) {
-    throw RendezvousError("a rank's card at the store is damaged");
-  }
-  std::copy(token.begin(), token.end(), card.token.begin());
-  return card;
-}
 
 // A call that ranks carry out in different ways ends nowhere, so all refuse to begin.
 void require_agreement(const std::vector<Card>& cards) {
@@ -147,12 +106,8 @@ void require_of_kernel() {
 std::vector<Card> exchange_cards(
     Store& store, const Card& own, const LaunchInfo& launch, Duration timeout, Deadline deadline) {
   try {
-    std::vector<Card> cards;
-    for (const Bytes& bytes : store.exchange(
-             "hocket/cards", launch.rank, launch.size, encode(to_object(own)), deadline.left())) {
-      cards.push_back(to_card(bytes));
-    }
-    return cards;
+    return to_cards(store.exchange(
+        "hocket/cards", launch.rank, launch.size, to_bytes(own), deadline.left()));
   } catch (const rendezvous::RanksMissing& missing) {
     throw RendezvousError(fmt::format(
         "{} of {} had not come to {} within {}{}; see whether {} started, with the same address, "
@@ -228,7 +183,8 @@ WorldParts meet(const InitOptions& options,
     problem = std::current_exception();
     said = error.what();
   }
-  const Card own{.host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
+  const Card own{.build = own_build(),
+                 .host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),
                  .machine = os::machine_identity(),
                  .listener = listener.name(),

@@ -1,5 +1,6 @@
 #include "engines/shm/shm_engine.h"
 
+#include "base/hash.h"
 #include "engines/shm/collectives.h"
 
 namespace hocket::engines::shm {
@@ -21,6 +22,19 @@ constexpr int one_shot_ranks(Kind kind) { return kind == Kind::kReduce ? 4 : 2; 
 constexpr std::size_t kSymmetricFrom = 2048;
 
 }  // namespace
+
+std::uint64_t ShmEngine::tuning() noexcept {
+  std::uint64_t hash = base::kHashSeed;
+  for (const std::size_t bytes :
+       {kTwoShotFrom, kSymmetricFrom, kSlotBytes, kBriefBytes, kMiddleBytes, kChunkBytes, kChunks}) {
+    hash = base::mix(hash, bytes);
+  }
+  for (const Kind kind : {Kind::kReduce, Kind::kAllReduce}) {
+    hash = base::mix(hash, static_cast<std::uint64_t>(one_shot_ranks(kind)));
+  }
+  for (const std::uint64_t slots : kSlotsOf) hash = base::mix(hash, slots);
+  return hash;
+}
 
 std::optional<Score> ShmEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;

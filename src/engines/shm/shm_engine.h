@@ -16,6 +16,9 @@ class ShmEngine final : public engine::CollectiveEngine {
             const engine::GroupFacts& facts)
       : group_(control, consistency, memory, facts) {}
 
+  // A hash of what it goes by, which the ranks of a group must have alike.
+  static std::uint64_t tuning() noexcept;
+
   std::string_view name() const noexcept override { return "shm"; }
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
