@@ -35,7 +35,7 @@ struct Card {
   JobToken token{};
   std::string engines;     // names with commas
   std::string algorithms;  // HOCKET_ALGORITHM
-  std::string problem;     // what is wrong with this rank's settings; empty: nothing
+  std::string problem;     // what is wrong with this rank's settings or kernel; empty: nothing
 };
 
 Bytes to_bytes(const Card& card);

@@ -18,7 +18,7 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6837ULL;  // "7hocket"
+constexpr std::uint64_t kMagic = 0x74656b636f6838ULL;  // "8hocket"
 
 struct HostHeader {
   std::atomic<std::uint64_t> magic{0};  // written last
@@ -367,6 +367,16 @@ HostControl::Remote HostControl::describe(int place) const noexcept {
           .pid = pid(place),
           .world_rank = lines_[place].world_rank.load(std::memory_order_relaxed),
           .end = end(place)};
+}
+
+void HostControl::note_seen(int place) noexcept {
+  lines_[place].seen_at.store(now_ns(), std::memory_order_relaxed);
+}
+
+std::optional<std::chrono::nanoseconds> HostControl::since_seen(int place) const noexcept {
+  const std::int64_t at = lines_[place].seen_at.load(std::memory_order_relaxed);
+  if (at == 0) return std::nullopt;
+  return std::chrono::nanoseconds(now_ns() - at);
 }
 
 void HostControl::ring_network() noexcept {

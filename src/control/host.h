@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 7 (all offsets multiples of the page size):
+// Layout of the segment, version 8 (all offsets multiples of the page size):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
 //   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
@@ -60,6 +60,9 @@ struct alignas(kApart) RankLine {
   std::atomic<std::uint32_t> fenced{0};      // others' heavy fences cover it
   std::atomic<std::int32_t> host{-1};        // the number of its host, where there are several
   std::atomic<std::uint64_t> pid_space{0};   // os::process_space
+  // ns of the steady clock: of a rank of this host when its network thread last had a turn, of
+  // another host's first rank when that host was last heard by any rank of this one; 0: not so far.
+  std::atomic<std::int64_t> seen_at{0};
 };
 
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
@@ -218,6 +221,9 @@ class HostControl {
   // Absent: no rank of this host has found the one at `place` to be cut off.
   std::optional<int> cut_from(int place) const noexcept;
   Remote describe(int place) const noexcept;
+  // What RankLine::seen_at says; absent: not seen so far.
+  void note_seen(int place) noexcept;
+  std::optional<std::chrono::nanoseconds> since_seen(int place) const noexcept;
   struct Listing {
     std::uint64_t id = 0;
     std::uint64_t block = 0;

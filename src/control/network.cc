@@ -124,7 +124,9 @@ void Network::unwatch() noexcept {
 void Network::run() {
   os::take_short_turns();
   while (!stop_.load(std::memory_order_acquire)) {
+    host_->note_seen(host_->self());
     wait(patience());
+    host_->note_seen(host_->self());
     move_lanes();
     look();
     for (auto& [number, peer] : peers_) check(peer);
@@ -172,9 +174,22 @@ void Network::help_carrier() {
 bool Network::speaks() const noexcept {
   for (int place = 0; place < host_->ranks(); ++place) {
     if (place == host_->self()) return true;
-    if (host_->state(place) <= RankState::kAlive) return false;
+    if (host_->state(place) <= RankState::kAlive && !is_mute(place)) return false;
   }
   return false;
+}
+
+// Well before the other hosts lose patience: a new lane takes its time.
+bool Network::is_mute(int place) const noexcept {
+  const auto since = host_->since_seen(place);
+  return since && *since > options_.silence / 4;
+}
+
+bool Network::reaches_all() const noexcept {
+  return std::all_of(peers_.begin(), peers_.end(), [this](const auto& entry) {
+    const auto is_open = [](const auto& lane) { return lane->is_open(); };
+    return !has_living(entry.second) || std::ranges::any_of(entry.second.lanes, is_open);
+  });
 }
 
 bool Network::has_living(const Peer& peer) const noexcept {

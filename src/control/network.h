@@ -1,5 +1,7 @@
 // How the hosts of a job hear of each other: one authenticated lane for each pair of hosts, held by
-// the first living rank of each, who speaks for it. When that one ends, the next takes over.
+// the first living rank of each, who speaks for it. When that one ends, or is seen to have no turn
+// for a while (it was stopped, or its memory is being written to a file), the next takes over. It
+// may come back: then both speak, which does no harm, as all that is said stays true.
 //
 // It carries what lies in the host's segment and matters elsewhere: who lives, what ended a group,
 // who refused what, and, when asked for, who has announced which call. Arrays never come this way.
@@ -87,6 +89,8 @@ class Network {
 
   bool is_first() const noexcept;
   bool speaks() const noexcept;
+  bool is_mute(int place) const noexcept;
+  bool reaches_all() const noexcept;
   int own_host() const noexcept;
   int host_of(const Peer& peer) const;
   std::string name_of(int rank) const;
@@ -131,6 +135,8 @@ class Network {
   void drop_closed(Peer& peer);
   void judge_loss(Peer& peer);
   void call_again(Peer& peer);
+  void note_heard(const Peer& peer) noexcept;
+  bool is_heard_here(const Peer& peer) const noexcept;
   void declare(const Peer& peer, RankState state, int rank);
   Clock::duration patience() const;
   bool has_living(const Peer& peer) const noexcept;

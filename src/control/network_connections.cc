@@ -87,7 +87,10 @@ void Network::adopt_strangers() {
       continue;
     }
     peer->second.lost_at = {};
-    if (host_) tell_all(*stranger);
+    if (host_) {
+      note_heard(peer->second);
+      tell_all(*stranger);
+    }
     peer->second.lanes.push_back(std::move(stranger));
   }
   std::erase_if(strangers_, [](const auto& lane) { return !lane || lane->is_closed(); });
@@ -123,9 +126,13 @@ void Network::move_lanes() {
     for (std::size_t i = 0; i < peer.lanes.size(); ++i) {
       Lane& lane = *peer.lanes[i];
       const bool was_open = lane.is_open();
+      const auto last_heard = lane.last_heard();
       lane.move(
           [this, &owner = peer](std::span<const std::byte> payload) { take(owner, payload); });
       if (lane.is_open() && !was_open && host_) tell_all(lane);
+      if (lane.is_open() && host_ && (!was_open || lane.last_heard() != last_heard)) {
+        note_heard(peer);
+      }
     }
   }
   for (const auto& lane : strangers_) {

@@ -22,6 +22,9 @@ constexpr auto kRedialReach = milliseconds(200);
 // How long the host-mates of a rank whose lane has closed have to say what became of it.
 constexpr auto kSuccession = milliseconds(30);
 
+// For a handshake, before another rank of the host is called: this one may be stopped.
+constexpr auto kForHandshake = milliseconds(300);
+
 // A rank that ends closes its connections, too: how long its end may take to be told.
 constexpr auto kForCut = milliseconds(500);
 
@@ -52,12 +55,28 @@ void Network::declare(const Peer& peer, RankState state, int rank) {
   }
 }
 
+// Where any rank of this host hears the other one, that one is there, whatever became of one lane.
+void Network::note_heard(const Peer& peer) noexcept {
+  host_->note_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
+}
+
+bool Network::is_heard_here(const Peer& peer) const noexcept {
+  const auto since =
+      host_->since_seen(options_.places[static_cast<std::size_t>(peer.ranks.front())]);
+  return since && *since <= options_.silence;
+}
+
 void Network::check(Peer& peer) {
   const auto now = Clock::now();
+  const auto is_coming = [&](const auto& lane) {
+    return lane->is_open() || now - lane->made() < kForHandshake;
+  };
   for (const auto& lane : peer.lanes) {
-    // A host where no rank has arrived yet has nobody who would say anything.
-    const bool silent =
-        has_arrived(peer) && is_silent(*lane, now - lane->last_heard(), options_.silence);
+    // A host where no rank has arrived yet has nobody who would say anything. One that is heard on
+    // another lane has a rank that is stopped, and may go on.
+    const bool silent = has_arrived(peer) &&
+                        is_silent(*lane, now - lane->last_heard(), options_.silence) &&
+                        !(lane->is_open() && is_heard_here(peer));
     if (lane->is_open() && silent) declare(peer, RankState::kSilent, -1);
     if (silent) {
       lane->close();
@@ -66,7 +85,10 @@ void Network::check(Peer& peer) {
     }
   }
   drop_closed(peer);
-  if (peer.lanes.empty() && speaks() && has_living(peer) && now >= peer.next_dial) call_again(peer);
+  if (now >= peer.next_dial && std::ranges::none_of(peer.lanes, is_coming) && speaks() &&
+      has_living(peer)) {
+    call_again(peer);
+  }
   judge_loss(peer);
 }
 
@@ -103,7 +125,7 @@ void Network::judge_loss(Peer& peer) {
   if (alone || lost_for > kSuccession) {
     for (const int rank : peer.refusing) declare(peer, RankState::kDied, rank);
   }
-  if (lost_for > options_.silence) declare(peer, RankState::kSilent, -1);
+  if (lost_for > options_.silence && !is_heard_here(peer)) declare(peer, RankState::kSilent, -1);
 }
 
 // Who speaks for this host now and has no lane makes one. One rank at a time, and a short time for

@@ -146,10 +146,13 @@ void Network::say_farewell(GroupEntry& entry) {
 }
 
 void Network::tell_groups() {
+  // Who takes the word that is left for the other hosts has to bring it to all of them.
+  const bool takes_word = speaks() || reaches_all();
   for (GroupEntry& entry : host_->groups()) {
     std::uint64_t id = entry.id.load(std::memory_order_acquire);
     if (id == 0) continue;
-    if (const auto news = entry.news.exchange(0, std::memory_order_acq_rel); news != 0) {
+    const auto news = takes_word ? entry.news.exchange(0, std::memory_order_acq_rel) : 0;
+    if (news != 0) {
       // Who calls for the next epoch says before how far it had come.
       if ((news & (GroupEntry::kRefused | GroupEntry::kAsked | GroupEntry::kCome)) != 0) {
         tell(nullptr, announced(entry, -1));

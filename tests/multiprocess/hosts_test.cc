@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <thread>
@@ -359,6 +360,68 @@ TEST_F(Hosts, SymmetricMemoryIsOfOneHost) {
   for (const Result& result : ranks) {
     EXPECT_EQ(result.get("world"), "InvalidArgument");
     EXPECT_NE(result.get("world.message").find("intra_node"), std::string::npos);
+  }
+}
+
+// Who speaks for a host is stopped, for longer than a host may be silent: another rank speaks, and
+// the host's others are lost to nobody. When it goes on, it is as if it had been slow.
+TEST_F(Hosts, AStoppedSpeakerTakesNobodyAlong) {
+  for (const std::vector<int>& stopped : {std::vector<int>{0}, std::vector<int>{0, 2}}) {
+    SCOPED_TRACE(fmt::format("{} stopped", stopped.size()));
+    const auto is_stopped = [&](int rank) {
+      return std::find(stopped.begin(), stopped.end(), rank) != stopped.end();
+    };
+    const JobOptions options{.size = 6, .environment = {{"HOCKET_SILENCE", "1"}}};
+    const auto ranks = run_job(
+        options,
+        [&](Rank& rank) {
+          World world = join(rank, in_pairs);
+          auto& comm = world.communicator();
+          std::vector<int> going;
+          for (int i = 0; i < rank.size(); ++i) {
+            if (!is_stopped(i)) going.push_back(i);
+          }
+          Communicator living = comm.new_group(going);
+          Communicator later = comm.duplicate();
+          comm.barrier();
+          rank.mark(0);
+          if (is_stopped(rank.rank())) {
+            rank.await(1, 1);  // stopped in here
+          } else {
+            living.set_deadline(seconds(30));
+            const auto until = std::chrono::steady_clock::now() + seconds(7);
+            for (int going_on = 1, round = 1; going_on != 0; ++round) {
+              const std::string wrong = wrong_results(living, round, 300);
+              rank.check(wrong.empty(), wrong);
+              going_on = std::chrono::steady_clock::now() < until ? 1 : 0;
+              living.all_reduce(scalar(going_on), {.op = ReduceOp::kMin});
+            }
+            // Across the hosts' lanes: a group's failure, and who is in which call.
+            rank.attempt("late", [&] { comm.barrier({.deadline = seconds(2)}); });
+            rank.mark(2);
+            rank.await(1, 1);
+          }
+          later.set_deadline(seconds(40));
+          for (int round = 0; round < 20; ++round) {
+            const std::string wrong = wrong_results(later, round, 300);
+            rank.check(wrong.empty(), "afterwards: " + wrong);
+          }
+        },
+        {},
+        [&](const Watcher& watcher) {
+          if (!watcher.await(0, 6)) return;
+          for (const int rank : stopped) watcher.signal(rank, SIGSTOP);
+          watcher.await(2, 6 - static_cast<int>(stopped.size()));
+          for (const int rank : stopped) watcher.signal(rank, SIGCONT);
+          watcher.mark(1);
+        });
+    for (int i = 0; i < 6; ++i) {
+      if (is_stopped(i)) continue;
+      const Result& rank = ranks[static_cast<std::size_t>(i)];
+      EXPECT_EQ(rank.get("late"), "DeadlineExceeded") << rank.get("late.message");
+      EXPECT_EQ(rank.get("late.missing"), stopped.size() == 1 ? "0" : "0,2")
+          << rank.get("late.message");
+    }
   }
 }
 
