@@ -5,8 +5,9 @@
 >>> parts = sparse.all_gather(comm, matrix)          # a list, rank after rank
 
 Ranks may bring different numbers of entries, shapes (where they are not added), element types and
-widths of indices. Everything that describes the arrays travels first, as one small call; then all
-their contents as one. Results are new: of the format, element type and index width of what was
+widths of indices. Everything that describes the arrays travels first, as one small call that no rank
+leaves before all have come to it; then all their contents as one. What a rank refuses, or has no
+memory for, all hear of, and the communicator can be used further. Results are new: of the format, element type and index width of what was
 sent, in the memory (host or GPU) of this rank's own argument.
 
 Every function takes the communicator first; ``timeout`` and ``stream`` are those of its methods.
@@ -86,21 +87,23 @@ def broadcast(
     TypeError
         It is no sparse array in CSR, CSC or COO.
     """
-    row = np.zeros(LENGTH, "int64")
     with announcing(comm):
+        _check_root(comm, root)
         kind = kind_of(array, "array")
+        row = np.zeros(LENGTH, "int64")
         if comm.rank == root:
             message = make_message(array, "array")
             row[:] = message.description.encode()
-    comm.broadcast(row, root, timeout)
+    table = comm.all_gather(row, None, timeout)
     with on(stream, kind):
-        if comm.rank == root:
-            comm.broadcast(pack([message], kind.xp)[0], root, timeout, stream)
-            return array
-        description = decode(row)
-        packed = kind.xp.empty(description.offsets[3], "uint8")
+        with announcing(comm):
+            description = decode(table[root])
+            if comm.rank == root:
+                packed, _ = pack([message], kind.xp)
+            else:
+                packed = kind.xp.empty(description.offsets[3], "uint8")
         comm.broadcast(packed, root, timeout, stream)
-        return unpack(description, packed, kind)
+        return array if comm.rank == root else unpack(description, packed, kind)
 
 
 def all_gather(
@@ -109,8 +112,9 @@ def all_gather(
     """Every rank's array, in rank order, on every rank."""
     message, kind, table = _describe(comm, array, timeout)
     with on(stream, kind):
-        packed, _ = pack([message], kind.xp)
-        gathered = comm.all_gather_v(packed, None, lengths_of(table), timeout, stream)
+        with announcing(comm):
+            packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
+        gathered = comm.all_gather_v(packed, None, lengths, timeout, stream)
         return unpack_all(table, gathered, kind)
 
 
@@ -123,6 +127,8 @@ def gather(
     stream: Stream = None,
 ) -> Optional[list[Sparse]]:
     """Every rank's array, in rank order, at the root; None elsewhere."""
+    with announcing(comm):
+        _check_root(comm, root)
     message, kind, table = _describe(comm, array, timeout)
     return _gather(comm, message, kind, table, root, timeout, stream)
 
@@ -133,7 +139,13 @@ def _describe(
     with announcing(comm):
         kind = kind_of(array, "array")
         message = make_message(array, "array")
-    return message, kind, comm.all_gather(message.description.encode(), None, timeout)
+        row = message.description.encode()
+    return message, kind, comm.all_gather(row, None, timeout)
+
+
+def _check_root(comm: Communicator, root: int) -> None:
+    if not isinstance(root, (int, np.integer)) or not 0 <= root < comm.size:
+        raise InvalidArgument(f"root is {root!r}, expected a rank from 0 to {comm.size - 1}")
 
 
 def _gather(
@@ -146,8 +158,9 @@ def _gather(
     stream: Stream,
 ) -> Optional[list[Sparse]]:
     with on(stream, kind):
-        packed, _ = pack([message], kind.xp)
-        gathered = comm.gather_v(packed, None, lengths_of(table), root, timeout, stream)
+        with announcing(comm):
+            packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
+        gathered = comm.gather_v(packed, None, lengths, root, timeout, stream)
         return None if gathered is None else unpack_all(table, gathered, kind)
 
 
@@ -171,19 +184,21 @@ def scatter(
     like : sparse array, optional
         Of the package wanted, where `arrays` does not say so; SciPy's by default.
     """
-    table, packed, lengths = None, None, None
+    packed, lengths = None, None
     with announcing(comm):
+        _check_root(comm, root)
         kind = _kind_like(arrays[0] if arrays else like)
+        table = np.zeros((comm.size, LENGTH), "int64")
         if comm.rank == root:
             messages = make_messages(arrays, comm, "arrays")
-            table = np.array([message.description.encode() for message in messages])
-    row = np.zeros(LENGTH, "int64")
-    comm.scatter(table, row, root, timeout)
-    description = decode(row)
+            table[:] = [message.description.encode() for message in messages]
+    came = comm.all_to_all(table, None, timeout)
     with on(stream, kind):
-        if comm.rank == root:
-            packed, lengths = pack(messages, kind.xp)
-        mine = kind.xp.empty(description.offsets[3], "uint8")
+        with announcing(comm):
+            description = decode(came[root])
+            if comm.rank == root:
+                packed, lengths = pack(messages, kind.xp)
+            mine = kind.xp.empty(description.offsets[3], "uint8")
         comm.scatter_v(packed, lengths, mine, root, timeout, stream)
         return unpack(description, mine, kind)
 
@@ -207,12 +222,13 @@ def all_to_all(
     with announcing(comm):
         messages = make_messages(arrays, comm, "arrays")
         kind = kind_of(arrays[0], "arrays[0]")
-    table = np.array([message.description.encode() for message in messages])
-    table = comm.all_to_all(table, None, timeout)
+        own = np.array([message.description.encode() for message in messages])
+    table = comm.all_to_all(own, None, timeout)
     with on(stream, kind):
-        packed, lengths = pack(messages, kind.xp)
-        came = lengths_of(table)
-        received = kind.xp.empty(sum(came), "uint8")
+        with announcing(comm):
+            packed, lengths = pack(messages, kind.xp)
+            came = lengths_of(table)
+            received = kind.xp.empty(sum(came), "uint8")
         comm.all_to_all_v(packed, lengths, received, came, timeout, stream)
         return unpack_all(table, received, kind)
 
@@ -303,24 +319,25 @@ def reduce(
     InvalidArgument
         The shapes do not fit, or `op` is another one; on every rank.
     """
-    parts = _parts_of_all(comm, array, op, root, timeout, stream)
-    if parts is None:
+    message, kind, table, order = _describe_to_fold(comm, array, op, root, timeout)
+    arrays = _gather(comm, message, kind, table, root, timeout, stream)
+    if arrays is None:
         return None
-    with on(stream, kind_of(array, "array")):
-        return _fold(parts, op)
+    with on(stream, kind):
+        return _fold([arrays[rank] for rank in order], op)
 
 
-def _parts_of_all(
-    comm: Communicator, array: Sparse, op: str, root: int, timeout: Timeout, stream: Stream
-) -> Optional[list[Sparse]]:
-    """At the root what there is to be reduced, in that order; None elsewhere."""
+def _describe_to_fold(
+    comm: Communicator, array: Sparse, op: str, root: int, timeout: Timeout
+) -> tuple[Message, Kind, Any, list[int]]:
     with announcing(comm):
         _check_op(op)
+        _check_root(comm, root)
     message, kind, table = _describe(comm, array, timeout)
     order = [root, *(rank for rank in range(comm.size) if rank != root)]
-    _check_shapes([decode(row) for row in table], order, op)
-    arrays = _gather(comm, message, kind, table, root, timeout, stream)
-    return None if arrays is None else [arrays[rank] for rank in order]
+    with announcing(comm):
+        _check_shapes([decode(row) for row in table], order, op)
+    return message, kind, table, order
 
 
 def all_reduce(
@@ -332,10 +349,18 @@ def all_reduce(
     stream: Stream = None,
 ) -> Sparse:
     """As `reduce` to rank 0; every rank gets the result."""
-    parts = _parts_of_all(comm, array, op, 0, timeout, stream)
-    if parts is not None:
-        with announcing(comm), on(stream, kind_of(array, "array")):  # the others wait for it
-            array = _fold(parts, op)
+    message, kind, table, order = _describe_to_fold(comm, array, op, 0, timeout)
+    with on(stream, kind):
+        with announcing(comm):
+            packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
+            room = kind.xp.empty(sum(lengths), "uint8") if comm.rank == 0 else None
+        # Who gives its part to rank 0 leaves that call at once: none is to refuse it.
+        comm.barrier(timeout)
+        gathered = comm.gather_v(packed, room, lengths, 0, timeout, stream)
+        if gathered is not None:
+            with announcing(comm):  # the others wait for it
+                arrays = unpack_all(table, gathered, kind)
+                array = _fold([arrays[rank] for rank in order], op)
     return broadcast(comm, array, 0, timeout=timeout, stream=stream)
 
 
@@ -351,10 +376,11 @@ def reduce_scatter(
     with announcing(comm):
         _check_op(op)
         messages = make_messages(arrays, comm, "arrays")
-    own = np.array([message.description.encode() for message in messages])
+        own = np.array([message.description.encode() for message in messages])
     every = comm.all_gather(own, None, timeout)  # so that all ranks refuse what one cannot add
-    for place in range(comm.size):
-        _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
+    with announcing(comm):
+        for place in range(comm.size):
+            _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
     parts = all_to_all(comm, arrays, timeout=timeout, stream=stream)
     with on(stream, kind_of(parts[0], "arrays[0]")):
         return _fold(parts, op)

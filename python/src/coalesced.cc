@@ -66,7 +66,8 @@ nb::object all_reduce(
     options = {op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, read)};
     return read;
   });
-  without_gil([&] { seat.comm.all_reduce_coalesced(outputs(all), options); });
+  const auto views = read_arguments(seat, [&] { return outputs(all); });
+  without_gil([&] { seat.comm.all_reduce_coalesced(views, options); });
   retain_on_gpu(seat, all, options.stream);
   return nb::borrow(arrays);
 }
@@ -81,7 +82,8 @@ nb::object broadcast(
     options.stream = stream_of_all(stream, read);
     return read;
   });
-  without_gil([&] { seat.comm.broadcast_coalesced(outputs(all), options); });
+  const auto views = read_arguments(seat, [&] { return outputs(all); });
+  without_gil([&] { seat.comm.broadcast_coalesced(views, options); });
   retain_on_gpu(seat, all, options.stream);
   return nb::borrow(arrays);
 }
@@ -108,6 +110,13 @@ struct Sides {
   std::vector<Array> in;
   std::vector<Array> out;
 };
+
+struct Views {
+  std::vector<ConstArrayView> in;
+  std::vector<ArrayView> out;
+};
+
+Views views_of(const Sides& sides) { return {inputs(sides.in), outputs(sides.out)}; }
 
 Sides read_sides(std::vector<Array> in, nb::handle out) {
   Sides sides{std::move(in), read_all(out, "out", writable_array)};
@@ -138,8 +147,8 @@ nb::object all_gather(
     options = {duration_argument(timeout, "timeout"), stream_of_sides(stream, read)};
     return read;
   });
-  without_gil(
-      [&] { seat.comm.all_gather_coalesced(inputs(sides.in), outputs(sides.out), options); });
+  const Views views = read_arguments(seat, [&] { return views_of(sides); });
+  without_gil([&] { seat.comm.all_gather_coalesced(views.in, views.out, options); });
   retain_on_gpu(seat, sides.in, options.stream);
   retain_on_gpu(seat, sides.out, options.stream);
   if (is_new) return finished_list(out, options.stream);
@@ -159,8 +168,8 @@ nb::object reduce_scatter(Seat& seat,
         op_argument(op), duration_argument(timeout, "timeout"), stream_of_sides(stream, read)};
     return read;
   });
-  without_gil(
-      [&] { seat.comm.reduce_scatter_coalesced(inputs(sides.in), outputs(sides.out), options); });
+  const Views views = read_arguments(seat, [&] { return views_of(sides); });
+  without_gil([&] { seat.comm.reduce_scatter_coalesced(views.in, views.out, options); });
   retain_on_gpu(seat, sides.in, options.stream);
   retain_on_gpu(seat, sides.out, options.stream);
   return nb::borrow(out);

@@ -239,17 +239,22 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
 }
 
 void free_array(Symmetric& symmetric, nb::handle array, nb::handle timeout) {
-  const Array view = read_array(array, "array");
-  if (!view.is_on_gpu()) {
-    throw InvalidArgument(
-        "array lies in the host's memory, which is given back when its last view is dropped");
-  }
-  const CallOptions options{duration_argument(timeout, "timeout")};
+  CallOptions options;
+  const Array view = read_arguments(symmetric.seat, [&] {
+    Array read = read_array(array, "array");
+    if (!read.is_on_gpu()) {
+      throw InvalidArgument(
+          "array lies in the host's memory, which is given back when its last view is dropped");
+    }
+    options = {duration_argument(timeout, "timeout")};
+    return read;
+  });
   without_gil([&] { symmetric.seat.comm.symmetric().free(view.input(), options); });
 }
 
 std::int32_t nvshmem_team(Symmetric& symmetric, nb::handle timeout) {
-  const CallOptions options{duration_argument(timeout, "timeout")};
+  const CallOptions options = read_arguments(
+      symmetric.seat, [&] { return CallOptions{duration_argument(timeout, "timeout")}; });
   return without_gil([&] { return symmetric.seat.comm.symmetric().nvshmem_team(options); });
 }
 

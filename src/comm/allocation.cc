@@ -83,19 +83,22 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
                                              const Allocation& own,
                                              std::optional<Duration> deadline) {
   communicator.require_usable();
-  std::vector<std::uint64_t> told(static_cast<std::size_t>(communicator.size()));
+  auto told = communicator.before_call(shown.kind, [&] {
+    return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator.size()));
+  });
   Part part(communicator.world()->host(), own);
   // What others have released before they come here counts at the second try.
   for (int tries = 0; tries < 2; ++tries) {
-    const std::uint64_t mine = part.attempt(tries == 0 ? Duration::zero() : kForClosed);
     try {
+      const std::uint64_t mine = communicator.before_call(
+          shown.kind, [&] { return part.attempt(tries == 0 ? Duration::zero() : kForClosed); });
       communicator.run_as(shown,
                           {.kind = engine::Kind::kAllGather,
                            .in = {&mine, 1, DType::kUInt64},
                            .out = {told.data(), told.size(), DType::kUInt64},
                            .deadline = deadline});
-    } catch (const InvalidArgument&) {
-      part.give_back();
+    } catch (const std::exception&) {
+      if (!communicator.control().failed()) part.give_back();
       throw;
     }
     const auto without = std::find_if(told.begin(), told.end(), is_refusal);

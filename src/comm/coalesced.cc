@@ -1,11 +1,17 @@
 // Many arrays in one call: the small ones of each dtype travel together, packed; large ones gain
 // nothing by that and go by themselves. All ranks bring the same list, so all decide alike.
+//
+// Everything is checked, allocated and packed before the first of those calls; where there are
+// several, the ranks then meet, and know that no other rank refuses any of them.
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "base/hash.h"
 #include "comm/communicator_impl.h"
+#include "hocket/error.h"
 
 namespace hocket {
 
@@ -34,75 +40,103 @@ void copy(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-// Runs `together` once for each dtype with the indices of its small arrays, `alone` for others.
-void sort_out(std::span<const ArrayView> arrays,
-              const std::function<void(std::span<const std::size_t>)>& together,
-              const std::function<void(std::size_t)>& alone) {
-  for (int d = 0; d < kDTypeCount; ++d) {
-    std::vector<std::size_t> small;
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-      if (static_cast<int>(arrays[i].dtype()) != d) continue;
-      // What lies in a GPU's memory cannot be packed by the host.
-      if (arrays[i].bytes() < kPackBelow && arrays[i].memory() == MemoryKind::kHost) {
-        small.push_back(i);
-      } else {
-        alone(i);
-      }
-    }
-    if (!small.empty()) together(small);
+// The calls that a list is made of.
+class Calls {
+ public:
+  Calls(CommunicatorImpl& impl, const Request& common, std::span<const ArrayView> arrays)
+      : impl_(impl), common_(common) {
+    common_.extra = hash_list(arrays);
   }
-}
 
-// Packs arrays end to end, runs an in-place call on the whole, and unpacks.
-void packed_in_place(CommunicatorImpl& impl, std::span<const ArrayView> arrays, Request request) {
-  request.extra = hash_list(arrays);
-  sort_out(
-      arrays,
-      [&](std::span<const std::size_t> small) {
-        std::size_t total = 0;
-        for (const std::size_t i : small) total += arrays[i].count();
-        const DType dtype = arrays[small.front()].dtype();
-        std::vector<std::byte> packed(total * size_of(dtype));
-        std::byte* to = packed.data();
-        for (const std::size_t i : small) {
-          copy(to, arrays[i].data(), arrays[i].bytes());
-          to += arrays[i].bytes();
+  // Sorts out the arrays of the list: `small` makes a call of those of one dtype, from their
+  // indices, `large` one of another.
+  template <typename Small, typename Large>
+  void sort_out(std::span<const ArrayView> arrays, const Small& small, const Large& large) {
+    for (int d = 0; d < kDTypeCount; ++d) {
+      std::vector<std::size_t> together;
+      for (std::size_t i = 0; i < arrays.size(); ++i) {
+        if (static_cast<int>(arrays[i].dtype()) != d) continue;
+        // What lies in a GPU's memory cannot be packed by the host.
+        if (arrays[i].bytes() < kPackBelow && arrays[i].memory() == MemoryKind::kHost) {
+          together.push_back(i);
+        } else {
+          large(add(), i);
         }
-        request.out = ArrayView(packed.data(), total, dtype);
-        impl.run(request);
-        const std::byte* from = packed.data();
-        for (const std::size_t i : small) {
-          copy(arrays[i].data(), from, arrays[i].bytes());
-          from += arrays[i].bytes();
-        }
-      },
-      [&](std::size_t i) {
-        request.out = arrays[i];
-        impl.run(request);
-      });
-}
+      }
+      if (together.empty()) continue;
+      Part& part = add();
+      part.small = std::move(together);
+      small(part);
+    }
+  }
 
-void check_pairs(CommunicatorImpl& impl,
-                 Kind kind,
-                 std::span<const ConstArrayView> in,
+  // One of the calls.
+  struct Part {
+    Request request;
+    std::vector<std::size_t> small;  // what is packed; empty: one large array
+    std::vector<std::byte> in, out;  // packed; a call in place has `out` alone
+  };
+
+  // After all have been added, and outside of any call: what is wrong with one of them.
+  void check() const {
+    for (const Part& part : parts_) {
+      comm::CallStorage storage;
+      if (!part.request.is_device()) comm::check(part.request, impl_.place(), storage);
+    }
+  }
+
+  // Makes the calls; `unpack` follows each of small ones.
+  template <typename Unpack>
+  void run(const Unpack& unpack) {
+    // GPUs' calls run ahead of those of other ranks, and nothing is to hold them up.
+    if (parts_.size() > 1 && std::ranges::none_of(parts_, &Request::is_device, &Part::request)) {
+      const Request& first = parts_.front().request;
+      impl_.run_as({.kind = common_.kind,
+                    .dtype = first.out.dtype(),
+                    .op = common_.op,
+                    .root = common_.root,
+                    .count = first.out.count(),
+                    .extra = common_.extra},
+                   {.kind = Kind::kBarrier, .deadline = common_.deadline});
+    }
+    std::optional<CommunicatorImpl::Bound> bound;
+    if (parts_.size() > 1) bound.emplace(impl_);
+    for (Part& part : parts_) {
+      impl_.run(part.request);
+      if (!part.small.empty()) unpack(part);
+    }
+  }
+
+ private:
+  Part& add() {
+    return parts_.emplace_back(Part{.request = common_, .small = {}, .in = {}, .out = {}});
+  }
+
+  CommunicatorImpl& impl_;
+  Request common_;
+  std::vector<Part> parts_;
+};
+
+using Part = Calls::Part;
+
+void check_pairs(std::span<const ConstArrayView> in,
                  std::span<const ArrayView> out,
+                 int size,
                  bool gathers) {
   if (in.size() != out.size()) {
-    impl.refuse_call(kind,
-                     "in has " + std::to_string(in.size()) + " arrays and out has " +
-                         std::to_string(out.size()));
+    throw InvalidArgument("in has " + std::to_string(in.size()) + " arrays and out has " +
+                          std::to_string(out.size()));
   }
-  const auto n = static_cast<std::size_t>(impl.size());
+  const auto n = static_cast<std::size_t>(size);
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::size_t small = gathers ? in[i].count() : out[i].count();
     const std::size_t large = gathers ? out[i].count() : in[i].count();
     if (small * n != large || in[i].dtype() != out[i].dtype()) {
-      impl.refuse_call(kind,
-                       "pair " + std::to_string(i) + ": in has " + std::to_string(in[i].count()) +
-                           " elements of " + std::string(name_of(in[i].dtype())) + ", out " +
-                           std::to_string(out[i].count()) + " of " +
-                           std::string(name_of(out[i].dtype())) + ", for " + std::to_string(n) +
-                           " ranks");
+      throw InvalidArgument(
+          "pair " + std::to_string(i) + ": in has " + std::to_string(in[i].count()) +
+          " elements of " + std::string(name_of(in[i].dtype())) + ", out " +
+          std::to_string(out[i].count()) + " of " + std::string(name_of(out[i].dtype())) +
+          ", for " + std::to_string(n) + " ranks");
     }
   }
 }
@@ -121,14 +155,11 @@ std::string text_of(const Piece& piece, bool has_in) {
 }
 
 // Packing reads and writes arrays before any call has looked at them.
-void require_arrays(CommunicatorImpl& impl,
-                    Kind kind,
-                    std::span<const ConstArrayView> in,
-                    std::span<const ArrayView> out) {
+void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
     if (comm::fault_of(array, "").empty()) return;
     const Piece piece{.first = nullptr, .last = nullptr, .index = index, .is_out = is_out};
-    impl.refuse_call(kind, comm::fault_of(array, text_of(piece, !in.empty())));
+    throw InvalidArgument(comm::fault_of(array, text_of(piece, !in.empty())));
   };
   for (std::size_t i = 0; i < in.size(); ++i) require(in[i], i, false);
   for (std::size_t i = 0; i < out.size(); ++i) require(out[i], i, true);
@@ -136,10 +167,7 @@ void require_arrays(CommunicatorImpl& impl,
 
 // Which array is written first depends on their sizes: none may take what another one writes. The
 // two of a pair are left to the call that carries them.
-void require_apart(CommunicatorImpl& impl,
-                   Kind kind,
-                   std::span<const ConstArrayView> in,
-                   std::span<const ArrayView> out) {
+void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   std::vector<Piece> pieces;
   pieces.reserve(in.size() + out.size());
   const auto add = [&](ConstArrayView array, std::size_t index, bool is_out) {
@@ -154,36 +182,69 @@ void require_apart(CommunicatorImpl& impl,
       const Piece &a = pieces[i], &b = pieces[k];
       if ((!a.is_out && !b.is_out) || (a.is_out != b.is_out && a.index == b.index)) continue;
       const bool has_in = !in.empty();
-      impl.refuse_call(kind,
-                       text_of(a, has_in) + " and " + text_of(b, has_in) +
-                           " overlap; give each array once, and arrays apart");
+      throw InvalidArgument(text_of(a, has_in) + " and " + text_of(b, has_in) +
+                            " overlap; give each array once, and arrays apart");
     }
   }
+}
+
+// Packs arrays end to end, runs an in-place call on the whole, and unpacks.
+void packed_in_place(CommunicatorImpl& impl,
+                     std::span<const ArrayView> arrays,
+                     const Request& request,
+                     bool may_overlap) {
+  Calls calls(impl, request, arrays);
+  impl.before_call(request.kind, [&] {
+    require_arrays({}, arrays);
+    if (!may_overlap) require_apart({}, arrays);
+    calls.sort_out(
+        arrays,
+        [&](Part& part) {
+          std::size_t total = 0;
+          for (const std::size_t i : part.small) total += arrays[i].count();
+          const DType dtype = arrays[part.small.front()].dtype();
+          part.out.resize(total * size_of(dtype));
+          std::byte* to = part.out.data();
+          for (const std::size_t i : part.small) {
+            copy(to, arrays[i].data(), arrays[i].bytes());
+            to += arrays[i].bytes();
+          }
+          part.request.out = ArrayView(part.out.data(), total, dtype);
+        },
+        [&](Part& part, std::size_t i) { part.request.out = arrays[i]; });
+    calls.check();
+  });
+  calls.run([&](const Part& part) {
+    const std::byte* from = part.out.data();
+    for (const std::size_t i : part.small) {
+      copy(arrays[i].data(), from, arrays[i].bytes());
+      from += arrays[i].bytes();
+    }
+  });
 }
 
 }  // namespace
 
 void Communicator::all_reduce_coalesced(std::span<const ArrayView> arrays, const ReduceOptions& o) {
-  require_arrays(*impl_, Kind::kAllReduce, {}, arrays);
-  require_apart(*impl_, Kind::kAllReduce, {}, arrays);
   packed_in_place(*impl_,
                   arrays,
                   {.kind = Kind::kAllReduce,
                    .in_place = true,
                    .op = o.op,
                    .deadline = o.deadline,
-                   .stream = o.stream});
+                   .stream = o.stream},
+                  false);
 }
 
 void Communicator::broadcast_coalesced(std::span<const ArrayView> arrays, const RootOptions& o) {
-  require_arrays(*impl_, Kind::kBroadcast, {}, arrays);
   packed_in_place(*impl_,
                   arrays,
                   {.kind = Kind::kBroadcast,
                    .in_place = true,
                    .root = o.root,
                    .deadline = o.deadline,
-                   .stream = o.stream});
+                   .stream = o.stream},
+                  true);
 }
 
 // Packed, a rank's parts lie together: [rank][array]. The arrays themselves are [array][rank].
@@ -191,72 +252,85 @@ void Communicator::all_gather_coalesced(std::span<const ConstArrayView> in,
                                         std::span<const ArrayView> out,
                                         const CallOptions& o) {
   impl_->require_usable();
-  require_arrays(*impl_, Kind::kAllGather, in, out);
-  check_pairs(*impl_, Kind::kAllGather, in, out, true);
-  require_apart(*impl_, Kind::kAllGather, in, out);
   const auto n = static_cast<std::size_t>(size());
-  sort_out(
-      out,
-      [&](std::span<const std::size_t> small) {
-        std::vector<std::byte> own;
-        for (const std::size_t i : small) {
-          const auto* bytes = static_cast<const std::byte*>(in[i].data());
-          own.insert(own.end(), bytes, bytes + in[i].bytes());
-        }
-        std::vector<std::byte> all(own.size() * n);
-        impl_->run({.kind = Kind::kAllGather,
-                    .in = {own.data(), own.size(), DType::kUInt8},
-                    .out = {all.data(), all.size(), DType::kUInt8},
-                    .extra = hash_list(out),
-                    .deadline = o.deadline});
-        const std::byte* from = all.data();
-        for (std::size_t r = 0; r < n; ++r) {
-          for (const std::size_t i : small) {
-            copy(at(out[i]) + r * in[i].bytes(), from, in[i].bytes());
-            from += in[i].bytes();
+  Calls calls(*impl_, {.kind = Kind::kAllGather, .deadline = o.deadline, .stream = o.stream}, out);
+  impl_->before_call(Kind::kAllGather, [&] {
+    require_arrays(in, out);
+    check_pairs(in, out, size(), true);
+    require_apart(in, out);
+    calls.sort_out(
+        out,
+        [&](Part& part) {
+          for (const std::size_t i : part.small) {
+            const auto* bytes = static_cast<const std::byte*>(in[i].data());
+            part.in.insert(part.in.end(), bytes, bytes + in[i].bytes());
           }
-        }
-      },
-      [&](std::size_t i) { all_gather(in[i], out[i], o); });
+          part.out.resize(part.in.size() * n);
+          part.request.in = {part.in.data(), part.in.size(), DType::kUInt8};
+          part.request.out = {part.out.data(), part.out.size(), DType::kUInt8};
+        },
+        [&](Part& part, std::size_t i) {
+          part.request.in = in[i];
+          part.request.out = out[i];
+        });
+    calls.check();
+  });
+  calls.run([&](const Part& part) {
+    const std::byte* from = part.out.data();
+    for (std::size_t r = 0; r < n; ++r) {
+      for (const std::size_t i : part.small) {
+        copy(at(out[i]) + r * in[i].bytes(), from, in[i].bytes());
+        from += in[i].bytes();
+      }
+    }
+  });
 }
 
 void Communicator::reduce_scatter_coalesced(std::span<const ConstArrayView> in,
                                             std::span<const ArrayView> out,
                                             const ReduceOptions& o) {
   impl_->require_usable();
-  require_arrays(*impl_, Kind::kReduceScatter, in, out);
-  check_pairs(*impl_, Kind::kReduceScatter, in, out, false);
-  require_apart(*impl_, Kind::kReduceScatter, in, out);
   const auto n = static_cast<std::size_t>(size());
-  sort_out(
-      out,
-      [&](std::span<const std::size_t> small) {
-        const DType dtype = out[small.front()].dtype();
-        std::size_t share = 0;
-        for (const std::size_t i : small) share += out[i].count();
-        std::vector<std::byte> whole(share * n * size_of(dtype));
-        std::byte* to = whole.data();
-        for (std::size_t r = 0; r < n; ++r) {
-          for (const std::size_t i : small) {
-            const auto* bytes = static_cast<const std::byte*>(in[i].data());
-            copy(to, bytes + r * out[i].bytes(), out[i].bytes());
-            to += out[i].bytes();
+  Calls calls(
+      *impl_,
+      {.kind = Kind::kReduceScatter, .op = o.op, .deadline = o.deadline, .stream = o.stream},
+      out);
+  impl_->before_call(Kind::kReduceScatter, [&] {
+    require_arrays(in, out);
+    check_pairs(in, out, size(), false);
+    require_apart(in, out);
+    calls.sort_out(
+        out,
+        [&](Part& part) {
+          const DType dtype = out[part.small.front()].dtype();
+          std::size_t share = 0;
+          for (const std::size_t i : part.small) share += out[i].count();
+          part.in.resize(share * n * size_of(dtype));
+          part.out.resize(share * size_of(dtype));
+          std::byte* to = part.in.data();
+          for (std::size_t r = 0; r < n; ++r) {
+            for (const std::size_t i : part.small) {
+              const auto* bytes = static_cast<const std::byte*>(in[i].data());
+              copy(to, bytes + r * out[i].bytes(), out[i].bytes());
+              to += out[i].bytes();
+            }
           }
-        }
-        std::vector<std::byte> own(share * size_of(dtype));
-        impl_->run({.kind = Kind::kReduceScatter,
-                    .in = {whole.data(), share * n, dtype},
-                    .out = {own.data(), share, dtype},
-                    .op = o.op,
-                    .extra = hash_list(out),
-                    .deadline = o.deadline});
-        const std::byte* from = own.data();
-        for (const std::size_t i : small) {
-          copy(out[i].data(), from, out[i].bytes());
-          from += out[i].bytes();
-        }
-      },
-      [&](std::size_t i) { reduce_scatter(in[i], out[i], o); });
+          part.request.in = {part.in.data(), share * n, dtype};
+          part.request.out = {part.out.data(), share, dtype};
+        },
+        [&](Part& part, std::size_t i) {
+          part.request.in = in[i];
+          part.request.out = out[i];
+        });
+    calls.check();
+  });
+  calls.run([&](const Part& part) {
+    const std::byte* from = part.out.data();
+    for (const std::size_t i : part.small) {
+      copy(out[i].data(), from, out[i].bytes());
+      from += out[i].bytes();
+    }
+  });
 }
 
 }  // namespace hocket

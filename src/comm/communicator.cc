@@ -16,11 +16,12 @@ namespace comm {
 class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
   PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const Request& request)
-      : impl_(std::move(impl)), request_(request) {
-    if (request.is_device()) {
-      device_plan_ = impl_->prepare_device(request, storage_);
+      : impl_(std::move(impl)), request_(request) {}
+  void prepare() {
+    if (request_.is_device()) {
+      device_plan_ = impl_->prepare_device(request_, storage_);
     } else {
-      plan_ = impl_->prepare(request, storage_);
+      plan_ = impl_->prepare(request_, storage_);
     }
   }
   void run() {
@@ -125,7 +126,10 @@ Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
 }
 
 Prepared prepare(const std::shared_ptr<comm::CommunicatorImpl>& impl, const Request& request) {
-  return Prepared(std::make_shared<comm::PreparedCall>(impl, request));
+  auto call = impl->before_call(
+      request.kind, [&] { return std::make_shared<comm::PreparedCall>(impl, request); });
+  call->prepare();
+  return Prepared(std::move(call));
 }
 
 }  // namespace

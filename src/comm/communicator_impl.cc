@@ -8,6 +8,7 @@
 #include "comm/composition.h"
 #include "comm/device_calls.h"
 #include "comm/operation.h"
+#include "comm/refusals.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
 
@@ -57,6 +58,18 @@ void Seat::leave() noexcept {
 std::uint64_t Membership::id() const noexcept {
   const std::uint64_t hash = base::hash_of(name, static_cast<std::uint64_t>(world_ranks[0]));
   return base::mix(hash, 0) | 1;  // never 0
+}
+
+std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<WorldImpl>& world,
+                                                         Membership membership,
+                                                         std::uint64_t block) {
+  const bool is_member = membership.rank >= 0;
+  try {
+    return std::make_shared<CommunicatorImpl>(world, membership, block);
+  } catch (...) {
+    if (is_member) fail_unmade(*world, membership, block);
+    throw;
+  }
 }
 
 CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
@@ -136,43 +149,6 @@ void CommunicatorImpl::find_members() {
   if (const auto loss = find_loss({.sequence = sequence_ + 1})) raise(*loss);
 }
 
-// A call whose arguments are bad takes its number and is announced as refused, so that the others
-// hear of it at once instead of waiting.
-void CommunicatorImpl::refuse(Kind kind, const InvalidArgument& reason) {
-  const std::uint64_t sequence = ++sequence_;
-  const auto operation =
-      std::make_shared<Operation>(shared_from_this(), Deadline::never(), kForever);
-  operation->sequence() = sequence;
-  operation->shown.kind = kind;
-  operation->refusal = reason.what();
-  queue_.push_back(operation);
-  advance(false);
-  // After the others have read earlier refusals; but never after work under way, which may need
-  // what this thread does next.
-  Waiter waiter(world_->host());
-  const Deadline deadline = Deadline::in(deadline_);
-  while (!operation->done() && queue_.front() == operation) {
-    const bool look = waiter.pause();
-    if (look && deadline.has_passed()) break;
-    if (advance(look)) waiter.moved();
-  }
-  if (!operation->done()) world_->watch(shared_from_this());
-  Status status = reason.status();
-  status.communicator = membership_.name;
-  status.sequence = sequence;
-  status.operation = engine::name_of(kind);
-  status.rank = rank();
-  status.message =
-      fmt::format("{} #{} on {}: {}", status.operation, sequence, membership_.name, reason.what());
-  throw InvalidArgument(std::move(status));
-}
-
-void CommunicatorImpl::refuse_call(Kind kind, const std::string& reason) {
-  const Seat seat(*this);
-  require_usable();
-  refuse(kind, InvalidArgument(reason));
-}
-
 engine::CollectiveEngine& CommunicatorImpl::choose(const Signature& signature) {
   engine::CollectiveEngine* best = choices_.of(signature, [this](const Signature& s) {
     engine::CollectiveEngine* quickest = nullptr;
@@ -226,8 +202,18 @@ Plan CommunicatorImpl::checked(const Request& request,
                                const Signature* shown) {
   try {
     return plan(request, storage, shown);
-  } catch (const InvalidArgument& reason) {
-    refuse(request.kind, reason);
+  } catch (...) {
+    refuse_caught(request.kind);
+  }
+}
+
+// A call that cannot be started is refused: this rank has given nothing so far.
+Task CommunicatorImpl::start_task(const Plan& plan, const Signature& shown) {
+  try {
+    return plan.engine->start(plan.call);
+  } catch (...) {
+    announce_refusal(plan.call.sequence, shown.kind, reason_of_caught().view());
+    throw;
   }
 }
 
@@ -244,7 +230,7 @@ void CommunicatorImpl::execute(Plan& plan,
   call.sequence = ++sequence_;
   begin(plan, shown);
   if (!plan.engine->attempt(call)) {
-    Task task = plan.engine->start(call);
+    Task task = start_task(plan, shown);
     drive(task, {.sequence = call.sequence}, deadline.value_or(deadline_));
   }
   end(call.sequence);
@@ -285,7 +271,10 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
     raise_envelopes(found, awaited);
   } catch (...) {
     task.reset();
-    if (awaited.sequence != 0) end(awaited.sequence, true);
+    if (awaited.sequence != 0) {
+      end(awaited.sequence, true);
+      fail_caught(awaited.sequence);
+    }
     throw;
   }
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/deadline.h"
@@ -78,7 +79,12 @@ struct Doubt {
 class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorImpl>,
                                private engine::Consistency {
  public:
-  // `block`: offset of the group's memory on this host; members only.
+  // `block`: offset of the group's memory on this host; members only. Where this rank cannot make
+  // its part, as memory is short, the others have the group: it has failed for them, too.
+  static std::shared_ptr<CommunicatorImpl> make(const std::shared_ptr<WorldImpl>& world,
+                                                Membership membership,
+                                                std::uint64_t block);
+  // To be called by `make`.
   CommunicatorImpl(std::shared_ptr<WorldImpl> world, Membership membership, std::uint64_t block);
   ~CommunicatorImpl() override;
 
@@ -95,8 +101,35 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // For calls made of others: they carry the name `shown` in records and messages.
   void run_as(const engine::Signature& shown, const Request& request);
 
-  // A refusal found before there is a Request: as if its check had failed.
+  // What a rank does by itself before its part of its next call, outside of any call: memory it
+  // takes, arguments it checks. Whatever `part` throws, the others hear of at once, as a refusal of
+  // that call. All ranks must come to that call: every call of several steps but the last must be
+  // one that nobody leaves before all have come to it.
+  template <typename Part>
+  auto before_call(engine::Kind kind, Part&& part) {
+    try {
+      return part();
+    } catch (...) {
+      refuse_next(kind);
+    }
+  }
+  // Announces that the next call is refused, for the exception that is being handled, and throws
+  // it.
+  [[noreturn]] void refuse_next(engine::Kind kind);
+  // The same, for `reason`.
   [[noreturn]] void refuse_call(engine::Kind kind, const std::string& reason);
+  // From here to the end of this object's life the others count on this rank's next calls, and are
+  // not to be met in different ones: what this rank cannot begin ends the communicator.
+  class Bound {
+   public:
+    explicit Bound(CommunicatorImpl& impl) noexcept : impl_(impl) { impl_.bound_ = true; }
+    ~Bound() { impl_.bound_ = false; }
+    Bound(const Bound&) = delete;
+    Bound& operator=(const Bound&) = delete;
+
+   private:
+    CommunicatorImpl& impl_;
+  };
 
   // --- Messages, as tasks made by messages.h ------------------------------------------------
   engine::PointToPoint& messages() noexcept { return *engines_.messages; }
@@ -195,6 +228,9 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
     const MessageCall* message = nullptr;
   };
 
+  static void fail_unmade(WorldImpl& world,
+                          const Membership& membership,
+                          std::uint64_t block) noexcept;
   [[noreturn]] void raise_unusable();
   // The job's memory is not there in a child: whoever would read it asks first.
   void refuse_forked() const;
@@ -215,9 +251,17 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
                CallStorage& storage,
                const engine::Signature* shown = nullptr);
   void find_symmetric(engine::Call& call) const noexcept;
+  // All three by whoever holds the seat. What is not known to be a refusal is thrown as it is.
   [[noreturn]] void refuse(engine::Kind kind, const InvalidArgument& reason);
+  [[noreturn]] void refuse_caught(engine::Kind kind);
+  void announce_refusal(std::uint64_t sequence,
+                        engine::Kind kind,
+                        std::string_view reason) noexcept;
+  void publish_refusal(std::uint64_t sequence, engine::Kind kind, std::string_view reason);
+  void fail_caught(std::uint64_t sequence) noexcept;
   engine::CollectiveEngine& choose(const engine::Signature& signature);
   void begin(Plan& plan, const engine::Signature& shown);
+  engine::Task start_task(const Plan& plan, const engine::Signature& shown);
   void end(std::uint64_t sequence, bool failed = false) noexcept;
   // Numbers the call.
   void execute(Plan& plan,
@@ -233,6 +277,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
                                      std::shared_ptr<StagedCall> staged = nullptr);
   bool advance(bool look);
   bool advance_one(Operation& operation, bool look);
+  bool start(Operation& operation);
   bool settle(Operation& operation);
   void check_deadlines();
   void fail_all(const std::exception_ptr& error) noexcept;
@@ -269,6 +314,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::atomic<bool> open_{false};     // a member's, until it is closed
   std::atomic<bool> written_{false};  // the flight record
   bool rebuilt_ = false;              // what comes after it has been handed out
+  bool bound_ = false;                // see Bound
   int groups_ = 0;
   std::uint64_t sequence_ = 0;     // of the last call
   std::uint64_t fingerprint_ = 0;  // of all calls so far

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "comm/communicator_impl.h"
 #include "comm/min_max.h"
 #include "comm/request.h"
 #include "core/reduce.h"
+#include "hocket/error.h"
 
 namespace hocket {
 namespace {
@@ -19,21 +22,27 @@ bool is_compressible(DType dtype) {
          dtype == DType::kFloat64;
 }
 
-void require_host(Communicator& comm, ArrayView inout, const char* call) {
-  if (const std::string fault = comm::fault_of(inout, "inout"); !fault.empty()) comm.refuse(fault);
+// See CommunicatorImpl::before_call.
+template <typename Part>
+auto before_call(Communicator& comm, const Part& part) {
+  return comm.impl()->before_call(engine::Kind::kAllReduce, part);
+}
+
+void require_host(ArrayView inout, const char* call) {
+  comm::require_array(inout, "inout");
   if (inout.memory() != MemoryKind::kHost) {
-    comm.refuse(fmt::format(
+    throw InvalidArgument(fmt::format(
         "inout of {} is in a GPU's memory, expected host memory; use all_reduce for it", call));
   }
 }
 
-void require_compressible(Communicator& comm, ArrayView inout, ReduceOp op) {
+void require_compressible(ArrayView inout, ReduceOp op) {
   if (op != ReduceOp::kSum && op != ReduceOp::kAvg) {
-    comm.refuse(
+    throw InvalidArgument(
         fmt::format("op is {}, expected sum or avg for a compressed reduction", name_of(op)));
   }
   if (!is_compressible(inout.dtype())) {
-    comm.refuse(fmt::format(
+    throw InvalidArgument(fmt::format(
         "inout holds {}, expected float16, bfloat16, float32 or float64 for a compressed reduction",
         name_of(inout.dtype())));
   }
@@ -83,22 +92,29 @@ void reduce_compressed(Communicator& comm,
                        std::optional<Duration> deadline) {
   const auto ranks = static_cast<std::size_t>(comm.size());
   const Shares shares{floats.size(), (floats.size() + ranks - 1) / ranks};
-  const std::size_t stride = comm::compressed_size(shares.size);
-  std::vector<std::byte> sent(stride * ranks), came(stride * ranks);
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    std::byte* const part = sent.data() + static_cast<std::size_t>(rank) * stride;
-    comm::compress(floats.data() + shares.first(rank), shares.length(rank), part);
-  }
+  // At least a byte: nobody leaves the first call before all have come to it.
+  const std::size_t stride = std::max<std::size_t>(1, comm::compressed_size(shares.size));
+  const std::size_t mine = shares.length(comm.rank());
+  std::vector<std::byte> sent, came, result;
+  before_call(comm, [&] {
+    sent.resize(stride * ranks);
+    came.resize(stride * ranks);
+    result.resize(stride);
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      std::byte* const part = sent.data() + static_cast<std::size_t>(rank) * stride;
+      comm::compress(floats.data() + shares.first(rank), shares.length(rank), part);
+    }
+  });
   comm.all_to_all(sent, came, {.deadline = deadline});
 
-  const std::size_t mine = shares.length(comm.rank());
-  std::vector<float> sum(mine);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    comm::add_decompressed(came.data() + rank * stride, mine, sum.data());
-  }
-  for (float& value : sum) value /= divisor;
-  std::vector<std::byte> result(stride);
-  comm::compress(sum.data(), mine, result.data());
+  before_call(comm, [&] {
+    std::vector<float> sum(mine);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      comm::add_decompressed(came.data() + rank * stride, mine, sum.data());
+    }
+    for (float& value : sum) value /= divisor;
+    comm::compress(sum.data(), mine, result.data());
+  });
   comm.all_gather(result, came, {.deadline = deadline});
   for (int rank = 0; rank < comm.size(); ++rank) {
     const std::byte* const part = came.data() + static_cast<std::size_t>(rank) * stride;
@@ -150,7 +166,7 @@ void reduce_between(Communicator& between,
                     const HierarchicalOptions& options) {
   const bool is_mean = options.op == ReduceOp::kAvg;
   if (options.between == BetweenNodes::kCompressed) {
-    std::vector<float> floats = to_floats(carried.view());
+    auto floats = before_call(between, [&] { return to_floats(carried.view()); });
     reduce_compressed(between, floats, is_mean ? static_cast<float>(ranks) : 1, options.deadline);
     from_floats(floats, inout);
     return;
@@ -160,11 +176,11 @@ void reduce_between(Communicator& between,
   carried.finish(options.op, ranks);
 }
 
-void require_hierarchical(Communicator& comm, ArrayView inout, const HierarchicalOptions& options) {
-  require_host(comm, inout, "hierarchical_all_reduce");
-  if (options.between == BetweenNodes::kCompressed) require_compressible(comm, inout, options.op);
+void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
+  require_host(inout, "hierarchical_all_reduce");
+  if (options.between == BetweenNodes::kCompressed) require_compressible(inout, options.op);
   if (!is_defined(options.op, inout.dtype())) {
-    comm.refuse(
+    throw InvalidArgument(
         fmt::format("op {} has no meaning on {}", name_of(options.op), name_of(inout.dtype())));
   }
 }
@@ -172,9 +188,11 @@ void require_hierarchical(Communicator& comm, ArrayView inout, const Hierarchica
 }  // namespace
 
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options) {
-  require_host(comm, inout, "compressed_all_reduce");
-  require_compressible(comm, inout, options.op);
-  std::vector<float> floats = to_floats(inout);
+  auto floats = before_call(comm, [&] {
+    require_host(inout, "compressed_all_reduce");
+    require_compressible(inout, options.op);
+    return to_floats(inout);
+  });
   const bool is_mean = options.op == ReduceOp::kAvg;
   const float divisor = is_mean ? static_cast<float>(comm.size()) : 1;
   reduce_compressed(comm, floats, divisor, options.deadline);
@@ -185,14 +203,33 @@ void hierarchical_all_reduce(Communicator& within,
                              Communicator& between,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
-  require_hierarchical(within, inout, options);
+  const bool is_first = within.rank() == 0;
   const ReduceOp step = options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op;
-  Carried carried(inout);
-  within.reduce(carried.view(), {.op = step, .root = 0, .deadline = options.deadline});
-  if (within.rank() == 0) {
-    int ranks = within.size();
-    between.all_reduce(scalar(ranks), {.deadline = options.deadline});
-    reduce_between(between, carried, inout, ranks, options);
+  std::optional<Carried> carried;
+  const auto reduce_within = [&] {
+    before_call(within, [&] {
+      require_hierarchical(inout, options);
+      carried.emplace(inout);
+    });
+    // Who only gives to a reduction leaves it before others have come.
+    within.impl()->run_as({.kind = engine::Kind::kAllReduce,
+                           .dtype = inout.dtype(),
+                           .op = options.op,
+                           .count = inout.count()},
+                          {.kind = engine::Kind::kBarrier, .deadline = options.deadline});
+    const comm::CommunicatorImpl::Bound bound(*within.impl());
+    within.reduce(carried->view(), {.op = step, .root = 0, .deadline = options.deadline});
+  };
+  if (!is_first) {
+    reduce_within();
+  } else {
+    // Whatever ends it for the first of a node ends it for the other nodes and for its own.
+    before_call(between, reduce_within);
+    before_call(within, [&] {
+      int ranks = within.size();
+      between.all_reduce(scalar(ranks), {.deadline = options.deadline});
+      reduce_between(between, *carried, inout, ranks, options);
+    });
   }
   within.broadcast(inout, {.root = 0, .deadline = options.deadline});
 }
@@ -200,7 +237,7 @@ void hierarchical_all_reduce(Communicator& within,
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
-  require_hierarchical(comm, inout, options);
+  before_call(comm, [&] { require_hierarchical(inout, options); });
   // Both first: they are made by all ranks of `comm`.
   Communicator& within = comm.intra_node();
   Communicator& between = comm.inter_node();

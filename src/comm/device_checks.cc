@@ -13,8 +13,8 @@ using engine::Kind;
 DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
   try {
     return prepare(request, storage);
-  } catch (const InvalidArgument& reason) {
-    owner_.refuse(request.kind, reason);
+  } catch (...) {
+    owner_.refuse_caught(request.kind);
   }
 }
 
@@ -109,8 +109,8 @@ void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
 DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
   try {
     return open(request);
-  } catch (const InvalidArgument& reason) {
-    owner_.refuse(request.kind, reason);
+  } catch (...) {
+    owner_.refuse_caught(request.kind);
   }
 }
 

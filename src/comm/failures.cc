@@ -12,6 +12,7 @@
 #include "comm/failure_texts.h"
 #include "comm/messages.h"
 #include "comm/operation.h"
+#include "comm/refusals.h"
 #include "comm/world.h"
 #include "control/succession.h"
 
@@ -292,7 +293,7 @@ void CommunicatorImpl::fail_by_closing() noexcept {
                   .reporter = rank(),
                   .culprit = rank(),
                   .sequence = control_->last_sequence(rank()),
-                  .text = "closed the communicator with calls under way"});
+                  .text = failure_text("closed the communicator with calls under way")});
 }
 
 CommunicatorImpl::Closing CommunicatorImpl::enter_to_close() noexcept {

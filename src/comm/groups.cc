@@ -31,7 +31,8 @@ std::vector<T> gather_all(CommunicatorImpl& parent,
                           const Signature& shown,
                           const T& mine,
                           const CallOptions& options) {
-  std::vector<T> all(static_cast<std::size_t>(parent.size()));
+  auto all = parent.before_call(
+      shown.kind, [&] { return std::vector<T>(static_cast<std::size_t>(parent.size())); });
   const auto bytes = std::as_bytes(std::span(&mine, 1));
   parent.run_as(shown,
                 {.kind = Kind::kAllGather,
@@ -57,16 +58,19 @@ Membership membership(const CommunicatorImpl& parent,
   return made;
 }
 
-// Makes this rank's group of those that the parent's ranks make at once: `members` is empty where
-// this rank is in none. The first member on each host allocates the group's memory there.
-Communicator make_group(CommunicatorImpl& parent,
-                        const Signature& shown,
-                        std::span<const int> members,
-                        const CallOptions& options) {
+// A group that is to be made, as this rank brings it. Not to be moved once it is prepared.
+struct Plan {
+  Membership made;
+  int leader = -1;  // on this host, the parent's rank
+  comm::Allocation own;
+};
+
+void prepare(const CommunicatorImpl& parent, std::span<const int> members, Plan& plan) {
   const auto& world = parent.world();
-  Membership made = membership(
+  Membership& made = plan.made;
+  made = membership(
       parent, members, fmt::format("{}/{}", parent.membership().name, parent.groups() + 1));
-  int leader = -1;  // the parent's rank
+  int& leader = plan.leader;
   std::vector<int> holders;
   for (const int member : members) {
     const auto& hosts = parent.membership().hosts;
@@ -77,7 +81,8 @@ Communicator make_group(CommunicatorImpl& parent,
     holders.push_back(parent.membership().host_ranks[static_cast<std::size_t>(member)]);
   }
   const int size = made.size();
-  comm::Allocation own{.what = fmt::format("a group of {}", size)};
+  comm::Allocation& own = plan.own;
+  own.what = fmt::format("a group of {}", size);
   if (made.rank >= 0 && leader == parent.rank()) {
     const comm::GroupShape shape{.size = size, .local = static_cast<int>(holders.size())};
     own.bytes = comm::group_bytes(world->engines(), shape);
@@ -92,12 +97,41 @@ Communicator make_group(CommunicatorImpl& parent,
       };
     }
   }
-  const auto blocks = comm::allocate_together(parent, shown, own, options.deadline);
+}
+
+// Makes this rank's group of those that the parent's ranks make at once: `members` is empty where
+// this rank is in none. The first member on each host allocates the group's memory there.
+Communicator make_group(CommunicatorImpl& parent,
+                        const Signature& shown,
+                        std::span<const int> members,
+                        const CallOptions& options) {
+  Plan plan;
+  parent.before_call(shown.kind, [&] { prepare(parent, members, plan); });
+  const auto blocks = comm::allocate_together(parent, shown, plan.own, options.deadline);
   parent.count_group();  // refused ones do not count: some ranks have never tried
-  const std::uint64_t block = made.rank >= 0 ? blocks[static_cast<std::size_t>(leader)] : 0;
-  auto impl = std::make_shared<CommunicatorImpl>(world, std::move(made), block);
+  const bool is_member = plan.made.rank >= 0;
+  const std::uint64_t block = is_member ? blocks[static_cast<std::size_t>(plan.leader)] : 0;
+  auto impl = parent.before_call(shown.kind, [&] {
+    return CommunicatorImpl::make(parent.world(), std::move(plan.made), block);
+  });
   impl->set_deadline(parent.deadline());
+  // All have it, or nobody.
+  parent.run_as(shown, {.kind = Kind::kBarrier, .deadline = options.deadline});
   return Communicator(std::move(impl));
+}
+
+void check_ranks(std::span<const int> ranks, int size) {
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] < 0 || sorted[i] >= size) {
+      throw InvalidArgument(
+          fmt::format("ranks has {}, expected ranks from 0 to {}", sorted[i], size - 1));
+    }
+    if (i > 0 && sorted[i] == sorted[i - 1]) {
+      throw InvalidArgument(fmt::format("ranks has {} twice", sorted[i]));
+    }
+  }
 }
 
 // The parent's ranks whose value equals this rank's, in order.
@@ -113,21 +147,8 @@ std::vector<int> alike(const CommunicatorImpl& parent, std::span<const int> valu
 }  // namespace
 
 Communicator Communicator::new_group(std::span<const int> ranks, const CallOptions& options) {
-  std::vector<int> members(ranks.begin(), ranks.end());
-  std::vector<int> sorted = members;
-  std::sort(sorted.begin(), sorted.end());
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] < 0 || sorted[i] >= size()) {
-      impl_->refuse_call(
-          Kind::kNewGroup,
-          fmt::format("ranks has {}, expected ranks from 0 to {}", sorted[i], size() - 1));
-    }
-    if (i > 0 && sorted[i] == sorted[i - 1]) {
-      impl_->refuse_call(Kind::kNewGroup, fmt::format("ranks has {} twice", sorted[i]));
-    }
-  }
-  return make_group(
-      *impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(members)}, members, options);
+  impl_->before_call(Kind::kNewGroup, [&] { check_ranks(ranks, size()); });
+  return make_group(*impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(ranks)}, ranks, options);
 }
 
 Communicator Communicator::split(const SplitOptions& split, const CallOptions& options) {
@@ -138,21 +159,26 @@ Communicator Communicator::split(const SplitOptions& split, const CallOptions& o
   const Signature shown{.kind = Kind::kSplit};
   const auto choices =
       gather_all(*impl_, shown, Choice{std::max(split.color, -1), split.key}, options);
-  std::vector<int> members;
-  if (split.color >= 0) {
+  const auto members = impl_->before_call(Kind::kSplit, [&] {
+    std::vector<int> found;
+    if (split.color < 0) return found;
     for (int i = 0; i < size(); ++i) {
-      if (choices[static_cast<std::size_t>(i)].color == split.color) members.push_back(i);
+      if (choices[static_cast<std::size_t>(i)].color == split.color) found.push_back(i);
     }
-    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    std::stable_sort(found.begin(), found.end(), [&](int a, int b) {
       return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
     });
-  }
+    return found;
+  });
   return make_group(*impl_, shown, members, options);
 }
 
 Communicator Communicator::duplicate(const CallOptions& options) {
-  std::vector<int> members(static_cast<std::size_t>(size()));
-  std::iota(members.begin(), members.end(), 0);
+  const auto members = impl_->before_call(Kind::kNewGroup, [&] {
+    std::vector<int> all(static_cast<std::size_t>(size()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  });
   return make_group(
       *impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(members)}, members, options);
 }
@@ -160,8 +186,13 @@ Communicator Communicator::duplicate(const CallOptions& options) {
 Communicator& Communicator::intra_node() {
   if (!impl_->intra_node) {
     impl_->require_usable();
-    impl_->intra_node = std::make_unique<Communicator>(make_group(
-        *impl_, {.kind = Kind::kSplit, .extra = 2}, alike(*impl_, impl_->membership().hosts), {}));
+    std::unique_ptr<Communicator> kept;
+    const auto members = impl_->before_call(Kind::kSplit, [&] {
+      kept = std::make_unique<Communicator>(nullptr);
+      return alike(*impl_, impl_->membership().hosts);
+    });
+    *kept = make_group(*impl_, {.kind = Kind::kSplit, .extra = 2}, members, {});
+    impl_->intra_node = std::move(kept);
   }
   return *impl_->intra_node;
 }
@@ -169,11 +200,16 @@ Communicator& Communicator::intra_node() {
 Communicator& Communicator::inter_node() {
   if (!impl_->inter_node) {
     impl_->require_usable();
-    std::map<int, int> count;  // by host: members numbered so far
-    std::vector<int> local;
-    for (const int host : impl_->membership().hosts) local.push_back(count[host]++);
-    impl_->inter_node = std::make_unique<Communicator>(
-        make_group(*impl_, {.kind = Kind::kSplit, .extra = 3}, alike(*impl_, local), {}));
+    std::unique_ptr<Communicator> kept;
+    const auto members = impl_->before_call(Kind::kSplit, [&] {
+      kept = std::make_unique<Communicator>(nullptr);
+      std::map<int, int> count;  // by host: members numbered so far
+      std::vector<int> local;
+      for (const int host : impl_->membership().hosts) local.push_back(count[host]++);
+      return alike(*impl_, local);
+    });
+    *kept = make_group(*impl_, {.kind = Kind::kSplit, .extra = 3}, members, {});
+    impl_->inter_node = std::move(kept);
   }
   return *impl_->inter_node;
 }

@@ -1,19 +1,20 @@
 // The collectives of objects: sizes first, then bytes, both by the public calls of the
 // communicator.
 //
-// A rank whose object cannot be encoded takes part in the exchange of sizes all the same, with a
-// size that says so; thus all ranks leave the call there, and the communicator stays usable.
+// Nobody leaves the first call before all have come to it: a rank that cannot go on, its object
+// being none that can be sent or its memory being short, refuses whichever comes next, and all
+// leave there.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
-#include <limits>
 #include <numeric>
 
 #include "base/deadline.h"
+#include "comm/communicator_impl.h"
 #include "hocket/communicator.h"
+#include "hocket/error.h"
 #include "hocket/object.h"
 
 namespace hocket {
@@ -21,34 +22,22 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// In place of a size.
-constexpr std::uint64_t kRefused = std::numeric_limits<std::uint64_t>::max();
-
-// What a rank brings: bytes, or the error that it throws once the others know of it.
-struct Contribution {
-  Bytes bytes;
-  std::exception_ptr error;
-
-  std::uint64_t size() const noexcept { return error ? kRefused : bytes.size(); }
-};
-
-Contribution try_encode(const Object& object) {
-  try {
-    return {encode(object), nullptr};
-  } catch (...) {
-    return {{}, std::current_exception()};
-  }
+// See CommunicatorImpl::before_call. `call`: its name.
+template <typename Part>
+auto before_call(Communicator& comm, const char* call, const Part& part) {
+  return comm.impl()->before_call(engine::Kind::kNone, [&] {
+    try {
+      return part();
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{}: {}", call, error.what()));
+    }
+  });
 }
 
-// Ends the call where `rank` brought nothing; the rank itself throws what stood in the way.
-void check_size(std::uint64_t size, int rank, const char* call, const std::exception_ptr& mine) {
-  if (mine) std::rethrow_exception(mine);
-  if (size == kRefused) {
-    throw InvalidArgument(fmt::format(
-        "{}: rank {} refused the call, as its object cannot be sent; its own error says why",
-        call,
-        rank));
-  }
+void check_root(const Communicator& comm, int root) {
+  if (root >= 0 && root < comm.size()) return;
+  throw InvalidArgument(
+      fmt::format("root is {}, expected a rank from 0 to {}", root, comm.size() - 1));
 }
 
 // The time of a call that consists of several.
@@ -63,18 +52,21 @@ class TimeLeft {
   base::Deadline end_;
 };
 
-// The sizes of all ranks; throws on all of them where one brought nothing.
-std::vector<std::size_t> exchange_sizes(Communicator& comm,
-                                        const Contribution& mine,
-                                        const char* call,
-                                        const TimeLeft& time) {
-  std::uint64_t size = mine.size();
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(std::max(comm.size(), 0)));
-  comm.all_gather(scalar(size), sizes, time.call());
-  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-    check_size(sizes[rank], static_cast<int>(rank), call, mine.error);
-  }
-  return {sizes.begin(), sizes.end()};
+using Sizes = std::vector<std::size_t>;
+
+Sizes room_for_all(const Communicator& comm) {
+  return Sizes(static_cast<std::size_t>(std::max(comm.size(), 0)));
+}
+
+// What a rank brings, and room for the sizes of all.
+struct Contribution {
+  Bytes bytes;
+  Sizes sizes;
+};
+
+void exchange_sizes(Communicator& comm, Contribution& mine, const TimeLeft& time) {
+  std::uint64_t size = mine.bytes.size();
+  comm.all_gather(scalar(size), mine.sizes, time.call());
 }
 
 std::size_t total(std::span<const std::size_t> sizes) {
@@ -92,28 +84,17 @@ std::vector<Object> decode_parts(std::span<const std::byte> bytes,
   return objects;
 }
 
-// The objects that a root scatters, one after the other.
-struct Batch {
-  Contribution all;
-  std::vector<std::size_t> sizes;
-};
-
-Batch try_encode_batch(std::span<const Object> objects, int ranks) {
-  Batch batch;
-  try {
-    if (objects.size() != static_cast<std::size_t>(ranks)) {
-      throw InvalidArgument(
-          fmt::format("scatter_object: the root passed {} objects for {} ranks; pass one a rank",
-                      objects.size(),
-                      ranks));
-    }
-    for (const Object& object : objects) {
-      const Bytes bytes = encode(object);
-      batch.sizes.push_back(bytes.size());
-      batch.all.bytes.insert(batch.all.bytes.end(), bytes.begin(), bytes.end());
-    }
-  } catch (...) {
-    batch.all.error = std::current_exception();
+// The objects that a root scatters, one after the other, and their sizes; nothing elsewhere.
+Contribution encode_batch(std::span<const Object> objects, int ranks) {
+  if (objects.size() != static_cast<std::size_t>(ranks)) {
+    throw InvalidArgument(fmt::format(
+        "the root passed {} objects for {} ranks; pass one a rank", objects.size(), ranks));
+  }
+  Contribution batch;
+  for (const Object& object : objects) {
+    const Bytes bytes = encode(object);
+    batch.sizes.push_back(bytes.size());
+    batch.bytes.insert(batch.bytes.end(), bytes.begin(), bytes.end());
   }
   return batch;
 }
@@ -121,13 +102,16 @@ Batch try_encode_batch(std::span<const Object> objects, int ranks) {
 }  // namespace
 
 Object broadcast_object(Communicator& comm, const Object& object, const RootOptions& options) {
+  constexpr const char* kCall = "broadcast_object";
   const TimeLeft time(comm, options.deadline);
   const bool is_root = comm.rank() == options.root;
-  Contribution mine = is_root ? try_encode(object) : Contribution{};
-  std::uint64_t size = mine.size();
-  comm.broadcast(scalar(size), time.root(options.root));
-  check_size(size, options.root, "broadcast_object", mine.error);
-  mine.bytes.resize(size);
+  auto mine = before_call(comm, kCall, [&] {
+    check_root(comm, options.root);
+    return Contribution{.bytes = is_root ? encode(object) : Bytes(), .sizes = room_for_all(comm)};
+  });
+  exchange_sizes(comm, mine, time);
+  before_call(
+      comm, kCall, [&] { mine.bytes.resize(mine.sizes[static_cast<std::size_t>(options.root)]); });
   comm.broadcast(mine.bytes, time.root(options.root));
   return is_root ? object : decode(mine.bytes);
 }
@@ -135,42 +119,56 @@ Object broadcast_object(Communicator& comm, const Object& object, const RootOpti
 std::vector<Object> gather_object(Communicator& comm,
                                   const Object& object,
                                   const RootOptions& options) {
+  constexpr const char* kCall = "gather_object";
   const TimeLeft time(comm, options.deadline);
-  const Contribution mine = try_encode(object);
-  const auto sizes = exchange_sizes(comm, mine, "gather_object", time);
+  auto mine = before_call(comm, kCall, [&] {
+    check_root(comm, options.root);
+    return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
+  });
+  exchange_sizes(comm, mine, time);
   if (comm.rank() != options.root) {
-    comm.gather_v(mine.bytes, ArrayView(), Parts{.counts = sizes}, time.root(options.root));
+    comm.gather_v(mine.bytes, ArrayView(), Parts{.counts = mine.sizes}, time.root(options.root));
     return {};
   }
-  Bytes all(total(sizes));
-  comm.gather_v(mine.bytes, all, Parts{.counts = sizes}, time.root(options.root));
-  return decode_parts(all, sizes);
+  auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
+  comm.gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.root(options.root));
+  return decode_parts(all, mine.sizes);
 }
 
 std::vector<Object> all_gather_object(Communicator& comm,
                                       const Object& object,
                                       const CallOptions& options) {
+  constexpr const char* kCall = "all_gather_object";
   const TimeLeft time(comm, options.deadline);
-  const Contribution mine = try_encode(object);
-  const auto sizes = exchange_sizes(comm, mine, "all_gather_object", time);
-  Bytes all(total(sizes));
-  comm.all_gather_v(mine.bytes, all, Parts{.counts = sizes}, time.call());
-  return decode_parts(all, sizes);
+  auto mine = before_call(comm, kCall, [&] {
+    return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
+  });
+  exchange_sizes(comm, mine, time);
+  auto all = before_call(comm, kCall, [&] { return Bytes(total(mine.sizes)); });
+  comm.all_gather_v(mine.bytes, all, Parts{.counts = mine.sizes}, time.call());
+  return decode_parts(all, mine.sizes);
 }
 
 Object scatter_object(Communicator& comm,
                       std::span<const Object> objects,
                       const RootOptions& options) {
+  constexpr const char* kCall = "scatter_object";
   const TimeLeft time(comm, options.deadline);
-  const bool is_root = comm.rank() == options.root;
-  const Batch batch = is_root ? try_encode_batch(objects, comm.size()) : Batch{};
-  std::vector<std::uint64_t> sizes(batch.sizes.begin(), batch.sizes.end());
-  if (batch.all.error) sizes.assign(static_cast<std::size_t>(comm.size()), kRefused);
-  std::uint64_t size = 0;
-  comm.scatter(sizes, scalar(size), time.root(options.root));
-  check_size(size, options.root, "scatter_object", batch.all.error);
-  Bytes bytes(size);
-  comm.scatter_v(batch.all.bytes, Parts{.counts = batch.sizes}, bytes, time.root(options.root));
+  Contribution mine;
+  Sizes sizes;  // of what comes from each rank
+  before_call(comm, kCall, [&] {
+    check_root(comm, options.root);
+    sizes = room_for_all(comm);
+    if (comm.rank() == options.root) {
+      mine = encode_batch(objects, comm.size());
+    } else {
+      mine.sizes = sizes;
+    }
+  });
+  comm.all_to_all(mine.sizes, sizes, time.call());
+  auto bytes = before_call(
+      comm, kCall, [&] { return Bytes(sizes[static_cast<std::size_t>(options.root)]); });
+  comm.scatter_v(mine.bytes, Parts{.counts = mine.sizes}, bytes, time.root(options.root));
   return decode(bytes);
 }
 

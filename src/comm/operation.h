@@ -35,6 +35,7 @@ class Operation {
   MessageCall message;
   observe::Span span;
   std::optional<std::string> refusal;
+  std::exception_ptr refused_by;       // of a call that could not be started: what stood in its way
   std::shared_ptr<Received> received;  // of a message that comes: who sent; written before done
   std::shared_ptr<void> keep;          // what the call points to, where that is not `storage`
 

@@ -122,9 +122,11 @@ void ProgressThread::attend(std::weak_ptr<Attended> attended) {
 void ProgressThread::look_again() noexcept { state_->look_again(); }
 
 void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) {
-  {
+  try {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(communicator));
+  } catch (const std::bad_alloc&) {
+    return;  // whoever waits for the call moves it all the same
   }
   wakes_.store(true, std::memory_order_release);
   wake();

@@ -295,7 +295,7 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
     Succession words(world_->host(), world_->host().at(block), nullptr);
     words.enlist(made.id());
   }
-  auto impl = std::make_shared<CommunicatorImpl>(world_, std::move(made), block);
+  auto impl = make(world_, std::move(made), block);
   impl->set_deadline(deadline_);
   rebuilt_ = true;
   return impl;

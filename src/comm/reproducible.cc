@@ -10,10 +10,13 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "core/reduce.h"
+#include "hocket/error.h"
 
 namespace hocket {
 
@@ -115,17 +118,36 @@ class Sum {
                .count = out.count()} {}
 
   void run() {
-    check();
-    learn_shards();
+    auto counts = before_call([&] { return checked(); });
+    learn_shards(counts);
     if (total_ == 0) {
       std::memset(out_.data(), 0, out_.bytes());
       return;
     }
-    const std::vector<std::byte> sums = exchange(local_nodes());
-    gather(finish(sums));
+    Exchange exchanged = before_call([&] {
+      cover_all(counts);
+      return prepare(local_nodes());
+    });
+    exchange(exchanged);
+    const Gathering gathering = before_call([&] { return finish(exchanged.incoming); });
+    gather(gathering);
   }
 
  private:
+  // What each rank sends to each.
+  struct Exchange {
+    std::vector<std::size_t> send, receive;  // bytes
+    std::vector<std::byte> outgoing, incoming;
+  };
+  struct Gathering {
+    std::vector<std::byte> own;  // this rank's slice of the result
+    std::vector<std::size_t> counts;
+  };
+
+  template <typename Part>
+  std::invoke_result_t<const Part&> before_call(const Part& part) {
+    return impl_.before_call(Kind::kReproducibleSum, part);
+  }
   std::size_t element() const { return size_of(type_); }
   const std::vector<Node>& nodes(int rank) const { return nodes_[static_cast<std::size_t>(rank)]; }
   Slice slice(int rank) const { return slice_of(rank, impl_.size(), out_.count()); }
@@ -145,21 +167,26 @@ class Sum {
            " elements, and has " + std::to_string(in_.count());
   }
 
-  void check() {
+  // Room for every rank's number of shards.
+  std::vector<std::uint64_t> checked() const {
     const std::string wrong = what_is_wrong();
-    if (!wrong.empty()) impl_.refuse_call(Kind::kReproducibleSum, wrong);
+    if (!wrong.empty()) throw InvalidArgument(wrong);
+    return std::vector<std::uint64_t>(static_cast<std::size_t>(impl_.size()));
   }
 
-  // Which shards every rank has.
-  void learn_shards() {
+  // How many shards every rank has.
+  void learn_shards(std::vector<std::uint64_t>& counts) {
     const std::uint64_t mine = out_.count() == 0 ? 0 : in_.count() / out_.count();
-    std::vector<std::uint64_t> counts(static_cast<std::size_t>(impl_.size()));
     impl_.run_as(shown_,
                  {.kind = Kind::kAllGather,
                   .in = {&mine, 1, DType::kUInt64},
                   .out = {counts.data(), counts.size(), DType::kUInt64},
                   .deadline = options_.deadline});
     total_ = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  }
+
+  // Which nodes every rank has.
+  void cover_all(const std::vector<std::uint64_t>& counts) {
     std::uint64_t first = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       if (static_cast<int>(i) == impl_.rank()) first_ = first;
@@ -186,36 +213,48 @@ class Sum {
     return rows;
   }
 
-  // Sends each rank its slice of this rank's nodes; returns this rank's slice of everybody's.
-  std::vector<std::byte> exchange(Rows rows) {
+  // For each rank its slice of this rank's nodes; room for this rank's slice of everybody's.
+  Exchange prepare(Rows rows) const {
     const auto n = static_cast<std::size_t>(impl_.size());
     const std::size_t own = nodes(impl_.rank()).size();
-    std::vector<std::size_t> send(n), receive(n);
-    std::vector<std::byte> outgoing;
-    outgoing.reserve(own * out_.count() * element());
+    Exchange made{.send = std::vector<std::size_t>(n),
+                  .receive = std::vector<std::size_t>(n),
+                  .outgoing = {},
+                  .incoming = {}};
+    made.outgoing.reserve(own * out_.count() * element());
     for (std::size_t r = 0; r < n; ++r) {
       const Slice theirs = slice(static_cast<int>(r));
-      send[r] = own * theirs.count * element();
-      receive[r] = nodes_[r].size() * slice(impl_.rank()).count * element();
+      made.send[r] = own * theirs.count * element();
+      made.receive[r] = nodes_[r].size() * slice(impl_.rank()).count * element();
       for (std::size_t i = 0; i < own; ++i) {
         const std::byte* at = rows.row(i) + theirs.first * element();
-        outgoing.insert(outgoing.end(), at, at + theirs.count * element());
+        made.outgoing.insert(made.outgoing.end(), at, at + theirs.count * element());
       }
     }
-    std::vector<std::byte> incoming(
-        std::accumulate(receive.begin(), receive.end(), std::size_t{0}));
+    made.incoming.resize(std::accumulate(made.receive.begin(), made.receive.end(), std::size_t{0}));
+    return made;
+  }
+
+  void exchange(Exchange& of) {
+    // Where some have nothing for others, they would leave the call while those refuse it.
+    const bool have_all = std::ranges::none_of(nodes_, &std::vector<Node>::empty) &&
+                          slice(impl_.size() - 1).count != 0;
+    std::optional<CommunicatorImpl::Bound> bound;
+    if (!have_all) {
+      impl_.run_as(shown_, {.kind = Kind::kBarrier, .deadline = options_.deadline});
+      bound.emplace(impl_);
+    }
     impl_.run_as(shown_,
                  {.kind = Kind::kAllToAllV,
-                  .in = {outgoing.data(), outgoing.size(), DType::kUInt8},
-                  .out = {incoming.data(), incoming.size(), DType::kUInt8},
-                  .in_parts = {.counts = send},
-                  .out_parts = {.counts = receive},
+                  .in = {of.outgoing.data(), of.outgoing.size(), DType::kUInt8},
+                  .out = {of.incoming.data(), of.incoming.size(), DType::kUInt8},
+                  .in_parts = {.counts = of.send},
+                  .out_parts = {.counts = of.receive},
                   .deadline = options_.deadline});
-    return incoming;
   }
 
   // Adds the rest of the tree over this rank's slice, and rounds.
-  std::vector<std::byte> finish(const std::vector<std::byte>& sums) {
+  Gathering finish(const std::vector<std::byte>& sums) const {
     const std::size_t count = slice(impl_.rank()).count;
     std::vector<Node> all;
     for (const auto& some : nodes_) all.insert(all.end(), some.begin(), some.end());
@@ -229,22 +268,21 @@ class Sum {
     };
     std::vector<std::byte> sum(count * element());
     Tree(total_, count, type_).sum(whole_tree(total_), sum.data(), known);
-    std::vector<std::byte> rounded(count * size_of(out_.dtype()));
+    Gathering made{.own = std::vector<std::byte>(count * size_of(out_.dtype())), .counts = {}};
     core::narrow(
-        rounded.data(), sum.data(), count, out_.dtype(), options_.op, static_cast<int>(total_));
-    return rounded;
+        made.own.data(), sum.data(), count, out_.dtype(), options_.op, static_cast<int>(total_));
+    for (int r = 0; r < impl_.size(); ++r) {
+      made.counts.push_back(slice(r).count * size_of(out_.dtype()));
+    }
+    return made;
   }
 
-  void gather(const std::vector<std::byte>& own) {
-    std::vector<std::size_t> counts;
-    for (int r = 0; r < impl_.size(); ++r) {
-      counts.push_back(slice(r).count * size_of(out_.dtype()));
-    }
+  void gather(const Gathering& of) {
     impl_.run_as(shown_,
                  {.kind = Kind::kAllGatherV,
-                  .in = {own.data(), own.size(), DType::kUInt8},
+                  .in = {of.own.data(), of.own.size(), DType::kUInt8},
                   .out = {out_.data(), out_.bytes(), DType::kUInt8},
-                  .out_parts = {.counts = counts},
+                  .out_parts = {.counts = of.counts},
                   .deadline = options_.deadline});
   }
 

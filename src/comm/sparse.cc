@@ -1,11 +1,16 @@
 // Collectives of sparse matrices: what describes them first, then their contents as bytes.
+//
+// Nobody leaves the first call before all have come to it, so that a rank which cannot go on and
+// refuses the next call leaves all in step.
 #include "hocket/sparse.h"
 
 #include <fmt/format.h>
 
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "comm/communicator_impl.h"
 #include "comm/sparse_layout.h"
 #include "comm/sparse_math.h"
 #include "hocket/error.h"
@@ -21,14 +26,16 @@ using Layouts = std::vector<SparseLayout>;
 
 std::size_t rank_count(const Communicator& comm) { return static_cast<std::size_t>(comm.size()); }
 
-// Runs a check of arguments; what it refuses is refused for all ranks.
-template <typename Check>
-auto checked(Communicator& comm, Check&& check) {
-  try {
-    return check();
-  } catch (const InvalidArgument& error) {
-    comm.refuse(error.what());
-  }
+// See CommunicatorImpl::before_call.
+template <typename Part>
+auto before_call(Communicator& comm, const Part& part) {
+  return comm.impl()->before_call(engine::Kind::kNone, part);
+}
+
+void check_root(const Communicator& comm, int root) {
+  if (root >= 0 && root < comm.size()) return;
+  throw InvalidArgument(
+      fmt::format("root is {}, expected a rank from 0 to {}", root, comm.size() - 1));
 }
 
 Words encode(std::span<const SparseLayout> layouts) {
@@ -95,25 +102,40 @@ std::vector<SparseMatrix> unpack(const Layouts& layouts, std::span<const std::by
   return matrices;
 }
 
-// Every rank's description, on every rank.
-Layouts describe(Communicator& comm, const SparseLayout& mine, std::optional<Duration> deadline) {
-  Words all(rank_count(comm) * kSparseWords);
-  comm.all_gather(encode(std::span(&mine, 1)), all, {.deadline = deadline});
-  return decode(all);
+// One matrix that goes to others, and room for every rank's description.
+struct Own {
+  SparseLayout layout;
+  Message message;
+  Words words, all;
+};
+
+enum class Indices { kAny, kChecked };
+
+Own prepare(const Communicator& comm, const SparseView& mine, Indices indices) {
+  const SparseLayout layout = comm::layout_of(mine, "mine");
+  if (indices == Indices::kChecked) comm::check_indices(mine);
+  return {.layout = layout,
+          .message = pack(std::span(&mine, 1), {layout}),
+          .words = encode(std::span(&layout, 1)),
+          .all = Words(rank_count(comm) * kSparseWords)};
 }
 
-std::vector<SparseMatrix> gather_described(Communicator& comm,
-                                           const SparseView& mine,
-                                           const Layouts& layouts,
-                                           const RootOptions& options) {
-  const auto rank = static_cast<std::size_t>(comm.rank());
-  const Message message = pack(std::span(&mine, 1), {layouts[rank]});
-  const std::vector<std::size_t> lengths = lengths_of(layouts);
+// Every rank's description, on every rank.
+Layouts describe(Communicator& comm, Own& mine, std::optional<Duration> deadline) {
+  comm.all_gather(mine.words, mine.all, {.deadline = deadline});
+  return before_call(comm, [&] { return decode(mine.all); });
+}
+
+// What a root gathers into; nothing elsewhere.
+struct Gathering {
+  std::vector<std::size_t> lengths;
   std::vector<std::byte> all;
-  if (comm.rank() == options.root) all = room_for(lengths);
-  comm.gather_v(message.bytes, all, {.counts = lengths}, options);
-  if (comm.rank() != options.root) return {};
-  return unpack(layouts, all);
+};
+
+Gathering room_to_gather(const Communicator& comm, const Layouts& layouts, int root) {
+  Gathering made{.lengths = lengths_of(layouts), .all = {}};
+  if (comm.rank() == root) made.all = room_for(made.lengths);
+  return made;
 }
 
 // Throws the same on every rank, which all have the same descriptions.
@@ -163,66 +185,105 @@ SparseMatrix broadcast_sparse(Communicator& comm,
                               const SparseView& mine,
                               const RootOptions& options) {
   const bool is_root = comm.rank() == options.root;
-  Words words(kSparseWords);
-  if (is_root) {
-    comm::encode(checked(comm, [&] { return comm::layout_of(mine, "mine"); }), words.data());
-  }
-  comm.broadcast(words, options);
-  const Layouts layout = decode(words);
-  std::vector<std::byte> bytes(layout[0].start(3));
-  if (is_root) comm::pack(mine, layout[0], bytes.data());
+  Words words, all;
+  before_call(comm, [&] {
+    check_root(comm, options.root);
+    words.resize(kSparseWords);
+    all.resize(rank_count(comm) * kSparseWords);
+    if (is_root) comm::encode(comm::layout_of(mine, "mine"), words.data());
+  });
+  comm.all_gather(words, all, {.deadline = options.deadline});
+  SparseLayout layout;
+  std::vector<std::byte> bytes;
+  before_call(comm, [&] {
+    layout = comm::decode(all.data() + static_cast<std::size_t>(options.root) * kSparseWords);
+    bytes.resize(layout.start(3));
+    if (is_root) comm::pack(mine, layout, bytes.data());
+  });
   comm.broadcast(bytes, options);
-  return {layout[0], std::move(bytes)};
+  return {layout, std::move(bytes)};
 }
 
 std::vector<SparseMatrix> all_gather_sparse(Communicator& comm,
                                             const SparseView& mine,
                                             const CallOptions& options) {
-  const auto layout = checked(comm, [&] { return comm::layout_of(mine, "mine"); });
-  const Layouts layouts = describe(comm, layout, options.deadline);
-  const Message message = pack(std::span(&mine, 1), {layout});
-  const std::vector<std::size_t> lengths = lengths_of(layouts);
-  std::vector<std::byte> all = room_for(lengths);
-  comm.all_gather_v(message.bytes, all, {.counts = lengths}, options);
-  return unpack(layouts, all);
+  Own own = before_call(comm, [&] { return prepare(comm, mine, Indices::kAny); });
+  const Layouts layouts = describe(comm, own, options.deadline);
+  Gathering gathering = before_call(comm, [&] {
+    const auto lengths = lengths_of(layouts);
+    return Gathering{.lengths = lengths, .all = room_for(lengths)};
+  });
+  comm.all_gather_v(own.message.bytes, gathering.all, {.counts = gathering.lengths}, options);
+  return unpack(layouts, gathering.all);
 }
 
 std::vector<SparseMatrix> gather_sparse(Communicator& comm,
                                         const SparseView& mine,
                                         const RootOptions& options) {
-  const auto layout = checked(comm, [&] { return comm::layout_of(mine, "mine"); });
-  return gather_described(comm, mine, describe(comm, layout, options.deadline), options);
+  Own own = before_call(comm, [&] {
+    check_root(comm, options.root);
+    return prepare(comm, mine, Indices::kAny);
+  });
+  const Layouts layouts = describe(comm, own, options.deadline);
+  Gathering gathering =
+      before_call(comm, [&] { return room_to_gather(comm, layouts, options.root); });
+  comm.gather_v(own.message.bytes, gathering.all, {.counts = gathering.lengths}, options);
+  if (comm.rank() != options.root) return {};
+  return unpack(layouts, gathering.all);
 }
 
 SparseMatrix scatter_sparse(Communicator& comm,
                             std::span<const SparseView> matrices,
                             const RootOptions& options) {
   const bool is_root = comm.rank() == options.root;
-  Layouts layouts;
-  if (is_root) layouts = checked(comm, [&] { return layouts_of(comm, matrices); });
-  Words words(kSparseWords);
-  comm.scatter(encode(layouts), words, options);
-  const Layouts mine = decode(words);
   Message message;
-  if (is_root) message = pack(matrices, layouts);
-  std::vector<std::byte> bytes(mine[0].start(3));
+  Words words, came;
+  before_call(comm, [&] {
+    check_root(comm, options.root);
+    came.resize(rank_count(comm) * kSparseWords);
+    if (is_root) {
+      const Layouts layouts = layouts_of(comm, matrices);
+      message = pack(matrices, layouts);
+      words = encode(layouts);
+    } else {
+      words = came;
+    }
+  });
+  comm.all_to_all(words, came, {.deadline = options.deadline});
+  SparseLayout mine;
+  std::vector<std::byte> bytes;
+  before_call(comm, [&] {
+    mine = comm::decode(came.data() + static_cast<std::size_t>(options.root) * kSparseWords);
+    bytes.resize(mine.start(3));
+  });
   comm.scatter_v(message.bytes, {.counts = message.lengths}, bytes, options);
-  return {mine[0], std::move(bytes)};
+  return {mine, std::move(bytes)};
 }
 
 std::vector<SparseMatrix> all_to_all_sparse(Communicator& comm,
                                             std::span<const SparseView> matrices,
                                             const CallOptions& options) {
-  const Layouts layouts = checked(comm, [&] { return layouts_of(comm, matrices); });
-  Words words = encode(layouts);
+  Message message;
+  Words words;
+  before_call(comm, [&] {
+    const Layouts layouts = layouts_of(comm, matrices);
+    message = pack(matrices, layouts);
+    words = encode(layouts);
+  });
   comm.all_to_all(words, options);
-  const Layouts came = decode(words);
-  const Message message = pack(matrices, layouts);
-  const std::vector<std::size_t> lengths = lengths_of(came);
-  std::vector<std::byte> bytes = room_for(lengths);
-  comm.all_to_all_v(
-      message.bytes, {.counts = message.lengths}, bytes, {.counts = lengths}, options);
-  return unpack(came, bytes);
+  Layouts came;
+  Gathering gathering;
+  before_call(comm, [&] {
+    came = decode(words);
+    gathering.lengths = lengths_of(came);
+    gathering.all = room_for(gathering.lengths);
+  });
+  comm.all_to_all_v(message.bytes,
+                    {.counts = message.lengths},
+                    gathering.all,
+                    {.counts = gathering.lengths},
+                    options);
+  return unpack(came, gathering.all);
 }
 
 void send_sparse(Communicator& comm,
@@ -243,53 +304,92 @@ SparseMatrix recv_sparse(Communicator& comm, int source, const MessageOptions& o
   return {layout[0], std::move(bytes)};
 }
 
+namespace {
+
+// What a root reduces, once it is there.
+struct ToReduce {
+  Layouts layouts;
+  std::vector<int> order;
+  Gathering gathering;
+
+  SparseMatrix fold(SparseOp op) const {
+    std::vector<SparseMatrix> all = unpack(layouts, gathering.all);
+    std::vector<SparseMatrix> ordered;
+    for (const int rank : order) ordered.push_back(std::move(all[static_cast<std::size_t>(rank)]));
+    return comm::fold(ordered, op);
+  }
+};
+
+// `more`: another call follows, which all are to come to.
+enum class More { kNo, kYes };
+ToReduce gather_to_reduce(Communicator& comm,
+                          const SparseView& mine,
+                          const SparseReduceOptions& options,
+                          More more) {
+  Own own = before_call(comm, [&] {
+    check_root(comm, options.root);
+    return prepare(comm, mine, Indices::kChecked);
+  });
+  ToReduce made{.layouts = describe(comm, own, options.deadline), .order = {}, .gathering = {}};
+  before_call(comm, [&] {
+    made.order = fold_order(comm.size(), options.root);
+    check_fold(made.layouts, made.order, options.op);
+    made.gathering = room_to_gather(comm, made.layouts, options.root);
+  });
+  std::optional<comm::CommunicatorImpl::Bound> bound;
+  if (more == More::kYes) {
+    // Who gives its part to the root leaves that call at once.
+    comm.barrier({.deadline = options.deadline});
+    bound.emplace(*comm.impl());
+  }
+  comm.gather_v(own.message.bytes,
+                made.gathering.all,
+                {.counts = made.gathering.lengths},
+                {.root = options.root, .deadline = options.deadline});
+  return made;
+}
+
+}  // namespace
+
 SparseMatrix reduce_sparse(Communicator& comm,
                            const SparseView& mine,
                            const SparseReduceOptions& options) {
-  const auto layout = checked(comm, [&] {
-    const SparseLayout found = comm::layout_of(mine, "mine");
-    comm::check_indices(mine);
-    return found;
-  });
-  const Layouts layouts = describe(comm, layout, options.deadline);
-  const std::vector<int> order = fold_order(comm.size(), options.root);
-  check_fold(layouts, order, options.op);
-  std::vector<SparseMatrix> all =
-      gather_described(comm, mine, layouts, {.root = options.root, .deadline = options.deadline});
-  if (all.empty()) return {};
-  std::vector<SparseMatrix> ordered;
-  for (const int rank : order) ordered.push_back(std::move(all[static_cast<std::size_t>(rank)]));
-  return comm::fold(ordered, options.op);
+  const ToReduce all = gather_to_reduce(comm, mine, options, More::kNo);
+  return comm.rank() == options.root ? all.fold(options.op) : SparseMatrix();
 }
 
 SparseMatrix all_reduce_sparse(Communicator& comm,
                                const SparseView& mine,
                                const SparseReduceOptions& options) {
-  const SparseMatrix result =
-      reduce_sparse(comm, mine, {.op = options.op, .root = 0, .deadline = options.deadline});
+  const SparseReduceOptions to_first{.op = options.op, .root = 0, .deadline = options.deadline};
+  const ToReduce all = gather_to_reduce(comm, mine, to_first, More::kYes);
+  SparseMatrix result;
+  if (comm.rank() == 0) result = before_call(comm, [&] { return all.fold(options.op); });
   return broadcast_sparse(comm, result, {.root = 0, .deadline = options.deadline});
 }
 
 SparseMatrix reduce_scatter_sparse(Communicator& comm,
                                    std::span<const SparseView> matrices,
                                    const SparseReduceOptions& options) {
-  const Layouts layouts = checked(comm, [&] {
-    Layouts found = layouts_of(comm, matrices);
+  Words words, all;
+  before_call(comm, [&] {
+    words = encode(layouts_of(comm, matrices));
     for (const SparseView& view : matrices) comm::check_indices(view);
-    return found;
+    all.resize(rank_count(comm) * rank_count(comm) * kSparseWords);
   });
   // All descriptions on all ranks, so that all refuse what one cannot add.
-  Words all(rank_count(comm) * rank_count(comm) * kSparseWords);
-  comm.all_gather(encode(layouts), all, {.deadline = options.deadline});
-  const Layouts table = decode(all);
-  const std::vector<int> order = fold_order(comm.size(), 0);
-  for (std::size_t place = 0; place < rank_count(comm); ++place) {
-    Layouts column;
-    for (std::size_t rank = 0; rank < rank_count(comm); ++rank) {
-      column.push_back(table[rank * rank_count(comm) + place]);
+  comm.all_gather(words, all, {.deadline = options.deadline});
+  before_call(comm, [&] {
+    const Layouts table = decode(all);
+    const std::vector<int> order = fold_order(comm.size(), 0);
+    for (std::size_t place = 0; place < rank_count(comm); ++place) {
+      Layouts column;
+      for (std::size_t rank = 0; rank < rank_count(comm); ++rank) {
+        column.push_back(table[rank * rank_count(comm) + place]);
+      }
+      check_fold(column, order, options.op);
     }
-    check_fold(column, order, options.op);
-  }
+  });
   return comm::fold(all_to_all_sparse(comm, matrices, {.deadline = options.deadline}), options.op);
 }
 

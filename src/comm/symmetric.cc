@@ -28,22 +28,16 @@ namespace {
 
 class OnHost final : public Block {
  public:
-  OnHost(std::shared_ptr<comm::WorldImpl> world,
-         std::vector<std::uint64_t> offsets,
-         int rank,
-         std::size_t count,
-         DType dtype)
-      : world_(std::move(world)),
-        offsets_(std::move(offsets)),
-        rank_(rank),
-        count_(count),
-        dtype_(dtype) {}
+  OnHost(std::shared_ptr<comm::WorldImpl> world, int rank, std::size_t count, DType dtype)
+      : world_(std::move(world)), rank_(rank), count_(count), dtype_(dtype) {}
   OnHost(const OnHost&) = delete;
   OnHost& operator=(const OnHost&) = delete;
   ~OnHost() override {
     if (world_->forked()) return;
     for (const std::uint64_t offset : offsets_) world_->host().release(offset);
   }
+  // Of each rank's part, once they are agreed on.
+  void set_offsets(std::vector<std::uint64_t> offsets) noexcept { offsets_ = std::move(offsets); }
 
   ArrayView part(int rank) const override {
     return {world_->host().at(offsets_[static_cast<std::size_t>(rank)]), count_, dtype_};
@@ -135,6 +129,17 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     impl_->refuse_call(engine::Kind::kSymmetricAllocate,
                        "NVSHMEM's heap lies in GPUs' memory, and memory is \"host\"");
   }
+  comm::Allocation own{.bytes = bytes};
+  std::shared_ptr<symmetric::OnHost> block;
+  impl_->before_call(shown.kind, [&] {
+    own.what = fmt::format("{}[{}]", name_of(dtype), count);
+    if (shown.memory == MemoryKind::kCuda) {
+      own.what += fmt::format(" of communicator {}", impl_->membership().name);
+    } else {
+      own.holders = impl_->membership().host_ranks;
+      block = std::make_shared<symmetric::OnHost>(impl_->world(), impl_->rank(), count, dtype);
+    }
+  });
   if (shown.memory == MemoryKind::kCuda) {
     const comm::Seat seat(*impl_);
     impl_->require_usable();
@@ -142,21 +147,11 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     if (of_nvshmem) shown.extra = engine::kFromNvshmem;
     const auto allocate =
         of_nvshmem ? &comm::DeviceCalls::allocate_from_nvshmem : &comm::DeviceCalls::allocate;
-    auto block = (impl_->devices().*allocate)(
-        bytes,
-        shown,
-        fmt::format("{}[{}] of communicator {}", name_of(dtype), count, impl_->membership().name),
-        options.deadline);
-    return SymmetricArray(std::make_shared<symmetric::OnGpus>(std::move(block), count, dtype));
+    auto mapped = (impl_->devices().*allocate)(bytes, shown, std::move(own.what), options.deadline);
+    return SymmetricArray(std::make_shared<symmetric::OnGpus>(std::move(mapped), count, dtype));
   }
-  auto offsets = comm::allocate_together(*impl_,
-                                         shown,
-                                         {.bytes = bytes,
-                                          .holders = impl_->membership().host_ranks,
-                                          .what = fmt::format("{} x {}", count, name_of(dtype))},
-                                         options.deadline);
-  return SymmetricArray(std::make_shared<symmetric::OnHost>(
-      impl_->world(), std::move(offsets), impl_->rank(), count, dtype));
+  block->set_offsets(comm::allocate_together(*impl_, shown, own, options.deadline));
+  return SymmetricArray(std::move(block));
 }
 
 namespace {
@@ -196,9 +191,13 @@ std::shared_ptr<void> SymmetricMemory::owner(ConstArrayView array) const {
 }
 
 void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
-  const auto block = block_of(*impl_, array);
+  std::shared_ptr<comm::DeviceBlock> block;
   std::byte none{};
-  std::vector<std::byte> all(static_cast<std::size_t>(impl_->size()));
+  std::vector<std::byte> all;
+  impl_->before_call(engine::Kind::kSymmetricAllocate, [&] {
+    block = block_of(*impl_, array);
+    all.resize(static_cast<std::size_t>(impl_->size()));
+  });
   impl_->run_as({.kind = engine::Kind::kSymmetricAllocate,
                  .memory = MemoryKind::kCuda,
                  .extra = block->id() | 1},

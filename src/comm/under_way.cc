@@ -7,6 +7,7 @@
 #include "comm/device_staging.h"
 #include "comm/failure_texts.h"
 #include "comm/operation.h"
+#include "comm/refusals.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
 
@@ -23,13 +24,18 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Plan& plan,
                                                      std::optional<Duration> deadline,
                                                      std::shared_ptr<StagedCall> staged) {
   const Duration allowed = deadline.value_or(deadline_);
-  auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+  std::shared_ptr<Operation> operation;
+  try {
+    operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+    queue_.push_back(operation);
+  } catch (...) {
+    refuse_caught(shown.kind);
+  }
   operation->plan = plan;
   operation->plan.call.sequence = ++sequence_;
   operation->shown = shown;
   operation->storage = std::move(storage);
   operation->staged = std::move(staged);
-  queue_.push_back(operation);
   advance(false);
   if (!operation->done()) world_->watch(shared_from_this());
   return operation;
@@ -42,7 +48,7 @@ bool CommunicatorImpl::advance(bool look) {
     while (!queue_.empty() && advance_one(*queue_.front(), look)) {
       const auto done = std::move(queue_.front());
       queue_.pop_front();
-      done->finish(nullptr);
+      done->finish(done->refused_by);
       moved = true;
     }
     if (look) check_deadlines();
@@ -57,10 +63,26 @@ bool CommunicatorImpl::advance(bool look) {
       moved = true;
     }
   } catch (...) {
+    fail_caught(queue_.empty() ? sequence_ : queue_.front()->sequence());
     fail_all(std::current_exception());
     moved = true;
   }
   return moved;
+}
+
+// False: it cannot be started, and is a refusal from now on.
+bool CommunicatorImpl::start(Operation& operation) {
+  const Plan& plan = operation.plan;
+  try {
+    operation.task = operation.staged ? operation.staged->carry(*plan.engine, plan.call)
+                                      : plan.engine->start(plan.call);
+    return true;
+  } catch (...) {
+    if (operation.staged) throw;  // its call has returned, and nobody would hear of it
+    operation.refusal = reason_of_caught().view();
+    operation.refused_by = std::current_exception();
+    return false;
+  }
 }
 
 // What follows the last step. Always true.
@@ -90,9 +112,7 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
   if (operation.refusal) {
     if (control_->failed()) raise_failure();
     if (!control_->may_refuse(sequence)) return false;
-    fingerprint_ = fingerprint_after_refusal(sequence);
-    control_->refuse(sequence, operation.shown.kind, *operation.refusal);
-    for (const auto& engine : engines_.collectives) engine->skip(sequence);
+    publish_refusal(sequence, operation.shown.kind, *operation.refusal);
     return true;
   }
   const MessageCall& message = operation.message;
@@ -101,9 +121,7 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     if (!operation.begun) {
       operation.begun = true;
       begin(operation.plan, operation.shown);
-      operation.task = operation.staged
-                           ? operation.staged->carry(*operation.plan.engine, operation.plan.call)
-                           : operation.plan.engine->start(operation.plan.call);
+      if (!start(operation)) return advance_one(operation, look);
     }
     if (operation.task.step() == Poll::kDone) return settle(operation);
     if (!look) return false;
@@ -149,9 +167,10 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
 }
 
 void CommunicatorImpl::fail_all(const std::exception_ptr& error) noexcept {
-  const auto queue = std::exchange(queue_, {});
   const auto messages = std::exchange(messages_, {});
-  for (const auto& operation : queue) {
+  while (!queue_.empty()) {  // an empty one would take memory
+    const auto operation = std::move(queue_.front());
+    queue_.pop_front();
     operation->task.reset();
     if (operation->begun) end(operation->sequence(), true);
     operation->finish(error);
@@ -229,12 +248,13 @@ CommunicatorImpl::Turn CommunicatorImpl::progress() noexcept {
 
 void CommunicatorImpl::abandon(Operation& operation) noexcept {
   if (world_->forked()) return;
-  control_->fail({.code = ErrorCode::kAborted,
-                  .reporter = rank(),
-                  .culprit = rank(),
-                  .sequence = operation.sequence(),
-                  .signature = operation.shown,
-                  .text = "gave up a call that was under way (its Work was destroyed)"});
+  control_->fail(
+      {.code = ErrorCode::kAborted,
+       .reporter = rank(),
+       .culprit = rank(),
+       .sequence = operation.sequence(),
+       .signature = operation.shown,
+       .text = failure_text("gave up a call that was under way (its Work was destroyed)")});
   while (!operation.done()) {
     poke();
     base::relax();

@@ -14,21 +14,23 @@ namespace {
 
 using Counts = std::vector<std::size_t>;
 
-ConstArrayView as_array(const Counts& counts) {
-  return {counts.data(), counts.size(), DType::kUInt64};
-}
 ArrayView as_array(Counts& counts) { return {counts.data(), counts.size(), DType::kUInt64}; }
+
+Counts counts_for_all(CommunicatorImpl& impl, Kind kind) {
+  return impl.before_call(kind, [&] { return Counts(static_cast<std::size_t>(impl.size())); });
+}
 
 // Asks every rank for its count. Recorded as the call that it serves.
 Counts ask_all(CommunicatorImpl& impl,
                Kind kind,
                std::size_t mine,
                std::optional<Duration> deadline) {
-  const Counts own{mine};
-  Counts all(static_cast<std::size_t>(impl.size()));
-  impl.run_as(
-      {.kind = kind, .extra = 1},
-      {.kind = Kind::kAllGather, .in = as_array(own), .out = as_array(all), .deadline = deadline});
+  Counts all = counts_for_all(impl, kind);
+  impl.run_as({.kind = kind, .extra = 1},
+              {.kind = Kind::kAllGather,
+               .in = {&mine, 1, DType::kUInt64},
+               .out = as_array(all),
+               .deadline = deadline});
   return all;
 }
 
@@ -102,7 +104,7 @@ Complete all_to_all_v(CommunicatorImpl& impl,
                  .stream = o.stream},
                 {}};
   if (out_parts.counts.empty()) {
-    made.counts.resize(static_cast<std::size_t>(impl.size()));
+    made.counts = counts_for_all(impl, Kind::kAllToAllV);
     impl.run_as({.kind = Kind::kAllToAllV, .extra = 1},
                 {.kind = Kind::kAllToAll,
                  .in = {in_parts.counts.data(), in_parts.counts.size(), DType::kUInt64},

@@ -125,8 +125,8 @@ Membership WorldImpl::membership() const {
 }
 
 Communicator WorldImpl::make_communicator() {
-  return Communicator(std::make_shared<CommunicatorImpl>(
-      shared_from_this(), membership(), host_->published_world()));
+  return Communicator(
+      CommunicatorImpl::make(shared_from_this(), membership(), host_->published_world()));
 }
 
 WorldImpl::~WorldImpl() {

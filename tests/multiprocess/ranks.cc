@@ -240,6 +240,8 @@ Outcome outcome_of(const std::function<void()>& action) {
     return of("RendezvousError", error);
   } catch (const Error& error) {
     return of("Error", error);
+  } catch (const std::bad_alloc&) {
+    return {.kind = "bad_alloc"};
   }
 }
 

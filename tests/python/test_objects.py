@@ -3,6 +3,7 @@
 import collections
 import datetime
 import math
+import resource
 
 import ml_dtypes
 import numpy as np
@@ -137,3 +138,57 @@ def test_round_trip():
         check()
 
     threads(1, body)
+
+
+@pytest.mark.parametrize("refuser", [0, 1, 2])
+def test_a_refusal_leaves_all_at_the_same_call(refuser):
+    """The root does not go on to the bytes of what others have refused before the sizes."""
+    calls = [
+        lambda comm, bad: comm.broadcast_object([1], root=0, timeout="soon" if bad else 20),
+        lambda comm, bad: comm.gather_object([1], root=0, timeout="soon" if bad else 20),
+        lambda comm, bad: comm.all_gather_object([1], timeout="soon" if bad else 20),
+        lambda comm, bad: comm.scatter_object([1, 2, 3], root=0, timeout="soon" if bad else 20),
+    ]
+
+    def body(comm):
+        for call in calls:
+            with pytest.raises(hocket.InvalidArgument):
+                call(comm, comm.rank == refuser)
+            assert comm.all_reduce(np.array(comm.rank)) == 3
+
+    threads(3, body)
+
+
+def test_objects_beyond_one_ranks_memory_are_heard_of_on_all_ranks():
+    """60 MB, where one rank may take 40 MB more than it has."""
+    for name in ("broadcast_object", "gather_object", "all_gather_object", "scatter_object"):
+        kinds = hocket.spawn(without_memory, 3, name)
+        assert kinds[1] == "MemoryError", (name, kinds)
+        # A root may have given its part before.
+        assert {kinds[0], kinds[2]} <= {"InvalidArgument", "none"}, (name, kinds)
+        assert "InvalidArgument" in kinds, (name, kinds)
+
+
+def without_memory(comm, name):
+    large = bytes(60_000_000)
+    gives = {
+        "broadcast_object": lambda: comm.broadcast_object(large, root=0, timeout=30),
+        "gather_object": lambda: comm.gather_object(large, root=1, timeout=30),
+        "all_gather_object": lambda: comm.all_gather_object(large, timeout=30),
+        "scatter_object": lambda: comm.scatter_object([large] * 3, root=0, timeout=30),
+    }
+    comm.barrier()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    if comm.rank == 1:
+        with open("/proc/self/statm") as pages:
+            now = int(pages.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + 40_000_000, before[1]))
+    kind = "none"
+    try:
+        gives[name]()
+    except (MemoryError, hocket.Error) as error:
+        kind = type(error).__name__
+        assert comm.rank == 1 or "rank 1 refused" in str(error), error
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    assert comm.all_reduce(np.array(comm.rank)) == 3
+    return kind

@@ -1,6 +1,7 @@
 """Collectives on sparse arrays, and the face of cupyx.distributed on them."""
 
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -268,3 +269,71 @@ def test_the_face_raises_what_cupy_raises():
     for texts in ranks(2, refused_by_the_face):
         assert "RuntimeError" in texts[0] and "ValueError" in texts[1], texts
         assert texts[2].startswith("TypeError"), texts
+
+
+def broken_inside():
+    """Passes SciPy's own look, and is not what it says when it is put together elsewhere."""
+    array = make(1)
+    array.indptr = array.indptr[:-1].copy()
+    return array
+
+
+def test_an_array_broken_inside_is_heard_of_on_all_ranks():
+    """Whatever the next call of the rank that refuses is: the others are not met in the middle."""
+    calls = [
+        lambda comm, array: sparse.broadcast(comm, array, 2),
+        lambda comm, array: sparse.gather(comm, array, 0),
+        lambda comm, array: sparse.all_gather(comm, array),
+        lambda comm, array: sparse.scatter(comm, [array] * 3, 2),
+        lambda comm, array: sparse.all_to_all(comm, [array] * 3),
+        lambda comm, array: sparse.reduce(comm, array, "sum", 0),
+        lambda comm, array: sparse.all_reduce(comm, array),
+        lambda comm, array: sparse.reduce_scatter(comm, [array] * 3),
+    ]
+
+    def body(comm):
+        for call in calls:
+            with pytest.raises(ValueError) as caught:
+                call(comm, broken_inside() if comm.rank == 2 else make(1))
+            assert comm.rank == 2 or "rank 2 refused" in str(caught.value), caught.value
+            assert comm.all_reduce(np.array(comm.rank)) == 3
+
+    threads(3, body)
+
+
+def test_memory_that_one_rank_does_not_get_is_heard_of_on_all_ranks(monkeypatch):
+    """At each place where contents are packed or given room."""
+    calls = [
+        lambda comm: sparse.broadcast(comm, make(1), 2),
+        lambda comm: sparse.all_gather(comm, make(1)),
+        lambda comm: sparse.scatter(comm, [make(1)] * 3, 2),
+        lambda comm: sparse.all_to_all(comm, [make(1)] * 3),
+        lambda comm: sparse.all_reduce(comm, make(1)),
+        lambda comm: sparse.reduce_scatter(comm, [make(1)] * 3),
+    ]
+    victim = threading.local()
+    kind_of = sparse.kind_of
+
+    class NoMemory:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        def empty(self, *_):
+            raise MemoryError("none left")
+
+    def kind(array, name):
+        found = kind_of(array, name)
+        return found._replace(xp=NoMemory()) if getattr(victim, "here", False) else found
+
+    monkeypatch.setattr(sparse, "kind_of", kind)
+
+    def body(comm):
+        for call in calls:
+            victim.here = comm.rank == 2
+            with pytest.raises(MemoryError if victim.here else hocket.InvalidArgument) as caught:
+                call(comm)
+            victim.here = False
+            assert comm.rank == 2 or "rank 2 refused" in str(caught.value), caught.value
+            assert comm.all_reduce(np.array(comm.rank)) == 3
+
+    threads(3, body)
