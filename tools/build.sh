@@ -5,7 +5,11 @@ cd "$(dirname "$0")/.."
 
 set -- ${1:+--target "$@"}
 launcher=
-if command -v ccache >/dev/null; then launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
+if command -v ccache >/dev/null; then
+  launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+  # What is compiled here need not be compiled again in another copy of this tree, a wheel's for one.
+  export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"
+fi
 
 echo "build: configuring build/release"
 log=$(mktemp)
