@@ -46,10 +46,14 @@ struct PoolOptions {
   std::vector<std::string> library_folders = {};
 };
 
-// The caller's stream on each worker's GPU; absent: their legacy default streams. Workers of the
-// host have none.
 struct PoolCallOptions {
+  // The caller's stream on each worker's GPU; absent: their legacy default streams. Workers of the
+  // host have none.
   std::span<const StreamRef> streams = {};
+  // How the workers of `map` begin: all at once; or in their order, each when the one before has
+  // called PoolWorker::begun, or has ended.
+  enum class Start { kTogether, kInTurn };
+  Start start = Start::kTogether;
 };
 
 struct PoolReduceOptions {
@@ -103,6 +107,8 @@ class PoolWorker {
   StreamRef load_stream() const;
   // Among the workers: rank i is worker i. Every worker must make its calls.
   Communicator& communicator() const;
+  // Lets the next worker begin, where they begin in turn.
+  void begun() const;
 
  private:
   pool::Seat* seat_;
@@ -130,7 +136,7 @@ class DevicePool {
   StreamRef stream(int worker) const;
   StreamRef load_stream(int worker) const;
 
-  // Runs `body` once in the thread of each worker, or of each of `workers`, all at once.
+  // Runs `body` once in the thread of each worker, or of each of `workers`, beside each other.
   void map(const std::function<void(PoolWorker&)>& body, const PoolCallOptions& = {});
   void map(std::span<const int> workers,
            const std::function<void(PoolWorker&)>& body,

@@ -24,6 +24,7 @@ def chunks(
     use: Callable[[list[Any], int, int], None],
     arrays: Sequence[Any],
     *,
+    count: Optional[int] = None,
     indices: Optional[Sequence[int]] = None,
     chunk_size: int = 64,
     device: Device = "cpu",
@@ -38,6 +39,8 @@ def chunks(
         a buffer that is loaded anew later.
     arrays : sequence of numpy.ndarray
         Of equal length along the first axis. Page-locked ones load fastest onto a GPU.
+    count : int, optional
+        How many entries there are: to go through numbers alone, with no arrays.
     indices : sequence of int, optional
         Go through these entries in place of all; ``first`` and ``last`` then count in it.
     chunk_size : int
@@ -53,11 +56,7 @@ def chunks(
     InvalidArgument
         Arrays differ in length or have masks, there is no such entry, or `chunk_size` is less than 1.
     """
-    if not arrays:
-        raise InvalidArgument("arrays is empty")
-    lengths = {len(x) for x in arrays}
-    if len(lengths) > 1:
-        raise InvalidArgument(f"the arrays differ in length: {sorted(lengths)}")
+    length = _length(arrays, count)
     for i, x in enumerate(arrays):
         if np.ma.is_masked(x):
             raise InvalidArgument(f"arrays[{i}] has a mask, which would be lost; pass x.filled(value)")
@@ -67,7 +66,6 @@ def chunks(
         raise InvalidArgument(f"chunk_size is {chunk_size!r}, expected a whole number") from None
     if chunk_size < 1:
         raise InvalidArgument(f"chunk_size is {chunk_size}, expected at least 1")
-    length = lengths.pop()
     chosen = None if indices is None else _entries(indices, length)
     count = length if chosen is None else len(chosen)
     if count == 0:
@@ -80,6 +78,26 @@ def chunks(
         _stream_on_host(use, arrays, chosen, count, min(chunk_size, count))
     else:
         raise InvalidArgument(f'device is {device!r}, expected "cpu" or "cuda"')
+
+
+def _length(arrays: Sequence[Any], count: Any) -> int:
+    """How many entries there are."""
+    if count is None and not arrays:
+        raise InvalidArgument("arrays is empty; give count, the number of entries, to go without")
+    lengths = {len(x) for x in arrays}
+    if len(lengths) > 1:
+        raise InvalidArgument(f"the arrays differ in length: {sorted(lengths)}")
+    if count is None:
+        return lengths.pop()
+    try:
+        count = operator.index(count)
+    except TypeError:
+        raise InvalidArgument(f"count is {count!r}, expected a whole number") from None
+    if count < 0:
+        raise InvalidArgument(f"count is {count}, expected at least 0")
+    if lengths - {count}:
+        raise InvalidArgument(f"count is {count}, and the arrays have {lengths.pop()} entries")
+    return int(count)
 
 
 def _entries(indices: Any, length: int) -> Any:

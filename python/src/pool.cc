@@ -127,7 +127,9 @@ void close(PoolHandle& handle) {
   });
 }
 
-// `body(index, communicator)` in the thread of each of `workers`.
+// `body(index, communicator)` in the thread of each of `workers`. They begin in their order, each when
+// the one before has the GIL: so what they draw first from something shared (numbers from a random
+// generator, say) is the same in every run, unless a worker waits before.
 void map(PoolHandle& handle,
          const std::vector<int>& workers,
          nb::callable body,
@@ -137,9 +139,10 @@ void map(PoolHandle& handle,
     handle.pool.map(workers,
                     [&](PoolWorker& worker) {
                       const nb::gil_scoped_acquire acquire;
+                      worker.begun();
                       body(worker.index(), Seat{Communicator(worker.communicator().impl())});
                     },
-                    {.streams = at});
+                    {.streams = at, .start = PoolCallOptions::Start::kInTurn});
   });
 }
 

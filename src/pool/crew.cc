@@ -7,8 +7,14 @@
 #include "hocket/error.h"
 
 namespace hocket::pool {
+namespace {
 
-Crew::Crew(int size, const Job& begin) : jobs_(static_cast<std::size_t>(size)) {
+constexpr int kNobody = -1;
+
+}  // namespace
+
+Crew::Crew(int size, const Job& begin)
+    : jobs_(static_cast<std::size_t>(size)), next_(static_cast<std::size_t>(size), kNobody) {
   pending_ = size;
   threads_ = base::start_threads(size, [this, &begin](int i) { work(i, begin); });
   std::unique_lock lock(mutex_);
@@ -66,7 +72,21 @@ void Crew::do_one(int member, const Job& job) {
   if (stop != nullptr) (*stop)("an exception left worker " + std::to_string(member));
   error = nullptr;
   const std::lock_guard lock(mutex_);
+  start_next(member);
   if (--pending_ == 0) end_.notify_all();
+}
+
+void Crew::begun(int member) {
+  const std::lock_guard lock(mutex_);
+  start_next(member);
+}
+
+// With `mutex_` held.
+void Crew::start_next(int member) {
+  const int next = std::exchange(next_[static_cast<std::size_t>(member)], kNobody);
+  if (next == kNobody) return;
+  jobs_[static_cast<std::size_t>(next)] = job_;
+  start_.notify_all();
 }
 
 bool Crew::wait() {
@@ -95,7 +115,8 @@ bool Crew::wait() {
 
 void Crew::run(std::span<const int> members,
                const Job& job,
-               const std::function<void(const std::string&)>& stop) {
+               const std::function<void(const std::string&)>& stop,
+               Start start) {
   const std::lock_guard call(calls_);
   {
     const std::lock_guard lock(mutex_);
@@ -103,7 +124,14 @@ void Crew::run(std::span<const int> members,
     stopped_ = false;
     stop_ = &stop;
     pending_ = static_cast<int>(members.size());
-    for (const int member : members) jobs_[static_cast<std::size_t>(member)] = &job;
+    job_ = &job;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (start == Start::kInTurn && i > 0) {
+        next_[static_cast<std::size_t>(members[i - 1])] = members[i];
+      } else {
+        jobs_[static_cast<std::size_t>(members[i])] = &job;
+      }
+    }
   }
   start_.notify_all();
   const bool undisturbed = wait();

@@ -23,6 +23,7 @@ StreamRef PoolWorker::load_stream() const {
   return seat_->lane->load_stream();
 }
 Communicator& PoolWorker::communicator() const { return seat_->world->communicator(); }
+void PoolWorker::begun() const { seat_->crew->begun(seat_->index); }
 
 // --- DevicePool ---------------------------------------------------------------------------------
 
@@ -57,7 +58,7 @@ void DevicePool::map(const std::function<void(PoolWorker&)>& body, const PoolCal
         PoolWorker worker(seat);
         body(worker);
       },
-      options.streams);
+      options);
 }
 
 void DevicePool::map(std::span<const int> workers,
@@ -69,7 +70,7 @@ void DevicePool::map(std::span<const int> workers,
         PoolWorker worker(seat);
         body(worker);
       },
-      options.streams);
+      options);
 }
 
 void DevicePool::broadcast(ConstArrayView in,

@@ -193,7 +193,7 @@ void exchange_halo(Pool& pool,
             for (std::size_t i = 0; i < seams.size(); ++i) do_seam(seat, i);
           }
         },
-        options.streams);
+        {.streams = options.streams});
   }
   if (options.across == nullptr) return;
   const auto borders = borders_of(*options.across, arrays, shape, overlap, options);
@@ -203,7 +203,7 @@ void exchange_halo(Pool& pool,
   if (!pool.has_gpus()) return cross(nullptr);
   const int first = 0;
   pool.run(
-      {&first, 1}, [&](const Seat& seat) { cross(&seat); }, options.streams);
+      {&first, 1}, [&](const Seat& seat) { cross(&seat); }, {.streams = options.streams});
 }
 
 }  // namespace hocket::pool

@@ -95,7 +95,7 @@ void distribute(Pool& pool, In in, std::span<const int> from, Out out, Streams s
         const auto i = static_cast<std::size_t>(seat.index);
         copy(seat, out[i], in[static_cast<std::size_t>(from[i])]);
       },
-      streams);
+      {.streams = streams});
 }
 
 void scatter(Pool& pool, ConstArrayView in, Out out, Streams streams) {
@@ -117,7 +117,7 @@ void scatter(Pool& pool, ConstArrayView in, Out out, Streams streams) {
         const auto i = static_cast<std::size_t>(seat.index);
         copy(seat, out[i], in.slice(at[i], out[i].count()));
       },
-      streams);
+      {.streams = streams});
 }
 
 void gather(Pool& pool, In in, ArrayView out, Streams streams) {
@@ -137,7 +137,7 @@ void gather(Pool& pool, In in, ArrayView out, Streams streams) {
         const auto i = static_cast<std::size_t>(seat.index);
         copy(seat, out.slice(at[i], in[i].count()), in[i]);
       },
-      streams);
+      {.streams = streams});
 }
 
 void all_gather(Pool& pool, In in, Out out, Streams streams) {
@@ -161,7 +161,7 @@ void all_gather(Pool& pool, In in, Out out, Streams streams) {
           copy(seat, out[i].slice(at[j], in[j].count()), in[j]);
         }
       },
-      streams);
+      {.streams = streams});
 }
 
 }  // namespace hocket::pool

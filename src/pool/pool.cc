@@ -56,6 +56,7 @@ Pool::Pool(int workers, const PoolOptions& options)
     if (has_gpus()) seats_[static_cast<std::size_t>(i)].lane = &lane(i);
   }
   crew_ = std::make_unique<Crew>(workers, [this](int member) { begin(member); });
+  for (Seat& seat : seats_) seat.crew = crew_.get();
   make_team();
 }
 
@@ -185,7 +186,8 @@ void Pool::run_one(Seat& seat, const Body& body) {
   seat.lane->leave();
 }
 
-void Pool::run(std::span<const int> workers, const Body& body, std::span<const StreamRef> streams) {
+void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOptions& options) {
+  const std::span<const StreamRef> streams = options.streams;
   check_call(workers, streams);
   if (workers.empty()) return;
   if (broken_) make_team();
@@ -196,7 +198,7 @@ void Pool::run(std::span<const int> workers, const Body& body, std::span<const S
     for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->conclude(caller(i), lanes_);
   };
   try {
-    crew_->run(workers, one, [this](const std::string& reason) { stop(reason); });
+    crew_->run(workers, one, [this](const std::string& reason) { stop(reason); }, options.start);
   } catch (...) {
     conclude();
     throw;

@@ -21,6 +21,7 @@ struct Seat {
   int index = 0;
   int size = 0;
   DeviceLane* lane = nullptr;  // of a GPU
+  Crew* crew = nullptr;
   std::optional<World> world;
 };
 
@@ -38,10 +39,10 @@ class Pool {
   int device_of(ConstArrayView array) const;
 
   using Body = std::function<void(Seat&)>;
-  void run(std::span<const int> workers, const Body& body, std::span<const StreamRef> streams);
+  void run(std::span<const int> workers, const Body& body, const PoolCallOptions& options);
   // In all workers.
-  void run(const Body& body, std::span<const StreamRef> streams = {}) {
-    run(everybody_, body, streams);
+  void run(const Body& body, const PoolCallOptions& options = {}) {
+    run(everybody_, body, options);
   }
   void close();
   // In a forked child too: the threads stayed with the parent.

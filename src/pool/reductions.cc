@@ -157,7 +157,7 @@ void all_reduce_between_gpus(Pool& pool, In in, Out out, const PoolReduceOptions
         if (first) options.across->all_reduce(out[i], {.op = options.op, .stream = stream});
         comm.broadcast(out[i], {.stream = stream});
       },
-      options.streams);
+      {.streams = options.streams});
 }
 
 void all_reduce_on_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
@@ -179,7 +179,7 @@ void all_reduce_on_gpus(Pool& pool, In in, Out out, const PoolReduceOptions& opt
           comm.all_reduce(in[i], out[i], with);
         }
       },
-      options.streams);
+      {.streams = options.streams});
 }
 
 int worker_of(const Pool& pool, ArrayView out) {
@@ -205,7 +205,7 @@ void reduce_on_gpus(Pool& pool, In in, ArrayView out, const PoolReduceOptions& o
         if (has_it && across != nullptr)
           across->all_reduce(out, {.op = options.op, .stream = stream});
       },
-      options.streams);
+      {.streams = options.streams});
 }
 
 void check_options(const Pool& pool, DType dtype, const PoolReduceOptions& options) {

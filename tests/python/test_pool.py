@@ -60,6 +60,36 @@ def test_map_shares_items_out(pool):
     assert len(set(names)) == 1
 
 
+def test_workers_begin_in_their_order(pool):
+    generator = np.random.default_rng(5)
+    wanted = list(np.random.default_rng(5).integers(0, 1 << 40, 50 * pool.size))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(30)  # who has begun draws, however late others find this machine
+    try:
+        drawn = [pool.map(lambda: int(generator.integers(0, 1 << 40))) for _ in range(25)]
+        drawn += [pool.run(lambda worker: int(generator.integers(0, 1 << 40))) for _ in range(25)]
+    finally:
+        sys.setswitchinterval(interval)
+    assert [number for call in drawn for number in call] == wanted
+    # A subset begins in the order that it is given in.
+    seen = []
+    pool.map(seen.append, range(pool.size), workers=list(reversed(range(pool.size))))
+    assert seen == list(range(pool.size))
+
+
+def test_an_error_lets_the_next_worker_begin(pool):
+    begun = []
+
+    def fails(worker):
+        begun.append(worker.index)
+        raise KeyError(worker.index)
+
+    with pytest.raises(KeyError):
+        pool.run(fails)
+    assert sorted(begun) == list(range(pool.size))
+    assert pool.map(lambda: 1) == [1] * pool.size
+
+
 def test_copies_are_real(pool):
     x = np.arange(12.0).reshape(3, 4)
     copies = pool.broadcast(x)

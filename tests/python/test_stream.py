@@ -25,6 +25,17 @@ def test_chunks_are_all_there_in_order(count, chunk_size):
     assert np.array_equal(np.concatenate([entry[3] for entry in seen]), y)
 
 
+@pytest.mark.parametrize("count", [0, *COUNTS])
+def test_numbers_alone(count):
+    seen = []
+    stream.chunks(lambda parts, a, b: seen.append((parts, a, b)), [], count=count, chunk_size=8)
+    assert seen == [([], k, min(k + 8, count)) for k in range(0, count, 8)]
+    chosen = []
+    stream.chunks(lambda parts, a, b: chosen.append((a, b)), [], count=9, indices=[8, 0, 3],
+                  chunk_size=2)
+    assert chosen == [(0, 2), (2, 3)]
+
+
 def test_indices_choose():
     x = np.arange(100.0)
     chosen = [5, 99, 5, 0, 17]
@@ -67,8 +78,14 @@ def test_errors_come_through():
         stream.chunks(nothing, [np.ones(3), np.ones(4)])
     with pytest.raises(ValueError, match="chunk_size is 0"):
         stream.chunks(nothing, [np.ones(3)], chunk_size=0)
-    with pytest.raises(ValueError, match="arrays is empty"):
+    with pytest.raises(ValueError, match="arrays is empty; give count"):
         stream.chunks(nothing, [])
+    with pytest.raises(ValueError, match="count is 4, and the arrays have 3 entries"):
+        stream.chunks(nothing, [np.ones(3)], count=4)
+    with pytest.raises(ValueError, match="count is -1, expected at least 0"):
+        stream.chunks(nothing, [], count=-1)
+    with pytest.raises(ValueError, match="count is 2.5, expected a whole number"):
+        stream.chunks(nothing, [], count=2.5)
     with pytest.raises(hocket.InvalidArgument, match="device is"):
         stream.chunks(nothing, [np.ones(3)], device="tpu")
     stream.chunks(fails, [np.ones(0)])

@@ -329,6 +329,11 @@ def test_streams(chunk_size):
             (k, min(k + chunk_size, 6)) for k in range(2, 6, chunk_size)
         ]
         assert np.array_equal(np.concatenate([entry[2] for entry in seen]), a[2:6])
+        # Tike's own preconditioners go through numbers alone.
+        seen = []
+        call(f=lambda parts, lo, hi: seen.append((parts, lo, hi)), ind_args=[], lo=1, hi=8,
+             chunk_size=chunk_size)
+        assert seen == [([], k, min(k + chunk_size, 8)) for k in range(1, 8, chunk_size)]
 
 
 def test_the_modules_of_the_package():

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "hocket/device_pool.h"
@@ -54,6 +56,38 @@ TEST_P(Pools, RunInThreadsOfTheirOwn) {
   });
   EXPECT_EQ(std::set(threads.begin(), threads.end()).size(), threads.size());
   for (std::size_t i = 0; i < indices.size(); ++i) EXPECT_EQ(indices[i], static_cast<int>(i) * n);
+}
+
+// Each begins when the one before has said so, or has ended, by an exception too.
+TEST_P(Pools, BeginInTurn) {
+  const int n = GetParam();
+  DevicePool pool(n);
+  for (const bool says : {true, false}) {
+    std::vector<int> order;  // unguarded where nobody says: then they run one after the other
+    std::mutex mutex;
+    const auto enter = [&](PoolWorker& worker) {
+      if (!says) {
+        order.push_back(worker.index());
+        if (worker.index() == 1) throw std::runtime_error("one");
+        return;
+      }
+      {
+        const std::lock_guard lock(mutex);
+        order.push_back(worker.index());
+      }
+      worker.begun();
+      worker.begun();
+    };
+    std::vector<int> members(static_cast<std::size_t>(n));
+    std::iota(members.rbegin(), members.rend(), 0);
+    const PoolCallOptions in_turn{.start = PoolCallOptions::Start::kInTurn};
+    if (!says && n > 1) {
+      EXPECT_THROW(pool.map(members, enter, in_turn), std::runtime_error);
+    } else {
+      pool.map(members, enter, in_turn);
+    }
+    EXPECT_EQ(order, members);
+  }
 }
 
 TEST_P(Pools, MoveArrays) {

@@ -92,9 +92,11 @@ def stream_and_modify2(
                 "avoid non-async memory copies."
             )
     first = 0 if lo is None else lo
+    last = len(ind_args[0]) if hi is None else hi
     _stream.chunks(
         lambda parts, a, b: f(parts, a + first, b + first),
-        [x[first:hi] for x in ind_args],
+        [x[first:last] for x in ind_args],
+        count=last - first,
         chunk_size=chunk_size,
         device=_device(),
         streams=_pair(streams),
