@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +210,49 @@ def test_groups_of_mpi(tmp_path):
     assert job.stdout.split() == ["fine", "fine"], job.stdout + job.stderr
 
 
+class MpiComm:
+    """What the face asks of a communicator of mpi4py, over one of hocket."""
+
+    def __init__(self, comm):
+        self._comm = comm
+
+    def Get_rank(self):
+        return self._comm.rank
+
+    def Get_size(self):
+        return self._comm.size
+
+    def Bcast(self, array, root=0):
+        self._comm.broadcast(array, root=root)
+
+    def Allreduce(self, _, array, op):
+        self._comm.all_reduce(array, op=op)
+
+
+def names_of_nvmath_0_8(comm):
+    mpi = types.SimpleNamespace(Comm=MpiComm, COMM_WORLD=MpiComm(comm), IN_PLACE=object(),
+                                SUM="sum", MIN="min", MAX="max")
+    sys.modules["mpi4py"] = types.SimpleNamespace(MPI=mpi)
+    sys.modules["mpi4py.MPI"] = mpi
+    own = MpiComm(comm)
+    for given, wanted in ((own, own), (None, mpi.COMM_WORLD)):
+        nvd.initialize("cpu", communicator=given, backends=["nvshmem"])
+        assert nvd.get_context().communicator is wanted
+        assert nvd.get_context().process_group.rank == comm.rank
+        nvd.finalize()
+    raises(ValueError, "process_group cannot be None", lambda: nvd.initialize(0, None, ["nccl"]))
+    raises(TypeError, "exactly one", lambda: nvd.initialize(0, own, ["nccl"], communicator=own))
+    raises(TypeError, "exactly one", lambda: nvd.initialize(0, backends=["nccl"]))
+    nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["nvshmem"])
+    raises(AttributeError, "set up with a HocketProcessGroup", lambda: nvd.get_context().communicator)
+    nvd.finalize()
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_names_of_nvmath_0_8(n):
+    hocket.spawn(names_of_nvmath_0_8, n)
+
+
 # --- Symmetric memory ---------------------------------------------------------------------------------
 
 
@@ -399,6 +443,51 @@ def reshapes(group, package):
 def test_reshape(n, package):
     pytest.importorskip(package)
     on_processes(n, reshapes, package)
+
+
+def results_in_symmetric_memory(group, package):
+    xp = pytest.importorskip(package)
+    rank, n = group.rank, group.nranks
+    for shape in [(16,), (12, 8), (4, 6, 8)]:
+        for order in "CF":
+            source, x = slab(shape, 0, group)
+            target, wanted = slab(shape, len(shape) - 1, group)
+            a = nvd.allocate_symmetric_memory(x.shape, xp, dtype=xp.complex64, axis_order=order,
+                                              make_symmetric=True)
+            np.asarray(a)[...] = x
+            with Reshape(a, source, target) as one:
+                one.plan()
+                b, c = one.execute(), one.execute()
+                one.reset_operand(a)
+                d = one.execute()
+            e = reshape(a, source, target)
+            for result in (b, c, d, e):
+                assert type(result) is type(a) and np.array_equal(np.asarray(result), wanted)
+            nvd.free_symmetric_memory(a, b, c, d, e)
+    # Where the results differ in size too.
+    source, x = slab((8,), 0, group)
+    rest = 9 - n  # the first process's; the others want one element each
+    target = dn.Box([0], [rest]) if rank == 0 else dn.Box([rest + rank - 1], [rest + rank])
+    a = nvd.allocate_symmetric_memory(x.shape, xp, dtype=xp.complex64, make_symmetric=True)
+    np.asarray(a)[...] = x
+    b = reshape(a, source, target)
+    assert np.array_equal(np.asarray(b), values(0, (8,), "complex64")[target.lower[0] : target.upper[0]])
+    nvd.free_symmetric_memory(b, a)
+    # An ordinary operand on one process: then no result is in symmetric memory.
+    if n > 1:
+        a = nvd.allocate_symmetric_memory(x.shape, np, dtype="complex64", make_symmetric=True)
+        a[...] = x
+        b = reshape(a if rank > 0 else x, source, target)
+        raises(TypeError, "not on symmetric memory|on symmetric memory",
+               lambda: nvd.free_symmetric_memory(b))
+        nvd.free_symmetric_memory(a)
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_results_are_in_symmetric_memory_where_operands_are(n, package):
+    pytest.importorskip(package)
+    on_processes(n, results_in_symmetric_memory, package)
 
 
 def uneven(group):

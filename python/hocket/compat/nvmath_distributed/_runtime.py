@@ -24,6 +24,8 @@ NOT_INITIALIZED = (
 GPU_BACKENDS = ("nvshmem", "nccl")
 HOST_BACKENDS = ("shm", "ucx", "mpi")
 
+_ABSENT: Any = object()
+
 
 @dataclass(frozen=True)
 class DistributedContext:
@@ -45,6 +47,17 @@ class DistributedContext:
     process_group: ProcessGroup
     nvshmem_available: bool
     nccl_comm: Optional[Any]
+
+    @property
+    def communicator(self) -> Any:
+        """The communicator of mpi4py that the runtime was set up with (nvmath 0.8)."""
+        if not isinstance(self.process_group, MPIProcessGroup):
+            kind = type(self.process_group).__name__
+            raise AttributeError(
+                f"the runtime was set up with a {kind}, not with a communicator of mpi4py; "
+                "process_group has its rank and nranks"
+            )
+        return self.process_group._mpi_comm
 
 
 class _Runtime:
@@ -88,6 +101,19 @@ def _as_group(process_group: Any) -> ProcessGroup:
     )
 
 
+def _given(process_group: Any, communicator: Any) -> Any:
+    """What the program brought, under the one name or the other."""
+    if (process_group is _ABSENT) == (communicator is _ABSENT):
+        raise TypeError(
+            "initialize() takes a process_group, or as nvmath 0.8 a communicator; exactly one of them"
+        )
+    if communicator is None:
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD
+    return process_group if communicator is _ABSENT else communicator
+
+
 def _tell_refusal(process_group: Any) -> None:
     """The group's other processes, whose arguments may be right, would wait for this one."""
     with contextlib.suppress(Exception):
@@ -96,8 +122,10 @@ def _tell_refusal(process_group: Any) -> None:
 
 def initialize(
     device_id: Union[int, Literal["cpu"]],
-    process_group: Any,
-    backends: Sequence[str],
+    process_group: Any = _ABSENT,
+    backends: Sequence[str] = (),
+    *,
+    communicator: Any = _ABSENT,
 ) -> None:
     """Initialize the runtime. Collective; the current device stays what it is.
 
@@ -109,7 +137,10 @@ def initialize(
         Who takes part. Used to set up, never to compute.
     backends : sequence of str
         "nvshmem" or "nccl" for GPUs; "shm", "ucx" or "mpi" for host memory.
+    communicator : mpi4py communicator or None
+        nvmath 0.8's name for `process_group`; None for MPI.COMM_WORLD.
     """
+    process_group = _given(process_group, communicator)
     try:
         _check(device_id, process_group, backends)
     except Exception:

@@ -180,6 +180,15 @@ def address_of(array: Any) -> int:
     raise TypeError(f"free_symmetric_memory called on a {type(array).__name__}, which is no array")
 
 
+def is_symmetric(array: Any) -> bool:
+    """Whether an array, or what it is a view of, is in symmetric memory."""
+    try:
+        address = address_of(array)
+    except TypeError:
+        return False
+    return any(a <= address < a + b.nbytes for a, b in _heap.blocks.items())
+
+
 def _verdict(array: Any) -> tuple[int, str]:
     """The allocation's number; 0 with what is wrong."""
     try:
@@ -189,8 +198,7 @@ def _verdict(array: Any) -> tuple[int, str]:
     block = _heap.blocks.get(address)
     if block is not None and block.finalizer.peek()[0] is array:
         return block.number, ""
-    inside = any(a <= address < a + b.nbytes for a, b in _heap.blocks.items())
-    return 0, "view" if inside or address in _heap.freed else "ordinary"
+    return 0, "view" if is_symmetric(array) or address in _heap.freed else "ordinary"
 
 
 def free_symmetric_memory(*arrays: Any) -> None:

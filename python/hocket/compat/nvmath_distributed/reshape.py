@@ -12,6 +12,7 @@ from typing import Any, Literal, Optional, Union
 
 from ... import distribution as _d
 from ._runtime import communicator
+from ._symmetric import allocate_symmetric_memory, is_symmetric
 from .distribution import Box
 
 __all__ = ["InvalidReshapeState", "Reshape", "ReshapeOptions", "reshape"]
@@ -83,6 +84,7 @@ class _Problem:
                 "The input memory layout is not C or Fortran, or is inconsistent across processes"
             )
         self.order: Literal["C", "F"] = "C" if is_c else "F"
+        self.is_symmetric = all(s["symmetric"] for s in said)
         ranges = [self._hull([s[name] for s in said]) for name in ("input", "output")]
         if ranges[0] != ranges[1]:
             raise ValueError(
@@ -141,6 +143,7 @@ def _describe(operand: Any, boxes: Sequence[Any], options: Any) -> dict[str, Any
         "dtype": str(operand.dtype),
         "package": _package_of(operand),
         "gpu": _is_on_gpu(operand),
+        "symmetric": is_symmetric(operand),
         "blocking": str(options.blocking),
         "is_c": is_c,
         "is_f": is_f,
@@ -155,7 +158,8 @@ class Reshape:
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, PyTorch's or CuPy's, of one to three axes.
+        What this process holds: NumPy's, PyTorch's or CuPy's, of one to three axes. Where it is in
+        symmetric memory on all processes, so is each result, and the program frees it.
     input_box, output_box : Box
         Which part of the whole that is, and which part it wants.
     options : ReshapeOptions or dict, optional
@@ -190,6 +194,7 @@ class Reshape:
         said["error"] = wrong or said["error"]
         problem = _Problem(self._comm.all_gather_object(said))
         self.order = problem.order
+        self._is_symmetric = problem.is_symmetric
         self.input_box, self.output_box = input_box, output_box
         self._operand: Any = operand
         self._kind = self._kind_of(operand)
@@ -266,15 +271,29 @@ class Reshape:
         Returns
         -------
         array
-            What this process wants, a new array of the operand's package.
+            What this process wants, a new array of the operand's package, in symmetric memory where
+            the operand is.
         """
         self._check("Execution")
         assert self._plan is not None
         with _current(stream, self._operand):
-            result = self._plan(self._operand)
+            result = self._plan(self._operand, self._new_result())
             if self.options.blocking is True and _is_on_gpu(result):
                 _synchronize(result)
         return result
+
+    def _new_result(self) -> Any:
+        """In symmetric memory; None where the plan makes one."""
+        if not self._is_symmetric:
+            return None
+        return allocate_symmetric_memory(
+            _d.Box(*self.output_box).shape,
+            importlib.import_module(_package_of(self._operand)),
+            dtype=self._operand.dtype,
+            axis_order=self.order,
+            make_symmetric=True,
+            logger=self.options.logger,
+        )
 
     def free(self) -> None:
         """Let go of everything; again is fine."""
