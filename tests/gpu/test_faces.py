@@ -136,6 +136,29 @@ def require_cupy():
         pytest.importorskip("cupy")
 
 
+DISTRIBUTED_ARRAY = """
+import hocket.compat
+hocket.compat.install("cupyx.distributed")
+import cupy
+import cupyx.distributed
+from cupyx.distributed.array import distributed_array
+assert cupyx.distributed.NCCLBackend.__module__.startswith("hocket.compat.")
+n = min(cupy.cuda.runtime.getDeviceCount(), 2)
+wanted = cupy.arange(12, dtype="float32").reshape(4, 3)
+spread = distributed_array(wanted, {i: slice(i * 4 // n, (i + 1) * 4 // n) for i in range(n)})
+assert (spread.get() == wanted.get()).all() and ((spread + spread).get() == 2 * wanted.get()).all()
+print("done")
+"""
+
+
+def test_cupyx_s_distributed_array_is_the_original_s():
+    require_cupy()
+    package = str(Path(hocket.__file__).parent.parent)
+    job = subprocess.run([sys.executable, "-c", DISTRIBUTED_ARRAY], capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": package}, timeout=100)
+    assert job.stdout.split() == ["done"], job.stdout + job.stderr
+
+
 def test_cupyx_every_call_dtype_op_and_root():
     require_cupy()
     for output, code in by_hand("every_call"):

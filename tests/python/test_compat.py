@@ -105,6 +105,89 @@ def test_what_was_imported_before_is_replaced(tmp_path):
     ]
 
 
+def tree(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return str(folder)
+
+
+# The originals' own code beside what is wanted is not run.
+FORBIDDEN = "raise ImportError('the original was run')\n"
+ORIGINAL_CUPYX = {
+    "cupyx/__init__.py": "",
+    "cupyx/distributed/__init__.py": FORBIDDEN,
+    "cupyx/distributed/_nccl_comm.py": FORBIDDEN,
+    "cupyx/distributed/array/__init__.py": "from . import _part\n",
+    "cupyx/distributed/array/_part.py": """
+import numpy as np
+from cupyx.distributed import _klv
+from cupyx.distributed._nccl_comm import _get_nccl_dtype_and_count as ask
+x = np.ones((2, 3), "complex64")
+print(_klv.who, ask(x), ask(x, 2), ask(x.real), ask(np.ones(4, "u1")))
+for dtype in ("int16", "bool"):
+    try:
+        ask(np.ones(1, dtype))
+    except TypeError as error:
+        print(error)
+""",
+    "cupyx/distributed/_klv.py": "who = 'original'\n",
+    "cupy/__init__.py": "",
+    "cupy/cuda/__init__.py": "",
+    "cupy/cuda/nccl.py": "NCCL_UINT8, NCCL_FLOAT32 = 1, 7\n",
+}
+BEYOND_THE_FACE = """
+import hocket.compat
+hocket.compat.install("cupyx.distributed")
+import cupyx.distributed.array
+print(cupyx.distributed.NCCLBackend.__module__.split(".")[0])
+try:
+    import cupyx.distributed.nowhere
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+
+
+def test_what_a_face_does_not_have_comes_from_the_original(tmp_path):
+    folder = tree(tmp_path, ORIGINAL_CUPYX)
+    assert " ".join(output("-c", BEYOND_THE_FACE, paths=[folder])) == (
+        "original (7, 12) (7, 4) (7, 6) (1, 4) "
+        "Unknown dtype int16 for NCCL Unknown dtype bool for NCCL hocket cupyx.distributed.nowhere"
+    )
+
+
+def test_without_the_original_there_is_the_face_alone(tmp_path):
+    found = run("-c", BEYOND_THE_FACE, paths=[])
+    assert "No module named 'cupyx.distributed.array'" in found.stderr
+
+
+def test_a_package_without_its_compiled_part_has_its_modules_still(tmp_path):
+    folder = tree(tmp_path, {
+        "bagua/__init__.py": "import bagua_core\n",
+        "bagua/version.py": "__version__ = '7'\n",
+        "bagua/torch_api/__init__.py": "import bagua_core\n",
+        "bagua/torch_api/tensor.py": "import bagua_core\n",
+        "bagua/torch_api/contrib/__init__.py": "from . import loader\n",
+        "bagua/torch_api/contrib/loader.py": "who = 'original'\n",
+    })
+    # PyTorch, which the face needs, plays no part.
+    program = """
+import sys, types, hocket.compat
+for name in ("hocket.compat.bagua", "hocket.compat.bagua.tensor"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = []
+    sys.modules[name].__spec__ = None
+hocket.compat.install("bagua")
+import bagua.version, bagua.torch_api.contrib, bagua.torch_api.tensor
+print(bagua.version.__version__, bagua.torch_api.contrib.loader.who, bagua.torch_api.__name__,
+      bagua.torch_api.tensor.__name__)
+"""
+    assert output("-c", program, paths=[folder]) == [
+        *["7", "original", "hocket.compat.bagua", "hocket.compat.bagua.tensor"]
+    ]
+
+
 @pytest.fixture(scope="module")
 def methods():
     """The ways to start processes that this Python has in working order."""

@@ -37,6 +37,7 @@ FACES: dict[str, dict[str, str]] = {
         "bagua.torch_api": "hocket.compat.bagua",
         "bagua.torch_api.communication": "hocket.compat.bagua.communication",
         "bagua.torch_api.env": "hocket.compat.bagua.env",
+        "bagua.torch_api.tensor": "hocket.compat.bagua.tensor",
     },
     "nvmath.distributed": {
         "nvmath.distributed": "hocket.compat.nvmath_distributed",
@@ -59,7 +60,8 @@ def check(names: Iterable[str]) -> list[str]:
 
 
 class Finder:
-    """Finds the modules of the installed faces, and their parents where nobody else has them.
+    """Finds the modules of the installed faces, and their parents where nobody else has them. What a
+    face does not have comes from the package that it stands for, where that is installed.
 
     One a process, first in ``sys.meta_path``. Holds names only; whatever a face needs is imported
     with it.
@@ -70,6 +72,7 @@ class Finder:
     def __init__(self) -> None:
         self.modules: dict[str, str] = {}  # the name it is imported by: the module it is
         self.parents: set[str] = set()
+        self.empty: set[str] = set()  # packages that are faces with nothing in them but modules
 
     def add(self, names: Iterable[str]) -> None:
         """Serve these faces too; what was imported under their names before is forgotten."""
@@ -82,7 +85,9 @@ class Finder:
                 while parent:
                     self.parents.add(parent)
                     parent = parent.rpartition(".")[0]
-        self.parents -= set(self.modules)
+            if name not in FACES[name]:
+                self.empty.add(name)
+        self.parents -= {*self.modules, *self.empty}
 
     def find_spec(
         self,
@@ -93,11 +98,33 @@ class Finder:
         """The import system asks for each module that it does not have yet."""
         if name in self.modules:
             return importlib.machinery.ModuleSpec(name, _FaceLoader(self.modules[name]))
+        if name in self.empty:
+            return _empty_package(name, self._folders(name))
         if name in self.parents:
-            return self._found_by_others(name, path) or importlib.machinery.ModuleSpec(
-                name, _EmptyLoader(), is_package=True
-            )
+            return self._found_by_others(name, path) or _empty_package(name)
+        package, _, module = name.rpartition(".")
+        if package in self.modules:
+            folders = self._folders(package)
+            return None if folders is None else self._found_by_others(name, folders)
+        # `from package import module` asks for it by the face's own name.
+        for original, face in self.modules.items():
+            if face == package:
+                return self._found_by_others(name, path) or self._alias(f"{original}.{module}")
         return None
+
+    def _alias(self, name: str) -> Optional[importlib.machinery.ModuleSpec]:
+        if self.find_spec(name) is None:
+            return None
+        return importlib.machinery.ModuleSpec(name, _FaceLoader(name))
+
+    def _folders(self, package: str) -> Optional[Sequence[str]]:
+        """Where the modules of a package lie that a face stands for. Nothing of it is imported."""
+        parent = package.rpartition(".")[0]
+        path = self._folders(parent) if parent else None
+        if parent and path is None:
+            return None
+        spec = self._found_by_others(package, path)
+        return None if spec is None else spec.submodule_search_locations
 
     def _found_by_others(
         self, name: str, path: Optional[Sequence[str]]
@@ -110,6 +137,14 @@ class Finder:
             if spec is not None:
                 return spec
         return None
+
+
+def _empty_package(
+    name: str, folders: Optional[Sequence[str]] = None
+) -> importlib.machinery.ModuleSpec:
+    spec = importlib.machinery.ModuleSpec(name, _EmptyLoader(), is_package=True)
+    spec.submodule_search_locations = list(folders or ())
+    return spec
 
 
 class _FaceLoader(importlib.abc.Loader):
@@ -130,7 +165,7 @@ class _FaceLoader(importlib.abc.Loader):
 
 
 class _EmptyLoader(importlib.abc.Loader):
-    """Makes an empty package, the parent of a face whose own package is not installed."""
+    """Makes an empty package, the parent of faces."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         return None

@@ -329,6 +329,20 @@ class NCCLBackend:
         raise as_kind(RefusedType if foreign else RefusedCall, error) from None
 
 
+def _get_nccl_dtype_and_count(array: Any, count: Optional[int] = None) -> tuple[int, int]:
+    """NCCL's number of an array's dtype, and how many of these there are: for the original's
+    DistributedArray, which calls NCCL by itself."""
+    from cupy.cuda import nccl
+
+    dtype = array.dtype
+    real, parts = (np.dtype(f"f{dtype.itemsize // 2}"), 2) if dtype.kind == "c" else (dtype, 1)
+    kind = {"i": "INT", "u": "UINT", "f": "FLOAT"}.get(real.kind)
+    number = getattr(nccl, f"NCCL_{kind}{8 * real.itemsize}", None)
+    if number is None:
+        raise TypeError(f"Unknown dtype {dtype} for NCCL")
+    return number, parts * (array.size if count is None else count)
+
+
 # NumPy's dtypes have a kind, and CuPy's are those; PyTorch's have none.
 def _is_complex(array: Any) -> bool:
     dtype = getattr(array, "dtype", None)
