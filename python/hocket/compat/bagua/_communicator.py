@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NoReturn, Optional
 
@@ -54,7 +55,8 @@ class BaguaCommunicator:
     Calls are ordered after the current stream's work; on tensors of GPUs they are put on that stream,
     and `finish` waits, as Bagua's functions do. Sizes are element counts; where
     they do not fit, and where a tensor is not contiguous, all ranks raise. After `abort` every call
-    on every rank raises `hocket.Aborted`.
+    on every rank raises `hocket.Aborted`; but what the process that aborts has on a stream by then ends
+    without an error there, as Bagua's does.
     """
 
     def __init__(self, comm: hocket.Communicator, stream: Any = None) -> None:
@@ -62,6 +64,7 @@ class BaguaCommunicator:
         self.cuda_stream = stream
         # On GPUs: the last call, and where it was put where it has no handle.
         self._last: Any = None
+        self._has_aborted = False  # this process, by `abort`
 
     def rank(self) -> int:
         """This process's number in the communicator."""
@@ -82,6 +85,7 @@ class BaguaCommunicator:
 
     def abort(self) -> None:
         """End the pending and later calls of all ranks, now."""
+        self._has_aborted = True
         self._comm.abort("abort() of a Bagua communicator")
 
     def check_abort(self) -> bool:
@@ -243,19 +247,29 @@ class BaguaCommunicator:
         """The call `name` of hocket's, on the current stream where `tensor` lies on a GPU."""
         if getattr(tensor, "is_cuda", False):
             self._last = getattr(self._comm, name + "_async")(*arguments)
-            self._last.wait()  # has the stream wait
+            with self._own_abort_is_no_error():
+                self._last.wait()  # has the stream wait
         else:
             getattr(self._comm, name)(*arguments)
 
     def finish(self) -> None:
         """Wait for the last call where a GPU carries it; raises its error."""
         last, self._last = self._last, None
-        if isinstance(last, hocket.Work):
+        if last is None:
+            return
+        with self._own_abort_is_no_error():
             last.synchronize()
-        elif last is not None:
-            last.synchronize()
-            if self._comm.status is not None:
+            if not isinstance(last, hocket.Work) and self._comm.status is not None:
                 self._comm.barrier()  # which raises it
+
+    @contextlib.contextmanager
+    def _own_abort_is_no_error(self) -> Iterator[None]:
+        """Around waiting for a call that has been put on a stream."""
+        try:
+            yield
+        except hocket.Aborted:
+            if not self._has_aborted:
+                raise
 
     def _put(self, tensor: torch.Tensor) -> None:
         """Of a call without a handle."""
