@@ -90,6 +90,21 @@ def slab(shape, axis):
     return nvd.distribution.Box(*box), whole[tuple(map(slice, *box))]
 
 
+def symmetric_results():
+    for shape in [(16,), (12, 8), (4, 6, 8)]:
+        for order in "CF":
+            source, x = slab(shape, 0)
+            target, wanted = slab(shape, len(shape) - 1)
+            a = nvd.allocate_symmetric_memory(x.shape, xp, dtype=xp.complex64, axis_order=order)
+            a[...] = put(x)
+            with Reshape(a, source, target) as again:
+                again.plan()
+                b, c = again.execute(), again.execute()
+            for result in (b, c):
+                assert type(result) is type(a) and np.array_equal(as_numpy(result), wanted)
+            nvd.free_symmetric_memory(a, b, c)
+
+
 def reshapes():
     for shape in [(16,), (12, 8), (4, 6, 8)]:
         for order in "CF":
@@ -124,6 +139,7 @@ for backends in (["nvshmem", "nccl"], ["nccl"]) if ON_GPU else (["shm"],):
     assert (context.nccl_comm is not None) == ("nccl" in backends)
     if context.nvshmem_available or not ON_GPU:
         symmetric()
+        symmetric_results()
     reshapes()
     nvd.finalize()
     assert nvd.get_context() is None
