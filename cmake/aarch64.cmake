@@ -1,0 +1,23 @@
+# For AArch64 from another machine: Debian's cross compiler, and the libraries that tools/aarch64.sh
+# has unpacked. What is built runs under qemu, ctest's programs by themselves.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
+set(libraries ${root}/build/aarch64-root)
+set(folder ${libraries}/usr/lib/aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH ${libraries})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_LIBDIR} ${folder}/pkgconfig:${libraries}/usr/share/pkgconfig)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${libraries})
+set(CMAKE_C_FLAGS_INIT "-isystem ${libraries}/usr/include/aarch64-linux-gnu")
+set(CMAKE_CXX_FLAGS_INIT ${CMAKE_C_FLAGS_INIT})
+set(links "-Wl,-rpath-link,${folder}:${libraries}/lib/aarch64-linux-gnu")
+set(CMAKE_EXE_LINKER_FLAGS_INIT ${links})
+set(CMAKE_SHARED_LINKER_FLAGS_INIT ${links})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${libraries})
