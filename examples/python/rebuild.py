@@ -36,7 +36,7 @@ while step < options.steps:
         weights, step = weights - 0.5 / x.size * gradient, step + 1
     except (hocket.PeerDied, hocket.Aborted, hocket.DeadlineExceeded) as failure:
         while True:  # until nobody is lost in between
-            comm = comm.rebuild(timeout=30, exclude_missing=True)
+            comm = comm.rebuild(deadline=30, exclude_missing=True)
             try:
                 # Some may have ended the step that failed, others not: the furthest one counts.
                 steps = comm.all_gather_object(step)

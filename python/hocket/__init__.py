@@ -16,8 +16,8 @@ from ._hocket import (
     SymmetricMemory,
     Work,
     connect_store,
-    init,
 )
+from ._init import init
 from ._spawn import spawn
 from ._threads import run_threads
 from ._types import Received

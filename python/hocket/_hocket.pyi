@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Optional, Union
 from numpy.typing import NDArray
 
 from .bootstrap import Bootstrap
-from ._types import Array, Op, Received, Stream, Timeout
+from ._types import Array, ArrayT, Op, Received, Stream, Timeout
 from .errors import Error, RankCall, Status
 
 class Work:
@@ -84,6 +84,8 @@ class Work:
         The error of a finished call; None while it is pending or when it succeeded.
         """
 
+    def __repr__(self) -> str: ...
+
     @property
     def received(self) -> Optional[Received]:
         """
@@ -102,6 +104,8 @@ class Prepared:
 
     def start(self) -> Work:
         """Start the call."""
+
+    def __repr__(self) -> str: ...
 
 class _Unfinished:
     """Memory of a result that is being made."""
@@ -147,7 +151,7 @@ class Communicator:
 
     def __repr__(self) -> str: ...
 
-    def new_group(self, ranks: Iterable[int], timeout: Timeout = None) -> Communicator:
+    def new_group(self, ranks: Iterable[int], deadline: Timeout = None) -> Communicator:
         """
         Make a communicator of some ranks, numbered in the order given.
 
@@ -155,7 +159,7 @@ class Communicator:
         communicator of which they are no member.
         """
 
-    def split(self, color: int, key: int = 0, timeout: Timeout = None) -> Communicator:
+    def split(self, color: int, key: int = 0, deadline: Timeout = None) -> Communicator:
         """
         Part the ranks into communicators, one for each color.
 
@@ -167,7 +171,7 @@ class Communicator:
             The order within; ties by the old rank.
         """
 
-    def duplicate(self, timeout: Timeout = None) -> Communicator:
+    def duplicate(self, deadline: Timeout = None) -> Communicator:
         """
         Make a communicator of the same ranks, whose calls run independently of this one's.
         """
@@ -184,7 +188,7 @@ class Communicator:
         The members with this one's rank on their hosts, one a host. Made at the first use, which is a collective call.
         """
 
-    def rebuild(self, timeout: Timeout = None, *, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
+    def rebuild(self, deadline: Timeout = None, *, exclude_missing: bool = False, allow_minority: bool = False) -> Communicator:
         """
         Make the communicator of the next epoch: those ranks that are left, numbered anew.
 
@@ -195,7 +199,7 @@ class Communicator:
 
         Parameters
         ----------
-        timeout : float, timedelta or None
+        deadline : float, timedelta or None
             How long to wait for ranks that live but do not call it; None for the default deadline.
         exclude_missing : bool
             Go on without those then, instead of raising `DeadlineExceeded`.
@@ -268,7 +272,7 @@ class Communicator:
 
     def __exit__(self, *exc_info: object) -> None: ...
 
-    def all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_reduce(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over all ranks; every rank gets the result.
 
@@ -277,11 +281,12 @@ class Communicator:
         x : array
             This rank's elements. All ranks bring as many, of one dtype.
         out : array, optional
-            Where the result goes, as many elements; without it, into `x`.
+            Where the result goes: as many elements, of any shape, as elements correspond in the order in
+            which they lie. Without it, into `x`.
         op : str
             "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
             floats accumulate in float32; on one host ranks are taken in ascending order.
-        timeout : float or datetime.timedelta, optional
+        deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
 
         Returns
@@ -297,17 +302,17 @@ class Communicator:
             See :mod:`hocket.errors`.
         """
 
-    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_reduce`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check `all_reduce` once, to call it again and again on the same arrays.
         """
 
-    def reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
+    def reduce(self, x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Optional[ArrayT]:
         """
         Reduce arrays over all ranks; the root alone gets the result.
 
@@ -316,10 +321,11 @@ class Communicator:
         x : array
             This rank's elements. All ranks bring as many, of one dtype.
         out : array, optional
-            At the root: where the result goes; without it, into `x`. Elsewhere ignored.
+            At the root: where the result goes, as for `all_reduce`; without it, into `x`. Elsewhere
+            ignored.
         root : int
             The rank that gets the result.
-        op, timeout
+        op, deadline
             As for `all_reduce`.
 
         Returns
@@ -328,13 +334,13 @@ class Communicator:
             The result at the root, None elsewhere.
         """
 
-    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
+    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start `reduce`; the arrays must be left alone until the Work is done."""
 
-    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `reduce` once, to call it again and again on the same arrays."""
 
-    def reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
+    def reduce_scatter(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over all ranks; rank r gets the r-th share of the result.
 
@@ -342,10 +348,10 @@ class Communicator:
         ----------
         x : array
             The shares of all ranks one after the other, in C order. Without `out` its shape is
-            (size, \\*share).
+            (size, \\*share), or its first axis is cut: (size * k, \\*rest), of which a share is (k, \\*rest).
         out : array, optional
-            This rank's share, x.size / size elements; may be the beginning of `x`.
-        op, timeout
+            This rank's share, x.size / size elements of any shape; may be the beginning of `x`.
+        op, deadline
             As for `all_reduce`.
 
         Returns
@@ -354,17 +360,17 @@ class Communicator:
             `out`, or a new array of the shape of a share.
         """
 
-    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
+    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `reduce_scatter`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check `reduce_scatter` once, to call it again and again on the same arrays.
         """
 
-    def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
+    def reproducible_sum(self, shards: Array, out: ArrayT, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Sum shards so that the bits depend on the shards alone.
 
@@ -387,7 +393,7 @@ class Communicator:
             `out`.
         """
 
-    def broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def broadcast(self, x: ArrayT, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Send the root's array to all ranks, in place.
 
@@ -395,10 +401,10 @@ class Communicator:
         ----------
         x : array
             At the root what is sent (it may be read-only), elsewhere where it goes: as many elements, of
-            the same dtype and in the same order of axes.
+            the same dtype and in the same order of axes, of any shape.
         root : int
             The rank that sends.
-        timeout : float or datetime.timedelta, optional
+        deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
 
         Returns
@@ -407,15 +413,15 @@ class Communicator:
             `x`.
         """
 
-    def broadcast_async(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def broadcast_async(self, x: Array, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `broadcast`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_broadcast(self, x: Array, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_broadcast(self, x: Array, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `broadcast` once, to call it again and again on the same arrays."""
 
-    def all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_gather(self, x: ArrayT, out: Optional[ArrayT] = None, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Collect every rank's array on every rank.
 
@@ -424,7 +430,7 @@ class Communicator:
         x : array
             This rank's elements, in C order; as many on every rank, of one dtype.
         out : array, optional
-            size * x.size elements, rank after rank. To work in place pass ``x=out[rank]``.
+            size * x.size elements of any shape, rank after rank. To work in place pass ``x=out[rank]``.
 
         Returns
         -------
@@ -432,17 +438,17 @@ class Communicator:
             `out`, or a new array of shape (size, \\*x.shape).
         """
 
-    def all_gather_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_gather_async(self, x: Array, out: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_gather`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_all_gather(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_all_gather(self, x: Array, out: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check `all_gather` once, to call it again and again on the same arrays.
         """
 
-    def gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
+    def gather(self, x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Optional[ArrayT]:
         """
         Collect every rank's array at the root.
 
@@ -451,8 +457,8 @@ class Communicator:
         x : array
             This rank's elements, in C order; as many on every rank, of one dtype.
         out : array, optional
-            At the root: size * x.size elements, rank after rank. Elsewhere ignored. To work in place pass
-            ``x=out[root]`` there.
+            At the root: size * x.size elements of any shape, rank after rank. Elsewhere ignored. To work in
+            place pass ``x=out[root]`` there.
         root : int
             The rank that collects.
 
@@ -462,13 +468,13 @@ class Communicator:
             At the root `out`, or a new array of shape (size, \\*x.shape); None elsewhere.
         """
 
-    def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def gather_async(self, x: Array, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start `gather`; the arrays must be left alone until the Work is done."""
 
-    def prepare_gather(self, x: Array, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_gather(self, x: Array, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `gather` once, to call it again and again on the same arrays."""
 
-    def scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def scatter(self, x: Optional[ArrayT] = None, out: Optional[ArrayT] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Hand the entries of the root's array out, one a rank.
 
@@ -478,7 +484,7 @@ class Communicator:
             At the root: size * share elements in C order, rank after rank; without `out` its shape is
             (size, \\*share). Elsewhere ignored.
         out : array
-            This rank's share; required at ranks other than the root. To work in place at the root pass
+            This rank's share, of any shape; required at ranks other than the root. To work in place at the root pass
             ``out=x[root]``.
         root : int
             The rank that hands out.
@@ -489,13 +495,13 @@ class Communicator:
             `out`, or at the root a new array of the shape of a share.
         """
 
-    def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def scatter_async(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start `scatter`; the arrays must be left alone until the Work is done."""
 
-    def prepare_scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_scatter(self, x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `scatter` once, to call it again and again on the same arrays."""
 
-    def all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_to_all(self, x: ArrayT, out: Optional[ArrayT] = None, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Send a part of `x` to each rank and get one from each.
 
@@ -504,7 +510,7 @@ class Communicator:
         x : array
             size parts of equal size, in C order: part r goes to rank r.
         out : array, optional
-            As many elements: part r comes from rank r. May be `x` itself.
+            As many elements, of any shape: part r comes from rank r. May be `x` itself.
 
         Returns
         -------
@@ -512,33 +518,33 @@ class Communicator:
             `out`, or a new array of the shape of `x`.
         """
 
-    def all_to_all_async(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_to_all_async(self, x: Array, out: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_to_all`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_all_to_all(self, x: Array, out: Optional[Array] = None, timeout: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_all_to_all(self, x: Array, out: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check `all_to_all` once, to call it again and again on the same arrays.
         """
 
-    def barrier(self, timeout: Timeout = None, stream: Stream = None) -> None:
+    def barrier(self, deadline: Timeout = None, stream: Stream = None) -> None:
         """
         Return when all ranks have come here.
 
         Parameters
         ----------
-        timeout : float or datetime.timedelta, optional
+        deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
         stream : stream or int, optional
             With a GPU's stream the barrier is one of the streams: it returns at once, and what follows on
             this one waits until all ranks' streams have come here.
         """
 
-    def barrier_async(self, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def barrier_async(self, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start a `barrier`."""
 
-    def all_gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
         Collect every rank's rows, as many as it has, on every rank.
 
@@ -559,12 +565,12 @@ class Communicator:
             `out`, or a new array of shape (sum(counts), \\*x.shape[1:]).
         """
 
-    def all_gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_gather_v`; the arrays must be left alone until the Work is done.
         """
 
-    def gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Optional[Array]:
+    def gather_v(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Optional[Array]:
         """
         Collect every rank's rows, as many as it has, at the root.
 
@@ -572,12 +578,12 @@ class Communicator:
         returned.
         """
 
-    def gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def gather_v_async(self, x: Array, out: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `gather_v`; the arrays must be left alone until the Work is done.
         """
 
-    def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def scatter_v(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
         Hand the rows of the root's array out, counts[r] of them to rank r.
 
@@ -597,12 +603,12 @@ class Communicator:
             `out`, or at the root a new array of its rows.
         """
 
-    def scatter_v_async(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def scatter_v_async(self, x: Union[Array, Sequence[Array], None] = None, counts: Optional[Sequence[int]] = None, out: Optional[Array] = None, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `scatter_v`; the arrays must be left alone until the Work is done.
         """
 
-    def all_to_all_v(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def all_to_all_v(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Array:
         """
         Send counts[r] rows of `x` to rank r and get rows from each rank.
 
@@ -623,12 +629,12 @@ class Communicator:
             `out`, or a new array of shape (sum(out_counts), \\*x.shape[1:]).
         """
 
-    def all_to_all_v_async(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def all_to_all_v_async(self, x: Union[Array, Sequence[Array]], counts: Optional[Sequence[int]] = None, out: Union[Array, Sequence[Array], None] = None, out_counts: Optional[Sequence[int]] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_to_all_v`; the arrays must be left alone until the Work is done.
         """
 
-    def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Array:
+    def reduce_scatter_v(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Array:
         """
         Reduce arrays over all ranks; rank r gets counts[r] rows of the result.
 
@@ -648,12 +654,12 @@ class Communicator:
             `out`, or a new array of shape (counts[rank], \\*x.shape[1:]).
         """
 
-    def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Work:
+    def reduce_scatter_v_async(self, x: Array, out: Optional[Array] = None, counts: Optional[Sequence[int]] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `reduce_scatter_v`; the arrays must be left alone until the Work is done.
         """
 
-    def send(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> None:
+    def send(self, x: Array, destination: int, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> None:
         """
         Send an array to one rank, which receives it by `recv`.
 
@@ -669,7 +675,7 @@ class Communicator:
             At least 0.
         """
 
-    def recv(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Received:
+    def recv(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Received:
         """
         Receive an array into `x`.
 
@@ -688,13 +694,13 @@ class Communicator:
             Named tuple (source, tag): who sent it.
         """
 
-    def send_async(self, x: Array, destination: int, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def send_async(self, x: Array, destination: int, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start a `send`; the array must be left alone until the Work is done."""
 
-    def recv_async(self, x: Array, source: int = -1, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Work:
+    def recv_async(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start a `recv`; the Work's result is `x`, its `received` who sent."""
 
-    def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, source: Optional[int] = None, tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> Array:
+    def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Send to one rank and receive from one, at once: an exchange, a ring, a shift.
 
@@ -705,7 +711,7 @@ class Communicator:
         destination : int
             The rank to send to.
         out : array, optional
-            Where the received goes; may be `x` itself.
+            Where the received goes, as many elements as come, of any shape; may be `x` itself.
         source : int, optional
             The rank to receive from; by default `destination`.
         tag : int
@@ -717,7 +723,7 @@ class Communicator:
             `out`, or a new array of the shape and dtype of `x`.
         """
 
-    def exchange(self, outgoing: Sequence[tuple[Array, int]], incoming: Sequence[tuple[Array, int]], tag: int = 0, timeout: Timeout = None, stream: Stream = None) -> None:
+    def exchange(self, outgoing: Sequence[tuple[Array, int]], incoming: Sequence[tuple[Array, int]], tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> None:
         """
         Any number of messages at once, which progress together, whatever their order.
 
@@ -734,25 +740,25 @@ class Communicator:
             At least 0; of all messages.
         """
 
-    def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
+    def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `all_reduce` of each array in place, in one call. They may differ in dtype and size; all ranks bring the same list. Returns `arrays`.
         """
 
-    def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
+    def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """Like `broadcast` of each array, in one call. Returns `arrays`."""
 
-    def all_gather_coalesced(self, arrays: Sequence[Array], out: Optional[Sequence[Array]] = None, timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
+    def all_gather_coalesced(self, arrays: Sequence[Array], out: Optional[Sequence[Array]] = None, deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `all_gather` of arrays[i] into out[i], in one call. Returns `out`, or new arrays.
         """
 
-    def reduce_scatter_coalesced(self, arrays: Sequence[Array], out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]:
+    def reduce_scatter_coalesced(self, arrays: Sequence[Array], out: Sequence[Array], op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]:
         """
         Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.
         """
 
-    def compressed_all_reduce(self, x: Array, op: Op = 'sum', timeout: Timeout = None) -> Array:
+    def compressed_all_reduce(self, x: ArrayT, op: Op = 'sum', deadline: Timeout = None) -> ArrayT:
         """
         Sum or average floats over all ranks, of which 8 bits an element travel; for slow networks.
 
@@ -768,7 +774,7 @@ class Communicator:
             In host memory, of float16, bfloat16, float32 or float64; reduced in place.
         op : str
             "sum" or "avg".
-        timeout : float or datetime.timedelta, optional
+        deadline : float or datetime.timedelta, optional
             Seconds that each of its two steps may take.
 
         Returns
@@ -777,7 +783,7 @@ class Communicator:
             `x`.
         """
 
-    def hierarchical_all_reduce(self, x: Array, op: Op = 'sum', compressed: bool = False, timeout: Timeout = None) -> Array:
+    def hierarchical_all_reduce(self, x: ArrayT, op: Op = 'sum', compressed: bool = False, deadline: Timeout = None) -> ArrayT:
         """
         Reduce within each host, between the hosts' first ranks, and back, in place.
 
@@ -792,7 +798,7 @@ class Communicator:
         compressed : bool
             8 bits an element between the hosts, as in `compressed_all_reduce`, with its bound for hosts in
             place of ranks.
-        timeout : float or datetime.timedelta, optional
+        deadline : float or datetime.timedelta, optional
             Seconds that each of the steps may take.
 
         Returns
@@ -801,15 +807,16 @@ class Communicator:
             `x`.
         """
 
-    def broadcast_object(self, obj: Any = None, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any:
+    def broadcast_object(self, obj: Any = None, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any:
         """
         Send the root's object to all ranks.
 
         Parameters
         ----------
         obj : object
-            At the root what is sent: None, bool, int, float, complex, str, bytes, arrays, and lists, tuples
-            and dicts of those. Elsewhere ignored. Arrays arrive as NumPy arrays.
+            At the root what is sent: None, bool, int, float, complex, str, bytes, bytearray, arrays, NumPy's
+            scalars, and lists, tuples and dicts of those. Elsewhere ignored. All arrive as they were sent,
+            but for arrays that are not NumPy's: those arrive as NumPy's.
         root : int
             The rank that sends.
         allow_pickle : bool
@@ -819,20 +826,20 @@ class Communicator:
         Returns
         -------
         object
-            At the root `obj` itself.
+            The same on all ranks. At the root `obj` itself, unless it holds arrays that are not NumPy's.
         """
 
-    def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Optional[list[Any]]:
+    def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Optional[list[Any]]:
         """
         The objects of all ranks, in order, at the root; None elsewhere. For the arguments see `broadcast_object`.
         """
 
-    def all_gather_object(self, obj: Any, allow_pickle: bool = False, timeout: Timeout = None) -> list[Any]:
+    def all_gather_object(self, obj: Any, allow_pickle: bool = False, deadline: Timeout = None) -> list[Any]:
         """
         The objects of all ranks, in order, on every rank. For the arguments see `broadcast_object`.
         """
 
-    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any:
+    def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any:
         """
         Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.
         """
@@ -886,7 +893,9 @@ class SymmetricMemory:
     memory directly. After an error the contents are undefined.
     """
 
-    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', memory: Optional[str] = None, timeout: Timeout = None, heap: Optional[str] = None) -> Any:
+    def __repr__(self) -> str: ...
+
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', memory: Optional[str] = None, deadline: Timeout = None, heap: Optional[str] = None) -> Any:
         """
         Make a zeroed array on every rank.
 
@@ -941,7 +950,7 @@ class SymmetricMemory:
             The array is not symmetric, or that rank's is not mapped here, which NVSHMEM's heap may have.
         """
 
-    def free(self, array: Any, timeout: Timeout = None) -> None:
+    def free(self, array: Any, deadline: Timeout = None) -> None:
         """
         Make an array in GPUs' memory an ordinary one, on all ranks.
 
@@ -949,7 +958,7 @@ class SymmetricMemory:
         is dropped.
         """
 
-    def nvshmem_team(self, timeout: Timeout = None) -> int:
+    def nvshmem_team(self, deadline: Timeout = None) -> int:
         """
         NVSHMEM's team of this communicator's ranks, for its device functions.
 
@@ -963,44 +972,7 @@ class SymmetricMemory:
         """
 
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator:
-    """
-    Join the job that this process was started in, or make a world of one.
-
-    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
-    over the environment.
-
-    Parameters
-    ----------
-    rank, size : int, optional
-        This process's number, from 0, and how many there are.
-    address : str, optional
-        Where the ranks meet: "host:port" of rank 0, or "unix:NAME".
-    key : bytes or path, optional
-        The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
-    timeout : float or datetime.timedelta, optional
-        Seconds for all ranks to come; 300 by default.
-    deadline : float or datetime.timedelta, optional
-        Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
-    engines : iterable of str, optional
-        Names of engines, best first; by default all there are.
-    bootstrap : Bootstrap, optional
-        A process group of your own to join by, instead of what the environment says. It is used for
-        setting up alone.
-    mpi : mpi4py.MPI.Intracomm, optional
-        The same by a communicator of mpi4py: its ranks become the world's.
-
-    Returns
-    -------
-    Communicator
-        All ranks. Lives as long as something refers to it; ``close()`` ends it earlier.
-
-    Raises
-    ------
-    RendezvousError
-        Ranks are missing, the key is wrong, a rank is claimed twice, ...: the message says which.
-    InvalidArgument
-        Options contradict each other or the environment.
-    """
+    """Use it through `hocket.init`."""
 
 def _run_threads(size: int, body: Callable[[Communicator], None]) -> None: ...
 
@@ -1088,7 +1060,7 @@ class Context:
 class _Redistribution:
     """Use it through `hocket.distribution`."""
 
-    def __init__(self, comm: Communicator, from_lower: Sequence[int], from_upper: Sequence[int], to_lower: Sequence[int], to_upper: Sequence[int], fortran: bool, timeout: Timeout = None) -> None: ...
+    def __init__(self, comm: Communicator, from_lower: Sequence[int], from_upper: Sequence[int], to_lower: Sequence[int], to_upper: Sequence[int], fortran: bool, deadline: Timeout = None) -> None: ...
 
     def move(self, comm: Communicator, x: Array, out: Array, fortran: bool) -> None: ...
 

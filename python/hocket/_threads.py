@@ -38,26 +38,42 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     communicators: list[Communicator] = []
     failure: list[BaseException] = []
 
+    begun = threading.Event()
+    is_stopped = threading.Event()
+    ended = threading.Event()
+
     def rank(comm: Communicator) -> None:
         communicators.append(comm)
+        if is_stopped.is_set():
+            comm.abort("interrupted")
         results[comm.rank] = fn(comm, *args)
 
     def run() -> None:
+        begun.set()
         try:
-            _run_threads(n, rank)
+            if not is_stopped.is_set():
+                _run_threads(n, rank)
         except BaseException as error:  # raised again below, in the caller's thread
             failure.append(error)
+        finally:
+            ended.set()
 
-    # Signals arrive in the main thread, which is therefore left free to be interrupted.
+    # Signals arrive in the main thread, which is therefore left free to be interrupted. One that comes
+    # just before it sleeps does not wake it, so it never sleeps for long.
     runner = threading.Thread(target=run, name="hocket ranks")
-    runner.start()
     try:
-        runner.join()
+        runner.start()
+        while not ended.wait(0.05):
+            pass
     except BaseException:
-        for comm in communicators:
-            comm.abort("interrupted")
-        runner.join()
+        is_stopped.set()
+        # Its start may have been interrupted, at any point; what begins later ends at once.
+        begun.wait(1)
+        while begun.is_set() and not ended.wait(0.05):
+            for comm in list(communicators):
+                comm.abort("interrupted")
         raise
+    runner.join()
     if failure:
         raise failure[0]
     return [results[rank] for rank in range(n)]

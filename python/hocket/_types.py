@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple, Optional, Union
+from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 
 #: An array of NumPy, PyTorch, CuPy, Numba, JAX (results come as new ones), or anything with DLPack, the buffer
 #: protocol or the CUDA array interface.
 Array = Any
+
+#: The same, of a call whose result is of the same type.
+ArrayT = TypeVar("ArrayT")
 
 #: What a reduction does with two elements.
 Op = Literal["sum", "product", "prod", "min", "max", "avg", "band", "bor", "bxor"]

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Optional
 import numpy as np
 
 from ._hocket import Communicator, _Redistribution
+from ._keywords import takes_either
 from ._refusals import announcing
 from ._types import Array, Timeout
 from .errors import InvalidArgument
@@ -220,7 +221,7 @@ class Redistribution:
         What this rank wants of it. Boxes may overlap, and leave some of the whole out.
     order : {"C", "F"}
         How the elements of both boxes lie.
-    timeout : float or datetime.timedelta, optional
+    deadline : float or datetime.timedelta, optional
         Seconds for each call.
 
     Raises
@@ -230,13 +231,14 @@ class Redistribution:
         overlap or leave holes, or what is wanted is not held.
     """
 
+    @takes_either
     def __init__(
         self,
         comm: Communicator,
         source: Box,
         target: Box,
         order: Literal["C", "F"] = "C",
-        timeout: Timeout = None,
+        deadline: Timeout = None,
     ) -> None:
         self._comm = comm
         with announcing(comm):
@@ -249,7 +251,7 @@ class Redistribution:
             comm,
             *map(list, (*self._source, *self._target)),
             order == "F",
-            timeout,
+            deadline,
         )
         self._boxes: Optional[list[Any]] = None
 
@@ -306,6 +308,7 @@ class Redistribution:
         return move(self._comm, x, out, self._source, self._target, self._boxes, self._order)
 
 
+@takes_either
 def redistribute(
     comm: Communicator,
     x: Array,
@@ -313,10 +316,10 @@ def redistribute(
     target: Box,
     out: Optional[Array] = None,
     order: Literal["C", "F"] = "C",
-    timeout: Timeout = None,
+    deadline: Timeout = None,
 ) -> Any:
     """Move an array from one distribution to another, once; see `Redistribution`."""
-    return Redistribution(comm, source, target, order, timeout)(x, out)
+    return Redistribution(comm, source, target, order, deadline)(x, out)
 
 
 def _checked_box(name: str, box: Box) -> Box:

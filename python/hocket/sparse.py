@@ -10,7 +10,7 @@ leaves before all have come to it; then all their contents as one. What a rank r
 memory for, all hear of, and the communicator can be used further. Results are new: of the format, element type and index width of what was
 sent, in the memory (host or GPU) of this rank's own argument.
 
-Every function takes the communicator first; ``timeout`` and ``stream`` are those of its methods.
+Every function takes the communicator first; ``deadline`` and ``stream`` are those of its methods.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, Optional
 import numpy as np
 
 from ._hocket import Communicator
+from ._keywords import takes_either
 from ._refusals import announcing
 from ._sparse_contents import (
     LENGTH,
@@ -60,12 +61,13 @@ __all__ = [
 ]
 
 # --- Movement ---------------------------------------------------------------------------------
+@takes_either
 def broadcast(
     comm: Communicator,
     array: Sparse,
     root: int = 0,
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
     """Send the root's array to all ranks.
@@ -94,7 +96,7 @@ def broadcast(
         if comm.rank == root:
             message = make_message(array, "array")
             row[:] = message.description.encode()
-    table = comm.all_gather(row, None, timeout)
+    table = comm.all_gather(row, None, deadline)
     with on(stream, kind):
         with announcing(comm):
             description = decode(table[root])
@@ -102,45 +104,47 @@ def broadcast(
                 packed, _ = pack([message], kind.xp)
             else:
                 packed = kind.xp.empty(description.offsets[3], "uint8")
-        comm.broadcast(packed, root, timeout, stream)
+        comm.broadcast(packed, root, deadline, stream)
         return array if comm.rank == root else unpack(description, packed, kind)
 
 
+@takes_either
 def all_gather(
-    comm: Communicator, array: Sparse, *, timeout: Timeout = None, stream: Stream = None
+    comm: Communicator, array: Sparse, *, deadline: Timeout = None, stream: Stream = None
 ) -> list[Sparse]:
     """Every rank's array, in rank order, on every rank."""
-    message, kind, table = _describe(comm, array, timeout)
+    message, kind, table = _describe(comm, array, deadline)
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
-        gathered = comm.all_gather_v(packed, None, lengths, timeout, stream)
+        gathered = comm.all_gather_v(packed, None, lengths, deadline, stream)
         return unpack_all(table, gathered, kind)
 
 
+@takes_either
 def gather(
     comm: Communicator,
     array: Sparse,
     root: int = 0,
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Optional[list[Sparse]]:
     """Every rank's array, in rank order, at the root; None elsewhere."""
     with announcing(comm):
         _check_root(comm, root)
-    message, kind, table = _describe(comm, array, timeout)
-    return _gather(comm, message, kind, table, root, timeout, stream)
+    message, kind, table = _describe(comm, array, deadline)
+    return _gather(comm, message, kind, table, root, deadline, stream)
 
 
 def _describe(
-    comm: Communicator, array: Sparse, timeout: Timeout
+    comm: Communicator, array: Sparse, deadline: Timeout
 ) -> tuple[Message, Kind, Any]:
     with announcing(comm):
         kind = kind_of(array, "array")
         message = make_message(array, "array")
         row = message.description.encode()
-    return message, kind, comm.all_gather(row, None, timeout)
+    return message, kind, comm.all_gather(row, None, deadline)
 
 
 def _check_root(comm: Communicator, root: int) -> None:
@@ -154,23 +158,24 @@ def _gather(
     kind: Kind,
     table: Any,
     root: int,
-    timeout: Timeout,
+    deadline: Timeout,
     stream: Stream,
 ) -> Optional[list[Sparse]]:
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
-        gathered = comm.gather_v(packed, None, lengths, root, timeout, stream)
+        gathered = comm.gather_v(packed, None, lengths, root, deadline, stream)
         return None if gathered is None else unpack_all(table, gathered, kind)
 
 
+@takes_either
 def scatter(
     comm: Communicator,
     arrays: Optional[Sequence[Sparse]],
     root: int = 0,
     *,
     like: Optional[Sparse] = None,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
     """Rank r gets ``arrays[r]`` of the root.
@@ -192,14 +197,14 @@ def scatter(
         if comm.rank == root:
             messages = make_messages(arrays, comm, "arrays")
             table[:] = [message.description.encode() for message in messages]
-    came = comm.all_to_all(table, None, timeout)
+    came = comm.all_to_all(table, None, deadline)
     with on(stream, kind):
         with announcing(comm):
             description = decode(came[root])
             if comm.rank == root:
                 packed, lengths = pack(messages, kind.xp)
             mine = kind.xp.empty(description.offsets[3], "uint8")
-        comm.scatter_v(packed, lengths, mine, root, timeout, stream)
+        comm.scatter_v(packed, lengths, mine, root, deadline, stream)
         return unpack(description, mine, kind)
 
 
@@ -211,11 +216,12 @@ def _kind_like(array: Optional[Sparse]) -> Kind:
     return Kind(scipy.sparse, np)
 
 
+@takes_either
 def all_to_all(
     comm: Communicator,
     arrays: Sequence[Sparse],
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> list[Sparse]:
     """Send ``arrays[r]`` to rank r; the arrays that came, in the order of the ranks."""
@@ -223,53 +229,56 @@ def all_to_all(
         messages = make_messages(arrays, comm, "arrays")
         kind = kind_of(arrays[0], "arrays[0]")
         own = np.array([message.description.encode() for message in messages])
-    table = comm.all_to_all(own, None, timeout)
+    table = comm.all_to_all(own, None, deadline)
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack(messages, kind.xp)
             came = lengths_of(table)
             received = kind.xp.empty(sum(came), "uint8")
-        comm.all_to_all_v(packed, lengths, received, came, timeout, stream)
+        comm.all_to_all_v(packed, lengths, received, came, deadline, stream)
         return unpack_all(table, received, kind)
 
 
+@takes_either
 def send(
     comm: Communicator,
     array: Sparse,
     destination: int,
     tag: int = 0,
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> None:
     """Send an array to one rank, which receives it by `recv`."""
     kind = kind_of(array, "array")
     message = make_message(array, "array")
-    comm.send(message.description.encode(), destination, tag, timeout)
+    comm.send(message.description.encode(), destination, tag, deadline)
     with on(stream, kind):
-        comm.send(pack([message], kind.xp)[0], destination, tag, timeout, stream)
+        comm.send(pack([message], kind.xp)[0], destination, tag, deadline, stream)
 
 
+@takes_either
 def recv(
     comm: Communicator,
     source: int,
     tag: int = 0,
     *,
     like: Optional[Sparse] = None,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
     """Receive an array from one rank; for `like` see `scatter`."""
     kind = _kind_like(like)
     row = np.zeros(LENGTH, "int64")
-    comm.recv(row, source, tag, timeout)
+    comm.recv(row, source, tag, deadline)
     description = decode(row)
     with on(stream, kind):
         packed = kind.xp.empty(description.offsets[3], "uint8")
-        comm.recv(packed, source, tag, timeout, stream)
+        comm.recv(packed, source, tag, deadline, stream)
         return unpack(description, packed, kind)
 
 
+@takes_either
 def send_recv(
     comm: Communicator,
     array: Sparse,
@@ -277,29 +286,30 @@ def send_recv(
     tag: int = 0,
     *,
     like: Optional[Sparse] = None,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
     """Send to and receive from one rank, at once."""
     kind = kind_of(array if like is None else like, "array")
     message = make_message(array, "array")
     row = np.zeros(LENGTH, "int64")
-    comm.send_recv(message.description.encode(), peer, row, peer, tag, timeout)
+    comm.send_recv(message.description.encode(), peer, row, peer, tag, deadline)
     description = decode(row)
     with on(stream, kind):
         packed = kind.xp.empty(description.offsets[3], "uint8")
-        comm.send_recv(pack([message], kind.xp)[0], peer, packed, peer, tag, timeout, stream)
+        comm.send_recv(pack([message], kind.xp)[0], peer, packed, peer, tag, deadline, stream)
         return unpack(description, packed, kind)
 
 
 # --- Reductions -------------------------------------------------------------------------------
+@takes_either
 def reduce(
     comm: Communicator,
     array: Sparse,
     op: str = "sum",
     root: int = 0,
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Optional[Sparse]:
     """Add or multiply the arrays of all ranks; the root gets the result, the others None.
@@ -319,8 +329,8 @@ def reduce(
     InvalidArgument
         The shapes do not fit, or `op` is another one; on every rank.
     """
-    message, kind, table, order = _describe_to_fold(comm, array, op, root, timeout)
-    arrays = _gather(comm, message, kind, table, root, timeout, stream)
+    message, kind, table, order = _describe_to_fold(comm, array, op, root, deadline)
+    arrays = _gather(comm, message, kind, table, root, deadline, stream)
     if arrays is None:
         return None
     with on(stream, kind):
@@ -328,48 +338,50 @@ def reduce(
 
 
 def _describe_to_fold(
-    comm: Communicator, array: Sparse, op: str, root: int, timeout: Timeout
+    comm: Communicator, array: Sparse, op: str, root: int, deadline: Timeout
 ) -> tuple[Message, Kind, Any, list[int]]:
     with announcing(comm):
         _check_op(op)
         _check_root(comm, root)
-    message, kind, table = _describe(comm, array, timeout)
+    message, kind, table = _describe(comm, array, deadline)
     order = [root, *(rank for rank in range(comm.size) if rank != root)]
     with announcing(comm):
         _check_shapes([decode(row) for row in table], order, op)
     return message, kind, table, order
 
 
+@takes_either
 def all_reduce(
     comm: Communicator,
     array: Sparse,
     op: str = "sum",
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
     """As `reduce` to rank 0; every rank gets the result."""
-    message, kind, table, order = _describe_to_fold(comm, array, op, 0, timeout)
+    message, kind, table, order = _describe_to_fold(comm, array, op, 0, deadline)
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
             room = kind.xp.empty(sum(lengths), "uint8") if comm.rank == 0 else None
         # Who gives its part to rank 0 leaves that call at once: none is to refuse it.
-        comm.barrier(timeout)
-        gathered = comm.gather_v(packed, room, lengths, 0, timeout, stream)
+        comm.barrier(deadline)
+        gathered = comm.gather_v(packed, room, lengths, 0, deadline, stream)
         if gathered is not None:
             with announcing(comm):  # the others wait for it
                 arrays = unpack_all(table, gathered, kind)
                 array = _fold([arrays[rank] for rank in order], op)
-    return broadcast(comm, array, 0, timeout=timeout, stream=stream)
+    return broadcast(comm, array, 0, deadline=deadline, stream=stream)
 
 
+@takes_either
 def reduce_scatter(
     comm: Communicator,
     arrays: Sequence[Sparse],
     op: str = "sum",
     *,
-    timeout: Timeout = None,
+    deadline: Timeout = None,
     stream: Stream = None,
 ) -> Sparse:
     """Rank r gets the sum or product of all ranks' ``arrays[r]``, in rank order; see `reduce`."""
@@ -377,11 +389,11 @@ def reduce_scatter(
         _check_op(op)
         messages = make_messages(arrays, comm, "arrays")
         own = np.array([message.description.encode() for message in messages])
-    every = comm.all_gather(own, None, timeout)  # so that all ranks refuse what one cannot add
+    every = comm.all_gather(own, None, deadline)  # so that all ranks refuse what one cannot add
     with announcing(comm):
         for place in range(comm.size):
             _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
-    parts = all_to_all(comm, arrays, timeout=timeout, stream=stream)
+    parts = all_to_all(comm, arrays, deadline=deadline, stream=stream)
     with on(stream, kind_of(parts[0], "arrays[0]")):
         return _fold(parts, op)
 

@@ -78,6 +78,13 @@ nb::object new_numpy_array(DType dtype, const Shape& shape);
 // A NumPy array over memory that `owner` keeps alive.
 nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner);
 
+// Whether it is a NumPy array and of no class derived from that; whether it is one of NumPy's
+// scalars.
+bool is_plain_numpy(nb::handle object) noexcept;
+bool is_numpy_scalar(nb::handle object) noexcept;
+// A new array without dimensions that holds the scalar.
+nb::object array_of_numpy_scalar(nb::handle scalar);
+
 // That of a numpy.dtype. Throws InvalidArgument, which says that `name` has it, for what hocket
 // does not take.
 DType dtype_of_numpy(nb::handle dtype, const char* name);

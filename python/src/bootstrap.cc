@@ -67,11 +67,13 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
   return std::make_unique<PythonBootstrap>(nb::borrow(bootstrap));
 }
 
-void refuse_joining(Bootstrap* group) noexcept {
+void refuse_joining(Bootstrap* group) {
   if (group == nullptr) return;
   try {
     without_gil([&] { hocket::init(*group, {.rank = -1}); });  // nobody has that rank
-  } catch (const std::exception&) {                            // as it should
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;  // no failure of the group's: Ctrl-C
+  } catch (const std::exception&) {              // as it should
   }
 }
 

@@ -16,8 +16,8 @@ namespace nb = nanobind;
 std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle mpi);
 
 // Has the processes of `group`, which may be null, hear that this one's arguments are refused: they
-// come to its calls, and would wait there.
-void refuse_joining(Bootstrap* group) noexcept;
+// come to its calls, and would wait there. Throws only what a signal's handler raises meanwhile.
+void refuse_joining(Bootstrap* group);
 
 // What `read` reads of the arguments of a call that joins by `group`.
 template <typename Read>

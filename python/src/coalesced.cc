@@ -59,11 +59,12 @@ void retain_on_gpu(Seat& seat, std::vector<Array>& arrays, std::optional<StreamR
 }
 
 nb::object all_reduce(
-    Seat& seat, nb::handle arrays, nb::handle op, nb::handle timeout, nb::handle stream) {
+    Seat& seat, nb::handle arrays, nb::handle op, nb::handle deadline, nb::handle stream) {
   ReduceOptions options;
   std::vector<Array> all = read_arguments(seat, [&] {
     std::vector<Array> read = read_all(arrays, "arrays", writable_array);
-    options = {op_argument(op), duration_argument(timeout, "timeout"), stream_of_all(stream, read)};
+    options = {
+        op_argument(op), duration_argument(deadline, "deadline"), stream_of_all(stream, read)};
     return read;
   });
   const auto views = read_arguments(seat, [&] { return outputs(all); });
@@ -73,10 +74,10 @@ nb::object all_reduce(
 }
 
 nb::object broadcast(
-    Seat& seat, nb::handle arrays, nb::handle root, nb::handle timeout, nb::handle stream) {
+    Seat& seat, nb::handle arrays, nb::handle root, nb::handle deadline, nb::handle stream) {
   RootOptions options;
   std::vector<Array> all = read_arguments(seat, [&] {
-    options = root_options(root, timeout);
+    options = root_options(root, deadline);
     const Reader reader = seat.comm.rank() == options.root ? read_array : writable_array;
     std::vector<Array> read = read_all(arrays, "arrays", reader);
     options.stream = stream_of_all(stream, read);
@@ -137,14 +138,14 @@ std::vector<Array> read_in_c_order(nb::handle arrays) {
 }
 
 nb::object all_gather(
-    Seat& seat, nb::handle arrays, nb::object out, nb::handle timeout, nb::handle stream) {
+    Seat& seat, nb::handle arrays, nb::object out, nb::handle deadline, nb::handle stream) {
   CallOptions options;
   const bool is_new = out.is_none();
   Sides sides = read_arguments(seat, [&] {
     std::vector<Array> in = read_in_c_order(arrays);
     if (is_new) out = stacked_like(in, seat.comm.size());
     Sides read = read_sides(std::move(in), out);
-    options = {duration_argument(timeout, "timeout"), stream_of_sides(stream, read)};
+    options = {duration_argument(deadline, "deadline"), stream_of_sides(stream, read)};
     return read;
   });
   const Views views = read_arguments(seat, [&] { return views_of(sides); });
@@ -159,13 +160,13 @@ nb::object reduce_scatter(Seat& seat,
                           nb::handle arrays,
                           nb::handle out,
                           nb::handle op,
-                          nb::handle timeout,
+                          nb::handle deadline,
                           nb::handle stream) {
   ReduceOptions options;
   Sides sides = read_arguments(seat, [&] {
     Sides read = read_sides(read_in_c_order(arrays), out);
     options = {
-        op_argument(op), duration_argument(timeout, "timeout"), stream_of_sides(stream, read)};
+        op_argument(op), duration_argument(deadline, "deadline"), stream_of_sides(stream, read)};
     return read;
   });
   const Views views = read_arguments(seat, [&] { return views_of(sides); });
@@ -183,31 +184,31 @@ void bind_coalesced(CommunicatorClass& cls) {
           &all_reduce,
           arg("arrays").none(),
           arg("op").none() = "sum",
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def all_reduce_coalesced(self, arrays: Sequence[Array], op: Op = 'sum', "
-                  "timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
+                  "deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
           "Like `all_reduce` of each array in place, in one call. They may differ in dtype and "
           "size; all ranks bring the same list. Returns `arrays`.");
   cls.def("broadcast_coalesced",
           &broadcast,
           arg("arrays").none(),
           arg("root").none() = 0,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def broadcast_coalesced(self, arrays: Sequence[Array], root: int = 0, "
-                  "timeout: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
+                  "deadline: Timeout = None, stream: Stream = None) -> Sequence[Array]"),
           "Like `broadcast` of each array, in one call. Returns `arrays`.");
   cls.def(
       "all_gather_coalesced",
       &all_gather,
       arg("arrays").none(),
       arg("out") = nb::none(),
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig(
           "def all_gather_coalesced(self, arrays: Sequence[Array], "
-          "out: Optional[Sequence[Array]] = None, timeout: Timeout = None, stream: Stream = None) "
+          "out: Optional[Sequence[Array]] = None, deadline: Timeout = None, stream: Stream = None) "
           "-> Sequence[Array]"),
       "Like `all_gather` of arrays[i] into out[i], in one call. Returns `out`, or new arrays.");
   cls.def(
@@ -216,11 +217,11 @@ void bind_coalesced(CommunicatorClass& cls) {
       arg("arrays").none(),
       arg("out").none(),
       arg("op").none() = "sum",
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig(
           "def reduce_scatter_coalesced(self, arrays: Sequence[Array], "
-          "out: Sequence[Array], op: Op = 'sum', timeout: Timeout = None, stream: Stream = None) "
+          "out: Sequence[Array], op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) "
           "-> Sequence[Array]"),
       "Like `reduce_scatter` of arrays[i] into out[i], in one call. Returns `out`.");
 }

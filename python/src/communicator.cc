@@ -12,6 +12,7 @@ namespace {
 // The world goes with the last communicator of it that is closed or forgotten.
 void close_seat(Seat& seat) {
   std::shared_ptr<World> world = std::move(seat.world);
+  seat.is_closed = true;
   without_gil([&] {
     seat.comm.close();
     world.reset();
@@ -27,7 +28,8 @@ nb::tuple to_tuple(std::span<const int> numbers) {
 Seat child(const Seat& parent, Communicator comm) { return {std::move(comm), parent.world}; }
 
 std::string repr(const Seat& seat) {
-  const std::string name = "<hocket.Communicator \"" + seat.comm.name() + "\"";
+  std::string name = "<hocket.Communicator \"" + seat.comm.name() + "\"";
+  if (seat.is_closed) name += ", closed";
   if (!seat.comm.is_member()) return name + ", not a member>";
   return name + ", rank " + std::to_string(seat.comm.rank()) + " of " +
          std::to_string(seat.comm.size()) + ">";
@@ -71,10 +73,10 @@ void bind_children(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "new_group",
-      [](Seat& s, nb::handle ranks, nb::handle timeout) {
+      [](Seat& s, nb::handle ranks, nb::handle deadline) {
         CallOptions options;
         const std::vector<int> members = read_arguments(s, [&] {
-          options = {duration_argument(timeout, "timeout")};
+          options = {duration_argument(deadline, "deadline")};
           std::vector<int> read;
           for (nb::handle rank : ranks) read.push_back(integer_argument(rank, "a rank of ranks"));
           return read;
@@ -82,8 +84,9 @@ void bind_children(CommunicatorClass& cls) {
         return child(s, without_gil([&] { return s.comm.new_group(members, options); }));
       },
       arg("ranks").none(),
-      arg("timeout") = nb::none(),
-      nb::sig("def new_group(self, ranks: Iterable[int], timeout: Timeout = None) -> Communicator"),
+      arg("deadline") = nb::none(),
+      nb::sig(
+          "def new_group(self, ranks: Iterable[int], deadline: Timeout = None) -> Communicator"),
       R"(Make a communicator of some ranks, numbered in the order given.
 
 Every rank of this communicator makes the call, with the same list; those that are not in it get a
@@ -91,10 +94,10 @@ communicator of which they are no member.
 )");
   cls.def(
       "split",
-      [](Seat& s, nb::handle color, nb::handle key, nb::handle timeout) {
+      [](Seat& s, nb::handle color, nb::handle key, nb::handle deadline) {
         CallOptions options;
         const SplitOptions parts = read_arguments(s, [&] {
-          options = {duration_argument(timeout, "timeout")};
+          options = {duration_argument(deadline, "deadline")};
           return SplitOptions{.color = integer_argument(color, "color"),
                               .key = integer_argument(key, "key")};
         });
@@ -102,8 +105,9 @@ communicator of which they are no member.
       },
       arg("color").none(),
       arg("key").none() = 0,
-      arg("timeout") = nb::none(),
-      nb::sig("def split(self, color: int, key: int = 0, timeout: Timeout = None) -> Communicator"),
+      arg("deadline") = nb::none(),
+      nb::sig(
+          "def split(self, color: int, key: int = 0, deadline: Timeout = None) -> Communicator"),
       R"(Part the ranks into communicators, one for each color.
 
 Parameters
@@ -115,13 +119,13 @@ key : int
 )");
   cls.def(
       "duplicate",
-      [](Seat& s, nb::handle timeout) {
+      [](Seat& s, nb::handle deadline) {
         const CallOptions options =
-            read_arguments(s, [&] { return CallOptions{duration_argument(timeout, "timeout")}; });
+            read_arguments(s, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
         return child(s, without_gil([&] { return s.comm.duplicate(options); }));
       },
-      arg("timeout") = nb::none(),
-      nb::sig("def duplicate(self, timeout: Timeout = None) -> Communicator"),
+      arg("deadline") = nb::none(),
+      nb::sig("def duplicate(self, deadline: Timeout = None) -> Communicator"),
       "Make a communicator of the same ranks, whose calls run independently of this one's.");
   cls.def_prop_ro(
       "intra_node",
@@ -144,18 +148,18 @@ void bind_rebuild(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "rebuild",
-      [](Seat& s, nb::handle timeout, nb::handle exclude_missing, nb::handle allow_minority) {
+      [](Seat& s, nb::handle deadline, nb::handle exclude_missing, nb::handle allow_minority) {
         const RebuildOptions options{
-            .deadline = duration_argument(timeout, "timeout"),
+            .deadline = duration_argument(deadline, "deadline"),
             .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
             .allow_minority = flag_argument(allow_minority, "allow_minority")};
         return child(s, without_gil([&] { return s.comm.rebuild(options); }));
       },
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       nb::kw_only(),
       arg("exclude_missing").none() = false,
       arg("allow_minority").none() = false,
-      nb::sig("def rebuild(self, timeout: Timeout = None, *, exclude_missing: bool = False, "
+      nb::sig("def rebuild(self, deadline: Timeout = None, *, exclude_missing: bool = False, "
               "allow_minority: bool = False) -> Communicator"),
       R"(Make the communicator of the next epoch: those ranks that are left, numbered anew.
 
@@ -166,7 +170,7 @@ old order. This communicator has ended with it.
 
 Parameters
 ----------
-timeout : float, timedelta or None
+deadline : float, timedelta or None
     How long to wait for ranks that live but do not call it; None for the default deadline.
 exclude_missing : bool
     Go on without those then, instead of raising `DeadlineExceeded`.
@@ -212,7 +216,7 @@ void bind_life(CommunicatorClass& cls) {
   cls.def_prop_ro(
       "status",
       [](const Seat& s) -> nb::object {
-        const std::optional<Status> status = s.comm.status();
+        const std::optional<Status> status = without_gil([&] { return s.comm.status(); });
         return status ? to_python(*status) : nb::none();
       },
       nb::sig("def status(self) -> Optional[Status]"),

@@ -6,11 +6,11 @@
 namespace hocket::python {
 namespace {
 
-nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle timeout) {
+nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle deadline) {
   ReduceOptions options;
   const Array array = read_arguments(seat, [&] {
     options.op = op_argument(op);
-    options.deadline = duration_argument(timeout, "timeout");
+    options.deadline = duration_argument(deadline, "deadline");
     return writable_array(x, "x");
   });
   without_gil([&] { compressed_all_reduce(seat.comm, array.output(), options); });
@@ -18,11 +18,11 @@ nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle timeou
 }
 
 nb::object hierarchical(
-    Seat& seat, nb::handle x, nb::handle op, nb::handle is_compressed, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle op, nb::handle is_compressed, nb::handle deadline) {
   HierarchicalOptions options;
   const Array array = read_arguments(seat, [&] {
     options.op = op_argument(op);
-    options.deadline = duration_argument(timeout, "timeout");
+    options.deadline = duration_argument(deadline, "deadline");
     if (flag_argument(is_compressed, "compressed")) options.between = BetweenNodes::kCompressed;
     return writable_array(x, "x");
   });
@@ -39,9 +39,9 @@ void bind_compression(CommunicatorClass& cls) {
       &compressed,
       arg("x").none(),
       arg("op").none() = "sum",
-      arg("timeout") = nb::none(),
-      nb::sig("def compressed_all_reduce(self, x: Array, op: Op = 'sum', "
-              "timeout: Timeout = None) -> Array"),
+      arg("deadline") = nb::none(),
+      nb::sig("def compressed_all_reduce(self, x: ArrayT, op: Op = 'sum', "
+              "deadline: Timeout = None) -> ArrayT"),
       R"(Sum or average floats over all ranks, of which 8 bits an element travel; for slow networks.
 
 The result is the same on every rank. It is off by at most R / 254 for a sum, and that divided by
@@ -56,7 +56,7 @@ x : array
     In host memory, of float16, bfloat16, float32 or float64; reduced in place.
 op : str
     "sum" or "avg".
-timeout : float or datetime.timedelta, optional
+deadline : float or datetime.timedelta, optional
     Seconds that each of its two steps may take.
 
 Returns
@@ -69,9 +69,9 @@ array
           arg("x").none(),
           arg("op").none() = "sum",
           arg("compressed").none() = false,
-          arg("timeout") = nb::none(),
-          nb::sig("def hierarchical_all_reduce(self, x: Array, op: Op = 'sum', "
-                  "compressed: bool = False, timeout: Timeout = None) -> Array"),
+          arg("deadline") = nb::none(),
+          nb::sig("def hierarchical_all_reduce(self, x: ArrayT, op: Op = 'sum', "
+                  "compressed: bool = False, deadline: Timeout = None) -> ArrayT"),
           R"(Reduce within each host, between the hosts' first ranks, and back, in place.
 
 Every rank counts alike in an average, however many its host has.
@@ -85,7 +85,7 @@ op : str
 compressed : bool
     8 bits an element between the hosts, as in `compressed_all_reduce`, with its bound for hosts in
     place of ranks.
-timeout : float or datetime.timedelta, optional
+deadline : float or datetime.timedelta, optional
     Seconds that each of the steps may take.
 
 Returns

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -71,7 +72,8 @@ const Gpu& gpu_of(const Array& array) {
   const auto find = [&](int ordinal) { return std::ranges::find(*known, ordinal, &Gpu::ordinal); };
   auto found = find(array.device);
   if (found != known->end()) return *found;
-  const Gpu gpu = array.device >= 0 ? Gpu(array.device) : Gpu::holding(array.data);
+  const Gpu gpu =
+      without_gil([&] { return array.device >= 0 ? Gpu(array.device) : Gpu::holding(array.data); });
   found = find(gpu.ordinal());
   return found != known->end() ? *found : known->emplace_back(gpu);
 }
@@ -79,7 +81,9 @@ const Gpu& gpu_of(const Array& array) {
 void follow(const Array& array, std::optional<StreamRef> stream) {
   if (!array.is_at_work || !stream || array.count == 0) return;
   if (is_one(*array.stream, *stream)) return;
-  gpu_of(array).order(*array.stream, *stream);
+  const Gpu& gpu = gpu_of(array);
+  // A full stream is waited for.
+  without_gil([&] { gpu.order(*array.stream, *stream); });
 }
 
 std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Array& out) {
@@ -93,15 +97,34 @@ std::optional<StreamRef> stream_of(nb::handle asked, const Array& in, const Arra
 
 namespace {
 
+// Drops what streams are through with. Whoever else looks meanwhile finds nothing, as that is asked
+// without the GIL: the communicator may be in another thread's hands, and that one want the GIL.
+void drop_ended(std::deque<WorkHandle>& held) {
+  if (held.empty()) return;
+  std::deque<WorkHandle> looked_at = std::exchange(held, {});
+  without_gil_or_signals([&] {
+    for (WorkHandle& handle : looked_at) {
+      if (!handle.work.test()) break;
+      handle.work.has_ended();
+    }
+  });
+  while (!looked_at.empty() && looked_at.front().work.is_known_ended()) looked_at.pop_front();
+  // Before what came meanwhile.
+  held.insert(held.begin(),
+              std::make_move_iterator(looked_at.begin()),
+              std::make_move_iterator(looked_at.end()));
+}
+
 // `arrays` are pointers to what is retained.
 template <typename Arrays>
 void retain_all(Seat& seat, const Arrays& arrays, const std::optional<StreamRef>& stream) {
   std::deque<WorkHandle>& held = *seat.held;
-  while (!held.empty() && held.front().work.test()) held.pop_front();
+  drop_ended(held);
   if (!std::ranges::any_of(arrays, [&](Array* one) { return needs_hold(*one, stream); })) return;
   WorkHandle handle{.result = nb::none()};
   for (Array* one : arrays) keep(handle, *one);
-  handle.work = seat.comm.stream_mark(stream.value_or(StreamRef()));
+  handle.work =
+      without_gil_or_signals([&] { return seat.comm.stream_mark(stream.value_or(StreamRef())); });
   held.push_back(std::move(handle));
 }
 

@@ -64,10 +64,11 @@ Raises
 InvalidArgument
     There is one already: `Context.finalize` it first.
 )");
-  cls.def_static("current",
-                 &Context::current,
-                 nb::sig("def current() -> Optional[Context]"),
-                 "The context that was made and not finalized, or None.");
+  cls.def_static(
+      "current",
+      [] { return without_gil([] { return Context::current(); }); },
+      nb::sig("def current() -> Optional[Context]"),
+      "The context that was made and not finalized, or None.");
   cls.def_static(
       "finalize",
       [] { without_gil([] { Context::finalize(); }); },
@@ -126,10 +127,10 @@ void bind_distribution(nb::module_& module) {
          const Extents& to_lower,
          const Extents& to_upper,
          bool fortran,
-         nb::handle timeout) {
+         nb::handle deadline) {
         const RedistributeOptions options = read_arguments(seat, [&] {
           return RedistributeOptions{.order = fortran ? MemoryOrder::kFortran : MemoryOrder::kC,
-                                     .deadline = duration_argument(timeout, "timeout")};
+                                     .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Redistribution(
@@ -143,10 +144,10 @@ void bind_distribution(nb::module_& module) {
       arg("to_lower"),
       arg("to_upper"),
       arg("fortran"),
-      arg("timeout").none() = nb::none(),
+      arg("deadline").none() = nb::none(),
       nb::sig("def __init__(self, comm: Communicator, from_lower: Sequence[int], "
               "from_upper: Sequence[int], to_lower: Sequence[int], to_upper: Sequence[int], "
-              "fortran: bool, timeout: Timeout = None) -> None"));
+              "fortran: bool, deadline: Timeout = None) -> None"));
   cls.def(
       "move",
       [](Redistribution& self, Seat& seat, nb::handle x, nb::handle out, bool fortran) {

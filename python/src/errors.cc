@@ -1,7 +1,5 @@
 #include "errors.h"
 
-#include <pthread.h>
-
 #include <new>
 
 #include "arguments.h"
@@ -87,10 +85,13 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
-    // A wait that Ctrl-C broke has left its KeyboardInterrupt in place: that is what to raise.
-    if (PyErr_Occurred() != nullptr) return;
-    const nb::object exception = to_exception(error);
-    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    try {
+      const nb::object exception = to_exception(error);
+      PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    } catch (nb::python_error& raised) {
+      // Any Python code runs the handlers of signals that have come, and Ctrl-C's raises.
+      raised.restore();
+    }
   }
 }
 

@@ -27,9 +27,12 @@ nb::object on_host(const Unfinished& result) {
 // The framework has streams that it does not tell of: it copies to the host on one of its own. So
 // the result is handed over when it is there.
 nb::object on_gpu(const Unfinished& result, const Array& memory, StreamRef stream) {
-  GpuEvent written(gpu_of(memory));
-  written.record(stream);
-  without_gil([&] { written.synchronize(); });
+  const Gpu& gpu = gpu_of(memory);
+  without_gil([&] {
+    GpuEvent written(gpu);
+    written.record(stream);
+    written.synchronize();
+  });
   return result.memory;
 }
 

@@ -14,9 +14,9 @@ nb::object to_python(const Received& received) {
 namespace {
 
 MessageOptions message_options(nb::handle tag,
-                               nb::handle timeout,
+                               nb::handle deadline,
                                std::optional<StreamRef> stream) {
-  return {integer_argument(tag, "tag"), duration_argument(timeout, "timeout"), stream};
+  return {integer_argument(tag, "tag"), duration_argument(deadline, "deadline"), stream};
 }
 
 nb::object send_recv(Seat& seat,
@@ -25,7 +25,7 @@ nb::object send_recv(Seat& seat,
                      nb::handle out,
                      nb::handle source,
                      nb::handle tag,
-                     nb::handle timeout,
+                     nb::handle deadline,
                      nb::handle stream) {
   Array in = read_array(x, "x");
   nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
@@ -33,7 +33,7 @@ nb::object send_recv(Seat& seat,
   require_same_order(in, "x", target, "out");
   const int to = integer_argument(destination, "destination");
   const int from = source.is_none() ? to : integer_argument(source, "source");
-  const MessageOptions options = message_options(tag, timeout, stream_of(stream, in, target));
+  const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, target));
   without_gil([&] { seat.comm.send_recv(in.input(), to, target.output(), from, options); });
   if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
   return finished(std::move(result), options.stream);
@@ -63,7 +63,7 @@ void exchange(Seat& seat,
               nb::handle outgoing,
               nb::handle incoming,
               nb::handle tag,
-              nb::handle timeout,
+              nb::handle deadline,
               nb::handle stream) {
   Side out = read_side(outgoing, "outgoing", read_array);
   Side in = read_side(incoming, "incoming", writable_array);
@@ -78,7 +78,7 @@ void exchange(Seat& seat,
   if (sent.empty() && received.empty()) return;
   const MessageOptions options =
       message_options(tag,
-                      timeout,
+                      deadline,
                       out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
                                          : stream_of(stream, out.arrays.front(), {}));
   without_gil([&] { seat.comm.exchange(sent, received, options); });
@@ -99,21 +99,21 @@ void bind_messages(CommunicatorClass& cls) {
          nb::handle x,
          nb::handle destination,
          nb::handle tag,
-         nb::handle timeout,
+         nb::handle deadline,
          nb::handle stream) {
         Array in = read_array(x, "x");
         const int to = integer_argument(destination, "destination");
-        const MessageOptions options = message_options(tag, timeout, stream_of(stream, in, {}));
+        const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
         without_gil([&] { s.comm.send(in.input(), to, options); });
         if (in.is_on_gpu()) retain(s, {&in}, options.stream);
       },
       arg("x").none(),
       arg("destination").none(),
       arg("tag").none() = 0,
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def send(self, x: Array, destination: int, tag: int = 0, "
-              "timeout: Timeout = None, stream: Stream = None) -> None"),
+              "deadline: Timeout = None, stream: Stream = None) -> None"),
       R"(Send an array to one rank, which receives it by `recv`.
 
 Messages pair by peer, tag and order, outside the order of collectives.
@@ -133,11 +133,11 @@ tag : int
          nb::handle x,
          nb::handle source,
          nb::handle tag,
-         nb::handle timeout,
+         nb::handle deadline,
          nb::handle stream) {
         Array out = writable_array(x, "x");
         const int from = integer_argument(source, "source");
-        const MessageOptions options = message_options(tag, timeout, stream_of(stream, {}, out));
+        const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
         const Received received =
             without_gil([&] { return s.comm.recv(out.output(), from, options); });
         if (out.is_on_gpu()) retain(s, {&out}, options.stream);
@@ -146,10 +146,10 @@ tag : int
       arg("x").none(),
       arg("source").none() = kAnySource,
       arg("tag").none() = 0,
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, "
-              "timeout: Timeout = None, stream: Stream = None) -> Received"),
+              "deadline: Timeout = None, stream: Stream = None) -> Received"),
       R"(Receive an array into `x`.
 
 Parameters
@@ -172,23 +172,24 @@ Received
          nb::handle x,
          nb::handle destination,
          nb::handle tag,
-         nb::handle timeout,
+         nb::handle deadline,
          nb::handle stream) {
         Array in = read_array(x, "x");
         const int to = integer_argument(destination, "destination");
-        const MessageOptions options = message_options(tag, timeout, stream_of(stream, in, {}));
+        const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
         WorkHandle handle{.result = nb::none()};
         handle.work = without_gil([&] { return s.comm.send_async(in.input(), to, options); });
+        handle.call = "send";
         keep(handle, in);
         return handle;
       },
       arg("x").none(),
       arg("destination").none(),
       arg("tag").none() = 0,
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def send_async(self, x: Array, destination: int, tag: int = 0, "
-              "timeout: Timeout = None, stream: Stream = None) -> Work"),
+              "deadline: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `send`; the array must be left alone until the Work is done.");
   cls.def(
       "recv_async",
@@ -196,23 +197,24 @@ Received
          nb::handle x,
          nb::handle source,
          nb::handle tag,
-         nb::handle timeout,
+         nb::handle deadline,
          nb::handle stream) {
         Array out = writable_array(x, "x");
         const int from = integer_argument(source, "source");
-        const MessageOptions options = message_options(tag, timeout, stream_of(stream, {}, out));
+        const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
         WorkHandle handle{.result = nb::borrow(x)};
         handle.work = without_gil([&] { return s.comm.recv_async(out.output(), from, options); });
+        handle.call = "recv";
         keep(handle, out);
         return handle;
       },
       arg("x").none(),
       arg("source").none() = kAnySource,
       arg("tag").none() = 0,
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
-              "timeout: Timeout = None, stream: Stream = None) -> Work"),
+              "deadline: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `recv`; the Work's result is `x`, its `received` who sent.");
   cls.def("send_recv",
           &send_recv,
@@ -221,11 +223,11 @@ Received
           arg("out") = nb::none(),
           arg("source") = nb::none(),
           arg("tag").none() = 0,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           arg("stream") = nb::none(),
-          nb::sig("def send_recv(self, x: Array, destination: int, out: Optional[Array] = None, "
-                  "source: Optional[int] = None, tag: int = 0, timeout: Timeout = None, stream: "
-                  "Stream = None) -> Array"),
+          nb::sig("def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, "
+                  "source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: "
+                  "Stream = None) -> ArrayT"),
           R"(Send to one rank and receive from one, at once: an exchange, a ring, a shift.
 
 Parameters
@@ -235,7 +237,7 @@ x : array
 destination : int
     The rank to send to.
 out : array, optional
-    Where the received goes; may be `x` itself.
+    Where the received goes, as many elements as come, of any shape; may be `x` itself.
 source : int, optional
     The rank to receive from; by default `destination`.
 tag : int
@@ -251,10 +253,10 @@ array
           arg("outgoing").none(),
           arg("incoming").none(),
           arg("tag").none() = 0,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           arg("stream") = nb::none(),
           nb::sig("def exchange(self, outgoing: Sequence[tuple[Array, int]], "
-                  "incoming: Sequence[tuple[Array, int]], tag: int = 0, timeout: Timeout = None, "
+                  "incoming: Sequence[tuple[Array, int]], tag: int = 0, deadline: Timeout = None, "
                   "stream: Stream = None) -> None"),
           R"(Any number of messages at once, which progress together, whatever their order.
 

@@ -4,6 +4,7 @@
 #include "array.h"
 #include "errors.h"
 #include "immutable.h"
+#include "keywords.h"
 #include "seat.h"
 
 namespace nb = nanobind;
@@ -29,4 +30,5 @@ NB_MODULE(_hocket, module) {
   bind_pool(module);
   bind_distribution(module);
   bind_store(module);
+  mind_keywords(module);
 }

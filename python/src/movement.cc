@@ -48,11 +48,11 @@ Array read_c_order(nb::handle x) {
   return array;
 }
 
-Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, nb::handle root, nb::handle timeout) {
+Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, nb::handle root, nb::handle deadline) {
   return read_arguments(seat, [&] {
     Plan<RootOptions> plan{.out = read_array(x, "x"),
                            .in_place = true,
-                           .options = root_options(root, timeout),
+                           .options = root_options(root, deadline),
                            .result = nb::borrow(x)};
     // The root's array is only read.
     if (seat.comm.rank() != plan.options.root) write_in_place(plan, x);
@@ -61,19 +61,19 @@ Plan<RootOptions> plan_broadcast(Seat& seat, nb::handle x, nb::handle root, nb::
   });
 }
 
-Plan<CallOptions> plan_all_gather(Seat& seat, nb::handle x, nb::handle out, nb::handle timeout) {
+Plan<CallOptions> plan_all_gather(Seat& seat, nb::handle x, nb::handle out, nb::handle deadline) {
   return read_arguments(seat, [&] {
     Plan<CallOptions> plan{.in = read_c_order(x),
-                           .options = {duration_argument(timeout, "timeout")}};
+                           .options = {duration_argument(deadline, "deadline")}};
     read_output(plan, out, [&] { return stacked_shape(plan.in, seat.comm.size()); });
     return plan;
   });
 }
 
 Plan<RootOptions> plan_gather(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<RootOptions> plan{.in = read_c_order(x), .options = root_options(root, timeout)};
+    Plan<RootOptions> plan{.in = read_c_order(x), .options = root_options(root, deadline)};
     if (seat.comm.rank() == plan.options.root) {
       read_output(plan, out, [&] { return stacked_shape(plan.in, seat.comm.size()); });
     }
@@ -93,9 +93,9 @@ Shape entry_shape(const Array& x, int size) {
 }
 
 Plan<RootOptions> plan_scatter(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<RootOptions> plan{.options = root_options(root, timeout)};
+    Plan<RootOptions> plan{.options = root_options(root, deadline)};
     if (seat.comm.rank() == plan.options.root) {
       plan.in = read_c_order(x);
     } else if (out.is_none()) {
@@ -108,18 +108,18 @@ Plan<RootOptions> plan_scatter(
   });
 }
 
-Plan<CallOptions> plan_all_to_all(Seat& seat, nb::handle x, nb::handle out, nb::handle timeout) {
+Plan<CallOptions> plan_all_to_all(Seat& seat, nb::handle x, nb::handle out, nb::handle deadline) {
   return read_arguments(seat, [&] {
     Plan<CallOptions> plan{.in = read_c_order(x),
-                           .options = {duration_argument(timeout, "timeout")}};
+                           .options = {duration_argument(deadline, "deadline")}};
     read_output(plan, out, [&] { return shape_of(plan.in); });
     return plan;
   });
 }
 
-CallOptions barrier_options(Seat& seat, nb::handle timeout, nb::handle stream) {
+CallOptions barrier_options(Seat& seat, nb::handle deadline, nb::handle stream) {
   return read_arguments(seat, [&] {
-    return CallOptions{duration_argument(timeout, "timeout"), stream_argument(stream)};
+    return CallOptions{duration_argument(deadline, "deadline"), stream_argument(stream)};
   });
 }
 
@@ -127,18 +127,18 @@ void bind_barrier(CommunicatorClass& cls) {
   using nb::arg;
   cls.def(
       "barrier",
-      [](Seat& s, nb::handle timeout, nb::handle stream) {
-        const CallOptions options = barrier_options(s, timeout, stream);
+      [](Seat& s, nb::handle deadline, nb::handle stream) {
+        const CallOptions options = barrier_options(s, deadline, stream);
         without_gil([&] { s.comm.barrier(options); });
       },
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
-      nb::sig("def barrier(self, timeout: Timeout = None, stream: Stream = None) -> None"),
+      nb::sig("def barrier(self, deadline: Timeout = None, stream: Stream = None) -> None"),
       R"(Return when all ranks have come here.
 
 Parameters
 ----------
-timeout : float or datetime.timedelta, optional
+deadline : float or datetime.timedelta, optional
     Seconds this call may take; by default the communicator's `deadline`.
 stream : stream or int, optional
     With a GPU's stream the barrier is one of the streams: it returns at once, and what follows on
@@ -146,15 +146,16 @@ stream : stream or int, optional
 )");
   cls.def(
       "barrier_async",
-      [](Seat& s, nb::handle timeout, nb::handle stream) {
-        const CallOptions options = barrier_options(s, timeout, stream);
+      [](Seat& s, nb::handle deadline, nb::handle stream) {
+        const CallOptions options = barrier_options(s, deadline, stream);
         WorkHandle handle{.result = nb::none()};
         handle.work = without_gil([&] { return s.comm.barrier_async(options); });
+        handle.call = "barrier";
         return handle;
       },
-      arg("timeout") = nb::none(),
+      arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
-      nb::sig("def barrier_async(self, timeout: Timeout = None, stream: Stream = None) -> Work"),
+      nb::sig("def barrier_async(self, deadline: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `barrier`.");
 }
 
@@ -166,18 +167,18 @@ void bind_movement(CommunicatorClass& cls) {
   define(cls,
          kBroadcast,
          {"broadcast",
-          "x: Array, root: int = 0",
-          "Array",
+          "x: ArrayT, root: int = 0",
+          "ArrayT",
           R"(Send the root's array to all ranks, in place.
 
 Parameters
 ----------
 x : array
     At the root what is sent (it may be read-only), elsewhere where it goes: as many elements, of
-    the same dtype and in the same order of axes.
+    the same dtype and in the same order of axes, of any shape.
 root : int
     The rank that sends.
-timeout : float or datetime.timedelta, optional
+deadline : float or datetime.timedelta, optional
     Seconds this call may take; by default the communicator's `deadline`.
 
 Returns
@@ -191,8 +192,8 @@ array
   define(cls,
          kAllGather,
          {"all_gather",
-          "x: Array, out: Optional[Array] = None",
-          "Array",
+          "x: ArrayT, out: Optional[ArrayT] = None",
+          "ArrayT",
           R"(Collect every rank's array on every rank.
 
 Parameters
@@ -200,7 +201,7 @@ Parameters
 x : array
     This rank's elements, in C order; as many on every rank, of one dtype.
 out : array, optional
-    size * x.size elements, rank after rank. To work in place pass ``x=out[rank]``.
+    size * x.size elements of any shape, rank after rank. To work in place pass ``x=out[rank]``.
 
 Returns
 -------
@@ -213,8 +214,8 @@ array
   define(cls,
          kGather,
          {"gather",
-          "x: Array, out: Optional[Array] = None, root: int = 0",
-          "Optional[Array]",
+          "x: ArrayT, out: Optional[ArrayT] = None, root: int = 0",
+          "Optional[ArrayT]",
           R"(Collect every rank's array at the root.
 
 Parameters
@@ -222,8 +223,8 @@ Parameters
 x : array
     This rank's elements, in C order; as many on every rank, of one dtype.
 out : array, optional
-    At the root: size * x.size elements, rank after rank. Elsewhere ignored. To work in place pass
-    ``x=out[root]`` there.
+    At the root: size * x.size elements of any shape, rank after rank. Elsewhere ignored. To work in
+    place pass ``x=out[root]`` there.
 root : int
     The rank that collects.
 
@@ -239,8 +240,8 @@ array or None
   define(cls,
          kScatter,
          {"scatter",
-          "x: Optional[Array] = None, out: Optional[Array] = None, root: int = 0",
-          "Array",
+          "x: Optional[ArrayT] = None, out: Optional[ArrayT] = None, root: int = 0",
+          "ArrayT",
           R"(Hand the entries of the root's array out, one a rank.
 
 Parameters
@@ -249,7 +250,7 @@ x : array, optional
     At the root: size * share elements in C order, rank after rank; without `out` its shape is
     (size, \*share). Elsewhere ignored.
 out : array
-    This rank's share; required at ranks other than the root. To work in place at the root pass
+    This rank's share, of any shape; required at ranks other than the root. To work in place at the root pass
     ``out=x[root]``.
 root : int
     The rank that hands out.
@@ -266,8 +267,8 @@ array
   define(cls,
          kAllToAll,
          {"all_to_all",
-          "x: Array, out: Optional[Array] = None",
-          "Array",
+          "x: ArrayT, out: Optional[ArrayT] = None",
+          "ArrayT",
           R"(Send a part of `x` to each rank and get one from each.
 
 Parameters
@@ -275,7 +276,7 @@ Parameters
 x : array
     size parts of equal size, in C order: part r goes to rank r.
 out : array, optional
-    As many elements: part r comes from rank r. May be `x` itself.
+    As many elements, of any shape: part r comes from rank r. May be `x` itself.
 
 Returns
 -------

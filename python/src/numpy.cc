@@ -246,6 +246,14 @@ Shape shape_of(const Array& array) {
   return shape;
 }
 
+bool is_plain_numpy(nb::handle object) noexcept { return PyArray_CheckExact(object.ptr()); }
+
+bool is_numpy_scalar(nb::handle object) noexcept { return PyArray_IsScalar(object.ptr(), Generic); }
+
+nb::object array_of_numpy_scalar(nb::handle scalar) {
+  return steal_or_throw(PyArray_FromScalar(scalar.ptr(), nullptr));
+}
+
 nb::object new_numpy_array(DType dtype, const Shape& shape) {
   return steal_or_throw(PyArray_NewFromDescr(&PyArray_Type,
                                              descriptor(dtype),

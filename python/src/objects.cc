@@ -204,11 +204,11 @@ Pickle pickle_argument(nb::handle allow) {
 }
 
 nb::object broadcast_object(
-    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle timeout) {
+    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
   RootOptions options;
   Pickle pickle{};
   const Object mine = read_arguments(seat, [&] {
-    options = root_options(root, timeout);
+    options = root_options(root, deadline);
     pickle = pickle_argument(allow_pickle);
     return seat.comm.rank() == options.root ? to_object(object, pickle, 0) : Object();
   });
@@ -219,11 +219,11 @@ nb::object broadcast_object(
 }
 
 nb::object gather_object(
-    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle timeout) {
+    Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
   RootOptions options;
   Pickle pickle{};
   const Object mine = read_arguments(seat, [&] {
-    options = root_options(root, timeout);
+    options = root_options(root, deadline);
     pickle = pickle_argument(allow_pickle);
     return to_object(object, pickle, 0);
   });
@@ -235,11 +235,11 @@ nb::object gather_object(
 nb::object all_gather_object(Seat& seat,
                              nb::handle object,
                              nb::handle allow_pickle,
-                             nb::handle timeout) {
+                             nb::handle deadline) {
   CallOptions options;
   Pickle pickle{};
   const Object mine = read_arguments(seat, [&] {
-    options = {duration_argument(timeout, "timeout")};
+    options = {duration_argument(deadline, "deadline")};
     pickle = pickle_argument(allow_pickle);
     return to_object(object, pickle, 0);
   });
@@ -248,11 +248,11 @@ nb::object all_gather_object(Seat& seat,
 }
 
 nb::object scatter_object(
-    Seat& seat, nb::handle objects, nb::handle root, nb::handle allow_pickle, nb::handle timeout) {
+    Seat& seat, nb::handle objects, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
   RootOptions options;
   Pickle pickle{};
   const std::vector<Object> all = read_arguments(seat, [&] {
-    options = root_options(root, timeout);
+    options = root_options(root, deadline);
     pickle = pickle_argument(allow_pickle);
     std::vector<Object> read;
     if (seat.comm.rank() != options.root) return read;
@@ -272,9 +272,9 @@ void bind_objects(CommunicatorClass& cls) {
           arg("obj").none() = nb::none(),
           arg("root").none() = 0,
           arg("allow_pickle").none() = false,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           nb::sig("def broadcast_object(self, obj: Any = None, root: int = 0, "
-                  "allow_pickle: bool = False, timeout: Timeout = None) -> Any"),
+                  "allow_pickle: bool = False, deadline: Timeout = None) -> Any"),
           R"(Send the root's object to all ranks.
 
 Parameters
@@ -298,18 +298,18 @@ object
           arg("obj").none(),
           arg("root").none() = 0,
           arg("allow_pickle").none() = false,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           nb::sig("def gather_object(self, obj: Any, root: int = 0, allow_pickle: bool = False, "
-                  "timeout: Timeout = None) -> Optional[list[Any]]"),
+                  "deadline: Timeout = None) -> Optional[list[Any]]"),
           "The objects of all ranks, in order, at the root; None elsewhere. For the arguments see "
           "`broadcast_object`.");
   cls.def("all_gather_object",
           &all_gather_object,
           arg("obj").none(),
           arg("allow_pickle").none() = false,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           nb::sig("def all_gather_object(self, obj: Any, allow_pickle: bool = False, "
-                  "timeout: Timeout = None) -> list[Any]"),
+                  "deadline: Timeout = None) -> list[Any]"),
           "The objects of all ranks, in order, on every rank. For the arguments see "
           "`broadcast_object`.");
   cls.def("scatter_object",
@@ -317,9 +317,9 @@ object
           arg("objects").none() = nb::none(),
           arg("root").none() = 0,
           arg("allow_pickle").none() = false,
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           nb::sig("def scatter_object(self, objects: Optional[Sequence[Any]] = None, "
-                  "root: int = 0, allow_pickle: bool = False, timeout: Timeout = None) -> Any"),
+                  "root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any"),
           "Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.");
 }
 

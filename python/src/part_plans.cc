@@ -129,11 +129,11 @@ Counts read_sent(Plan<Options>& plan, nb::handle x, nb::handle counts, int size,
 }  // namespace
 
 Plan<CallOptions> plan_all_gather_v(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle counts, nb::handle deadline) {
   Plan<CallOptions> plan;
   Rows rows;
   Counts all = read_arguments(seat, [&] {
-    plan.options = {duration_argument(timeout, "timeout")};
+    plan.options = {duration_argument(deadline, "deadline")};
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
@@ -149,11 +149,11 @@ Plan<RootOptions> plan_gather_v(Seat& seat,
                                 nb::handle out,
                                 nb::handle counts,
                                 nb::handle root,
-                                nb::handle timeout) {
+                                nb::handle deadline) {
   Plan<RootOptions> plan;
   Rows rows;
   Counts all = read_arguments(seat, [&] {
-    plan.options = root_options(root, timeout);
+    plan.options = root_options(root, deadline);
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     return counts.is_none() ? Counts{} : counts_argument(counts, seat.comm.size(), "counts");
@@ -171,9 +171,9 @@ Plan<RootOptions> plan_scatter_v(Seat& seat,
                                  nb::handle counts,
                                  nb::handle out,
                                  nb::handle root,
-                                 nb::handle timeout) {
+                                 nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<RootOptions> plan{.options = root_options(root, timeout)};
+    Plan<RootOptions> plan{.options = root_options(root, deadline)};
     if (seat.comm.rank() != plan.options.root) {
       if (out.is_none()) {
         throw InvalidArgument(
@@ -198,12 +198,12 @@ Plan<CallOptions> plan_all_to_all_v(Seat& seat,
                                     nb::handle counts,
                                     nb::handle out,
                                     nb::handle out_counts,
-                                    nb::handle timeout) {
+                                    nb::handle deadline) {
   Plan<CallOptions> plan;
   Rows rows;
   Counts received;
   const Counts sent = read_arguments(seat, [&] {
-    plan.options = {duration_argument(timeout, "timeout")};
+    plan.options = {duration_argument(deadline, "deadline")};
     if (!out_counts.is_none()) {
       received = counts_argument(out_counts, seat.comm.size(), "out_counts");
     }
@@ -224,13 +224,13 @@ Plan<ReduceOptions> plan_reduce_scatter_v(Seat& seat,
                                           nb::handle out,
                                           nb::handle counts,
                                           nb::handle op,
-                                          nb::handle timeout) {
+                                          nb::handle deadline) {
   Plan<ReduceOptions> plan;
   Rows rows;
   std::size_t own_rows = 0;
   const bool infers = counts.is_none() && !out.is_none();
   Counts all = read_arguments(seat, [&] {
-    plan.options = {op_argument(op), duration_argument(timeout, "timeout")};
+    plan.options = {op_argument(op), duration_argument(deadline, "deadline")};
     plan.in = read_array(x, "x");
     rows = rows_of(plan.in, "x");
     if (infers) own_rows = rows_of(writable_array(out, "out"), "out").count;

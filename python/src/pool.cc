@@ -32,8 +32,17 @@ class ThreadState {
   PyThreadState* state_ = nullptr;
 };
 
-// Python's `_Pool`. The GIL is held by whoever calls, and given up where workers are waited for.
+// Python's `_Pool`. The GIL is held by whoever calls, and given up where workers are waited for: at
+// the end too.
 struct PoolHandle {
+  PoolHandle(DevicePool a_pool, std::vector<ThreadState> its_states)
+      : pool(std::move(a_pool)), states(std::move(its_states)) {}
+  ~PoolHandle() {
+    without_gil_or_signals([this] { const DevicePool last(std::move(pool)); });
+  }
+  PoolHandle(const PoolHandle&) = delete;
+  PoolHandle& operator=(const PoolHandle&) = delete;
+
   DevicePool pool;
   std::vector<ThreadState> states;
 };
@@ -113,7 +122,7 @@ void make_pool(PoolHandle* self,
     DevicePool pool = options.devices.empty() ? DevicePool(count, options) : DevicePool(options);
     std::vector<ThreadState> states(static_cast<std::size_t>(pool.size()));
     pool.map([&](PoolWorker& worker) { states[static_cast<std::size_t>(worker.index())].enter(); });
-    new (self) PoolHandle{std::move(pool), std::move(states)};
+    new (self) PoolHandle(std::move(pool), std::move(states));
   });
 }
 

@@ -34,20 +34,20 @@ void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
 }
 
 Plan<ReduceOptions> plan_all_reduce(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<ReduceOptions> plan{.options = {op_argument(op), duration_argument(timeout, "timeout")}};
+    Plan<ReduceOptions> plan{.options = {op_argument(op), duration_argument(deadline, "deadline")}};
     read_alike(plan, x, out);
     return plan;
   });
 }
 
 Plan<ReduceRootOptions> plan_reduce(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle op, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
     Plan<ReduceRootOptions> plan{.options = {op_argument(op),
                                              integer_argument(root, "root"),
-                                             duration_argument(timeout, "timeout")}};
+                                             duration_argument(deadline, "deadline")}};
     if (seat.comm.rank() == plan.options.root) {
       read_alike(plan, x, out);
     } else {
@@ -57,23 +57,28 @@ Plan<ReduceRootOptions> plan_reduce(
   });
 }
 
-// The shape of one rank's share of an array whose leading axis counts the ranks.
+// The shape of one rank's share of an array whose leading axis counts the ranks, or is cut into as
+// many parts.
 Shape share_shape(const Array& x, int size) {
-  const Shape shape = shape_of(x);
-  if (shape.empty() || shape[0] != size) {
+  Shape shape = shape_of(x);
+  if (shape.empty() || shape[0] % size != 0) {
     throw InvalidArgument("reduce_scatter without out= wants x with a leading axis of " +
-                          std::to_string(size) + ", one entry a rank; x has shape " +
+                          std::to_string(size) +
+                          ", one entry a rank, or a multiple of that; x has "
+                          "shape " +
                           to_string(shape) + ". Reshape it, or give out=");
   }
-  return {shape.begin() + 1, shape.end()};
+  if (shape[0] == size && shape.size() > 1) return {shape.begin() + 1, shape.end()};
+  shape[0] /= size;
+  return shape;
 }
 
 Plan<ReduceOptions> plan_reduce_scatter(
-    Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle timeout) {
+    Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
     Plan<ReduceOptions> plan{
         .in = read_array(x, "x"),
-        .options = {op_argument(op), duration_argument(timeout, "timeout")},
+        .options = {op_argument(op), duration_argument(deadline, "deadline")},
     };
     require_c_order(plan.in, "x");
     plan.result = out.is_none() ? new_array_like(plan.in, share_shape(plan.in, seat.comm.size()))
@@ -88,12 +93,12 @@ nb::object reproducible_sum(Seat& seat,
                             nb::handle shards,
                             nb::handle out,
                             nb::handle op,
-                            nb::handle timeout,
+                            nb::handle deadline,
                             nb::handle stream) {
   const auto plan = read_arguments(seat, [&] {
     Plan<ReduceOptions> read{.in = read_array(shards, "shards"),
                              .out = writable_array(out, "out"),
-                             .options = {op_argument(op), duration_argument(timeout, "timeout")}};
+                             .options = {op_argument(op), duration_argument(deadline, "deadline")}};
     require_c_order(read.in, "shards");
     require_c_order(read.out, "out");
     choose_stream(read, stream);
@@ -110,10 +115,10 @@ void bind_reproducible_sum(CommunicatorClass& cls) {
           arg("shards").none(),
           arg("out").none(),
           arg("op").none() = "sum",
-          arg("timeout") = nb::none(),
+          arg("deadline") = nb::none(),
           arg("stream") = nb::none(),
-          nb::sig("def reproducible_sum(self, shards: Array, out: Array, op: Op = 'sum', "
-                  "timeout: Timeout = None, stream: Stream = None) -> Array"),
+          nb::sig("def reproducible_sum(self, shards: Array, out: ArrayT, op: Op = 'sum', "
+                  "deadline: Timeout = None, stream: Stream = None) -> ArrayT"),
           R"(Sum shards so that the bits depend on the shards alone.
 
 All ranks bring consecutive shards of one globally numbered list, which are added by a fixed binary
@@ -144,8 +149,8 @@ void bind_reductions(CommunicatorClass& cls) {
   define(cls,
          kAllReduce,
          {"all_reduce",
-          "x: Array, out: Optional[Array] = None, op: Op = 'sum'",
-          "Array",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "ArrayT",
           R"(Reduce arrays over all ranks; every rank gets the result.
 
 Parameters
@@ -153,11 +158,12 @@ Parameters
 x : array
     This rank's elements. All ranks bring as many, of one dtype.
 out : array, optional
-    Where the result goes, as many elements; without it, into `x`.
+    Where the result goes: as many elements, of any shape, as elements correspond in the order in
+    which they lie. Without it, into `x`.
 op : str
     "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
     floats accumulate in float32; on one host ranks are taken in ascending order.
-timeout : float or datetime.timedelta, optional
+deadline : float or datetime.timedelta, optional
     Seconds this call may take; by default the communicator's `deadline`.
 
 Returns
@@ -179,8 +185,8 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
   define(cls,
          kReduce,
          {"reduce",
-          "x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum'",
-          "Optional[Array]",
+          "x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Op = 'sum'",
+          "Optional[ArrayT]",
           R"(Reduce arrays over all ranks; the root alone gets the result.
 
 Parameters
@@ -188,10 +194,11 @@ Parameters
 x : array
     This rank's elements. All ranks bring as many, of one dtype.
 out : array, optional
-    At the root: where the result goes; without it, into `x`. Elsewhere ignored.
+    At the root: where the result goes, as for `all_reduce`; without it, into `x`. Elsewhere
+    ignored.
 root : int
     The rank that gets the result.
-op, timeout
+op, deadline
     As for `all_reduce`.
 
 Returns
@@ -207,18 +214,18 @@ array or None
   define(cls,
          kReduceScatter,
          {"reduce_scatter",
-          "x: Array, out: Optional[Array] = None, op: Op = 'sum'",
-          "Array",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "ArrayT",
           R"(Reduce arrays over all ranks; rank r gets the r-th share of the result.
 
 Parameters
 ----------
 x : array
     The shares of all ranks one after the other, in C order. Without `out` its shape is
-    (size, \*share).
+    (size, \*share), or its first axis is cut: (size * k, \*rest), of which a share is (k, \*rest).
 out : array, optional
-    This rank's share, x.size / size elements; may be the beginning of `x`.
-op, timeout
+    This rank's share, x.size / size elements of any shape; may be the beginning of `x`.
+op, deadline
     As for `all_reduce`.
 
 Returns

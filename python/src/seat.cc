@@ -40,7 +40,18 @@ std::string summary(const nb::python_error& error) {
 
 }  // namespace
 
-void announce_refusal(Seat& seat) noexcept {
+Seat::~Seat() {
+  if (comm.impl() == nullptr) return;  // moved from
+  const bool is_last = comm.impl().use_count() == 1 || world.use_count() == 1;
+  if (!is_last) return;
+  held.reset();
+  without_gil_or_signals([this] {
+    world.reset();
+    const Communicator last(std::move(comm));
+  });
+}
+
+void announce_refusal(Seat& seat) {
   std::string reason = "its arguments were refused in Python";
   try {
     throw;
@@ -52,6 +63,8 @@ void announce_refusal(Seat& seat) noexcept {
   }
   try {
     without_gil([&] { seat.comm.refuse(reason); });
+  } catch (const nb::python_error&) {
+    throw;
   } catch (const std::exception&) {  // as it should
   }
 }

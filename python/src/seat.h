@@ -7,6 +7,8 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,22 +20,6 @@
 #include "hocket/work.h"
 
 namespace hocket::python {
-
-// Python's `Work`: the C++ one, and what must outlive it.
-struct WorkHandle {
-  std::vector<nb::object> objects;  // the arrays of the call
-  std::vector<std::unique_ptr<Lease>> leases;
-  nb::object result;
-  Work work;  // last: goes first, and nobody touches the arrays after it
-};
-
-// Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
-struct Seat {
-  Communicator comm;
-  std::shared_ptr<World> world = {};  // null for ranks that are threads
-  // Arrays of calls on GPUs' streams that must not go before the streams have come so far.
-  std::shared_ptr<std::deque<WorkHandle>> held = std::make_shared<std::deque<WorkHandle>>();
-};
 
 // Gives the GIL away for as long as it lives. Where the interpreter ends meanwhile, Python before
 // 3.14 ends a daemon thread that wants the GIL back by unwinding it, which no destructor survives:
@@ -55,16 +41,109 @@ class GilGivenAway {
   PyThreadState* state_;
 };
 
-// Runs a call that may wait; other Python threads go on meanwhile.
+// For as long as it lives this thread's waits do not ask for signals (see `set_interrupt_check`):
+// Python hears of them afterwards. For destructors, which have nobody to raise an exception to.
+class SignalsLeftAlone {
+ public:
+  SignalsLeftAlone() noexcept;
+  ~SignalsLeftAlone();
+  SignalsLeftAlone(const SignalsLeftAlone&) = delete;
+  SignalsLeftAlone& operator=(const SignalsLeftAlone&) = delete;
+};
+
+// Throws what a signal's handler raises (Ctrl-C: KeyboardInterrupt) where one has come.
+void throw_if_signalled();
+
+// Runs a call that may wait; other Python threads go on meanwhile. What a signal's handler raises
+// is what Python gets, whatever else comes of the call. Where the call fails, signals are looked
+// for once more: Ctrl-C goes to all ranks, and most of them hear of it by the first one's Aborted.
 template <typename F>
 decltype(auto) without_gil(F&& f) {
+  const auto call = [&]() -> decltype(auto) {
+    try {
+      const GilGivenAway given;
+      return std::forward<F>(f)();
+    } catch (...) {
+      throw_if_signalled();
+      throw;
+    }
+  };
+  // It may have ended well beside the signal.
+  const auto look = [] {
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  };
+  if constexpr (std::is_void_v<decltype(f())>) {
+    call();
+    look();
+  } else {
+    decltype(auto) result = call();
+    look();
+    return result;
+  }
+}
+
+// The same for what ends in moments, or is given up: no signal breaks it off.
+template <typename F>
+decltype(auto) without_gil_or_signals(F&& f) {
+  const SignalsLeftAlone left;
   const GilGivenAway given;
   return std::forward<F>(f)();
 }
 
+// A resource: a Work as Python holds it. The end of a pending one gives the call up, which waits
+// for whoever is at work on the communicator: without the GIL, which that one may want.
+class Started : public Work {
+ public:
+  Started() noexcept = default;
+  Started(Work work) noexcept : Work(std::move(work)), has_ended_(false) {}
+  Started(Started&& other) noexcept
+      : Work(std::move(other)), has_ended_(std::exchange(other.has_ended_, true)) {}
+  Started& operator=(Started&& other) noexcept {
+    std::swap(static_cast<Work&>(*this), static_cast<Work&>(other));
+    std::swap(has_ended_, other.has_ended_);
+    return *this;
+  }
+  ~Started() {
+    if (!has_ended_) without_gil_or_signals([this] { const Work last(std::move(*this)); });
+  }
+
+  // To be called once it is known: what has ended goes without further ado.
+  void has_ended() noexcept { has_ended_ = true; }
+  bool is_known_ended() const noexcept { return has_ended_; }
+
+ private:
+  bool has_ended_ = true;
+};
+
+// Python's `Work`: the C++ one, and what must outlive it.
+struct WorkHandle {
+  std::vector<nb::object> objects;  // the arrays of the call
+  std::vector<std::shared_ptr<Lease>> leases;
+  nb::object result;
+  std::string call;  // its name
+  Started work;      // last: goes first, and nobody touches the arrays after it
+};
+
+// Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
+struct Seat {
+  Seat(Communicator communicator, std::shared_ptr<World> its_world = {})
+      : comm(std::move(communicator)), world(std::move(its_world)) {}
+  Seat(Seat&&) noexcept = default;
+  // The last one of a communicator closes it, and the last one of a world takes leave of the other
+  // ranks, which is not done with the GIL.
+  ~Seat();
+
+  Communicator comm;
+  std::shared_ptr<World> world;  // null for ranks that are threads
+  bool is_closed = false;        // here; for people
+  // Arrays of calls on GPUs' streams that must not go before the streams have come so far.
+  std::shared_ptr<std::deque<WorkHandle>> held = std::make_shared<std::deque<WorkHandle>>();
+};
+
 // Tells the other ranks that this one's next collective call was refused before it was made, so
-// that they need not wait for it; the caller then raises what was wrong.
-void announce_refusal(Seat& seat) noexcept;
+// that they need not wait for it; the caller then raises what was wrong. Throws only what a
+// signal's handler raises meanwhile.
+void announce_refusal(Seat& seat);
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);
@@ -81,8 +160,9 @@ nb::object to_python(const Received& received);
 // Python's `Prepared`.
 struct PreparedHandle {
   std::vector<nb::object> objects;
-  std::vector<std::unique_ptr<Lease>> leases;
+  std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
+  std::string name;
   Prepared call;
 };
 

@@ -13,8 +13,15 @@
 namespace hocket::python {
 namespace {
 
-// Python's `Store`.
+// Python's `Store`. Its end waits for the server's farewell, as `close` does.
 struct StoreHandle {
+  StoreHandle(std::shared_ptr<Store> a_store, Duration its_timeout)
+      : store(std::move(a_store)), timeout(its_timeout) {}
+  StoreHandle(StoreHandle&&) noexcept = default;
+  ~StoreHandle() {
+    if (store) without_gil_or_signals([this] { store.reset(); });
+  }
+
   std::shared_ptr<Store> store;
   Duration timeout;  // of calls that wait
 };
@@ -27,6 +34,11 @@ struct ServerHandle {
     options.trust_network = trust_network;
     without_gil([&] { server = std::make_unique<StoreServer>(options); });
   }
+  ~ServerHandle() {
+    if (server) without_gil_or_signals([this] { server.reset(); });
+  }
+  ServerHandle(const ServerHandle&) = delete;
+  ServerHandle& operator=(const ServerHandle&) = delete;
   std::unique_ptr<StoreServer> server;
 };
 
@@ -56,7 +68,7 @@ StoreHandle connect(
       .address = address, .job = job, .role = StoreRole::kObserver, .trust_network = trust_network};
   if (!key.is_none()) options.key = key_argument(key);
   options.timeout = duration_argument(timeout, "timeout").value_or(options.timeout);
-  return without_gil([&] { return StoreHandle{connect_store(options), options.timeout}; });
+  return {without_gil([&] { return connect_store(options); }), options.timeout};
 }
 
 void bind_server(nb::module_& module) {

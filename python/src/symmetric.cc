@@ -29,11 +29,24 @@ struct Allocation {
   SymmetricArray array;
 };
 
+// Keeps memory of GPUs. The last owner's end waits until no GPU needs it any more: without the GIL,
+// which the threads of other ranks may want before they get so far.
+struct GpuOwner {
+  explicit GpuOwner(std::shared_ptr<void> a_memory) : memory(std::move(a_memory)) {}
+  GpuOwner(const GpuOwner&) = default;
+  GpuOwner(GpuOwner&&) noexcept = default;
+  ~GpuOwner() {
+    if (memory.use_count() == 1) without_gil_or_signals([this] { memory.reset(); });
+  }
+
+  std::shared_ptr<void> memory;
+};
+
 // Symmetric memory of a GPU, this rank's or a peer's.
 struct GpuArray {
   ArrayView view;
   Shape shape;
-  std::shared_ptr<void> owner;
+  GpuOwner owner;
   // The GPU that it is mapped for, by which frameworks take it: this rank's, for a peer's too.
   int device;
 };
@@ -117,9 +130,8 @@ nb::dlpack::dtype dlpack_dtype(DType dtype) {
 
 nb::object to_dlpack(const GpuArray& array, int device) {
   std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
-  auto* held = new std::shared_ptr<void>(array.owner);
-  const nb::capsule owner(held,
-                          [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+  auto* held = new GpuOwner(array.owner);
+  const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<GpuOwner*>(p); });
   const nb::ndarray<> tensor(array.view.data(),
                              shape.size(),
                              shape.data(),
@@ -177,7 +189,7 @@ nb::object empty(Symmetric& symmetric,
                  nb::handle shape,
                  nb::handle dtype,
                  nb::handle memory,
-                 nb::handle timeout,
+                 nb::handle deadline,
                  nb::handle heap) {
   Seat& seat = symmetric.seat;
   Shape extents;
@@ -186,13 +198,17 @@ nb::object empty(Symmetric& symmetric,
   const std::size_t count = read_arguments(seat, [&] {
     extents = shape_argument(shape);
     type = dtype_argument(dtype);
-    options = {memory_argument(memory), heap_argument(heap), duration_argument(timeout, "timeout")};
+    options = {
+        memory_argument(memory), heap_argument(heap), duration_argument(deadline, "deadline")};
     return count_of(extents);
   });
   SymmetricArray array =
       without_gil([&] { return seat.comm.symmetric().empty(count, type, options); });
   if (array.memory() == MemoryKind::kCuda) {
-    return nb::cast(GpuArray{array.local(), extents, array.owner(), array.local().device()});
+    GpuOwner owner(array.owner());
+    const ArrayView local = array.local();
+    array.free();
+    return nb::cast(GpuArray{local, extents, std::move(owner), local.device()});
   }
   void* data = array.local().data();
   const nb::object owner = nb::cast(Allocation{std::move(array)});
@@ -220,8 +236,10 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
   if (view.is_on_gpu()) {
     const SymmetricMemory memory = symmetric.seat.comm.symmetric();
     const int here = memory.peer(view.input(), symmetric.seat.comm.rank()).device();
-    return nb::cast(GpuArray{
-        memory.peer(view.input(), rank), shape_of(view), memory.owner(view.input()), here});
+    return nb::cast(GpuArray{memory.peer(view.input(), rank),
+                             shape_of(view),
+                             GpuOwner(memory.owner(view.input())),
+                             here});
   }
   const nb::object owner = allocation_of(array);
   const SymmetricArray& memory = nb::cast<Allocation&>(owner).array;
@@ -238,7 +256,7 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
   return numpy_view(data, view.dtype, shape_of(view), owner);
 }
 
-void free_array(Symmetric& symmetric, nb::handle array, nb::handle timeout) {
+void free_array(Symmetric& symmetric, nb::handle array, nb::handle deadline) {
   CallOptions options;
   const Array view = read_arguments(symmetric.seat, [&] {
     Array read = read_array(array, "array");
@@ -246,15 +264,15 @@ void free_array(Symmetric& symmetric, nb::handle array, nb::handle timeout) {
       throw InvalidArgument(
           "array lies in the host's memory, which is given back when its last view is dropped");
     }
-    options = {duration_argument(timeout, "timeout")};
+    options = {duration_argument(deadline, "deadline")};
     return read;
   });
   without_gil([&] { symmetric.seat.comm.symmetric().free(view.input(), options); });
 }
 
-std::int32_t nvshmem_team(Symmetric& symmetric, nb::handle timeout) {
+std::int32_t nvshmem_team(Symmetric& symmetric, nb::handle deadline) {
   const CallOptions options = read_arguments(
-      symmetric.seat, [&] { return CallOptions{duration_argument(timeout, "timeout")}; });
+      symmetric.seat, [&] { return CallOptions{duration_argument(deadline, "deadline")}; });
   return without_gil([&] { return symmetric.seat.comm.symmetric().nvshmem_team(options); });
 }
 
@@ -305,15 +323,20 @@ of a peer's it makes a copy, as that lies on another GPU.
 Collectives on such arrays, or on slices of them, copy nothing: ranks read and write each other's
 memory directly. After an error the contents are undefined.
 )")
+      .def("__repr__",
+           [](const Symmetric& s) {
+             return to_text("<hocket.SymmetricMemory of communicator \"" + s.seat.comm.name() +
+                            "\">");
+           })
       .def("empty",
            &empty,
            arg("shape").none(),
            arg("dtype").none() = "float64",
            arg("memory") = nb::none(),
-           arg("timeout") = nb::none(),
+           arg("deadline") = nb::none(),
            arg("heap") = nb::none(),
            nb::sig("def empty(self, shape: Union[int, Sequence[int]], dtype: Any = 'float64', "
-                   "memory: Optional[str] = None, timeout: Timeout = None, "
+                   "memory: Optional[str] = None, deadline: Timeout = None, "
                    "heap: Optional[str] = None) -> Any"),
            R"(Make a zeroed array on every rank.
 
@@ -372,8 +395,8 @@ InvalidArgument
       .def("free",
            &free_array,
            arg("array"),
-           arg("timeout") = nb::none(),
-           nb::sig("def free(self, array: Any, timeout: Timeout = None) -> None"),
+           arg("deadline") = nb::none(),
+           nb::sig("def free(self, array: Any, deadline: Timeout = None) -> None"),
            R"(Make an array in GPUs' memory an ordinary one, on all ranks.
 
 Collective; `Mismatch` where ranks name different arrays. The memory goes when the last view of it
@@ -381,8 +404,8 @@ is dropped.
 )")
       .def("nvshmem_team",
            &nvshmem_team,
-           arg("timeout") = nb::none(),
-           nb::sig("def nvshmem_team(self, timeout: Timeout = None) -> int"),
+           arg("deadline") = nb::none(),
+           nb::sig("def nvshmem_team(self, deadline: Timeout = None) -> int"),
            R"(NVSHMEM's team of this communicator's ranks, for its device functions.
 
 Collective when it is first asked for; NVSHMEM runs already, by ``empty(..., heap="nvshmem")``.

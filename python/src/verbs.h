@@ -54,8 +54,8 @@ auto read_arguments(Seat& seat, Read&& read) {
   }
 }
 
-inline RootOptions root_options(nb::handle root, nb::handle timeout) {
-  return {integer_argument(root, "root"), duration_argument(timeout, "timeout")};
+inline RootOptions root_options(nb::handle root, nb::handle deadline) {
+  return {integer_argument(root, "root"), duration_argument(deadline, "deadline")};
 }
 
 // One collective as C++ has it.
@@ -82,14 +82,14 @@ constexpr Verbs<Options> regular_verbs() {
 // What `help()` and type checkers see of a collective.
 struct Text {
   std::string name;
-  std::string arguments;  // without timeout and stream, which every call has
+  std::string arguments;  // without deadline and stream, which every call has
   std::string result;
   const char* help;
 };
 
 // Defines `name`, `name_async` and, where there is one, `prepare_name`. `read` reads the arguments,
-// the last of them the timeout, and tells the other ranks what it refuses; `arguments` are those
-// before the timeout, as nanobind has them.
+// the last of them the deadline, and tells the other ranks what it refuses; `arguments` are those
+// before the deadline, as nanobind has them.
 template <typename Options, typename... Given, typename... Arguments>
 void define(CommunicatorClass& cls,
             const Verbs<Options>& verbs,
@@ -101,15 +101,19 @@ void define(CommunicatorClass& cls,
     read_arguments(seat, [&] { choose_stream(read_plan, stream); });
     return read_plan;
   };
+  // The type of the arrays says that of the result, where there is one.
+  std::string started = text.arguments;
+  for (std::size_t at; (at = started.find("ArrayT")) != std::string::npos;)
+    started.erase(at + 5, 1);
   const auto add =
       [&](const std::string& name, const std::string& result, const std::string& help, auto call) {
-        const std::string signature = "def " + name + "(self, " + text.arguments +
-                                      ", timeout: Timeout = None, stream: Stream = None) -> " +
-                                      result;
+        const std::string signature =
+            "def " + name + "(self, " + (name == text.name ? text.arguments : started) +
+            ", deadline: Timeout = None, stream: Stream = None) -> " + result;
         cls.def(name.c_str(),
                 call,
                 arguments...,
-                nb::arg("timeout") = nb::none(),
+                nb::arg("deadline") = nb::none(),
                 nb::arg("stream") = nb::none(),
                 nb::sig(signature.c_str()),
                 help.c_str());
@@ -127,25 +131,28 @@ void define(CommunicatorClass& cls,
   add(text.name + "_async",
       "Work",
       "Start `" + text.name + "`; the arrays must be left alone until the Work is done.",
-      [plan, start = verbs.start](Seat& seat, Given... given, nb::handle stream) {
+      [plan, start = verbs.start, name = text.name](Seat& seat, Given... given, nb::handle stream) {
         auto call = plan(seat, stream, given...);
         WorkHandle handle{.work = without_gil([&] { return start(seat.comm, call); })};
         retain_lent(seat, call);
         keep(handle, call.in, call.out);
         handle.result = std::move(call.result);
+        handle.call = name;
         return handle;
       });
   if (verbs.prepare == nullptr) return;
   add("prepare_" + text.name,
       "Prepared",
       "Check `" + text.name + "` once, to call it again and again on the same arrays.",
-      [plan, prepare = verbs.prepare](Seat& seat, Given... given, nb::handle stream) {
+      [plan, prepare = verbs.prepare, name = text.name](
+          Seat& seat, Given... given, nb::handle stream) {
         auto call = plan(seat, stream, given...);
         read_arguments(seat, [&] { require_reusable(call.result); });
         PreparedHandle handle{.call = without_gil([&] { return prepare(seat.comm, call); })};
         keep(handle, call.in, call.out);
         if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));
         handle.result = std::move(call.result);
+        handle.name = name;
         return handle;
       });
 }

@@ -18,6 +18,7 @@ std::optional<StreamRef> current_stream(const WorkHandle& handle) {
 
 // The call's result, once it has ended, or comes before what is put on `stream`.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
+  if (!stream) handle.work.has_ended();
   handle.result = finished(std::move(handle.result), stream);
   return handle.result;
 }
@@ -51,9 +52,10 @@ nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
 }
 
 nb::object exception(WorkHandle& handle) {
-  if (!handle.work.error()) return nb::none();
   try {
-    handle.work.wait();  // finished: throws at once, and in full
+    without_gil([&] {
+      if (handle.work.error()) handle.work.wait();  // finished: throws at once, and in full
+    });
   } catch (const Error&) {
     return to_exception(std::current_exception());
   }
@@ -65,8 +67,30 @@ nb::object received(WorkHandle& handle) {
   return from ? to_python(*from) : nb::none();
 }
 
+std::string repr(WorkHandle& handle) {
+  const std::string name =
+      "<hocket.Work" + (handle.call.empty() ? std::string() : " of " + handle.call);
+  std::optional<Status> error;
+  const bool has_ended = without_gil([&] {
+    const bool ended = handle.work.test();
+    if (ended) error = handle.work.error();
+    return ended;
+  });
+  if (error) return name + ", failed: " + error->message + ">";
+  return name + (has_ended ? ", finished>" : ", under way>");
+}
+
+bool test(WorkHandle& handle) {
+  const bool has_ended = without_gil([&] { return handle.work.test(); });
+  if (has_ended) handle.work.has_ended();
+  return has_ended;
+}
+
 WorkHandle start(PreparedHandle& prepared) {
-  WorkHandle handle{.objects = prepared.objects, .result = prepared.result};
+  WorkHandle handle{.objects = prepared.objects,
+                    .leases = prepared.leases,
+                    .result = prepared.result,
+                    .call = prepared.name};
   handle.work = without_gil([&] { return prepared.call.start(); });
   return handle;
 }
@@ -132,20 +156,16 @@ TimeoutError
 Error
     The call's error.
 )")
-      .def(
-          "test",
-          [](WorkHandle& h) { return without_gil([&] { return h.work.test(); }); },
-          nb::sig("def test(self) -> bool"),
-          "True when finished, with or without error. Gives the call a chance to move.")
-      .def_prop_ro(
-          "done",
-          [](WorkHandle& h) { return without_gil([&] { return h.work.test(); }); },
-          nb::sig("def done(self) -> bool"),
-          "The same as `test()`.")
+      .def("test",
+           &test,
+           nb::sig("def test(self) -> bool"),
+           "True when finished, with or without error. Gives the call a chance to move.")
+      .def_prop_ro("done", &test, nb::sig("def done(self) -> bool"), "The same as `test()`.")
       .def_prop_ro("exception",
                    &exception,
                    nb::sig("def exception(self) -> Optional[Error]"),
                    "The error of a finished call; None while it is pending or when it succeeded.")
+      .def("__repr__", [](WorkHandle& h) { return to_text(repr(h)); })
       .def_prop_ro(
           "received",
           &received,
@@ -166,7 +186,9 @@ Keeps its arrays alive. Every rank prepares and makes the same calls.
           },
           nb::sig("def __call__(self) -> Any"),
           "Make the call; returns what the blocking one returns.")
-      .def("start", &start, nb::sig("def start(self) -> Work"), "Start the call.");
+      .def("start", &start, nb::sig("def start(self) -> Work"), "Start the call.")
+      .def("__repr__",
+           [](const PreparedHandle& h) { return to_text("<hocket.Prepared of " + h.name + ">"); });
 }
 
 }  // namespace hocket::python

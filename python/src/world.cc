@@ -100,6 +100,12 @@ std::atomic<pthread_t>& main_thread() {
   return thread;
 }
 
+// How many of this thread's waits are not to ask.
+int& left_alone() noexcept {
+  static thread_local int count = 0;
+  return count;
+}
+
 // Asked in a thread that waits, without the GIL. What a signal's handler raises stays set in the
 // thread until the call has ended; then it is what Python gets.
 bool is_interrupted() {
@@ -107,11 +113,19 @@ bool is_interrupted() {
   if (pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) == 0) {
     return false;
   }
+  if (left_alone() != 0) return false;
   const nb::gil_scoped_acquire acquire;
-  return PyErr_CheckSignals() != 0;
+  return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
 }  // namespace
+
+SignalsLeftAlone::SignalsLeftAlone() noexcept { ++left_alone(); }
+SignalsLeftAlone::~SignalsLeftAlone() { --left_alone(); }
+
+void throw_if_signalled() {
+  if (PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0) throw nb::python_error();
+}
 
 std::vector<std::string> library_folders() {
   std::vector<std::string> folders;
@@ -150,43 +164,7 @@ void bind_world(nb::module_& module) {
                      "timeout: Timeout = None, deadline: Timeout = None, "
                      "engines: Optional[Iterable[str]] = None, "
                      "bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator"),
-             R"(Join the job that this process was started in, or make a world of one.
-
-Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
-over the environment.
-
-Parameters
-----------
-rank, size : int, optional
-    This process's number, from 0, and how many there are.
-address : str, optional
-    Where the ranks meet: "host:port" of rank 0, or "unix:NAME".
-key : bytes or path, optional
-    The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
-timeout : float or datetime.timedelta, optional
-    Seconds for all ranks to come; 300 by default.
-deadline : float or datetime.timedelta, optional
-    Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
-engines : iterable of str, optional
-    Names of engines, best first; by default all there are.
-bootstrap : Bootstrap, optional
-    A process group of your own to join by, instead of what the environment says. It is used for
-    setting up alone.
-mpi : mpi4py.MPI.Intracomm, optional
-    The same by a communicator of mpi4py: its ranks become the world's.
-
-Returns
--------
-Communicator
-    All ranks. Lives as long as something refers to it; ``close()`` ends it earlier.
-
-Raises
-------
-RendezvousError
-    Ranks are missing, the key is wrong, a rank is claimed twice, ...: the message says which.
-InvalidArgument
-    Options contradict each other or the environment.
-)");
+             "Use it through `hocket.init`.");
   module.def("_run_threads",
              &run_threads,
              arg("size"),

@@ -32,7 +32,7 @@ class Span:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda c: c.barrier(timeout=Span()), "timeout is a Span; give seconds"),
+        (lambda c: c.barrier(timeout=Span()), "deadline is a Span; give seconds"),
         (lambda c: c.broadcast(np.zeros(3), root="1"), "root is a str"),
         (lambda c: c.broadcast(np.zeros(3), root=1.0), "root is a float"),
         (lambda c: c.gather(np.zeros(3), root=None), "root is a NoneType"),
@@ -40,8 +40,8 @@ class Span:
         (lambda c: c.reduce_scatter(np.zeros((2, 3)), op=None), "op is a NoneType"),
         (lambda c: c.scatter_v(np.zeros(3), root=2**100), "root is too large"),
         (lambda c: c.broadcast(np.zeros(3), root=np.zeros(2, int)), "root is a numpy.ndarray"),
-        (lambda c: c.barrier(timeout=np.zeros(2)), "timeout is a numpy.ndarray; give seconds"),
-        (lambda c: c.barrier(timeout=np.timedelta64(3, "s")), "timeout is a numpy.timedelta64"),
+        (lambda c: c.barrier(timeout=np.zeros(2)), "deadline is a numpy.ndarray; give seconds"),
+        (lambda c: c.barrier(timeout=np.timedelta64(3, "s")), "deadline is a numpy.timedelta64"),
         (lambda c: c.all_reduce(np.zeros(3), stream=-1), "stream is a int"),
         (lambda c: c.broadcast_object(1, root=[0]), "root is a list"),
         (lambda c: c.all_gather_object(1, allow_pickle="no"), "allow_pickle is a str"),

@@ -132,8 +132,14 @@ def test_reduce_scatter(n):
         same(place[0], wanted)
         op = comm.prepare_reduce_scatter(x)
         same(op(), wanted)
-        with pytest.raises(hocket.InvalidArgument, match="leading axis"):
-            comm.reduce_scatter(np.zeros(n * 5 + 1))
+        for shape in ((5 * n,), (n,), (5 * n, 3)):  # cut along the first axis, as PyTorch's
+            x = values(comm.rank, shape, "float32")
+            share = shape[0] // n
+            wanted = expected(n, shape, "float32")[comm.rank * share : (comm.rank + 1) * share]
+            same(comm.reduce_scatter(x), wanted)
+        for wrong in (np.zeros(n * 5 + 1), np.zeros(()))[n == 1 :]:
+            with pytest.raises(hocket.InvalidArgument, match="leading axis"):
+                comm.reduce_scatter(wrong)
 
     threads(n, body)
 

@@ -1,7 +1,11 @@
 """Work: several under way, results, errors, lifetimes."""
 
 import gc
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +78,73 @@ def test_who_sent():
             assert work.received is None
 
     threads(3, body)
+
+
+def test_a_started_call_keeps_the_arrays_of_the_prepared_one_exported():
+    def body(comm):
+        memory = bytearray(4)
+        prepared = comm.prepare_broadcast(memory)
+        if comm.rank == 0:
+            work = prepared.start()  # done, perhaps, but not known to be
+        else:
+            comm.recv(np.empty(1), 0)
+            work = prepared.start()
+        del prepared
+        gc.collect()
+        with pytest.raises(BufferError):
+            memory.append(0)
+        if comm.rank == 0:
+            comm.send(np.ones(1), 1)
+        work.wait(timeout=30)
+        del work
+        memory.append(0)
+
+    threads(2, body)
+
+
+def test_a_work_is_dropped_in_one_thread_while_another_is_in_a_call():
+    """The one that drops waits for the other, which looks for signals with the GIL meanwhile."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "dropped_work.py")],
+        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0 and done.stdout == "as it should\n", done.stdout + done.stderr
+
+
+def test_what_they_look_like():
+    def body(comm):
+        x = np.ones(3)
+        if comm.rank == 1:
+            comm.recv(np.empty(1), 0)
+        work = comm.all_reduce_async(x)
+        if comm.rank == 0:
+            assert repr(work) == "<hocket.Work of all_reduce, under way>"
+            comm.send(np.ones(1), 1)
+        work.wait(timeout=30)
+        assert repr(work) == "<hocket.Work of all_reduce, finished>"
+        barrier = comm.barrier_async()
+        assert repr(barrier).startswith("<hocket.Work of barrier, ")
+        barrier.wait(timeout=30)
+        prepared = comm.prepare_all_reduce(x)
+        assert repr(prepared) == "<hocket.Prepared of all_reduce>"
+        started = prepared.start()
+        started.wait(timeout=30)
+        assert repr(started) == "<hocket.Work of all_reduce, finished>"
+        assert repr(comm.symmetric) == '<hocket.SymmetricMemory of communicator "world">'
+        assert repr(comm) == f'<hocket.Communicator "world", rank {comm.rank} of 2>'
+        own = comm.duplicate()
+        failing = own.recv_async(x, 1 - comm.rank, timeout=0.01)
+        with pytest.raises(hocket.DeadlineExceeded):
+            failing.wait()
+        assert repr(failing).startswith("<hocket.Work of recv, failed: rank ")
+        comm.barrier()
+        own.close()
+        assert repr(own).endswith(f'", closed, rank {comm.rank} of 2>')
+
+    threads(2, body)
 
 
 def test_a_thread_waits_while_another_makes_calls():

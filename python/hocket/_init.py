@@ -1,0 +1,63 @@
+"""How a process joins its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any, Optional, Union
+
+from ._hocket import Communicator
+from ._hocket import init as _init
+from ._types import Timeout
+from .bootstrap import Bootstrap
+
+
+def init(
+    rank: Optional[int] = None,
+    size: Optional[int] = None,
+    address: Optional[str] = None,
+    key: Optional[Union[bytes, str, PathLike[str]]] = None,
+    timeout: Timeout = None,
+    deadline: Timeout = None,
+    engines: Optional[Iterable[str]] = None,
+    bootstrap: Optional[Bootstrap] = None,
+    mpi: Any = None,
+) -> Communicator:
+    """Join the job that this process was started in, or make a world of one.
+
+    Under ``hocket run``, torchrun, Open MPI, MPICH or Slurm nothing need be given; what is given wins
+    over the environment.
+
+    Parameters
+    ----------
+    rank, size : int, optional
+        This process's number, from 0, and how many there are.
+    address : str, optional
+        Where the ranks meet: "host:port" of rank 0, or "unix:NAME".
+    key : bytes or path, optional
+        The job's secret: 32 bytes, or a file made by ``hocket key FILE``.
+    timeout : float or datetime.timedelta, optional
+        Seconds for all ranks to come; 300 by default.
+    deadline : float or datetime.timedelta, optional
+        Seconds that a call may take unless it says otherwise; HOCKET_DEADLINE or 300 by default.
+    engines : iterable of str, optional
+        Names of engines, best first; by default all there are.
+    bootstrap : Bootstrap, optional
+        A process group of your own to join by, instead of what the environment says. It is used for
+        setting up alone.
+    mpi : mpi4py.MPI.Intracomm, optional
+        The same by a communicator of mpi4py: its ranks become the world's.
+
+    Returns
+    -------
+    Communicator
+        All ranks. Lives as long as something refers to it; ``close()`` ends it earlier.
+
+    Raises
+    ------
+    RendezvousError
+        Ranks are missing, the key is wrong, a rank is claimed twice, ...: the message says which.
+    InvalidArgument
+        Options contradict each other or the environment.
+    """
+    return _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi)

@@ -1,0 +1,58 @@
+"""Keywords of hocket's functions: which they take, and which of them was meant."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+from collections.abc import Iterable
+from typing import Any, Callable, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: One meaning: calls have `deadline`, as in C++; what waits has `timeout`. Each is taken for the other.
+WORDS = ("deadline", "timeout")
+
+
+def names_of(function: Any) -> tuple[str, ...]:
+    """The arguments that a bound function takes by keyword, as its signature has them."""
+    text = function.__nb_signature__[0][0]
+    try:
+        arguments = ast.parse(f"{text}: ...").body[0].args  # type: ignore[attr-defined]
+    except SyntaxError:  # a default value that is no literal; none of hocket's has a keyword then
+        return ()
+    return tuple(one.arg for one in arguments.args + arguments.kwonlyargs if one.arg != "self")
+
+
+def explain(function: Any, given: Iterable[str]) -> None:
+    """Raise what was wrong, where it was a keyword."""
+    import difflib
+
+    names = names_of(function)
+    known = {*names, *(WORDS if {*names} & {*WORDS} else ())}
+    if len({*names} & {*WORDS}) == 1 and {*given} >= {*WORDS}:
+        raise TypeError(
+            f"{function.__name__}() was given deadline and timeout, which are one; give one"
+        )
+    for name in given:
+        if name in known:
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(names)}"
+        raise TypeError(f"{function.__name__}() has no argument {name!r}; {hint}")
+
+
+def takes_either(function: F) -> F:
+    """Has a function of Python's that takes `deadline` take `timeout` for it."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        if "timeout" in given:
+            if "deadline" in given:
+                raise TypeError(
+                    f"{function.__name__}() was given deadline and timeout, which are one; give one"
+                )
+            given["deadline"] = given.pop("timeout")
+        return function(*args, **given)
+
+    return call  # type: ignore[return-value]

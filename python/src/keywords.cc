@@ -1,0 +1,150 @@
+// A bound function's vectorcall slot (PEP 590) leads here and then to nanobind's. Calls without
+// keywords pay for one branch.
+#include "keywords.h"
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace hocket::python {
+namespace {
+
+constexpr std::size_t kSlots = 8;  // nanobind has six ways of being called
+
+// What is known of the functions. Written while the module is made, under the GIL.
+struct Known {
+  std::array<vectorcallfunc, kSlots> originals{};
+  // Which of the two words a function takes, where it takes one.
+  std::unordered_map<PyObject*, PyObject*> word;
+  PyObject* deadline = nullptr;
+  PyObject* timeout = nullptr;
+};
+
+Known& known() {
+  static auto* const known = new Known;  // outlives the interpreter's end
+  return *known;
+}
+
+bool is_word(PyObject* name, PyObject* word) {
+  return name == word ||
+         (PyUnicode_CHECK_INTERNED(name) == 0 && PyUnicode_Compare(name, word) == 0);
+}
+
+// `names` with the word that the function takes in the place of the other one; null: they have none
+// such. Gives a new reference.
+PyObject* reworded(PyObject* function, PyObject* names) {
+  const Known& all = known();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    if (!is_word(name, all.deadline) && !is_word(name, all.timeout)) continue;
+    const auto found = all.word.find(function);
+    if (found == all.word.end() || is_word(name, found->second)) continue;
+    PyObject* result = PyTuple_New(PyTuple_GET_SIZE(names));
+    if (result == nullptr) throw nb::python_error();
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(names); ++j) {
+      PyObject* one = j == i ? found->second : PyTuple_GET_ITEM(names, j);
+      Py_INCREF(one);
+      PyTuple_SET_ITEM(result, j, one);
+    }
+    return result;
+  }
+  return nullptr;
+}
+
+// Puts a TypeError that names the keyword in the place of nanobind's.
+void explain(PyObject* function, PyObject* names) {
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
+  nb::python_error before;  // takes it
+  try {
+    nb::module_::import_("hocket._keywords")
+        .attr("explain")(nb::handle(function), nb::handle(names));
+    before.restore();
+  } catch (nb::python_error& better) {
+    better.restore();
+  }
+}
+
+PyObject* call_with_keywords(vectorcallfunc original,
+                             PyObject* self,
+                             PyObject* const* arguments,
+                             std::size_t count,
+                             PyObject* names) {
+  try {
+    const nb::object other = nb::steal(reworded(self, names));
+    PyObject* result = original(self, arguments, count, other.is_valid() ? other.ptr() : names);
+    if (result == nullptr) explain(self, names);
+    return result;
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+template <std::size_t kSlot>
+PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, PyObject* names) {
+  const vectorcallfunc original = known().originals[kSlot];
+  if (names != nullptr) [[unlikely]] {
+    return call_with_keywords(original, self, arguments, count, names);
+  }
+  return original(self, arguments, count, nullptr);
+}
+
+template <std::size_t... kSlot>
+constexpr std::array<vectorcallfunc, kSlots> calls(std::index_sequence<kSlot...>) {
+  return {&call<kSlot>...};
+}
+constexpr auto kCalls = calls(std::make_index_sequence<kSlots>());
+
+// Where nanobind's functions have the address of what calls them.
+vectorcallfunc& slot_of(nb::handle function) {
+  return *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<std::byte*>(function.ptr()) +
+                                            Py_TYPE(function.ptr())->tp_vectorcall_offset);
+}
+
+bool is_bound_function(nb::handle object) {
+  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  return type == "nanobind.nb_func" || type == "nanobind.nb_method";
+}
+
+void mind(nb::handle function, nb::handle names_of) {
+  Known& all = known();
+  vectorcallfunc& slot = slot_of(function);
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    if (slot == kCalls[i]) return;  // under another name
+  }
+  const nb::object names = names_of(function);
+  const bool has_deadline = PySequence_Contains(names.ptr(), all.deadline) == 1;
+  const bool has_timeout = PySequence_Contains(names.ptr(), all.timeout) == 1;
+  if (has_deadline != has_timeout) {
+    all.word.emplace(function.ptr(), has_deadline ? all.deadline : all.timeout);
+  }
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    if (all.originals[i] != nullptr && all.originals[i] != slot) continue;
+    all.originals[i] = slot;
+    slot = kCalls[i];
+    return;
+  }
+}
+
+}  // namespace
+
+void mind_keywords(nb::module_& module) {
+  Known& all = known();
+  all.deadline = PyUnicode_InternFromString("deadline");
+  all.timeout = PyUnicode_InternFromString("timeout");
+  const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");
+  const auto mind_all = [&](nb::handle owner) {
+    const nb::object members = nb::steal(PyMapping_Values(owner.attr("__dict__").ptr()));
+    for (nb::handle member : members) {
+      if (is_bound_function(member)) mind(member, names_of);
+    }
+    return members;
+  };
+  for (nb::handle member : mind_all(module)) {
+    if (PyType_Check(member.ptr())) mind_all(member);
+  }
+}
+
+}  // namespace hocket::python

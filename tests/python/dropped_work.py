@@ -1,0 +1,36 @@
+"""One thread drops calls that are under way while the main thread, where signals arrive, waits in another
+call of the same communicator."""
+
+import threading
+
+import numpy as np
+
+import hocket
+
+
+def wait_in_vain(comm):
+    try:
+        comm.recv(np.empty(1), 0, tag=1)
+    except hocket.Aborted:
+        return
+    raise AssertionError("nothing was given up")
+
+
+def drop(works, in_call):
+    in_call.wait()
+    works.clear()
+
+
+# A world of one: a message to itself that never comes.
+world = hocket.init(rank=0, size=1)
+for round in range(20):
+    comm = world.duplicate()
+    works = [comm.recv_async(np.empty(3), 0, tag=2)]
+    in_call = threading.Event()
+    timer = threading.Timer(0.02 + 0.001 * round, in_call.set)
+    dropper = threading.Thread(target=drop, args=(works, in_call))
+    dropper.start()
+    timer.start()
+    wait_in_vain(comm)
+    dropper.join()
+print("as it should")

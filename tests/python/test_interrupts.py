@@ -1,0 +1,64 @@
+"""Ctrl-C: KeyboardInterrupt in every wait, on every rank, whoever hears of it first."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from helpers import free_address
+
+import hocket
+
+PROGRAM = Path(__file__).parent / "interrupted_ranks.py"
+RANKS = 3
+KINDS = [
+    "barrier", "all_reduce", "long all_reduce", "prepared", "wait", "wait with a timeout",
+    "synchronize", "behind another", "recv", "recv from any", "recv_async", "send", "exchange",
+    "objects", "broadcast_object", "duplicate", "rebuild", "symmetric", "init",
+    "init without a store", "store", "pool", "threads",
+]
+
+
+def start_ranks(arguments):
+    """Ranks in a process group of their own, as a terminal has them."""
+    package = str(Path(hocket.__file__).parent.parent)
+    address = free_address()
+    ranks = []
+    for rank in range(RANKS):
+        leader = ranks[0].pid if ranks else 0
+        ranks.append(
+            subprocess.Popen(
+                [sys.executable, str(PROGRAM), str(rank), str(RANKS), address, *arguments],
+                env={**os.environ, "PYTHONPATH": package},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                preexec_fn=lambda leader=leader: os.setpgid(0, leader),
+            )
+        )
+    return ranks
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_ctrl_c_is_a_keyboard_interrupt_in_every_wait(part):
+    order = random.Random(part)
+    kinds = [kind for kind in KINDS for _ in range(2)]
+    order.shuffle(kinds)
+    ranks = start_ranks(kinds)
+    try:
+        for kind in kinds:
+            for rank in ranks:
+                assert rank.stdout.readline() == "ready\n", kind
+            time.sleep(order.choice([0.0, 0.002, 0.02, 0.1]))
+            os.killpg(ranks[0].pid, signal.SIGINT)
+            assert [rank.stdout.readline() for rank in ranks] == ["KeyboardInterrupt\n"] * RANKS, kind
+        for rank in ranks:
+            assert rank.communicate(timeout=30)[0] == "" and rank.returncode == 0
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()

@@ -1,0 +1,123 @@
+"""Keywords: the two words for how long, and what is said of one that no function takes."""
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers import threads
+
+import hocket
+from hocket import distribution, sparse
+
+CALLS = {
+    "all_reduce": lambda c, **k: c.all_reduce(np.ones(2), **k),
+    "all_reduce_async": lambda c, **k: c.all_reduce_async(np.ones(2), **k).wait(),
+    "prepare_all_reduce": lambda c, **k: c.prepare_all_reduce(np.ones(2), **k)(),
+    "all_reduce_coalesced": lambda c, **k: c.all_reduce_coalesced([np.ones(2)], **k),
+    "barrier": lambda c, **k: c.barrier(**k),
+    "broadcast_object": lambda c, **k: c.broadcast_object(1, **k),
+    "compressed_all_reduce": lambda c, **k: c.compressed_all_reduce(np.ones(2), **k),
+    "send_recv": lambda c, **k: c.send_recv(np.ones(2), 1 - c.rank, **k),
+    "duplicate": lambda c, **k: c.duplicate(**k),
+    "symmetric.empty": lambda c, **k: c.symmetric.empty(2, **k),
+    "sparse.send": lambda c, **k: (
+        sparse.send(c, sparse_array(), 1, **k) if c.rank == 0 else sparse.recv(c, 0, **k)
+    ),
+    "redistribute": lambda c, **k: distribution.redistribute(
+        c, np.ones(1), box(c.rank), box(1 - c.rank), **k
+    ),
+}
+
+
+def sparse_array():
+    return pytest.importorskip("scipy.sparse").csr_matrix(np.eye(2))
+
+
+def box(place):
+    return distribution.Box((place,), (place + 1,))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_takes_a_deadline_by_either_name(call):
+    if call.startswith("sparse"):
+        sparse_array()
+
+    def body(comm):
+        CALLS[call](comm, deadline=30)
+        CALLS[call](comm, timeout=30)
+        CALLS[call](comm, **{"".join(["time", "out"]): 30})  # no interned name
+
+    threads(2, body)
+
+
+def test_a_deadline_holds_by_either_name():
+    def body(comm):
+        for name in ("deadline", "timeout"):
+            own = comm.duplicate()
+            if comm.rank == 0:
+                with pytest.raises(hocket.DeadlineExceeded, match="within 0.02"):
+                    own.all_reduce(np.ones(2), **{name: 0.02})
+            comm.barrier()
+
+    threads(2, body)
+
+
+def test_what_waits_takes_a_timeout_by_either_name():
+    def body(comm):
+        for name in ("timeout", "deadline"):
+            work = comm.recv_async(np.empty(1), 1 - comm.rank)
+            with pytest.raises(TimeoutError):
+                work.wait(**{name: 0.01})
+            comm.barrier()
+            comm.send(np.ones(1), 1 - comm.rank)
+            work.wait(**{name: 30})
+            comm.barrier()
+            work.synchronize(**{name: 30})
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c.all_reduce(np.ones(2), tiemout=3), r"all_reduce\(\) has no argument 'tiemout'; did you mean 'timeout'"),
+        (lambda c: c.all_reduce(np.ones(2), opp="max"), "no argument 'opp'; did you mean 'op'"),
+        (lambda c: c.gather(np.ones(2), dest=1), "no argument 'dest'; it takes x, out, root, deadline"),
+        (lambda c: c.barrier(timeout=3, deadline=3), "given deadline and timeout, which are one"),
+        (lambda c: c.symmetric.empty(3, dtpye="int8"), "did you mean 'dtype'"),
+        (lambda c: c.barrier_async().wait(time_out=3), "did you mean 'timeout'"),
+        (lambda c: hocket.init(rnak=0), "rnak"),
+        (lambda c: hocket.connect_store("unix:x", jbo="a"), "did you mean 'job'"),
+        (lambda c: distribution.redistribute(c, 1, 2, 3, timeout=1, deadline=1), "which are one"),
+    ],
+)
+def test_a_wrong_keyword_is_named(call, words):
+    def body(comm):
+        with pytest.raises(TypeError, match=words):
+            call(comm)
+
+    threads(1, body)
+
+
+def test_another_type_error_is_left_alone():
+    def body(comm):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            comm.all_reduce(deadline=3)
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            comm.all_reduce(np.ones(2), x=np.ones(2), timeout=3)
+
+    threads(1, body)
+
+
+def test_init_has_a_signature():
+    names = list(inspect.signature(hocket.init).parameters)
+    assert names[:4] == ["rank", "size", "address", "key"] and "timeout" in names
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "hocket", "version"], capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 0 and hocket.__version__ in done.stdout
