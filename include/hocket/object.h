@@ -40,6 +40,9 @@ enum class ObjectKind : std::uint8_t {
   kDict,  // entries in the order they were added
   kArray,
   kPickle,  // opaque to C++; Python makes and reads it only with allow_pickle=True
+  // What Python tells apart and C++ need not: read by as_array() and as_bytes().
+  kScalar,     // one element of a dtype, as NumPy's scalars are; an array has dimensions, or none
+  kByteArray,  // bytes that can be changed
 };
 
 // "none", "bool", "integer", ...
@@ -57,10 +60,11 @@ struct ObjectArray {
   bool operator==(const ObjectArray&) const = default;
 };
 
-// A value: a tree of none, numbers, strings, bytes, lists, tuples, dicts and arrays. Copying copies
-// the tree, but shares the elements of arrays, which never change. Different objects may be used by
-// different threads. Asking for the wrong kind, a missing key or an index out of range throws
-// InvalidArgument, as does building what cannot be: a string that is not UTF-8, a key twice.
+// A value: a tree of none, numbers, strings, bytes, lists, tuples, dicts, arrays and their scalars.
+// Copying copies the tree, but shares the elements of arrays, which never change. Different objects
+// may be used by different threads. Asking for the wrong kind, a missing key or an index out of
+// range throws InvalidArgument, as does building what cannot be: a string that is not UTF-8, a key
+// twice.
 class Object {
  public:
   using Entry = std::pair<Object, Object>;
@@ -86,13 +90,16 @@ class Object {
   Object(std::initializer_list<Entry> entries);
 
   static Object bytes(std::span<const std::byte> data);
+  static Object byte_array(std::span<const std::byte> data);
   static Object list(std::vector<Object> items = {});
   static Object tuple(std::vector<Object> items = {});
-  // Keys are none, bools, numbers, strings, bytes, or tuples of those.
+  // Keys are none, bools, numbers, scalars, strings, bytes, or tuples of those.
   static Object dict(std::vector<Entry> entries = {});
   // Copies host memory. Without a shape: one dimension.
   static Object array(ConstArrayView elements);
   static Object array(ConstArrayView elements, std::vector<std::size_t> shape);
+  // Of one element.
+  static Object scalar(ConstArrayView element);
   // Without a copy. `contents->data` must be as long as dtype and shape say.
   static Object array(std::shared_ptr<const ObjectArray> contents);
   // An integer of any size: sign, and magnitude in little-endian bytes; or decimal digits with an
@@ -114,8 +121,9 @@ class Object {
   double as_double() const;                  // of a double, or of an integer that fits 64 bits
   std::complex<double> as_complex() const;   // also of what as_double takes
   const std::string& as_string() const;
-  std::span<const std::byte> as_bytes() const;
+  std::span<const std::byte> as_bytes() const;  // of bytes or a byte array
   std::span<const std::byte> as_pickle() const;
+  // Of an array, or of a scalar, which has no dimensions.
   const ObjectArray& as_array() const { return *shared_array(); }
   // Keeps the elements alive, for views that travel.
   const std::shared_ptr<const ObjectArray>& shared_array() const;
@@ -149,7 +157,8 @@ class Object {
   const T& get(ObjectKind kind) const;
 
   ObjectKind kind_ = ObjectKind::kNone;
-  // Bytes and pickle share an alternative, so do list and tuple: kind_ tells them apart.
+  // Bytes, byte array and pickle share an alternative, so do list and tuple, array and scalar:
+  // kind_ tells them apart.
   std::variant<std::monostate,
                bool,
                std::int64_t,

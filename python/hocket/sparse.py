@@ -5,10 +5,11 @@
 >>> parts = sparse.all_gather(comm, matrix)          # a list, rank after rank
 
 Ranks may bring different numbers of entries, shapes (where they are not added), element types and
-widths of indices. Everything that describes the arrays travels first, as one small call that no rank
-leaves before all have come to it; then all their contents as one. What a rank refuses, or has no
-memory for, all hear of, and the communicator can be used further. Results are new: of the format, element type and index width of what was
-sent, in the memory (host or GPU) of this rank's own argument.
+widths of indices. Everything that describes the arrays travels first, as one small call that no
+rank leaves before all have come to it; then all their contents as one. What a rank refuses, or has
+no memory for, all hear of, and the communicator can be used further. Results are new: of the
+format, element type and index width of what was sent, in the memory (host or GPU) of this rank's
+own argument.
 
 Every function takes the communicator first; ``deadline`` and ``stream`` are those of its methods.
 """

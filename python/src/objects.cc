@@ -19,7 +19,13 @@ std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
 
 // --- Python to hocket -------------------------------------------------------------------------
 
-Object to_object(nb::handle value, Pickle pickle, int depth);
+// One object's way to hocket.
+struct Reading {
+  Pickle pickle;
+  bool changes = false;  // some of it arrives as of another type: a tensor as a NumPy array
+};
+
+Object to_object(nb::handle value, Reading& reading, int depth);
 
 Object integer_object(nb::handle value) {
   int overflow = 0;
@@ -34,16 +40,16 @@ Object integer_object(nb::handle value) {
   return Object::integer(overflow < 0, bytes_of(nb::borrow<nb::bytes>(bytes)));
 }
 
-std::vector<Object> items_of(nb::handle sequence, Pickle pickle, int depth) {
+std::vector<Object> items_of(nb::handle sequence, Reading& reading, int depth) {
   std::vector<Object> items;
-  for (nb::handle item : sequence) items.push_back(to_object(item, pickle, depth + 1));
+  for (nb::handle item : sequence) items.push_back(to_object(item, reading, depth + 1));
   return items;
 }
 
-Object dict_object(nb::handle value, Pickle pickle, int depth) {
+Object dict_object(nb::handle value, Reading& reading, int depth) {
   std::vector<Object::Entry> entries;
   for (auto [key, item] : nb::borrow<nb::dict>(value)) {
-    entries.emplace_back(to_object(key, pickle, depth + 1), to_object(item, pickle, depth + 1));
+    entries.emplace_back(to_object(key, reading, depth + 1), to_object(item, reading, depth + 1));
   }
   return Object::dict(std::move(entries));
 }
@@ -58,7 +64,7 @@ Object string_object(nb::handle value) {
   return Object(std::string(text, static_cast<std::size_t>(length)));
 }
 
-// Only what is an array beyond doubt: `bytearray` and the like come back as arrays, too.
+// Only what is an array beyond doubt; `memoryview` and the like arrive as arrays, too.
 bool is_array(nb::handle value) {
   return nb::hasattr(value, "__dlpack__") || PyObject_CheckBuffer(value.ptr());
 }
@@ -75,18 +81,23 @@ Object array_object(nb::handle value) {
   return Object::array(array.input(), {shape.begin(), shape.end()});
 }
 
+// An array whose type tells it from a number; with others, such as dates, only pickle can deal.
+Object scalar_object(nb::handle value) {
+  return Object::scalar(read_array(array_of_numpy_scalar(value), "object").input());
+}
+
 Object pickle_object(nb::handle value, Pickle pickle) {
   if (pickle == Pickle::kRefuse) {
     throw InvalidArgument(
         std::string("object holds a ") + Py_TYPE(value.ptr())->tp_name +
         "; without allow_pickle=True it may hold None, bool, int, float, complex, "
-        "str, bytes, list, tuple, dict and arrays");
+        "str, bytes, bytearray, list, tuple, dict, NumPy's scalars and arrays");
   }
   const nb::object bytes = pickle_module().attr("dumps")(value, nb::arg("protocol") = -1);
   return Object::pickle(bytes_of(nb::borrow<nb::bytes>(bytes)));
 }
 
-Object to_object(nb::handle value, Pickle pickle, int depth) {
+Object to_object(nb::handle value, Reading& reading, int depth) {
   PyObject* p = value.ptr();
   if (depth > kMaxObjectDepth) {
     throw InvalidArgument("object nests deeper than " + std::to_string(kMaxObjectDepth) +
@@ -102,17 +113,24 @@ Object to_object(nb::handle value, Pickle pickle, int depth) {
   }
   if (PyUnicode_CheckExact(p)) return string_object(value);
   if (PyBytes_CheckExact(p)) return Object::bytes(bytes_of(nb::borrow<nb::bytes>(value)));
-  if (PyList_CheckExact(p)) return Object::list(items_of(value, pickle, depth));
-  if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, pickle, depth));
-  if (PyDict_CheckExact(p)) return dict_object(value, pickle, depth);
-  if (is_array(value)) {
+  if (PyList_CheckExact(p)) return Object::list(items_of(value, reading, depth));
+  if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, reading, depth));
+  if (PyDict_CheckExact(p)) return dict_object(value, reading, depth);
+  if (PyByteArray_CheckExact(p)) {
+    return Object::byte_array({reinterpret_cast<const std::byte*>(PyByteArray_AS_STRING(p)),
+                               static_cast<std::size_t>(PyByteArray_GET_SIZE(p))});
+  }
+  const bool is_scalar = is_numpy_scalar(value);
+  if (is_scalar || is_array(value)) {
     try {
-      return array_object(value);
+      Object result = is_scalar ? scalar_object(value) : array_object(value);
+      reading.changes |= !is_scalar && !is_plain_numpy(value);
+      return result;
     } catch (const InvalidArgument&) {  // objects, dates, records, masks
-      if (pickle == Pickle::kRefuse) throw;
+      if (reading.pickle == Pickle::kRefuse) throw;
     }
   }
-  return pickle_object(value, pickle);
+  return pickle_object(value, reading.pickle);
 }
 
 // --- hocket to Python -------------------------------------------------------------------------
@@ -141,6 +159,15 @@ nb::object from_array(const ObjectArray& array) {
   const Array target = writable_array(result, "array");
   if (!array.data.empty()) std::memcpy(target.data, array.data.data(), array.data.size());
   return result;
+}
+
+nb::object from_scalar(const ObjectArray& array) {
+  return from_array(array).attr("__getitem__")(nb::make_tuple());
+}
+
+nb::object to_byte_array(std::span<const std::byte> bytes) {
+  return steal_or_throw(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                                      static_cast<Py_ssize_t>(bytes.size())));
 }
 
 nb::list from_items(std::span<const Object> items, Pickle pickle) {
@@ -193,6 +220,10 @@ nb::object from_object(const Object& object, Pickle pickle) {
       return from_array(object.as_array());
     case ObjectKind::kPickle:
       return from_pickle(object, pickle);
+    case ObjectKind::kScalar:
+      return from_scalar(object.as_array());
+    case ObjectKind::kByteArray:
+      return to_byte_array(object.as_bytes());
   }
   return nb::none();
 }
@@ -206,30 +237,31 @@ Pickle pickle_argument(nb::handle allow) {
 nb::object broadcast_object(
     Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
   RootOptions options;
-  Pickle pickle{};
+  Reading reading{};
   const Object mine = read_arguments(seat, [&] {
     options = root_options(root, deadline);
-    pickle = pickle_argument(allow_pickle);
-    return seat.comm.rank() == options.root ? to_object(object, pickle, 0) : Object();
+    reading.pickle = pickle_argument(allow_pickle);
+    return seat.comm.rank() == options.root ? to_object(object, reading, 0) : Object();
   });
   const Object result =
       without_gil([&] { return hocket::broadcast_object(seat.comm, mine, options); });
-  if (seat.comm.rank() == options.root) return nb::borrow(object);
-  return from_object(result, pickle);
+  // What the others get; where that is the same, nothing need be made.
+  if (seat.comm.rank() == options.root && !reading.changes) return nb::borrow(object);
+  return from_object(result, reading.pickle);
 }
 
 nb::object gather_object(
     Seat& seat, nb::handle object, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
   RootOptions options;
-  Pickle pickle{};
+  Reading reading{};
   const Object mine = read_arguments(seat, [&] {
     options = root_options(root, deadline);
-    pickle = pickle_argument(allow_pickle);
-    return to_object(object, pickle, 0);
+    reading.pickle = pickle_argument(allow_pickle);
+    return to_object(object, reading, 0);
   });
   const auto all = without_gil([&] { return hocket::gather_object(seat.comm, mine, options); });
   if (seat.comm.rank() != options.root) return nb::none();
-  return from_items(all, pickle);
+  return from_items(all, reading.pickle);
 }
 
 nb::object all_gather_object(Seat& seat,
@@ -237,30 +269,30 @@ nb::object all_gather_object(Seat& seat,
                              nb::handle allow_pickle,
                              nb::handle deadline) {
   CallOptions options;
-  Pickle pickle{};
+  Reading reading{};
   const Object mine = read_arguments(seat, [&] {
     options = {duration_argument(deadline, "deadline")};
-    pickle = pickle_argument(allow_pickle);
-    return to_object(object, pickle, 0);
+    reading.pickle = pickle_argument(allow_pickle);
+    return to_object(object, reading, 0);
   });
   const auto all = without_gil([&] { return hocket::all_gather_object(seat.comm, mine, options); });
-  return from_items(all, pickle);
+  return from_items(all, reading.pickle);
 }
 
 nb::object scatter_object(
     Seat& seat, nb::handle objects, nb::handle root, nb::handle allow_pickle, nb::handle deadline) {
   RootOptions options;
-  Pickle pickle{};
+  Reading reading{};
   const std::vector<Object> all = read_arguments(seat, [&] {
     options = root_options(root, deadline);
-    pickle = pickle_argument(allow_pickle);
+    reading.pickle = pickle_argument(allow_pickle);
     std::vector<Object> read;
     if (seat.comm.rank() != options.root) return read;
-    for (nb::handle object : objects) read.push_back(to_object(object, pickle, 0));
+    for (nb::handle object : objects) read.push_back(to_object(object, reading, 0));
     return read;
   });
   const Object mine = without_gil([&] { return hocket::scatter_object(seat.comm, all, options); });
-  return from_object(mine, pickle);
+  return from_object(mine, reading.pickle);
 }
 
 }  // namespace
@@ -280,8 +312,9 @@ void bind_objects(CommunicatorClass& cls) {
 Parameters
 ----------
 obj : object
-    At the root what is sent: None, bool, int, float, complex, str, bytes, arrays, and lists, tuples
-    and dicts of those. Elsewhere ignored. Arrays arrive as NumPy arrays.
+    At the root what is sent: None, bool, int, float, complex, str, bytes, bytearray, arrays, NumPy's
+    scalars, and lists, tuples and dicts of those. Elsewhere ignored. All arrive as they were sent,
+    but for arrays that are not NumPy's: those arrive as NumPy's.
 root : int
     The rank that sends.
 allow_pickle : bool
@@ -291,7 +324,7 @@ allow_pickle : bool
 Returns
 -------
 object
-    At the root `obj` itself.
+    The same on all ranks. At the root `obj` itself, unless it holds arrays that are not NumPy's.
 )");
   cls.def("gather_object",
           &gather_object,

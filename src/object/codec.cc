@@ -33,6 +33,7 @@ bool is_key(const Object& object, int depth) noexcept {
     case ObjectKind::kComplex:
     case ObjectKind::kString:
     case ObjectKind::kBytes:
+    case ObjectKind::kScalar:
       return true;
     case ObjectKind::kTuple: {
       const auto items = object.items();
@@ -44,6 +45,7 @@ bool is_key(const Object& object, int depth) noexcept {
     case ObjectKind::kDict:
     case ObjectKind::kArray:
     case ObjectKind::kPickle:
+    case ObjectKind::kByteArray:
       return false;
   }
   return false;
@@ -51,10 +53,9 @@ bool is_key(const Object& object, int depth) noexcept {
 
 void check_key(const Object& object) {
   if (is_key(object)) return;
-  throw InvalidArgument(
-      "Object: " + describe(object) +
-      " cannot be a key of a dict; keys are none, bools, numbers, strings, bytes, "
-      "or tuples of those");
+  throw InvalidArgument("Object: " + describe(object) +
+                        " cannot be a key of a dict; keys are none, bools, numbers, scalars, "
+                        "strings, bytes, or tuples of those");
 }
 
 std::string describe(const Object& object) {
@@ -79,6 +80,10 @@ std::string describe(const Object& object) {
       return fmt::format("the string \"{}\"", object.as_string());
     case ObjectKind::kBytes:
       return fmt::format("{} bytes", object.as_bytes().size());
+    case ObjectKind::kByteArray:
+      return fmt::format("a byte array of {} bytes", object.as_bytes().size());
+    case ObjectKind::kScalar:
+      return fmt::format("a scalar of {}", name_of(object.as_array().dtype));
     case ObjectKind::kPickle:
       return fmt::format("a pickle of {} bytes", object.as_pickle().size());
     case ObjectKind::kList:

@@ -7,11 +7,13 @@
 //   4, 5 large integer +, -    length, then the magnitude's bytes, least first; the last is not 0
 //   6 double, 7 complex        8 or 16 bytes, IEEE 754, little-endian
 //   8 string                   length, UTF-8
-//   9 bytes, 14 pickle         length, bytes
+//   9 bytes, 14 pickle,        length, bytes
+//   16 byte array
 //   10 list, 11 tuple          count, values
 //   12 dict                    count, then key and value in turn; no key twice
 //   13 array                   dtype (a byte), number of dimensions, each extent, then the elements
 //                              in C order, little-endian
+//   15 scalar                  dtype, then the one element
 //
 // Lengths, counts and extents are varints (LEB128) in their shortest form, so that an object has
 // exactly one encoding.

@@ -62,6 +62,10 @@ class Reader {
   std::vector<Object> sequence(int depth);
   Object dict(int depth);
   Object array();
+  Object scalar();
+  DType dtype(std::string_view what);
+  // The elements of an array or a scalar, which are `bytes` long.
+  std::span<const std::byte> elements(DType dtype, std::size_t bytes, std::string_view what);
 
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
@@ -143,6 +147,10 @@ Object Reader::object(int depth) {
       return dict(depth);
     case Tag::kArray:
       return array();
+    case Tag::kScalar:
+      return scalar();
+    case Tag::kByteArray:
+      return Object::byte_array(blob("a byte array"));
   }
   fail(fmt::format("there is no kind of value with the tag {}", tag), start);
 }
@@ -190,29 +198,45 @@ Object Reader::dict(int depth) {
   }
 }
 
+DType Reader::dtype(std::string_view what) {
+  const std::size_t start = at_;
+  const std::uint8_t number = byte(what);
+  if (number >= kDTypeCount) {
+    fail(fmt::format("there is no dtype with the number {}", number), start);
+  }
+  return static_cast<DType>(number);
+}
+
+std::span<const std::byte> Reader::elements(DType dtype, std::size_t bytes, std::string_view what) {
+  const auto data = take(bytes, what);
+  // Another byte in a bool would be undefined behaviour in whoever reads it.
+  if (dtype == DType::kBool &&
+      std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; })) {
+    fail(fmt::format("{} of bool holds neither 0 nor 1", what), at_ - bytes);
+  }
+  return data;
+}
+
+Object Reader::scalar() {
+  const DType type = dtype("a scalar's dtype");
+  return Object::scalar({elements(type, size_of(type), "a scalar").data(), 1, type});
+}
+
 Object Reader::array() {
   const std::size_t start = at_;
-  const std::uint8_t dtype = byte("an array's dtype");
-  if (dtype >= kDTypeCount) fail(fmt::format("there is no dtype with the number {}", dtype), start);
+  auto contents = std::make_shared<ObjectArray>();
+  contents->dtype = dtype("an array's dtype");
   const std::uint64_t dimensions = varint("an array's number of dimensions");
   if (dimensions > kMaxDimensions) {
     fail(fmt::format("an array has {} dimensions, more than {}", dimensions, kMaxDimensions),
          start);
   }
-  auto contents = std::make_shared<ObjectArray>();
-  contents->dtype = static_cast<DType>(dtype);
   for (std::uint64_t i = 0; i < dimensions; ++i) {
     contents->shape.push_back(varint("an array's extent"));
   }
   const auto bytes = shape_bytes(contents->shape, contents->dtype);
   if (!bytes) fail("an array's shape is too large", start);
-  const auto data = take(*bytes, "an array");
-  const bool is_bool = contents->dtype == DType::kBool;
-  // Another byte in a bool would be undefined behaviour in whoever reads it.
-  if (is_bool &&
-      std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; })) {
-    fail("an array of bool holds neither 0 nor 1", start);
-  }
+  const auto data = elements(contents->dtype, *bytes, "an array");
   contents->data.assign(data.begin(), data.end());
   return Object::array(std::move(contents));
 }

@@ -38,6 +38,7 @@ class Writer {
   void sequence(Tag kind, std::span<const Object> items, int depth);
   void dict(std::span<const Object::Entry> entries, int depth);
   void array(const ObjectArray& value);
+  void scalar(const ObjectArray& value);
 
   std::vector<std::byte> out_{kHeader.begin(), kHeader.end()};
 };
@@ -79,6 +80,10 @@ void Writer::object(const Object& value, int depth) {
       return dict(value.entries(), depth);
     case ObjectKind::kArray:
       return array(value.as_array());
+    case ObjectKind::kScalar:
+      return scalar(value.as_array());
+    case ObjectKind::kByteArray:
+      return blob(Tag::kByteArray, value.as_bytes().data(), value.as_bytes().size());
   }
 }
 
@@ -113,6 +118,12 @@ void Writer::array(const ObjectArray& value) {
   out_.push_back(static_cast<std::byte>(value.dtype));
   varint(value.shape.size());
   for (const std::size_t extent : value.shape) varint(extent);
+  raw(value.data.data(), value.data.size());
+}
+
+void Writer::scalar(const ObjectArray& value) {
+  tag(Tag::kScalar);
+  out_.push_back(static_cast<std::byte>(value.dtype));
   raw(value.data.data(), value.data.size());
 }
 

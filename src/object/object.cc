@@ -78,6 +78,10 @@ std::string_view name_of(ObjectKind kind) noexcept {
       return "array";
     case ObjectKind::kPickle:
       return "pickle";
+    case ObjectKind::kScalar:
+      return "scalar";
+    case ObjectKind::kByteArray:
+      return "byte array";
   }
   return "unknown";
 }
@@ -98,6 +102,10 @@ Object::Object(std::initializer_list<Entry> entries) : Object(dict(std::vector<E
 
 Object Object::bytes(std::span<const std::byte> data) {
   return {ObjectKind::kBytes, copy_of(data)};
+}
+
+Object Object::byte_array(std::span<const std::byte> data) {
+  return {ObjectKind::kByteArray, copy_of(data)};
 }
 
 Object Object::pickle(std::span<const std::byte> data) {
@@ -130,6 +138,12 @@ Object Object::array(ConstArrayView elements, std::vector<std::size_t> shape) {
   const auto* first = static_cast<const std::byte*>(elements.data());
   contents->data.assign(first, first + elements.bytes());
   return array(std::move(contents));
+}
+
+Object Object::scalar(ConstArrayView element) {
+  Object result = array(element, {});
+  result.kind_ = ObjectKind::kScalar;
+  return result;
 }
 
 Object Object::array(std::shared_ptr<const ObjectArray> contents) {
@@ -211,7 +225,7 @@ std::complex<double> Object::as_complex() const {
 const std::string& Object::as_string() const { return get<std::string>(ObjectKind::kString); }
 
 std::span<const std::byte> Object::as_bytes() const {
-  return get<std::vector<std::byte>>(ObjectKind::kBytes);
+  return get<std::vector<std::byte>>(kind_ == ObjectKind::kByteArray ? kind_ : ObjectKind::kBytes);
 }
 
 std::span<const std::byte> Object::as_pickle() const {
@@ -219,7 +233,8 @@ std::span<const std::byte> Object::as_pickle() const {
 }
 
 const std::shared_ptr<const ObjectArray>& Object::shared_array() const {
-  return get<std::shared_ptr<const ObjectArray>>(ObjectKind::kArray);
+  return get<std::shared_ptr<const ObjectArray>>(kind_ == ObjectKind::kScalar ? kind_
+                                                                              : ObjectKind::kArray);
 }
 
 std::size_t Object::size() const {

@@ -23,6 +23,8 @@ enum class Tag : std::uint8_t {
   kDict,
   kArray,
   kPickle,
+  kScalar,
+  kByteArray,
 };
 
 inline constexpr std::array kHeader{std::byte{'H'}, std::byte{'K'}, std::byte{'O'}, std::byte{1}};

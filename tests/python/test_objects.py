@@ -8,7 +8,7 @@ import resource
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import threads, values
+from helpers import DTYPES, threads, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,16 +128,66 @@ trees = st.recursive(
 )
 
 
-def test_round_trip():
+def alike(a, b):
+    """Equal, and of the same types all through."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, dict):
+        return all(map(alike, a.keys(), b.keys())) and all(map(alike, a.values(), b.values()))
+    if isinstance(a, (np.ndarray, np.generic)):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return a == b
+
+
+def scalars_of(dtype):
+    width = np.dtype(dtype).itemsize
+    if dtype == bool:
+        return st.booleans().map(np.bool_)
+    made = st.binary(min_size=width, max_size=width).map(lambda raw: np.frombuffer(raw, dtype)[0])
+    return made.filter(lambda number: number == number)  # NumPy does not keep every NaN's bits
+
+
+scalars = st.sampled_from([np.dtype(d) for d in DTYPES]).flatmap(scalars_of)
+arrays = st.tuples(scalars, st.lists(st.integers(0, 3), max_size=3)).map(
+    lambda made: np.full(made[1], made[0], made[0].dtype)
+)
+sendable = st.recursive(
+    st.one_of(leaves, scalars, arrays, st.binary(max_size=5).map(bytearray)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(keys, inner, max_size=4),
+    ),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize("allow_pickle", [False, True])
+def test_what_comes_is_what_was_sent_on_every_rank(allow_pickle):
+    """In value and in type, the root's own included, in all four calls."""
+    examples = []
+
+    @settings(max_examples=200, deadline=None, database=None)
+    @given(sendable)
+    def collect(value):
+        examples.append(value)
+
+    collect()
+
     def body(comm):
-        @settings(max_examples=200, deadline=None, database=None)
-        @given(trees)
-        def check(value):
-            assert comm.all_gather_object(value) == [value]
+        for value in examples:
+            options = {"allow_pickle": allow_pickle}
+            for found in (
+                comm.broadcast_object(value if comm.rank == 1 else None, 1, **options),
+                *comm.all_gather_object(value, **options),
+                *(comm.gather_object(value, 1, **options) or [value]),
+                comm.scatter_object([value] * 2 if comm.rank == 1 else None, 1, **options),
+            ):
+                assert alike(found, value), (found, value)
 
-        check()
-
-    threads(1, body)
+    threads(2, body)
 
 
 @pytest.mark.parametrize("refuser", [0, 1, 2])
@@ -192,3 +242,27 @@ def without_memory(comm, name):
     resource.setrlimit(resource.RLIMIT_AS, before)
     assert comm.all_reduce(np.array(comm.rank)) == 3
     return kind
+
+
+@pytest.mark.parametrize("allow_pickle", [False, True])
+def test_arrays_of_others_arrive_as_numpy_s_at_the_root_too(allow_pickle):
+    """Whose type cannot be told to all: every rank gets what the others get."""
+    import array
+
+    masked = np.ma.masked_array([1.0, 2.0])
+    matrix = np.asmatrix([[1.0, 2.0]])
+
+    def body(comm):
+        for thing in (memoryview(b"abc"), array.array("d", [1.5]), masked, matrix):
+            sent = {"a": [thing]}
+            got = comm.broadcast_object(sent if comm.rank == 1 else None, 1, allow_pickle)["a"][0]
+            everywhere = comm.all_gather_object(type(got).__name__)
+            assert everywhere == ["ndarray", "ndarray"]
+            assert np.array_equal(got, np.asarray(thing))
+        plain = {"a": np.ones(2)}
+        if comm.rank == 1:
+            assert comm.broadcast_object(plain, 1) is plain
+        else:
+            comm.broadcast_object(root=1)
+
+    threads(2, body)

@@ -49,8 +49,16 @@ inline Object array() {
   return Object::array(std::move(contents));
 }
 
+inline Object scalar_of_a_dtype() {
+  const auto dtype = static_cast<DType>(pick(0, kDTypeCount));
+  const int highest = dtype == DType::kBool ? 2 : 256;
+  std::vector<std::byte> element(size_of(dtype));
+  for (std::byte& one : element) one = static_cast<std::byte>(pick(0, highest));
+  return Object::scalar({element.data(), 1, dtype});
+}
+
 inline Object scalar() {
-  switch (pick(0, 8)) {
+  switch (pick(0, 9)) {
     case 0:
       return {};
     case 1:
@@ -65,16 +73,19 @@ inline Object scalar() {
       return std::complex<double>(*rc::gen::arbitrary<double>(), *rc::gen::arbitrary<double>());
     case 6:
       return text();
+    case 7:
+      return scalar_of_a_dtype();
     default:
       return Object::bytes(bytes());
   }
 }
 
 inline Object object(int depth) {
-  const int kind = pick(depth > 0 ? -3 : 0, 3);
+  const int kind = pick(depth > 0 ? -3 : 0, 4);
   if (kind == 0) return scalar();
   if (kind == 1) return array();
   if (kind == 2) return Object::pickle(bytes());
+  if (kind == 3) return Object::byte_array(bytes());
   const int length = pick(0, 6);
   if (kind == -1) {
     Object result = Object::dict();

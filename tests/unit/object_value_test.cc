@@ -32,6 +32,28 @@ TEST(ObjectValue, TakesTheTypesOfCpp) {
   EXPECT_EQ(Object::pickle(raw).kind(), ObjectKind::kPickle);
 }
 
+TEST(ObjectValue, ScalarsAndByteArraysAreKindsOfTheirOwn) {
+  const float number = 0.5F;
+  const Object scalar = Object::scalar({&number, 1, DType::kFloat32});
+  EXPECT_EQ(scalar.kind(), ObjectKind::kScalar);
+  EXPECT_EQ(scalar.as_array().dtype, DType::kFloat32);
+  EXPECT_TRUE(scalar.as_array().shape.empty());
+  EXPECT_FALSE(scalar == Object::array({&number, 1, DType::kFloat32}, {}));
+  EXPECT_EQ(decode(encode(scalar)), scalar);
+  EXPECT_EQ(Object::dict({{scalar, 1}}).find(scalar)->as_integer(), 1);
+  const std::vector<float> two{1, 2};
+  EXPECT_THROW(Object::scalar(two), InvalidArgument);
+
+  const auto raw = bytes_of({0, 255, 7});
+  const Object changeable = Object::byte_array(raw);
+  EXPECT_EQ(changeable.kind(), ObjectKind::kByteArray);
+  EXPECT_EQ(changeable.as_bytes()[1], std::byte{255});
+  EXPECT_FALSE(changeable == Object::bytes(raw));
+  EXPECT_EQ(decode(encode(changeable)), changeable);
+  EXPECT_THROW(Object::dict({{changeable, 1}}), InvalidArgument);
+  EXPECT_THROW(changeable.as_array(), InvalidArgument);
+}
+
 TEST(ObjectValue, DictKeepsOrderAndReplaces) {
   Object report{{"loss", 0.5}, {"step", 7}};
   report.set("step", 8);
