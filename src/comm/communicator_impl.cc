@@ -229,7 +229,14 @@ void CommunicatorImpl::execute(Plan& plan,
   Call& call = plan.call;
   call.sequence = ++sequence_;
   begin(plan, shown);
-  if (!plan.engine->attempt(call)) {
+  bool is_through = false;
+  try {
+    is_through = plan.engine->attempt(call);
+  } catch (...) {
+    end(call.sequence, true);
+    throw;
+  }
+  if (!is_through) {
     Task task = start_task(plan, shown);
     drive(task, {.sequence = call.sequence}, deadline.value_or(deadline_));
   }
@@ -263,9 +270,10 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
       if (!failure && deadline->has_passed()) failure = lateness(awaited, allowed);
       if (!failure) continue;
       // It may have ended well meanwhile, without whoever failed.
-      if (task.step() == Poll::kDone) return;
+      if (task.step() == Poll::kDone) break;
       raise(*failure);
     }
+    hide_messages();
   } catch (const engine::EnvelopeMismatch& found) {
     task.reset();
     raise_envelopes(found, awaited);

@@ -281,6 +281,12 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   bool settle(Operation& operation);
   void check_deadlines();
   void fail_all(const std::exception_ptr& error) noexcept;
+  void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
+  // Ends the operation and runs its callback.
+  void conclude(Operation& operation, const std::exception_ptr& error) noexcept;
+  // Shows host-mates what messages this rank waits for; once more where there are others now.
+  void show_messages(const MessageCall& awaited);
+  void hide_messages() noexcept;
   bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
 
   // What ends a wait that has not ended well so far; the caller makes sure of that, after this.
@@ -311,6 +317,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Tracing tracing_;
 
   Turnstile turnstile_;
+  // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.
+  std::atomic<std::uintptr_t> concluding_{0};
   std::atomic<bool> open_{false};     // a member's, until it is closed
   std::atomic<bool> written_{false};  // the flight record
   bool rebuilt_ = false;              // what comes after it has been handed out
@@ -324,6 +332,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   Duration deadline_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
+  std::size_t shown_messages_ = 0;                    // how many waited when they were shown
   std::unique_ptr<DeviceCalls> devices_;
   engine::Choices<engine::CollectiveEngine*> choices_;
   // The last of `run`'s calls, of different kinds: programs repeat themselves, and what was right

@@ -56,6 +56,12 @@ std::optional<int> end_of(Witness& witness,
   return witness.await_end(group.host_rank(failure.culprit));
 }
 
+// Who leaves the job while others need it may have closed its world too early, and is not dead.
+bool lives_on(const Witness& witness, const control::GroupControl& group, const Failure& failure) {
+  return failure.text == kLeftText && failure.culprit >= 0 && failure.culprit < group.size() &&
+         group.is_here(failure.culprit) && witness.still_runs(group.host_rank(failure.culprit));
+}
+
 int signal_of(std::optional<int> end) { return end && WIFSIGNALED(*end) ? WTERMSIG(*end) : 0; }
 
 std::string manner_of_end(const Failure& failure, std::optional<int> end) {
@@ -78,9 +84,14 @@ std::string text_of(std::uint64_t sequence, const control::Record& record) {
 
 RankCall CommunicatorImpl::call_of(int member) const {
   const std::uint64_t sequence = control_->last_sequence(member);
-  if (sequence == 0) return {.rank = member, .sequence = 0, .call = "no call so far"};
+  std::string text = control_->shown_wait(member);
+  if (sequence == 0) {
+    if (text.empty()) text = "no collective call so far";
+    return {.rank = member, .sequence = 0, .call = std::move(text)};
+  }
+  if (!text.empty()) text += ", after ";
   const auto record = control_->find(member, sequence);
-  std::string text = record ? text_of(sequence, *record) : fmt::format("#{}", sequence);
+  text += record ? text_of(sequence, *record) : fmt::format("#{}", sequence);
   if (control_->finished_well(member, sequence)) text += " (finished)";
   return {.rank = member, .sequence = sequence, .call = std::move(text)};
 }
@@ -117,15 +128,19 @@ Status CommunicatorImpl::status_of(const Failure& f) const {
                                 ? fmt::format("on {}", membership_.name)
                                 : fmt::format("in call #{} on {}", f.sequence, membership_.name);
   switch (f.code) {
-    case ErrorCode::kPeerDied:
+    case ErrorCode::kPeerDied: {
+      const bool lives = lives_on(world_->witness(), *control_, f);
       status.message = fmt::format(
-          "rank {} (pid {}) {} while it was needed {}; see its own output, and start the job again "
-          "or go on without it",
+          "rank {} (pid {}) {}{} while it was needed {}; see its own output, and {}",
           f.culprit,
           pid_of(*control_, f.culprit),
           manner_of_end(f, end_of(world_->witness(), *control_, f)),
-          where);
+          lives ? " (its process still runs: it has closed its world, or is about to end)" : "",
+          where,
+          lives ? "close a world only after the last call of all ranks"
+                : "start the job again or go on without it");
       break;
+    }
     case ErrorCode::kMismatch: {
       const std::string one = describe(f.sequence, f.signature);
       const std::string other = describe(f.sequence, f.other);

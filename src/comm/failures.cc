@@ -38,6 +38,7 @@ constexpr auto kCalledOut = std::chrono::seconds(10);
 // News of a loss may overtake what was sent before it: on the way from another host, and wherever a
 // rank that had finished the call is lost.
 std::optional<Failure> CommunicatorImpl::look_around(const Awaited& awaited, Doubt& doubt) {
+  if (awaited.message != nullptr && awaited.sequence == 0) show_messages(*awaited.message);
   auto failure = find_failure(awaited);
   if (!failure) return failure;
   const bool in_order = failure->text == kLeftText || failure->text == kRebuildText;

@@ -1,11 +1,14 @@
 // Calls under way that nobody waits for in place: the queue of collectives, the messages, and
 // whoever moves them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "comm/device_staging.h"
 #include "comm/failure_texts.h"
+#include "comm/messages.h"
 #include "comm/operation.h"
 #include "comm/refusals.h"
 #include "comm/waiter.h"
@@ -48,7 +51,7 @@ bool CommunicatorImpl::advance(bool look) {
     while (!queue_.empty() && advance_one(*queue_.front(), look)) {
       const auto done = std::move(queue_.front());
       queue_.pop_front();
-      done->finish(done->refused_by);
+      conclude(*done, done->refused_by);
       moved = true;
     }
     if (look) check_deadlines();
@@ -59,7 +62,8 @@ bool CommunicatorImpl::advance(bool look) {
       }
       const auto done = std::move(messages_[i]);
       messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
-      done->finish(nullptr);
+      if (messages_.empty()) hide_messages();
+      conclude(*done, nullptr);
       moved = true;
     }
   } catch (...) {
@@ -148,7 +152,7 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     const auto held = sequence != 0 ? queue_.front() : nullptr;
     if (held) {
       queue_.pop_front();
-      held->finish(std::current_exception());
+      conclude(*held, std::current_exception());
       return false;
     }
     throw;
@@ -171,11 +175,38 @@ void CommunicatorImpl::fail_all(const std::exception_ptr& error) noexcept {
   while (!queue_.empty()) {  // an empty one would take memory
     const auto operation = std::move(queue_.front());
     queue_.pop_front();
-    operation->task.reset();
-    if (operation->begun) end(operation->sequence(), true);
-    operation->finish(error);
+    give_up(*operation, error);
   }
-  for (const auto& operation : messages) operation->finish(error);
+  for (const auto& operation : messages) give_up(*operation, error);
+}
+
+// Nothing where a callback of an earlier one has done so.
+void CommunicatorImpl::give_up(Operation& operation, const std::exception_ptr& error) noexcept {
+  if (operation.done()) return;
+  operation.task.reset();
+  if (operation.begun && operation.sequence() != 0) end(operation.sequence(), true);
+  conclude(operation, error);
+}
+
+void CommunicatorImpl::conclude(Operation& operation, const std::exception_ptr& error) noexcept {
+  const std::uintptr_t before = concluding_.exchange(this_thread(), std::memory_order_relaxed);
+  operation.finish(error);
+  concluding_.store(before, std::memory_order_relaxed);
+}
+
+void CommunicatorImpl::show_messages(const MessageCall& awaited) {
+  const std::size_t waiting = std::max<std::size_t>(1, messages_.size());
+  if (shown_messages_ == waiting) return;
+  shown_messages_ = waiting;
+  std::string what = describe(messages_.empty() ? awaited : messages_.front()->message);
+  if (waiting > 1) what += fmt::format(" and {} more", waiting - 1);
+  control_->show_wait(what);
+}
+
+void CommunicatorImpl::hide_messages() noexcept {
+  if (shown_messages_ == 0) return;
+  shown_messages_ = 0;
+  control_->show_wait({});
 }
 
 void CommunicatorImpl::run_message(Task task,
@@ -255,6 +286,16 @@ void CommunicatorImpl::abandon(Operation& operation) noexcept {
        .sequence = operation.sequence(),
        .signature = operation.shown,
        .text = failure_text("gave up a call that was under way (its Work was destroyed)")});
+  // In a callback nobody can take a step before this has returned; here nothing is at one.
+  if (concluding_.load(std::memory_order_relaxed) == this_thread()) {
+    try {
+      raise_failure();
+    } catch (...) {
+      fail_all(std::current_exception());
+      give_up(operation, std::current_exception());  // one of those that are being given up
+    }
+    return;
+  }
   while (!operation.done()) {
     poke();
     base::relax();

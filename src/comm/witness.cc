@@ -66,6 +66,11 @@ bool Witness::look_at(Watched& watched) {
   return answer.state == State::kNotYet && since < kLongest;
 }
 
+bool Witness::still_runs(int rank) const noexcept {
+  const os::ProcessExit process(host_->pid(rank), host_->start(rank));
+  return process.ask().state == os::ProcessExit::State::kNotYet;
+}
+
 std::optional<int> Witness::await_end(int rank) {
   while (!host_->end(rank) && host_->since_death(rank) < kWaitForEnd) {
     look();  // this may be the thread that looks otherwise

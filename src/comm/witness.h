@@ -25,6 +25,8 @@ class Witness {
   // How `rank`, which died, ended, as waitpid says. Waits for it, but no longer than until 2 ms
   // after its death was recorded, so that nobody hears of a death late.
   std::optional<int> await_end(int rank);
+  // Whether the process of `rank`, which is on this host, is seen to run.
+  bool still_runs(int rank) const noexcept;
 
  private:
   struct Watched {

@@ -84,6 +84,10 @@ bool GroupControl::finished_well(int rank, std::uint64_t sequence) const noexcep
   return member(rank).finished.load(std::memory_order_acquire) >= finished_mark(sequence, true);
 }
 
+void GroupControl::show_wait(std::string_view what) noexcept { member(rank_).wait.write(what); }
+
+std::string GroupControl::shown_wait(int rank) const { return member(rank).wait.read(); }
+
 std::optional<Record> GroupControl::last(int rank) const noexcept {
   return find(rank, last_sequence(rank));
 }

@@ -101,6 +101,12 @@ class GroupControl {
   // Whether `member` has come out of the call without an error.
   bool finished_well(int member, std::uint64_t sequence) const noexcept;
 
+  // --- Messages -------------------------------------------------------------------------------
+  // Shows the others of this host what message this rank waits for; empty: for none any more.
+  void show_wait(std::string_view what) noexcept;
+  // What `member` waits for; empty: for no message, or it is on another host.
+  std::string shown_wait(int member) const;
+
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // They go on after their rank has announced them, and ranks run ahead of each other: what is
   // compared is the fingerprint of all calls up to the `index`th of GPUs, from 1, of which each

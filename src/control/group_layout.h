@@ -15,6 +15,7 @@
 namespace hocket::control {
 
 inline constexpr std::size_t kRefusals = 4;
+inline constexpr std::size_t kWaitTextBytes = 120;
 
 enum FailureState : std::uint32_t { kNoFailure, kFailureBeingWritten, kFailureWritten };
 
@@ -113,6 +114,28 @@ struct alignas(kApart) SharedRefusal {
   }
 };
 
+// The message that a rank waits for; the same. `version` is odd while the text changes.
+struct alignas(kApart) SharedWait {
+  std::atomic<std::uint32_t> version{0};
+  base::ShortText<kWaitTextBytes> text;
+
+  void write(std::string_view what) noexcept {
+    const std::uint32_t before = version.load(std::memory_order_relaxed);
+    version.store(before + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    text = what;
+    version.store(before + 2, std::memory_order_release);
+  }
+  // Empty: for none, as far as can be told.
+  std::string read() const {
+    const std::uint32_t before = version.load(std::memory_order_acquire);
+    if (before % 2 != 0) return {};
+    std::string what(text.view());
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return version.load(std::memory_order_relaxed) == before ? what : std::string();
+  }
+};
+
 // A finished call's number and how it ended, as one number that only grows.
 constexpr std::uint64_t finished_mark(std::uint64_t sequence, bool well) noexcept {
   return sequence << 1 | (well ? 1 : 0);
@@ -126,6 +149,7 @@ struct alignas(kApart) GroupMember {
   std::atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
   alignas(kCacheLine) SharedRecord records[kRecords];
   SharedRefusal refusals[kRefusals];
+  SharedWait wait;
   alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
   std::atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
 };

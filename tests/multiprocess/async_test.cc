@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -122,6 +123,47 @@ TEST(Async, CallbacksRunOnce) {
     work.on_done([&] { ++calls; });
     rank.check(calls == 2, fmt::format("{} callbacks ran, expected 2", calls.load()));
   });
+}
+
+// A callback runs in the middle of a step, so that nobody else can take one before it has returned.
+TEST(Async, ACallbackMayDestroyPendingWork) {
+  for (const bool fails : {false, true}) {
+    run_job({.size = 2}, [fails](Rank& rank) {
+      World world = rank.join();
+      auto comm = world.communicator().duplicate();
+      std::vector<int> x(10, 1);
+      std::vector<int> y(10, 1);
+      std::vector<int> z(10, 1);
+      if (rank.rank() == 1) {
+        rank.await(0, 1);
+        if (fails) comm.abort("enough");
+        const Outcome outcome = outcome_of([&] {
+          comm.all_reduce(x);
+          comm.all_reduce(y);
+        });
+        rank.check(outcome.kind == "Aborted", outcome.kind + outcome.message);
+        return;
+      }
+      auto pending = std::make_unique<Work>();
+      auto message = std::make_unique<Work>();
+      Work first = comm.all_reduce_async(x);
+      *pending = comm.all_reduce_async(y);
+      *message = comm.recv_async(z, 1);
+      std::atomic<bool> called{false};
+      first.on_done([&] {
+        pending.reset();
+        message.reset();
+        called = true;
+      });
+      rank.mark(0);
+      const Outcome outcome = outcome_of([&] { first.wait(); });
+      rank.check(fails ? outcome.kind == "Aborted" : outcome.ok(), outcome.kind + outcome.message);
+      while (!called) std::this_thread::yield();
+      rank.check(z[0] == 1 && y[0] == 1, "what was given up was written to");
+      const Outcome later = outcome_of([&] { comm.barrier(); });
+      rank.check(later.kind == "Aborted", later.kind + later.message);
+    });
+  }
 }
 
 // More ranks than processors: waits must give the processor away.

@@ -289,6 +289,54 @@ TEST(Refusal, OfArraysThatCannotBe) {
   });
 }
 
+// Where a rank hears of a refusal by another's fingerprint, before it has waited at all, it has
+// come out of the call all the same: others, who run ahead, need not wait for its next one.
+TEST(Refusal, IsHeardAtTheFirstLookToo) {
+  run_job({.size = 3, .engines = {"shm"}}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    comm.set_deadline(seconds(20));
+    float x = 1;
+    std::vector<float> all(3);
+    comm.barrier();
+    // Rank 0 has given its part before it could hear of the first refusal.
+    const RootOptions at_one{.root = 1};
+    if (rank.rank() == 2) {
+      rank.check(outcome_of([&] {
+                   refused_all_reduce(comm, {&x, 1});
+                 }).kind == "InvalidArgument",
+                 "the first refusal");
+      rank.check(outcome_of([&] {
+                   refused_all_reduce(comm, {&x, 1});
+                 }).kind == "InvalidArgument",
+                 "the second refusal");
+      rank.mark(0);
+    } else if (rank.rank() == 1) {
+      rank.check(outcome_of([&] { comm.gather(scalar(x), all, at_one); }).kind == "InvalidArgument",
+                 "the root heard of the first refusal");
+      rank.await(0, 1);
+      rank.check(outcome_of([&] { comm.all_reduce(scalar(x)); }).kind == "InvalidArgument",
+                 "rank 1 heard of the second refusal");
+      rank.mark(1);
+    } else {
+      outcome_of([&] { comm.gather(scalar(x), all, at_one); });
+      rank.await(1, 1);
+      rank.check(outcome_of([&] { comm.all_reduce(scalar(x)); }).kind == "InvalidArgument",
+                 "rank 0 heard of the second refusal");
+      rank.mark(2);
+      rank.await(3, 1);
+    }
+    if (rank.rank() == 1) {
+      rank.await(2, 1);
+      for (int i = 0; i < 2; ++i) comm.broadcast(scalar(x), at_one);
+      rank.mark(3);
+    } else {
+      for (int i = 0; i < 2; ++i) comm.broadcast(scalar(x), at_one);
+    }
+    expect_usable(rank, comm);
+  });
+}
+
 // Messages are outside the order: a refused one concerns its own rank.
 TEST(Refusal, OfAMessageIsLocal) {
   run_job({.size = 2}, [](Rank& rank) {

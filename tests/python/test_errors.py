@@ -225,6 +225,49 @@ def test_deadline_names_who_is_missing():
     threads(3, body)
 
 
+@pytest.mark.parametrize(
+    "wait", ["recv", "send", "recv_async", "after a call"], ids=lambda name: name.replace(" ", "_")
+)
+def test_deadline_of_a_message_shows_what_the_other_waits_in(wait):
+    def body(comm):
+        there = 1 - comm.rank
+        if wait == "after a call":
+            comm.barrier()
+        # The other one waits for much longer, and has begun when the first gives up.
+        limit = 20 if comm.rank else 0.5
+        with pytest.raises(hocket.DeadlineExceeded) as caught:
+            if wait == "send":
+                comm.send(np.zeros(1 << 22), there, tag=comm.rank, deadline=limit)
+            elif wait == "recv_async":
+                works = [comm.recv_async(np.zeros(3), there, tag=t, deadline=limit) for t in (5, 6)]
+                works[1].wait()
+            else:
+                comm.recv(np.zeros(3), there, tag=7, deadline=limit)
+        return str(caught.value), caught.value.calls
+
+    for text, calls in threads(2, body):
+        shown = {
+            "recv": "last seen in recv of float64[3] from rank 0 tag 7;",
+            "send": "last seen in send of float64[4194304] to rank 0 tag 1;",
+            "recv_async": "last seen in recv of float64[3] from rank 0 tag 5 and 1 more;",
+            "after a call": "last seen in recv of float64[3] from rank 0 tag 7, after barrier #1 (finished);",
+        }[wait]
+        assert shown in text, text
+        assert calls[0].rank == 1 and calls[0].call in shown
+
+
+def test_a_rank_that_was_seen_in_nothing_is_told_so():
+    seen = threading.Barrier(2)
+
+    def body(comm):
+        if comm.rank == 0:
+            with pytest.raises(hocket.DeadlineExceeded, match="last seen in no collective call so far"):
+                comm.recv(np.zeros(3), 1, deadline=0.1)
+        seen.wait(30)
+
+    threads(2, body)
+
+
 def test_default_deadline():
     seen = threading.Barrier(2)
 
@@ -319,3 +362,28 @@ def test_peer_died():
     outputs = run_by_hand(3, DIES)
     assert outputs[0] == outputs[2] == "as it should\n", outputs
     assert outputs[1] == ""
+
+
+CLOSES = """
+import os, sys, time
+import numpy as np, hocket
+rank = int(sys.argv[1])
+comm = hocket.init(rank=rank, size=2, address=sys.argv[2], key=bytes(range(32)), timeout=30)
+comm.barrier()
+if rank == 1:
+    comm.close()
+    while not os.path.exists(sys.argv[3]):  # it lives on
+        time.sleep(0.01)
+else:
+    try:
+        comm.all_reduce(np.ones(3))
+    except hocket.PeerDied as error:
+        print(error)
+    open(sys.argv[3], "w").close()
+"""
+
+
+def test_closing_too_early_is_told_from_death(tmp_path):
+    outputs = run_by_hand(2, CLOSES.replace("sys.argv[3]", repr(str(tmp_path / "told"))))
+    assert "ended in good order (its process still runs: it has closed its world" in outputs[0]
+    assert "close a world only after the last call of all ranks" in outputs[0]

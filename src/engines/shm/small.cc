@@ -172,7 +172,12 @@ bool attempt_small(ShmGroup& group, const Call& call) {
         base::relax();
       } while (!group.posted(peer, call, part.lot));
     }
-    group.check_slot(peer, call, part.lot);
+    try {
+      group.check_slot(peer, call, part.lot);
+    } catch (...) {  // no task comes after it that would
+      group.finish(call.sequence);
+      throw;
+    }
   }
   finish(group, call, part);
   group.finish(call.sequence);
