@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -29,6 +30,15 @@ std::optional<long long> environment_integer(const char* name, long long low, lo
         "{}={} is not a whole number from {} to {}; correct or unset it", name, *text, low, high));
   }
   return value;
+}
+
+std::vector<std::string> environment_names(std::string_view prefix) {
+  std::vector<std::string> names;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view variable = *each;
+    if (variable.starts_with(prefix)) names.emplace_back(variable.substr(0, variable.find('=')));
+  }
+  return names;
 }
 
 void default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }

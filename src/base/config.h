@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "hocket/types.h"
@@ -16,6 +18,9 @@ namespace hocket::base {
 std::optional<std::string> environment(const char* name);
 // The same as a whole number in [low, high].
 std::optional<long long> environment_integer(const char* name, long long low, long long high);
+
+// The names of all variables that begin with `prefix`.
+std::vector<std::string> environment_names(std::string_view prefix);
 
 // Gives a variable that is not set this value, for libraries that read nothing else. To be called
 // before they are started.
@@ -46,5 +51,9 @@ struct Config {
 
   static Config from_environment();
 };
+
+// Says once a process which variables begin as hocket's do and are none of them, and what may have
+// been meant.
+void warn_of_unknown_settings();
 
 }  // namespace hocket::base

@@ -1,7 +1,16 @@
 // The table of the variables that hocket understands, for `hocket doctor --env`.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "hocket/machine.h"
 
 namespace hocket {
@@ -56,7 +65,51 @@ constexpr std::array kRows{
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},
 };
 
+// Those of hocket's own tests and benchmarks.
+constexpr std::array kOwn{"HOCKET_TEST_", "HOCKET_FAKE_", "HOCKET_BENCH_", "HOCKET_BIN"};
+
+bool is_known(std::string_view name) {
+  return std::ranges::any_of(kRows, [&](const Row& row) { return name == row.name; }) ||
+         std::ranges::any_of(kOwn, [&](const char* own) { return name.starts_with(own); });
+}
+
+// How many letters must be put in, taken out or changed to make one of the other (Levenshtein).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t before = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = before + (a[i - 1] == b[j - 1] ? 0 : 1);
+      before = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
+
+namespace base {
+
+void warn_of_unknown_settings() {
+  static std::atomic<bool> has_looked{false};
+  if (has_looked.exchange(true)) return;
+  for (const std::string& name : environment_names("HOCKET_")) {
+    if (is_known(name)) continue;
+    const Row& nearest = *std::ranges::min_element(
+        kRows, {}, [&](const Row& row) { return distance(name, row.name); });
+    constexpr std::size_t kAlike = 6;
+    log(LogLevel::kWarning,
+        fmt::format("there is no setting {}; {}",
+                    name,
+                    distance(name, nearest.name) <= kAlike
+                        ? fmt::format("did you mean {}?", nearest.name)
+                        : "`hocket doctor --env` lists them"));
+  }
+}
+
+}  // namespace base
 
 std::vector<Setting> settings() {
   std::vector<Setting> result;

@@ -1,7 +1,9 @@
 #include "base/threads.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
+#include <csignal>
 #include <latch>
 #include <memory>
 #include <system_error>
@@ -24,7 +26,36 @@ struct Opener {
   ~Opener() { gate.open.count_down(); }
 };
 
+// Threads begin with the mask of who starts them.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
+
+std::thread start_thread(const char* name, std::function<void()> body) {
+  const SignalsBlocked blocked;
+  try {
+    std::thread thread(std::move(body));
+    pthread_setname_np(thread.native_handle(), name);
+    return thread;
+  } catch (const std::system_error& error) {
+    throw SystemError(
+        fmt::format("cannot start the thread \"{}\" (see `ulimit -u`, which counts the threads of "
+                    "all processes of this user, and `ulimit -v`)",
+                    name),
+        error.code().value());
+  }
+}
 
 std::vector<std::jthread> start_threads(int count, std::function<void(int)> body) {
   const auto gate = std::make_shared<Gate>();

@@ -1,4 +1,4 @@
-// Threads of which none begins unless all can.
+// Threads of hocket's own, and what is said where the system gives none.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,10 @@
 #include <vector>
 
 namespace hocket::base {
+
+// One thread, which takes no signals: they belong to the program's own. `name` is what the system
+// shows, at most 15 letters. Throws SystemError.
+std::thread start_thread(const char* name, std::function<void()> body);
 
 // `count` threads; each runs body(number), numbered from 0. Where one cannot be started, no other
 // runs `body`, so that none waits for it, and this throws SystemError.

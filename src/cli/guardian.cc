@@ -194,7 +194,7 @@ Guardian::Guardian(LaunchPlan plan, const std::function<void()>& in_child) {
   socket_ = Fd(ends[0]);
   Fd theirs(ends[1]);
   pid_ = ::fork();
-  if (pid_ < 0) throw SystemError("cannot start the ranks' guardian", errno);
+  if (pid_ < 0) throw SystemError("cannot start the ranks' guardian (see `ulimit -u`)", errno);
   if (pid_ == 0) {
     socket_.reset();
     in_child();

@@ -32,7 +32,12 @@ std::string RankEnd::describe() const {
         rank);
   }
   if (start_error != 0) {
-    return fmt::format("rank {} could not be started: {}", rank, std::strerror(start_error));
+    return fmt::format("rank {} could not be started: {}{}",
+                       rank,
+                       std::strerror(start_error),
+                       start_error == EAGAIN ? "; see `ulimit -u`, which counts the threads of all "
+                                               "processes of this user"
+                                             : "");
   }
   if (!WIFSIGNALED(status)) {
     return fmt::format("rank {} (pid {}) exited with code {}", rank, pid, WEXITSTATUS(status));

@@ -31,6 +31,7 @@ World join(const InitOptions& options,
            const LaunchInfo& launch,
            std::optional<StoreServer> server) {
   base::configure_log(config.log, launch.size > 1 ? launch.rank : -1);
+  if (launch.local_rank <= 0) base::warn_of_unknown_settings();  // one rank a host says it for all
   const auto deadline = Deadline::in(comm::join_timeout(options));
   comm::WorldParts parts = launch.size == 1
                                ? alone(options, config, launch)

@@ -9,6 +9,7 @@
 #include <exception>
 #include <set>
 
+#include "base/log.h"
 #include "comm/card.h"
 #include "comm/host_connections.h"
 #include "comm/segment_handover.h"
@@ -16,6 +17,7 @@
 #include "os/host_identity.h"
 #include "os/socket.h"
 #include "os/unix_socket.h"
+#include "rendezvous/establish.h"
 #include "rendezvous/join.h"
 #include "rendezvous/request_store.h"
 
@@ -102,12 +104,35 @@ void require_of_kernel() {
   const os::ForkGuard guard;
 }
 
+// As a store's exchange. After a while the first rank that is there says who is not.
+std::vector<Bytes> exchange(Store& store,
+                            const Bytes& own,
+                            const LaunchInfo& launch,
+                            Deadline deadline) {
+  const auto once = [&](Duration limit) {
+    return store.exchange("hocket/cards", launch.rank, launch.size, own, limit);
+  };
+  if (deadline.left() <= rendezvous::kSilentWait) return once(deadline.left());
+  try {
+    return once(rendezvous::kSilentWait);
+  } catch (const rendezvous::RanksMissing& missing) {
+    const std::string& who = missing.who();
+    const bool misses_first = who == "rank 0" || who.starts_with("ranks 0");
+    if (launch.rank == 0 || misses_first) {
+      base::log(
+          base::LogLevel::kWarning,
+          fmt::format(
+              "still waiting for {} of {} to come to {}", who, launch.size, launch.store_address));
+    }
+    return once(deadline.left());
+  }
+}
+
 // Everybody's card, by rank.
 std::vector<Card> exchange_cards(
     Store& store, const Card& own, const LaunchInfo& launch, Duration timeout, Deadline deadline) {
   try {
-    return to_cards(store.exchange(
-        "hocket/cards", launch.rank, launch.size, to_bytes(own), deadline.left()));
+    return to_cards(exchange(store, to_bytes(own), launch, deadline));
   } catch (const rendezvous::RanksMissing& missing) {
     throw RendezvousError(fmt::format(
         "{} of {} had not come to {} within {}{}; see whether {} started, with the same address, "

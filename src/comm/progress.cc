@@ -1,16 +1,14 @@
 #include "comm/progress.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/threads.h"
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "comm/waiter.h"
@@ -19,23 +17,6 @@
 #include "os/scheduling.h"
 
 namespace hocket::comm {
-namespace {
-
-// The thread takes no signals: they belong to the program's own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 // What the thread works with. Its fields are the thread's own, but for those that say otherwise.
 class ProgressThread::State {
@@ -92,9 +73,7 @@ class ProgressThread::State {
 ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
                                std::shared_ptr<Witness> witness)
     : state_(std::make_shared<State>(std::move(host), std::move(witness))) {
-  const SignalsBlocked blocked;
-  thread_ = std::thread([state = state_] { state->run(); });
-  pthread_setname_np(thread_.native_handle(), "hocket");
+  thread_ = base::start_thread("hocket", [state = state_] { state->run(); });
   // Others may rely on this rank's words from the moment it arrives.
   while (!state_->ready()) std::this_thread::yield();
   if (!state_->refusal()) return;

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 
+#include "base/threads.h"
 #include "control/kept_facts.h"
 #include "hocket/error.h"
 #include "os/scheduling.h"
@@ -94,13 +93,7 @@ void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
   for (auto& [number, peer] : peers_) {
     for (const auto& lane : peer.lanes) tell_all(*lane);
   }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's own threads
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "hocket-net");
+  thread_ = base::start_thread("hocket-net", [this] { run(); });
 }
 
 bool Network::arm() noexcept {

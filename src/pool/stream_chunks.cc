@@ -4,8 +4,10 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/interrupt.h"
+#include "base/threads.h"
 #include "hocket/device_pool.h"
 
 namespace hocket {
@@ -71,7 +73,8 @@ class Belt {
 class Loader {
  public:
   template <typename F>
-  Loader(Belt& belt, F&& f) : belt_(belt), thread_(std::forward<F>(f)) {}
+  Loader(Belt& belt, const F& f)
+      : belt_(belt), thread_(std::move(base::start_threads(1, [f](int) { f(); }).front())) {}
   ~Loader() {
     if (!thread_.joinable()) return;
     belt_.stop({});
@@ -81,7 +84,7 @@ class Loader {
 
  private:
   Belt& belt_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace

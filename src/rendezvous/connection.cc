@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "os/socket.h"
 #include "rendezvous/wire.h"
 
 namespace hocket::rendezvous {
@@ -158,7 +159,8 @@ bool Connection::take_proof(std::span<const std::byte> payload) {
       introduction->hello_payload, introduction->challenge_payload, channel_->binding());
   const bool is_proved = equal(proof->mac, transcript.client_mac(context_.key)) &&
                          introduction->hello.trust == context_.trust;
-  Verdict verdict{.decision = Decision::kNoProof};
+  // With the port that this is, as a proof holds for that one alone.
+  Verdict verdict{.decision = Decision::kNoProof, .fact = os::local_port(channel_->fd())};
   if (is_proved) {
     verdict = context_.owner.judge(*this, introduction->hello);
     verdict.mac = transcript.server_mac(context_.key, verdict);

@@ -10,6 +10,7 @@
 
 #include "base/deadline.h"
 #include "base/interrupt.h"
+#include "base/log.h"
 #include "hocket/error.h"
 #include "os/peer_credentials.h"
 #include "os/socket.h"
@@ -104,12 +105,23 @@ Trust trust_of(const Address& address, const StoreClientOptions& options) {
 }
 
 // The reason of a refusal, but for kWelcome.
-std::string explain(const Verdict& verdict, const StoreClientOptions& options) {
+std::string explain(const Verdict& verdict,
+                    const Address& address,
+                    const StoreClientOptions& options) {
   const std::string& at = options.address;
+  const auto* tcp = std::get_if<os::HostPort>(&address);
   switch (verdict.decision) {
     case Decision::kWelcome:
       break;
     case Decision::kNoProof:
+      if (options.key && tcp != nullptr && verdict.fact != 0 && verdict.fact != tcp->port) {
+        return fmt::format(
+            "{} is forwarded to a store at port {}, and in the clear a proof of the key holds for "
+            "one port; forward port {} of this host to it, or give the address of its host",
+            at,
+            verdict.fact,
+            verdict.fact);
+      }
       return options.key
                  ? fmt::format(
                        "the store at {} did not accept this job's key; check that all ranks "
@@ -167,7 +179,13 @@ std::string explain(const Verdict& verdict, const StoreClientOptions& options) {
 // What a connection that the peer closed comes to.
 Attempt closed(const Channel& channel, const StoreClientOptions& options) {
   const std::string why = channel.distrust();
-  if (why.empty()) return {.reason = "the connection was closed during the handshake"};
+  if (why.empty()) {
+    return {.reason =
+                os::is_loopback_connection(channel.fd())
+                    ? "the connection was closed during the handshake (a port that is forwarded to "
+                      "another host's address is closed so: give that address itself)"
+                    : "the connection was closed during the handshake"};
+  }
   throw RendezvousError(
       fmt::format("the store at {} and this process do not share a key (TLS: {}); check that "
                   "HOCKET_KEY_FILE holds the same key on every host, and the address",
@@ -208,7 +226,7 @@ Attempt shake_hands(std::unique_ptr<Channel> channel,
         "what answers at {} does not know this job's key: it is not the job's store", at));
   }
   if (verdict->decision == Decision::kWelcome) return {.channel = std::move(channel)};
-  const std::string reason = explain(*verdict, options);
+  const std::string reason = explain(*verdict, address, options);
   const bool stale = verdict->decision == Decision::kJob || verdict->decision == Decision::kEpoch;
   if (!stale) throw RendezvousError(reason);
   return {.reason = reason, .stale = true};
@@ -251,6 +269,7 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
   check(address, options);
   const auto deadline = Deadline::in(options.timeout);
   const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
+  auto silent_until = Deadline::in(kSilentWait);
   for (auto pause = milliseconds(1);; pause = std::min(2 * pause, milliseconds(50))) {
     Attempt tried = attempt(address, options, deadline);
     if (tried.channel) return std::move(tried.channel);
@@ -262,6 +281,14 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
           options.address,
           base::in_seconds(options.timeout),
           tried.reason));
+    }
+    if (silent_until.has_passed() && options.role == StoreRole::kMember) {
+      base::log(base::LogLevel::kWarning,
+                fmt::format("still waiting for the store at {}: {}; it comes with rank 0, or with "
+                            "the launcher",
+                            options.address,
+                            tried.reason));
+      silent_until = Deadline::never();
     }
     base::throw_if_interrupted(fmt::format("the search for the store at {}", options.address));
     std::this_thread::sleep_for(std::min<Duration>(pause, deadline.left()));

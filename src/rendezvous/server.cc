@@ -1,8 +1,6 @@
 // The store's server: one thread, one table, many connections.
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
+#include "base/threads.h"
 #include "hocket/error.h"
 #include "os/peer_credentials.h"
 #include "os/poller.h"
@@ -135,19 +134,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
 
   // --- The thread -----------------------------------------------------------------------------
   void start_thread() {
-    // Signals are for the program's own threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { run(); });
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), "hocket-store");
+    thread_ = base::start_thread("hocket-store", [this] { run(); });
   }
 
   void run() noexcept {

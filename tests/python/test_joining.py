@@ -10,7 +10,7 @@ from pathlib import Path
 
 import hocket_command
 import pytest
-from helpers import free_address
+from helpers import free_address, run_job
 
 import hocket
 
@@ -83,3 +83,55 @@ def test_who_is_missing_is_named():
     message = str(caught.value)
     assert message.startswith(f"ranks 1, 2 of 3 had not come to {address} within 0.25 s; "), message
     assert not re.search(r"cards|\d{4,} s", message.replace(address, "")), message
+
+
+WAITS = """
+import sys
+import hocket
+try:
+    hocket.init(rank=int(sys.argv[1]), size=3, address=sys.argv[2], key=bytes(32), timeout=12)
+except hocket.RendezvousError as error:
+    print("error", str(error).split(";")[0], file=sys.stderr)
+"""
+
+
+def test_who_waits_for_long_says_for_whom():
+    """Rank 0 of one job waits for the others; rank 1 of another for rank 0, which serves the store."""
+    package = str(Path(hocket.__file__).parent.parent)
+    addresses = [free_address(), free_address()]
+    waiting = [
+        subprocess.Popen(
+            [sys.executable, "-c", WAITS, str(rank), address],
+            env={**os.environ, "PYTHONPATH": package},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, address in enumerate(addresses)
+    ]
+    first, second = (rank.communicate(timeout=50)[1].splitlines() for rank in waiting)
+    assert first[0] == f"hocket[0] warning: still waiting for ranks 1, 2 of 3 to come to {addresses[0]}"
+    assert first[1].startswith("error ranks 1, 2 of 3 had not come") and len(first) == 2
+    assert second[0].startswith(
+        f"hocket[1] warning: still waiting for the store at {addresses[1]}: cannot connect"
+    )
+    assert "Connection refused" in second[0] and "rank 0" in second[0]
+    assert second[1].startswith("error no store could be reached") and len(second) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("HOCKET_DEADLNE", "there is no setting HOCKET_DEADLNE; did you mean HOCKET_DEADLINE?"),
+        ("HOCKET_UCX_GPU", "there is no setting HOCKET_UCX_GPU; did you mean HOCKET_UCX_GPUS?"),
+        ("HOCKET_EVERYTHING_ELSE", "there is no setting HOCKET_EVERYTHING_ELSE; `hocket doctor --env`"),
+    ],
+)
+def test_a_setting_that_is_none_is_named_once(name, words):
+    done = run_job(
+        2,
+        "-c",
+        "import hocket; c = hocket.init(); c.barrier(); hocket.init(rank=0, size=1) if c.rank == 0 else 0",
+        env={name: "5", "HOCKET_LOG": ""},
+    )
+    assert done.returncode == 0 and done.stdout.count(words) == 1, done.stdout
+    assert done.stdout.count("warning") == 1

@@ -1,6 +1,8 @@
 """The key-value store from Python."""
 
+import contextlib
 import os
+import socket
 import threading
 
 import pytest
@@ -44,6 +46,41 @@ def test_what_a_key_should_hold_is_bytes(address):
         client.compare_and_set("key", "1", b"2")
     assert client.compare_and_set("key", None, b"1") is None
     assert client.compare_and_set("key", b"1", b"2") == b"1"
+
+
+def forward(listener, port):
+    """Passes what comes to another port of this host, as ssh -L does."""
+
+    def pump(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    with contextlib.suppress(OSError):
+        while True:
+            client, _ = listener.accept()
+            server = socket.create_connection(("127.0.0.1", port))
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=pump, args=pair, daemon=True).start()
+
+
+def test_a_forwarded_port_is_no_wrong_key():
+    key = bytes(range(32))
+    server = hocket.StoreServer("127.0.0.1", 0, key)
+    port = int(server.address.rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=forward, args=(listener, port), daemon=True).start()
+        there = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(hocket.RendezvousError, match=f"{there} is forwarded to a store at port {port}"):
+            hocket.connect_store(there, key, timeout=20)
+        with pytest.raises(hocket.RendezvousError, match="asks for the job's key"):
+            hocket.connect_store(there, timeout=20, trust_network=True)
+        with pytest.raises(hocket.RendezvousError, match="did not accept this job's key"):
+            hocket.connect_store(server.address, bytes(32), timeout=20)
+        listener.shutdown(socket.SHUT_RDWR)
+    hocket.connect_store(server.address, key, timeout=20).set("a", b"b")
+    server.close()
 
 
 def test_get_waits_and_lets_others_run(address):

@@ -1,11 +1,18 @@
 // Threads of which none begins unless all can, where memory ends at any point of their start.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <new>
+#include <string>
+#include <string_view>
 
 #include "base/threads.h"
+#include "hocket/error.h"
 
 namespace {
 thread_local int allocations_left = -1;  // until one fails; -1: none does
@@ -25,6 +32,42 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace hocket::base {
 namespace {
+
+// Before any thread has run, whose stack would be used again.
+TEST(Threads, WhatTheSystemRefusesIsSaidWithTheLimits) {
+  std::free(std::malloc(1 << 18));  // room for the words
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_AS, &none);
+  std::string said;
+  int number = 0;
+  try {
+    start_thread("hocket", [] {}).join();
+  } catch (const SystemError& error) {
+    said = error.what();
+    number = error.error_number();
+  }
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(number, EAGAIN);
+  EXPECT_NE(said.find("cannot start the thread \"hocket\" (see `ulimit -u`"), std::string::npos)
+      << said;
+}
+
+TEST(Threads, OneOfHocketsOwnTakesNoSignals) {
+  sigset_t blocked;
+  std::string name(16, '\0');
+  start_thread("hocket-test", [&] {
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    while (std::string_view(name.c_str()) != "hocket-test") {  // named by who started it
+      pthread_getname_np(pthread_self(), name.data(), name.size());
+    }
+  }).join();
+  EXPECT_EQ(sigismember(&blocked, SIGINT), 1);
+  sigset_t own;
+  pthread_sigmask(SIG_SETMASK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGINT), 0);
+}
 
 TEST(Threads, RunAllOrNoneWhereMemoryEnds) {
   constexpr int kThreads = 4;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/short_text.h"
+#include "base/threads.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::ucx {
@@ -111,7 +112,7 @@ std::unique_ptr<engine::PointToPoint> UcxDeviceEngine::make_messages(
 }
 
 void UcxDeviceEngine::begin() {
-  answering_ = std::thread([this] { answer(); });
+  answering_ = base::start_thread("hocket-ucx", [this] { answer(); });
 }
 
 bool UcxDeviceEngine::is_broken(int peer) noexcept {
