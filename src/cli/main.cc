@@ -1,17 +1,36 @@
 // The command `hocket`: composes its subcommands and turns errors into messages and exit codes.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "hocket/error.h"
 
 namespace hocket::cli {
 namespace {
+
+// `hocket run -np 4`, as mpirun has it: to CLI11 that would be -n with the value "p". What follows
+// the program's name is the program's.
+std::vector<std::string> arguments_of(int argc, char** argv, const CLI::App& app) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty() || arguments.front() != "run") return arguments;
+  const CLI::App* run = app.get_subcommand("run");
+  for (std::size_t i = 1; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
+    std::string& argument = arguments[i];
+    if (argument == "--") break;
+    if (argument == "-np") argument = "-n";
+    const CLI::Option* option = run->get_option_no_throw(argument);
+    if (option != nullptr && option->get_items_expected_min() > 0) ++i;  // its value
+  }
+  return arguments;
+}
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Collective communication for arrays.", "hocket");
@@ -27,7 +46,9 @@ int parse_and_run(int argc, char** argv) {
   add_store(app, chosen);
   add_version(app, chosen);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments = arguments_of(argc, argv, app);
+    std::ranges::reverse(arguments);  // as CLI11 takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const auto named = app.get_subcommands();

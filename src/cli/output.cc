@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 namespace hocket::cli {
 
@@ -88,11 +89,17 @@ void Stream::take(std::string_view text) {
     std::size_t end = text.find_first_of("\r\n");
     if (end == std::string_view::npos) {
       partial_ += text;
-      if (partial_.size() >= kLongestLine) flush_partial();
+      if (partial_.size() < kLongestLine) return;
+      long_bytes_ += partial_.size();
+      flush_partial();
+      if (long_bytes_ > kLongestKept) return;
+      keeps_sink_ = true;
+      options_.sink->keep_for(options_.owner);
       return;
     }
     if (text[end] == '\r' && end + 1 < text.size() && text[end + 1] == '\n') ++end;
     partial_ += text.substr(0, end + 1);
+    long_bytes_ = 0;
     flush_partial();
     text.remove_prefix(end + 1);
   }
@@ -108,6 +115,7 @@ void Stream::close() {
 void Stream::flush_partial() {
   show(partial_);
   partial_.clear();
+  if (std::exchange(keeps_sink_, false)) options_.sink->let_go(options_.owner);
 }
 
 void Stream::show(std::string_view text) {

@@ -76,6 +76,36 @@ for i in range(400):
     assert set(seen.values()) == {400}
 
 
+def test_long_lines_are_whole():
+    """Of several pipes' length, and of two ranks at once."""
+    size = 3_000_000
+    done = hocket_command.run(
+        "run", "-n", "2", *python(f"import os; print(os.environ['HOCKET_RANK'] * {size})")
+    )
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] " + str(rank) * size for rank in range(2)]
+
+
+def test_a_line_without_end_does_not_keep_others_for_ever():
+    script = "import os\nif os.environ['HOCKET_RANK'] == '0':\n"
+    script += "    while True: os.write(1, b'x' * 65536)\nprint('here', flush=True)"
+    process = hocket_command.start("run", "-n", "2", *python(script), stdout=subprocess.PIPE)
+    try:
+        seen = b""
+        while b"[1] here" not in seen:
+            seen = seen[-20:] + os.read(process.stdout.fileno(), 1 << 16)
+    finally:
+        process.terminate()
+        process.stdout.close()
+        process.wait()
+
+
+def test_np_is_n():
+    done = hocket_command.run("run", "-np", "2", *sh("echo $HOCKET_SIZE -np"))
+    assert sorted(done.stdout.splitlines()) == ["[0] 2 -np", "[1] 2 -np"]
+    done = hocket_command.run("run", "--quiet", "-np", "1", "echo", "-np", "3")
+    assert done.stdout == "-np 3\n"
+
+
 def test_a_line_without_an_end_is_shown_and_ended():
     done = hocket_command.run("run", "-n", 2, *sh("printf 'last of %s' $HOCKET_RANK"))
     assert sorted(done.stdout.splitlines()) == ["[0] last of 0", "[1] last of 1"]
