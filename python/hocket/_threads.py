@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import _thread
+import time
 from typing import Any, Callable, TypeVar
 
 from ._hocket import Communicator, _run_threads
@@ -37,43 +38,47 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     results: dict[int, Any] = {}
     communicators: list[Communicator] = []
     failure: list[BaseException] = []
-
-    begun = threading.Event()
-    is_stopped = threading.Event()
-    ended = threading.Event()
+    begun: list[bool] = []
+    stopped: list[bool] = []
+    ended: list[bool] = []
+    running = _thread.allocate_lock()
 
     def rank(comm: Communicator) -> None:
         communicators.append(comm)
-        if is_stopped.is_set():
+        if stopped:
             comm.abort("interrupted")
         results[comm.rank] = fn(comm, *args)
 
     def run() -> None:
-        begun.set()
+        begun.append(True)
         try:
-            if not is_stopped.is_set():
+            if not stopped:
                 _run_threads(n, rank)
         except BaseException as error:  # raised again below, in the caller's thread
             failure.append(error)
         finally:
-            ended.set()
+            ended.append(True)
+            running.release()
 
-    # Signals arrive in the main thread, which is therefore left free to be interrupted. One that comes
-    # just before it sleeps does not wake it, so it never sleeps for long.
-    runner = threading.Thread(target=run, name="hocket ranks")
+    # Signals arrive in the main thread, which is therefore left free to be interrupted: at any point,
+    # so it uses nothing of `threading`, whose locks that can break. A signal that comes just before it
+    # sleeps does not wake it, so it never sleeps for long.
+    running.acquire()
     try:
-        runner.start()
-        while not ended.wait(0.05):
-            pass
+        _thread.start_new_thread(run, ())
+        while not ended:
+            running.acquire(timeout=0.05)
     except BaseException:
-        is_stopped.set()
-        # Its start may have been interrupted, at any point; what begins later ends at once.
-        begun.wait(1)
-        while begun.is_set() and not ended.wait(0.05):
+        stopped.append(True)  # what begins later ends at once
+        for _ in range(100):
+            if begun:
+                break
+            time.sleep(0.01)
+        while begun and not ended:
             for comm in list(communicators):
                 comm.abort("interrupted")
+            running.acquire(timeout=0.05)
         raise
-    runner.join()
     if failure:
         raise failure[0]
     return [results[rank] for rank in range(n)]
