@@ -1,7 +1,9 @@
-"""One thread drops calls that are under way while the main thread, where signals arrive, waits in another
-call of the same communicator."""
+"""One thread drops a call that is under way while the main thread, where signals arrive, waits in
+another call of the same communicator, and wants the GIL to look for signals."""
 
+import sys
 import threading
+import time
 
 import numpy as np
 
@@ -18,16 +20,20 @@ def wait_in_vain(comm):
 
 def drop(works, in_call):
     in_call.wait()
+    until = time.monotonic() + 0.3  # with the GIL, which the main thread asks for meanwhile
+    while time.monotonic() < until:
+        pass
     works.clear()
 
 
+sys.setswitchinterval(100)
 # A world of one: a message to itself that never comes.
 world = hocket.init(rank=0, size=1)
-for round in range(20):
+for _ in range(3):
     comm = world.duplicate()
     works = [comm.recv_async(np.empty(3), 0, tag=2)]
     in_call = threading.Event()
-    timer = threading.Timer(0.02 + 0.001 * round, in_call.set)
+    timer = threading.Timer(0.05, in_call.set)
     dropper = threading.Thread(target=drop, args=(works, in_call))
     dropper.start()
     timer.start()
