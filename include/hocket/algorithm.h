@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hocket/cplusplus.h"
+
 namespace hocket {
 
 // Those that there are for a collective, "all_reduce" and so on, for HOCKET_ALGORITHM; none where

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "hocket/cplusplus.h"
+
 namespace hocket {
 
 using Extents = std::vector<std::size_t>;

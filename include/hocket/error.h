@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "hocket/cplusplus.h"
+
 namespace hocket {
 
 enum class ErrorCode : std::uint8_t {

@@ -1,6 +1,8 @@
 // How a waiting call learns that the user wants to stop it.
 #pragma once
 
+#include "hocket/cplusplus.h"
+
 namespace hocket {
 
 // Registers, once a process, what a blocking call asks now and then (every few milliseconds, and

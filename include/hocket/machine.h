@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "hocket/cplusplus.h"
+
 namespace hocket {
 
 struct Processors {

@@ -9,6 +9,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "hocket/cplusplus.h"
+
 namespace hocket {
 namespace detail {
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "hocket/cplusplus.h"
+
 struct CUstream_st;
 
 namespace hocket {

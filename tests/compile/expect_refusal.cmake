@@ -1,4 +1,5 @@
-# Compiles SOURCE by the command COMPILE, which must fail and say EXPECTED.
+# Compiles SOURCE by the command COMPILE, which must fail and say EXPECTED, in MOST_LINES lines where
+# that is given.
 execute_process(COMMAND ${COMPILE} ${SOURCE} RESULT_VARIABLE code ERROR_VARIABLE messages)
 if(code EQUAL 0)
   message(FATAL_ERROR "${SOURCE} compiled, but should not")
@@ -6,4 +7,11 @@ endif()
 string(FIND "${messages}" "${EXPECTED}" position)
 if(position EQUAL -1)
   message(FATAL_ERROR "${SOURCE} failed to compile without saying \"${EXPECTED}\":\n${messages}")
+endif()
+if(DEFINED MOST_LINES)
+  string(REGEX MATCHALL "\n" lines "${messages}")
+  list(LENGTH lines count)
+  if(count GREATER MOST_LINES)
+    message(FATAL_ERROR "${SOURCE} failed with ${count} lines, more than ${MOST_LINES}:\n${messages}")
+  endif()
 endif()
