@@ -234,6 +234,7 @@ void CommunicatorImpl::execute(Plan& plan,
     is_through = plan.engine->attempt(call);
   } catch (...) {
     end(call.sequence, true);
+    fail_caught(call.sequence);
     throw;
   }
   if (!is_through) {
