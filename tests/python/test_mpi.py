@@ -184,6 +184,32 @@ again.barrier()
 """
 
 
+DIFFERENT = """
+import numpy as np
+import hocket
+world = hocket.init(engines=["mpi"])
+for count in 1000, 20_000:
+    with world.duplicate(timeout=20) as comm:
+        try:
+            comm.all_gather(np.ones(count + comm.rank))
+            comm.barrier()
+        except hocket.Mismatch as error:
+            print("told", flush=True)
+    assert world.all_reduce(np.array(1)) == world.size
+world.barrier()
+print("right", flush=True)
+"""
+
+
+def test_parts_that_do_not_fit_are_a_mismatch_and_end_no_process():
+    """Open MPI would report them on its world, whose default is to end the process."""
+    if shim("openmpi") is None:
+        pytest.skip("hocket was built without Open MPI")
+    job = run("openmpi", 2, DIFFERENT)
+    # MPI_Finalize is left out where calls have been given up; then mpirun says 1.
+    assert job.stdout.count("told") == 4 and job.stdout.count("right") == 2, job.stdout
+
+
 def test_after_a_death_the_others_go_on_without_mpi():
     """Under Open MPI, told to leave them alone: Hydra ends them whatever it is told."""
     if shim("openmpi") is None:

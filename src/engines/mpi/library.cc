@@ -203,6 +203,7 @@ bool Library::test(Flight& flight) {
   bool done = false;
   const int code = shim_->test(flight.request, &done);
   if (done) flight.request = nullptr;
+  flight.failed = code != 0;
   require(code, "a collective");
   return done;
 }

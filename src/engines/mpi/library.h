@@ -33,6 +33,7 @@ struct Flight {
   std::vector<std::int32_t> in_counts, in_places, out_counts, out_places;
   ShimCall call;
   void* request = nullptr;  // null: none, or done
+  bool failed = false;      // MPI says so, which may write to the staging all the same
 };
 
 // A communicator of MPI. A resource; freed with its last user.

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "base/deadline.h"
 #include "engines/mpi/staging.h"
 #include "hocket/error.h"
 
@@ -19,12 +22,20 @@ using engine::Task;
 
 namespace {
 
+// MPI fails where the parts of a call do not fit together. Who called what is known here by then,
+// or soon, and explains more.
+constexpr std::chrono::seconds kForAnExplanation{3};
+
 // A flight of a task: given up with it.
 class Boarded {
  public:
   explicit Boarded(Library& library) : library_(library) {}
   ~Boarded() {
-    if (flight_->request != nullptr) library_.abandon(std::move(flight_));
+    if (flight_->request != nullptr) {
+      library_.abandon(std::move(flight_));
+    } else if (flight_->failed) {
+      static_cast<void>(flight_.release());  // no request is left that says when MPI is through
+    }
   }
   Boarded(const Boarded&) = delete;
   Boarded& operator=(const Boarded&) = delete;
@@ -125,8 +136,16 @@ Task MpiEngine::carry(Call call) {
   stage_in(flight, call, facts_);
   library.begin(*comm_, flight);
   begun.set();
+  std::optional<SystemError> failure;
+  std::optional<base::Deadline> until;
   co_await engine::until([&] {
-    if (library.test(flight)) return true;
+    try {
+      if (!failure && library.test(flight)) return true;
+    } catch (const SystemError& error) {
+      failure = error;
+      until = base::Deadline::in(kForAnExplanation);
+    }
+    if (failure && until->has_passed()) throw *failure;
     if (ring_) ring_();
     return false;
   });

@@ -49,7 +49,14 @@ std::vector<Comm>& left() {
   static auto* all = new std::vector<Comm>;
   return *all;
 }
+// Of communicators in which a call failed, of whose other parts MPI says nothing more: a new one
+// that got their place could be given what is still on its way.
+std::vector<std::uint64_t>& broken() {
+  static auto* all = new std::vector<std::uint64_t>;
+  return *all;
+}
 bool is_left_in(const Comm& comm) {
+  if (std::find(broken().begin(), broken().end(), comm.number) != broken().end()) return true;
   return std::any_of(given_up().begin(), given_up().end(), [&](const GivenUp& each) {
     return each.request->comm == comm.number;
   });
@@ -92,7 +99,11 @@ bool settle() {
   const auto ended = std::erase_if(given_up(), [](const GivenUp& each) {
     int flag = 0;
     const int code = MPI_Test(&each.request->request, &flag, MPI_STATUS_IGNORE);
-    if (flag == 0 || code != MPI_SUCCESS) return false;
+    if (code != MPI_SUCCESS) {
+      broken().push_back(each.request->comm);  // the memory stays: it may still be written to
+      return true;
+    }
+    if (flag == 0) return false;
     each.release(each.memory);
     delete each.request;
     return true;
@@ -149,6 +160,9 @@ int start(Fold fold_function, AtEnd end_function, Threads* threads) {
     code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
     starts_mpi = code == MPI_SUCCESS;
     if (starts_mpi) std::atexit(&finalize_at_exit);
+    // Open MPI reports what goes wrong in a collective that does not block on the world, whose
+    // default ends the process: and parts of calls that differ are of different lengths.
+    if (starts_mpi) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   } else {
     code = MPI_Query_thread(&provided);
   }
@@ -349,6 +363,7 @@ int test(void* request, bool* done) {
   int flag = 0;
   const int code = MPI_Test(&owned->request, &flag, MPI_STATUS_IGNORE);
   *done = flag != 0 || code != MPI_SUCCESS;
+  if (code != MPI_SUCCESS) broken().push_back(owned->comm);
   if (*done) delete owned;
   return code;
 }
