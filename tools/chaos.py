@@ -3,6 +3,7 @@
 
     tools/chaos.py --minutes 20            # PATH and PYTHONPATH as for the tests
     tools/chaos.py --seed 7 --job 31       # the job that failed, once more
+    tools/chaos.py campaign --help         # many faults a job, and tables of what came of them
 
 Each job has 2 to 6 ranks on 1 to 3 hosts (network namespaces, where root is there to make them, and
 pretended ones) or in threads or under mpirun or with arrays in GPUs' memory, and makes random calls whose results are known. While
@@ -391,6 +392,12 @@ def usable_places(wanted):
 
 
 def main():
+    if sys.argv[1:2] == ["campaign"]:
+        import campaign
+        return campaign.main(sys.argv[2:], count_gpus)
+    if sys.argv[1:2] == ["tables"]:
+        import campaign_tables
+        return campaign_tables.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)

@@ -1,0 +1,238 @@
+"""What is done in a round of the campaign, to whom, and what must come of it.
+
+A round is drawn from seed, job and number, by all ranks and by the judge alike; nothing of it is
+agreed while the job runs. A rank is known by its number in the job, which it keeps when others die.
+"""
+
+import itertools
+import random
+import signal
+from typing import NamedTuple
+
+PATIENT = 30.0  # the deadline where nobody is to be late
+SHORT = 0.5  # where somebody is
+SILENCE = 3.0
+REASON = "the loss is not a number"
+
+
+class Harm(NamedTuple):
+    """A value: what must come of a harm.
+
+    `kind`: how every survivor's calls end; "right": with right results and nothing else. `named`:
+    the error names a victim. `word`: its text has this. `dies`: the signal that the victim dies of,
+    0 where it ends by itself, -1 where it lives; `own`: how its calls end then. `waits`: survivors wait
+    their deadline out. `usable`: the communicator is, afterwards."""
+
+    kind: str
+    named: bool = True
+    word: str = ""
+    dies: int = -1
+    own: str = ""
+    waits: bool = False
+    usable: bool = False
+    victims: int = 1
+
+
+HARMS = {
+    "none": Harm("right", named=False, own="right", usable=True),
+    # The victim comes late, or is stopped and goes on, within the deadline.
+    "slow rank": Harm("right", named=False, own="right", usable=True),
+    "stop and continue": Harm("right", named=False, own="right", usable=True),
+    # Every rank's folder for flight records is on a disk without room.
+    "full disk": Harm("right", named=False, own="right", usable=True),
+    "refused argument": Harm("InvalidArgument", word="refused", own="InvalidArgument", usable=True),
+    "refuse()": Harm("InvalidArgument", word=REASON, own="InvalidArgument", usable=True),
+    "other element type": Harm("Mismatch", own="Mismatch"),
+    "other operator": Harm("Mismatch", own="Mismatch"),
+    "other count": Harm("Mismatch", own="Mismatch"),
+    "other root": Harm("Mismatch", own="Mismatch"),
+    "other call": Harm("Mismatch", own="Mismatch"),
+    "abort()": Harm("Aborted", word=REASON, own="Aborted"),
+    "close with calls under way": Harm("Aborted", own="InvalidArgument"),
+    "pending work dropped": Harm("Aborted", own="Aborted"),
+    "exception in a with block": Harm("Aborted", own="InvalidArgument"),
+    # Beyond the deadline.
+    "rank that does not come": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
+    "stop": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
+    "stop within a call": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
+    "close": Harm("DeadlineExceeded", own="InvalidArgument", waits=True),
+    # The victim's process, or its thread, ends.
+    "kill": Harm("PeerDied", dies=signal.SIGKILL),
+    "kill within a call": Harm("PeerDied", dies=signal.SIGKILL),
+    "two killed": Harm("PeerDied", dies=signal.SIGKILL, victims=2),
+    "killed while a group is made": Harm("PeerDied", dies=signal.SIGKILL),
+    "segmentation fault": Harm("PeerDied", dies=signal.SIGSEGV),
+    "abort of the process": Harm("PeerDied", dies=signal.SIGABRT),
+    "exit without a word": Harm("PeerDied", dies=0),
+    "exec": Harm("PeerDied", dies=0),
+    "early return": Harm("PeerDied", word="ended in good order", dies=0),
+    "exception": Harm("PeerDied", word="ended in good order", dies=0),
+    "exception in a thread": Harm("PeerDied", word="ended in good order", dies=0),
+    # Of one rank to another host: lost for each other, or found again.
+    "connection cut": Harm("PeerDied", named=False, own="PeerDied"),
+}
+DEADLY = [name for name, harm in HARMS.items()
+          if harm.dies >= 0 and name != "exception in a thread"]
+SOFT = [name for name, harm in HARMS.items()
+        if harm.dies < 0 and name not in ("connection cut", "none")]
+OF_PROCESSES = ("stop and continue", "stop", "stop within a call", "full disk")
+OF_THREADS = [name for name in SOFT if name not in OF_PROCESSES]
+# Open MPI 4.1 writes where it should not when the parts of a collective do not fit together.
+BY_MPI = [name for name in OF_THREADS if HARMS[name].kind != "Mismatch"]
+# By place; what a job's last round holds, from which nobody goes on, comes second.
+PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "shm": (SOFT, []),
+          "algorithm": (SOFT, []), "pretended": (SOFT, ["connection cut"]),
+          "namespaces": (SOFT, ["connection cut"]), "mpi": (BY_MPI, []),
+          "gpus": (OF_THREADS, [])}
+RESPAWNED = ("shm", "algorithm", "pretended", "namespaces")  # where ranks may die and others go on
+
+# The call that all but the victim make, and what the victim makes of it.
+DIFFERENT = {
+    "other element type": [("all_reduce",), ("broadcast",), ("all_gather",), ("reduce_scatter",)],
+    "other operator": [("all_reduce",), ("reduce_scatter",)],
+    "other count": [("all_reduce",), ("all_gather",), ("all_to_all",), ("broadcast",)],
+    "other root": [("broadcast",), ("gather",), ("reduce",)],
+    "other call": list(itertools.permutations(
+        ["all_reduce", "all_gather", "barrier", "broadcast", "reduce_scatter"], 2)),
+}
+CALLS = ["all_reduce", "all_reduce", "maximum", "broadcast", "all_gather", "reduce",
+         "reduce_scatter", "all_to_all", "gather", "scatter", "ring", "many", "things", "barrier"]
+# No rank ends them before all have come, so that nobody is a call ahead.
+TOGETHER = ["all_reduce", "maximum", "all_gather", "all_to_all", "barrier"]
+NOT_BY_MPI = ("ring", "many", "things")
+COUNTS = [1, 3, 100, 1000, 1000, 20_000]
+LARGE = 200_000
+
+
+class Call(NamedTuple):
+    name: str  # a method of chaos_rank.Calls
+    count: int
+    root: int
+
+
+class Round(NamedTuple):
+    """A value. `members` are those of the group that comes to harm, in its order; `before` is called
+    in good order, `during` in turn until the harm shows; `different` is what a mismatch is made of.
+    """
+
+    number: int
+    harm: str
+    members: tuple
+    victims: tuple
+    making: str
+    before: tuple
+    during: tuple
+    different: tuple
+    delay: float
+
+    @property
+    def survivors(self):
+        return [rank for rank in self.members if rank not in self.victims]
+
+    @property
+    def helper(self):
+        """Who stops the victim, or wakes it up."""
+        return self.survivors[0]
+
+
+class Job(NamedTuple):
+    """A value: what a job is, by its seed and number."""
+
+    seed: int
+    number: int
+    place: str
+    size: int
+    hosts: tuple
+    rounds: int
+    may_mount: bool  # a small disk, seen by nobody else
+
+    @staticmethod
+    def draw(seed, number, places, gpus, may_mount):
+        draw = random.Random(f"{seed}:{number}")
+        place = draw.choice(places)
+        size = draw.randint(2, {"mpi": 3, "gpus": gpus}.get(place, 6))
+        hosts = draw.randint(2, 3) if place in ("pretended", "namespaces") else 1
+        return Job(seed, number, place, size,
+                   tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),
+                   draw.choice([8, 20, 60]) if place != "mpi" else 200, may_mount)
+
+    def plan(self):
+        """The rounds, in turn. Who has died is in no later one."""
+        draw = random.Random(f"{self.seed}:{self.number}:rounds")
+        soft, at_last = PLACES[self.place]
+        soft = ["none", *(name for name in soft if name != "full disk" or self.may_mount)]
+        weights = [0.25 if name == "none" or HARMS[name].waits else 1.0 for name in soft]
+        living = list(range(self.size))
+        for number in range(self.rounds):
+            harm = draw.choices(soft, weights)[0]
+            if at_last and number + 1 == self.rounds and len(living) == self.size:
+                harm = draw.choice(at_last)
+            elif self.place in RESPAWNED and len(living) > 2 and draw.random() < 0.25:
+                harm = draw.choice(DEADLY)
+                if harm == "two killed" and len(living) < 4:
+                    harm = "kill"
+            round_ = self.draw_round(draw, number, harm, living)
+            yield round_
+            if HARMS[harm].dies >= 0:
+                living = [rank for rank in living if rank not in round_.victims]
+
+    def draw_round(self, draw, number, harm, living):
+        victims = draw.sample(living, HARMS[harm].victims)
+        members, making = living, draw.choice(["duplicate", "new_group", "split"])
+        if HARMS[harm].dies < 0 and harm != "connection cut" and making != "duplicate":
+            others = [rank for rank in living if rank not in victims]
+            chosen = draw.sample(others, draw.randint(1, len(others))) + victims
+            members = [rank for rank in living if rank in chosen]
+        names = [name for name in CALLS if self.place != "mpi" or name not in NOT_BY_MPI]
+
+        def calls(number, names=names):
+            return tuple(
+                Call(draw.choice(names), LARGE if draw.random() < 0.02 else draw.choice(COUNTS),
+                     draw.randrange(len(members))) for _ in range(number))
+
+        return Round(number, harm, tuple(members), tuple(victims), making, calls(draw.randint(0, 2)),
+                     calls(3, TOGETHER if HARMS[harm].waits else names),
+                     draw.choice(DIFFERENT.get(harm, [()])),
+                     draw.choice([0.0005, 0.003, 0.02]) * draw.random())
+
+
+def judge(round_, rank, said, heard):
+    """What is wrong with the end that `rank` told; `heard` has those of all members, by rank."""
+    harm = HARMS[round_.harm]
+    is_victim = rank in round_.victims
+    kind = harm.own if is_victim else harm.kind
+    wrong = []
+    if said["kind"] != kind and not (round_.harm == "connection cut" and said["kind"] == "right"):
+        return [f"ended with {said['kind']}, not with {kind}: {said.get('text')}"]
+    if said["then"] != ("right" if harm.usable or said["kind"] == "right" else kind):
+        wrong.append(f"ended with {kind}, and the next call with {said['then']}")
+    if said["kind"] == "right" or (is_victim and kind == "InvalidArgument"):
+        return wrong
+    text = said["text"]
+    if harm.word not in text:
+        wrong.append(f"the text has no {harm.word!r}: {text}")
+    if kind == "Mismatch":
+        if not set(said["calls"]) & set(round_.victims):
+            wrong.append(f"the calls that differ are of ranks {said['calls']}: {text}")
+    elif kind == "DeadlineExceeded":
+        wrong += judge_missing(round_, said, heard)
+    elif harm.named and said["culprit"] not in round_.victims:
+        wrong.append(f"blames rank {said['culprit']}: {text}")
+    if kind == "PeerDied" and said["signal"] not in (0, max(harm.dies, 0)):
+        wrong.append(f"says signal {said['signal']}: {text}")
+    return wrong
+
+
+def judge_missing(round_, said, heard):
+    """Who is said to be missing: the victim, and whoever came to the call too late for the first whose
+    deadline passed. A rank that is stopped within a call may have done its part for some, so that
+    others wait for those who still wait in that call."""
+    missing = set(said["missing"])
+    if round_.harm == "stop within a call":
+        return []
+    if not missing & set(round_.victims):
+        return [f"says that {sorted(missing)} are missing: {said['text']}"]
+    first = min(end["entered"] for end in heard.values() if "entered" in end)
+    late = [rank for rank in missing - set(round_.victims)
+            if heard.get(rank, {}).get("entered", 1e18) < first + 0.9 * SHORT]
+    return [f"says that {late} are missing, who were there: {said['text']}"] if late else []

@@ -1,0 +1,464 @@
+"""What a rank of the campaign does: rounds, each with a group of its own that comes to harm.
+
+It tells the runner by lines of JSON in a named pipe how each round ended. Ranks see each other's
+places in a shared file, so that whoever is to be late or asleep is so until the others have ended.
+"""
+
+import ctypes
+import errno
+import gc
+import itertools
+import json
+import mmap
+import os
+import resource
+import signal
+import struct
+import sys
+import threading
+import time
+
+import campaign_plan as plans
+import chaos_hosts
+import chaos_rank
+
+import hocket
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LINE = 64  # bytes a rank in the shared file, behind the first, which is the round's
+MARKS = {"ended": 0, "awake": 8, "pid": 16}
+FULL = "full"
+UNNOTICED = 10.0  # seconds of calls that go well, after which a harm counts as not noticed
+
+
+class Unharmed(Exception):
+    """A victim's own exception, which its program catches."""
+
+
+class Board:
+    """A resource: the shared file, and the way to the runner."""
+
+    def __init__(self, folder, rank):
+        self.rank = rank
+        self.pipe = os.open(f"{folder}/told", os.O_WRONLY)
+        with open(f"{folder}/board", "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 0)
+        self.mark("pid", os.getpid())
+
+    def tell(self, **what):
+        if "text" in what:
+            what["text"] = what["text"][:700]
+        os.write(self.pipe, json.dumps({"rank": self.rank, **what}).encode() + b"\n")  # in one piece
+
+    def mark(self, what, value):
+        struct.pack_into("q", self.memory, LINE * (self.rank + 1) + MARKS[what], value)
+
+    def look(self, rank, what):
+        return struct.unpack_from("q", self.memory, LINE * (rank + 1) + MARKS[what])[0]
+
+    def await_marks(self, ranks, what, value):
+        while any(self.look(rank, what) < value for rank in ranks):
+            time.sleep(0.002)
+
+    @property
+    def harmed_at(self):
+        return struct.unpack_from("d", self.memory, 0)[0]
+
+    def harm(self, at=None):
+        struct.pack_into("d", self.memory, 0, time.monotonic() if at is None else at)
+
+
+def signal_later(number, seconds):
+    """Sends this process a signal at that time, wherever it is then."""
+    event = struct.pack("qii48x", 0, number, 0)
+    timer = ctypes.c_void_p()
+    when = struct.pack("qqqq", 0, 0, int(seconds), int(seconds % 1 * 1e9) + 1)
+    if LIBC.timer_create(1, event, ctypes.byref(timer)) or LIBC.timer_settime(timer, 0, when, None):
+        raise OSError(ctypes.get_errno(), "no timer")
+
+
+def mount_full_disk(folder):
+    """A disk without room for a byte, which this process alone sees."""
+    where = f"{folder}/{FULL}{os.getpid()}"
+    os.mkdir(where)
+    if (LIBC.unshare(chaos_hosts.CLONE_NEWNS)
+            or LIBC.mount(b"none", b"/", None, chaos_hosts.MS_SLAVE | chaos_hosts.MS_REC, None)
+            or LIBC.mount(b"none", where.encode(), b"tmpfs", 0, b"size=16k")):
+        raise OSError(ctypes.get_errno(), "cannot mount a small disk")
+    try:
+        with open(f"{where}/filler", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+    return where
+
+
+class Rank:
+    """One rank in one round after the other. `base` is the communicator of all that live."""
+
+    def __init__(self, job, rank, folder, comm):
+        self.job, self.rank, self.folder, self.base = job, rank, folder, comm
+        self.board = Board(folder, rank)
+        self.xp = chaos_rank.arrays_of({"gpus": job.place == "gpus"}, rank)
+        self.full = None
+
+    def run(self):
+        """All rounds; True where this rank's part ended before the job's."""
+        for round_ in self.job.plan():
+            if self.rank not in self.living():
+                raise AssertionError("a rank that has died goes on")
+            if self.play(round_):
+                return True
+        return False
+
+    def living(self):
+        return list(self.base.world_ranks)
+
+    # --- A round ----------------------------------------------------------------------------------
+    def play(self, round_):
+        harm = plans.HARMS[round_.harm]
+        self.round = round_
+        victim = self.rank in round_.victims
+        self.entered = time.monotonic()
+        end = {"kind": "right"}
+        group = None
+        try:
+            if round_.harm == "killed while a group is made" and victim:
+                self.die()
+            group = self.make_group()
+            if group is not None:
+                end = self.come_to_harm(group, harm, victim)
+        except hocket.Error as error:
+            end = self.describe(error)
+        if end is None:
+            return True
+        if self.rank in round_.members:
+            end["then"] = self.next_call(group)
+            self.board.tell(what="round", round=round_.number, **end)
+            self.board.mark("ended", round_.number + 1)
+            self.wake()
+        if group is not None and round_.number % 2:
+            group.close()
+        del group
+        if round_.harm in ("connection cut", "exception in a thread") or (
+                harm.dies >= 0 and self.job.place not in plans.RESPAWNED):
+            return True
+        self.recover(harm)
+        return False
+
+    def make_group(self):
+        round_, base = self.round, self.base
+        self.members = list(round_.members)
+        indices = [self.living().index(rank) for rank in round_.members]
+        inside = self.rank in round_.members
+        if round_.making == "duplicate":
+            group = base.duplicate()
+        elif round_.making == "new_group":
+            group = base.new_group(indices)
+        else:
+            group = base.split(0 if inside else -1)
+        if not inside:
+            return None
+        group.deadline = plans.PATIENT
+        self.calls = chaos_rank.Calls(group, self.xp)
+        return group
+
+    def call(self, call, number):
+        self.calls.number = number
+        self.entered = time.monotonic()
+        getattr(self.calls, call.name)(call.count, call.root)
+
+    def come_to_harm(self, group, harm, victim):
+        """How this rank's calls ended; None where the rank is to end with the round."""
+        round_ = self.round
+        for i, call in enumerate(round_.before):
+            self.call(call, i)
+        if harm.waits:
+            self.call(plans.Call("barrier", 0, 0), 0)
+            group.deadline = plans.SHORT
+        try:
+            if victim or harm.kind == "right":
+                act = getattr(self, "do_" + round_.harm.replace(" ", "_").replace("()", ""), None)
+                if act is not None and act(group):
+                    return None
+            if not victim and round_.harm in ("stop and continue", "stop within a call"):
+                self.help_with_stops()
+            self.go_on(group, harm, victim)
+            return {"kind": "right"}
+        except hocket.Error as error:
+            return self.describe(error)
+        except chaos_rank.WrongResult as error:
+            return {"kind": "!WrongResult", "text": str(error)}
+
+    def go_on(self, group, harm, victim):
+        """Calls, until one fails; with harms that do none, a few."""
+        round_ = self.round
+        if harm.kind == "InvalidArgument":
+            self.entered = time.monotonic()
+            if victim:
+                self.board.harm()
+            x = self.xp.zeros(round_.during[0].count)
+            group.all_reduce(x, out=self.xp.zeros(x.size + victim))
+            raise chaos_rank.WrongResult("a refused call ended well")
+        if round_.different:
+            self.differ(group, victim)
+        until = time.monotonic() + UNNOTICED
+        for i in itertools.count():
+            if i >= {"right": 3}.get(harm.kind, 40 if round_.harm == "connection cut" else i + 1):
+                return
+            if time.monotonic() > until:
+                return
+            self.call(round_.during[i % 3] if i < 300 else plans.Call("barrier", 0, 0), 10 + i)
+
+    def differ(self, group, victim):
+        call, other = round_different(self.round.different)
+        name, way = (other, "") if victim and other else (call, self.round.harm if victim else "")
+        count = self.round.during[0].count + (way == "other count")
+        dtype = "int32" if way == "other element type" else "float32"
+        options = {"op": "max"} if way == "other operator" else {}
+        n = group.size
+        if name in ("broadcast", "gather", "reduce"):
+            root = (self.round.during[0].root + (way == "other root")) % n
+            options["root"] = root
+        if victim:
+            self.board.harm()
+        self.entered = time.monotonic()
+        if name == "barrier":
+            group.barrier()
+        elif name in ("reduce_scatter", "all_to_all"):
+            self.calls.call(name, self.xp.ones((n, count), dtype), **options)
+        else:
+            self.calls.call(name, self.xp.ones(count, dtype), **options)
+
+    def describe(self, error):
+        ended = time.monotonic()
+        status = getattr(error, "status", None)
+        began = max(self.board.harmed_at, self.entered)
+        if isinstance(error, hocket.DeadlineExceeded) and plans.HARMS[self.round.harm].waits:
+            began += plans.SHORT
+        peer = getattr(status, "peer", -1)
+        # The base's members are the group's, where it could not be made.
+        return {"kind": type(error).__name__, "text": str(error), "entered": self.entered,
+                "culprit": self.known(peer), "signal": int(getattr(error, "signal", 0) or 0),
+                "missing": [self.known(r) for r in getattr(error, "missing", ())],
+                "calls": [self.known(c.rank) for c in getattr(error, "calls", ())],
+                "took": max(0.0, ended - began)}
+
+    def known(self, rank):
+        members = self.round.members
+        return members[rank] if 0 <= rank < len(members) else -1
+
+    def next_call(self, group):
+        """How a call ends that is made after the round's end."""
+        comm = self.base if group is None else group
+        try:
+            if plans.HARMS[self.round.harm].usable:
+                self.call(plans.Call("all_reduce", 100, 0), 777)
+            elif self.round.harm != "connection cut":
+                comm.barrier(timeout=5)
+            return "right"
+        except hocket.Error as error:
+            return type(error).__name__
+        except chaos_rank.WrongResult as error:
+            return f"!WrongResult {error}"
+
+    def recover(self, harm):
+        """The base, in good order, of all that live."""
+        round_ = self.round
+        try:
+            if harm.dies >= 0:
+                left = [rank for rank in self.living() if rank not in round_.victims]
+                old = self.base
+                self.base = old.rebuild(timeout=plans.PATIENT, allow_minority=True)
+                old.close()
+                self.base.deadline = plans.PATIENT
+                if self.living() != left:
+                    raise AssertionError(f"rebuilt of {self.living()}, not {left}")
+            self.base.barrier()
+        except (hocket.Error, AssertionError) as error:
+            self.board.tell(what="lost", round=round_.number, text=f"{type(error).__name__}: {error}")
+            raise
+
+    # --- Harms, done by the victim ----------------------------------------------------------------
+    def do_slow_rank(self, group):
+        if self.rank in self.round.victims:
+            self.board.harm()
+            time.sleep(5 * self.round.delay)
+
+    def do_stop_and_continue(self, group):
+        if self.rank in self.round.victims:
+            self.do_stop(group)
+
+    def do_stop(self, group):
+        self.board.harm()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self.board.mark("awake", self.round.number + 1)
+
+    def do_full_disk(self, group):
+        if self.full is None:
+            self.full = mount_full_disk(self.folder)
+        try:
+            group.dump(self.full)
+        except hocket.SystemError_ as error:
+            if error.errno == errno.ENOSPC:
+                return
+            raise
+        raise chaos_rank.WrongResult("dump wrote to a full disk")
+
+    def do_refuse(self, group):
+        self.board.harm()
+        group.refuse(plans.REASON)
+
+    def do_abort(self, group):
+        self.board.harm()
+        group.abort(plans.REASON)
+
+    def pending(self, group):
+        """A message that nobody sends."""
+        source = (group.rank + 1) % group.size
+        return group.recv_async(self.xp.zeros(3), source, tag=99)
+
+    def do_close_with_calls_under_way(self, group):
+        work = self.pending(group)
+        self.board.harm()
+        group.close()
+        del work
+
+    def do_pending_work_dropped(self, group):
+        work = self.pending(group)
+        self.board.harm()
+        del work
+        gc.collect()
+
+    def do_exception_in_a_with_block(self, group):
+        try:
+            with group:
+                work = self.pending(group)
+                self.board.harm()
+                raise Unharmed(work)
+        except Unharmed:
+            pass
+
+    def do_close(self, group):
+        self.board.harm()
+        group.close()
+
+    def do_rank_that_does_not_come(self, group):
+        self.board.harm()
+        self.board.await_marks(self.round.survivors, "ended", self.round.number + 1)
+
+    def die(self, number=signal.SIGKILL):
+        self.board.harm()
+        os.kill(os.getpid(), number)
+
+    def do_kill(self, group):
+        self.die()
+
+    do_two_killed = do_kill
+
+    def do_kill_within_a_call(self, group, number=signal.SIGKILL):
+        self.board.harm(time.monotonic() + self.round.delay)
+        signal_later(number, self.round.delay)
+
+    def do_segmentation_fault(self, group):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if self.round.number % 2:
+            self.do_kill_within_a_call(group, signal.SIGSEGV)
+        else:
+            self.board.harm()
+            ctypes.string_at(0)
+
+    def do_abort_of_the_process(self, group):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        self.board.harm()
+        os.abort()
+
+    def do_exit_without_a_word(self, group):
+        self.board.harm()
+        os._exit(3)
+
+    def do_exec(self, group):
+        self.board.harm()
+        os.execv("/bin/true", ["true"])
+
+    def do_early_return(self, group):
+        self.board.harm()
+        return True
+
+    def do_exception(self, group):
+        self.board.harm()
+        raise Unharmed("as a program that has a bug")
+
+    do_exception_in_a_thread = do_exception
+
+    def do_connection_cut(self, group):
+        if self.rank in self.round.victims:
+            self.board.harm()
+            for fd in chaos_hosts.sockets_of(os.getpid()):
+                if chaos_hosts.cut(os.getpid(), fd):
+                    return
+
+    # --- Done by another --------------------------------------------------------------------------
+    def help_with_stops(self):
+        round_, board = self.round, self.board
+        if self.rank != round_.helper:
+            return
+        victim = board.look(round_.victims[0], "pid")
+
+        def go():
+            time.sleep(round_.delay)
+            if round_.harm == "stop within a call":
+                board.harm()
+                os.kill(victim, signal.SIGSTOP)
+                return
+            time.sleep(3 * round_.delay)
+            self.rouse()
+
+        threading.Thread(target=go, daemon=True).start()
+
+    def rouse(self):
+        victim, now = self.round.victims[0], self.round.number + 1
+        pid = self.board.look(victim, "pid")
+        while max(self.board.look(victim, "awake"), self.board.look(victim, "ended")) < now:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.005)
+
+    def wake(self):
+        """After the round: whoever was stopped goes on when all others have ended."""
+        if self.round.harm in ("stop", "stop within a call") and self.rank == self.round.helper:
+            self.board.await_marks(self.round.survivors, "ended", self.round.number + 1)
+            self.rouse()
+
+
+def round_different(different):
+    return (*different, "")[:2]
+
+
+def be(job, rank, folder, comm):
+    """True where the rank is to end at once, in good order."""
+    player = Rank(job, rank, folder, comm)
+    comm.deadline = plans.PATIENT
+    early = player.run()
+    player.board.tell(what="end")
+    if not early and (job.number + rank) % 2:
+        player.base.close()
+
+
+def be_threads(job, folder):
+    def body(comm):
+        be(job, comm.rank, folder, comm)
+
+    try:
+        hocket.run_threads(body, job.size)
+    except Unharmed:
+        pass
+
+
+if __name__ == "__main__":  # under mpirun
+    folder = sys.argv[1]
+    with open(f"{folder}/job") as file:
+        job = plans.Job(*json.load(file))
+    number = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0")))
+    be(job, number, folder, hocket.init(timeout=60, engines=["mpi"]))
