@@ -316,7 +316,7 @@ def main(arguments, count_gpus):
     network = chaos_hosts.Namespaces(3) if "namespaces" in places else None
     gc.disable()  # children share this memory
     began, before = time.monotonic(), leftovers()
-    faults, failed = 0, 0
+    faults, failed, commit = 0, 0, head()
     draw = functools.partial(plans.Job.draw, places=places, may_mount=os.geteuid() == 0,
                              gpus=count_gpus() if "gpus" in places else 0)
     try:
@@ -330,7 +330,7 @@ def main(arguments, count_gpus):
                     return 0
                 lines, outputs = played
                 faults += sum(line["harm"] != "none" for line in lines)
-                when = {"at": int(time.time()), "head": head()}
+                when = {"at": int(time.time()), "head": commit}
                 log.writelines(json.dumps({**line, **when}) + "\n" for line in lines)
                 log.flush()
                 wrong = [line for line in lines if line["wrong"]]

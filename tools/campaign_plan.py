@@ -150,7 +150,7 @@ class Job(NamedTuple):
     def draw(seed, number, places, gpus, may_mount):
         draw = random.Random(f"{seed}:{number}")
         place = draw.choice(places)
-        size = draw.randint(2, {"mpi": 3, "gpus": gpus}.get(place, 6))
+        size = draw.randint(2, {"mpi": 2, "gpus": gpus}.get(place, 6))
         hosts = draw.randint(2, 3) if place in ("pretended", "namespaces") else 1
         return Job(seed, number, place, size,
                    tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),
@@ -190,7 +190,10 @@ class Job(NamedTuple):
                 Call(draw.choice(names), LARGE if draw.random() < 0.02 else draw.choice(COUNTS),
                      draw.randrange(len(members))) for _ in range(number))
 
-        return Round(number, harm, tuple(members), tuple(victims), making, calls(draw.randint(0, 2)),
+        before = calls(draw.randint(0, 2))
+        if len(victims) > 1:
+            before = ()  # in which the second would hear of the first
+        return Round(number, harm, tuple(members), tuple(victims), making, before,
                      calls(3, TOGETHER if HARMS[harm].waits else names),
                      draw.choice(DIFFERENT.get(harm, [()])),
                      draw.choice([0.0005, 0.003, 0.02]) * draw.random())

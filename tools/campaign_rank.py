@@ -132,6 +132,8 @@ class Rank:
                 end = self.come_to_harm(group, harm, victim)
         except hocket.Error as error:
             end = self.describe(error)
+        if victim and len(round_.victims) > 1:
+            self.die()  # it has heard of the other's death
         if end is None:
             return True
         if self.rank in round_.members:
