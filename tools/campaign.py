@@ -98,7 +98,8 @@ class Running:
         os.close(self.pipe)
         with contextlib.suppress(OSError):
             os.setpgid(0, self.group or 0)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         with open(f"{self.folder}/out{rank}", "wb") as out:
             os.dup2(out.fileno(), 1)
             os.dup2(out.fileno(), 2)
@@ -315,6 +316,9 @@ def main(arguments, count_gpus):
     print(f"seed {seed}; places {', '.join(dict.fromkeys(places))}", flush=True)
     network = chaos_hosts.Namespaces(3) if "namespaces" in places else None
     gc.disable()  # children share this memory
+    asked_to_end = []
+    for number in (signal.SIGINT, signal.SIGTERM):  # after the job that runs
+        signal.signal(number, lambda *_: asked_to_end.append(True))
     began, before = time.monotonic(), leftovers()
     faults, failed, commit = 0, 0, head()
     draw = functools.partial(plans.Job.draw, places=places, may_mount=os.geteuid() == 0,
@@ -323,6 +327,8 @@ def main(arguments, count_gpus):
         with open(chosen.log, "a") as log:
             for number in itertools.count() if chosen.job is None else [chosen.job]:
                 if chosen.job is None and time.monotonic() > began + 60 * chosen.minutes:
+                    break
+                if asked_to_end:
                     break
                 job = draw(seed, number)
                 played = play(job, network)
