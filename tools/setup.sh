@@ -13,8 +13,9 @@ packages="
   libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev
   libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
   python3 python3-dev python3-venv"
-# What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model.
-welcome="clang libclang-rt-dev spin"
+# What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
+# Relacy, for the lock-free parts.
+welcome="clang libclang-rt-dev spin relacy-dev"
 peers=
 for argument in "$@"; do
   case $argument in

@@ -5,18 +5,15 @@
 // Detlefs, OOPSLA 2006).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "base/atomic.h"
+#include "base/this_thread.h"
 #include "os/futex.h"
 
 namespace hocket::comm {
 
-// Where a thread is told from others: the address of something it alone has.
-inline std::uintptr_t this_thread() noexcept {
-  static thread_local char mark [[gnu::tls_model("initial-exec")]];
-  return reinterpret_cast<std::uintptr_t>(&mark);
-}
+using base::this_thread;
 
 // A resource; safe from any thread.
 class Turnstile {
@@ -65,10 +62,10 @@ class Turnstile {
   static constexpr int kVisits = 16;  // as many in a row make a favourite
 
   const bool fences_;
-  std::atomic<std::uintptr_t> favourite_{0};
-  std::atomic<bool> inside_{false};  // the favourite is in, by the short way
-  std::atomic<Who> holder_{Who::kNobody};
-  std::atomic<std::uintptr_t> user_{0};  // the last user who came in by the long way
+  base::Atomic<std::uintptr_t> favourite_{0};
+  base::Atomic<bool> inside_{false};  // the favourite is in, by the short way
+  base::Atomic<Who> holder_{Who::kNobody};
+  base::Atomic<std::uintptr_t> user_{0};  // the last user who came in by the long way
   // Guarded by being in the long way.
   std::uintptr_t visitor_ = 0;
   int visits_ = 0;

@@ -165,7 +165,7 @@ void GroupControl::fail(const Failure& failure) noexcept {
   header_->other = failure.other;
   header_->text = failure.text;
   header_->failure.store(kFailureWritten, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  base::thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < size_; ++i) host_->ring(host_rank(i));
   if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kFailed);
 }

@@ -4,13 +4,13 @@
 // Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/atomic.h"
 #include "control/host.h"
 #include "engine/call.h"
 #include "hocket/error.h"
@@ -143,10 +143,10 @@ class GroupControl {
   int size_;
   std::span<const int> host_ranks_;
   GroupHeader* header_;
-  const std::atomic<std::uint32_t>* failure_word_;  // of the header
+  const base::Atomic<std::uint32_t>* failure_word_;  // of the header
   std::byte* block_;
   GroupEntry* entry_;
-  mutable std::atomic<std::int64_t> asked_{0};  // when, ns of the steady clock
+  mutable base::Atomic<std::int64_t> asked_{0};  // when, ns of the steady clock
 };
 
 }  // namespace hocket::control

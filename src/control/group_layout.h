@@ -2,13 +2,13 @@
 // the network. Included by control's own files only.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/atomic.h"
 #include "base/short_text.h"
 #include "control/group.h"
 
@@ -22,23 +22,23 @@ enum FailureState : std::uint32_t { kNoFailure, kFailureBeingWritten, kFailureWr
 using FailureText = base::ShortText<Failure::kTextBytes>;
 
 struct GroupHeader {
-  alignas(kApart) std::atomic<std::uint32_t> failure{kNoFailure};
-  ErrorCode code{};
-  std::int32_t reporter = 0;
-  std::int32_t culprit = 0;
-  std::uint64_t sequence = 0;
-  std::uint64_t missing = 0;
-  engine::Signature signature;
-  engine::Signature other;
+  alignas(kApart) base::Atomic<std::uint32_t> failure{kNoFailure};
+  base::Plain<ErrorCode> code{};
+  base::Plain<std::int32_t> reporter = 0;
+  base::Plain<std::int32_t> culprit = 0;
+  base::Plain<std::uint64_t> sequence = 0;
+  base::Plain<std::uint64_t> missing = 0;
+  base::Plain<engine::Signature> signature;
+  base::Plain<engine::Signature> other;
   FailureText text;
   std::uint32_t size = 0;  // members
   // Who goes on; see succession.h.
-  alignas(kApart) std::atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
-  std::atomic<std::uint32_t> entry{0};    // of this block, from 1; see HostControl::enlist_once
-  std::atomic<std::uint32_t> guard{0};    // the holder's place, from 1
-  std::atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds what the hosts agreed on
-  std::atomic<std::uint64_t> promised{0};
-  std::atomic<std::uint64_t> accepted{0};  // ballot * 2 + which of `chosen`
+  alignas(kApart) base::Atomic<std::uint64_t> successor{0};  // offset of the next epoch's block
+  base::Atomic<std::uint32_t> entry{0};    // of this block, from 1; see HostControl::enlist_once
+  base::Atomic<std::uint32_t> guard{0};    // the holder's place, from 1
+  base::Atomic<std::uint32_t> decided{0};  // 1: `chosen[2]` holds what the hosts agreed on
+  base::Atomic<std::uint64_t> promised{0};
+  base::Atomic<std::uint64_t> accepted{0};  // ballot * 2 + which of `chosen`
 
   // Once `failure` is kFailureWritten.
   Failure what_failed() const {
@@ -59,17 +59,17 @@ inline constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
 // Written by its rank, or by whoever of another host's processes has claimed it, as a seqlock of
 // one word: `sequence` is kBeingWritten while the rest changes; 0: nothing was written so far.
 struct alignas(kCacheLine) SharedRecord {
-  std::atomic<std::uint64_t> sequence{0};
-  std::uint64_t fingerprint = 0;
-  engine::Signature signature;
-  bool refused = false;
+  base::Atomic<std::uint64_t> sequence{0};
+  base::Torn<std::uint64_t> fingerprint = 0;
+  base::Torn<engine::Signature> signature;
+  base::Torn<bool> refused = false;
 
   void write(std::uint64_t number,
              std::uint64_t its_fingerprint,
              const engine::Signature& its_signature,
              bool is_refused) noexcept {
     sequence.store(kBeingWritten, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    base::thread_fence(std::memory_order_release);
     fingerprint = its_fingerprint;
     signature = its_signature;
     refused = is_refused;
@@ -80,7 +80,7 @@ struct alignas(kCacheLine) SharedRecord {
     if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
     const Record record{
         .sequence = number, .fingerprint = fingerprint, .signature = signature, .refused = refused};
-    std::atomic_thread_fence(std::memory_order_acquire);
+    base::thread_fence(std::memory_order_acquire);
     if (sequence.load(std::memory_order_relaxed) != number) return std::nullopt;
     return record;
   }
@@ -93,13 +93,13 @@ struct alignas(kApart) SharedRefusal {
     engine::Kind kind;
     std::string text;
   };
-  std::atomic<std::uint64_t> sequence{0};
-  engine::Kind kind = engine::Kind::kNone;
-  FailureText text;
+  base::Atomic<std::uint64_t> sequence{0};
+  base::Torn<engine::Kind> kind = engine::Kind::kNone;
+  base::Torn<FailureText> text;
 
   void write(std::uint64_t number, engine::Kind its_kind, std::string_view reason) noexcept {
     sequence.store(kBeingWritten, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    base::thread_fence(std::memory_order_release);
     kind = its_kind;
     text = reason;
     sequence.store(number, std::memory_order_release);
@@ -108,7 +108,7 @@ struct alignas(kApart) SharedRefusal {
     if (number == 0 || number == kBeingWritten) return std::nullopt;
     if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
     Refusal refusal{.kind = kind, .text = std::string(text.view())};
-    std::atomic_thread_fence(std::memory_order_acquire);
+    base::thread_fence(std::memory_order_acquire);
     if (sequence.load(std::memory_order_relaxed) != number) return std::nullopt;
     return refusal;
   }
@@ -116,7 +116,7 @@ struct alignas(kApart) SharedRefusal {
 
 // The message that a rank waits for; the same. `version` is odd while the text changes.
 struct alignas(kApart) SharedWait {
-  std::atomic<std::uint32_t> version{0};
+  base::Atomic<std::uint32_t> version{0};
   base::ShortText<kWaitTextBytes> text;
 
   void write(std::string_view what) noexcept {
@@ -142,16 +142,16 @@ constexpr std::uint64_t finished_mark(std::uint64_t sequence, bool well) noexcep
 }
 
 struct alignas(kApart) GroupMember {
-  std::atomic<std::uint64_t> last{0};      // the newest number in records
-  std::atomic<std::uint64_t> finished{0};  // as finished_mark
-  std::int32_t place = 0;                  // on this host; see HostControl
-  std::atomic<std::uint32_t> come{0};
-  std::atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
+  base::Atomic<std::uint64_t> last{0};      // the newest number in records
+  base::Atomic<std::uint64_t> finished{0};  // as finished_mark
+  std::int32_t place = 0;                   // on this host; see HostControl
+  base::Atomic<std::uint32_t> come{0};
+  base::Atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
   alignas(kCacheLine) SharedRecord records[kRecords];
   SharedRefusal refusals[kRefusals];
   SharedWait wait;
-  alignas(kApart) std::atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
-  std::atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
+  alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
+  base::Atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
 };
 
 // `block`: a GroupHeader, and its members behind it.

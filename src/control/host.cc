@@ -21,12 +21,12 @@ namespace {
 constexpr std::uint64_t kMagic = 0x74656b636f6838ULL;  // "8hocket"
 
 struct HostHeader {
-  std::atomic<std::uint64_t> magic{0};  // written last
+  base::Atomic<std::uint64_t> magic{0};  // written last
   std::uint32_t ranks = 0;
   std::uint32_t remote = 0;
   std::uint64_t stripe_bytes = 0;
-  std::atomic<std::uint64_t> world{0};  // offset of the world's group
-  alignas(kApart) std::atomic<std::uint32_t> losses{0};
+  base::Atomic<std::uint64_t> world{0};  // offset of the world's group
+  alignas(kApart) base::Atomic<std::uint32_t> losses{0};
   alignas(kApart) os::FutexWord network_bell{0};
 };
 
@@ -217,7 +217,7 @@ void HostControl::ring_parked(int peer) noexcept {
 }
 
 void HostControl::ring_all() noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  base::thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < ranks_; ++i) {
     if (lines_[i].parked.load(std::memory_order_relaxed) != 0) ring_parked(i);
   }

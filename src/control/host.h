@@ -14,7 +14,6 @@
 #include <sched.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "base/atomic.h"
 #include "base/deadline.h"
 #include "os/futex.h"
 #include "os/segment.h"
@@ -46,34 +46,34 @@ enum class RankState : std::uint32_t {
 
 // One a rank. What each field pairs with is said at HostControl's functions.
 struct alignas(kApart) RankLine {
-  std::atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to
-  os::FutexWord doorbell{0};             // what they sleep on
-  alignas(kApart) std::atomic<RankState> state{RankState::kAbsent};
-  std::atomic<std::int32_t> pid{0};
-  std::atomic<std::int32_t> world_rank{-1};
-  std::atomic<std::uint32_t> processors{0};
-  std::atomic<std::int32_t> end{0};          // how it ended; see host.cc
-  std::atomic<std::uint64_t> start{0};       // os::process_start
-  std::atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
-  std::atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
-  std::atomic<std::int32_t> cut_from{-1};    // of kCut: the rank of this host that found it so
-  std::atomic<std::uint32_t> fenced{0};      // others' heavy fences cover it
-  std::atomic<std::int32_t> host{-1};        // the number of its host, where there are several
-  std::atomic<std::uint64_t> pid_space{0};   // os::process_space
+  base::Atomic<std::uint32_t> parked{0};  // threads of the rank that sleep, or are about to
+  os::FutexWord doorbell{0};              // what they sleep on
+  alignas(kApart) base::Atomic<RankState> state{RankState::kAbsent};
+  base::Atomic<std::int32_t> pid{0};
+  base::Atomic<std::int32_t> world_rank{-1};
+  base::Atomic<std::uint32_t> processors{0};
+  base::Atomic<std::int32_t> end{0};          // how it ended; see host.cc
+  base::Atomic<std::uint64_t> start{0};       // os::process_start
+  base::Atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
+  base::Atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
+  base::Atomic<std::int32_t> cut_from{-1};    // of kCut: the rank of this host that found it so
+  base::Atomic<std::uint32_t> fenced{0};      // others' heavy fences cover it
+  base::Atomic<std::int32_t> host{-1};        // the number of its host, where there are several
+  base::Atomic<std::uint64_t> pid_space{0};   // os::process_space
   // ns of the steady clock: of a rank of this host when its network thread last had a turn, of
   // another host's first rank when that host was last heard by any rank of this one; 0: not so far.
-  std::atomic<std::int64_t> seen_at{0};
+  base::Atomic<std::int64_t> seen_at{0};
 };
 
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
 // by the network alone.
 struct alignas(kCacheLine) GroupEntry {
   enum News : std::uint32_t { kFailed = 1, kRefused = 2, kAsked = 4, kCome = 8 };
-  std::atomic<std::uint64_t> id{0};
-  std::atomic<std::uint32_t> taken{0};
-  std::atomic<std::uint32_t> news{0};  // for the other hosts
-  std::atomic<std::uint32_t> size{0};
-  std::atomic<std::uint64_t> block{0};
+  base::Atomic<std::uint64_t> id{0};
+  base::Atomic<std::uint32_t> taken{0};
+  base::Atomic<std::uint32_t> news{0};  // for the other hosts
+  base::Atomic<std::uint32_t> size{0};
+  base::Atomic<std::uint64_t> block{0};
 };
 inline constexpr std::size_t kGroups = 1024;
 
@@ -234,7 +234,7 @@ class HostControl {
   GroupEntry* enlist(const Listing& group, Duration patience = {}) noexcept;
   // Lists a group that any of its members may list, at the same time, and that is listed once;
   // `listed`: a word of the group's own that says so. Asks other hosts what they know of it.
-  GroupEntry* enlist_once(std::atomic<std::uint32_t>& listed, const Listing& group) noexcept;
+  GroupEntry* enlist_once(base::Atomic<std::uint32_t>& listed, const Listing& group) noexcept;
   // Looks one up.
   GroupEntry* find_group(std::uint64_t id) const noexcept;
   std::span<GroupEntry> groups() const noexcept {
@@ -301,10 +301,10 @@ class HostControl {
   int ranks_ = 0;
   int places_ = 0;
   // Learnt when all are present, while the progress thread is at work already.
-  std::atomic<bool> may_spin_{false};
-  bool fenced_ = false;                  // heavy fences work here
-  std::atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
-  std::atomic<std::uint32_t>* losses_ = nullptr;
+  base::Atomic<bool> may_spin_{false};
+  bool fenced_ = false;                   // heavy fences work here
+  base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
+  base::Atomic<std::uint32_t>* losses_ = nullptr;
   std::size_t stripe_bytes_ = 0;
   std::uint64_t stripe_offset_ = 0;
   RankLine* lines_ = nullptr;

@@ -12,7 +12,7 @@ GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
     std::uint32_t free = 0;
     if (!entry.taken.compare_exchange_strong(free, 1, std::memory_order_acquire)) continue;
     // Who still reads of the group that was here sees that it is gone.
-    std::atomic_thread_fence(std::memory_order_release);
+    base::thread_fence(std::memory_order_release);
     entry.news.store(0, std::memory_order_relaxed);
     entry.block.store(group.block, std::memory_order_relaxed);
     entry.size.store(static_cast<std::uint32_t>(group.size), std::memory_order_relaxed);
@@ -33,7 +33,7 @@ GroupEntry* HostControl::enlist(const Listing& group, Duration patience) noexcep
   return entry;
 }
 
-GroupEntry* HostControl::enlist_once(std::atomic<std::uint32_t>& listed,
+GroupEntry* HostControl::enlist_once(base::Atomic<std::uint32_t>& listed,
                                      const Listing& group) noexcept {
   std::uint32_t number = listed.load(std::memory_order_acquire);
   if (number == 0) {

@@ -20,7 +20,7 @@ constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for
 // ranks.
 struct alignas(kApart) BlockHeader {
   std::uint64_t bytes;  // the header included
-  std::atomic<std::uint64_t> held[31];
+  base::Atomic<std::uint64_t> held[31];
 };
 static_assert(sizeof(BlockHeader) == 256);
 constexpr int kHoldBits = 64;

@@ -3,16 +3,16 @@
 // See futex(2), futex_waitv(2), set_robust_list(2), membarrier(2).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/atomic.h"
 #include "base/deadline.h"
 
 namespace hocket::os {
 
-using FutexWord = std::atomic<std::uint32_t>;
+using FutexWord = base::Atomic<std::uint32_t>;
 
 // Sleeps while `word` is `expected`, until woken, the deadline or a signal. Spurious returns
 // happen. Returns false when the deadline passed.

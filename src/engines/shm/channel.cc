@@ -1,7 +1,6 @@
 #include "engines/shm/channel.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/claim.h"
 
@@ -59,7 +58,7 @@ void Channel::write(RecordHeader header,
     header.claimable = stager_.claimable() ? 1 : 0;
     position_ += padded(payload.size());
   } else if (!payload.empty()) {
-    std::memcpy(lines.payload, payload.data(), payload.size());
+    base::copy_plain(lines.payload, payload.data(), payload.size());
   }
   ends_[count_ % ChannelShared::kRecords] = position_;
   lines.header = header;

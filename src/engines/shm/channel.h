@@ -10,12 +10,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "base/atomic.h"
 #include "control/host.h"
 #include "engines/shm/staging.h"
 
@@ -46,8 +46,8 @@ struct RecordHeader {
 
 struct alignas(control::kCacheLine) RecordLines {
   static constexpr std::size_t kInline = 216;
-  std::atomic<std::uint64_t> stamp{0};
-  RecordHeader header;
+  base::Atomic<std::uint64_t> stamp{0};
+  base::Plain<RecordHeader> header;
   std::byte payload[kInline];
 };
 static_assert(sizeof(RecordLines) == 4 * control::kCacheLine);
@@ -55,7 +55,7 @@ static_assert(sizeof(RecordLines) == 4 * control::kCacheLine);
 // What both ends share, beside the ring of payloads. Zeros to begin with.
 struct ChannelShared {
   static constexpr std::size_t kRecords = 32;
-  alignas(control::kApart) std::atomic<std::uint64_t> done{0};  // records the reader has done with
+  alignas(control::kApart) base::Atomic<std::uint64_t> done{0};  // records the reader has done with
   alignas(control::kApart) RecordLines records[kRecords];
 };
 

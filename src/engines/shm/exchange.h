@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "engine/point_to_point.h"
@@ -98,7 +97,7 @@ class Piece {
             bool is_long) const {
     if (sizes_ == Sizes::kCompared) {
       const std::uint64_t size = total;
-      std::memcpy(at, &size, sizeof(size));
+      base::copy_plain(at, &size, sizeof(size));
     }
     const Range range = range_of(step, bytes(), total);
     stager.copy(at + header(), data + range.first, range.length, is_long);
@@ -112,7 +111,7 @@ class Piece {
             core::Stores stores) const {
     if (sizes_ == Sizes::kCompared) {
       std::uint64_t given;
-      std::memcpy(&given, staged.bytes.data(), sizeof(given));
+      base::copy_plain(&given, staged.bytes.data(), sizeof(given));
       if (given != total) {
         throw engine::EnvelopeMismatch{{.peer = peer, .count = total},
                                        {.peer = peer, .count = given}};

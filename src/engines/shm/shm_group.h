@@ -20,12 +20,12 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <vector>
 
+#include "base/atomic.h"
 #include "control/group.h"
 #include "core/reduce.h"
 #include "engine/call.h"
@@ -43,8 +43,8 @@ inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what stays in a core's
 
 // Data of one small call, contiguous with what announces it: one cache line carries 48 bytes.
 struct SlotHead {
-  std::atomic<std::uint64_t> flag{0};
-  std::uint64_t fingerprint = 0;
+  base::Atomic<std::uint64_t> flag{0};
+  base::Plain<std::uint64_t> fingerprint = 0;
 };
 template <std::size_t kBytes>
 struct alignas(control::kApart) Slot : SlotHead {
@@ -75,15 +75,15 @@ struct Slots {
 };
 
 struct alignas(control::kApart) Words {
-  std::atomic<std::uint64_t> staged{0};
+  base::Atomic<std::uint64_t> staged{0};
   // Of the calls of each parity, written before staged.
-  std::uint64_t fingerprint[2] = {};
-  std::uint64_t in[2] = {};  // symmetric calls: where the rank's arrays lie in the host's segment
-  std::uint64_t out[2] = {};
+  base::Plain<std::uint64_t> fingerprint[2] = {};
+  base::Plain<std::uint64_t> in[2] = {};  // symmetric calls: where the rank's arrays lie in the host's segment
+  base::Plain<std::uint64_t> out[2] = {};
   // Of each chunk, written before staged: see Stager.
-  std::uint8_t claimable[2 * kChunks] = {};
-  alignas(control::kApart) std::atomic<std::uint64_t> reduced{0};
-  alignas(control::kApart) std::atomic<std::uint64_t> done{0};
+  base::Plain<std::uint8_t> claimable[2 * kChunks] = {};
+  alignas(control::kApart) base::Atomic<std::uint64_t> reduced{0};
+  alignas(control::kApart) base::Atomic<std::uint64_t> done{0};
 };
 
 // A resource: one rank's view. One thread at a time.

@@ -1,6 +1,4 @@
 // Collectives of a few KiB: ranks write their slots, and read those of others.
-#include <cstring>
-
 #include "base/relax.h"
 #include "engines/shm/collectives.h"
 
@@ -20,7 +18,7 @@ enum class Flow { kAmongAll, kToRoot, kFromRoot };
 using Use = void (*)(ShmGroup&, const Call&, Lot);
 
 void copy_small(void* out, const void* in, std::size_t bytes) {
-  if (bytes != 0 && out != in) std::memcpy(out, in, bytes);
+  if (bytes != 0 && out != in) base::copy_plain(out, in, bytes);
 }
 
 // A rank's own data is always read from where it came from: its slot is on its way to the peers,
@@ -140,7 +138,7 @@ struct Part {
 // Writes this rank's slot and announces it. `may_write` must hold.
 void post(ShmGroup& group, const Call& call, const Part& part) {
   if (part.bytes != 0) {
-    std::memcpy(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
+    base::copy_plain(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
   }
   group.post(call, part.lot);
 }

@@ -1,0 +1,40 @@
+// In place of core's inner loops: the same, a byte or a number at a time, with the simulator told
+// of all that is read and written.
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+#include "base/atomic.h"
+#include "core/claim.h"
+#include "core/reduce.h"
+
+namespace hocket::core {
+namespace {
+
+// Sums of int64 are all that the programs here ask for.
+void add_int64(void* out, const void* const* sources, int n_sources, std::size_t count, int) {
+  const std::size_t bytes = count * sizeof(std::int64_t);
+  for (int s = 0; s < n_sources; ++s) {
+    relacy::read_bytes(sources[s], bytes, std::source_location::current());
+  }
+  relacy::write_bytes(out, bytes, std::source_location::current());
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t sum = 0;
+    for (int s = 0; s < n_sources; ++s) sum += static_cast<const std::int64_t*>(sources[s])[i];
+    static_cast<std::int64_t*>(out)[i] = sum;
+  }
+}
+
+}  // namespace
+
+ReduceKernel reduce_kernel(DType, ReduceOp, Stores) { return add_int64; }
+void copy(void* out, const void* in, std::size_t bytes, Stores) {
+  base::copy_plain(out, in, bytes);
+}
+bool can_claim() noexcept { return true; }
+void claim(const void*, std::size_t) noexcept {}
+void copy_claimed(void* out, const void* in, std::size_t bytes) noexcept {
+  base::copy_plain(out, in, bytes);
+}
+
+}  // namespace hocket::core

@@ -1,0 +1,48 @@
+// In place of os/futex.cc, and of what gives the processor away: the simulator's.
+#include "system.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "os/futex.h"
+#include "simulator.h"
+
+namespace hocket::relacy {
+bool has_heavy_fence = true;
+}
+
+namespace hocket::os {
+
+// Nobody wakes up by the time: what is missed shows as a deadlock. But where there are no heavy
+// fences a wake-up may be missed, and sleeps are short.
+bool futex_wait(FutexWord& word, std::uint32_t expected, base::Deadline) noexcept {
+  if (relacy::has_heavy_fence) {
+    relacy::sleep_on(&word, word.initial(), expected, std::source_location::current());
+  } else {
+    relacy::yield();
+  }
+  return true;
+}
+void futex_wake_all(FutexWord& word) noexcept {
+  relacy::wake_all(&word, std::source_location::current());
+}
+void futex_wait_any(std::span<const FutexWait> waits, base::Deadline deadline) noexcept {
+  futex_wait(*waits[0].word, waits[0].expected, deadline);
+}
+bool heavy_fence() noexcept {
+  if (relacy::has_heavy_fence) relacy::heavy_fence(std::source_location::current());
+  return relacy::has_heavy_fence;
+}
+bool register_for_heavy_fence() noexcept { return relacy::has_heavy_fence; }
+
+}  // namespace hocket::os
+
+// Instead of the C library's.
+extern "C" int sched_yield() noexcept {
+  hocket::relacy::yield();
+  return 0;
+}
+extern "C" int nanosleep(const timespec*, timespec*) {
+  hocket::relacy::yield();
+  return 0;
+}

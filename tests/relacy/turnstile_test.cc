@@ -1,0 +1,82 @@
+// Who is at work on a communicator (comm/turnstile.h).
+#include "comm/turnstile.h"
+
+#include "base/atomic.h"
+#include "scenario.h"
+#include "system.h"
+
+namespace hocket::comm {
+namespace {
+
+// A thread that comes again and again, and has the short way where there is one; and others.
+template <bool kFences, int kNumber>
+class Comings : public relacy::Program {
+ public:
+  static constexpr int kThreads = kNumber;
+  Comings() { relacy::has_heavy_fence = kFences; }
+  void before() override {
+    for (int i = 0; i < 16; ++i) {
+      HOCKET_CHECK(turnstile_.try_enter(Turnstile::Who::kUser));
+      turnstile_.leave_quietly();
+    }
+    HOCKET_CHECK(turnstile_.enter_shortly() == kFences);
+    if (kFences) turnstile_.leave_shortly();
+  }
+  void thread(int number) override {
+    if (number == 0) {
+      for (int i = 0; i < 2; ++i) come_as_user();
+    } else {
+      come(number == 1 ? Turnstile::Who::kProgress : Turnstile::Who::kWaiter);
+    }
+  }
+  void after() override { HOCKET_CHECK(visits_ == kThreads + 1); }
+
+ private:
+  void work() {
+    const int before = visits_;
+    relacy::yield();
+    visits_ = before + 1;
+  }
+  void come_as_user() {
+    if (turnstile_.enter_shortly()) {
+      work();
+      turnstile_.leave_shortly();
+      return;
+    }
+    while (!turnstile_.try_enter(Turnstile::Who::kUser)) relacy::yield();
+    work();
+    turnstile_.leave_quietly();
+  }
+  void come(Turnstile::Who who) {
+    while (!turnstile_.try_enter(who)) relacy::yield();
+    HOCKET_CHECK(turnstile_.is_progress() == (who == Turnstile::Who::kProgress));
+    work();
+    turnstile_.leave();
+  }
+
+  Turnstile turnstile_{kFences};
+  base::Plain<int> visits_ = 0;  // by whoever is in
+};
+
+const relacy::Harmless kLeftOut = {
+    {"turnstile.cc:24",
+     "who the user is is asked by is_user_here alone, which no thread here calls"}};
+const relacy::Harmless kNoShortWay = {{"turnstile.cc:18", "nobody is inside by the short way"}};
+
+// It asked for the favourite first, so that what it did before was before the other's fence, too.
+const relacy::Harmless kNothingDone = {{"turnstile.h:38", "the favourite came in vain"}};
+
+TEST(Turnstile, OneAtATimeWithTheShortWay) {
+  relacy::holds_and_needs_all<Comings<true, 2>>(kNothingDone, kLeftOut, 1'000);
+}
+
+TEST(Turnstile, OneAtATimeAmongThree) {
+  relacy::holds_and_needs_all<Comings<true, 3>>(kNothingDone, kLeftOut, 1'000);
+}
+
+TEST(Turnstile, OneAtATimeWithoutHeavyFences) {
+  relacy::holds_and_needs_all<Comings<false, 2>>(kNoShortWay, kLeftOut, 1'000);
+}
+
+}  // namespace
+}  // namespace hocket::comm
