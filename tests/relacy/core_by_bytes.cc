@@ -12,16 +12,20 @@ namespace hocket::core {
 namespace {
 
 // Sums of int64 are all that the programs here ask for.
-void add_int64(void* out, const void* const* sources, int n_sources, std::size_t count, int) {
+void add_int64(void* const* outs,
+               int n_outs,
+               const void* const* sources,
+               int n_sources,
+               std::size_t count,
+               int) {
   const std::size_t bytes = count * sizeof(std::int64_t);
-  for (int s = 0; s < n_sources; ++s) {
-    relacy::read_bytes(sources[s], bytes, std::source_location::current());
-  }
-  relacy::write_bytes(out, bytes, std::source_location::current());
+  const auto here = std::source_location::current();
+  for (int s = 0; s < n_sources; ++s) relacy::read_bytes(sources[s], bytes, here);
+  for (int o = 0; o < n_outs; ++o) relacy::write_bytes(outs[o], bytes, here);
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t sum = 0;
     for (int s = 0; s < n_sources; ++s) sum += static_cast<const std::int64_t*>(sources[s])[i];
-    static_cast<std::int64_t*>(out)[i] = sum;
+    for (int o = 0; o < n_outs; ++o) static_cast<std::int64_t*>(outs[o])[i] = sum;
   }
 }
 

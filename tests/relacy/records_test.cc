@@ -133,8 +133,8 @@ TEST(Refusals, AreWholeOrNotThere) {
 TEST(FirstFailure, IsTheSameForAllAndWakesWhoSleeps) {
   relacy::holds_and_needs_all<FirstFailure>(
       {{"heavy_fence", "whoever fails a group pays for a fence of its own"},
-       {"group.cc:164", "whoever sleeps pays for a heavy one"},
-       {"group.cc:151", "what follows is published by the store after it"},
+       {"GroupControl::fail fence", "whoever sleeps pays for a heavy one"},
+       {"GroupControl::fail compare_exchange", "what follows is published by the store after it"},
        {"GroupControl::failed", "what failed is read by its own order"},
        {"before_sleep", "as in parking_test.cc"},
        {"ring_parked", "as in parking_test.cc"}},

@@ -45,13 +45,14 @@ struct Run {
 };
 Run* run = nullptr;
 
-std::string name_of(Site site) {
+std::string name_of(const char* operation, Site site) {
   const std::string_view file(site.file_name());
   std::string_view function(site.function_name());
   function = function.substr(0, function.find('('));
   function = function.substr(function.rfind(' ') + 1);
   std::ostringstream name;
-  name << file.substr(file.rfind('/') + 1) << ":" << site.line() << " " << function;
+  name << file.substr(file.rfind('/') + 1) << ":" << site.line() << " " << function << " "
+       << operation;
   return name.str();
 }
 
@@ -64,12 +65,12 @@ struct Made {
   rl::memory_order order;
   bool dropped;
 };
-Made made(std::memory_order order, bool stores, Site site) {
+Made made(const char* operation, std::memory_order order, bool stores, Site site) {
   const bool orders = order != std::memory_order_relaxed;
   bool relaxed = false;
   bool dropped = false;
   if (!run->alone && (orders || stores)) {
-    const std::string name = name_of(site);
+    const std::string name = name_of(operation, site);
     if (orders) run->outcome.ordering.insert(name);
     if (stores) run->outcome.storing.insert(name);
     const Mistake& mistake = run->options.mistake;
@@ -184,13 +185,13 @@ std::uintptr_t this_thread() noexcept {
 
 std::uint64_t load(const void* at, std::uint64_t initial, std::memory_order order, Site site) {
   if (!running()) return initial;
-  const Made how = made(order, false, site);
+  const Made how = made("load", order, false, site);
   return initial + cell_at(at).load(how.order, info_of(site));
 }
 
 void store(
     void* at, std::uint64_t initial, std::uint64_t value, std::memory_order order, Site site) {
-  const Made how = made(order, true, site);
+  const Made how = made("store", order, true, site);
   if (how.dropped) return;
   cell_at(at).store(value - initial, how.order, info_of(site));
 }
@@ -201,7 +202,7 @@ std::uint64_t update(void* at,
                      std::uint64_t operand,
                      std::memory_order order,
                      Site site) {
-  const Made how = made(order, true, site);
+  const Made how = made("update", order, true, site);
   Cell& cell = cell_at(at);
   if (how.dropped) return initial + cell.load(rl::mo_relaxed, info_of(site));
   switch (update) {
@@ -224,7 +225,7 @@ bool compare_exchange(void* at,
                       std::uint64_t desired,
                       std::memory_order order,
                       Site site) {
-  const Made how = made(order, false, site);
+  const Made how = made("compare_exchange", order, false, site);
   std::uint64_t seen = expected - initial;
   const bool done =
       cell_at(at).compare_exchange_strong(seen, desired - initial, how.order, info_of(site));
@@ -233,13 +234,13 @@ bool compare_exchange(void* at,
 }
 
 void fence(std::memory_order order, Site site) {
-  const Made how = made(order, false, site);
+  const Made how = made("fence", order, false, site);
   if (how.order == rl::mo_relaxed) return;
   rl::atomic_thread_fence(how.order, info_of(site));
 }
 
 void heavy_fence(Site site) {
-  const Made how = made(std::memory_order_seq_cst, false, site);
+  const Made how = made("fence", std::memory_order_seq_cst, false, site);
   if (how.order != rl::mo_relaxed) rl::systemwide_fence(info_of(site));
 }
 
@@ -251,7 +252,7 @@ void sleep_on(void* at, std::uint64_t initial, std::uint64_t expected, Site site
 }
 
 void wake_all(void* at, Site site) {
-  const Made how = made(std::memory_order_relaxed, true, site);
+  const Made how = made("wake", std::memory_order_relaxed, true, site);
   if (how.dropped) return;
   Cell& cell = cell_at(at);
   cell.fetch_add(0, rl::mo_seq_cst, info_of(site));
