@@ -1,8 +1,9 @@
 """What hocket raises.
 
 Every message says what happened, to whom, and what to try; ``status`` carries the same as fields.
-The names are those of the C++ interface. Where Python has an exception of the same meaning, the
-class derives from it too, so ``except TimeoutError`` and the like work.
+The names are those of the C++ interface. All are RuntimeErrors, which is what PyTorch and others
+raise. Where Python has an exception of the same meaning, the class derives from it too, so
+``except TimeoutError`` and the like work.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Status:
     host: str = ""
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """The base of everything that hocket raises.
 
     Attributes
@@ -142,5 +143,5 @@ class SystemError_(Error, OSError):
     error_number: int = 0
 
 
-class DeviceError(Error, RuntimeError):
+class DeviceError(Error):
     """A GPU, its driver or one of its libraries refused or failed, or is not there."""

@@ -29,6 +29,7 @@ def test_classes():
     }.items():
         cls = getattr(hocket, name)
         assert issubclass(cls, hocket.Error) and issubclass(cls, base)
+        assert issubclass(cls, RuntimeError)  # what programs for PyTorch, CuPy and others catch
         error = cls("what happened")
         assert str(error) == "what happened" and error.status is None
         assert str(pickle.loads(pickle.dumps(error))) == "what happened"
