@@ -21,6 +21,7 @@ struct InitOptions {
   std::optional<Duration> timeout = {};   // for joining; 300 s where absent
   std::optional<Duration> deadline = {};  // of calls; HOCKET_DEADLINE or 300 s where absent
   std::vector<std::string> engines = {};  // by name, best first; empty: all there are
+  std::string name = "world";             // what messages call the communicator of all ranks
   std::optional<std::size_t> segment_bytes =
       {};  // shared memory a rank; by the machine where absent
   // Where to look for NCCL and NVSHMEM beside the system's folders.

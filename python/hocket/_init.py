@@ -22,6 +22,7 @@ def init(
     engines: Optional[Iterable[str]] = None,
     bootstrap: Optional[Bootstrap] = None,
     mpi: Any = None,
+    name: str = "world",
 ) -> Communicator:
     """Join the job that this process was started in, or make a world of one.
 
@@ -47,6 +48,8 @@ def init(
         setting up alone.
     mpi : mpi4py.MPI.Intracomm, optional
         The same by a communicator of mpi4py: its ranks become the world's.
+    name : str, optional
+        What messages call the communicator.
 
     Returns
     -------
@@ -60,4 +63,4 @@ def init(
     InvalidArgument
         Options contradict each other or the environment.
     """
-    return _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi)
+    return _init(rank, size, address, key, timeout, deadline, engines, bootstrap, mpi, name)

@@ -37,7 +37,8 @@ InitOptions init_options(nb::handle rank,
                          nb::handle key,
                          nb::handle timeout,
                          nb::handle deadline,
-                         nb::handle engines) {
+                         nb::handle engines,
+                         nb::handle name) {
   InitOptions options;
   if (!rank.is_none()) options.rank = integer_argument(rank, "rank");
   if (!size.is_none()) options.size = integer_argument(size, "size");
@@ -47,6 +48,7 @@ InitOptions init_options(nb::handle rank,
   options.deadline = duration_argument(deadline, "deadline");
   options.library_folders = library_folders();
   options.engines = engines_argument(engines);
+  options.name = text_argument(name, "name");
   return options;
 }
 
@@ -58,10 +60,11 @@ Seat init(nb::handle rank,
           nb::handle deadline,
           nb::handle engines,
           nb::handle bootstrap,
-          nb::handle mpi) {
+          nb::handle mpi,
+          nb::handle name) {
   const std::unique_ptr<Bootstrap> group = bootstrap_argument(bootstrap, mpi);
   const InitOptions options = read_joining(group.get(), [&] {
-    return init_options(rank, size, address, key, timeout, deadline, engines);
+    return init_options(rank, size, address, key, timeout, deadline, engines, name);
   });
   auto world = without_gil([&] {
     return std::make_shared<World>(group ? hocket::init(*group, options) : hocket::init(options));
@@ -158,12 +161,14 @@ void bind_world(nb::module_& module) {
              arg("engines") = nb::none(),
              arg("bootstrap") = nb::none(),
              arg("mpi") = nb::none(),
+             arg("name").none() = "world",
              nb::sig("def init(rank: Optional[int] = None, size: Optional[int] = None, "
                      "address: Optional[str] = None, "
                      "key: Optional[Union[bytes, str, PathLike[str]]] = None, "
                      "timeout: Timeout = None, deadline: Timeout = None, "
                      "engines: Optional[Iterable[str]] = None, "
-                     "bootstrap: Optional[Bootstrap] = None, mpi: Any = None) -> Communicator"),
+                     "bootstrap: Optional[Bootstrap] = None, mpi: Any = None, "
+                     "name: str = 'world') -> Communicator"),
              "Use it through `hocket.init`.");
   module.def("_run_threads",
              &run_threads,

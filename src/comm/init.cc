@@ -40,6 +40,7 @@ World join(const InitOptions& options,
     parts.mpi = comm::make_mpi_home(
         parts.store.get(), launch, comm::use_of_gpus(config.mpi_gpus), deadline);
   }
+  parts.name = options.name;
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;
   parts.device_libraries = comm::device_libraries(options);

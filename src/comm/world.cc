@@ -115,7 +115,7 @@ void WorldImpl::join(Deadline deadline) {
 }
 
 Membership WorldImpl::membership() const {
-  Membership members{.name = "world",
+  Membership members{.name = parts_.name,
                      .rank = parts_.launch.rank,
                      .world_ranks = std::vector<int>(parts_.hosts.size()),
                      .hosts = parts_.hosts,

@@ -25,6 +25,7 @@ class Witness;
 // What a rank's world is made of. A value.
 struct WorldParts {
   LaunchInfo launch;
+  std::string name = "world";  // of the communicator of all ranks
   std::shared_ptr<os::Segment> segment;
   int host_rank = 0;
   std::vector<int> hosts;       // of each world rank

@@ -122,7 +122,7 @@ struct alignas(kApart) SharedWait {
   void write(std::string_view what) noexcept {
     const std::uint32_t before = version.load(std::memory_order_relaxed);
     version.store(before + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    base::thread_fence(std::memory_order_release);
     text = what;
     version.store(before + 2, std::memory_order_release);
   }
@@ -131,7 +131,7 @@ struct alignas(kApart) SharedWait {
     const std::uint32_t before = version.load(std::memory_order_acquire);
     if (before % 2 != 0) return {};
     std::string what(text.view());
-    std::atomic_thread_fence(std::memory_order_acquire);
+    base::thread_fence(std::memory_order_acquire);
     return version.load(std::memory_order_relaxed) == before ? what : std::string();
   }
 };

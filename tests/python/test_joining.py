@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import hocket_command
+import numpy as np
 import pytest
 from helpers import free_address, run_job
 
@@ -135,3 +136,13 @@ def test_a_setting_that_is_none_is_named_once(name, words):
     )
     assert done.returncode == 0 and done.stdout.count(words) == 1, done.stdout
     assert done.stdout.count("warning") == 1
+
+
+def test_the_world_is_called_as_its_maker_says():
+    comm = hocket.init(rank=0, size=1, name="trainers")
+    assert comm.name == "trainers" and comm.duplicate().name == "trainers/1"
+    with pytest.raises(hocket.InvalidArgument, match="on trainers"):
+        comm.broadcast(np.zeros(3), root=7)
+    comm.close()
+    with pytest.raises(hocket.InvalidArgument, match="name is a int"):
+        hocket.init(rank=0, size=1, name=3)
