@@ -107,6 +107,21 @@ class Prepared:
 
     def __repr__(self) -> str: ...
 
+class _Endings:
+    """Calls in host memory that are waited for together."""
+
+    def __init__(self) -> None: ...
+
+    def watch(self, work: Work, key: int) -> None:
+        """Have `next` return `key` once the call has ended. Once for each Work."""
+
+    def next(self) -> Optional[int]:
+        """
+        Waits for the next call to end; None when all that has ended has been returned and this is closed. Several threads may wait.
+        """
+
+    def close(self) -> None: ...
+
 class _Unfinished:
     """Memory of a result that is being made."""
 

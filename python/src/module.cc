@@ -16,6 +16,7 @@ NB_MODULE(_hocket, module) {
   import_numpy();
   bind_errors();
   bind_work(module);
+  bind_endings(module);
   bind_immutable(module);
   CommunicatorClass cls = bind_communicator(module);
   bind_reductions(cls);

@@ -190,6 +190,7 @@ void bind_symmetric(nb::module_& module, CommunicatorClass& cls);
 
 CommunicatorClass bind_communicator(nb::module_& module);
 void bind_work(nb::module_& module);
+void bind_endings(nb::module_& module);
 void bind_world(nb::module_& module);
 void bind_pool(nb::module_& module);
 void bind_distribution(nb::module_& module);

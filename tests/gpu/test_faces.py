@@ -219,8 +219,46 @@ def test_pytorch_s_messages_streams_and_groups(tmp_path):
     ranks(HERE / "torch_on_gpus.py", "batches,a_group_s_streams", tmp_path, EVERYTHING)
 
 
+needs_gpus = pytest.mark.skipif(DEVICE != "cuda", reason="streams are the GPUs'")
+
+
+@needs_gpus
+@pytest.mark.parametrize(
+    "name",
+    [
+        "waits_order_streams",
+        "handles_are_honest",
+        "backward_goes_on_beside_calls",
+        "memory_is_kept",
+        "graphs",
+        "a_barrier_comes_after_async_calls",
+        "split_and_monitored",
+    ],
+)
+def test_pytorch_s_calls_on_the_group_s_stream(name, tmp_path):
+    for output in ranks(HERE / "torch_on_gpus.py", name, tmp_path, EVERYTHING):
+        print(output)
+
+
+@needs_gpus
+def test_pytorch_s_end_raises_what_the_last_call_found(tmp_path):
+    outputs = ranks(HERE / "torch_on_gpus.py", "the_last_call_fails", tmp_path, EVERYTHING)
+    assert outputs == ["raised Mismatch\n"] * 2
+
+
 def test_training_goes_as_with_nccl(tmp_path):
     ranks(HERE / "torch_on_gpus.py", "training", tmp_path, "hocket")
+
+
+@needs_gpus
+def test_communication_hooks_train_as_with_nccl(tmp_path):
+    program = HERE.parent / "python" / "torch_hooks.py"
+    ours, theirs = (ranks(program, "many_buckets", tmp_path, backend)[0] for backend in ("hocket", "nccl"))
+    for mine, wanted in zip(ours.splitlines(), theirs.splitlines()):
+        (name, *mine), (same, *wanted) = mine.split(), wanted.split()
+        assert name == same and (mine == wanted or [*map(float, mine)] == pytest.approx(
+            [*map(float, wanted)], rel=1e-3
+        )), name
 
 
 def test_bagua_on_cuda_tensors(tmp_path):

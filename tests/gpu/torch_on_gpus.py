@@ -3,7 +3,9 @@
 On the CPU too, where gloo takes the place of NCCL: HOCKET_TEST_DEVICE=cpu.
 """
 
+import datetime
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
@@ -12,7 +14,9 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch_programs import DEVICE, _train, check, main, values  # noqa: E402
 
+import hocket  # noqa: E402
 import hocket.compat  # noqa: E402
+import hocket.torch  # noqa: E402
 
 PEERS = {"cuda": "nccl", "cpu": "gloo"}
 
@@ -77,6 +81,258 @@ def a_group_s_streams(rank, n):
     out = torch.empty(n, 2)
     dist.all_to_all_single(out, values(rank, n, 2))
     check(out, torch.stack([values(r, n, 2)[rank] for r in range(n)]))
+
+
+def waits_order_streams(rank, n):
+    """A call on one stream, `wait` and a read on another: each kind of call, again and again."""
+    side, count, previous = torch.cuda.Stream(), 300_000, (rank - 1) % n
+    made = []
+
+    def slowly(*shape):
+        """Made on the side stream, after it has been busy for a while."""
+        torch.cuda._sleep(3_000_000)
+        made.append(values(rank, *shape))
+        return made[-1]
+
+    def reduced():
+        return (x := slowly(count)), dist.all_reduce(x, async_op=True), summed(n, count)
+
+    def gathered():
+        out = torch.zeros(n * count)
+        work = dist.all_gather_into_tensor(out, slowly(count), async_op=True)
+        return out, work, torch.cat([values(r, count) for r in range(n)])
+
+    def listed():
+        out = [torch.zeros(count + r) for r in range(n)]
+        work = dist.all_gather(out, slowly(count + rank), async_op=True)
+        return out[previous], work, values(previous, count + previous)
+
+    def scattered():
+        out = torch.zeros(count)
+        work = dist.reduce_scatter_tensor(out, slowly(n * count), async_op=True)
+        return out, work, summed(n, n * count)[rank * count : (rank + 1) * count]
+
+    def strided():
+        x = slowly(count, 2)[:, 0]
+        return x, dist.all_reduce(x, async_op=True), summed(n, count, 2)[:, 0]
+
+    def from_root():
+        x = slowly(count)
+        return x, dist.broadcast(x, 1, async_op=True), values(1, count)
+
+    def exchanged():
+        got = torch.zeros(count)
+        ops = [
+            dist.P2POp(dist.isend, slowly(count), (rank + 1) % n),
+            dist.P2POp(dist.irecv, got, previous),
+        ]
+        works = dist.batch_isend_irecv(ops)
+        for work in works[:-1]:
+            work.wait()
+        return got, works[-1], values(previous, count)
+
+    dist.all_reduce(torch.ones(1))  # GPUs know each other from here on
+    torch.cuda.synchronize()
+    for _ in range(20):
+        for kind in (reduced, gathered, listed, scattered, strided, from_root, exchanged):
+            with torch.cuda.stream(side):
+                result, work, wanted = kind()
+            work.wait()
+            read = result.clone()  # on the default stream
+            torch.cuda.current_stream().wait_stream(side)  # for what is wanted
+            assert torch.equal(read, wanted), kind.__name__
+    # By a future, and by a callback of it.
+    with torch.cuda.stream(side):
+        future = dist.all_reduce(x := slowly(count), async_op=True).get_future()
+    doubled = future.then(lambda f: f.value()[0] * 2).wait()
+    torch.cuda.current_stream().wait_stream(side)
+    assert torch.equal(doubled, 2 * summed(n, count)), x
+
+
+def summed(n, *shape):
+    return sum(values(r, *shape) for r in range(n))
+
+
+def until(condition):
+    """Polls; the test's watchdog bounds it."""
+    while not condition():
+        time.sleep(0.001)
+
+
+def handles_are_honest(rank, n):
+    """A call that waits for another rank has not ended, and says so; its caller's stream goes on."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.all_reduce(torch.ones(1))
+    torch.cuda.synchronize()
+    x = values(rank, 1000)
+    if rank == 1:
+        store.wait(["rank 0 has looked"])
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 0:
+        y = torch.ones(1000) * 3
+        passed = torch.cuda.current_stream().record_event()
+        until(passed.query)  # this stream does not wait for the call
+        assert y.sum().item() == 3000
+        assert not work.is_completed() and not work.is_success()
+        try:
+            work.wait(datetime.timedelta(milliseconds=20))
+        except TimeoutError:
+            store.set("rank 0 has looked", "1")
+        else:
+            raise AssertionError("it ended without the others")
+    until(work.is_completed)
+    assert work.is_success() and work.exception() is None
+    assert torch.equal(x.cpu(), summed(n, 1000).cpu())
+
+
+def backward_goes_on_beside_calls(rank, n):
+    """DDP: rank 0's backward pass comes to its end on the GPU while its first bucket still waits for
+    rank 1, which begins its own only then. Prints the timeline."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    store = dist.distributed_c10d._get_default_store()
+    layers = [torch.nn.Linear(512, 512, bias=False) for _ in range(6)]
+    model = DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=1)
+    started, finished = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    last_gradient = torch.cuda.Event(enable_timing=True)
+    ends = []
+
+    def hook(_, bucket):
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        end = torch.cuda.Event(enable_timing=True)
+        future = work.get_future()
+
+        def average(f):
+            end.record()
+            return f.value()[0] / n
+
+        ends.append(end)
+        return future.then(average)
+
+    model.register_comm_hook(None, hook)
+    x = torch.randn(64, 512)
+    for step in range(3):  # buckets are made anew after the first
+        ends.clear()
+        model(x).square().mean().backward()
+        torch.cuda.synchronize()
+    ends.clear()
+    loss = model(x).square().mean()
+    watched = layers[0].weight.register_hook(lambda _: last_gradient.record())
+    if rank == 1:
+        store.wait(["rank 0 has come to the end"])
+    started.record()
+    loss.backward()
+    finished.record()
+    if rank == 0:
+        until(last_gradient.query)  # for ever, were it behind the calls
+        assert not ends[0].query(), "the first bucket ended without rank 1"
+        store.set("rank 0 has come to the end", "1")
+    torch.cuda.synchronize()
+    watched.remove()
+    assert len(ends) > 1, "one bucket alone shows nothing"
+    at = [f"{started.elapsed_time(end):.2f}" for end in ends]
+    print(
+        f"rank {rank}: last gradient at {started.elapsed_time(last_gradient):.2f} ms, "
+        f"buckets ended at {', '.join(at)} ms, all at {started.elapsed_time(finished):.2f} ms"
+    )
+    if rank == 0:
+        assert started.elapsed_time(last_gradient) < started.elapsed_time(ends[0])
+    for parameter in model.parameters():
+        theirs = parameter.grad.clone()
+        dist.broadcast(theirs, 0)
+        assert torch.equal(theirs, parameter.grad)
+
+
+def memory_is_kept(rank, n):
+    """Tensors, and what is made for the call, may go while it is under way."""
+    count = 1 << 20
+    dist.all_reduce(torch.ones(1))
+    for i in range(30):
+        out = torch.zeros(n * count)
+        torch.cuda._sleep(3_000_000)
+        x = torch.full((count,), float(rank + i))
+        work = dist.all_gather_into_tensor(out, x, async_op=True)
+        y = torch.full((count, 2), float(rank + i))
+        dist.all_reduce(y[:, 1], async_op=True)  # dropped, and what was made for it
+        del x
+        junk = [torch.full((count,), -1.0) for _ in range(4)]
+        work.wait()
+        assert out.view(n, count).eq(torch.arange(n).view(n, 1) + i).all(), i
+        dist.all_reduce(torch.ones(1), async_op=True).wait()  # behind the dropped one
+        assert y[:, 1].eq(sum(r + i for r in range(n))).all() and y[:, 0].eq(rank + i).all()
+        del junk
+
+
+def graphs(rank, n):
+    """Async and blocking calls in one graph, beside what the caller does."""
+    x, z = values(rank, 1000), torch.ones(1000)
+    keep = x.clone()
+    dist.all_reduce(x.clone(), async_op=True).wait()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            x.copy_(keep)
+            work = dist.all_reduce(x, async_op=True)
+            y = z * 2
+            work.wait()
+            w = x + y
+            work = dist.all_reduce(w, async_op=True)
+            v = z.clone()
+            dist.all_reduce(v)  # behind the one before it, which nobody has waited for
+            work.wait()
+    except RuntimeError as error:
+        # The host, or another library, carries calls here; PyTorch may raise what follows from that.
+        assert "cannot be captured" in f"{error} {error.__context__}", error
+        print("no graphs here")
+        return
+    for k in range(1, 4):
+        z.fill_(k)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(w, n * (summed(n, 1000) + 2 * k)) and v.eq(n * k).all(), k
+    dist.all_reduce(z, async_op=True).wait()
+    assert z.eq(3 * n).all()
+
+
+def the_last_call_fails(rank, n):
+    """Nobody waits for the job's last call, which ranks make differently: the end raises."""
+    dist.all_reduce(torch.ones(1))
+    torch.cuda.synchronize()
+    try:
+        dist.all_reduce(torch.ones(1000 + rank), async_op=True)
+        dist.destroy_process_group()
+    except hocket.Error as error:
+        print("raised", type(error).__name__)
+    dist.destroy_process_group()
+
+
+def a_barrier_comes_after_async_calls(rank, n):
+    """Who has come out of a barrier finds the calls before it ended."""
+    dist.all_reduce(torch.ones(1))
+    for _ in range(20):
+        torch.cuda._sleep(2_000_000)
+        work = dist.all_reduce(values(rank, 100_000), async_op=True)
+        dist.barrier()
+        assert work.is_completed()
+
+
+def split_and_monitored(rank, n):
+    """Groups split off, with calls on their own streams; barriers that name who is missing."""
+    bound = torch.device("cuda", rank)
+    dist.group.WORLD.bound_device_id = bound
+    group = dist.split_group(split_ranks=[list(range(n))])
+    work = dist.all_reduce(x := values(rank, 500), group=group, async_op=True)
+    dist.all_reduce(y := values(rank, 700))
+    work.wait()
+    assert torch.equal(x, summed(n, 500)) and torch.equal(y, summed(n, 700))
+    assert group.getBackendName() == "hocket"
+    alone = dist.split_group(split_ranks=[[r] for r in range(n)])
+    dist.all_reduce(x := values(rank, 5), group=alone)
+    assert torch.equal(x, values(rank, 5))
+    if isinstance(dist.group.WORLD, hocket.torch.HocketGroup):  # newer PyTorch
+        dist.monitored_barrier()
+        dist.monitored_barrier(group=group, wait_all_ranks=True)
 
 
 def training(rank, n):

@@ -73,9 +73,72 @@ def test_beside_gloo(backend, tmp_path):
     torch_ranks.run("torch_handles.py", "beside_gloo", 3, tmp_path, backend)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["waited_for_in_a_callback", "as_their_calls_end", "in_one_order", "attached_to_ended", "what_fails"],
+)
+def test_futures(name, tmp_path):
+    torch_ranks.run("torch_futures.py", name, 3, tmp_path, "hocket")
+
+
+def test_the_end_waits_for_calls_and_raises_their_errors(tmp_path):
+    outputs = torch_ranks.run(
+        "torch_futures.py", "ended_with_calls_under_way", 2, tmp_path, "hocket"
+    )
+    assert outputs[0] == "made\nraised True\n" and outputs[1].endswith("raised True\n"), outputs
+
+
+def test_the_end_raises_nothing_twice(tmp_path):
+    outputs = torch_ranks.run("torch_futures.py", "told_already", 2, tmp_path, "hocket")
+    assert outputs == ["told\n"] * 2
+
+
+@pytest.mark.parametrize("name", ["refused_by_one", "nothing_and_twice", "subgroups_are_named"])
+def test_errors(name, tmp_path):
+    torch_ranks.run("torch_errors.py", name, 3, tmp_path, "hocket")
+
+
+@pytest.mark.skipif(
+    issubclass(HocketBackend, ProcessGroup), reason="has monitored_barrier for gloo alone"
+)
+def test_monitored_barriers_of_subgroups_and_without_time(tmp_path):
+    torch_ranks.run("torch_errors.py", "monitored", 3, tmp_path, "hocket")
+
+
+def losses_of(output):
+    lines = [line.split() for line in output.splitlines()]
+    return {name: losses for name, *losses in lines}
+
+
+def test_communication_hooks_train_as_over_gloo(tmp_path):
+    """With one bucket: gloo hangs where hooks make calls for several."""
+    ours, theirs = (
+        losses_of(torch_ranks.run("torch_hooks.py", "one_bucket", 2, tmp_path, backend)[0])
+        for backend in ("hocket", "gloo")
+    )
+    assert ours.keys() == theirs.keys() and len(ours) > 10
+    for name, losses in ours.items():
+        if losses == ["AssertionError"]:  # PyTorch 2.15's batched_powerSGD_hook, of its own
+            assert theirs[name] == losses
+            continue
+        wanted = [float(loss) for loss in theirs[name]]
+        assert [float(loss) for loss in losses] == pytest.approx(wanted, rel=1e-4), name
+
+
+def test_communication_hooks_train_alike_with_many_buckets(tmp_path):
+    outputs = torch_ranks.run("torch_hooks.py", "many_buckets", 2, tmp_path, "hocket")
+    assert outputs[0] == outputs[1]
+    for name, losses in losses_of(outputs[0]).items():
+        assert losses == ["AssertionError"] or float(losses[-1]) < float(losses[0]), name
+
+
+def test_ddp_s_logging_and_devices(tmp_path):
+    run("named", 1, tmp_path)
+
+
 def test_refusals(tmp_path):
     for output in run("refusals", 2, tmp_path):
-        assert output.split() == ["ValueError", "InvalidArgument", "InvalidArgument", "Mismatch"]
+        assert output.split() == ["InvalidArgument"] * 3 + ["Mismatch"]
 
 
 def test_who_is_late_is_named(tmp_path):

@@ -419,6 +419,16 @@ def both_devices(rank, n):
     print(dist.get_backend_config())
 
 
+def named(rank, n):
+    """What PyTorch is told of the backend: its name, and where its tensors may lie."""
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+    model(torch.ones(1, 2)).sum().backward()
+    assert model._get_ddp_logging_data()["backend_name"] == "hocket"
+    assert dist.get_backend() == "hocket"
+    devices = {device.type for device in dist.group.WORLD._device_types}
+    assert devices == ({"cpu", "cuda"} if torch.cuda.device_count() else {"cpu"}), devices
+
+
 def main(programs, name, rank, size, file, backend="hocket"):
     rank, size = int(rank), int(size)
     if "hocket" in backend:

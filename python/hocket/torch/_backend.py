@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -11,8 +13,9 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 
 import hocket
 
-from ._calls import Batch, Calls, Handle
-from ._work import Together
+from ._calls import Calls
+from ._verbs import Batch, Handle
+from ._work import Kind, Together
 
 
 def _base() -> Any:
@@ -32,7 +35,8 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     A resource, made by ``dist.init_process_group`` and ``dist.new_group``. Calls that are not asked
     to be async block here without the GIL; async ones on host memory are moved by hocket's progress
-    thread. Calls on CUDA tensors are put on the current stream. Errors are hocket's own
+    thread. Those on CUDA tensors go on a stream of the group's own, for which `wait` has the current one
+    wait; blocking ones on the current stream. Errors are hocket's own
     (`hocket.errors`); after `PeerDied`, a deadline, `Mismatch` or `abort` every later call raises.
     """
 
@@ -40,6 +44,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         Base.__init__(self, comm.rank, comm.size)
         Calls.__init__(self, comm)
         self._called = name
+        self._is_shut = False
         self.marks_batches = False
 
     @property
@@ -91,28 +96,29 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         return "hocket"
 
     def _start_coalescing(self, _device: torch.device) -> None:
-        self.made.collected, self.made.batch = [], Batch()
+        self.made.collected, self.made.batch = [], Batch(self)
 
     def _end_coalescing(self, _device: torch.device) -> Any:
         collected, batch = self.made.collected, self.made.batch
         self.made.collected = self.made.batch = None
-        batch.go(self._comm)
-        return Together(collected)
+        return Together(collected + batch.go())
 
     def barrier(self, opts: Any = None) -> Handle:
         """``dist.barrier``."""
-        if torch.cuda.is_initialized():  # who comes here has done what is on the stream
+        if torch.cuda.is_initialized():  # who comes here has done what is on the streams
             torch.cuda.current_stream().synchronize()
+            self._streams.synchronize()
         if getattr(opts, "asyncOp", False):
-            return self._pending(self._comm.barrier_async(), [])
+            return self._pending(self._comm.barrier_async(), [], Kind.COLLECTIVE)
         self._comm.barrier()
-        self._kept.settle()
+        self._shared.kept.settle()
         return self._finished([])
 
     def monitored_barrier(self, options: Any, wait_all_ranks: bool = False) -> None:
         """``dist.monitored_barrier``: a barrier whose error names all ranks that have not come."""
         timeout = getattr(options, "timeout", None)
-        self._comm.barrier(timeout if timeout and timeout > timedelta(0) else None)
+        is_given = timeout is not None and timeout >= timedelta(0)
+        self._comm.barrier(timeout if is_given else None)
 
     def set_timeout(self, timeout: timedelta) -> None:
         """The deadline of later calls."""
@@ -123,9 +129,29 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         self._comm.abort("torch.distributed aborted the process group")
 
     def shutdown(self) -> None:
-        """What ``dist.destroy_process_group`` calls; waits for nobody."""
-        self._waiter.close()
-        self._comm.close()
+        """What ``dist.destroy_process_group`` calls. Waits for the calls that this rank has made, but
+        for receives.
+
+        Raises
+        ------
+        Error
+            What went wrong in one of them, where no call has raised it; the group has ended all the
+            same.
+        """
+        if self._is_shut:
+            return
+        self._is_shut = True
+        had_raised = self._shared.has_raised
+        try:
+            self._shared.kept.drain()
+            error: Optional[BaseException] = self._streams.drain(self._comm)
+        except hocket.Error as failure:
+            error = failure
+        finally:
+            self._comm.close()
+            self._shared.ends.close()
+        if error is not None and not had_raised:
+            raise error
 
     def _set_sequence_number_for_group(self) -> None:
         """hocket counts its calls by itself."""
@@ -134,3 +160,57 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         """The number of the last call that this rank made."""
         calls = self._comm.recent_calls()
         return calls[-1].sequence if calls else 0
+
+
+# --- What all calls have in common ----------------------------------------------------------------
+_COLLECTIVES = (
+    "allreduce allreduce_sparse allreduce_coalesced reduce reduce_scatter_single _reduce_scatter_base "
+    "reduce_scatter reduce_scatter_single_coalesced reduce_scatter_tensor_coalesced broadcast "
+    "all_gather_single _allgather_base allgather allgather_coalesced all_gather_single_coalesced "
+    "allgather_into_tensor_coalesced gather gather_single scatter all_to_all_single alltoall_base "
+    "alltoall barrier monitored_barrier"
+).split()
+_MESSAGES = ("send", "recv", "recv_anysource", "_end_coalescing")
+
+
+def _as_collective(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Comes when it is its turn; what is refused or goes wrong before it begins, all ranks hear of."""
+
+    @functools.wraps(call)
+    def collective(self: HocketBackend, *arguments: Any, **named: Any) -> Any:
+        if self._shared.turns.open:
+            self._shared.turns.come()
+        try:
+            return call(self, *arguments, **named)
+        except hocket.InvalidArgument as error:
+            if error.status is not None:  # hocket's own
+                raise
+            reason = str(error)
+        except hocket.Error:
+            self._shared.has_raised = True
+            raise
+        except Exception as error:
+            with contextlib.suppress(hocket.Error):
+                self._comm.refuse(f"{type(error).__name__}: {error}")
+            raise
+        self._comm.refuse(reason)
+
+    return collective
+
+
+def _as_message(call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def message(self: HocketBackend, *arguments: Any, **named: Any) -> Any:
+        try:
+            return call(self, *arguments, **named)
+        except hocket.Error:
+            self._shared.has_raised = True
+            raise
+
+    return message
+
+
+for _name in _COLLECTIVES:
+    setattr(HocketBackend, _name, _as_collective(getattr(HocketBackend, _name)))
+for _name in _MESSAGES:
+    setattr(HocketBackend, _name, _as_message(getattr(HocketBackend, _name)))

@@ -13,8 +13,8 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from ._backend import HocketBackend
-from ._calls import Batch
 from ._group import HocketGroup
+from ._verbs import Batch
 
 _theirs: Any = distributed_c10d.batch_isend_irecv
 
@@ -27,12 +27,12 @@ def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
     backend = group.backend if isinstance(group, HocketGroup) else group
     if not isinstance(backend, HocketBackend):
         return list(_theirs(p2p_op_list))
-    backend.made.batch = batch = Batch()
+    backend.made.batch = batch = Batch(backend)
     try:
         works = list(_theirs(p2p_op_list))
     finally:
         backend.made.batch = None
-    batch.go(backend.communicator)
+    batch.go()
     return works
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from threading import local
-from typing import Any, Optional, Union
+from collections.abc import Sequence
+from typing import Any, Optional
 
 import torch
 
@@ -12,6 +11,8 @@ import hocket
 
 from ._layout import (
     Layout,
+    all_back,
+    apart,
     as_flat,
     each_flat,
     is_plain,
@@ -23,16 +24,23 @@ from ._layout import (
 from ._ops import op_of, summand
 from ._pieces import reduce_scatter_in_pieces, takes_pieces
 from ._sparse import all_reduce_sparse
-from ._work import Finished, Kept, Pending, Waiter
+from ._verbs import Batch, Handle, Tensors, Verbs
+from ._work import Kind
 
-Tensors = list[torch.Tensor]
 _DENSE = torch.strided
-Handle = Union[Finished, Pending]
 
 
-def _one(tensors: Sequence[torch.Tensor], name: str) -> torch.Tensor:
+def _some(tensors: Sequence[Any], name: str) -> None:
+    if len(tensors) == 0:
+        raise hocket.InvalidArgument(f"{name} is empty, expected at least one tensor")
+
+
+def _one(tensors: Sequence[Any], name: str) -> Any:
+    _some(tensors, name)
     if len(tensors) != 1:
-        raise ValueError(f"{name} holds {len(tensors)} tensors, expected one a process")
+        raise hocket.InvalidArgument(
+            f"{name} holds {len(tensors)} tensors, expected one, as a process has one rank"
+        )
     return tensors[0]
 
 
@@ -41,53 +49,11 @@ def _is_long(tensor: torch.Tensor) -> bool:
     return not tensor.is_cuda and tensor.numel() * tensor.element_size() >= 1 << 15
 
 
-class Calls:
+class Calls(Verbs):
     """The calls of a process group, under the names by which PyTorch asks a backend for them.
 
     Part of `HocketBackend`, which says what holds for them.
     """
-
-    def __init__(self, comm: hocket.Communicator) -> None:
-        self._comm = comm
-        self._waiter = Waiter()
-        self._kept = Kept()
-        # `handle`: the last one made in this thread, which a group that `hands_on` gives back.
-        # While calls are coalesced: `collected`, the pending ones; `batch`, the messages of GPUs.
-        self.made = local()
-        self.hands_on = False
-
-    # --- One verb for the blocking and the async form -----------------------------------------
-    def _run(
-        self,
-        name: str,
-        arguments: tuple[Any, ...],
-        is_async: bool,
-        result: Tensors,
-        after: Optional[Callable[[], None]] = None,
-    ) -> Handle:
-        """Makes the call `name`; `after` brings results where they belong."""
-        if is_async and not result[0].is_cuda:
-            work = getattr(self._comm, name + "_async")(*arguments)
-            return self._pending(work, result, after)
-        getattr(self._comm, name)(*arguments)
-        if after is not None:
-            after()
-        self._kept.settle()
-        return self._finished(result)
-
-    def _finished(self, result: Tensors) -> Finished:
-        self.made.handle = handle = Finished(result)
-        return handle
-
-    def _pending(
-        self, work: hocket.Work, result: Tensors, after: Optional[Callable[[], None]] = None
-    ) -> Pending:
-        self.made.handle = handle = Pending(work, result, self._waiter, after)
-        self._kept.add(handle)
-        collected = getattr(self.made, "collected", None)
-        if collected is not None:
-            collected.append(handle)
-        return handle
 
     # --- Reductions ---------------------------------------------------------------------------
     def allreduce(self, tensors: Tensors, options: Any) -> Handle:
@@ -96,28 +62,32 @@ class Calls:
         if tensor.layout != _DENSE:
             all_reduce_sparse(self._comm, tensor, op)
             return self._finished(tensors)
-        if op is not None and not options.asyncOp and tensor.is_contiguous():  # the usual
+        if op is not None and not (options.asyncOp or tensor.is_cuda) and tensor.is_contiguous():
             self._comm.all_reduce(tensor, None, op)
             return self._finished(tensors)
         layout = Layout(tensor)
         source, op = summand(layout.flat, options)
         return self._run(
-            "all_reduce", (source, layout.flat, op), options.asyncOp, tensors, layout.copy_back
+            "all_reduce", (source, layout.flat, op), options.asyncOp, tensors, layout.back
         )
 
     allreduce_sparse = allreduce  # what PyTorch calls for sparse CUDA tensors
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Handle:
-        """``dist.all_reduce`` of several tensors at once."""
+        """``dist.all_reduce`` of several tensors at once; one that is there twice is summed once."""
+        _some(tensors, "tensors")
         layouts = [Layout(tensor) for tensor in tensors]
-        sources = [summand(layout.flat, options) for layout in layouts]
-        for op in {op for _, op in sources}:  # one, or none where there are no tensors
-            self._comm.all_reduce_coalesced([source for source, _ in sources], op)
-        for layout, (source, _) in zip(layouts, sources):
-            if source is not layout.flat:
-                layout.flat.copy_(source)
-            layout.copy_back()
-        return self._finished(tensors)
+        flats = apart([layout.flat for layout in layouts])
+        every = [summand(flat, options) for flat in flats]
+        sources, op = [source for source, _ in every], every[0][1]
+
+        def back() -> None:
+            for layout, source in zip(layouts, sources):
+                if source is not layout.flat:
+                    layout.flat.copy_(source)
+                layout.copy_back()
+
+        return self._run("all_reduce_coalesced", (sources, op), options.asyncOp, tensors, back)
 
     def reduce(self, tensors: Tensors, options: Any) -> Handle:
         """``dist.reduce``: in place at the root."""
@@ -125,7 +95,7 @@ class Calls:
         source, op = summand(layout.flat, options)
         out, back = None, None
         if self._comm.rank == options.rootRank:
-            out, back = layout.flat, layout.copy_back
+            out, back = layout.flat, layout.back
         arguments = (source, out, options.rootRank, op)
         return self._run("reduce", arguments, options.asyncOp, tensors, back)
 
@@ -136,13 +106,13 @@ class Calls:
         out = Layout(output)
         source, op = summand(as_flat(input), options)
         arguments = (source, out.flat, op)
-        return self._run("reduce_scatter", arguments, options.asyncOp, [output], out.copy_back)
+        return self._run("reduce_scatter", arguments, options.asyncOp, [output], out.back)
 
     _reduce_scatter_base = reduce_scatter_single
 
     def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
         """``dist.reduce_scatter``; the tensors may differ in size."""
-        output, parts = _one(outputs, "outputs"), inputs[0]
+        output, parts = _one(outputs, "outputs"), _one(inputs, "input_lists")
         self._check_list(parts, "input_list")
         out = Layout(output)
         counts = [part.numel() for part in parts]
@@ -153,20 +123,19 @@ class Calls:
             return self._finished(outputs)
         source, op = summand(each_flat(parts), options)
         arguments = (source, out.flat, counts, op)
-        return self._run("reduce_scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
+        return self._run("reduce_scatter_v", arguments, options.asyncOp, outputs, out.back)
 
     def reduce_scatter_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any
     ) -> Handle:
         """``dist.reduce_scatter_tensor`` of several at once."""
+        _some(outputs, "outputs")
         layouts = [Layout(output) for output in outputs]
-        flat = [layout.flat for layout in layouts]
-        sources = [summand(as_flat(tensor), options) for tensor in inputs]
-        for op in {op for _, op in sources}:
-            self._comm.reduce_scatter_coalesced([source for source, _ in sources], flat, op)
-        for layout in layouts:
-            layout.copy_back()
-        return self._finished(outputs)
+        every = [summand(as_flat(tensor), options) for tensor in inputs]
+        sources = [source for source, _ in every]
+        arguments = (sources, [layout.flat for layout in layouts], every[0][1])
+        back = all_back(layouts)
+        return self._run("reduce_scatter_coalesced", arguments, options.asyncOp, outputs, back)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -175,19 +144,19 @@ class Calls:
         """``dist.broadcast``."""
         layout = Layout(_one(tensors, "tensors"))
         arguments = (layout.flat, options.rootRank)
-        return self._run("broadcast", arguments, options.asyncOp, tensors, layout.copy_back)
+        return self._run("broadcast", arguments, options.asyncOp, tensors, layout.back)
 
     def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, options: Any) -> Handle:
         """``dist.all_gather_into_tensor``."""
         out = Layout(output)
         arguments = (as_flat(input), out.flat)
-        return self._run("all_gather", arguments, options.asyncOp, [output], out.copy_back)
+        return self._run("all_gather", arguments, options.asyncOp, [output], out.back)
 
     _allgather_base = all_gather_single
 
     def allgather(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
         """``dist.all_gather``; the tensors may differ in size."""
-        parts = outputs[0]
+        parts = _one(outputs, "output_lists")
         self._check_list(parts, "tensor_list")
         gathered, counts, after = received_parts(parts)
         arguments = (as_flat(_one(inputs, "tensors")), gathered, counts)
@@ -195,20 +164,21 @@ class Calls:
 
     def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
         """``dist.all_gather`` of several tensors, one list of outputs a rank."""
+        _some(inputs, "tensors")
         for place, tensor in enumerate(inputs):
-            self.allgather([[rank[place] for rank in outputs]], [tensor], _Blocking)
+            Calls.allgather(self, [[rank[place] for rank in outputs]], [tensor], _Blocking)
         return self._finished([tensor for rank in outputs for tensor in rank])
 
     def all_gather_single_coalesced(
         self, outputs: Tensors, inputs: Tensors, options: Any = None
     ) -> Handle:
         """``dist.all_gather_into_tensor`` of several at once."""
+        _some(outputs, "outputs")
         layouts = [Layout(output) for output in outputs]
         flat = [layout.flat for layout in layouts]
-        self._comm.all_gather_coalesced([as_flat(tensor) for tensor in inputs], flat)
-        for layout in layouts:
-            layout.copy_back()
-        return self._finished(outputs)
+        is_async = getattr(options, "asyncOp", False)
+        arguments = ([as_flat(tensor) for tensor in inputs], flat)
+        return self._run("all_gather_coalesced", arguments, is_async, outputs, all_back(layouts))
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -220,7 +190,7 @@ class Calls:
         after = None
         result = [tensor]
         if self._comm.rank == options.rootRank:
-            result = outputs[0]
+            result = _one(outputs, "output_lists")
             self._check_list(result, "gather_list")
             if listed:
                 out, _, after = received_parts(result)
@@ -240,7 +210,7 @@ class Calls:
             return self._run("gather", arguments, options.asyncOp, [input])
         out = Layout(output)
         arguments = (as_flat(input), out.flat, options.rootRank)
-        return self._run("gather", arguments, options.asyncOp, [output], out.copy_back)
+        return self._run("gather", arguments, options.asyncOp, [output], out.back)
 
     def scatter(self, outputs: Tensors, inputs: list[Tensors], options: Any) -> Handle:
         """``dist.scatter``."""
@@ -249,13 +219,14 @@ class Calls:
         counts = None
         listed = _is_long(out.flat)
         if self._comm.rank == options.rootRank:
-            self._check_list(inputs[0], "scatter_list")
-            parts, counts = sent_parts(inputs[0]) if listed else (each_flat(inputs[0]), None)
+            given = _one(inputs, "input_lists")
+            self._check_list(given, "scatter_list")
+            parts, counts = sent_parts(given) if listed else (each_flat(given), None)
         if not listed:
             arguments: tuple[Any, ...] = (parts, out.flat, options.rootRank)
-            return self._run("scatter", arguments, options.asyncOp, outputs, out.copy_back)
+            return self._run("scatter", arguments, options.asyncOp, outputs, out.back)
         arguments = (parts, counts, out.flat, options.rootRank)
-        return self._run("scatter_v", arguments, options.asyncOp, outputs, out.copy_back)
+        return self._run("scatter_v", arguments, options.asyncOp, outputs, out.back)
 
     def all_to_all_single(
         self,
@@ -269,12 +240,12 @@ class Calls:
         out = Layout(output)
         if not output_splits and not input_splits:
             arguments: tuple[Any, ...] = (as_flat(input), out.flat)
-            return self._run("all_to_all", arguments, options.asyncOp, [output], out.copy_back)
+            return self._run("all_to_all", arguments, options.asyncOp, [output], out.back)
         size = self._comm.size
         sent = row_counts(input, input_splits, size, "input")
         came = row_counts(output, output_splits, size, "output")
         arguments = (as_flat(input), sent, out.flat, came)
-        return self._run("all_to_all_v", arguments, options.asyncOp, [output], out.copy_back)
+        return self._run("all_to_all_v", arguments, options.asyncOp, [output], out.back)
 
     alltoall_base = all_to_all_single
 
@@ -293,13 +264,14 @@ class Calls:
         tensor = _one(tensors, "tensors")
         source = tensor if is_plain(tensor) else as_flat(tensor)
         if not tensor.is_cuda:
-            return self._pending(self._comm.send_async(source, destination, tag), tensors)
-        batch = getattr(self.made, "batch", None)
-        if batch is None:
-            self._comm.send(source, destination, tag)
-        else:
-            batch.outgoing.append((source, destination))
-        return self._finished(tensors)
+            work = self._comm.send_async(source, destination, tag)
+            return self._pending(work, tensors, Kind.SEND)
+        batch: Optional[Batch] = getattr(self.made, "batch", None)
+        if batch is not None:
+            return batch.send(tensors, source, destination)
+        stream = self._streams.own(tensor.device)
+        work = self._comm.send_async(source, destination, tag, stream=stream)
+        return self._started(self._on_own(stream, tensors, [source], work))
 
     def recv(self, tensors: Tensors, source: int, tag: int) -> Handle:
         """``dist.recv``, ``dist.irecv``."""
@@ -307,18 +279,16 @@ class Calls:
         out, after = tensor, None
         if not is_plain(tensor):
             layout = Layout(tensor)
-            out, after = layout.flat, layout.copy_back
+            out, after = layout.flat, layout.back
         if not tensor.is_cuda:
-            return self._pending(self._comm.recv_async(out, source, tag), tensors, after)
-        batch = getattr(self.made, "batch", None)
+            work = self._comm.recv_async(out, source, tag)
+            return self._pending(work, tensors, Kind.RECEIVE, after)
+        batch: Optional[Batch] = getattr(self.made, "batch", None)
         if batch is not None:
-            batch.incoming.append((out, source))
-            batch.after.append(after)
-            return self._finished(tensors)
-        self._comm.recv(out, source, tag)
-        if after is not None:
-            after()
-        return self._finished(tensors)
+            return batch.recv(tensors, out, source, after)
+        stream = self._streams.own(tensor.device)
+        work = self._comm.recv_async(out, source, tag, stream=stream)
+        return self._started(self._on_own(stream, tensors, [out, tensor], work, after))
 
     def recv_anysource(self, tensors: Tensors, tag: int) -> Handle:
         """``dist.recv`` and ``dist.irecv`` without `src`; on host memory."""
@@ -331,23 +301,9 @@ class Calls:
 
     def _check_list(self, tensors: Sequence[torch.Tensor], name: str) -> None:
         if len(tensors) != self._comm.size:
-            raise ValueError(f"{name} holds {len(tensors)} tensors, expected {self._comm.size}")
-
-
-class Batch:
-    """Messages of GPUs that are put on the stream at once, where else each would wait for the last."""
-
-    def __init__(self) -> None:
-        self.outgoing: list[tuple[torch.Tensor, int]] = []
-        self.incoming: list[tuple[torch.Tensor, int]] = []
-        self.after: list[Optional[Callable[[], None]]] = []
-
-    def go(self, comm: hocket.Communicator) -> None:
-        """Put them there."""
-        comm.exchange(self.outgoing, self.incoming)
-        for after in self.after:
-            if after is not None:
-                after()
+            raise hocket.InvalidArgument(
+                f"{name} holds {len(tensors)} tensors, expected {self._comm.size}, one a rank"
+            )
 
 
 class _Blocking:

@@ -66,11 +66,28 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
     if Base is ProcessGroup:
         _refuse_others(known)
     bootstrap = StoreBootstrap(options.store, options.group_rank, options.group_size)
-    comm = hocket.init(bootstrap=bootstrap, timeout=options.timeout, deadline=options.timeout)
+    comm = hocket.init(
+        bootstrap=bootstrap,
+        timeout=options.timeout,
+        deadline=options.timeout,
+        name=_name_of(options),
+    )
     if Base is ProcessGroup:
         return WholeBackend(comm, str(options.group_id), options.store)
     backend = HocketBackend(comm, str(options.group_id))
     return whole_group(backend, options, known) or backend
+
+
+def _name_of(options: Any) -> str:
+    """What errors call the group: "world" for all ranks, else by PyTorch's name and the members."""
+    ranks = list(options.global_ranks_in_group)
+    if not ranks:
+        return "world"
+    shown = ", ".join(map(str, ranks[:_SHOWN])) + (", ..." if len(ranks) > _SHOWN else "")
+    return f"group {options.group_id} of ranks {shown}"
+
+
+_SHOWN = 8  # members of a group, in its name
 
 
 def _refuse_others(known: dict[str, Any]) -> None:
@@ -90,4 +107,6 @@ def register() -> None:
         return
     _batches.install()
     register_rendezvous_handler("hocket", by_launcher)
-    dist.Backend.register_backend("hocket", create, extended_api=True, devices=["cpu", "cuda"])
+    # Whoever asks PyTorch where the tensors of a group lie is told of these.
+    devices = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
+    dist.Backend.register_backend("hocket", create, extended_api=True, devices=devices)

@@ -48,6 +48,7 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
     backend: HocketBackend
     devices: list[str]  # whose tensors hocket carries
     others: dict[str, tuple[Any, Any]]  # kind and backend of the rest
+    is_first: bool  # whether hocket is what PyTorch calls the group's default
 
     @classmethod
     def assemble(
@@ -64,7 +65,9 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         ours = (ProcessGroup.BackendType.CUSTOM, backend)
         every = {**dict.fromkeys(devices, ours), **others}
         # As PyTorch chooses it: an accelerator's before the host's.
-        group._set_default_backend(every[min(every, key=lambda device: device == "cpu")][0])
+        first = every[min(every, key=lambda device: device == "cpu")]
+        group.is_first = first is ours
+        group._set_default_backend(first[0])
         for device, (kind, one) in every.items():
             group._register_backend(torch.device(device), kind, one)
         return group
@@ -104,6 +107,11 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
         group._set_group_name(name)
         group._set_group_desc(group_desc or "undefined")
         return group
+
+    def getBackendName(self) -> str:  # noqa: N802: PyTorch's name
+        """What DDP's logging calls the group's backend."""
+        theirs: Any = super()
+        return "hocket" if self.is_first else str(theirs.getBackendName())
 
     def carries(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether hocket has the device of these tensors."""

@@ -7,6 +7,8 @@ from typing import Any, Optional
 
 import torch
 
+from hocket import InvalidArgument
+
 
 class Layout:
     """A tensor that is written to: itself where it is contiguous, else a copy and the way back."""
@@ -23,15 +25,46 @@ class Layout:
             self._copy = tensor.detach().contiguous()
             self.flat = self._copy.view(-1)
 
+    @property
+    def back(self) -> Optional[Callable[[], None]]:
+        """`copy_back`, to be called when the call has ended; None: there is nothing to bring."""
+        return None if self._copy is None else self.copy_back
+
     def copy_back(self) -> None:
-        """Bring the result into the tensor, when the call has ended."""
+        """Bring the result into the tensor."""
         if self._copy is not None:
             self._tensor.detach().copy_(self._copy)
 
 
+def all_back(layouts: Sequence[Layout]) -> Optional[Callable[[], None]]:
+    """The same of several."""
+    if all(layout.back is None for layout in layouts):
+        return None
+
+    def back() -> None:
+        for layout in layouts:
+            layout.copy_back()
+
+    return back
+
+
+def apart(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Contiguous tensors that share no memory: copies of those that lie in what another one has."""
+    result = list(tensors)
+    end: tuple[Any, int] = (None, 0)
+    for place in sorted(range(len(tensors)), key=lambda place: tensors[place].data_ptr()):
+        tensor = tensors[place]
+        first = tensor.data_ptr()
+        if tensor.device == end[0] and first < end[1] and tensor.numel() > 0:
+            result[place] = tensor.clone()
+        last = first + tensor.numel() * tensor.element_size()
+        end = (tensor.device, last if tensor.device != end[0] else max(end[1], last))
+    return result
+
+
 def _require_dense(tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided:
-        raise ValueError(
+        raise InvalidArgument(
             f"the tensor is {tensor.layout}, expected a dense one; all_reduce takes sparse "
             "tensors, and hocket.sparse has collectives on sparse arrays of SciPy and CuPy"
         )
@@ -60,10 +93,10 @@ def row_counts(tensor: torch.Tensor, splits: list[int], size: int, name: str) ->
     rows = tensor.shape[0] if tensor.dim() else 0
     if not splits:
         if rows % size:
-            raise ValueError(f"{name} has {rows} rows, expected a multiple of {size}, or splits")
+            raise InvalidArgument(f"{name} has {rows} rows, expected a multiple of {size}, or splits")
         splits = [rows // size] * size
     if len(splits) != size or sum(splits) != rows:
-        raise ValueError(
+        raise InvalidArgument(
             f"the {name} splits are {splits}, expected {size} numbers whose sum is {rows}"
         )
     width = tensor.numel() // rows if rows else 0

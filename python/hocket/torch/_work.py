@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-import queue
+import enum
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,6 +14,16 @@ from torch._C._distributed_c10d import Work
 
 import hocket
 
+from ._futures import CallFuture, Ends, Turns
+
+
+class Kind(enum.Enum):
+    """What a handle is of."""
+
+    COLLECTIVE = enum.auto()
+    SEND = enum.auto()
+    RECEIVE = enum.auto()
+
 
 def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
     """None where torch.distributed says that there is no limit of its own."""
@@ -23,14 +33,14 @@ def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
 
 
 class Finished(Work):  # type: ignore[misc, unused-ignore]
-    """A call that has ended, or that a GPU's stream carries out."""
+    """A call on host memory that has ended."""
 
     def __init__(self, result: list[torch.Tensor]) -> None:
         super().__init__()
         self._result = result
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Nothing is left to wait for; a stream goes on by itself."""
+        """Nothing is left to wait for."""
         return True
 
     def is_completed(self) -> bool:
@@ -50,10 +60,20 @@ class Finished(Work):  # type: ignore[misc, unused-ignore]
 
     def get_future(self) -> Any:
         """A future that has its value."""
-        devices: list[Any] = [t.device for t in self._result[:1] if t.is_cuda]
-        future: Any = torch.futures.Future(devices=devices)
+        future: Any = torch.futures.Future()
         future.set_result(self._result)
         return future
+
+
+class Shared:
+    """What the handles of a group share."""
+
+    def __init__(self, comm: hocket.Communicator) -> None:
+        self.ends = Ends()
+        self.turns = Turns(comm)
+        self.kept = Kept()
+        # Whether the program has been told of an error that ends the group.
+        self.has_raised = False
 
 
 class Pending(Work):  # type: ignore[misc, unused-ignore]
@@ -61,15 +81,17 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
 
     def __init__(
         self,
+        shared: Shared,
         work: hocket.Work,
         result: list[torch.Tensor],
-        waiter: Waiter,
+        kind: Kind,
         after: Optional[Callable[[], None]] = None,
     ) -> None:
         super().__init__()
+        self._shared = shared
         self._work = work
         self._result = result
-        self._waiter = waiter
+        self.kind = kind
         self._after = after  # what is left to do when the call has ended, once
         self._has_after = after is not None
         self._lock = threading.Lock()
@@ -77,7 +99,11 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
 
     def finish(self, timeout: Optional[float] = None) -> None:
         """Wait, then do what is left to do."""
-        self._work.wait(timeout)
+        try:
+            self._work.wait(timeout)
+        except hocket.Error:
+            self._shared.has_raised = True
+            raise
         self._settle()
 
     def _settle(self) -> None:
@@ -129,24 +155,25 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
         """A future that gets its value when the call ends; the same one each time."""
         with self._lock:
             if self._future is None:
-                self._future = torch.futures.Future()
-                self._waiter.watch(self, self._future)
+                ordered = self.kind is Kind.COLLECTIVE
+                self._future = CallFuture(self._shared.turns) if ordered else torch.futures.Future()
+                self._shared.ends.watch(self._work, self)
             return self._future
 
-    def complete(self, future: Any) -> None:
-        """In the waiter's thread: end the future as the call ends."""
+    def complete(self) -> None:
+        """The call has ended: give the future its value."""
         try:
             self.finish()
         except Exception as error:
-            future.set_exception(error)
+            self._future.set_exception(error)
         else:
-            future.set_result(self._result)
+            self._future.set_result(self._result)
 
 
 class Together(Work):  # type: ignore[misc, unused-ignore]
     """Several calls as one."""
 
-    def __init__(self, works: list[Pending]) -> None:
+    def __init__(self, works: list[Any]) -> None:
         super().__init__()
         self._works = works
 
@@ -199,6 +226,20 @@ class Kept:
                 self._handles = collections.deque(left)
                 self._sweep_at = max(self._SWEPT_AT_LEAST, 2 * len(left))
 
+    def drain(self) -> None:
+        """Wait for all but receives, which nobody may answer. Raises the first error."""
+        with self._lock:
+            handles = list(self._handles)
+        errors = []
+        for handle in handles:
+            try:
+                if handle.kind is not Kind.RECEIVE:
+                    handle.finish()
+            except hocket.Error as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
     def settle(self) -> None:
         """Let go of those that have ended, in order."""
         if not self._handles:
@@ -206,30 +247,3 @@ class Kept:
         with self._lock:
             while self._handles and self._handles[0].is_completed():
                 self._handles.popleft()
-
-
-class Waiter:
-    """Gives futures their values, in a thread that is started for the first of them."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread: Optional[threading.Thread] = None
-
-    def watch(self, work: Pending, future: Any) -> None:
-        """Have the future end as the work ends."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="hocket torch", daemon=True)
-            self._thread.start()
-        self._queue.put((work, future))
-
-    def close(self) -> None:
-        """End the thread once all futures have ended."""
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            work, future = item
-            work.complete(future)

@@ -1,0 +1,206 @@
+"""Futures of calls on host memory: each gets its value as its own call ends.
+
+What is attached to one may make calls itself, and wait for their futures. So whoever gives a future
+its value has another thread ready to go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+import hocket
+from hocket import _hocket
+
+
+class Handle(Protocol):
+    """What the ends of calls are told to."""
+
+    def complete(self) -> None:
+        """The call has ended: give its future the value."""
+
+
+class Ends:
+    """Tells handles that their calls have ended, in threads that are started for the first of them.
+
+    One of the threads waits at any time; whoever is called may take as long as it likes.
+    """
+
+    def __init__(self) -> None:
+        self._endings = _hocket._Endings()
+        self._lock = threading.Lock()
+        self._handles: dict[int, Handle] = {}
+        self._keys = itertools.count()
+        self._waiting = 0  # threads; guarded by the lock
+
+    def watch(self, work: hocket.Work, handle: Handle) -> None:
+        """Have `handle.complete()` called when `work` has ended; once for each Work."""
+        key = next(self._keys)
+        self._handles[key] = handle
+        with self._lock:
+            self._keep_one_waiting()
+        self._endings.watch(work, key)
+
+    def close(self) -> None:
+        """No more will be watched: the threads end when all that is has ended."""
+        self._endings.close()
+
+    def _keep_one_waiting(self) -> None:
+        if self._waiting == 0:
+            self._waiting = 1
+            threading.Thread(target=self._run, name="hocket torch", daemon=True).start()
+
+    def _run(self) -> None:
+        while (key := self._endings.next()) is not None:
+            with self._lock:
+                self._waiting -= 1
+                self._keep_one_waiting()
+            self._handles.pop(key).complete()
+            with self._lock:
+                if self._waiting > 1:  # others have been started meanwhile, and are enough
+                    return
+                self._waiting += 1
+
+
+class Turn:
+    """The place of what is attached to a future in the order of its group's calls. A value.
+
+    Places are compared as tuples: what is attached while something attached runs is part of that.
+    """
+
+    def __init__(self, turns: Turns, place: tuple[int, ...]) -> None:
+        self._turns = turns
+        self.place = place
+        self.inner = itertools.count()
+
+    def __enter__(self) -> None:
+        self._before = getattr(self._turns.running, "turn", None)
+        self._turns.running.turn = self
+
+    def __exit__(self, *_: object) -> None:
+        self._turns.running.turn = self._before
+        self._turns.end(self)
+
+
+class Turns:
+    """Makes the calls of what is attached to futures come in one order on all ranks.
+
+    Threads run it whenever a call has ended, which differs by rank, and collectives have to be called
+    in the same order everywhere. So they come as if it had run at once where it was attached: whoever
+    makes a call waits until all that was attached before has run.
+    """
+
+    def __init__(self, comm: hocket.Communicator) -> None:
+        self._comm = comm
+        self._changed = threading.Condition()
+        self.running = threading.local()  # `turn`: whose thread this is
+        self._outer = itertools.count()
+        self.open: dict[tuple[int, ...], Turn] = {}  # what has not run so far, by place
+
+    def take(self) -> Turn:
+        """A place for something that is attached now."""
+        within = getattr(self.running, "turn", None)
+        place = (next(self._outer),) if within is None else (*within.place, next(within.inner))
+        turn = Turn(self, place)
+        with self._changed:
+            self.open[place] = turn
+        return turn
+
+    def end(self, turn: Turn) -> None:
+        """It has run."""
+        with self._changed:
+            del self.open[turn.place]
+            self._changed.notify_all()
+
+    def come(self) -> None:
+        """Returns when a collective may be called; to be asked only where some are `open`.
+
+        Raises
+        ------
+        DeadlineExceeded
+            Something attached has not run, or does not end.
+        """
+        within = getattr(self.running, "turn", None)
+        limit = self._comm.deadline
+        with self._changed:
+            if self._changed.wait_for(lambda: not self._any_before(within), min(limit, _LONG)):
+                return
+        raise hocket.DeadlineExceeded(
+            f"a call on {self._comm.name} waited {limit:g} s for what was attached to futures of "
+            "earlier calls (by then or add_done_callback), which has to run first; is one of these "
+            "calls not made by all ranks, or does it wait for this thread?"
+        )
+
+    def _any_before(self, within: Any) -> bool:
+        if within is None:
+            return bool(self.open)
+        mine = within.place
+        for place in self.open:
+            # All that was attached earlier, and in here; not what this is part of.
+            if (place < mine and mine[: len(place)] != place) or place[: len(mine)] == mine != place:
+                return True
+        return False
+
+
+_LONG = 3e6  # s; longer than threads may be told to wait
+
+
+class _Failure:
+    """What the future of a failed call holds."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __repr__(self) -> str:
+        return f"the error of a call ({type(self.error).__name__}: {self.error})"
+
+
+_Future: Any = torch.futures.Future  # whose type takes an argument
+
+
+class CallFuture(_Future):  # type: ignore[misc]
+    """PyTorch's, but that what is attached to it has its place in the order of calls."""
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__()
+        self._turns = turns
+
+    def set_exception(self, error: BaseException) -> None:
+        """PyTorch's own code in C++ takes the exception for the value: it is to read well there."""
+
+        def unwrap(failure: _Failure) -> Any:
+            raise failure.error
+
+        self._set_unwrap_func(unwrap)
+        self.set_result(_Failure(error))
+
+    def then(self, callback: Callable[[Any], Any]) -> Any:
+        """A future of what `callback(self)` returns, which is called when this one has its value."""
+        following = CallFuture(self._turns)
+
+        def run(_: Any) -> None:
+            try:
+                with turn:
+                    value = callback(self)
+            except BaseException as error:  # whoever waits has to hear of it
+                following.set_exception(error)
+            else:
+                following.set_result(value)
+
+        turn = self._turns.take()
+        super().add_done_callback(run)
+        return following
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Have `callback(self)` called when this one has its value."""
+
+        def run(_: Any) -> None:
+            with turn:
+                callback(self)
+
+        turn = self._turns.take()
+        super().add_done_callback(run)

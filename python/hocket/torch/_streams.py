@@ -1,0 +1,213 @@
+"""Calls on CUDA tensors: the stream that they go on, and their handles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Optional
+
+import torch
+from torch._C._distributed_c10d import Work
+
+import hocket
+from hocket import errors
+
+_CODES = {
+    "invalid_argument": errors.InvalidArgument,
+    "peer_died": errors.PeerDied,
+    "deadline_exceeded": errors.DeadlineExceeded,
+    "mismatch": errors.Mismatch,
+    "aborted": errors.Aborted,
+    "device": errors.DeviceError,
+}
+
+
+def failure_of(comm: hocket.Communicator) -> Optional[hocket.Error]:
+    """The error that ended a communicator; None while it works."""
+    status = comm.status
+    if status is None:
+        return None
+    error = _CODES.get(status.code, errors.Error)(status.message)
+    error.status = status
+    return error
+
+
+def is_capturing(stream: torch.cuda.Stream) -> bool:
+    """Whether what is put on the stream goes into a graph."""
+    if hasattr(stream, "is_capturing"):
+        return bool(stream.is_capturing())
+    with torch.cuda.stream(stream):  # older PyTorch asks the current one alone
+        return torch.cuda.is_current_stream_capturing()
+
+
+class Streams:
+    """Which streams a group's calls go on.
+
+    Async ones go on a stream of the group's own, one a GPU, behind what the caller's has so far; they
+    run beside what the caller puts on its own meanwhile. Blocking ones go on the caller's.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[int, torch.cuda.Stream] = {}
+        self._last: Optional[torch.cuda.Stream] = None
+
+    def own(self, device: torch.device) -> torch.cuda.Stream:
+        """For an async call: the group's, which from here on comes after the current one."""
+        stream = self._own.get(device.index)
+        if stream is None:
+            stream = self._own[device.index] = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        self._last = stream
+        return stream
+
+    def current(self, device: torch.device) -> torch.cuda.Stream:
+        """For a blocking call: the caller's."""
+        stream = torch.cuda.current_stream(device)
+        own = self._own.get(device.index)
+        # hocket orders its calls wherever they are, but not those of one graph.
+        if own is not None and is_capturing(stream) and is_capturing(own):
+            stream.wait_stream(own)
+        self._last = stream
+        return stream
+
+    def synchronize(self) -> None:
+        """Wait here for all calls on the group's own."""
+        for stream in self._own.values():
+            stream.synchronize()
+
+    def drain(self, comm: hocket.Communicator) -> Optional[hocket.Error]:
+        """Wait here for the last call, which hocket ends at its deadline; what has gone wrong."""
+        if self._last is None or is_capturing(self._last):
+            return None
+        mark = self._last.record_event()
+        failed_at = None
+        while not mark.query():
+            time.sleep(0.0001)
+            if comm.status is None:
+                continue
+            failed_at = failed_at or time.monotonic()
+            if time.monotonic() - failed_at > _LATER_ITS_OWN:
+                break
+        return failure_of(comm)
+
+
+_LATER_ITS_OWN = 5.0  # s after a failure: hocket's calls have ended, what is left are the program's
+
+
+class OnStream(Work):  # type: ignore[misc, unused-ignore]
+    """A call on CUDA tensors, which a stream carries out.
+
+    `work` is hocket's own handle, where the call has one. `end` is an event behind the call and what
+    was put on the stream to finish it; None: there is nothing but the call itself.
+    """
+
+    def __init__(
+        self,
+        comm: hocket.Communicator,
+        result: list[torch.Tensor],
+        stream: torch.cuda.Stream,
+        work: Optional[hocket.Work] = None,
+        end: Optional[torch.cuda.Event] = None,
+    ) -> None:
+        super().__init__()
+        self._comm = comm
+        self._result = result
+        self._stream = stream
+        self._work = work
+        self.end = end
+        self._captured = end is not None and is_capturing(stream)
+
+    def ends_at(self, stream: torch.cuda.Stream, end: torch.cuda.Event) -> None:
+        """It has been put there only now."""
+        self._stream, self.end = stream, end
+
+    def _mark(self) -> torch.cuda.Event:
+        """An event behind the call; of a blocking one made when it is first asked for."""
+        if self.end is None:
+            self.end = self._stream.record_event()
+        return self.end
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """What is put on the current stream from here on comes after the call. Raises what has gone
+        wrong so far; with a limit, waits here for at most so long for the call to end."""
+        current = torch.cuda.current_stream(self._stream.device)
+        if self._work is not None:
+            self._work.wait(stream=current)
+        elif not self._captured and (error := failure_of(self._comm)) is not None:
+            raise error
+        if current != self._stream and (self._work is None or self.end is not None):
+            current.wait_event(self._mark())
+        if timeout is not None and timeout > timedelta(0) and not self._captured:
+            self._wait_here(timeout.total_seconds())
+        return True
+
+    def _wait_here(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.is_completed():
+            if time.monotonic() > until:
+                raise TimeoutError("the call is still under way; it goes on")
+            time.sleep(0.00005)
+        if (error := self.exception()) is not None:
+            raise error
+
+    def synchronize(self) -> None:
+        """The same as `wait`."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether the GPU has finished the call.
+
+        Raises
+        ------
+        RuntimeError
+            The call is part of a graph, whose replays make it; or its stream is being captured.
+        """
+        if self._captured or is_capturing(self._stream):
+            raise RuntimeError(
+                "the call's stream is captured into a graph: what is captured is made by the graph's "
+                "replays, and whether a call has ended cannot be asked meanwhile"
+            )
+        if self._work is not None and not self._work.test():
+            return False
+        if self._work is not None and self.end is None:
+            return True
+        return bool(self._mark().query())
+
+    def is_success(self) -> bool:
+        """Whether the GPU has finished the call, well."""
+        return self.is_completed() and self.exception() is None
+
+    def exception(self) -> Optional[BaseException]:
+        """What has gone wrong in the group so far; None otherwise."""
+        return failure_of(self._comm)
+
+    def source_rank(self) -> int:
+        """Who sent, in the group, once a `recv` has ended."""
+        received = None if self._work is None else self._work.received
+        if received is None:
+            raise ValueError("source_rank() of what is not a recv that has ended well")
+        return received.source
+
+    _source_rank = source_rank
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of the call."""
+        return self._result
+
+    def get_future(self) -> Any:
+        """A future that has its value: as `wait` does, whoever waits for it has its stream wait."""
+        future: Any = torch.futures.Future(devices=[self._stream.device])
+        with torch.cuda.stream(self._stream):
+            future.set_result(self._result)
+        return future
+
+
+def used_on(stream: torch.cuda.Stream, things: Iterable[Any]) -> None:
+    """The memory of the tensors among these is not given to others until the stream has come here."""
+    for thing in things:
+        if isinstance(thing, torch.Tensor):
+            if thing.is_cuda:
+                thing.record_stream(stream)
+        elif isinstance(thing, (list, tuple)):
+            used_on(stream, thing)

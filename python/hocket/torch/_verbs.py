@@ -1,0 +1,168 @@
+"""How a call of torch.distributed is made by hocket: blocking or async, on host memory or a GPU's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import local
+from typing import Any, Optional, Union
+
+import torch
+
+import hocket
+
+from ._streams import OnStream, Streams, is_capturing, used_on
+from ._work import Finished, Kind, Pending, Shared
+
+Tensors = list[torch.Tensor]
+Handle = Union[Finished, Pending, OnStream]
+After = Optional[Callable[[], None]]
+
+
+class Verbs:
+    """Makes hocket's calls by name and gives back PyTorch's handles.
+
+    Part of `HocketBackend`, which says what holds for them.
+    """
+
+    def __init__(self, comm: hocket.Communicator) -> None:
+        self._comm = comm
+        self._shared = Shared(comm)
+        self._streams = Streams()
+        # `handle`: the last one made in this thread, which a group that `hands_on` gives back.
+        # While calls are coalesced: `collected`, those started; `batch`, the messages of GPUs.
+        self.made = local()
+        self.hands_on = False
+
+    def _run(
+        self,
+        name: str,
+        arguments: tuple[Any, ...],
+        is_async: bool,
+        result: Tensors,
+        after: After = None,
+    ) -> Handle:
+        """Makes the collective `name`; `after` brings results where they belong."""
+        if result[0].is_cuda:
+            return self._on_gpu(name, arguments, is_async, result, after)
+        if is_async:
+            start = getattr(self._comm, name + "_async", None)
+            if start is not None:
+                return self._pending(start(*arguments), result, Kind.COLLECTIVE, after)
+        getattr(self._comm, name)(*arguments)
+        if after is not None:
+            after()
+        self._shared.kept.settle()
+        return self._finished(result)
+
+    def _on_gpu(
+        self,
+        name: str,
+        arguments: tuple[Any, ...],
+        is_async: bool,
+        result: Tensors,
+        after: After = None,
+    ) -> OnStream:
+        device = result[0].device
+        if not is_async:
+            stream = self._streams.current(device)
+            getattr(self._comm, name)(*arguments)
+            if after is not None:
+                after()
+            return self._started(OnStream(self._comm, result, stream))
+        stream = self._streams.own(device)
+        start = getattr(self._comm, name + "_async", None)
+        work = None
+        if start is not None:
+            work = start(*arguments, stream=stream)
+        else:
+            getattr(self._comm, name)(*arguments, stream=stream)
+        return self._started(self._on_own(stream, result, [arguments, result], work, after))
+
+    def _on_own(
+        self,
+        stream: torch.cuda.Stream,
+        result: Tensors,
+        used: Sequence[Any],
+        work: Optional[hocket.Work] = None,
+        after: After = None,
+    ) -> OnStream:
+        """The handle of what has been put on the group's own stream and uses the tensors in `used`."""
+        end = None
+        if after is not None:
+            with torch.cuda.stream(stream):
+                after()
+        if after is not None or work is None or is_capturing(stream):
+            end = stream.record_event()
+        used_on(stream, used)
+        return OnStream(self._comm, result, stream, work, end)
+
+    def _started(self, handle: OnStream) -> OnStream:
+        self.made.handle = handle
+        collected = getattr(self.made, "collected", None)
+        if collected is not None:
+            collected.append(handle)
+        return handle
+
+    def _finished(self, result: Tensors) -> Handle:
+        """The handle of a blocking call that has been made."""
+        if result and result[0].is_cuda:
+            return self._started(
+                OnStream(self._comm, result, self._streams.current(result[0].device))
+            )
+        self.made.handle = handle = Finished(result)
+        return handle
+
+    def _pending(
+        self, work: hocket.Work, result: Tensors, kind: Kind, after: After = None
+    ) -> Pending:
+        self.made.handle = handle = Pending(self._shared, work, result, kind, after)
+        self._shared.kept.add(handle)
+        collected = getattr(self.made, "collected", None)
+        if collected is not None:
+            collected.append(handle)
+        return handle
+
+
+class Batch:
+    """Messages of GPUs that are put on the stream at once, where else each would wait for the last."""
+
+    def __init__(self, verbs: Verbs) -> None:
+        self._verbs = verbs
+        self.outgoing: list[tuple[torch.Tensor, int]] = []
+        self.incoming: list[tuple[torch.Tensor, int]] = []
+        self._after: list[Callable[[], None]] = []
+        self._handles: list[OnStream] = []
+
+    def send(self, tensors: Tensors, source: torch.Tensor, destination: int) -> OnStream:
+        """Adds one."""
+        self.outgoing.append((source, destination))
+        return self._add(tensors)
+
+    def recv(self, tensors: Tensors, out: torch.Tensor, source: int, after: After) -> OnStream:
+        """Adds one; `after` brings it where it belongs."""
+        self.incoming.append((out, source))
+        if after is not None:
+            self._after.append(after)
+        return self._add(tensors)
+
+    def _add(self, tensors: Tensors) -> OnStream:
+        handle = OnStream(self._verbs._comm, tensors, torch.cuda.current_stream(tensors[0].device))
+        self._verbs.made.handle = handle
+        self._handles.append(handle)
+        return handle
+
+    def go(self) -> list[OnStream]:
+        """Put them there; the handles of all."""
+        if not self._handles:
+            return []
+        messages = [tensor for tensor, _ in self.outgoing + self.incoming]
+        stream = self._verbs._streams.own(messages[0].device)
+        self._verbs._comm.exchange(self.outgoing, self.incoming, stream=stream)
+        with torch.cuda.stream(stream):
+            for after in self._after:
+                after()
+        used_on(stream, messages)
+        end = stream.record_event()
+        for handle in self._handles:
+            handle.ends_at(stream, end)
+        return self._handles

@@ -1,0 +1,98 @@
+"""What the ranks of test_torch.py do wrong: ``python torch_errors.py NAME RANK SIZE FILE``."""
+
+import datetime
+import sys
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import AllgatherOptions
+from torch_programs import check, main, values
+
+import hocket
+
+
+def raised(call, kind=hocket.InvalidArgument):
+    try:
+        call()
+    except RuntimeError as error:  # which is what programs for PyTorch catch
+        assert isinstance(error, kind), repr(error)
+        return str(error)
+    raise AssertionError("went through")
+
+
+def refused_by_one(rank, n):
+    """What one rank asks for wrongly all ranks hear of, at once; the group goes on."""
+    def lists(k):
+        return [torch.empty(1) for _ in range(k)]
+
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    options = dist.AllreduceCoalescedOptions()
+    wrong = n + (rank == 1)
+    for call in (
+        lambda: dist.all_gather(lists(wrong), torch.empty(1)),
+        lambda: dist.reduce_scatter(torch.empty(1), lists(wrong)),
+        lambda: dist.all_to_all(lists(wrong), lists(n)),
+        lambda: dist.all_to_all_single(torch.empty(n), torch.empty(n + (rank == 1))),
+        lambda: backend.allreduce_coalesced([] if rank == 1 else [torch.ones(1)], options),
+    ):
+        text = raised(call)
+        assert rank == 1 or "rank 1" in text, text
+    options = dist.BroadcastOptions()
+    options.rootRank = n + 3
+    assert f"root is {n + 3}" in raised(lambda: backend.broadcast([torch.ones(1)], options))
+    x = values(rank, 4)
+    dist.all_reduce(x)
+    check(x, sum(values(r, 4) for r in range(n)))
+
+
+def nothing_and_twice(rank, n):
+    """Empty lists are refused, and a tensor that is in a list twice is summed once."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    options = dist.AllreduceCoalescedOptions()
+    for call in (
+        lambda: backend.allreduce_coalesced([], options),
+        lambda: backend.all_gather_single_coalesced([], [], None),
+        lambda: backend.reduce_scatter_single_coalesced([], [], dist.ReduceScatterOptions()),
+        lambda: backend.allgather_coalesced([], [], AllgatherOptions()),
+        lambda: backend.allgather([], [], AllgatherOptions()),
+    ):
+        assert "is empty" in raised(call)
+    total = sum(values(r, 6) for r in range(n))
+    x = values(rank, 6)
+    backend.allreduce_coalesced([x, x], options).wait()
+    check(x, total)
+    x = values(rank, 6)
+    y = values(rank, 3)
+    backend.allreduce_coalesced([x[2:], y, x[:4]], options).wait()  # which overlap
+    check(x, total)
+    check(y, sum(values(r, 3) for r in range(n)))
+
+
+def subgroups_are_named(rank, n):
+    """Errors say on which group."""
+    group = dist.new_group([0, 1])
+    if rank < 2:
+        text = raised(lambda: dist.all_reduce(torch.zeros(3 + rank), group=group), hocket.Mismatch)
+        assert f"on group {group.group_name} of ranks 0, 1" in text, text
+    x = values(rank, 4)
+    dist.all_reduce(x)
+    check(x, sum(values(r, 4) for r in range(n)))
+
+
+def monitored(rank, n):
+    """Of a subgroup, waiting for all, and without any time."""
+    group = dist.new_group([0, 1])
+    if rank < 2:
+        dist.monitored_barrier(group=group, wait_all_ranks=True)
+    dist.barrier()
+    if rank == 0:
+        text = raised(
+            lambda: dist.monitored_barrier(group=group, timeout=datetime.timedelta(0)),
+            hocket.DeadlineExceeded,
+        )
+        assert "of ranks 0, 1" in text and "rank 1" in text, text
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main(globals(), *sys.argv[1:])

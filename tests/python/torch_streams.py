@@ -1,0 +1,129 @@
+"""Streams and tensors of a GPU that is none: they note what comes after what.
+
+Enough of torch.cuda for hocket.torch to be run on, one GPU.
+"""
+
+import contextlib
+from types import SimpleNamespace
+
+import torch
+
+DEVICE = SimpleNamespace(type="cuda", index=0)
+
+
+class Event:
+    def __init__(self, before):
+        self.before = frozenset(before)
+        self.has_passed = False
+
+    def query(self):
+        return self.has_passed
+
+
+class Stream:
+    """`before`: what all that is put on it from here on comes after."""
+
+    def __init__(self, device=DEVICE):
+        self.device = device
+        self.before = set()
+        self.graph = None  # that it is captured into
+
+    def put(self, what):
+        self.before.add(what)
+        return frozenset(self.before)
+
+    def record_event(self):
+        event = Event(self.before)
+        event.graph = self.graph
+        return event
+
+    def wait_event(self, event):
+        if getattr(event, "graph", None) is not None:
+            self.graph = event.graph  # it joins the capture
+        self.before |= event.before
+
+    def wait_stream(self, other):
+        self.wait_event(other.record_event())
+
+    def is_capturing(self):
+        return self.graph is not None
+
+    def synchronize(self):
+        pass
+
+
+class Tensor(torch.Tensor):
+    """In the host's memory, but it says that it is on the GPU, and which streams have used it."""
+
+    is_cuda = True
+    device = DEVICE
+
+    @staticmethod
+    def of(values):
+        tensor = torch.Tensor._make_subclass(Tensor, torch.as_tensor(values))
+        tensor.users = []
+        return tensor
+
+    def record_stream(self, stream):
+        self.__dict__.setdefault("users", []).append(stream)
+
+
+class Gpu:
+    """The GPU, and `comm`, whose calls note which stream they are put on and what they come after."""
+
+    def __init__(self, monkeypatch):
+        self.stream = Stream()  # the current one
+        self.calls = []
+        self.status = None
+        self.rank, self.size, self.deadline, self.name = 0, 2, 30.0, "world"
+        for name in ("Stream", "current_stream", "stream"):
+            monkeypatch.setattr(torch.cuda, name, getattr(self, "_" + name))
+
+    def _Stream(self, device=DEVICE):
+        return Stream(device)
+
+    def _current_stream(self, device=None):
+        return self.stream
+
+    @contextlib.contextmanager
+    def _stream(self, stream):
+        self.stream, before = stream, self.stream
+        try:
+            yield
+        finally:
+            self.stream = before
+
+    def __getattr__(self, name):
+        if name.startswith("_") or name.endswith("_coalesced_async"):
+            raise AttributeError(name)
+
+        def call(*arguments, stream=None):
+            stream = stream or self.stream
+            number = f"call {len(self.calls)}"
+            made = SimpleNamespace(
+                name=name, arguments=arguments, stream=stream, number=number, before=set(stream.before)
+            )
+            stream.put(number)
+            self.calls.append(made)
+            return Work(self, stream) if name.endswith("_async") else None
+
+        return call
+
+
+class Work:
+    """hocket's own handle: a mark behind the call."""
+
+    def __init__(self, gpu, stream):
+        self._gpu = gpu
+        self.mark = stream.record_event()
+        self._is_captured = stream.is_capturing()
+        self.received = None
+
+    def wait(self, stream):
+        if self._gpu.status is not None:
+            raise self._gpu.failure
+        if not self._is_captured:  # hocket has no marks in graphs
+            stream.wait_event(self.mark)
+
+    def test(self):
+        return self.mark.query()
