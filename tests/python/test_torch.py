@@ -85,7 +85,7 @@ def test_the_end_waits_for_calls_and_raises_their_errors(tmp_path):
     outputs = torch_ranks.run(
         "torch_futures.py", "ended_with_calls_under_way", 2, tmp_path, "hocket"
     )
-    assert outputs[0] == "made\nraised True\n" and outputs[1].endswith("raised True\n"), outputs
+    assert outputs[0] == "given up\nmade\nraised True\n" and outputs[1].endswith("raised True\n"), outputs
 
 
 def test_the_end_raises_nothing_twice(tmp_path):
@@ -134,6 +134,10 @@ def test_communication_hooks_train_alike_with_many_buckets(tmp_path):
 
 def test_ddp_s_logging_and_devices(tmp_path):
     run("named", 1, tmp_path)
+
+
+def test_checkpoints_and_sharded_tensors(tmp_path):
+    run("checkpoints", 2, tmp_path)
 
 
 def test_refusals(tmp_path):

@@ -149,10 +149,15 @@ def ended_with_calls_under_way(rank, n):
     assert x.eq(n * (n - 1) / 2).all(), x
     group = dist.new_group()
     dist.barrier(group)
-    if rank == 0:
-        dist.irecv(torch.zeros(1), 1, group=group)  # which nobody answers, and nobody waits for
+    if rank == 0:  # which nobody answers, and nobody waits for
+        unanswered = dist.irecv(torch.zeros(1), 1, group=group).get_future()
     dist.barrier()
     dist.destroy_process_group(group)
+    if rank == 0:
+        try:
+            unanswered.wait()
+        except (hocket.Aborted, hocket.PeerDied):  # here, or by the other's going
+            print("given up")
     # The last call is another one on each rank. Whoever makes it first cannot know.
     if rank > 0:
         time.sleep(0.3)

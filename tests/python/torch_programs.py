@@ -429,6 +429,29 @@ def named(rank, n):
     assert devices == ({"cpu", "cuda"} if torch.cuda.device_count() else {"cpu"}), devices
 
 
+def checkpoints(rank, n):
+    """PyTorch's checkpoints and sharded tensors ask where the group's tensors lie."""
+    import tempfile
+
+    import torch.distributed.checkpoint as checkpoint
+    from torch.distributed._shard import sharded_tensor
+    from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    saved = {"x": torch.arange(10.0), "rank": rank}
+    checkpoint.save(saved, checkpoint_id=folder[0])
+    loaded = {"x": torch.zeros(10), "rank": -1}
+    checkpoint.load(loaded, checkpoint_id=folder[0])
+    assert torch.equal(loaded["x"], saved["x"])
+    spec = ChunkShardingSpec(dim=0, placements=[f"rank:{r}/{DEVICE}" for r in range(n)])
+    sharded = sharded_tensor.rand(spec, 4 * n, 3)
+    out = torch.zeros(4 * n, 3) if rank == 0 else None
+    sharded.gather(0, out)
+    if rank == 0:
+        assert torch.equal(out[:4], sharded.local_tensor())
+
+
 def main(programs, name, rank, size, file, backend="hocket"):
     rank, size = int(rank), int(size)
     if "hocket" in backend:
