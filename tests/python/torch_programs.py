@@ -425,8 +425,8 @@ def named(rank, n):
     model(torch.ones(1, 2)).sum().backward()
     assert model._get_ddp_logging_data()["backend_name"] == "hocket"
     assert dist.get_backend() == "hocket"
-    devices = {device.type for device in dist.group.WORLD._device_types}
-    assert devices == ({"cpu", "cuda"} if torch.cuda.device_count() else {"cpu"}), devices
+    devices = dist.Backend.backend_capability["hocket"]
+    assert devices == (["cpu", "cuda"] if torch.cuda.device_count() else ["cpu"]), devices
 
 
 def checkpoints(rank, n):
