@@ -23,7 +23,9 @@ void EventPool::give_back(std::unique_ptr<cuda::OwnedEvent> event) noexcept {
 }
 
 DeviceWork::DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream)
-    : pool_(std::move(pool)), event_(pool_->take()), stream_(stream) {
+    : pool_(std::move(pool)),
+      event_(pool_->take()),
+      number_(cuda::number_of(pool_->device().driver(), stream)) {
   event_->record(stream);
 }
 
@@ -32,8 +34,8 @@ DeviceWork::~DeviceWork() { pool_->give_back(std::move(event_)); }
 bool DeviceWork::passed() const { return event_->passed(); }
 
 void DeviceWork::hold(cuda::Stream stream) const {
-  if (stream == stream_) return;
   const cuda::DeviceGuard guard(pool_->device());
+  if (number_ && number_ == cuda::number_of(pool_->device().driver(), stream)) return;
   event_->hold(stream);
 }
 

@@ -1,8 +1,10 @@
 // What a Work holds of a call that goes on on a GPU: a mark behind it on its stream.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "cuda/stream.h"
@@ -40,7 +42,7 @@ class DeviceWork {
  private:
   std::shared_ptr<EventPool> pool_;
   std::unique_ptr<cuda::OwnedEvent> event_;
-  cuda::Stream stream_;
+  std::optional<std::uint64_t> number_;  // of the stream
 };
 
 }  // namespace hocket::comm

@@ -5,8 +5,8 @@
 namespace hocket::comm {
 namespace {
 
-// The default streams of CUDA are never destroyed.
-bool is_default(cuda::Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+// By either name. It is never destroyed, and the same one in all threads.
+bool is_default(cuda::Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 1; }
 
 }  // namespace
 
@@ -15,8 +15,13 @@ cuda::OwnedEvent& StreamOrder::mark() {
   return *mark_;
 }
 
+bool StreamOrder::is_last(cuda::Stream stream) const noexcept {
+  if (is_default(stream) && is_default(*last_stream_)) return true;
+  return last_number_ && last_number_ == cuda::number_of(device_->driver(), stream);
+}
+
 void StreamOrder::follow(cuda::Stream stream) {
-  if (!last_stream_ || *last_stream_ == stream) return;
+  if (!last_stream_ || is_last(stream)) return;
   if (!is_marked_) mark().record(*last_stream_);
   mark().hold(stream);
 }
@@ -25,13 +30,16 @@ void StreamOrder::follow(cuda::Stream stream) {
 void StreamOrder::leave_mark(cuda::Stream stream) {
   last_stream_ = stream;
   is_marked_ = !is_default(stream);
-  if (is_marked_) mark().record(stream);
+  last_number_.reset();
+  if (!is_marked_) return;
+  mark().record(stream);
+  last_number_ = cuda::number_of(device_->driver(), stream);
 }
 
-void StreamOrder::await_last(base::Deadline deadline) {
-  if (!last_stream_) return;
+bool StreamOrder::await_last(base::Deadline deadline) {
+  if (!last_stream_) return true;
   if (!is_marked_) mark().record(*last_stream_);
-  mark().wait(deadline);
+  return mark().wait(deadline);
 }
 
 }  // namespace hocket::comm

@@ -23,13 +23,16 @@ class Finder {
 
   template <typename F>
   void operator()(const char* name, F*& slot) {
+    if (!look(name, slot) && missing_.empty()) missing_ = name;
+  }
+  // For what can be done without.
+  template <typename F>
+  bool look(const char* name, F*& slot) {
     void* found = nullptr;
     int status = 0;
-    if (get_(name, &found, kInterface, 0, &status) != Result::kSuccess || found == nullptr) {
-      if (missing_.empty()) missing_ = name;
-      return;
-    }
+    if (get_(name, &found, kInterface, 0, &status) != Result::kSuccess) return false;
     slot = reinterpret_cast<F*>(found);
+    return found != nullptr;
   }
   const std::string& missing() const noexcept { return missing_; }
 
@@ -136,6 +139,7 @@ std::string Driver::fill() {
   find("cuStreamSynchronize", stream_synchronize);
   find("cuStreamWaitEvent", stream_wait_event);
   find("cuStreamGetCtx", stream_get_ctx);
+  find.look("cuStreamGetId", stream_get_id);
   find("cuStreamIsCapturing", stream_is_capturing);
   find("cuStreamBeginCapture", stream_begin_capture);
   find("cuStreamEndCapture", stream_end_capture);

@@ -107,6 +107,7 @@ class Driver {
   Result (*stream_synchronize)(Stream) = nullptr;
   Result (*stream_wait_event)(Stream, Event, unsigned flags) = nullptr;
   Result (*stream_get_ctx)(Stream, Context*) = nullptr;
+  Result (*stream_get_id)(Stream, unsigned long long* id) = nullptr;  // null: there is none
   Result (*stream_is_capturing)(Stream, CaptureStatus*) = nullptr;
   Result (*stream_begin_capture)(Stream, CaptureMode) = nullptr;
   Result (*stream_end_capture)(Stream, Graph*) = nullptr;

@@ -70,6 +70,15 @@ void OwnedEvent::hold(Stream stream) const {
   check(driver, driver.stream_wait_event(stream, event_, 0), "make a stream wait for an event");
 }
 
+std::optional<std::uint64_t> number_of(const Driver& driver, Stream stream) noexcept {
+  unsigned long long number = 0;
+  if (driver.stream_get_id == nullptr ||
+      driver.stream_get_id(stream, &number) != Result::kSuccess) {
+    return std::nullopt;
+  }
+  return number;
+}
+
 Capture capture_of(const Driver& driver, Stream stream) {
   CaptureStatus status = CaptureStatus::kNone;
   const Result result = driver.stream_is_capturing(stream, &status);

@@ -1,7 +1,9 @@
 // Streams and events.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/deadline.h"
 #include "cuda/context.h"
@@ -60,6 +62,11 @@ class OutsideCapture {
   const Driver& driver_;
   CaptureMode mode_ = CaptureMode::kRelaxed;
 };
+
+// The number of the stream that a handle stands for, which no other stream ever has. A handle is
+// given to another stream once its own is destroyed, and that of the default stream of each thread
+// stands for as many as there are threads. Absent: the driver does not say.
+std::optional<std::uint64_t> number_of(const Driver& driver, Stream stream) noexcept;
 
 // How a stream stands to capture into a graph.
 enum class Capture { kNone, kActive, kBroken };

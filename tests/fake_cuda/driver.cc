@@ -72,8 +72,10 @@ Result device_get_uuid(Uuid* uuid, int device) {
   std::memset(uuid->bytes, device + 1, sizeof(uuid->bytes));
   return Result::kSuccess;
 }
-Result device_get_attribute(int* value, DeviceAttribute, int) {
-  *value = 1;
+// FAKE_CUDA_MPS=0: as without NVIDIA's MPS.
+Result device_get_attribute(int* value, DeviceAttribute wanted, int) {
+  const char* mps = std::getenv("FAKE_CUDA_MPS");
+  *value = wanted == DeviceAttribute::kMps && mps != nullptr ? std::atoi(mps) : 1;
   return Result::kSuccess;
 }
 Result device_total_mem(std::size_t* bytes, int) {
@@ -139,6 +141,7 @@ const std::unordered_map<std::string, void*>& table() {
     };
     add(memory_functions());
     add(stream_functions());
+    add(graph_functions());
     add({entry("cuInit", init),
          entry("cuDriverGetVersion", driver_get_version),
          entry("cuGetErrorName", get_error_name),
@@ -161,11 +164,7 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuCtxGetDevice", ctx_get_device),
          entry("cuCtxSynchronize", ctx_synchronize),
          entry("cuCtxEnablePeerAccess", ctx_enable_peer_access)});
-    for (const char* name : {"cuGraphInstantiateWithFlags",
-                             "cuGraphLaunch",
-                             "cuGraphExecDestroy",
-                             "cuGraphDestroy",
-                             "cuModuleLoadData",
+    for (const char* name : {"cuModuleLoadData",
                              "cuModuleUnload",
                              "cuModuleGetFunction",
                              "cuFuncGetAttribute",
@@ -187,6 +186,13 @@ int device_count() {
   return wanted == nullptr ? 4 : std::atoi(wanted);
 }
 
+// FAKE_CUDA_WITHOUT: functions that are not there, as in an older driver: "cuThis,cuThat".
+bool is_left_out(std::string_view name) {
+  const char* listed = std::getenv("FAKE_CUDA_WITHOUT");
+  const std::string all = std::string(",") + (listed == nullptr ? "" : listed) + ",";
+  return all.find("," + std::string(name) + ",") != std::string::npos;
+}
+
 int current_device() { return stack.empty() ? -1 : stack.back()->device; }
 
 }  // namespace fake
@@ -194,7 +200,8 @@ int current_device() { return stack.empty() ? -1 : stack.back()->device; }
 extern "C" Result cuGetProcAddress_v2(
     const char* name, void** function, int, std::uint64_t, int* status) {
   const auto found = fake::table().find(name);
-  *function = found == fake::table().end() ? nullptr : found->second;
+  const bool is_there = found != fake::table().end() && !fake::is_left_out(name);
+  *function = is_there ? found->second : nullptr;
   if (status != nullptr) *status = *function == nullptr ? 1 : 0;
   return *function == nullptr ? Result::kNotFound : Result::kSuccess;
 }

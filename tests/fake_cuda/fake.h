@@ -1,7 +1,7 @@
 // The parts of the fake driver. See CMakeLists.txt.
 //
 // Device memory is host memory at its own address; a stream is a thread with a queue of closures,
-// so that what is not ordered is really not; kernels and graphs there are none.
+// so that what is not ordered is really not; kernels there are none.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ struct Entry {
 };
 std::vector<Entry> memory_functions();
 std::vector<Entry> stream_functions();
+std::vector<Entry> graph_functions();
 
 int device_count();
 // Of this thread's current context; -1 without one.
@@ -36,7 +37,9 @@ Entry entry(const char* name, F* function) {
 bool outside_captures();
 // Waits for all streams of the current device, as freeing memory does.
 void quiesce();
-// Runs `work` after all that `stream` has so far.
-void enqueue(hocket::cuda::Stream stream, std::function<void()> work);
+// Runs `work` after all that `stream` has so far; where that is captured, each time that the graph
+// is launched.
+hocket::cuda::Result enqueue(hocket::cuda::Stream stream, std::function<void()> work);
+hocket::cuda::Graph make_graph(std::vector<std::function<void()>> work);
 
 }  // namespace fake

@@ -64,8 +64,7 @@ Result mem_free(DevicePtr at) {
 }
 Result mem_alloc_async(DevicePtr* at, std::size_t bytes, Stream) { return allocate(at, bytes); }
 Result mem_free_async(DevicePtr at, Stream stream) {
-  enqueue(stream, [at] { mem_free_now(at); });
-  return Result::kSuccess;
+  return enqueue(stream, [at] { mem_free_now(at); });
 }
 Result mem_get_info(std::size_t* free, std::size_t* total) {
   const char* left = std::getenv("FAKE_CUDA_FREE");
@@ -88,8 +87,7 @@ Result mem_host_get_device_pointer(DevicePtr* at, void* host, unsigned) {
   return Result::kSuccess;
 }
 Result memcpy_async(DevicePtr to, DevicePtr from, std::size_t bytes, Stream stream) {
-  enqueue(stream, [=] { std::memcpy(as_pointer(to), as_pointer(from), bytes); });
-  return Result::kSuccess;
+  return enqueue(stream, [=] { std::memcpy(as_pointer(to), as_pointer(from), bytes); });
 }
 Result memcpy_htod_async(DevicePtr to, const void* from, std::size_t bytes, Stream stream) {
   return memcpy_async(to, reinterpret_cast<DevicePtr>(from), bytes, stream);
@@ -98,8 +96,7 @@ Result memcpy_dtoh_async(void* to, DevicePtr from, std::size_t bytes, Stream str
   return memcpy_async(reinterpret_cast<DevicePtr>(to), from, bytes, stream);
 }
 Result memset_d8_async(DevicePtr at, unsigned char value, std::size_t bytes, Stream stream) {
-  enqueue(stream, [=] { std::memset(as_pointer(at), value, bytes); });
-  return Result::kSuccess;
+  return enqueue(stream, [=] { std::memset(as_pointer(at), value, bytes); });
 }
 
 Result pointer_get_attributes(unsigned count,

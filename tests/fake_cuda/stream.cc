@@ -1,143 +1,100 @@
-// Streams as threads, events as counts of what has passed.
+// Streams and events: handles, which the driver gives anew once what they stood for is destroyed.
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <map>
-#include <mutex>
 #include <set>
-#include <thread>
 
-#include "fake.h"
+#include "lane.h"
 
 using namespace hocket::cuda;
 
+// Null: destroyed.
 struct CUstream_st {
-  CUstream_st() : thread([this] { run(); }) {}
-  ~CUstream_st() {
-    add(nullptr);
-    thread.join();
-  }
-
-  void add(std::function<void()> work) {
-    const std::lock_guard lock(mutex);
-    queue.push_back(std::move(work));
-    ++added;
-    ready.notify_one();
-  }
-  const int device = fake::current_device();
-  std::atomic<CaptureStatus> capture{CaptureStatus::kNone};  // nothing of it is kept
-  CaptureMode capture_mode = CaptureMode::kGlobal;
-  std::thread::id captured_by;
-  bool empty() const { return ended.load(std::memory_order_acquire) == added.load(); }
-
-  std::mutex mutex;
-  std::condition_variable ready;
-  std::deque<std::function<void()>> queue;  // guarded by mutex; an empty closure is the end
-  std::atomic<std::uint64_t> added{0};
-  std::atomic<std::uint64_t> ended{0};
-  std::thread thread;  // last: it uses the rest
-
- private:
-  void run() {
-    while (true) {
-      std::function<void()> work;
-      {
-        std::unique_lock lock(mutex);
-        ready.wait(lock, [this] { return !queue.empty(); });
-        work = std::move(queue.front());
-        queue.pop_front();
-      }
-      if (!work) return;
-      work();
-      ended.fetch_add(1, std::memory_order_release);
-    }
-  }
+  std::shared_ptr<fake::Lane> lane;
 };
 
+// One time that an event was recorded.
+using Mark = std::atomic<bool>;
 struct CUevent_st {
-  std::atomic<std::uint64_t> recorded{0};
-  std::atomic<std::uint64_t> passed{0};
+  std::shared_ptr<Mark> last;  // null: never
+  bool exists = false;
 };
 
 namespace fake {
 namespace {
 
-CUstream_st& resolve(Stream stream) {
-  if (reinterpret_cast<std::uintptr_t>(stream) > 2) return *stream;
-  static std::mutex& mutex = *new std::mutex;
-  // By device; their threads end with the process.
-  static auto& legacy = *new std::map<int, CUstream_st*>;
-  const std::lock_guard lock(mutex);
-  CUstream_st*& made = legacy[current_device()];
-  if (made == nullptr) made = new CUstream_st;
-  return *made;
-}
+// Handles of one kind. As with the driver, the last one to be freed is the first to be used again.
+template <typename T>
+class Handles {
+ public:
+  static Handles& all() {
+    static Handles& made = *new Handles;
+    return made;
+  }
+  T* take() {
+    if (free_.empty()) return new T;
+    T* last = free_.back();
+    free_.pop_back();
+    return last;
+  }
+  void give_back(T* handle) { free_.push_back(handle); }
 
-// Threads of streams that were destroyed may outlive the process's globals: what they use stays.
-struct Streams {
-  std::mutex mutex;
-  std::set<CUstream_st*> all;
+  std::mutex mutex;  // guards what handles stand for, too
+
+ private:
+  std::vector<T*> free_;
 };
-Streams& streams() {
-  static Streams& made = *new Streams;
-  return made;
-}
+using Streams = Handles<CUstream_st>;
+using Events = Handles<CUevent_st>;
 
-void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+constexpr std::uintptr_t kPerThread = 2;
+
+// Null: no stream.
+std::shared_ptr<Lane> resolve(Stream stream) {
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+  if (handle < kPerThread) return legacy_lane(current_device());
+  if (handle == kPerThread) {
+    // Their threads stay, as the program's may end at any time.
+    thread_local constinit std::map<int, std::shared_ptr<Lane>>* own = nullptr;
+    if (own == nullptr) own = new std::map<int, std::shared_ptr<Lane>>;
+    auto& lane = (*own)[current_device()];
+    if (!lane) lane = Lane::start(Kind::kBlocking, current_device());
+    return lane;
+  }
+  const std::lock_guard lock(Streams::all().mutex);
+  return stream->lane;
+}
 
 Result stream_synchronize(Stream stream) {
-  while (!resolve(stream).empty()) pause();
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  while (!lane->is_empty()) pause();
   return Result::kSuccess;
 }
-Result stream_create(Stream* stream, unsigned) {
-  *stream = new CUstream_st;
-  const std::lock_guard lock(streams().mutex);
-  streams().all.insert(*stream);
+Result stream_create(Stream* stream, unsigned flags) {
+  const Kind kind = (flags & kStreamNonBlocking) != 0 ? Kind::kNonBlocking : Kind::kBlocking;
+  auto lane = Lane::start(kind, current_device());
+  const std::lock_guard lock(Streams::all().mutex);
+  *stream = Streams::all().take();
+  (*stream)->lane = std::move(lane);
   return Result::kSuccess;
 }
+// As the driver does it: at once, and the work goes on to its end.
 Result stream_destroy(Stream stream) {
-  // As the driver does it: at once, and the work goes on to its end.
-  std::thread([stream] {
-    stream_synchronize(stream);
-    {
-      const std::lock_guard lock(streams().mutex);
-      streams().all.erase(stream);
-    }
-    delete stream;
-  }).detach();
+  const std::lock_guard lock(Streams::all().mutex);
+  if (!stream->lane) return Result::kInvalidHandle;
+  std::exchange(stream->lane, nullptr)->close();
+  Streams::all().give_back(stream);
   return Result::kSuccess;
 }
 Result stream_query(Stream stream) {
-  return resolve(stream).empty() ? Result::kSuccess : Result::kNotReady;
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  return lane->is_empty() ? Result::kSuccess : Result::kNotReady;
 }
-Result stream_wait_event(Stream stream, Event event, unsigned) {
-  const std::uint64_t mark = event->recorded.load();
-  enqueue(stream, [event, mark] {
-    while (event->passed.load(std::memory_order_acquire) < mark) pause();
-  });
-  return Result::kSuccess;
-}
-thread_local CaptureMode thread_mode = CaptureMode::kGlobal;
-
-Result exchange_capture_mode(CaptureMode* mode) {
-  std::swap(*mode, thread_mode);
-  return Result::kSuccess;
-}
-Result stream_begin_capture(Stream stream, CaptureMode mode) {
-  stream->capture_mode = mode;
-  stream->captured_by = std::this_thread::get_id();
-  stream->capture = CaptureStatus::kActive;
-  return Result::kSuccess;
-}
-Result stream_end_capture(Stream stream, Graph* graph) {
-  *graph = nullptr;
-  const bool whole = stream->capture.exchange(CaptureStatus::kNone) == CaptureStatus::kActive;
-  return whole ? Result::kSuccess : Result::kCaptureUnsupported;
-}
-Result stream_is_capturing(Stream stream, CaptureStatus* status) {
-  *status =
-      reinterpret_cast<std::uintptr_t>(stream) > 2 ? stream->capture.load() : CaptureStatus::kNone;
+Result stream_get_id(Stream stream, unsigned long long* id) {
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  *id = lane->id();
   return Result::kSuccess;
 }
 Result stream_get_ctx(Stream, Context* context) {
@@ -149,43 +106,107 @@ std::atomic<std::uint32_t>& word(DevicePtr at) {
   return *reinterpret_cast<std::atomic<std::uint32_t>*>(at);
 }
 Result stream_wait_value32(Stream stream, DevicePtr at, std::uint32_t value, unsigned flags) {
-  enqueue(stream, [=] {
+  return enqueue(stream, [=] {
     const auto reached = [&](std::uint32_t found) {
       return flags == kStreamWaitEqual ? found == value
                                        : static_cast<std::int32_t>(found - value) >= 0;
     };
     while (!reached(word(at).load(std::memory_order_acquire))) pause();
   });
-  return Result::kSuccess;
 }
 Result stream_write_value32(Stream stream, DevicePtr at, std::uint32_t value, unsigned) {
-  enqueue(stream, [=] { word(at).store(value, std::memory_order_release); });
-  return Result::kSuccess;
+  return enqueue(stream, [=] { word(at).store(value, std::memory_order_release); });
+}
+Result launch_host_func(Stream stream, void (*call)(void*), void* argument) {
+  return enqueue(stream, [=] { call(argument); });
 }
 
+// --- Events -------------------------------------------------------------------------------------
+
 Result event_create(Event* event, unsigned) {
-  *event = new CUevent_st;
+  const std::lock_guard lock(Events::all().mutex);
+  *event = Events::all().take();
+  (*event)->exists = true;
   return Result::kSuccess;
 }
-Result event_destroy(Event) { return Result::kSuccess; }  // streams may still look at it
-Result event_record(Event event, Stream stream) {
-  const std::uint64_t mark = ++event->recorded;
-  enqueue(stream, [event, mark] {
-    // An event may be recorded on one stream and then on another, which passes it earlier.
-    std::uint64_t passed = event->passed.load();
-    while (passed < mark && !event->passed.compare_exchange_weak(passed, mark)) {
-    }
-  });
+Result event_destroy(Event event) {
+  const std::lock_guard lock(Events::all().mutex);
+  if (!event->exists) return Result::kInvalidHandle;
+  *event = {};
+  Events::all().give_back(event);
   return Result::kSuccess;
+}
+Result event_record(Event event, Stream stream) {
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  if (lane->capture != CaptureStatus::kNone) return Result::kSuccess;  // it is the graph's
+  const auto mark = std::make_shared<Mark>(false);
+  {
+    const std::lock_guard lock(Events::all().mutex);
+    if (!event->exists) return Result::kInvalidHandle;
+    event->last = mark;
+  }
+  return enqueue(stream, [mark] { mark->store(true, std::memory_order_release); });
+}
+// What it stands for now; null: nothing that could be waited for.
+Result look_up(Event event, std::shared_ptr<Mark>& mark) {
+  const std::lock_guard lock(Events::all().mutex);
+  if (!event->exists) return Result::kInvalidHandle;
+  mark = event->last;
+  return Result::kSuccess;
+}
+Result stream_wait_event(Stream stream, Event event, unsigned) {
+  std::shared_ptr<Mark> mark;
+  const Result found = look_up(event, mark);
+  if (found != Result::kSuccess || mark == nullptr) return found;
+  return enqueue(stream, [mark] {
+    while (!mark->load(std::memory_order_acquire)) pause();
+  });
 }
 Result event_query(Event event) {
   if (!outside_captures()) return Result::kCaptureUnsupported;
-  return event->passed.load(std::memory_order_acquire) >= event->recorded.load()
-             ? Result::kSuccess
-             : Result::kNotReady;
+  std::shared_ptr<Mark> mark;
+  const Result found = look_up(event, mark);
+  if (found != Result::kSuccess) return found;
+  const bool passed = mark == nullptr || mark->load(std::memory_order_acquire);
+  return passed ? Result::kSuccess : Result::kNotReady;
 }
 Result event_synchronize(Event event) {
-  while (event_query(event) != Result::kSuccess) pause();
+  Result found;
+  while ((found = event_query(event)) == Result::kNotReady) pause();
+  return found;
+}
+
+// --- Captures -----------------------------------------------------------------------------------
+
+thread_local CaptureMode thread_mode = CaptureMode::kGlobal;
+
+Result exchange_capture_mode(CaptureMode* mode) {
+  std::swap(*mode, thread_mode);
+  return Result::kSuccess;
+}
+Result stream_begin_capture(Stream stream, CaptureMode mode) {
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  lane->capture_mode = mode;
+  lane->captured_by = std::this_thread::get_id();
+  lane->captured.clear();
+  lane->capture = CaptureStatus::kActive;
+  return Result::kSuccess;
+}
+Result stream_end_capture(Stream stream, Graph* graph) {
+  *graph = nullptr;
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  const bool whole = lane->capture.exchange(CaptureStatus::kNone) == CaptureStatus::kActive;
+  if (!whole) return Result::kCaptureUnsupported;
+  *graph = make_graph(std::exchange(lane->captured, {}));
+  return Result::kSuccess;
+}
+Result stream_is_capturing(Stream stream, CaptureStatus* status) {
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  *status = lane->capture.load();
   return Result::kSuccess;
 }
 
@@ -196,38 +217,34 @@ Result event_synchronize(Event event) {
 bool outside_captures() {
   if (thread_mode == CaptureMode::kRelaxed) return true;
   bool outside = true;
-  const std::lock_guard lock(streams().mutex);
-  for (CUstream_st* stream : streams().all) {
-    if (stream->capture == CaptureStatus::kNone) continue;
-    const bool own = stream->captured_by == std::this_thread::get_id();
+  for (const auto& lane : lanes()) {
+    if (lane->capture == CaptureStatus::kNone) continue;
+    const bool own = lane->captured_by == std::this_thread::get_id();
     const bool forbids =
-        own ? stream->capture_mode != CaptureMode::kRelaxed
-            : stream->capture_mode == CaptureMode::kGlobal && thread_mode == CaptureMode::kGlobal;
+        own ? lane->capture_mode != CaptureMode::kRelaxed
+            : lane->capture_mode == CaptureMode::kGlobal && thread_mode == CaptureMode::kGlobal;
     if (!forbids) continue;
-    stream->capture = CaptureStatus::kInvalidated;
+    lane->capture = CaptureStatus::kInvalidated;
     outside = false;
   }
   return outside;
 }
 
 void quiesce() {
-  while (!resolve(nullptr).empty()) pause();
-  while (true) {
-    {
-      const std::lock_guard lock(streams().mutex);
-      const auto& all = streams().all;
-      const auto is_quiet = [](const CUstream_st* stream) {
-        return stream->device != current_device() || stream->empty();
-      };
-      if (std::all_of(all.begin(), all.end(), is_quiet)) return;
-    }
-    pause();
+  for (const auto& lane : lanes()) {
+    while (lane->device() == current_device() && !lane->is_empty()) pause();
   }
 }
 
-void enqueue(Stream stream, std::function<void()> work) {
-  CUstream_st& to = resolve(stream);
-  if (to.capture == CaptureStatus::kNone) to.add(std::move(work));
+Result enqueue(Stream stream, std::function<void()> work) {
+  const auto lane = resolve(stream);
+  if (!lane) return Result::kInvalidHandle;
+  if (lane->capture == CaptureStatus::kNone) {
+    lane->add(std::move(work));
+  } else {
+    lane->captured.push_back(std::move(work));
+  }
+  return Result::kSuccess;
 }
 
 std::vector<Entry> stream_functions() {
@@ -241,8 +258,10 @@ std::vector<Entry> stream_functions() {
           entry("cuStreamEndCapture", stream_end_capture),
           entry("cuThreadExchangeStreamCaptureMode", exchange_capture_mode),
           entry("cuStreamGetCtx", stream_get_ctx),
+          entry("cuStreamGetId", stream_get_id),
           entry("cuStreamWaitValue32", stream_wait_value32),
           entry("cuStreamWriteValue32", stream_write_value32),
+          entry("cuLaunchHostFunc", launch_host_func),
           entry("cuEventCreate", event_create),
           entry("cuEventDestroy", event_destroy),
           entry("cuEventRecord", event_record),

@@ -106,6 +106,99 @@ TEST_F(Streams, WorkOrdersAnotherStream) {
   EXPECT_EQ(failure, "");
 }
 
+// Held up until it is opened.
+class Gate {
+ public:
+  explicit Gate(const std::shared_ptr<const cuda::DeviceContext>& device) : word_(device, 64) {}
+  ~Gate() { open(); }
+  void hold_up(const cuda::Driver& gpu, cuda::Stream stream) {
+    cuda::check(
+        gpu, gpu.stream_wait_value32(stream, word_.device_address(), 1, 0), "hold a stream");
+  }
+  void open() { std::atomic_ref(*reinterpret_cast<std::uint32_t*>(word_.data())).store(1); }
+
+ private:
+  cuda::HostBuffer word_;
+};
+
+// A stream that has the handle of `old`, which is destroyed, as the driver soon gives it away; null
+// where it did not.
+std::unique_ptr<cuda::OwnedStream> successor_of(std::unique_ptr<cuda::OwnedStream> old,
+                                                const Seat& seat) {
+  const cuda::Stream handle = old->get();
+  old.reset();
+  std::vector<std::unique_ptr<cuda::OwnedStream>> others;
+  for (int i = 0; i < 20; ++i) {
+    auto made = std::make_unique<cuda::OwnedStream>(seat.device);
+    if (made->get() == handle) return made;
+    others.push_back(std::move(made));
+  }
+  return nullptr;
+}
+
+// Both calls are begun while what stands before the first is held up.
+TEST_F(Streams, ACallFollowsTheLastOnAStreamThatHadItsHandle) {
+  std::atomic<int> skipped{0};
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    const auto& gpu = seat.device->driver();
+    Ints x(seat, 100);
+    auto first = std::make_unique<cuda::OwnedStream>(seat.device);
+    x.set(std::vector<std::int32_t>(100, 1000), first->get());
+    seat.comm.all_reduce(x.view(), {.stream = first->get()});  // engines are made
+    cuda::drain(gpu, first->get(), base::Deadline::in(std::chrono::seconds(30)));
+    Gate gate(seat.device);
+    gate.hold_up(gpu, first->get());
+    gpu.memset_d8_async(reinterpret_cast<cuda::DevicePtr>(x.view().data()), 1, 400, first->get());
+    seat.comm.all_reduce(x.view(), {.stream = first->get()});
+    const auto second = successor_of(std::move(first), seat);
+    if (!second) {
+      ++skipped;
+      gate.open();
+      return;
+    }
+    seat.comm.all_reduce(x.view(), {.stream = second->get()});
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // would that it began
+    gate.open();
+    const std::int32_t got = x.get(second->get())[99];
+    if (got != 4 * 0x01010101) throw std::runtime_error("got " + std::to_string(got));
+  });
+  EXPECT_EQ(failure, "");
+  if (skipped > 0) GTEST_SKIP() << "the driver gave the handle to no other stream";
+}
+
+TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
+  std::atomic<int> skipped{0};
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    const auto& gpu = seat.device->driver();
+    Ints x(seat, 100);
+    Ints copy(seat, 100);
+    auto first = std::make_unique<cuda::OwnedStream>(seat.device);
+    x.set(std::vector<std::int32_t>(100, 7), first->get());
+    copy.set(std::vector<std::int32_t>(100, -1), first->get());
+    seat.comm.barrier({.stream = first->get()});
+    Gate gate(seat.device);
+    gate.hold_up(gpu, first->get());
+    Work work = seat.comm.all_reduce_async(x.view(), {.stream = first->get()});
+    const auto second = successor_of(std::move(first), seat);
+    if (!second) {
+      ++skipped;
+      gate.open();
+      return;
+    }
+    work.wait(second->get());
+    gpu.memcpy_async(reinterpret_cast<cuda::DevicePtr>(copy.view().data()),
+                     reinterpret_cast<cuda::DevicePtr>(x.view().data()),
+                     400,
+                     second->get());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.open();
+    const std::int32_t got = copy.get(second->get())[99];
+    if (got != 14) throw std::runtime_error("got " + std::to_string(got));
+  });
+  EXPECT_EQ(failure, "");
+  if (skipped > 0) GTEST_SKIP() << "the driver gave the handle to no other stream";
+}
+
 // Host and device calls in turn keep one order and one numbering.
 TEST_F(Streams, HostAndDeviceCallsMix) {
   const std::string failure = run(3, {}, [&](Seat& seat) {
@@ -222,21 +315,6 @@ TEST_F(Streams, AReproducibleSumGoesByTheHost) {
   });
   EXPECT_EQ(failure, "");
 }
-
-// Held up until it is opened.
-class Gate {
- public:
-  explicit Gate(const std::shared_ptr<const cuda::DeviceContext>& device) : word_(device, 64) {}
-  ~Gate() { open(); }
-  void hold_up(const cuda::Driver& gpu, cuda::Stream stream) {
-    cuda::check(
-        gpu, gpu.stream_wait_value32(stream, word_.device_address(), 1, 0), "hold a stream");
-  }
-  void open() { std::atomic_ref(*reinterpret_cast<std::uint32_t*>(word_.data())).store(1); }
-
- private:
-  cuda::HostBuffer word_;
-};
 
 TEST_F(Streams, NobodyWaitsForAStreamForEver) {
   const Gpu gpu(0);

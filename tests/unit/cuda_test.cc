@@ -108,6 +108,103 @@ TEST(CudaStream, EventsOrderStreams) {
   EXPECT_EQ(gate[2], 5U);
 }
 
+// As the real driver does, whose streams are told apart by their numbers alone.
+TEST(CudaStream, HandlesAreGivenAnewAndNumbersAreNot) {
+  const auto gpu = device();
+  const Driver& driver = gpu->driver();
+  const DeviceGuard guard(*gpu);
+  auto first = std::make_unique<OwnedStream>(gpu);
+  const Stream handle = first->get();
+  const auto number = number_of(driver, handle);
+  ASSERT_TRUE(number);
+  EXPECT_EQ(number_of(driver, handle), number);
+  first.reset();
+  const OwnedStream second(gpu);
+  EXPECT_EQ(second.get(), handle);
+  EXPECT_NE(number_of(driver, second.get()), number);
+  Event event = nullptr;
+  Event other = nullptr;
+  driver.event_create(&event, 0);
+  driver.event_destroy(event);
+  driver.event_create(&other, 0);
+  EXPECT_EQ(event, other);
+  driver.event_destroy(other);
+  EXPECT_EQ(driver.event_record(other, second.get()), Result::kInvalidHandle);
+}
+
+// The legacy default stream waits for all that do not say otherwise, and they for it.
+TEST(CudaStream, TheDefaultStreamHasItsRules) {
+  const auto gpu = device(3);
+  const Driver& driver = gpu->driver();
+  const DeviceGuard guard(*gpu);
+  const OwnedStream apart(gpu);
+  Stream ordinary = nullptr;
+  driver.stream_create(&ordinary, 0);
+  HostBuffer words(gpu, 64);
+  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
+  std::memset(word, 0, 64);
+  const DevicePtr at = words.device_address();
+  driver.stream_wait_value32(ordinary, at, 1, kStreamWaitGreaterOrEqual);
+  driver.stream_write_value32(ordinary, at + 4, 5, 0);
+  driver.memcpy_async(at + 8, at + 4, 4, nullptr);
+  driver.memcpy_async(at + 12, at + 8, 4, ordinary);
+  driver.stream_write_value32(apart.get(), at + 16, 5, 0);
+  EXPECT_TRUE(drain(driver, apart.get(), soon()));
+  EXPECT_FALSE(drained(driver, nullptr));
+  EXPECT_EQ(word[2], 0U);
+  std::atomic_ref(word[0]).store(1);
+  EXPECT_TRUE(drain(driver, ordinary, soon()));
+  EXPECT_EQ(word[3], 5U);
+  driver.stream_destroy(ordinary);
+}
+
+// Whatever nothing forbids comes to pass now and then.
+TEST(CudaStream, StreamsOvertakeEachOther) {
+  const auto gpu = device();
+  const Driver& driver = gpu->driver();
+  const DeviceGuard guard(*gpu);
+  const OwnedStream one(gpu);
+  const OwnedStream two(gpu);
+  HostBuffer words(gpu, 64);
+  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
+  int in_turn = 0, overtaken = 0;
+  for (int i = 0; i < 20000 && (in_turn == 0 || overtaken == 0); ++i) {
+    word[0] = word[1] = 0;
+    driver.stream_write_value32(one.get(), words.device_address(), 1, 0);
+    driver.memcpy_async(words.device_address() + 4, words.device_address(), 4, two.get());
+    drain(driver, one.get(), soon());
+    drain(driver, two.get(), soon());
+    ++(word[1] == 1 ? in_turn : overtaken);
+  }
+  EXPECT_GT(in_turn, 0);
+  EXPECT_GT(overtaken, 0);
+}
+
+TEST(CudaStream, AGraphIsPlayedAgain) {
+  const auto gpu = device();
+  const Driver& driver = gpu->driver();
+  const DeviceGuard guard(*gpu);
+  const OwnedStream stream(gpu);
+  HostBuffer words(gpu, 64);
+  auto* word = reinterpret_cast<std::uint32_t*>(words.data());
+  std::memset(word, 0, 64);
+  Graph graph = nullptr;
+  GraphExec replay = nullptr;
+  driver.stream_begin_capture(stream.get(), CaptureMode::kThreadLocal);
+  driver.memcpy_async(words.device_address() + 4, words.device_address(), 4, stream.get());
+  ASSERT_EQ(driver.stream_end_capture(stream.get(), &graph), Result::kSuccess);
+  ASSERT_EQ(driver.graph_instantiate(&replay, graph, 0), Result::kSuccess);
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    word[0] = 10 + round;
+    EXPECT_EQ(word[1], round == 0 ? 0 : 9 + round);
+    driver.graph_launch(replay, stream.get());
+    ASSERT_TRUE(drain(driver, stream.get(), soon()));
+    EXPECT_EQ(word[1], 10 + round);
+  }
+  driver.graph_exec_destroy(replay);
+  driver.graph_destroy(graph);
+}
+
 TEST(CudaMapping, AnImportIsTheSameMemory) {
   const auto first = device(0);
   const auto second = device(1);
