@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "base/hash.h"
+#include "base/words.h"
 #include "engine/shipped_costs.h"
 #include "hocket/error.h"
 
@@ -54,41 +55,45 @@ Kind regular(Kind kind) noexcept {
 CostTable CostTable::parse(std::string_view text) {
   CostTable table;
   table.hash_ = base::hash_of(text);
-  std::istringstream lines{std::string(text)};
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
+  for (int number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
     line = line.substr(0, line.find('#'));
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (line.find_first_not_of(base::kBlanks) == std::string_view::npos) continue;
     table.rows_.push_back(parse_row(line, number));
   }
   return table;
 }
 
 CostTable::Row CostTable::parse_row(std::string_view line, int number) {
-  std::istringstream words{std::string(line)};
+  using base::next_word;
+  using base::number_in;
   Row row;
-  std::string kind;
-  if (!(words >> row.engine >> kind >> row.ranks)) refuse(number, "is too short");
+  row.engine = next_word(line);
+  const std::string_view kind = next_word(line);
+  const std::string_view ranks = next_word(line);
+  if (ranks.empty()) refuse(number, "is too short");
   for (const Kind known : kMeasured) {
     if (name_of(known) == kind) row.kind = known;
   }
   if (row.kind == Kind::kNone) refuse(number, fmt::format("names no collective: \"{}\"", kind));
-  if (row.ranks < 1) refuse(number, fmt::format("is for {} ranks", row.ranks));
-  for (std::string word; words >> word;) {
-    char* end = nullptr;
-    const double bytes = std::strtod(word.c_str(), &end);
-    const bool has_colon = end != word.c_str() && *end == ':';
-    const char* begin = end + 1;
-    const double microseconds = has_colon ? std::strtod(begin, &end) : 0;
-    const bool is_last = has_colon && end != begin && *end == '\0';
-    if (!is_last || !(bytes >= 0) || !std::isfinite(bytes) || !(microseconds > 0) ||
-        !std::isfinite(microseconds)) {
+  row.ranks = number_in<int>(ranks).value_or(0);
+  if (row.ranks < 1) refuse(number, fmt::format("is for {} ranks", ranks));
+  while (true) {
+    const std::string_view word = next_word(line);
+    if (word.empty()) break;
+    const std::size_t colon = std::min(word.find(':'), word.size());
+    const auto bytes = number_in<double>(word.substr(0, colon));
+    const auto microseconds = number_in<double>(word.substr(std::min(colon + 1, word.size())));
+    const Point point{bytes.value_or(-1), microseconds.value_or(0)};
+    if (!(point.bytes >= 0) || !std::isfinite(point.bytes) || !(point.microseconds > 0) ||
+        !std::isfinite(point.microseconds)) {
       refuse(number, fmt::format("has \"{}\"", word));
     }
-    if (!row.points.empty() && bytes <= row.points.back().bytes) {
+    if (!row.points.empty() && point.bytes <= row.points.back().bytes) {
       refuse(number, fmt::format("does not rise at \"{}\"", word));
     }
-    row.points.push_back({bytes, microseconds});
+    row.points.push_back(point);
   }
   if (row.points.empty()) refuse(number, "has no measurements");
   return row;

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/words.h"
 #include "os/host_identity.h"
 #include "os/probe.h"
 #include "os/software.h"
@@ -68,9 +69,11 @@ std::vector<NetworkInterface> find_interfaces() {
       added.name = entry->ifa_name;
       added.up = (entry->ifa_flags & IFF_UP) != 0;
       added.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-      int megabits = 0;
-      std::ifstream speed("/sys/class/net/" + added.name + "/speed");
-      if (speed >> megabits && megabits > 0) added.megabits = megabits;
+      std::ifstream file("/sys/class/net/" + added.name + "/speed");
+      std::string line;
+      std::getline(file, line);
+      const int megabits = base::first_number<int>(line).value_or(0);
+      if (megabits > 0) added.megabits = megabits;
       place = result.insert(result.end(), added);
     }
     if (entry->ifa_addr == nullptr) continue;

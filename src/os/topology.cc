@@ -10,6 +10,9 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
+
+#include "base/words.h"
 
 namespace hocket::os {
 namespace {
@@ -61,14 +64,14 @@ std::vector<std::string> cgroup_folders(const std::string& controller) {
 
 std::optional<double> processor_quota() {
   for (const std::string& folder : cgroup_folders("cpu")) {
-    std::istringstream line(first_line(folder + "/cpu.max"));
-    double quota = 0;
-    double period = 0;
-    if (line >> quota >> period && period > 0) return quota / period;
-    std::istringstream old_quota(first_line(folder + "/cpu.cfs_quota_us"));
-    std::istringstream old_period(first_line(folder + "/cpu.cfs_period_us"));
-    if (old_quota >> quota && old_period >> period && quota > 0 && period > 0)
-      return quota / period;
+    const std::string line = first_line(folder + "/cpu.max");
+    std::string_view words = line;
+    auto quota = base::number_in<double>(base::next_word(words));
+    auto period = base::number_in<double>(base::next_word(words));
+    if (quota && period && *period > 0) return *quota / *period;
+    quota = base::first_number<double>(first_line(folder + "/cpu.cfs_quota_us"));
+    period = base::first_number<double>(first_line(folder + "/cpu.cfs_period_us"));
+    if (quota && period && *quota > 0 && *period > 0) return *quota / *period;
   }
   return {};
 }
@@ -77,9 +80,8 @@ std::optional<std::size_t> memory_limit(std::size_t total) {
   std::optional<std::size_t> lowest;
   for (const std::string& folder : cgroup_folders("memory")) {
     for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
-      std::istringstream line(first_line(folder + name));
-      std::size_t bytes = 0;
-      if (line >> bytes && bytes < total && (!lowest || bytes < *lowest)) lowest = bytes;
+      const auto bytes = base::first_number<std::size_t>(first_line(folder + name));
+      if (bytes && *bytes < total && (!lowest || *bytes < *lowest)) lowest = bytes;
     }
   }
   return lowest;
@@ -132,10 +134,7 @@ Processors find_processors() {
 
 Memory find_memory() {
   const auto kib = [](const char* field) {
-    std::istringstream text(field_of("/proc/meminfo", field));
-    std::size_t value = 0;
-    text >> value;
-    return value * 1024;
+    return base::first_number<std::size_t>(field_of("/proc/meminfo", field)).value_or(0) * 1024;
   };
   Memory result;
   result.total = kib("MemTotal");

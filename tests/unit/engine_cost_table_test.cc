@@ -1,6 +1,9 @@
 // The table that engines of GPUs are chosen by.
 #include <gtest/gtest.h>
 
+#include <locale>
+#include <typeinfo>
+
 #include "engine/cost_table.h"
 #include "hocket/error.h"
 
@@ -65,11 +68,26 @@ TEST(CostTable, RefusesWhatIsNoLineOfIt) {
                            "peer all_reduce 2 8:nan",
                            "peer all_reduce 2 :3",
                            "peer all_reduce 2 8:3x",
+                           "peer all_reduce 2x 8:3",
+                           "peer all_reduce 2 8:3:4",
                            "peer all_reduce 2 9:1 9:2"}) {
     const std::string text = std::string("# a table\npeer barrier 2 0:1\n") + line;
     EXPECT_NE(said(text.c_str()).find("line 3 "), std::string::npos) << line << ": " << said(line);
   }
   EXPECT_EQ(said(""), "");
+}
+
+// What another package makes of the process's locale is no matter.
+TEST(CostTable, ReadsNumbersWhateverTheLocale) {
+  struct Broken : std::num_get<char> {
+    iter_type do_get(
+        iter_type, iter_type, std::ios_base&, std::ios_base::iostate&, long&) const override {
+      throw std::bad_cast();
+    }
+  };
+  const std::locale before = std::locale::global(std::locale(std::locale(), new Broken));
+  EXPECT_NO_THROW(CostTable::parse(kText));
+  std::locale::global(before);
 }
 
 TEST(CostTable, TheShippedOneChoosesPeerForSmallAndForTwoRanksAndNcclForLarge) {
