@@ -254,7 +254,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
       plan.engine->enqueue(plan.call, how.stream);
     }
     if (marks) watch_->mark_end(how.stream);
-    if (!how.captured) order_->leave_mark(how.stream);
+    how.captured ? watch_->note_captured(*plan.engine) : order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     raise(error, plan.call.sequence, plan.call.signature);
   }

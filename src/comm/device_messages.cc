@@ -142,6 +142,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
   }
   for (const auto& round : rounds) messenger_->exchange(round, how.stream);
   if (marks) watch_->mark_end(how.stream);
+  if (how.captured) watch_->note_captured(*messenger_);
 }
 
 // What waits for a stream, or for all work of the GPU as the driver does where memory is freed,

@@ -55,6 +55,11 @@ void DeviceWatch::forget(engine::DeviceEngine& engine) noexcept {
   std::erase(engines_, &engine);
 }
 
+void DeviceWatch::note_captured(const engine::DeviceEngine& engine) noexcept {
+  const std::lock_guard lock(mutex_);
+  may_replay_ = may_replay_ || !engine.aborts_gently();
+}
+
 void DeviceWatch::close() noexcept {
   const std::lock_guard lock(mutex_);
   engines_.clear();
@@ -120,19 +125,23 @@ bool DeviceWatch::pending() const noexcept {
   return ended() != last_mark_.load(std::memory_order_acquire);
 }
 
-DeviceWatch::Watched DeviceWatch::watched(std::uint32_t mark) noexcept {
-  const Marked& at = marked(mark);
-  return {.sequence = at.sequence.load(std::memory_order_relaxed),
-          .peers = at.peers.load(std::memory_order_relaxed),
-          .allowed = Duration(at.allowed.load(std::memory_order_relaxed))};
+std::optional<DeviceWatch::Watched> DeviceWatch::watched(std::uint32_t mark) noexcept {
+  const std::lock_guard lock(marks_mutex_);
+  const std::uint32_t place = mark - oldest_mark_;
+  if (place >= marks_.size()) return std::nullopt;
+  return marks_[place];
 }
 
 void DeviceWatch::mark_begin(cuda::Stream stream, const Watched& what) {
   const std::uint32_t mark = last_mark_.load(std::memory_order_relaxed) + 1;
-  Marked& at = marked(mark);
-  at.sequence.store(what.sequence, std::memory_order_relaxed);
-  at.peers.store(what.peers, std::memory_order_relaxed);
-  at.allowed.store(what.allowed.count(), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(marks_mutex_);
+    while (!marks_.empty() && static_cast<std::int32_t>(ended() - oldest_mark_) >= 0) {
+      marks_.pop_front();
+      ++oldest_mark_;
+    }
+    marks_.push_back(what);
+  }
   last_mark_.store(mark, std::memory_order_release);
   const cuda::Driver& driver = device_->driver();
   cuda::check(driver,
@@ -168,7 +177,7 @@ Deadline DeviceWatch::tick() noexcept {
   if (index != seen_index_ || pending() || hurries) active_ = now;
   seen_index_ = index;
   if (now - active_ < kActive) return Deadline::at(now + (hurries ? milliseconds(1) : kTick));
-  if (any_gentle_) return Deadline::at(now + kIdleTick);
+  if (any_gentle_ || may_replay_) return Deadline::at(now + kIdleTick);
   asleep_.store(true);
   // A call that came meanwhile may have found it awake.
   if (index_.load(std::memory_order_seq_cst) != index) return Deadline::at(now);
@@ -224,8 +233,15 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
       if (engine->aborts_gently()) engine->abort();
     }
   }
-  if (!lost_at_ || !pending()) return;
-  const Watched what = watched(ended() + 1);
+  if (!lost_at_) return;
+  if (const auto what = pending() ? watched(ended() + 1) : std::nullopt) end_if_lost(*what, now);
+  if (ended_engines_ || !may_replay_) return;
+  // A replay may need whoever has died; who has left in good order had ended its own before.
+  const Watched any{.sequence = launched(index_.load(std::memory_order_acquire)).sequence.load()};
+  if (const auto lost = find_lost({}); lost && lost->loss.sudden) end_if_lost(any, now);
+}
+
+void DeviceWatch::end_if_lost(const Watched& what, Clock::time_point now) {
   const auto lost = find_lost(what);
   if (!lost || now - *lost_at_ < (lost->loss.sudden ? kDiedGrace : kLeftGrace)) return;
   const auto own = control_->find(control_->rank(), what.sequence);
@@ -285,10 +301,10 @@ void DeviceWatch::look_at_deadline(Clock::time_point now) {
     running_ = started;
     running_since_ = now;
   }
-  const Watched what = watched(started);
-  if (what.allowed == kForever || now - running_since_ < what.allowed) return;
-  fail(what.sequence != 0 ? lateness_(what.sequence, what.allowed)
-                          : lateness_of_messages(what.peers, what.allowed));
+  const auto what = watched(started);
+  if (!what || what->allowed == kForever || now - running_since_ < what->allowed) return;
+  fail(what->sequence != 0 ? lateness_(what->sequence, what->allowed)
+                           : lateness_of_messages(what->peers, what->allowed));
 }
 
 control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration allowed) const {

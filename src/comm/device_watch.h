@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,8 @@ class DeviceWatch final : public Attended {
   // Words in front of and behind it, for engines that do not keep time themselves.
   void mark_begin(cuda::Stream stream, const Watched& what);
   void mark_end(cuda::Stream stream);
+  // Something that the engine carries has gone into a graph: of its replays nobody tells.
+  void note_captured(const engine::DeviceEngine& engine) noexcept;
   // Looks at once whether an engine has ended a call that had gone wrong: to be called by who sees
   // that a stream has passed it, before the result is taken for one.
   void look_at_result() noexcept;
@@ -69,23 +72,19 @@ class DeviceWatch final : public Attended {
     std::atomic<std::uint64_t> fingerprint{0};
     std::atomic<std::int64_t> allowed{0};  // ns
   };
-  struct Marked {
-    std::atomic<std::uint64_t> sequence{0};
-    std::atomic<std::uint64_t> peers{0};
-    std::atomic<std::int64_t> allowed{0};  // ns
-  };
   using Clock = base::Deadline::Clock;
 
   Launched& launched(std::uint64_t index) noexcept {
     return launched_[index % control::kDeviceCalls];
   }
-  Marked& marked(std::uint32_t mark) noexcept { return marks_[mark % control::kDeviceCalls]; }
-  Watched watched(std::uint32_t mark) noexcept;
+  // Absent: it has ended.
+  std::optional<Watched> watched(std::uint32_t mark) noexcept;
   std::uint32_t begun() const noexcept;
   std::uint32_t ended() const noexcept;
   bool pending() const noexcept;
   void look(Clock::time_point now);
   void look_at_losses(Clock::time_point now);
+  void end_if_lost(const Watched& what, Clock::time_point now);
   bool look_at_problems(Clock::time_point now);
   void look_at_deadline(Clock::time_point now);
   void look_at_calls();
@@ -102,12 +101,16 @@ class DeviceWatch final : public Attended {
   std::shared_ptr<const cuda::DeviceContext> device_;
   cuda::HostBuffer words_;  // the last mark that has begun; that has ended
   std::array<Launched, control::kDeviceCalls> launched_;
-  std::array<Marked, control::kDeviceCalls> marks_;
   std::atomic<std::uint64_t> index_{0};      // of the last call
   std::atomic<std::uint32_t> last_mark_{0};  // put on a stream
   std::atomic<bool> asleep_{true};
   std::uint64_t differing_ = 0;
   std::vector<std::uint64_t> compared_;  // by member: index up to which calls were alike
+
+  // What the marks that have not ended stand for, the oldest first: as many as streams have taken.
+  std::mutex marks_mutex_;
+  std::deque<Watched> marks_;
+  std::uint32_t oldest_mark_ = 1;
 
   std::mutex mutex_;  // guards what follows
   control::GroupControl* control_;
@@ -115,6 +118,9 @@ class DeviceWatch final : public Attended {
   std::vector<engine::DeviceEngine*> engines_;
   bool ended_engines_ = false;
   bool any_gentle_ = false;
+  // Replays may be under way that have to be ended where a peer dies: not by an engine that has
+  // been told so at once.
+  bool may_replay_ = false;
   std::uint64_t seen_index_ = 0;
   Clock::time_point active_;
   std::uint32_t running_ = 0;  // the mark that had begun at the last look

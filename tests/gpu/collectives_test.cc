@@ -38,7 +38,9 @@ class Collectives : public testing::TestWithParam<std::tuple<std::size_t, Kind>>
     if (here.gpus == 0) GTEST_SKIP() << here.why_not;
     const Job& job = jobs()[std::get<0>(GetParam())];
     const bool is_host = job.engines == std::vector<std::string>{"local"};
-    if (here.fake && !is_host) GTEST_SKIP() << "GPUs that are none have no engine of theirs";
+    const bool is_nccl = job.engines == std::vector<std::string>{"nccl"};
+    if (is_nccl && !here.nccl) GTEST_SKIP() << "there is no NCCL";
+    if (here.fake && !is_host && !is_nccl) GTEST_SKIP() << "GPUs that are none have no kernels";
     const bool may_share = job.engines == std::vector<std::string>{"peer"};
     if (job.size > here.gpus && !may_share) {
       GTEST_SKIP() << job.size << " GPUs are wanted and there are " << here.gpus;

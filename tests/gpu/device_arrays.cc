@@ -1,6 +1,8 @@
 #include "device_arrays.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "base/config.h"
 #include "comm/device_staging.h"
@@ -33,8 +35,11 @@ std::vector<std::size_t> elements(const std::size_t* bytes, int size, DType dtyp
 
 Machine machine() {
   if (!found().driver) return {.why_not = found().why_not};
+  const bool fake = found().driver->path().find("fake_cuda") != std::string::npos;
+  const char* nccl = std::getenv("HOCKET_NCCL_LIBRARY");
   return {.gpus = found().driver->devices(),
-          .fake = found().driver->path().find("fake_cuda") != std::string::npos,
+          .fake = fake,
+          .nccl = nccl == nullptr ? !fake : std::string_view(nccl) != "none",
           .why_not = {}};
 }
 

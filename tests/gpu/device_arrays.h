@@ -17,6 +17,7 @@ namespace hocket::gpu {
 struct Machine {
   int gpus = 0;
   bool fake = false;
+  bool nccl = false;  // there may be NCCL: a fake one on fake GPUs
   std::string why_not;
 };
 Machine machine();

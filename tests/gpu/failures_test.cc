@@ -17,7 +17,7 @@ class Failures : public testing::TestWithParam<std::string> {
   void SetUp() override {
     if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
     if (GetParam() != "nccl") return;
-    if (machine().fake || machine().gpus < 2) GTEST_SKIP() << "nccl wants two GPUs";
+    if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";
   }
   std::string run_two(const std::function<void(Seat&)>& body) {
     std::vector<std::string> engines;

@@ -199,6 +199,38 @@ TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
   if (skipped > 0) GTEST_SKIP() << "the driver gave the handle to no other stream";
 }
 
+// Whose time is over is known however many calls a stream has behind it.
+TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
+  if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";
+  constexpr int kCalls = 400;
+  const std::string failure = run(2, {"nccl"}, [&](Seat& seat) {
+    const auto& gpu = seat.device->driver();
+    Ints x(seat, 100);
+    x.set(std::vector<std::int32_t>(100, 1), seat.stream.get());
+    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});  // engines are made
+    cuda::drain(gpu, seat.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
+    seat.comm.barrier();
+    // Rank 0's first call has little time, and rank 1 has put its own behind what never ends.
+    Gate gate(seat.device);
+    if (seat.comm.rank() == 1) gate.hold_up(gpu, seat.stream.get());
+    std::string said = "no error";
+    try {
+      for (int i = 0; i < kCalls; ++i) {
+        const Duration allowed = i == 0 && seat.comm.rank() == 0 ? Duration(std::chrono::seconds(1))
+                                                                 : std::chrono::minutes(10);
+        seat.comm.all_reduce(x.view(), {.deadline = allowed, .stream = seat.stream.get()});
+      }
+      seat.comm.barrier({.stream = seat.stream.get()});
+      seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()}).synchronize();
+    } catch (const DeadlineExceeded& error) {
+      said = error.what();
+    }
+    gate.open();
+    if (said.find("within 1 s") == std::string::npos) throw std::runtime_error(said);
+  });
+  EXPECT_EQ(failure, "");
+}
+
 // Host and device calls in turn keep one order and one numbering.
 TEST_F(Streams, HostAndDeviceCallsMix) {
   const std::string failure = run(3, {}, [&](Seat& seat) {

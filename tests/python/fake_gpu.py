@@ -16,6 +16,8 @@ _PROTOTYPES = {
     "cuStreamBeginCapture": [ctypes.c_void_p, ctypes.c_int],
     "cuStreamEndCapture": [ctypes.c_void_p, ctypes.c_void_p],
     "cuStreamWaitValue32": [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint],
+    "cuGraphInstantiateWithFlags": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64],
+    "cuGraphLaunch": [ctypes.c_void_p, ctypes.c_void_p],
     "cuEventCreate": [ctypes.c_void_p, ctypes.c_uint],
     "cuEventRecord": [ctypes.c_void_p, ctypes.c_void_p],
     "cuStreamWaitEvent": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint],
@@ -78,6 +80,16 @@ class Driver:
         assert self.cuStreamBeginCapture(stream, 0) == 0
         yield stream
         assert self.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0, "the capture is broken"
+
+    @contextlib.contextmanager
+    def graph(self, stream):
+        """What is put on the stream becomes a graph; then the yielded list has what plays it."""
+        graph, replay, made = ctypes.c_void_p(), ctypes.c_void_p(), []
+        assert self.cuStreamBeginCapture(stream, 1) == 0
+        yield made
+        assert self.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+        assert self.cuGraphInstantiateWithFlags(ctypes.byref(replay), graph, 0) == 0
+        made.append(lambda: self.cuGraphLaunch(replay, stream))
 
     def synchronize(self, stream=None):
         assert self.cuStreamSynchronize(stream) == 0

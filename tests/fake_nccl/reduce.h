@@ -1,0 +1,19 @@
+// Sums and the like of what ranks have sent.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engines/nccl/abi.h"
+
+namespace fake_nccl {
+
+std::size_t size_of(hocket::engines::nccl::Type type);
+// Of all of `sources`, in their order, into `out`.
+void reduce(void* out,
+            const std::vector<const void*>& sources,
+            std::size_t count,
+            hocket::engines::nccl::Type type,
+            hocket::engines::nccl::Op op);
+
+}  // namespace fake_nccl
