@@ -15,30 +15,39 @@ namespace {
 
 constexpr const char* kOnlyInGraphs =
     ": only in graphs, as processes that share a GPU take turns there without NVIDIA's MPS";
+constexpr const char* kOnlyInGraphsOfThreads =
+    ": only in graphs, as threads that share a GPU may load programs there meanwhile";
+constexpr const char* kNotUnderMps =
+    "threads share a GPU under NVIDIA's MPS, which need not run their kernels side by side";
 
 bool equal(const cuda::Uuid& a, const cuda::Uuid& b) {
   return std::equal(std::begin(a.bytes), std::end(a.bytes), std::begin(b.bytes));
 }
 
+bool has_mps(const cuda::DeviceContext& device) {
+  int mps = 0;  // a driver that does not know the question leaves it so
+  device.driver().device_get_attribute(&mps, cuda::DeviceAttribute::kMps, device.ordinal());
+  return mps != 0;
+}
+
 // How many streams of a process its driver serves side by side; for a bad value, which the driver
-// passes over, its default.
-int connections() {
+// passes over, its default. NVIDIA's MPS shares 96 between 48 processes.
+int connections(bool mps) {
   constexpr const char* kName = "CUDA_DEVICE_MAX_CONNECTIONS";
-  constexpr int kDefault = 8, kMost = 32;
+  constexpr int kMost = 32;
+  const int usual = mps ? 2 : 8;
   try {
-    return static_cast<int>(base::environment_integer(kName, 1, kMost).value_or(kDefault));
+    return static_cast<int>(base::environment_integer(kName, 1, kMost).value_or(usual));
   } catch (const InvalidArgument&) {
-    return kDefault;
+    return usual;
   }
 }
 
 // Processes take turns but under NVIDIA's MPS, which serves 48. Streams that share a connection
 // wait for each other; a rank has about two streams.
-int ranks_at_once(const WorldImpl& world, const cuda::DeviceContext& device) {
-  if (world.threads()) return std::max(connections() / 2, 1);
-  int mps = 0;  // a driver that does not know the question leaves it so
-  device.driver().device_get_attribute(&mps, cuda::DeviceAttribute::kMps, device.ordinal());
-  return mps != 0 ? 48 : 1;
+int ranks_at_once(const WorldImpl& world, bool mps) {
+  if (world.threads()) return std::max(connections(mps) / 2, 1);
+  return mps ? 48 : 1;
 }
 
 int pieces(int whole, int piece) { return (whole + piece - 1) / std::max(piece, 1); }
@@ -50,6 +59,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
   int most_here = 0;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     agreed.relayed = agreed.relayed || facts[i].relayed != 0;
+    agreed.mps = agreed.mps || facts[i].mps != 0;
     agreed.ucx_gpus = i == 0 ? facts[i].ucx_gpus : std::min(agreed.ucx_gpus, facts[i].ucx_gpus);
     agreed.mpi_gpus = i == 0 ? facts[i].mpi_gpus : std::min(agreed.mpi_gpus, facts[i].mpi_gpus);
     agreed.shareable = agreed.shareable && facts[i].shareable != 0;
@@ -88,7 +98,8 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   own.ucx_gpus = ucx_gpus(world);
   own.mpi_gpus = mpi_gpus(world);
   if (world.threads()) own.crowd = pieces(world.size(), device->driver().devices());
-  own.at_once = ranks_at_once(world, *device);
+  own.mps = has_mps(*device) ? 1 : 0;
+  own.at_once = ranks_at_once(world, own.mps != 0);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
                   device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
@@ -103,12 +114,20 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
         "side by side: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, "
         "or have fewer ranks on a GPU",
         agreed.ranks_a_gpu,
-        connections(),
+        connections(agreed.mps),
         2 * agreed.ranks_a_gpu));
   }
   by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
-  // Who asks for engines of GPUs alone has those of the host behind them.
-  in_turns_ = agreed.in_turns && !is_of_gpus(world.engines().front());
+  // Who asks for engines of GPUs alone has them, whatever comes of it.
+  const bool asked_for = is_of_gpus(world.engines().front());
+  keeps_apart_ = (agreed.in_turns || by_crowded_threads_) && !asked_for;
+  const bool never_meet = by_crowded_threads_ && agreed.mps;
+  if (never_meet && asked_for) {
+    throw InvalidArgument(
+        fmt::format("{}: have ranks be processes there (hocket run, hocket.spawn), or leave the "
+                    "choice of engines to hocket, so that the host carries the calls",
+                    kNotUnderMps));
+  }
   if (agreed.differing_costs >= 0) {
     throw InvalidArgument(
         fmt::format("HOCKET_COSTS names a table on rank {} that differs from rank 0's; all ranks "
@@ -116,8 +135,14 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
                     agreed.differing_costs));
   }
   for (auto& engine : make_device_engines(world, membership, device, agreed, notes_)) {
+    if (never_meet && engine->meets_on_device()) {
+      notes_.push_back(fmt::format("{}: {}", engine->name(), kNotUnderMps));
+      continue;
+    }
     notes_.emplace_back(engine->name());
-    if (in_turns_ && engine->meets_on_device()) notes_.back() += kOnlyInGraphs;
+    if (keeps_apart_ && engine->meets_on_device()) {
+      notes_.back() += by_crowded_threads_ ? kOnlyInGraphsOfThreads : kOnlyInGraphs;
+    }
     entries_.push_back({std::move(engine)});
   }
   for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
@@ -128,7 +153,7 @@ engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature,
   engine::DeviceEngine* best = nullptr;
   double least = 0;
   for (const Entry& entry : entries_) {
-    if (in_turns_ && !captured && entry.engine->meets_on_device()) continue;
+    if (keeps_apart_ && !captured && entry.engine->meets_on_device()) continue;
     const auto score = entry.engine->score(signature);
     if (!score) continue;
     const double cost = microseconds(entry.engine->name(), signature).value_or(score->microseconds);
@@ -149,8 +174,10 @@ std::optional<double> DeviceEngines::microseconds(std::string_view name,
 }
 
 engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
-  const auto found = std::ranges::find_if(
-      entries_, [](const Entry& entry) { return entry.engine->has_messages(); });
+  const bool apart = keeps_apart_ && by_crowded_threads_;
+  const auto found = std::ranges::find_if(entries_, [apart](const Entry& entry) {
+    return entry.engine->has_messages() && !(apart && entry.engine->meets_on_device());
+  });
   return found == entries_.end() ? nullptr : found->engine.get();
 }
 

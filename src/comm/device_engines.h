@@ -28,6 +28,7 @@ struct DeviceFacts {
   std::int32_t relayed = 0;    // 1: messages have gone by the host
   std::int32_t crowd = 1;      // how many ranks of its process there are to a GPU
   std::int32_t at_once = 1;    // how many ranks a GPU runs side by side
+  std::int32_t mps = 0;        // 1: NVIDIA's MPS runs there
   UseGpus ucx_gpus = UseGpus::kNever;
   UseGpus mpi_gpus = UseGpus::kNever;
   std::uint64_t costs = 0;  // the table's hash
@@ -38,6 +39,7 @@ struct DeviceFacts {
 struct DeviceAgreement {
   int ranks_a_gpu = 1;    // the most that share one, with those of other groups in a process
   bool in_turns = false;  // ranks that share one do not all run at the same time
+  bool mps = false;       // on any rank's GPU
   bool shareable = false;
   bool relayed = false;  // messages of any rank have gone by the host
   UseGpus ucx_gpus = UseGpus::kNever;
@@ -61,9 +63,10 @@ class DeviceEngines {
   bool relayed() const noexcept { return relayed_; }
   // Whether threads of a process are ranks that share a GPU.
   bool by_crowded_threads() const noexcept { return by_crowded_threads_; }
-  // The best for such calls; null where the host has to carry them, or is quicker: kernels that
-  // wait for each other while their processes take turns on a GPU take milliseconds. `captured`:
-  // into a graph, as only GPUs can.
+  // The best for such calls; null where the host has to carry them, or shall: kernels that wait for
+  // each other while their processes take turns on a GPU take milliseconds, and those of threads
+  // that share one wait for ever where one of the threads loads a program, which the driver does
+  // when all kernels have ended. `captured`: into a graph, as only GPUs can.
   engine::DeviceEngine* choose(const engine::Signature& signature, bool captured) const noexcept;
   // The first that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
@@ -85,7 +88,7 @@ class DeviceEngines {
   const engine::CostTable& costs_;
   int size_;
   bool relayed_ = false;
-  bool in_turns_ = false;
+  bool keeps_apart_ = false;  // ranks that share a GPU do not meet there, but in graphs
   bool by_crowded_threads_ = false;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;

@@ -72,10 +72,10 @@ Result device_get_uuid(Uuid* uuid, int device) {
   std::memset(uuid->bytes, device + 1, sizeof(uuid->bytes));
   return Result::kSuccess;
 }
-// FAKE_CUDA_MPS=0: as without NVIDIA's MPS.
+// FAKE_CUDA_MPS=1: as under NVIDIA's MPS.
 Result device_get_attribute(int* value, DeviceAttribute wanted, int) {
   const char* mps = std::getenv("FAKE_CUDA_MPS");
-  *value = wanted == DeviceAttribute::kMps && mps != nullptr ? std::atoi(mps) : 1;
+  *value = wanted == DeviceAttribute::kMps ? (mps == nullptr ? 0 : std::atoi(mps)) : 1;
   return Result::kSuccess;
 }
 Result device_total_mem(std::size_t* bytes, int) {

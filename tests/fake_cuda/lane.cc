@@ -38,9 +38,9 @@ class Whims {
   explicit Whims(std::uint64_t lane) : random_(lane * 7919 + seed()) {}
   void hold_up() {
     const auto roll = random_();
-    if (roll % 8 != 0) return;
-    const auto most = roll % 64 == 0 ? 2000u : 200u;
-    std::this_thread::sleep_for(std::chrono::microseconds(roll / 64 % most));
+    if (roll % 32 != 0) return;
+    const auto most = roll % 1024 == 0 ? 2000u : 200u;
+    std::this_thread::sleep_for(std::chrono::microseconds(roll / 1024 % most));
   }
 
  private:

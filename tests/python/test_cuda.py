@@ -36,10 +36,10 @@ def refused(words, call):
 """
 
 
-def run(program):
+def run(program, **settings):
     package = str(Path(hocket.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": package, "LD_LIBRARY_PATH": str(FAKE),
-                   "HOCKET_NCCL_LIBRARY": "none"}
+                   "HOCKET_NCCL_LIBRARY": "none", **settings}
     done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(HERE)], env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
     assert done.returncode == 0, done.stdout
@@ -333,6 +333,27 @@ def body(comm):
     assert x.host[0] == 2
 on(2, body)
 """)
+
+
+def test_threads_that_share_a_gpu_under_mps_have_the_host_or_nothing():
+    program = """
+def body(comm):
+    driver.use(0)
+    x, stream = Array(driver, np.ones(5)), driver.stream()
+    if WORDS:
+        refused(WORDS, lambda: comm.all_reduce(x, stream=stream))
+        return
+    comm.all_reduce(x, stream=stream)
+    driver.synchronize(stream)
+    assert x.host[0] == 2
+    with driver.captures() as captured:
+        refused("cannot be captured", lambda: comm.all_reduce(x, stream=captured))
+on(2, body)
+"""
+    many = {"FAKE_CUDA_MPS": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+    run("WORDS = ''" + program, **many)
+    run("WORDS = 'CUDA_DEVICE_MAX_CONNECTIONS=4'" + program, FAKE_CUDA_MPS="1")
+    run("WORDS = 'have ranks be processes there'" + program, HOCKET_ENGINES="peer", **many)
 
 
 def test_a_prepared_call_keeps_its_stream():

@@ -37,6 +37,13 @@ TEST(DeviceAgreement, WhatAGpuRunsSideBySideTakesNoTurns) {
   EXPECT_FALSE(agreed.in_turns);
 }
 
+TEST(DeviceAgreement, MpsOnOneGpuIsMpsForAll) {
+  DeviceFacts with = on_gpu(1, 48);
+  with.mps = 1;
+  EXPECT_TRUE(agree({on_gpu(2, 1), with}).mps);
+  EXPECT_FALSE(agree({on_gpu(2, 1), on_gpu(1, 1)}).mps);
+}
+
 TEST(DeviceAgreement, ThreadsOutsideOfAGroupCount) {
   const DeviceAgreement fits = agree({on_gpu(1, 4, 4), on_gpu(2, 4, 4)});
   EXPECT_EQ(fits.ranks_a_gpu, 4);

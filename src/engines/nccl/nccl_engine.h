@@ -35,6 +35,7 @@ class NcclEngine final : public engine::DeviceEngine {
     allowed_ = allowed;
     return false;
   }
+  bool meets_on_device() const noexcept override { return facts_.size > 1; }
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
   std::optional<engine::DeviceProblem> problem() noexcept override;
