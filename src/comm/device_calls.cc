@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/hash.h"
@@ -313,6 +314,31 @@ void DeviceCalls::finish_staged() noexcept {
     owner_.turnstile_.leave();
     if (is_through) return;
   }
+}
+
+void DeviceCalls::finish() noexcept {
+  if (!staging_) return;
+  const cuda::OutsideCapture outside(device_->driver());
+  const auto is_left = [this] {
+    return !relay_.is_idle() || std::ranges::any_of(owner_.queue_, [](const auto& call) {
+      return call->staged != nullptr;
+    });
+  };
+  Waiter waiter(owner_.world()->host());
+  while (is_left()) {
+    waiter.wake_by(Deadline::in(kGpuLook));
+    const bool look = waiter.pause();
+    if (owner_.advance(look)) waiter.moved();
+  }
+  const Deadline deadline = Deadline::in(owner_.deadline());
+  try {
+    const cuda::DeviceGuard guard(*device_);
+    while (!owner_.control_->failed() && !deadline.has_passed() &&
+           !order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
+    }
+  } catch (const DeviceError&) {  // whoever looks at the GPU next is told
+  }
+  if (watch_) watch_->look_at_result();
 }
 
 void DeviceCalls::close() noexcept {

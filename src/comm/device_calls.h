@@ -100,7 +100,9 @@ class DeviceCalls {
   const std::vector<std::string>* notes() const noexcept {
     return engines_ ? &engines_->notes() : nullptr;
   }
-  // Lets the calls on the GPU end, well or not, and gives all back.
+  // Lets the calls on the GPU end, well or not, until their deadlines. The turn is held.
+  void finish() noexcept;
+  // The same for a communicator that nobody uses any more, and gives all back.
   void close() noexcept;
 
  private:

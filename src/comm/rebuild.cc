@@ -10,6 +10,7 @@
 
 #include "comm/communicator_impl.h"
 #include "comm/composition.h"
+#include "comm/device_calls.h"
 #include "comm/failure_texts.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
@@ -276,6 +277,9 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
                                    .culprit = rank(),
                                    .sequence = sequence_,
                                    .text = std::string(kRebuildText)};
+  // Calls on a GPU have returned, and what they will have made is counted on, here as on the ranks
+  // where they have ended. They end, if they can, before this rank says that it has come.
+  if (devices_ && !control_->failed()) devices_->finish();
   if (busy()) {
     control_->fail(departure);
     try {

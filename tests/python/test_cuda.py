@@ -291,6 +291,28 @@ on(2, body)
 """)
 
 
+def test_rebuild_comes_behind_calls_that_nobody_waited_for():
+    run("""
+import time
+def body(comm):
+    for round in range(8):
+        stream = driver.stream()
+        x = Array(driver, np.full(1000, comm.rank + 1.0))
+        go = driver.fill_later(x.address, np.full(1000, 10.0 * (comm.rank + 1)), stream)
+        comm.all_reduce(x, stream=stream)
+        if comm.rank == round % 2:
+            go()
+        else:  # its part comes when the other rank has long called rebuild()
+            import threading
+            threading.Timer(0.05, go).start()
+        comm = comm.rebuild(timeout=40)
+        driver.synchronize(stream)
+        assert np.array_equal(x.host, np.full(1000, 30.0)), (comm.rank, round, x.host)
+        driver.kept.append(x)
+on(2, body)
+""")
+
+
 def test_a_refusal_of_what_others_have_on_their_streams_is_heard_of():
     run("""
 def body(comm):
