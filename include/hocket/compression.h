@@ -1,6 +1,7 @@
 // Reductions for slow networks: within hosts first, and between them in 8 bits an element.
 //
-// Arrays are in host memory and worked on in place. What is refused on one rank of a communicator
+// Arrays are worked on in place. Those in a GPU's memory go through the host's, once what their
+// stream has is done; the result is there on return. What is refused on one rank of a communicator
 // is refused on all of it.
 #pragma once
 
@@ -36,6 +37,7 @@ struct HierarchicalOptions {
   ReduceOp op = ReduceOp::kSum;
   BetweenNodes between = BetweenNodes::kExact;
   std::optional<Duration> deadline = {};  // of each of the steps
+  std::optional<StreamRef> stream = {};   // that an array in a GPU's memory belongs to
 };
 
 // An all_reduce in three steps: within each node to its first rank, between those, and back. Every

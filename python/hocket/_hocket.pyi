@@ -786,7 +786,8 @@ class Communicator:
         Parameters
         ----------
         x : array
-            In host memory, of float16, bfloat16, float32 or float64; reduced in place.
+            Of float16, bfloat16, float32 or float64; reduced in place. On a GPU it is copied to the host and
+            back, behind what its framework's current stream has.
         op : str
             "sum" or "avg".
         deadline : float or datetime.timedelta, optional
@@ -807,7 +808,7 @@ class Communicator:
         Parameters
         ----------
         x : array
-            In host memory.
+            On a GPU it is copied to the host and back, behind what its framework's current stream has.
         op : str
             As for `all_reduce`.
         compressed : bool

@@ -1,6 +1,7 @@
 // Reductions for slow networks.
 #include "hocket/compression.h"
 
+#include "device.h"
 #include "verbs.h"
 
 namespace hocket::python {
@@ -11,7 +12,9 @@ nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle deadli
   const Array array = read_arguments(seat, [&] {
     options.op = op_argument(op);
     options.deadline = duration_argument(deadline, "deadline");
-    return writable_array(x, "x");
+    Array read = writable_array(x, "x");
+    options.stream = stream_of(nb::none(), read, {});
+    return read;
   });
   without_gil([&] { compressed_all_reduce(seat.comm, array.output(), options); });
   return nb::borrow(x);
@@ -24,7 +27,9 @@ nb::object hierarchical(
     options.op = op_argument(op);
     options.deadline = duration_argument(deadline, "deadline");
     if (flag_argument(is_compressed, "compressed")) options.between = BetweenNodes::kCompressed;
-    return writable_array(x, "x");
+    Array read = writable_array(x, "x");
+    options.stream = stream_of(nb::none(), read, {});
+    return read;
   });
   without_gil([&] { hierarchical_all_reduce(seat.comm, array.output(), options); });
   return nb::borrow(x);
@@ -53,7 +58,8 @@ with an infinity or a NaN become NaN.
 Parameters
 ----------
 x : array
-    In host memory, of float16, bfloat16, float32 or float64; reduced in place.
+    Of float16, bfloat16, float32 or float64; reduced in place. On a GPU it is copied to the host and
+    back, behind what its framework's current stream has.
 op : str
     "sum" or "avg".
 deadline : float or datetime.timedelta, optional
@@ -79,7 +85,7 @@ Every rank counts alike in an average, however many its host has.
 Parameters
 ----------
 x : array
-    In host memory.
+    On a GPU it is copied to the host and back, behind what its framework's current stream has.
 op : str
     As for `all_reduce`.
 compressed : bool

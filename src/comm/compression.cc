@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "comm/communicator_impl.h"
+#include "comm/device_calls.h"
 #include "comm/min_max.h"
 #include "comm/request.h"
 #include "core/reduce.h"
@@ -28,11 +30,23 @@ auto before_call(Communicator& comm, const Part& part) {
   return comm.impl()->before_call(engine::Kind::kAllReduce, part);
 }
 
-void require_host(ArrayView inout, const char* call) {
-  comm::require_array(inout, "inout");
-  if (inout.memory() != MemoryKind::kHost) {
-    throw InvalidArgument(fmt::format(
-        "inout of {} is in a GPU's memory, expected host memory; use all_reduce for it", call));
+// What is slow goes by the network, so that the host may do its part for GPUs, too. Returns when
+// the result is there.
+void by_host(Communicator& comm,
+             ArrayView inout,
+             const std::optional<StreamRef>& stream,
+             const std::function<void(ArrayView)>& call) {
+  bool begun = false;
+  const auto on_copy = [&](ConstArrayView in, ArrayView out) {
+    begun = true;
+    if (in.bytes() > 0) std::memcpy(out.data(), in.data(), in.bytes());
+    call(out);
+  };
+  try {
+    comm.impl()->devices().on_host(inout, inout, stream, on_copy);
+  } catch (const InvalidArgument& reason) {
+    if (begun) throw;
+    comm.refuse(reason.what());
   }
 }
 
@@ -177,7 +191,7 @@ void reduce_between(Communicator& between,
 }
 
 void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
-  require_host(inout, "hierarchical_all_reduce");
+  comm::require_array(inout, "inout");
   if (options.between == BetweenNodes::kCompressed) require_compressible(inout, options.op);
   if (!is_defined(options.op, inout.dtype())) {
     throw InvalidArgument(
@@ -189,10 +203,15 @@ void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
 
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options) {
   auto floats = before_call(comm, [&] {
-    require_host(inout, "compressed_all_reduce");
+    comm::require_array(inout, "inout");
     require_compressible(inout, options.op);
-    return to_floats(inout);
+    return inout.memory() == MemoryKind::kHost ? to_floats(inout) : std::vector<float>();
   });
+  if (inout.memory() == MemoryKind::kCuda) {
+    return by_host(comm, inout, options.stream, [&](ArrayView copy) {
+      compressed_all_reduce(comm, copy, {.op = options.op, .deadline = options.deadline});
+    });
+  }
   const bool is_mean = options.op == ReduceOp::kAvg;
   const float divisor = is_mean ? static_cast<float>(comm.size()) : 1;
   reduce_compressed(comm, floats, divisor, options.deadline);
@@ -203,6 +222,12 @@ void hierarchical_all_reduce(Communicator& within,
                              Communicator& between,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
+  if (inout.memory() == MemoryKind::kCuda) {
+    before_call(within, [&] { require_hierarchical(inout, options); });
+    return by_host(within, inout, options.stream, [&](ArrayView copy) {
+      hierarchical_all_reduce(within, between, copy, options);
+    });
+  }
   const bool is_first = within.rank() == 0;
   const ReduceOp step = options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op;
   std::optional<Carried> carried;

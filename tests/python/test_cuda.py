@@ -227,6 +227,23 @@ on(2, body)
 """)
 
 
+def test_reductions_for_slow_networks_go_by_the_host():
+    run("""
+def body(comm):
+    x = Array(driver, np.arange(3000, dtype="float32") + comm.rank)
+    go = driver.fill_later(x.address, np.full(3000, 3 + comm.rank, "float32"), 1)
+    go()
+    assert comm.compressed_all_reduce(x) is x
+    assert np.array_equal(x.host, np.full(3000, 7)), x.host
+    y = Array(driver, np.arange(5.0) + comm.rank)
+    assert comm.hierarchical_all_reduce(y, op="max") is y
+    assert np.array_equal(y.host, np.arange(5.0) + 1)
+    refused("float16, bfloat16", lambda: comm.compressed_all_reduce(Array(driver, np.ones(3, "int32"))))
+    comm.barrier()
+on(2, body)
+""")
+
+
 def test_kinds_of_memory_do_not_mix():
     run("""
 def body(comm):
