@@ -42,7 +42,7 @@ class DevicePool(Workers):
     workers : int, optional
         How many workers of the host, each with its share of the processors.
     devices : iterable of int, optional
-        GPUs by number, a worker each. Arrays are CuPy's.
+        GPUs by number, a worker each; workers may share one. Arrays are CuPy's.
     pin : bool
         Whether workers of the host keep to their share of the processors.
     deadline : float or datetime.timedelta, optional
@@ -53,7 +53,7 @@ class DevicePool(Workers):
     Raises
     ------
     InvalidArgument
-        Less than one worker; a device that is not there, or given twice.
+        Less than one worker; a device that is not there.
     DeviceError
         There is no GPU, or it refuses.
     """

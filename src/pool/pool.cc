@@ -72,16 +72,11 @@ Pool::~Pool() {
 void Pool::open_lanes() {
   const cuda::Found& found = libraries_->driver();
   if (!found.driver) throw DeviceError("there is no GPU for a pool's workers: " + found.why_not);
-  std::set<int> seen;
   for (const int device : options_.devices) {
     if (device < 0 || device >= found.driver->devices()) {
       throw InvalidArgument(fmt::format("device {} is not there; this process sees GPUs 0 to {}",
                                         device,
                                         found.driver->devices() - 1));
-    }
-    if (!seen.insert(device).second) {
-      throw InvalidArgument(
-          fmt::format("device {} is given twice; a worker has a GPU of its own", device));
     }
     lanes_.push_back(std::make_unique<DeviceLane>(found.driver, device));
   }

@@ -142,7 +142,6 @@ def refused(call, text):
 x = arrays()
 refused(lambda: pool.all_reduce([x[1], x[0], x[2]]), "lies on GPU 0, expected on its worker's GPU 2")
 refused(lambda: pool.all_reduce([np.ones(3)] * 3), "in host memory, expected on its worker's GPU")
-refused(lambda: hocket.DevicePool(devices=[0, 0]), "given twice")
 refused(lambda: hocket.DevicePool(devices=[64]), "device 64 is not there")
 refused(lambda: pool.all_reduce(x, across=hocket.init(), fixed=True), "a fixed order exclude")
 try:
@@ -155,6 +154,29 @@ finish()
 assert np.array_equal(x[0].host, total)
 with hocket.DevicePool(2) as other:
     refused(lambda: other.all_reduce(x[:2]), "workers are of the host")
+""")
+
+
+def test_workers_may_share_a_gpu():
+    run("""
+DEVICES = [1, 0, 1]
+with hocket.DevicePool(devices=DEVICES) as shared:
+    streams = [pair[1].ptr for pair in shared.streams]
+    assert shared.devices == (1, 0, 1) and len(set(streams)) == 3
+    with contextlib.ExitStack() as stack:
+        mine = [cupy.stream_on(device) for device in (0, 1)]
+        for stream in mine:
+            stack.enter_context(stream)
+        for _ in range(5):
+            x = arrays()
+            total = sum(a.host.copy() for a in x)
+            shared.all_reduce(x)
+            copies = shared.broadcast(x[2])
+            doubled = shared.run(lambda worker: worker.communicator.all_reduce(copies[worker.index]))
+            for stream in mine:
+                stream.synchronize()
+            for a, c in zip(x, copies):
+                assert np.array_equal(a.host, total) and np.array_equal(c.host, 3 * total)
 """)
 
 
