@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foreign_parts.h"
+#include "immutable.h"
 
 namespace hocket::python {
 namespace {
@@ -16,7 +17,20 @@ bool is_of_cupy(nb::handle object) {
          std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("cupy");
 }
 
-enum class Way : std::uint8_t { kExchange, kCuPy, kInterface, kMethod, kBuffer, kNone };
+// What stands for an array of JAX while a function is traced.
+bool is_tracer(nb::handle object) {
+  for (nb::handle base : object.type().attr("__mro__")) {
+    const nb::object module = nb::getattr(base, "__module__", nb::none());
+    if (nb::isinstance<nb::str>(module) &&
+        std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("jax") &&
+        std::string_view(nb::cast<nb::str>(base.attr("__name__")).c_str()) == "Tracer") {
+      return true;
+    }
+  }
+  return false;
+}
+
+enum class Way : std::uint8_t { kExchange, kCuPy, kInterface, kMethod, kBuffer, kTracer, kNone };
 
 // How arrays of a type are read, found once: asking costs as much as reading.
 struct Known {
@@ -29,6 +43,10 @@ struct Known {
 
 Known find_way(nb::handle object) {
   Known known{.type = nb::borrow(object.type())};
+  if (is_tracer(object)) {  // which answers to whatever an array has
+    known.way = Way::kTracer;
+    return known;
+  }
   known.api = exchange_api(object);
   if (known.api != nullptr) {
     known.way = Way::kExchange;
@@ -114,6 +132,11 @@ Array read_by(const Known& known, nb::handle object, const char* name) {
       return from_interface(object, name);
     case Way::kBuffer:
       return from_buffer(object, name);
+    case Way::kTracer:
+      refuse(name,
+             "is a tracer of JAX, which stands for an array while jit, grad or vmap look at a "
+             "function, and has no memory; make the call outside of that function, or within it by "
+             "jax.experimental.io_callback");
     case Way::kNone:
       break;
   }
@@ -129,6 +152,11 @@ Array read_foreign(nb::handle object, const char* name) {
   if (is_unfinished(object)) return read_unfinished(object);
   try {
     return read_by(way_of(object), object, name);
+  } catch (const nb::python_error&) {
+    if (!is_deleted(object)) throw;
+    refuse(name,
+           "is an array of JAX that has been deleted: its memory was given away (donate_argnums), "
+           "or delete() was called; pass the one that took its place");
   } catch (const nb::cast_error&) {
     refuse(name,
            std::string("is a ") + Py_TYPE(object.ptr())->tp_name +

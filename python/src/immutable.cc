@@ -43,6 +43,11 @@ bool is_immutable(nb::handle object) {
   return type.starts_with("jax");
 }
 
+bool is_deleted(nb::handle object) {
+  if (!is_immutable(object) || !nb::hasattr(object, "is_deleted")) return false;
+  return nb::cast<bool>(object.attr("is_deleted")());
+}
+
 nb::object new_immutable(const Array& like, const Shape& shape) {
   Unfinished made{.like = nb::borrow(like.object)};
   if (like.is_on_gpu()) {

@@ -9,6 +9,8 @@
 namespace hocket::python {
 
 bool is_immutable(nb::handle object);
+// Whether it is one of those whose memory is gone.
+bool is_deleted(nb::handle object);
 
 // Memory for a result of the kind of `like`, an array that never changes: in the host's memory
 // NumPy's, in a GPU's the framework's own. To be written to, and then `finished`.
