@@ -316,6 +316,19 @@ void DeviceCalls::finish_staged() noexcept {
   }
 }
 
+// The other ends of messages that have gone are on their way to say so.
+void DeviceCalls::finish_envelopes() noexcept {
+  const Deadline deadline = Deadline::in(owner_.deadline());
+  Waiter waiter(owner_.world()->host());
+  waiter.wake_by(deadline);
+  while (!envelopes_.is_idle() && !deadline.has_passed()) {
+    const bool look = waiter.pause();
+    if (!owner_.turnstile_.try_enter(Turnstile::Who::kUser)) continue;
+    if (owner_.advance(look)) waiter.moved();
+    owner_.turnstile_.leave();
+  }
+}
+
 void DeviceCalls::finish() noexcept {
   if (!staging_) return;
   const cuda::OutsideCapture outside(device_->driver());
@@ -338,6 +351,7 @@ void DeviceCalls::finish() noexcept {
     }
   } catch (const DeviceError&) {  // whoever looks at the GPU next is told
   }
+  owner_.advance(true);  // what has come of envelopes is compared
   if (watch_) watch_->look_at_result();
 }
 
@@ -352,6 +366,7 @@ void DeviceCalls::close() noexcept {
     order_->await_last(Deadline::in(owner_.deadline()));  // the watch ends what cannot end well
   } catch (const Error&) {  // the driver has ended, or a kernel has failed
   }
+  finish_envelopes();
   if (watch_) {
     watch_->look_at_result();
     watch_->close();

@@ -13,6 +13,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/device_blocks.h"
 #include "comm/device_engines.h"
+#include "comm/device_envelopes.h"
 #include "comm/device_relay.h"
 #include "comm/device_staging.h"
 #include "comm/device_watch.h"
@@ -39,7 +40,7 @@ inline constexpr std::chrono::milliseconds kGpuLook{1};
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
 class DeviceCalls {
  public:
-  explicit DeviceCalls(CommunicatorImpl& owner) : owner_(owner), relay_(owner) {}
+  explicit DeviceCalls(CommunicatorImpl& owner) : owner_(owner), relay_(owner), envelopes_(owner) {}
   ~DeviceCalls();
 
   // Return when the call is on its stream.
@@ -56,12 +57,11 @@ class DeviceCalls {
     if (watch_) watch_->look_at_result();
   }
 
-  // Puts messages on the stream, which progress together.
-  void exchange(std::span<const Outgoing> outgoing,
-                std::span<const Incoming> incoming,
-                const MessageOptions& options) {
-    put_messages(outgoing, incoming, options);
-  }
+  // Puts messages on the stream, which progress together. Waits on the host for who sends first,
+  // where a source is any; the source of the first that comes in.
+  int exchange(std::span<const Outgoing> outgoing,
+               std::span<const Incoming> incoming,
+               const MessageOptions& options);
   std::shared_ptr<Operation> start_exchange(std::span<const Outgoing> outgoing,
                                             std::span<const Incoming> incoming,
                                             const MessageOptions& options);
@@ -168,8 +168,11 @@ class DeviceCalls {
   [[noreturn]] void raise(const DeviceError& error,
                           std::uint64_t sequence = 0,
                           const engine::Signature& signature = {});
+  std::vector<Incoming> tell_of_messages(std::span<const Outgoing> outgoing,
+                                         std::span<const Incoming> incoming,
+                                         const Launch& how);
   Launch put_messages(std::span<const Outgoing> outgoing,
-                      std::span<const Incoming> incoming,
+                      std::vector<Incoming>& incoming,
                       const MessageOptions& options);
   std::shared_ptr<Operation> stage(const DevicePlan& plan, const Launch& how, CallStorage storage);
   void settle_relay(const engine::Signature& shown);
@@ -180,6 +183,7 @@ class DeviceCalls {
   void number(engine::Call& call, std::uint64_t mark, const Launch& how);
   void finish_queue();
   void finish_staged() noexcept;
+  void finish_envelopes() noexcept;
 
   CommunicatorImpl& owner_;
   std::shared_ptr<const cuda::DeviceContext> device_;
@@ -187,6 +191,7 @@ class DeviceCalls {
   // Carries messages: the same on all ranks from the first call on, so that both ends agree.
   engine::DeviceEngine* messenger_ = nullptr;
   DeviceRelay relay_;
+  DeviceEnvelopes envelopes_;
   std::shared_ptr<DeviceWatch> watch_;
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;

@@ -65,11 +65,37 @@ Rounds rounds_of(std::span<const Outgoing> outgoing,
 std::shared_ptr<Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
                                                        std::span<const Incoming> incoming,
                                                        const MessageOptions& options) {
-  return with_work({}, put_messages(outgoing, incoming, options), nullptr);
+  std::vector<Incoming> from(incoming.begin(), incoming.end());
+  return with_work({}, put_messages(outgoing, from, options), nullptr);
+}
+
+int DeviceCalls::exchange(std::span<const Outgoing> outgoing,
+                          std::span<const Incoming> incoming,
+                          const MessageOptions& options) {
+  std::vector<Incoming> from(incoming.begin(), incoming.end());
+  put_messages(outgoing, from, options);
+  return from.empty() ? -1 : from.front().source;
+}
+
+// The two ends of each message meet on the host. Who sends what can come from anybody is known
+// then.
+std::vector<Incoming> DeviceCalls::tell_of_messages(std::span<const Outgoing> outgoing,
+                                                    std::span<const Incoming> incoming,
+                                                    const Launch& how) {
+  for (const Outgoing& one : outgoing) envelopes_.announce(one);
+  std::vector<Incoming> from(incoming.begin(), incoming.end());
+  for (Incoming& one : from) {
+    if (one.source != kAnySource) {
+      envelopes_.expect(one);
+    } else {
+      one.source = envelopes_.await_any(one, how.allowed);
+    }
+  }
+  return from;
 }
 
 DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing,
-                                              std::span<const Incoming> incoming,
+                                              std::vector<Incoming>& incoming,
                                               const MessageOptions& options) {
   if (options.tag != 0) {
     throw InvalidArgument(fmt::format(
@@ -82,6 +108,12 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.deadline = options.deadline, .stream = options.stream});
   if (engines_) require_own_stream(how);
+  const auto is_open = [](const Incoming& one) { return one.source == kAnySource; };
+  const bool asks = std::ranges::any_of(incoming, is_open);
+  if (asks && how.captured) {
+    throw InvalidArgument("source is any rank, which no graph can ask for; name it");
+  }
+  if (asks) incoming = tell_of_messages(outgoing, incoming, how);
   std::vector<Outgoing> out_by_host, out;
   std::vector<Incoming> in_by_host, in;
   for (const Outgoing& one : outgoing) {
@@ -110,6 +142,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
     throw InvalidArgument(fmt::format(
         "messages that the engine {} carries cannot be captured into a graph", messenger_->name()));
   }
+  if (!asks) tell_of_messages(outgoing, incoming, how);
   std::optional<cuda::OutsideCapture> outside;  // of other threads
   if (any_by_host || !staging_) outside.emplace(device_->driver());
   require_streams();

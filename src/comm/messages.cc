@@ -101,10 +101,12 @@ void require_one_memory(ConstArrayView a, ConstArrayView b) {
   }
 }
 
-// A message of GPUs comes from whom it names.
+// What is put on a stream comes from whom it names, but where the call may wait to learn that.
 int named(const Envelope& from) {
   if (from.peer == engine::kAnyPeer) {
-    throw InvalidArgument("source is any rank; a GPU's stream receives from a certain one");
+    throw InvalidArgument(
+        "source is any rank, and an asynchronous call on a GPU's array cannot wait to learn which; "
+        "name it, or call recv");
   }
   return from.peer;
 }
@@ -142,7 +144,8 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
-    return impl_->devices().exchange({&one, 1}, {}, options);
+    impl_->devices().exchange({&one, 1}, {}, options);
+    return;
   }
   const observe::Span span = impl_->tracing().message(to, true);
   Message message = begin_send(*impl_, to, in);
@@ -155,9 +158,8 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
   if (is_on_gpu(out)) {
-    const Incoming one{out, named(from)};
-    impl_->devices().exchange({}, {&one, 1}, options);
-    return {from.peer, options.tag};
+    const Incoming one{out, source};
+    return {impl_->devices().exchange({}, {&one, 1}, options), options.tag};
   }
   observe::Span span = impl_->tracing().message(from, false);
   Message message = begin_recv(*impl_, from, out);
@@ -229,8 +231,9 @@ void Communicator::send_recv(
     if (is_on_gpu(in) || is_on_gpu(out)) {
       require_one_memory(in, out);
       const Outgoing sent{in, to.peer};
-      const Incoming received{out, named(from)};
-      return impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+      const Incoming received{out, source};
+      impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+      return;
     }
     // What would be overwritten before it is sent goes through a copy.
     const Incoming comes{out, source};
@@ -279,10 +282,12 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
     }
     for (const Incoming& one : incoming) {
       require_one_memory(first, one.out);
-      const Envelope from = envelope(*impl_, one.source, false, one.out, options);
-      if (is_on_gpu(first)) named(from);
+      envelope(*impl_, one.source, false, one.out, options);
     }
-    if (is_on_gpu(first)) return impl_->devices().exchange(outgoing, incoming, options);
+    if (is_on_gpu(first)) {
+      impl_->devices().exchange(outgoing, incoming, options);
+      return;
+    }
   }
   std::deque<std::vector<std::byte>> copies;
   std::vector<Work> works;

@@ -157,6 +157,33 @@ TEST_P(Failures, AMessageThatNeverComesEndsInTheDeadline) {
   }
 }
 
+// Whether GPUs know each other or not.
+TEST_P(Failures, MessagesOfDifferentSizesAreAMismatch) {
+  for (const bool introduced : {false, true}) {
+    const std::string failure = run_two([&](Seat& seat) {
+      Floats x(seat, 8);
+      if (introduced) seat.comm.barrier({.stream = seat.stream.get()});
+      const MessageOptions here{.stream = seat.stream.get()};
+      const std::string text = message_of<Mismatch>([&] {
+        if (seat.comm.rank() == 0) {
+          seat.comm.send_async(x.view(), 1, here).synchronize();
+        } else {
+          seat.comm.recv_async(x.view().slice(0, 4), 0, here).synchronize();
+        }
+        while (true) seat.comm.barrier();
+      });
+      expect(text, "float32[8]");
+      expect(text, "float32[4]");
+      if (!cuda::drain(seat.device->driver(),
+                       seat.stream.get(),
+                       base::Deadline::in(std::chrono::seconds(20)))) {
+        throw std::runtime_error("the stream hangs");
+      }
+    });
+    EXPECT_EQ(failure, "") << "introduced: " << introduced;
+  }
+}
+
 TEST_P(Failures, AnAbortEndsWhatIsUnderWay) {
   const std::string failure = run_two([&](Seat& seat) {
     Floats x(seat, 8);

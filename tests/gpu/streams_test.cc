@@ -303,6 +303,35 @@ TEST_F(Streams, MessagesGoRound) {
   EXPECT_EQ(failure, "");
 }
 
+// By the host, and where the GPUs know each other.
+TEST_F(Streams, AMessageMayComeFromAnybody) {
+  if (machine().gpus < 3) GTEST_SKIP() << "three GPUs are wanted";
+  const std::string failure = run(3, {}, [&](Seat& seat) {
+    const MessageOptions here{.stream = seat.stream.get()};
+    Ints x(seat, 1000);
+    for (const std::int32_t round : {0, 1, 2, 3}) {
+      seat.comm.barrier();  // or a rank sends twice before another has once
+      if (round == 2) seat.comm.barrier({.stream = seat.stream.get()});
+      if (seat.comm.rank() != 0) {
+        x.set(std::vector<std::int32_t>(1000, 10 * round + seat.comm.rank()), seat.stream.get());
+        seat.comm.send(x.view(), 0, here);
+        x.get(seat.stream.get());
+        continue;
+      }
+      int seen = 0;
+      for (int i = 0; i < 2; ++i) {
+        const Received received = seat.comm.recv(x.view(), kAnySource, here);
+        const std::int32_t got = x.get(seat.stream.get())[999];
+        if (got != 10 * round + received.source) throw std::runtime_error(std::to_string(got));
+        seen |= 1 << received.source;
+      }
+      if (seen != 6) throw std::runtime_error("one rank's message came twice");
+    }
+    seat.comm.barrier();
+  });
+  EXPECT_EQ(failure, "");
+}
+
 // A rank sends before the first collective what the other receives after it: both ends of each
 // message take the same way.
 TEST_F(Streams, MessagesCrossTheFirstCollective) {
