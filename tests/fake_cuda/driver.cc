@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "fake.h"
+#include "faults.h"
 
 using namespace hocket::cuda;
 
@@ -137,7 +138,7 @@ const std::unordered_map<std::string, void*>& table() {
   static const auto made = [] {
     std::unordered_map<std::string, void*> all;
     const auto add = [&all](const std::vector<Entry>& entries) {
-      for (const Entry& e : entries) all[e.name] = e.function;
+      for (const Entry& e : entries) all[e.name] = breakable(e.name, e.function);
     };
     add(memory_functions());
     add(stream_functions());
@@ -200,6 +201,7 @@ int current_device() { return stack.empty() ? -1 : stack.back()->device; }
 extern "C" Result cuGetProcAddress_v2(
     const char* name, void** function, int, std::uint64_t, int* status) {
   const auto found = fake::table().find(name);
+  fake::read_faults();
   const bool is_there = found != fake::table().end() && !fake::is_left_out(name);
   *function = is_there ? found->second : nullptr;
   if (status != nullptr) *status = *function == nullptr ? 1 : 0;

@@ -53,6 +53,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
     std::vector<std::pair<std::shared_ptr<Lane>, std::uint64_t>> after;
   };
   void put(Item item);
+  void wait_for_room() const;
   void run();
   bool is_through(std::uint64_t count) const { return ended_.load() >= count; }
 

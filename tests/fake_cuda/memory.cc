@@ -2,10 +2,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "fake.h"
 
@@ -124,12 +126,23 @@ Result granularity(std::size_t* unit, const AllocationProperties*, Granularity) 
   *unit = kUnit;
   return Result::kSuccess;
 }
+// Whose memory it is can be told from its name, in whatever process.
+constexpr const char* kName = "fake_cuda_%d";
+int device_of(AllocationHandle handle) {
+  char link[64], name[64] = {};
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", static_cast<int>(handle));
+  int device = -1;
+  if (::readlink(link, name, sizeof(name) - 1) < 0) return -1;
+  return std::sscanf(name, (std::string("/memfd:") + kName).c_str(), &device) == 1 ? device : -1;
+}
 Result mem_create(AllocationHandle* handle,
                   std::size_t bytes,
-                  const AllocationProperties*,
+                  const AllocationProperties* wanted,
                   unsigned long long) {
   if (bytes % kUnit != 0) return Result::kInvalidValue;
-  const int fd = ::memfd_create("fake_cuda", MFD_CLOEXEC);
+  char name[64];
+  std::snprintf(name, sizeof(name), kName, wanted->location.id);
+  const int fd = ::memfd_create(name, MFD_CLOEXEC);
   if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) return Result::kOutOfMemory;
   *handle = static_cast<AllocationHandle>(fd);
   return Result::kSuccess;
@@ -165,7 +178,9 @@ Result mem_map(
                         MAP_SHARED | MAP_FIXED,
                         static_cast<int>(handle),
                         0);
-  return memory == MAP_FAILED ? Result::kInvalidValue : Result::kSuccess;
+  if (memory == MAP_FAILED) return Result::kInvalidValue;
+  note(at, bytes, device_of(handle));
+  return Result::kSuccess;
 }
 Result mem_unmap(DevicePtr at, std::size_t bytes) {
   const std::lock_guard lock(mutex);
@@ -173,11 +188,7 @@ Result mem_unmap(DevicePtr at, std::size_t bytes) {
   ::mmap(as_pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   return Result::kSuccess;
 }
-Result mem_set_access(DevicePtr at,
-                      std::size_t bytes,
-                      const AccessDescription* access,
-                      std::size_t) {
-  note(at, bytes, access->location.id);
+Result mem_set_access(DevicePtr, std::size_t, const AccessDescription*, std::size_t) {
   return Result::kSuccess;
 }
 
