@@ -134,6 +134,7 @@ std::shared_ptr<StagedCall> Staging::begin(const Call& call,
     throw;
   }
   staged->call_.signature.memory = MemoryKind::kHost;
+  staged->call_.signature.symmetric = 0;  // the arrays are; peers do not reach the copies
   staged->call_.in = call.in == nullptr ? nullptr : in;
   staged->call_.out = call.out == nullptr ? nullptr : out;
   return staged;
