@@ -338,8 +338,11 @@ class Communicator {
   // HOCKET_DUMP_DIR says; returns its name. Any thread may, at any time. Throws InvalidArgument
   // where no directory is known, SystemError where it cannot be written.
   std::string dump(const std::string& directory = "") const;
-  // Gives back what the communicator holds. Local and cheap; calls afterwards are refused. Pending
-  // work is cancelled.
+  // Gives back what the communicator holds. Calls afterwards are refused. Local and cheap, but
+  // where calls on GPUs are under way: these end first, well or not, until their deadlines. Throws
+  // what ended one of them, unless the program has been told: it is closed all the same. Pending
+  // work of the host is cancelled. Destroyed instead, it says so on standard error: see
+  // finish_calls.
   void close();
 
   const std::shared_ptr<comm::CommunicatorImpl>& impl() const noexcept { return impl_; }

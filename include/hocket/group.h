@@ -16,7 +16,8 @@ class WorldImpl;
 }
 
 // A resource: this process's part in a job, from `init` to its end. Closing is explicit
-// (`close`) or left to the process's end; neither waits for anybody.
+// (`close`) or left to the process's end; neither waits for anybody, but for calls on GPUs under
+// way: see Communicator::close.
 class World {
  public:
   World(std::shared_ptr<comm::WorldImpl> impl, Communicator communicator) noexcept;

@@ -10,6 +10,7 @@
 #include "hocket/device_pool.h"
 #include "hocket/distribution.h"
 #include "hocket/error.h"
+#include "hocket/exit.h"
 #include "hocket/gpu.h"
 #include "hocket/group.h"
 #include "hocket/interrupt.h"

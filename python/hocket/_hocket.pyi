@@ -280,7 +280,17 @@ class Communicator:
 
     def close(self) -> None:
         """
-        Give back what the communicator holds: local and cheap. Later calls are refused.
+        Give back what the communicator holds; later calls are refused.
+
+        Local and cheap, but where calls on GPUs are under way: these end first, well or not, until their
+        deadlines.
+
+        Raises
+        ------
+        Error
+            What ended a call on a GPU, where no call has raised it yet. The communicator is closed all the
+            same. At the interpreter's end, and in a child of multiprocessing, this is printed on standard
+            error instead, and the exit code is 1.
         """
 
     def __enter__(self) -> Communicator: ...
@@ -989,6 +999,8 @@ class SymmetricMemory:
 
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, name: str = 'world') -> Communicator:
     """Use it through `hocket.init`."""
+
+def _finish_calls() -> bool: ...
 
 def _run_threads(size: int, body: Callable[[Communicator], None]) -> None: ...
 

@@ -48,6 +48,7 @@ def main(folder: Path) -> None:
         try:
             fn, args = pickle.loads(task)
             result = _dumps(fn(comm, *args))
+            comm.close()  # which raises what has become of its last calls on a GPU
         except BaseException as error:
             when = time.monotonic_ns()
             _write(folder / f"failure-{rank}", _failure(rank, when, error))

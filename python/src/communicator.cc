@@ -14,9 +14,27 @@ void close_seat(Seat& seat) {
   std::shared_ptr<World> world = std::move(seat.world);
   seat.is_closed = true;
   without_gil([&] {
-    seat.comm.close();
+    std::exception_ptr untold;
+    try {
+      seat.comm.close();
+    } catch (const Error&) {
+      untold = std::current_exception();
+    }
     world.reset();
+    if (untold) std::rethrow_exception(untold);
   });
+}
+
+// What closing has to tell must not replace the exception that ends the block.
+void leave_block(nb::handle self, nb::args exception) {
+  Seat& seat = nb::cast<Seat&>(self);
+  if (exception.size() == 0 || exception[0].is_none()) return close_seat(seat);
+  try {
+    close_seat(seat);
+  } catch (const Error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    PyErr_WriteUnraisable(self.ptr());
+  }
 }
 
 nb::tuple to_tuple(std::span<const int> numbers) {
@@ -273,15 +291,23 @@ str
   cls.def("close",
           &close_seat,
           nb::sig("def close(self) -> None"),
-          "Give back what the communicator holds: local and cheap. Later calls are refused.");
+          R"(Give back what the communicator holds; later calls are refused.
+
+Local and cheap, but where calls on GPUs are under way: these end first, well or not, until their
+deadlines.
+
+Raises
+------
+Error
+    What ended a call on a GPU, where no call has raised it yet. The communicator is closed all the
+    same. At the interpreter's end, and in a child of multiprocessing, this is printed on standard
+    error instead, and the exit code is 1.
+)");
   cls.def(
       "__enter__",
       [](nb::handle self) { return nb::borrow(self); },
       nb::sig("def __enter__(self) -> Communicator"));
-  cls.def(
-      "__exit__",
-      [](Seat& s, nb::args) { close_seat(s); },
-      nb::sig("def __exit__(self, *exc_info: object) -> None"));
+  cls.def("__exit__", &leave_block, nb::sig("def __exit__(self, *exc_info: object) -> None"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "bootstrap.h"
 #include "hocket/error.h"
+#include "hocket/exit.h"
 #include "hocket/interrupt.h"
 #include "hocket/store.h"
 #include "seat.h"
@@ -70,6 +71,7 @@ Seat init(nb::handle rank,
     return std::make_shared<World>(group ? hocket::init(*group, options) : hocket::init(options));
   });
   Communicator comm(world->communicator().impl());
+  nb::module_::import_("hocket._ending").attr("prepare")();
   return {std::move(comm), std::move(world)};
 }
 
@@ -170,6 +172,10 @@ void bind_world(nb::module_& module) {
                      "bootstrap: Optional[Bootstrap] = None, mpi: Any = None, "
                      "name: str = 'world') -> Communicator"),
              "Use it through `hocket.init`.");
+  module.def(
+      "_finish_calls",
+      [] { return without_gil([] { return finish_calls(); }); },
+      nb::sig("def _finish_calls() -> bool"));
   module.def("_run_threads",
              &run_threads,
              arg("size"),

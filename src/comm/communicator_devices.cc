@@ -14,6 +14,10 @@ DeviceCalls& CommunicatorImpl::devices() {
   return *devices_;
 }
 
+Deadline CommunicatorImpl::next_look() const noexcept {
+  return devices_ && devices_->awaits_gpu() ? Deadline::in(kGpuLook) : Deadline::never();
+}
+
 bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_->device() >= 0; }
 
 DevicePlan CommunicatorImpl::prepare_device(const Request& request, CallStorage& storage) {
@@ -44,15 +48,34 @@ std::shared_ptr<Operation> CommunicatorImpl::mark_stream(StreamRef stream) {
 }
 
 void CommunicatorImpl::check_device_work(Operation& operation) {
-  if (operation.done() && operation.error()) std::rethrow_exception(operation.error());
-  if (open_ && control_->failed()) raise_failure();
+  if (operation.done()) operation.rethrow();
+  if (!open_ || !control_->failed()) return;
+  told();  // whoever may be at a step
+  raise_failure();
+}
+
+// A call whose end the driver cannot tell has not ended well, for nobody.
+bool CommunicatorImpl::has_passed(Operation& operation) {
+  try {
+    return operation.device->passed();
+  } catch (const DeviceError& error) {
+    if (!open_) throw;
+    control_->fail({.code = ErrorCode::kDevice,
+                    .reporter = rank(),
+                    .culprit = rank(),
+                    .sequence = operation.sequence(),
+                    .signature = operation.plan.call.signature,
+                    .text = error.what()});
+    told();
+    raise_failure();
+  }
 }
 
 bool CommunicatorImpl::test_device_work(Operation& operation) {
   if (!operation.done()) poke();
   if (!operation.done()) return false;
   if (operation.error()) return true;
-  const bool passed = operation.device->passed();
+  const bool passed = has_passed(operation);
   if (passed) devices_->look_at_result();
   return passed;
 }
@@ -60,7 +83,7 @@ bool CommunicatorImpl::test_device_work(Operation& operation) {
 bool CommunicatorImpl::wait_device_work(Operation& operation, Deadline until) {
   if (!operation.done() && !wait(operation, until)) return false;
   constexpr int kEagerPolls = 2000;
-  for (int polls = 0; !operation.device->passed(); ++polls) {
+  for (int polls = 0; !has_passed(operation); ++polls) {
     check_device_work(operation);
     if (until.has_passed()) return false;
     if (polls < kEagerPolls) continue;

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "comm/composition.h"
 #include "comm/device_calls.h"
+#include "comm/exit_list.h"
 #include "comm/operation.h"
 #include "comm/refusals.h"
 #include "comm/waiter.h"
@@ -100,7 +101,13 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
   open_ = true;
 }
 
-CommunicatorImpl::~CommunicatorImpl() { close(); }
+CommunicatorImpl::~CommunicatorImpl() {
+  try {
+    close();
+  } catch (const std::exception& error) {  // nobody is left to be told
+    ExitList::instance().report(error.what());
+  }
+}
 
 // All calls before a refused one are settled: whoever sees it starts anew.
 std::uint64_t CommunicatorImpl::fingerprint_after_refusal(std::uint64_t sequence) noexcept {
@@ -249,10 +256,11 @@ void CommunicatorImpl::execute(Plan& plan,
 void CommunicatorImpl::finish_queued(Operation& operation) {
   Waiter waiter(world_->host());
   while (!operation.done()) {
+    waiter.wake_by(next_look());
     const bool look = waiter.pause();
     if (advance(look)) waiter.moved();
   }
-  if (operation.error()) std::rethrow_exception(operation.error());
+  operation.rethrow();
 }
 
 // Steps a task to its end in this thread.
@@ -265,8 +273,8 @@ void CommunicatorImpl::drive(Task& task, const Awaited& awaited, Duration allowe
       if (!waiter.pause()) continue;
       if (!deadline) {
         deadline = Deadline::in(allowed);
-        waiter.wake_by(*deadline);
       }
+      waiter.wake_by(std::min(*deadline, next_look()));
       std::optional<control::Failure> failure = look_around(awaited, doubt);
       if (!failure && deadline->has_passed()) failure = lateness(awaited, allowed);
       if (!failure) continue;

@@ -29,6 +29,7 @@ namespace hocket::comm {
 
 class WorldImpl;
 class DeviceCalls;
+class DeviceWork;
 struct DevicePlan;
 class Operation;
 class StagedCall;
@@ -191,6 +192,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   void check_device_work(Operation& operation);
   bool test_device_work(Operation& operation);
   bool wait_device_work(Operation& operation, base::Deadline until);
+  bool has_passed(Operation& operation);
 
   // --- Failure --------------------------------------------------------------------------------
   void abort(const std::string& reason);
@@ -199,7 +201,15 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   [[noreturn]] void throw_failure(const control::Failure& failure) const;
   // The group of those who go on; see Communicator::rebuild.
   std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
-  void close() noexcept;
+  // Lets calls on GPUs end, well or not, until their deadlines, and gives all back. Throws what
+  // ended one of them and has not been told: see DeviceCalls.
+  void close();
+  // The first half of it, as the process ends.
+  void finish_device_calls();
+  // The program has been told what ended this communicator, if anything has.
+  void told() const noexcept;
+  // A call on GPUs was refused by a peer, and the program has let go of it: the communicator ends.
+  void miss(const Operation& operation) noexcept;
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
   std::string dump(const std::string& directory) const;
@@ -217,6 +227,7 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
 
  private:
   friend class Seat;
+  friend class Lent;
   friend class DeviceCalls;
 
   void confirm(int peer, std::uint64_t sequence) override;
@@ -240,6 +251,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // kStuck: another one does not come out.
   enum class Closing : std::uint8_t { kEntered, kInside, kStuck };
   Closing enter_to_close() noexcept;
+  void drop_calls() noexcept;
+  void raise_untold() const;
   void find_members();
   void find_peer(int peer);
   // A hash of the signature; mixed together, those of all calls so far are the fingerprint.
@@ -270,15 +283,23 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
                CallStorage* storage);
   void finish_queued(Operation& operation);
   void drive(engine::Task& task, const Awaited& awaited, Duration allowed);
+  // Of a call on GPUs: what is copied for it; the mark behind it, for a Work.
+  struct OnStream {
+    std::shared_ptr<StagedCall> staged;
+    std::shared_ptr<DeviceWork> end;
+  };
   std::shared_ptr<Operation> enqueue(const Plan& plan,
                                      const engine::Signature& shown,
                                      CallStorage storage,
                                      std::optional<Duration> deadline,
-                                     std::shared_ptr<StagedCall> staged = nullptr);
+                                     const OnStream& on_stream = {});
   bool advance(bool look);
   bool advance_one(Operation& operation, bool look);
   bool start(Operation& operation);
   bool settle(Operation& operation);
+  control::Failure missed_refusal(int peer,
+                                  std::uint64_t sequence,
+                                  const engine::Signature& shown) const;
   void check_deadlines();
   void fail_all(const std::exception_ptr& error) noexcept;
   void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
@@ -287,6 +308,8 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   // Shows host-mates what messages this rank waits for; once more where there are others now.
   void show_messages(const MessageCall& awaited);
   void hide_messages() noexcept;
+  // When to look by oneself: nobody rings when a GPU does what a call under way waits for.
+  base::Deadline next_look() const noexcept;
   bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
 
   // What ends a wait that has not ended well so far; the caller makes sure of that, after this.
@@ -321,8 +344,11 @@ class CommunicatorImpl final : public std::enable_shared_from_this<CommunicatorI
   std::atomic<std::uintptr_t> concluding_{0};
   std::atomic<bool> open_{false};     // a member's, until it is closed
   std::atomic<bool> written_{false};  // the flight record
-  bool rebuilt_ = false;              // what comes after it has been handed out
-  bool bound_ = false;                // see Bound
+  mutable std::atomic<bool> told_{false};
+  std::atomic<bool> lost_{false};         // a call on GPUs that the host carried has failed
+  std::atomic<bool> is_stepping_{false};  // then failures are not those of who steps
+  bool rebuilt_ = false;                  // what comes after it has been handed out
+  bool bound_ = false;                    // see Bound
   int groups_ = 0;
   std::uint64_t sequence_ = 0;     // of the last call
   std::uint64_t fingerprint_ = 0;  // of all calls so far
@@ -366,6 +392,24 @@ class Seat {
 
   CommunicatorImpl& impl_;
   const bool shortly_;
+};
+
+// A user thread's turn, lent to whoever moves calls under way for as long as this lives: for calls
+// of the GPUs' driver, which may keep their caller waiting until streams go on, and these wait for
+// calls under way. Meanwhile this thread touches nothing that the turn guards.
+class Lent {
+ public:
+  explicit Lent(CommunicatorImpl& impl) noexcept : impl_(impl.busy() ? &impl : nullptr) {
+    if (impl_ != nullptr) impl_->turnstile_.lend();
+  }
+  ~Lent() {
+    if (impl_ != nullptr) impl_->turnstile_.take_back();
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+ private:
+  CommunicatorImpl* impl_;
 };
 
 }  // namespace hocket::comm

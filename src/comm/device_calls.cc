@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "comm/exit_list.h"
 #include "comm/operation.h"
 #include "comm/waiter.h"
 #include "comm/world.h"
@@ -55,7 +56,7 @@ std::shared_ptr<Operation> DeviceCalls::start(const Request& request) {
   CallStorage storage;
   DevicePlan plan = checked(request, storage);
   const Launch how = opened(request);
-  return with_work(plan, how, go(plan, how, std::move(storage)));
+  return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
 }
 
 void DeviceCalls::run_prepared(DevicePlan& plan, const Request& request) {
@@ -64,7 +65,7 @@ void DeviceCalls::run_prepared(DevicePlan& plan, const Request& request) {
 
 std::shared_ptr<Operation> DeviceCalls::start_prepared(DevicePlan& plan, const Request& request) {
   const Launch how = opened(request);
-  return with_work(plan, how, go(plan, how, {}));
+  return with_work(plan, how, go(plan, how, {}, Wants::kWork));
 }
 
 // Every rank's bytes, by the communicator's own engine of the host; within a call of GPUs, whose
@@ -110,6 +111,7 @@ void DeviceCalls::require_streams() {
   auto events = std::make_shared<EventPool>(device_);
   auto order = std::make_unique<StreamOrder>(device_);
   staging_ = std::make_shared<Staging>(device_);
+  ExitList::instance().add(owner_.weak_from_this());
   events_ = std::move(events);
   order_ = std::move(order);
 }
@@ -147,9 +149,14 @@ void DeviceCalls::choose(DevicePlan& plan, bool captured) {
 
 std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
                                            const Launch& how,
-                                           CallStorage storage) {
+                                           CallStorage storage,
+                                           Wants wants) {
   const cuda::DeviceGuard guard(*device_);
-  require_engines(plan.call.signature);
+  try {
+    require_engines(plan.call.signature);
+  } catch (const DeviceError& error) {  // the others are in the same call, and have theirs
+    raise(error, owner_.sequence_ + 1, plan.call.signature);
+  }
   try {
     require_own_stream(how);
   } catch (const InvalidArgument& reason) {
@@ -169,21 +176,30 @@ std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
     launch(plan, how);
     return nullptr;
   }
-  return stage(plan, how, std::move(storage));
+  return stage(plan, how, std::move(storage), wants);
+}
+
+std::shared_ptr<DeviceWork> DeviceCalls::mark_end(const Launch& how) {
+  const cuda::DeviceGuard guard(*device_);
+  return std::make_shared<DeviceWork>(events_, how.stream);
 }
 
 // A Work's operation: what is under way on the host, if anything is, and a mark on the stream.
 std::shared_ptr<Operation> DeviceCalls::with_work(const DevicePlan& plan,
                                                   const Launch& how,
                                                   std::shared_ptr<Operation> operation) {
-  if (!operation) {
-    operation =
-        std::make_shared<Operation>(owner_.shared_from_this(), Deadline::never(), how.allowed);
-    operation->plan.call = plan.call;
-    operation->finish(nullptr);
+  if (operation) return operation;
+  operation =
+      std::make_shared<Operation>(owner_.shared_from_this(), Deadline::never(), how.allowed);
+  operation->plan.call = plan.call;
+  operation->finish(nullptr);
+  if (how.captured) return operation;
+  try {
+    const Lent lent(owner_);
+    operation->device = mark_end(how);
+  } catch (const DeviceError& error) {  // the call is under way, and its end would not be seen
+    raise(error, operation->sequence(), plan.call.signature);
   }
-  const cuda::DeviceGuard guard(*device_);
-  if (!how.captured) operation->device = std::make_shared<DeviceWork>(events_, how.stream);
   return operation;
 }
 
@@ -239,16 +255,20 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
       owner_.tracing_.device(plan.call.signature, owner_.sequence_ + 1, plan.engine->name());
   number(plan.call, plan.mark, how);
   try {
-    if (!how.captured) order_->follow(how.stream);
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
+    // Engines that return when all is done may work with what moves calls under way.
+    std::optional<Lent> lent;
+    if (plan.engine->returns_when_done()) {
+      finish_relayed();
+    } else {
+      lent.emplace(owner_);
+    }
+    if (!how.captured) order_->follow(how.stream);
     if (marks) {
       watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
     }
-    if (plan.engine->returns_when_done()) {
-      finish_relayed();
-      if (watch_->was_asleep()) owner_.world()->look_again();
-    }
+    if (plan.engine->returns_when_done() && watch_->was_asleep()) owner_.world()->look_again();
     if (!plan.outs.empty()) {
       plan.engine->enqueue_symmetric(plan.call, plan.outs, how.stream);
     } else {
@@ -262,16 +282,32 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   if (watch_->was_asleep()) owner_.world()->look_again();
 }
 
+// So that a program that waits for nothing keeps to what memory and streams hold.
+void DeviceCalls::make_room() {
+  Waiter waiter(owner_.world()->host());
+  while (staging_->is_full()) {
+    waiter.wake_by(Deadline::in(kGpuLook));
+    const bool look = waiter.pause();
+    if (owner_.advance(look)) waiter.moved();
+  }
+  owner_.require_usable();
+}
+
 std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
                                               const Launch& how,
-                                              CallStorage storage) {
+                                              CallStorage storage,
+                                              Wants wants) {
   // Other streams of this thread may be captured; what is allocated here is no part of that.
   const cuda::OutsideCapture outside(device_->driver());
   std::shared_ptr<StagedCall> staged;
+  std::shared_ptr<DeviceWork> end;
+  make_room();
   try {
+    const Lent lent(owner_);
     order_->follow(how.stream);
     staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
     order_->leave_mark(how.stream);
+    if (wants == Wants::kWork) end = mark_end(how);
   } catch (const DeviceError& error) {
     raise(error, owner_.sequence_ + 1, plan.call.signature);
   }
@@ -279,8 +315,11 @@ std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
             .engine = &owner_.choose(staged->call().signature),
             .mark = plan.mark};
   // The parts' positions are this rank's own again.
-  auto operation =
-      owner_.enqueue(host, plan.call.signature, std::move(storage), how.allowed, std::move(staged));
+  auto operation = owner_.enqueue(host,
+                                  plan.call.signature,
+                                  std::move(storage),
+                                  how.allowed,
+                                  {.staged = std::move(staged), .end = std::move(end)});
   if (watch_->was_asleep()) owner_.world()->look_again();
   return operation;
 }
@@ -289,6 +328,7 @@ std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
 void DeviceCalls::finish_queue() {
   Waiter waiter(owner_.world()->host());
   while (!owner_.queue_.empty()) {
+    waiter.wake_by(owner_.next_look());
     const bool look = waiter.pause();
     if (owner_.advance(look)) waiter.moved();
   }
@@ -298,85 +338,6 @@ void DeviceCalls::finish_queue() {
 
 bool DeviceCalls::awaits_gpu() const noexcept {
   return !relay_.is_idle() || (!owner_.queue_.empty() && owner_.queue_.front()->staged);
-}
-
-// --- The end ------------------------------------------------------------------------------------
-
-// Nobody else moves the calls of a communicator that is being closed.
-void DeviceCalls::finish_staged() noexcept {
-  Waiter waiter(owner_.world()->host());
-  while (true) {
-    const bool look = waiter.pause();
-    if (!owner_.turnstile_.try_enter(Turnstile::Who::kUser)) continue;
-    if (owner_.advance(look)) waiter.moved();
-    const bool is_through =
-        (owner_.queue_.empty() || !owner_.queue_.front()->staged) && relay_.is_idle();
-    owner_.turnstile_.leave();
-    if (is_through) return;
-  }
-}
-
-// The other ends of messages that have gone are on their way to say so.
-void DeviceCalls::finish_envelopes() noexcept {
-  const Deadline deadline = Deadline::in(owner_.deadline());
-  Waiter waiter(owner_.world()->host());
-  waiter.wake_by(deadline);
-  while (!envelopes_.is_idle() && !deadline.has_passed()) {
-    const bool look = waiter.pause();
-    if (!owner_.turnstile_.try_enter(Turnstile::Who::kUser)) continue;
-    if (owner_.advance(look)) waiter.moved();
-    owner_.turnstile_.leave();
-  }
-}
-
-void DeviceCalls::finish() noexcept {
-  if (!staging_) return;
-  const cuda::OutsideCapture outside(device_->driver());
-  const auto is_left = [this] {
-    return !relay_.is_idle() || std::ranges::any_of(owner_.queue_, [](const auto& call) {
-      return call->staged != nullptr;
-    });
-  };
-  Waiter waiter(owner_.world()->host());
-  while (is_left()) {
-    waiter.wake_by(Deadline::in(kGpuLook));
-    const bool look = waiter.pause();
-    if (owner_.advance(look)) waiter.moved();
-  }
-  const Deadline deadline = Deadline::in(owner_.deadline());
-  try {
-    const cuda::DeviceGuard guard(*device_);
-    while (!owner_.control_->failed() && !deadline.has_passed() &&
-           !order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
-    }
-  } catch (const DeviceError&) {  // whoever looks at the GPU next is told
-  }
-  owner_.advance(true);  // what has come of envelopes is compared
-  if (watch_) watch_->look_at_result();
-}
-
-void DeviceCalls::close() noexcept {
-  if (!staging_) return;
-  // What is waited for and freed here is no part of what other streams capture.
-  const std::shared_ptr<const cuda::DeviceContext> device = device_;
-  const cuda::OutsideCapture outside(device->driver());
-  finish_staged();
-  try {
-    const cuda::DeviceGuard guard(*device_);
-    order_->await_last(Deadline::in(owner_.deadline()));  // the watch ends what cannot end well
-  } catch (const Error&) {  // the driver has ended, or a kernel has failed
-  }
-  finish_envelopes();
-  if (watch_) {
-    watch_->look_at_result();
-    watch_->close();
-  }
-  const cuda::DeviceGuard guard(*device_);
-  engines_.reset();
-  watch_.reset();
-  staging_.reset();
-  order_.reset();
-  device_.reset();
 }
 
 }  // namespace hocket::comm

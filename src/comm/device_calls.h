@@ -102,7 +102,12 @@ class DeviceCalls {
   }
   // Lets the calls on the GPU end, well or not, until their deadlines. The turn is held.
   void finish() noexcept;
-  // The same for a communicator that nobody uses any more, and gives all back.
+  // For a communicator that nobody uses any more: what messages have told each other is compared.
+  // The turn is held.
+  void finish_envelopes() noexcept;
+  // Whether a call that GPUs carried may have been ended before its end.
+  bool was_cut_short() const noexcept { return watch_ && watch_->was_cut_short(); }
+  // Gives all back, once what is on the GPU has ended.
   void close() noexcept;
 
  private:
@@ -160,7 +165,12 @@ class DeviceCalls {
                          const engine::Signature& shown,
                          std::optional<Duration> allowed);
 
-  std::shared_ptr<Operation> go(DevicePlan& plan, const Launch& how, CallStorage storage);
+  enum class Wants : std::uint8_t { kNothing, kWork };
+  std::shared_ptr<Operation> go(DevicePlan& plan,
+                                const Launch& how,
+                                CallStorage storage,
+                                Wants wants = Wants::kNothing);
+  std::shared_ptr<DeviceWork> mark_end(const Launch& how);
   std::shared_ptr<Operation> with_work(const DevicePlan& plan,
                                        const Launch& how,
                                        std::shared_ptr<Operation> operation);
@@ -174,7 +184,10 @@ class DeviceCalls {
   Launch put_messages(std::span<const Outgoing> outgoing,
                       std::vector<Incoming>& incoming,
                       const MessageOptions& options);
-  std::shared_ptr<Operation> stage(const DevicePlan& plan, const Launch& how, CallStorage storage);
+  std::shared_ptr<Operation> stage(const DevicePlan& plan,
+                                   const Launch& how,
+                                   CallStorage storage,
+                                   Wants wants);
   void settle_relay(const engine::Signature& shown);
   void enqueue_messages(const std::vector<std::vector<engine::DeviceMessage>>& rounds,
                         std::uint64_t peers,
@@ -182,8 +195,9 @@ class DeviceCalls {
   void finish_relayed();
   void number(engine::Call& call, std::uint64_t mark, const Launch& how);
   void finish_queue();
+  void make_room();
   void finish_staged() noexcept;
-  void finish_envelopes() noexcept;
+  void await_last();
 
   CommunicatorImpl& owner_;
   std::shared_ptr<const cuda::DeviceContext> device_;

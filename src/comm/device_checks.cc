@@ -21,8 +21,11 @@ DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
 DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
   DevicePlan plan{.call = check(request, owner_.place(), storage)};
   require_device(request);
-  check_device(request.in, "in");
-  check_device(request.out, "out");
+  {
+    const Lent lent(owner_);
+    check_device(request.in, "in");
+    check_device(request.out, "out");
+  }
   find_symmetric(plan);
   plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
   return plan;
@@ -120,6 +123,7 @@ DeviceCalls::Launch DeviceCalls::open(const Request& request) {
              .allowed = request.deadline.value_or(owner_.deadline())};
   cuda::Capture capture;
   try {
+    const Lent lent(owner_);
     capture = cuda::capture_of(device_->driver(), how.stream);
   } catch (const DeviceError& error) {  // what ran there before has broken the GPU's context
     raise(error);

@@ -103,8 +103,11 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   }
   for (const Outgoing& one : outgoing) require_device({.in = one.in});
   for (const Incoming& one : incoming) require_device({.out = one.out});
-  for (const Outgoing& one : outgoing) check_device(one.in, "in");
-  for (const Incoming& one : incoming) check_device(one.out, "out");
+  {
+    const Lent lent(owner_);
+    for (const Outgoing& one : outgoing) check_device(one.in, "in");
+    for (const Incoming& one : incoming) check_device(one.out, "out");
+  }
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.deadline = options.deadline, .stream = options.stream});
   if (engines_) require_own_stream(how);
@@ -145,15 +148,22 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   if (!asks) tell_of_messages(outgoing, incoming, how);
   std::optional<cuda::OutsideCapture> outside;  // of other threads
   if (any_by_host || !staging_) outside.emplace(device_->driver());
-  require_streams();
   try {
-    if (!how.captured) order_->follow(how.stream);
+    require_streams();
+    if (!in_by_host.empty()) make_room();
     std::deque<cuda::ScratchMemory> copies;
-    const Rounds rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
-    if (any_by_host) {
-      relay_.exchange(out_by_host, in_by_host, *staging_, how.stream, how.allowed);
+    std::optional<Rounds> rounds;
+    std::shared_ptr<StagedExchange> staged;
+    {
+      const Lent lent(owner_);
+      if (!how.captured) order_->follow(how.stream);
+      rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
+      if (any_by_host) staged = staging_->begin(out_by_host, in_by_host, how.stream);
     }
-    enqueue_messages(rounds.get(), rounds.peers(), how);
+    if (staged) relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
+    enqueue_messages(rounds->get(), rounds->peers(), how);
+    const Lent lent(owner_);
+    copies.clear();
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
     raise(error);
@@ -167,12 +177,15 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
                                    const Launch& how) {
   if (rounds.empty()) return;
   const bool marks = !messenger_->keeps_time(how.allowed) && !how.captured;
-  if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
+  std::optional<Lent> lent;  // as in `launch`
   if (messenger_->returns_when_done()) {
     finish_queue();
     finish_relayed();
-    if (watch_->was_asleep()) owner_.world()->look_again();
+  } else {
+    lent.emplace(owner_);
   }
+  if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
+  if (messenger_->returns_when_done() && watch_->was_asleep()) owner_.world()->look_again();
   for (const auto& round : rounds) messenger_->exchange(round, how.stream);
   if (marks) watch_->mark_end(how.stream);
   if (how.captured) watch_->note_captured(*messenger_);

@@ -50,12 +50,10 @@ bool DeviceRelay::holds_streams() noexcept {
   return !awaited_.empty();
 }
 
-void DeviceRelay::exchange(std::span<const Outgoing> outgoing,
+void DeviceRelay::exchange(const std::shared_ptr<StagedExchange>& staged,
+                           std::span<const Outgoing> outgoing,
                            std::span<const Incoming> incoming,
-                           Staging& staging,
-                           cuda::Stream stream,
                            Duration allowed) {
-  const auto staged = staging.begin(outgoing, incoming, stream);
   if (!incoming.empty()) awaited_.push_back(staged);
   const auto count = [](std::uint32_t& made, std::uint32_t& owed) {
     ++made;

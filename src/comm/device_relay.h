@@ -45,12 +45,11 @@ class DeviceRelay {
   // Whether a stream waits for messages that have not ended.
   bool holds_streams() noexcept;
 
-  // Puts messages on the stream, and has the host carry them; arrays that are sent are copied
+  // Has the host carry messages that have been put on a stream; arrays that are sent are copied
   // before anything comes. Their failures end the communicator.
-  void exchange(std::span<const Outgoing> outgoing,
+  void exchange(const std::shared_ptr<StagedExchange>& staged,
+                std::span<const Outgoing> outgoing,
                 std::span<const Incoming> incoming,
-                Staging& staging,
-                cuda::Stream stream,
                 Duration allowed);
 
  private:

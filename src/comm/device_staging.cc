@@ -15,6 +15,11 @@ namespace {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kSmallest = std::size_t{1} << 16;
 
+// The most at once: a stream's queue holds about a thousand entries, of which a call takes nine at
+// most; and what is page-locked is lost to everybody else. Two always may be under way.
+constexpr std::size_t kMostUnderWay = 64;
+constexpr std::size_t kMostBytesUnderWay = std::size_t{256} << 20;
+
 // Where the words are: what streams wait for, and what they write once copies are on the host.
 constexpr std::size_t kRelease = 0;
 constexpr std::size_t kHere = 4;
@@ -93,6 +98,22 @@ Extents extents_of(const Call& call, int rank, int size) {
 Staging::Staging(std::shared_ptr<const cuda::DeviceContext> device)
     : device_(std::move(device)), words_(device_, kLine) {}
 
+bool Staging::is_full() const noexcept {
+  const std::size_t under_way = under_way_.load(std::memory_order_relaxed);
+  return under_way >= kMostUnderWay ||
+         (under_way >= 2 && bytes_under_way_.load(std::memory_order_relaxed) >= kMostBytesUnderWay);
+}
+
+void Staging::note_begin(std::size_t bytes) noexcept {
+  under_way_.fetch_add(1, std::memory_order_relaxed);
+  bytes_under_way_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Staging::note_end(std::size_t bytes) noexcept {
+  under_way_.fetch_sub(1, std::memory_order_relaxed);
+  bytes_under_way_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
 Staging::Kept Staging::take(std::size_t bytes) {
   for (Kept& kept : kept_) {
     // Nobody else holds it, and its last copies have ended.
@@ -118,6 +139,7 @@ std::shared_ptr<StagedCall> Staging::begin(const Call& call,
   staged->call_ = call;
   staged->buffer_ = kept.buffer;
   staged->back_ = kept.back;
+  note_begin(kept.buffer->bytes());
   std::byte* in = kept.buffer->data();
   std::byte* out = in + round_up(extents.in);
   cuda::copy(driver, in, call.in, extents.in, stream);
@@ -151,6 +173,10 @@ std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoin
   std::shared_ptr<StagedExchange> staged(new StagedExchange);
   staged->buffer_ = kept.buffer;
   staged->back_ = kept.back;
+  if (!incoming.empty()) {
+    staged->staging_ = shared_from_this();
+    note_begin(kept.buffer->bytes());
+  }
   word_of(*kept.buffer, kRelease).store(0);
   word_of(*kept.buffer, kHere).store(0);
   std::byte* at = kept.buffer->data() + kLine;
@@ -172,6 +198,7 @@ std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoin
 
 StagedExchange::~StagedExchange() {
   word_of(*buffer_, kRelease).store(1, std::memory_order_release);
+  if (staging_) staging_->note_end(buffer_->bytes());
 }
 
 bool StagedExchange::is_here() const noexcept {
@@ -192,7 +219,10 @@ void Staging::set(std::uint32_t ticket) noexcept {
   }
 }
 
-StagedCall::~StagedCall() { release(); }
+StagedCall::~StagedCall() {
+  release();
+  staging_->note_end(buffer_->bytes());
+}
 
 void StagedCall::release() noexcept {
   if (ticket_ != 0 && !released_) staging_->set(ticket_);

@@ -6,6 +6,7 @@
 // other by words in the host's memory.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -64,15 +65,20 @@ class StagedExchange {
 
   std::shared_ptr<cuda::HostBuffer> buffer_;  // begins with the words
   std::shared_ptr<cuda::OwnedEvent> back_;
+  std::shared_ptr<Staging> staging_;  // null: no stream waits for it
   std::vector<std::byte*> outgoing_;
   std::vector<std::byte*> incoming_;
 };
 
 // A resource, one a communicator: buffers, and the words of calls. One thread at a time, but for
-// the words.
+// the words and the ends of what was begun. The driver may keep whoever begins waiting, until what
+// was begun earlier has ended.
 class Staging : public std::enable_shared_from_this<Staging> {
  public:
   explicit Staging(std::shared_ptr<const cuda::DeviceContext> device);
+
+  // Whether as much is under way, with streams that wait for it, as there should be at once.
+  bool is_full() const noexcept;
 
   // Puts the copies and the wait on the stream. `size`: of the group. The device is current.
   std::shared_ptr<StagedCall> begin(const engine::Call& call,
@@ -85,11 +91,14 @@ class Staging : public std::enable_shared_from_this<Staging> {
 
  private:
   friend class StagedCall;
+  friend class StagedExchange;
   struct Kept {
     std::shared_ptr<cuda::HostBuffer> buffer;
     std::shared_ptr<cuda::OwnedEvent> back;
   };
   Kept take(std::size_t bytes);
+  void note_begin(std::size_t bytes) noexcept;
+  void note_end(std::size_t bytes) noexcept;
   bool is_here(std::uint32_t ticket) const noexcept;
   void set(std::uint32_t ticket) noexcept;
 
@@ -97,6 +106,8 @@ class Staging : public std::enable_shared_from_this<Staging> {
   cuda::HostBuffer words_;
   std::uint32_t tickets_ = 0;
   std::vector<Kept> kept_;
+  std::atomic<std::size_t> under_way_{0};        // calls and exchanges that streams wait for
+  std::atomic<std::size_t> bytes_under_way_{0};  // of the host's memory, for these
 };
 
 // Bytes that a call reads of `in` and writes of `out` on this rank, from their addresses on.

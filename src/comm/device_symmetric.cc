@@ -41,11 +41,14 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
         "intra_node");
   }
   std::optional<cuda::Mapping> own;
+  os::Fd shared;
   std::string why_not;
   try {
     require_device({});
     const cuda::OutsideCapture outside(device_->driver());
+    const Lent lent(owner_);
     own.emplace(cuda::Mapping::create(device_, bytes));
+    shared = own->share();
   } catch (const Error& error) {
     why_not = error.what();
   }
@@ -55,7 +58,6 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   const auto deadline = base::Deadline::in(allowed.value_or(owner_.deadline()));
   std::vector<cuda::Mapping> pieces;
   try {
-    const os::Fd shared = own->share();
     const auto handed = cuda::exchange_descriptors(
         owner_.rank(),
         owner_.size(),
@@ -63,6 +65,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
         own->bytes(),
         [&](std::span<const std::byte> part) { return gather(shown, part, allowed); },
         deadline);
+    const Lent lent(owner_);
     for (int rank = 0; rank < owner_.size(); ++rank) {
       const auto& piece = handed[static_cast<std::size_t>(rank)];
       pieces.push_back(rank == owner_.rank()

@@ -76,6 +76,13 @@ void DeviceWatch::look_at_result() noexcept {
   }
 }
 
+bool DeviceWatch::was_cut_short() noexcept {
+  const std::lock_guard lock(mutex_);
+  return cut_short_ || std::ranges::any_of(engines_, [](engine::DeviceEngine* engine) {
+           return engine->problem().has_value();
+         });
+}
+
 bool DeviceWatch::was_asleep() noexcept {
   return asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false);
 }
@@ -203,6 +210,7 @@ void DeviceWatch::fail(const control::Failure& failure) noexcept {
 void DeviceWatch::end_engines() noexcept {
   if (ended_engines_) return;
   ended_engines_ = true;
+  cut_short_ = pending();
   for (engine::DeviceEngine* engine : engines_) engine->abort();
 }
 

@@ -60,6 +60,8 @@ class DeviceWatch final : public Attended {
   void look_at_result() noexcept;
   // True once, when the progress thread has to be woken to look from now on.
   bool was_asleep() noexcept;
+  // Whether calls were ended while some were at work, or may have been.
+  bool was_cut_short() noexcept;
   // From here on nothing of the communicator is touched any more.
   void close() noexcept;
 
@@ -117,6 +119,7 @@ class DeviceWatch final : public Attended {
   Lateness lateness_;
   std::vector<engine::DeviceEngine*> engines_;
   bool ended_engines_ = false;
+  bool cut_short_ = false;  // then, with a call under way on a stream
   bool any_gentle_ = false;
   // Replays may be under way that have to be ended where a peer dies: not by an engine that has
   // been told so at once.

@@ -190,6 +190,7 @@ std::string CommunicatorImpl::dump(const std::string& directory) const {
 }
 
 void CommunicatorImpl::raise_failure() {
+  if (!is_stepping_.load(std::memory_order_relaxed)) told();
   try {
     throw_failure(control_->failure());
   } catch (const Error&) {
@@ -251,6 +252,7 @@ void CommunicatorImpl::throw_failure(const Failure& f) const {
 std::optional<Status> CommunicatorImpl::status() const {
   refuse_forked();
   if (!open_ || !control_->failed()) return std::nullopt;
+  told();
   try {
     throw_failure(control_->failure());
   } catch (const Error& error) {

@@ -312,15 +312,48 @@ CommunicatorImpl::Closing CommunicatorImpl::enter_to_close() noexcept {
     if (deadline.has_passed()) return Closing::kStuck;
     if (!is_told) fail_by_closing();
     is_told = true;
+    // It may stand in the driver of a GPU whose streams wait for calls that the failure ends.
+    if (turnstile_.try_enter(Turnstile::Who::kWaiter)) {
+      advance(true);
+      turnstile_.leave();
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return Closing::kEntered;
 }
 
-void CommunicatorImpl::close() noexcept {
+void CommunicatorImpl::told() const noexcept {
+  if (!control_->failed()) return;
+  told_.store(true, std::memory_order_relaxed);
+  if (control_->failure().code == ErrorCode::kPeerDied) world_->tell_of_loss();
+}
+
+// Of calls on GPUs alone: all others have told who waits for them, or were given up by the program.
+void CommunicatorImpl::raise_untold() const {
+  if (!control_->failed() || told_.load(std::memory_order_relaxed)) return;
+  if (!lost_.load(std::memory_order_relaxed) && !devices_->was_cut_short()) return;
+  const Failure failure = control_->failure();
+  if (failure.code == ErrorCode::kAborted && failure.culprit == rank()) return;
+  if (failure.code == ErrorCode::kPeerDied && world_->has_told_of_loss()) return;
+  told();
+  throw_failure(failure);
+}
+
+void CommunicatorImpl::finish_device_calls() {
+  if (!open_ || forks_.forked()) return;
+  const Closing how = enter_to_close();
+  if (how != Closing::kEntered) return;
+  if (devices_) {
+    devices_->finish();
+    devices_->finish_envelopes();
+  }
+  turnstile_.leave();
+  if (devices_) raise_untold();
+}
+
+void CommunicatorImpl::close() {
   if (forks_.forked()) return;
   if (!open_.exchange(false)) return;
-  if (devices_) devices_->close();
   const Closing how = enter_to_close();
   if (how == Closing::kStuck) {
     base::log(base::LogLevel::kError,
@@ -328,20 +361,37 @@ void CommunicatorImpl::close() noexcept {
                   ", which was closed; what it uses is left to it");
     return;
   }
-  if (busy()) {
-    fail_by_closing();
+  std::exception_ptr untold;
+  if (devices_) {
+    if (how == Closing::kEntered) {
+      devices_->finish();
+      devices_->finish_envelopes();
+    }
     try {
-      raise_failure();
-    } catch (...) {
-      fail_all(std::current_exception());
+      raise_untold();
+    } catch (const Error&) {
+      untold = std::current_exception();
     }
   }
+  drop_calls();
+  if (devices_) devices_->close();
   engines_ = {};
   world_->host().release(block_);
   if (entry_ != nullptr) {
     world_->host().ring_network();
   }
   if (how == Closing::kEntered) turnstile_.leave();
+  if (untold) std::rethrow_exception(untold);
+}
+
+void CommunicatorImpl::drop_calls() noexcept {
+  if (!busy()) return;
+  fail_by_closing();
+  try {
+    raise_failure();
+  } catch (...) {
+    fail_all(std::current_exception());
+  }
 }
 
 }  // namespace hocket::comm

@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "comm/bootstrap.h"
 #include "comm/composition_mpi.h"
+#include "comm/exit_list.h"
 #include "comm/meeting.h"
 #include "comm/thread_team.h"
 #include "comm/world.h"
@@ -80,7 +81,12 @@ World::World(std::shared_ptr<comm::WorldImpl> impl, Communicator communicator) n
 World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
 World::~World() {
-  if (impl_) close();
+  if (!impl_) return;
+  try {
+    close();
+  } catch (const std::exception& error) {  // nobody is left to be told
+    comm::ExitList::instance().report(error.what());
+  }
 }
 Communicator& World::rebuild(const RebuildOptions& options) {
   auto rebuilt = std::make_unique<Communicator>(communicator_->rebuild(options));
@@ -90,8 +96,11 @@ Communicator& World::rebuild(const RebuildOptions& options) {
 const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
 std::span<const std::string> World::engines() const noexcept { return impl_->engines(); }
 void World::close() {
+  struct Leaves {
+    comm::WorldImpl& world;
+    ~Leaves() { world.leave(); }
+  } const leaves{*impl_};
   communicator_->close();
-  impl_->leave();
 }
 
 }  // namespace hocket

@@ -28,6 +28,13 @@ void Operation::finish(std::exception_ptr error) noexcept {
   if (callback) callback();
 }
 
+void Operation::rethrow() {
+  if (!error_) return;
+  told_ = true;
+  owner_->told();
+  std::rethrow_exception(error_);
+}
+
 void Operation::on_done(std::function<void()> f) {
   {
     const std::lock_guard lock(mutex_);
@@ -55,7 +62,14 @@ Work& Work::operator=(Work&& other) noexcept {
 }
 
 Work::~Work() {
-  if (operation_ && operation_->device) return;
+  if (operation_ && operation_->device) {
+    // Whoever ends the call meanwhile sees the one, or this thread sees the other.
+    operation_->dropped.store(true, std::memory_order_seq_cst);
+    if (operation_->done() && operation_->error() && !operation_->told()) {
+      operation_->owner().miss(*operation_);
+    }
+    return;
+  }
   if (operation_ && !operation_->done()) operation_->owner().abandon(*operation_);
 }
 
@@ -63,7 +77,7 @@ void Work::wait() {
   if (!operation_) return;
   if (operation_->device) return operation_->owner().check_device_work(*operation_);
   operation_->owner().wait(*operation_, base::Deadline::never());
-  if (operation_->error()) std::rethrow_exception(operation_->error());
+  operation_->rethrow();
 }
 
 void Work::wait(StreamRef stream) {
@@ -77,7 +91,7 @@ bool Work::wait_for(Duration timeout) {
     return operation_->owner().wait_device_work(*operation_, base::Deadline::in(timeout));
   }
   if (!operation_->owner().wait(*operation_, base::Deadline::in(timeout))) return false;
-  if (operation_->error()) std::rethrow_exception(operation_->error());
+  operation_->rethrow();
   return true;
 }
 
@@ -92,7 +106,8 @@ std::optional<Status> Work::error() const {
   if (operation_ && operation_->device) return operation_->owner().status();
   if (!operation_ || !operation_->done() || !operation_->error()) return std::nullopt;
   try {
-    std::rethrow_exception(operation_->error());
+    operation_->rethrow();
+    return std::nullopt;
   } catch (const Error& error) {
     return error.status();
   } catch (const std::exception& error) {

@@ -42,6 +42,7 @@ class Operation {
   // Calls of GPUs: what is copied for it; the mark behind it on its stream.
   std::shared_ptr<StagedCall> staged;
   std::shared_ptr<DeviceWork> device;
+  std::atomic<bool> dropped{false};  // by a program that has not been told of its error
 
   engine::Task task;
   bool begun = false;
@@ -53,6 +54,9 @@ class Operation {
   // Ends the operation; runs the callback in this thread.
   void finish(std::exception_ptr error) noexcept;
   std::exception_ptr error() const noexcept { return error_; }
+  // Tells the program of the error, if there is one.
+  void rethrow();
+  bool told() const noexcept { return told_; }
   void on_done(std::function<void()> f);
 
  private:
@@ -61,6 +65,7 @@ class Operation {
   base::Deadline deadline_;
   Duration allowed_;
   std::exception_ptr error_;  // written before done_
+  bool told_ = false;         // of it; the program's
   std::atomic<bool> done_{false};
   std::atomic<std::uintptr_t> waiter_{0};  // who waits, by this_thread(); 0: nobody
   std::mutex mutex_;                       // guards callback_

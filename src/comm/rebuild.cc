@@ -268,6 +268,7 @@ void Rebuild::raise_missing() const {
 std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions& options) {
   const Seat seat(*this);
   if (!open_ || forks_.forked()) raise_unusable();
+  told_ = true;  // or the program gives up what is under way
   if (rebuilt_) {
     throw InvalidArgument(fmt::format(
         "communicator {} has been rebuilt already; use what rebuild() returned", membership_.name));

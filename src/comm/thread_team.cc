@@ -9,6 +9,7 @@
 
 #include "base/config.h"
 #include "base/threads.h"
+#include "comm/communicator_impl.h"
 #include "comm/meeting.h"
 
 namespace hocket {
@@ -74,9 +75,13 @@ void run_threads(int size,
     try {
       world.emplace(team.join(rank));
       body(world->communicator());
+      world->communicator().close();  // which may have to tell of a call on a GPU
     } catch (...) {
       // The others hear of it instead of waiting for this rank.
-      if (world) world->communicator().abort("an exception ended its thread");
+      if (world) {
+        world->communicator().abort("an exception ended its thread");
+        world->communicator().impl()->told();
+      }
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();
     }

@@ -1,6 +1,16 @@
 #include "comm/turnstile.h"
 
+#include "base/relax.h"
+
 namespace hocket::comm {
+
+void Turnstile::take_from_favourite() noexcept {
+  const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
+  if (favourite == 0) return;
+  favourite_.store(0, std::memory_order_relaxed);
+  // From here on the favourite either has been seen inside, or sees that it is none.
+  if (favourite != this_thread()) os::heavy_fence();
+}
 
 bool Turnstile::try_enter(Who who, Who* found) noexcept {
   Who expected = Who::kNobody;
@@ -9,13 +19,10 @@ bool Turnstile::try_enter(Who who, Who* found) noexcept {
     if (found != nullptr) *found = expected;
     return false;
   }
-  const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
-  if (favourite != 0) {
-    favourite_.store(0, std::memory_order_relaxed);
-    // From here on the favourite either has been seen inside, or sees that it is none.
-    if (favourite != this_thread()) os::heavy_fence();
-  }
-  if (inside_.load(std::memory_order_acquire)) {
+  take_from_favourite();
+  // A user who has lent its place is in all the same, to other users.
+  if (inside_.load(std::memory_order_acquire) ||
+      (who == Who::kUser && lent_.load(std::memory_order_acquire))) {
     leave();
     if (found != nullptr) *found = Who::kUser;
     return false;
@@ -26,6 +33,29 @@ bool Turnstile::try_enter(Who who, Who* found) noexcept {
     visitor_ = 0;
   }
   return true;
+}
+
+void Turnstile::lend() noexcept {
+  lent_.store(true, std::memory_order_relaxed);  // seen by whoever sees what follows
+  lent_shortly_ = inside_.load(std::memory_order_relaxed);
+  if (lent_shortly_) {
+    leave_shortly();
+  } else {
+    leave();
+  }
+}
+
+void Turnstile::take_back() noexcept {
+  Who expected = Who::kNobody;
+  while (!holder_.compare_exchange_weak(expected, Who::kUser, std::memory_order_acq_rel)) {
+    expected = Who::kNobody;
+    base::relax();
+  }
+  lent_.store(false, std::memory_order_relaxed);
+  if (!lent_shortly_) return;
+  // In by the short way again, favourite or not: whoever comes sees that somebody is inside.
+  inside_.store(true, std::memory_order_relaxed);
+  leave();
 }
 
 void Turnstile::leave_quietly() noexcept {

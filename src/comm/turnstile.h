@@ -47,6 +47,11 @@ class Turnstile {
   // it gets the short way.
   void leave_quietly() noexcept;
 
+  // A user who is in lets others take steps meanwhile, and is still the user. `take_back` waits
+  // until the one who is at a step has ended it.
+  void lend() noexcept;
+  void take_back() noexcept;
+
   // Whether the user who is in is this thread. Meant for who was told that a user is in: that one
   // is who last came in by the long way, as a favourite has, too.
   bool is_user_here() const noexcept {
@@ -59,6 +64,8 @@ class Turnstile {
   }
 
  private:
+  void take_from_favourite() noexcept;
+
   static constexpr int kVisits = 16;  // as many in a row make a favourite
 
   const bool fences_;
@@ -66,6 +73,8 @@ class Turnstile {
   base::Atomic<bool> inside_{false};  // the favourite is in, by the short way
   base::Atomic<Who> holder_{Who::kNobody};
   base::Atomic<std::uintptr_t> user_{0};  // the last user who came in by the long way
+  base::Atomic<bool> lent_{false};        // by a user who comes back
+  bool lent_shortly_ = false;             // and came by the short way; the lender's
   // Guarded by being in the long way.
   std::uintptr_t visitor_ = 0;
   int visits_ = 0;

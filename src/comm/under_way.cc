@@ -25,7 +25,7 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Plan& plan,
                                                      const Signature& shown,
                                                      CallStorage storage,
                                                      std::optional<Duration> deadline,
-                                                     std::shared_ptr<StagedCall> staged) {
+                                                     const OnStream& on_stream) {
   const Duration allowed = deadline.value_or(deadline_);
   std::shared_ptr<Operation> operation;
   try {
@@ -38,7 +38,8 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Plan& plan,
   operation->plan.call.sequence = ++sequence_;
   operation->shown = shown;
   operation->storage = std::move(storage);
-  operation->staged = std::move(staged);
+  operation->staged = on_stream.staged;
+  operation->device = on_stream.end;
   advance(false);
   if (!operation->done()) world_->watch(shared_from_this());
   return operation;
@@ -47,6 +48,7 @@ std::shared_ptr<Operation> CommunicatorImpl::enqueue(const Plan& plan,
 // One step of everything that can move; true when something ended.
 bool CommunicatorImpl::advance(bool look) {
   bool moved = false;
+  is_stepping_.store(true, std::memory_order_relaxed);
   try {
     while (!queue_.empty() && advance_one(*queue_.front(), look)) {
       const auto done = std::move(queue_.front());
@@ -71,6 +73,7 @@ bool CommunicatorImpl::advance(bool look) {
     fail_all(std::current_exception());
     moved = true;
   }
+  is_stepping_.store(false, std::memory_order_relaxed);
   return moved;
 }
 
@@ -140,19 +143,14 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
     operation.task.reset();
     // Its call has returned, and nobody would hear of it.
     if (operation.staged && !operation.device) {
-      raise({.code = ErrorCode::kAborted,
-             .reporter = rank(),
-             .culprit = refusal.status().peer,
-             .sequence = sequence,
-             .signature = operation.shown,
-             .text = std::string(kRefusedOnGpus) +
-                     control_->refusal(refusal.status().peer, sequence).value_or("")});
+      raise(missed_refusal(refusal.status().peer, sequence, operation.shown));
     }
     if (sequence != 0) end(sequence, true);
     const auto held = sequence != 0 ? queue_.front() : nullptr;
     if (held) {
       queue_.pop_front();
       conclude(*held, std::current_exception());
+      if (held->dropped.load(std::memory_order_seq_cst)) miss(*held);
       return false;
     }
     throw;
@@ -170,8 +168,37 @@ bool CommunicatorImpl::advance_one(Operation& operation, bool look) {
   }
 }
 
+control::Failure CommunicatorImpl::missed_refusal(int peer,
+                                                  std::uint64_t sequence,
+                                                  const Signature& shown) const {
+  return {.code = ErrorCode::kAborted,
+          .reporter = rank(),
+          .culprit = peer,
+          .sequence = sequence,
+          .signature = shown,
+          .text = std::string(kRefusedOnGpus) + control_->refusal(peer, sequence).value_or("")};
+}
+
+void CommunicatorImpl::miss(const Operation& operation) noexcept {
+  if (!open_ || forks_.forked()) return;
+  try {
+    std::rethrow_exception(operation.error());
+  } catch (const InvalidArgument& refusal) {
+    lost_.store(true, std::memory_order_relaxed);
+    control_->fail(
+        missed_refusal(refusal.status().peer, operation.plan.call.sequence, operation.shown));
+  } catch (...) {  // the communicator has ended by that, and says so
+  }
+}
+
 void CommunicatorImpl::fail_all(const std::exception_ptr& error) noexcept {
   const auto messages = std::exchange(messages_, {});
+  const auto is_of_gpus = [](const auto& operation) {
+    return operation->staged || operation->message.envelope.tag == engine::kStagedTag;
+  };
+  if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(messages, is_of_gpus)) {
+    lost_.store(true, std::memory_order_relaxed);
+  }
   while (!queue_.empty()) {  // an empty one would take memory
     const auto operation = std::move(queue_.front());
     queue_.pop_front();

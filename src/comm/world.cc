@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <mutex>
 #include <numeric>
 
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "comm/composition_mpi.h"
+#include "comm/exit_list.h"
 #include "comm/progress.h"
 #include "comm/witness.h"
 
@@ -17,40 +16,6 @@ namespace hocket::comm {
 using base::Deadline;
 
 namespace {
-
-// Worlds to take leave of when the process exits without having closed them, so that others can
-// tell that from a death. The process's, like exit itself.
-class ExitList {
- public:
-  static ExitList& instance() {
-    static ExitList* const list = [] {
-      std::atexit([] { instance().leave_all(); });
-      return new ExitList;  // outlives all destructors
-    }();
-    return *list;
-  }
-  void add(std::weak_ptr<WorldImpl> world) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(worlds_, [](const auto& entry) { return entry.expired(); });
-    worlds_.push_back(std::move(world));
-  }
-
- private:
-  void leave_all() {
-    std::vector<std::weak_ptr<WorldImpl>> worlds;
-    {
-      const std::lock_guard lock(mutex_);
-      worlds.swap(worlds_);
-    }
-    for (const auto& entry : worlds) {
-      const auto world = entry.lock();
-      if (world && !world->forked()) world->depart(WorldImpl::Manner::kAtExit);
-    }
-  }
-
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<WorldImpl>> worlds_;
-};
 
 constexpr auto kForFlush = std::chrono::seconds(1);
 

@@ -77,6 +77,10 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   // Has the progress thread look after a communicator until it has nothing under way.
   void watch(std::shared_ptr<CommunicatorImpl> communicator);
 
+  // Whether the program has been told that a peer was lost: it need not be told again.
+  bool has_told_of_loss() const noexcept { return told_of_loss_.load(std::memory_order_relaxed); }
+  void tell_of_loss() noexcept { told_of_loss_.store(true, std::memory_order_relaxed); }
+
   // What drives GPUs, looked for when it is first asked for.
   DeviceLibraries& device_libraries() noexcept { return *parts_.device_libraries; }
   DeviceBlocks& device_blocks() noexcept { return device_blocks_; }
@@ -109,6 +113,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   std::shared_ptr<Witness> witness_;
   std::unique_ptr<ProgressThread> progress_;
   std::shared_ptr<NetworkTick> network_tick_;
+  std::atomic<bool> told_of_loss_{false};
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
 };
 

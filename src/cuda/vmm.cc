@@ -57,11 +57,11 @@ Mapping Mapping::create(std::shared_ptr<const DeviceContext> device, std::size_t
         fmt::format("allocate {} bytes on GPU {}", size, device->ordinal()));
   Mapping made(device, handle, size);
   const OwnedStream stream(device);
-  check(driver,
-        driver.memset_d8_async(made.address_, 0, size, stream.get()),
-        "clear new memory of a GPU");
-  check(driver, driver.stream_synchronize(stream.get()), "clear new memory of a GPU");
-  return made;
+  Result result = driver.memset_d8_async(made.address_, 0, size, stream.get());
+  if (result == Result::kSuccess) result = driver.stream_synchronize(stream.get());
+  if (result == Result::kSuccess) return made;
+  driver.stream_synchronize(stream.get());  // what was put there must not find the memory gone
+  throw_failure(driver, result, "clear new memory of a GPU");
 }
 
 Mapping Mapping::import(std::shared_ptr<const DeviceContext> device,

@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
+import time
+import uuid
 
 import numpy as np
 import pytest
@@ -72,6 +75,120 @@ def take_turns(comm):
 @pytest.mark.parametrize("n", [2, 3])
 def test_processes_that_share_a_gpu_take_turns(n):
     assert hocket.spawn(take_turns, n) == [True] * n
+
+
+def use_symmetric(comm):
+    """The host carries them, on copies that no peer reaches."""
+    cupy.cuda.Device(0).use()
+    n, rank = comm.size, comm.rank
+    for count in (1, 1000, 300_000):
+        array = comm.symmetric.empty(n * count, "float32", memory="cuda")
+        x = cupy.from_dlpack(array)
+        x[:] = cupy.asarray(values(rank, n * count))
+        comm.all_reduce(array)
+        assert np.array_equal(x.get(), sum(values(q, n * count) for q in range(n))), (rank, count)
+        x[:] = cupy.asarray(values(rank, n * count))
+        comm.broadcast(array, root=1)
+        assert np.array_equal(x.get(), values(1, n * count)), (rank, count)
+        other = comm.symmetric.empty(n * count, "float32", memory="cuda")
+        y = cupy.from_dlpack(other)
+        comm.all_to_all(array, out=other)
+        share = values(1, n * count)[rank * count:][:count]
+        assert np.array_equal(y.get(), np.tile(share, n)), (rank, count)
+        comm.all_gather(cupy.asarray(values(rank, count)), out=other)
+        assert np.array_equal(y.get(), np.concatenate([values(q, count) for q in range(n)])), count
+    comm = comm.rebuild(timeout=30)
+    check_all_reduce(comm, 3001, comm.all_reduce)
+    return True
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_processes_that_share_a_gpu_have_symmetric_memory(n):
+    assert hocket.spawn(use_symmetric, n) == [True] * n
+
+
+def wait_for_nothing(comm):
+    """More calls, and more work between them, than a stream's queue holds."""
+    cupy.cuda.Device(0).use()
+    comm.deadline = 60
+    x, y = cupy.full(1000, comm.rank, "float32"), cupy.zeros(1000, "float32")
+    for _ in range(2000):
+        comm.all_reduce(x, op="max")
+    assert np.array_equal(x.get(), np.full(1000, comm.size - 1)), comm.rank
+    if comm.rank == 1:
+        time.sleep(1)
+    for _ in range(4):
+        comm.all_reduce(x, op="min")
+        for _ in range(3000):
+            y += 1
+    assert np.array_equal(y.get(), np.full(1000, 12000)), comm.rank
+    to, source = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for _ in range(1000):
+        comm.send_recv(x, to, y, source)
+    assert np.array_equal(y.get(), np.full(1000, comm.size - 1)), comm.rank
+    return True
+
+
+def test_processes_that_share_a_gpu_need_not_wait():
+    assert hocket.spawn(wait_for_nothing, 2) == [True] * 2
+
+
+def run_children(program, n=2):
+    """A rank a process, started by multiprocessing; their exit codes, and what they said."""
+    code = """
+import multiprocessing, os, signal, sys
+import cupy, hocket
+kept = []  # so that nothing waits for the GPU as it is freed
+def main(rank, n):
+    cupy.cuda.Device(0).use()
+    comm = hocket.init(rank=rank, size=n, address=os.environ["MEET"])
+    x = cupy.full(100_000, rank + 1, "float32")
+    comm.all_reduce(x, op="min")
+    comm.barrier()
+    cupy.cuda.Device().synchronize()
+    kept.extend([comm, x])
+    run(comm, x)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("METHOD")
+    ranks = [context.Process(target=main, args=(r, COUNT)) for r in range(COUNT)]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+    print([process.exitcode for process in ranks])
+""".replace("COUNT", str(n))
+    environment = os.environ | {"MEET": f"unix:{uuid.uuid4()}", "HOCKET_DEADLINE": "30"}
+    for method in ("spawn", "fork"):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(code.replace("METHOD", method).replace("def main", program + "def main"))
+            file.flush()
+            environment["MEET"] += method
+            done = subprocess.run([sys.executable, file.name], env=environment, timeout=200,
+                                  capture_output=True, text=True)
+        yield done.stdout.strip(), done.stderr
+
+
+def test_children_that_share_a_gpu_end_after_their_calls():
+    for codes, said in run_children("""
+def run(comm, x):
+    for _ in range(20):
+        comm.reduce(x, root=0)
+        comm.broadcast(x, root=0)
+    comm.reduce(x, root=0)
+    if comm.rank == 0:
+        assert float(x.min()) == float(x.max()) == 2**21, x
+"""):
+        assert codes == "[0, 0]", said
+
+
+def test_a_last_call_that_fails_ends_a_child_with_an_error():
+    for codes, said in run_children("""
+def run(comm, x):
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.all_reduce(x)
+"""):
+        assert codes == "[1, -9]" and "a call on a GPU has failed" in said, (codes, said)
 
 
 def leave_room():

@@ -1,6 +1,7 @@
 // One thread at a time, however it comes in: the counters below are plain on purpose.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -50,6 +51,78 @@ TEST(Turnstile, without_fences_there_is_no_short_way) {
     ASSERT_TRUE(turnstile.try_enter(Who::kUser));
     turnstile.leave_quietly();
   }
+}
+
+// Whichever way a user came in: others take steps meanwhile, and other users see that one is in.
+void expect_lent(Turnstile& turnstile) {
+  turnstile.lend();
+  Who found = Who::kNobody;
+  std::thread([&] {
+    EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found));
+    EXPECT_FALSE(turnstile.is_user_here());
+    for (const Who who : {Who::kProgress, Who::kWaiter}) {
+      ASSERT_TRUE(turnstile.try_enter(who));
+      EXPECT_FALSE(turnstile.try_enter(Who::kUser));
+      turnstile.leave();
+    }
+  }).join();
+  EXPECT_EQ(found, Who::kUser);
+  EXPECT_TRUE(turnstile.is_user_here());
+  turnstile.take_back();
+  EXPECT_FALSE(turnstile.try_enter(Who::kProgress, &found));
+  EXPECT_EQ(found, Who::kUser);
+}
+
+TEST(Turnstile, a_user_lends_its_place_to_those_who_take_steps) {
+  Turnstile turnstile(fences());
+  ASSERT_TRUE(turnstile.try_enter(Who::kUser));
+  expect_lent(turnstile);
+  turnstile.leave();
+  ASSERT_TRUE(turnstile.try_enter(Who::kProgress)) << "the place is free";
+  turnstile.leave();
+}
+
+TEST(Turnstile, so_does_the_favourite) {
+  if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
+  Turnstile turnstile(true);
+  become_favourite(turnstile);
+  ASSERT_TRUE(turnstile.enter_shortly());
+  expect_lent(turnstile);
+  turnstile.leave_shortly();
+  EXPECT_FALSE(turnstile.enter_shortly()) << "the privilege was taken meanwhile";
+  ASSERT_TRUE(turnstile.try_enter(Who::kProgress)) << "the place is free";
+  turnstile.leave();
+  become_favourite(turnstile);
+}
+
+TEST(Turnstile, a_step_that_goes_on_is_awaited_when_the_place_is_taken_back) {
+  Turnstile turnstile(fences());
+  constexpr int kTurns = 2000;
+  int count = 0;
+  std::atomic<bool> over{false};
+  std::thread steps([&] {
+    while (!over) {
+      if (!turnstile.try_enter(Who::kProgress)) continue;
+      ++count;
+      turnstile.leave();
+    }
+  });
+  for (int i = 0; i < kTurns; ++i) {
+    if (turnstile.enter_shortly()) {
+      turnstile.lend();
+      turnstile.take_back();
+      ++count;
+      turnstile.leave_shortly();
+    } else if (turnstile.try_enter(Who::kUser)) {
+      turnstile.lend();
+      turnstile.take_back();
+      ++count;
+      turnstile.leave_quietly();
+    }
+  }
+  over = true;
+  steps.join();
+  EXPECT_GT(count, 0);
 }
 
 TEST(Turnstile, others_see_the_favourite_inside_and_then_take_its_place) {

@@ -1,0 +1,101 @@
+// How a communicator's calls on GPUs come to their end, when nobody makes any more.
+#include <algorithm>
+
+#include "comm/device_calls.h"
+#include "comm/operation.h"
+#include "comm/waiter.h"
+#include "comm/world.h"
+
+namespace hocket::comm {
+
+using base::Deadline;
+
+namespace {
+
+// As the process ends the driver does so too.
+bool has_ended(const cuda::Driver& driver) {
+  int device = 0;
+  return driver.ctx_get_device(&device) == cuda::Result::kDeinitialized;
+}
+
+}  // namespace
+
+// Nobody else moves them meanwhile.
+void DeviceCalls::finish_staged() noexcept {
+  const auto is_left = [this] {
+    return !relay_.is_idle() || std::ranges::any_of(owner_.queue_, [](const auto& call) {
+      return call->staged != nullptr;
+    });
+  };
+  Waiter waiter(owner_.world()->host());
+  while (is_left()) {
+    waiter.wake_by(Deadline::in(kGpuLook));
+    const bool look = waiter.pause();
+    if (owner_.advance(look)) waiter.moved();
+  }
+}
+
+// The other ends of messages that have gone are on their way to say so.
+void DeviceCalls::finish_envelopes() noexcept {
+  if (!staging_) return;
+  const Deadline deadline = Deadline::in(owner_.deadline());
+  Waiter waiter(owner_.world()->host());
+  waiter.wake_by(deadline);
+  while (!envelopes_.is_idle() && !deadline.has_passed()) {
+    const bool look = waiter.pause();
+    if (owner_.advance(look)) waiter.moved();
+  }
+}
+
+// What is on the GPU ends by itself, or the watch ends it; but what the program has put there
+// before it may take any time.
+void DeviceCalls::await_last() {
+  const Duration allowed = owner_.deadline();
+  const Deadline deadline = Deadline::in(allowed);
+  const auto fail = [this](const control::Failure& failure) {
+    owner_.lost_ = true;
+    owner_.control_->fail(failure);
+  };
+  try {
+    const cuda::DeviceGuard guard(*device_);
+    while (!order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
+      if (owner_.world()->interrupted()) return fail(owner_.interruption());
+      if (deadline.has_passed()) {
+        return fail(owner_.lateness({.sequence = owner_.sequence_}, allowed));
+      }
+    }
+  } catch (const DeviceError& error) {
+    if (has_ended(device_->driver())) return;
+    fail({.code = ErrorCode::kDevice,
+          .reporter = owner_.rank(),
+          .culprit = owner_.rank(),
+          .sequence = owner_.sequence_,
+          .text = error.what()});
+  }
+}
+
+void DeviceCalls::finish() noexcept {
+  if (!staging_) return;
+  // What is waited for here is no part of what other streams capture.
+  const cuda::OutsideCapture outside(device_->driver());
+  finish_staged();
+  await_last();
+  owner_.advance(true);  // what has come of envelopes is compared
+  if (watch_) watch_->look_at_result();
+}
+
+void DeviceCalls::close() noexcept {
+  if (!staging_) return;
+  const std::shared_ptr<const cuda::DeviceContext> device = device_;
+  const cuda::OutsideCapture outside(device->driver());
+  await_last();
+  if (watch_) watch_->close();
+  const cuda::DeviceGuard guard(*device_);
+  engines_.reset();
+  watch_.reset();
+  staging_.reset();
+  order_.reset();
+  device_.reset();
+}
+
+}  // namespace hocket::comm
