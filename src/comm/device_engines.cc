@@ -15,8 +15,6 @@ namespace {
 
 constexpr const char* kOnlyInGraphs =
     ": only in graphs, as processes that share a GPU take turns there without NVIDIA's MPS";
-constexpr const char* kOnlyInGraphsOfThreads =
-    ": only in graphs, as threads that share a GPU may load programs there meanwhile";
 constexpr const char* kNotUnderMps =
     "threads share a GPU under NVIDIA's MPS, which need not run their kernels side by side";
 
@@ -120,7 +118,7 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
   // Who asks for engines of GPUs alone has them, whatever comes of it.
   const bool asked_for = is_of_gpus(world.engines().front());
-  keeps_apart_ = (agreed.in_turns || by_crowded_threads_) && !asked_for;
+  in_turns_ = agreed.in_turns && !asked_for;
   const bool never_meet = by_crowded_threads_ && agreed.mps;
   if (never_meet && asked_for) {
     throw InvalidArgument(
@@ -140,9 +138,7 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
       continue;
     }
     notes_.emplace_back(engine->name());
-    if (keeps_apart_ && engine->meets_on_device()) {
-      notes_.back() += by_crowded_threads_ ? kOnlyInGraphsOfThreads : kOnlyInGraphs;
-    }
+    if (in_turns_ && engine->meets_on_device()) notes_.back() += kOnlyInGraphs;
     entries_.push_back({std::move(engine)});
   }
   for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
@@ -153,7 +149,7 @@ engine::DeviceEngine* DeviceEngines::choose(const engine::Signature& signature,
   engine::DeviceEngine* best = nullptr;
   double least = 0;
   for (const Entry& entry : entries_) {
-    if (keeps_apart_ && !captured && entry.engine->meets_on_device()) continue;
+    if (in_turns_ && !captured && entry.engine->meets_on_device()) continue;
     const auto score = entry.engine->score(signature);
     if (!score) continue;
     const double cost = microseconds(entry.engine->name(), signature).value_or(score->microseconds);
@@ -174,10 +170,8 @@ std::optional<double> DeviceEngines::microseconds(std::string_view name,
 }
 
 engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
-  const bool apart = keeps_apart_ && by_crowded_threads_;
-  const auto found = std::ranges::find_if(entries_, [apart](const Entry& entry) {
-    return entry.engine->has_messages() && !(apart && entry.engine->meets_on_device());
-  });
+  const auto found = std::ranges::find_if(
+      entries_, [](const Entry& entry) { return entry.engine->has_messages(); });
   return found == entries_.end() ? nullptr : found->engine.get();
 }
 

@@ -63,10 +63,9 @@ class DeviceEngines {
   bool relayed() const noexcept { return relayed_; }
   // Whether threads of a process are ranks that share a GPU.
   bool by_crowded_threads() const noexcept { return by_crowded_threads_; }
-  // The best for such calls; null where the host has to carry them, or shall: kernels that wait for
-  // each other while their processes take turns on a GPU take milliseconds, and those of threads
-  // that share one wait for ever where one of the threads loads a program, which the driver does
-  // when all kernels have ended. `captured`: into a graph, as only GPUs can.
+  // The best for such calls; null where the host has to carry them, or is quicker: kernels that
+  // wait for each other while their processes take turns on a GPU take milliseconds. `captured`:
+  // into a graph, as only GPUs can.
   engine::DeviceEngine* choose(const engine::Signature& signature, bool captured) const noexcept;
   // The first that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
@@ -88,7 +87,7 @@ class DeviceEngines {
   const engine::CostTable& costs_;
   int size_;
   bool relayed_ = false;
-  bool keeps_apart_ = false;  // ranks that share a GPU do not meet there, but in graphs
+  bool in_turns_ = false;
   bool by_crowded_threads_ = false;
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;

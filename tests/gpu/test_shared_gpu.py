@@ -242,35 +242,6 @@ def test_threads_that_share_a_gpu_leave_each_other_room(engine):
         assert said == ""
 
 
-def load_programs():
-    """One thread compiles and loads kernels while the other's call waits for it."""
-    source = "extern \"C\" __global__ void add(float* x) { x[threadIdx.x] += %d; }"
-
-    def rank(comm):
-        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
-            x = cupy.ones(32, "float32")
-            comm.all_reduce(x)
-            stream.synchronize()
-            comm.barrier()
-            for number in range(20):
-                if number % 2 == comm.rank:
-                    kernel = cupy.RawKernel(source % (number + 1), "add")
-                    kernel.compile()  # loads it
-                    kernel((1,), (32,), (x,))
-                comm.broadcast(x, root=number % 2)
-            comm.all_reduce(x)
-            stream.synchronize()
-            expected = 2 * (2 + sum(range(1, 21)))
-            assert (x.get() == expected).all(), (comm.rank, x.get(), expected)
-            comm.barrier()
-
-    hocket.run_threads(rank, 2)
-
-
-def test_a_thread_may_load_programs_while_another_s_call_waits():
-    assert run_alone("load_programs") == ""
-
-
 def test_more_threads_than_a_gpu_serves_are_refused():
     said = run_alone("leave_room", CUDA_DEVICE_MAX_CONNECTIONS="8")
     assert "InvalidArgument: 8 ranks" in said and "CUDA_DEVICE_MAX_CONNECTIONS=16" in said, said

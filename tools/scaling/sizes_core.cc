@@ -7,7 +7,7 @@ namespace hocket::core {
 namespace {
 
 template <std::size_t kBytes>
-void fold(void*, const void* const*, int n_sources, std::size_t count, int) {
+void fold(void* const*, int, const void* const*, int n_sources, std::size_t count, int) {
   const auto sources = static_cast<std::size_t>(n_sources > 1 ? n_sources - 1 : 1);
   scaling::Simulation::charge(sources * count * kBytes);
 }
