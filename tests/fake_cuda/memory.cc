@@ -131,9 +131,10 @@ constexpr const char* kName = "fake_cuda_%d";
 int device_of(AllocationHandle handle) {
   char link[64], name[64] = {};
   std::snprintf(link, sizeof(link), "/proc/self/fd/%d", static_cast<int>(handle));
-  int device = -1;
-  if (::readlink(link, name, sizeof(name) - 1) < 0) return -1;
-  return std::sscanf(name, (std::string("/memfd:") + kName).c_str(), &device) == 1 ? device : -1;
+  int device = current_device();  // of a file that others made: theirs who import it
+  if (::readlink(link, name, sizeof(name) - 1) < 0) return device;
+  std::sscanf(name, (std::string("/memfd:") + kName).c_str(), &device);
+  return device;
 }
 Result mem_create(AllocationHandle* handle,
                   std::size_t bytes,
