@@ -114,6 +114,7 @@ int& left_alone() noexcept {
 // Asked in a thread that waits, without the GIL. What a signal's handler raises stays set in the
 // thread until the call has ended; then it is what Python gets.
 bool is_interrupted() {
+  if (Py_IsInitialized() == 0) return false;  // the process ends, and Python has
   // Python's signals arrive in its main thread alone.
   if (pthread_equal(main_thread().load(std::memory_order_relaxed), pthread_self()) == 0) {
     return false;
