@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "hocket/error.h"
@@ -30,6 +31,13 @@ std::byte* map_pages(std::size_t bytes, int flags, int fd) {
   madvise(at, bytes, MADV_DONTFORK);
   madvise(at, bytes, MADV_DONTDUMP);
   return static_cast<std::byte*>(at);
+}
+
+// The address space that this process has mapped: the first word of /proc/self/statm.
+std::size_t mapped_bytes() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * page_bytes();
 }
 
 }  // namespace
@@ -104,7 +112,10 @@ void Segment::discard(std::size_t offset, std::size_t bytes) const noexcept {
 std::size_t allowed_segment_bytes(std::size_t wanted) {
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    wanted = std::min(wanted, static_cast<std::size_t>(limit.rlim_cur / 4));
+    // The rest is for what threads and libraries map later: an arena of malloc alone asks for 128
+    // MiB for a moment.
+    const std::size_t most = limit.rlim_cur, used = mapped_bytes();
+    wanted = std::min({wanted, most / 4, most > used ? (most - used) / 4 * 3 : 0});
   }
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     wanted = std::min(wanted, static_cast<std::size_t>(limit.rlim_cur));

@@ -313,6 +313,10 @@ def length(gpu):
             comm.recv(gpu.array(values(0, bytes_wanted // 4)), 0)
         comm.barrier()
         raise AssertionError("no error")
+    except hocket.Mismatch as error:
+        # The ranks' records met before the GPUs' messages did.
+        assert f"recv float32[{bytes_wanted // 4}]" in str(error), error
+        assert f"send float32[{bytes_sent // 4}]" in str(error), error
     except hocket.DeviceError as error:
         told = [f"rank 0 has sent {bytes_sent} bytes to this rank's GPU, which wanted {bytes_wanted}",
                 f"rank 1 has sent {bytes_wanted} bytes to this rank's GPU, which wanted {bytes_sent}"]
