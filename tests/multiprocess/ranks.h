@@ -29,7 +29,7 @@ struct JobOptions {
   std::vector<std::string> engines = {};
   std::chrono::seconds watchdog{60};
   std::map<std::string, std::string> environment = {};
-  std::size_t address_space = 0;                       // bytes, as `ulimit -v`; 0: no limit
+  std::size_t address_space = 0;                       // bytes to be mapped; 0: no limit
   std::size_t segment_bytes = std::size_t{256} << 20;  // a rank; 0: hocket's own choice
 };
 
