@@ -11,7 +11,7 @@
 
 namespace hocket {
 
-namespace comm {
+namespace call {
 class Operation;
 }
 
@@ -29,7 +29,7 @@ struct Received {
 class Work {
  public:
   Work() noexcept;  // of nothing: done, without error
-  explicit Work(std::shared_ptr<comm::Operation> operation) noexcept;
+  explicit Work(std::shared_ptr<call::Operation> operation) noexcept;
   Work(Work&&) noexcept;
   Work& operator=(Work&&) noexcept;
   ~Work();
@@ -64,7 +64,7 @@ class Work {
   void on_done(std::function<void()> f);
 
  private:
-  std::shared_ptr<comm::Operation> operation_;
+  std::shared_ptr<call::Operation> operation_;
 };
 
 }  // namespace hocket

@@ -98,7 +98,7 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
                            .out = {told.data(), told.size(), DType::kUInt64},
                            .deadline = deadline});
     } catch (const std::exception&) {
-      if (!communicator.control().failed()) part.give_back();
+      if (!communicator.group().failed()) part.give_back();
       throw;
     }
     const auto without = std::find_if(told.begin(), told.end(), is_refusal);

@@ -16,7 +16,7 @@
 namespace hocket {
 
 using comm::CommunicatorImpl;
-using comm::Request;
+using call::Request;
 using engine::Kind;
 
 namespace {
@@ -43,7 +43,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
 // The calls that a list is made of.
 class Calls {
  public:
-  Calls(CommunicatorImpl& impl, const Request& common, std::span<const ArrayView> arrays)
+  Calls(CommunicatorImpl& impl, const call::Request& common, std::span<const ArrayView> arrays)
       : impl_(impl), common_(common) {
     common_.extra = hash_list(arrays);
   }
@@ -72,7 +72,7 @@ class Calls {
 
   // One of the calls.
   struct Part {
-    Request request;
+    call::Request request;
     std::vector<std::size_t> small;  // what is packed; empty: one large array
     std::vector<std::byte> in, out;  // packed; a call in place has `out` alone
   };
@@ -80,8 +80,8 @@ class Calls {
   // After all have been added, and outside of any call: what is wrong with one of them.
   void check() const {
     for (const Part& part : parts_) {
-      comm::CallStorage storage;
-      if (!part.request.is_device()) comm::check(part.request, impl_.place(), storage);
+      call::CallStorage storage;
+      if (!part.request.is_device()) call::check(part.request, impl_.place(), storage);
     }
   }
 
@@ -89,8 +89,8 @@ class Calls {
   template <typename Unpack>
   void run(const Unpack& unpack) {
     // GPUs' calls run ahead of those of other ranks, and nothing is to hold them up.
-    if (parts_.size() > 1 && std::ranges::none_of(parts_, &Request::is_device, &Part::request)) {
-      const Request& first = parts_.front().request;
+    if (parts_.size() > 1 && std::ranges::none_of(parts_, &call::Request::is_device, &Part::request)) {
+      const call::Request& first = parts_.front().request;
       impl_.run_as({.kind = common_.kind,
                     .dtype = first.out.dtype(),
                     .op = common_.op,
@@ -99,7 +99,7 @@ class Calls {
                     .extra = common_.extra},
                    {.kind = Kind::kBarrier, .deadline = common_.deadline});
     }
-    std::optional<CommunicatorImpl::Bound> bound;
+    std::optional<call::Core::Bound> bound;
     if (parts_.size() > 1) bound.emplace(impl_);
     for (Part& part : parts_) {
       impl_.run(part.request);
@@ -113,7 +113,7 @@ class Calls {
   }
 
   CommunicatorImpl& impl_;
-  Request common_;
+  call::Request common_;
   std::vector<Part> parts_;
 };
 
@@ -157,9 +157,9 @@ std::string text_of(const Piece& piece, bool has_in) {
 // Packing reads and writes arrays before any call has looked at them.
 void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
-    if (comm::fault_of(array, "").empty()) return;
+    if (call::fault_of(array, "").empty()) return;
     const Piece piece{.first = nullptr, .last = nullptr, .index = index, .is_out = is_out};
-    throw InvalidArgument(comm::fault_of(array, text_of(piece, !in.empty())));
+    throw InvalidArgument(call::fault_of(array, text_of(piece, !in.empty())));
   };
   for (std::size_t i = 0; i < in.size(); ++i) require(in[i], i, false);
   for (std::size_t i = 0; i < out.size(); ++i) require(out[i], i, true);
@@ -191,7 +191,7 @@ void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView
 // Packs arrays end to end, runs an in-place call on the whole, and unpacks.
 void packed_in_place(CommunicatorImpl& impl,
                      std::span<const ArrayView> arrays,
-                     const Request& request,
+                     const call::Request& request,
                      bool may_overlap) {
   Calls calls(impl, request, arrays);
   impl.before_call(request.kind, [&] {

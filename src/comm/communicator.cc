@@ -3,11 +3,11 @@
 
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
-#include "comm/operation.h"
+#include "call/operation.h"
 
 namespace hocket {
 
-using comm::Request;
+using call::Request;
 using engine::Kind;
 
 namespace comm {
@@ -15,7 +15,7 @@ namespace comm {
 // A resource: a checked call, its storage, and its communicator.
 class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
-  PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const Request& request)
+  PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const call::Request& request)
       : impl_(std::move(impl)), request_(request) {}
   void prepare() {
     if (request_.is_device()) {
@@ -31,7 +31,7 @@ class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
       impl_->run_prepared(plan_, request_.deadline);
     }
   }
-  std::shared_ptr<Operation> start() {
+  std::shared_ptr<call::Operation> start() {
     return request_.is_device()
                ? impl_->start_prepared_device(device_plan_, request_)
                : impl_->start_prepared(plan_, request_.deadline, shared_from_this());
@@ -39,9 +39,9 @@ class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
 
  private:
   std::shared_ptr<CommunicatorImpl> impl_;
-  Request request_;
-  CallStorage storage_;
-  Plan plan_;
+  call::Request request_;
+  call::CallStorage storage_;
+  call::Plan plan_;
   DevicePlan device_plan_;
 };
 
@@ -88,44 +88,44 @@ namespace {
 
 // The options that every family has.
 template <typename Options>
-Request with(Request request, const Options& o) {
+call::Request with(call::Request request, const Options& o) {
   request.deadline = o.deadline;
   request.stream = o.stream;
   return request;
 }
-Request one(Kind kind, ArrayView inout, ReduceOp op = ReduceOp::kSum, int root = 0) {
+call::Request one(Kind kind, ArrayView inout, ReduceOp op = ReduceOp::kSum, int root = 0) {
   return {.kind = kind, .out = inout, .in_place = true, .op = op, .root = root};
 }
-Request two(
+call::Request two(
     Kind kind, ConstArrayView in, ArrayView out, ReduceOp op = ReduceOp::kSum, int root = 0) {
   return {.kind = kind, .in = in, .out = out, .op = op, .root = root};
 }
 
 // The options of each family, as a request's fields.
-Request ask(Kind kind, ArrayView inout, const ReduceOptions& o) {
+call::Request ask(Kind kind, ArrayView inout, const ReduceOptions& o) {
   return with(one(kind, inout, o.op), o);
 }
-Request ask(Kind kind, ArrayView inout, const ReduceRootOptions& o) {
+call::Request ask(Kind kind, ArrayView inout, const ReduceRootOptions& o) {
   return with(one(kind, inout, o.op, o.root), o);
 }
-Request ask(Kind kind, ArrayView inout, const RootOptions& o) {
+call::Request ask(Kind kind, ArrayView inout, const RootOptions& o) {
   return with(one(kind, inout, ReduceOp::kSum, o.root), o);
 }
-Request ask(Kind kind, ArrayView inout, const CallOptions& o) { return with(one(kind, inout), o); }
-Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+call::Request ask(Kind kind, ArrayView inout, const CallOptions& o) { return with(one(kind, inout), o); }
+call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceOptions& o) {
   return with(two(kind, in, out, o.op), o);
 }
-Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
+call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const ReduceRootOptions& o) {
   return with(two(kind, in, out, o.op, o.root), o);
 }
-Request ask(Kind kind, ConstArrayView in, ArrayView out, const RootOptions& o) {
+call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const RootOptions& o) {
   return with(two(kind, in, out, ReduceOp::kSum, o.root), o);
 }
-Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
+call::Request ask(Kind kind, ConstArrayView in, ArrayView out, const CallOptions& o) {
   return with(two(kind, in, out), o);
 }
 
-Prepared prepare(const std::shared_ptr<comm::CommunicatorImpl>& impl, const Request& request) {
+Prepared prepare(const std::shared_ptr<comm::CommunicatorImpl>& impl, const call::Request& request) {
   auto call = impl->before_call(
       request.kind, [&] { return std::make_shared<comm::PreparedCall>(impl, request); });
   call->prepare();

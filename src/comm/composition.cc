@@ -67,7 +67,7 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 // A view of the membership, which outlives it.
-engine::GroupFacts facts_of(const Membership& membership) {
+engine::GroupFacts facts_of(const call::Membership& membership) {
   return {.rank = membership.rank,
           .size = membership.size(),
           .hosts = membership.hosts,
@@ -138,7 +138,7 @@ void format_group(std::byte* memory, std::span<const int> places, int local) {
 
 namespace {
 
-std::unique_ptr<engine::PointToPoint> make_far(WorldImpl& world, const Membership& membership) {
+std::unique_ptr<engine::PointToPoint> make_far(WorldImpl& world, const call::Membership& membership) {
   return std::make_unique<engines::ucx::UcxPointToPoint>(
       static_cast<UcxCarriage&>(*world.carriage()).fabric(),
       engines::ucx::Members{.group = membership.id(),
@@ -147,13 +147,13 @@ std::unique_ptr<engine::PointToPoint> make_far(WorldImpl& world, const Membershi
 }
 
 // Of a group with members on several hosts.
-Engines make_spanning(WorldImpl& world,
-                      const Membership& membership,
+call::Engines make_spanning(WorldImpl& world,
+                      const call::Membership& membership,
                       const engine::GroupFacts& facts,
                       GroupControl& control,
                       engine::Consistency& consistency,
                       std::byte* memory) {
-  Engines made;
+  call::Engines made;
   const auto all = std::make_shared<std::vector<engine::CollectiveEngine*>>();
   const algorithm::Tuning tuning = algorithm::across_hosts(membership.hosts, world.algorithms());
   auto far = make_far(world, membership);
@@ -169,7 +169,7 @@ Engines make_spanning(WorldImpl& world,
   Near near = make_near(world.host(), mates, memory + near_offset(shape), consistency);
   made.messages =
       std::make_unique<RoutedMessages>(std::move(near.messages), mates.numbers, std::move(far));
-  if (has(names, "mpi") && !membership.bereaved) {
+  if (has(names, "mpi") && !membership.has_lost_ranks) {
     made.collectives.push_back(world.mpi()->make_engine(membership, facts, control, all));
   }
   if (has(names, "shm")) {
@@ -187,18 +187,18 @@ Engines make_spanning(WorldImpl& world,
 
 }  // namespace
 
-Engines make_engines(WorldImpl& world,
-                     const Membership& membership,
+call::Engines make_engines(WorldImpl& world,
+                     const call::Membership& membership,
                      GroupControl& control,
                      engine::Consistency& consistency,
                      std::uint64_t block) {
   const int size = membership.size();
   const engine::GroupFacts facts = facts_of(membership);
   std::byte* memory = world.host().at(block);
-  Engines made;
+  call::Engines made;
   const auto all = std::make_shared<std::vector<engine::CollectiveEngine*>>();
   const auto& names = world.engines();
-  if (membership.bereaved && world.mpi() && world.has_lost_one_of(world.host().places())) {
+  if (membership.has_lost_ranks && world.mpi() && world.has_lost_one_of(world.host().places())) {
     world.mpi()->forsake();
   }
   if (membership.spans())
@@ -215,11 +215,11 @@ Engines make_engines(WorldImpl& world,
   for (const std::string& name : names) {
     if (is_of_gpus(name)) continue;
     // What MPI carried is carried otherwise once it has lost a rank.
-    if (name == "shm" || (name == "mpi" && membership.bereaved && !has(names, "shm"))) {
+    if (name == "shm" || (name == "mpi" && membership.has_lost_ranks && !has(names, "shm"))) {
       made.collectives.push_back(
           std::make_unique<ShmEngine>(control, consistency, memory + shm_offset(size), facts));
     } else if (name == "mpi") {
-      if (membership.bereaved) continue;
+      if (membership.has_lost_ranks) continue;
       made.collectives.push_back(world.mpi()->make_engine(membership, facts, control, all));
     } else if (name != "ucx" || is_all_ucx(names)) {
       made.collectives.push_back(std::make_unique<algorithm::AlgorithmEngine>(
@@ -233,7 +233,7 @@ Engines make_engines(WorldImpl& world,
 namespace {
 
 engines::ucx::DeviceOptions ucx_options(WorldImpl& world,
-                                        const Membership& membership,
+                                        const call::Membership& membership,
                                         bool always) {
   auto& carriage = static_cast<UcxCarriage&>(*world.carriage());
   return {.fabrics = {world.carriage(), &carriage.gpu_fabrics()},
@@ -259,7 +259,7 @@ UseGpus mpi_gpus(WorldImpl& world) {
 
 std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
     WorldImpl& world,
-    const Membership& membership,
+    const call::Membership& membership,
     const std::shared_ptr<const cuda::DeviceContext>& device,
     const DeviceAgreement& agreed,
     std::vector<std::string>& notes) {
@@ -297,7 +297,7 @@ std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
       });
     } else if (name == "mpi") {
       const std::string why_not = facts.size == 1                      ? "one rank needs no other"
-                                  : membership.bereaved                ? "MPI has lost a rank"
+                                  : membership.has_lost_ranks                ? "MPI has lost a rank"
                                   : agreed.mpi_gpus == UseGpus::kNever ? "HOCKET_MPI_GPUS=never"
                                                                        : "";
       add(why_not, name, [&] {

@@ -123,13 +123,13 @@ UseGpus mpi_gpus(WorldImpl& world);
 // among them.
 std::vector<std::unique_ptr<engine::DeviceEngine>> make_device_engines(
     WorldImpl& world,
-    const Membership& membership,
+    const call::Membership& membership,
     const std::shared_ptr<const cuda::DeviceContext>& device,
     const DeviceAgreement& agreed,
     std::vector<std::string>& notes);
 
-Engines make_engines(WorldImpl& world,
-                     const Membership& membership,
+call::Engines make_engines(WorldImpl& world,
+                     const call::Membership& membership,
                      control::GroupControl& control,
                      engine::Consistency& consistency,
                      std::uint64_t block);

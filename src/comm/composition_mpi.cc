@@ -34,7 +34,7 @@ bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
 // Of a call that this rank did not make by MPI: what the others did, where it was because this one
 // refused it.
 Elsewhere called_elsewhere(const control::GroupControl& control,
-                           const Membership& membership,
+                           const call::Membership& membership,
                            const std::vector<engine::CollectiveEngine*>& engines,
                            std::uint64_t sequence,
                            bool given_up) {
@@ -64,7 +64,7 @@ class Home final : public MpiHome {
         ranks_(std::move(ranks)),
         use_gpus_(use_gpus) {}
 
-  std::unique_ptr<engine::CollectiveEngine> make_engine(const Membership& membership,
+  std::unique_ptr<engine::CollectiveEngine> make_engine(const call::Membership& membership,
                                                         const engine::GroupFacts& facts,
                                                         control::GroupControl& control,
                                                         Rivals rivals) override {
@@ -88,7 +88,7 @@ class Home final : public MpiHome {
   UseGpus use_gpus() const noexcept override { return use_gpus_; }
 
   std::unique_ptr<engine::DeviceEngine> make_device_engine(
-      const Membership& membership,
+      const call::Membership& membership,
       std::shared_ptr<const cuda::DeviceContext> device,
       bool always,
       std::function<bool()> interrupted) override {

@@ -25,7 +25,7 @@ class MpiHome {
   using Rivals = std::shared_ptr<std::vector<engine::CollectiveEngine*>>;
   // Collective over the group's members. Messages from MPI ring nobody's bell, so that whoever
   // waits has to keep asking.
-  virtual std::unique_ptr<engine::CollectiveEngine> make_engine(const Membership& membership,
+  virtual std::unique_ptr<engine::CollectiveEngine> make_engine(const call::Membership& membership,
                                                                 const engine::GroupFacts& facts,
                                                                 control::GroupControl& control,
                                                                 Rivals rivals) = 0;
@@ -33,7 +33,7 @@ class MpiHome {
   virtual UseGpus use_gpus() const noexcept = 0;
   // Movement and messages of GPUs in the communicator of a group that `make_engine` was called for.
   virtual std::unique_ptr<engine::DeviceEngine> make_device_engine(
-      const Membership& membership,
+      const call::Membership& membership,
       std::shared_ptr<const cuda::DeviceContext> device,
       bool always,
       std::function<bool()> interrupted) = 0;

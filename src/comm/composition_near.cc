@@ -90,7 +90,7 @@ class NearEngine final : public engine::CollectiveEngine, private engine::Consis
 
 }  // namespace
 
-Mates mates_of(const Membership& membership) {
+Mates mates_of(const call::Membership& membership) {
   Mates mates;
   const auto& hosts = membership.hosts;
   for (std::size_t i = 0; i < hosts.size(); ++i) {

@@ -18,7 +18,7 @@ struct Mates {
   std::vector<int> numbers;  // of each member of the group: its number among them, or -1
   int size() const noexcept { return static_cast<int>(members.size()); }
 };
-Mates mates_of(const Membership& membership);
+Mates mates_of(const call::Membership& membership);
 
 struct Near {
   std::unique_ptr<engine::PointToPoint> messages;  // by numbers among the mates

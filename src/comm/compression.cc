@@ -12,7 +12,7 @@
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
 #include "comm/min_max.h"
-#include "comm/request.h"
+#include "call/request.h"
 #include "core/reduce.h"
 #include "hocket/error.h"
 
@@ -191,7 +191,7 @@ void reduce_between(Communicator& between,
 }
 
 void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
-  comm::require_array(inout, "inout");
+  call::require_array(inout, "inout");
   if (options.between == BetweenNodes::kCompressed) require_compressible(inout, options.op);
   if (!is_defined(options.op, inout.dtype())) {
     throw InvalidArgument(
@@ -203,7 +203,7 @@ void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
 
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options) {
   auto floats = before_call(comm, [&] {
-    comm::require_array(inout, "inout");
+    call::require_array(inout, "inout");
     require_compressible(inout, options.op);
     return inout.memory() == MemoryKind::kHost ? to_floats(inout) : std::vector<float>();
   });
@@ -242,7 +242,7 @@ void hierarchical_all_reduce(Communicator& within,
                            .op = options.op,
                            .count = inout.count()},
                           {.kind = engine::Kind::kBarrier, .deadline = options.deadline});
-    const comm::CommunicatorImpl::Bound bound(*within.impl());
+    const call::Core::Bound bound(*within.impl());
     within.reduce(carried->view(), {.op = step, .root = 0, .deadline = options.deadline});
   };
   if (!is_first) {

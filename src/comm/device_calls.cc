@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "comm/exit_list.h"
-#include "comm/operation.h"
-#include "comm/waiter.h"
+#include "call/operation.h"
+#include "call/waiter.h"
 #include "comm/world.h"
 
 namespace hocket::comm {
@@ -34,14 +34,14 @@ engine::Task until_others_follow(const DeviceWatch& watch, std::function<void()>
 
 DeviceCalls::~DeviceCalls() { close(); }
 
-void DeviceCalls::run(const Request& request) {
+void DeviceCalls::run(const call::Request& request) {
   const std::uint64_t epoch = owner_.world()->device_blocks().epoch();
   if (repeated_epoch_ == epoch && repeats(repeated_, request)) {
     go(repeated_plan_, opened(request), {});
     return;
   }
   repeated_.kind = Kind::kNone;
-  CallStorage storage;
+  call::CallStorage storage;
   repeated_plan_ = checked(request, storage);
   const Launch how = opened(request);
   const bool has_parts = !storage.positions.empty();
@@ -52,18 +52,18 @@ void DeviceCalls::run(const Request& request) {
   repeated_plan_.block.reset();  // its end changes the epoch
 }
 
-std::shared_ptr<Operation> DeviceCalls::start(const Request& request) {
-  CallStorage storage;
+std::shared_ptr<call::Operation> DeviceCalls::start(const call::Request& request) {
+  call::CallStorage storage;
   DevicePlan plan = checked(request, storage);
   const Launch how = opened(request);
   return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
 }
 
-void DeviceCalls::run_prepared(DevicePlan& plan, const Request& request) {
+void DeviceCalls::run_prepared(DevicePlan& plan, const call::Request& request) {
   go(plan, opened(request), {});
 }
 
-std::shared_ptr<Operation> DeviceCalls::start_prepared(DevicePlan& plan, const Request& request) {
+std::shared_ptr<call::Operation> DeviceCalls::start_prepared(DevicePlan& plan, const call::Request& request) {
   const Launch how = opened(request);
   return with_work(plan, how, go(plan, how, {}, Wants::kWork));
 }
@@ -74,8 +74,8 @@ std::vector<std::byte> DeviceCalls::gather(const Signature& shown,
                                            std::span<const std::byte> own,
                                            std::optional<Duration> deadline) {
   std::vector<std::byte> all(own.size() * static_cast<std::size_t>(owner_.size()));
-  CallStorage storage;
-  Plan plan = owner_.plan({.kind = Kind::kAllGather,
+  call::CallStorage storage;
+  call::Plan plan = owner_.planner().plan({.kind = Kind::kAllGather,
                            .in = {own.data(), own.size(), DType::kUInt8},
                            .out = {all.data(), all.size(), DType::kUInt8}},
                           storage,
@@ -94,8 +94,8 @@ void DeviceCalls::require_engines(const Signature& shown) {
       relay_.any(),
       [&](std::span<const std::byte> own) { return gather(shown, own); });
   watch_ = std::make_shared<DeviceWatch>(
-      owner_.control(), device_, [this](std::uint64_t sequence, Duration allowed) {
-        return owner_.lateness({.sequence = sequence}, allowed);
+      owner_.group(), device_, [this](std::uint64_t sequence, Duration allowed) {
+        return owner_.inquiry().lateness({.sequence = sequence}, allowed);
       });
   require_streams();
   engines_ = std::move(engines);
@@ -111,15 +111,20 @@ void DeviceCalls::require_streams() {
   auto events = std::make_shared<EventPool>(device_);
   auto order = std::make_unique<StreamOrder>(device_);
   staging_ = std::make_shared<Staging>(device_);
-  ExitList::instance().add(owner_.weak_from_this());
+  ExitList::instance().add(owner_.weak());
   events_ = std::move(events);
   order_ = std::move(order);
 }
 
 std::function<void()> DeviceCalls::looking() {
-  return [this, doubt = Doubt()]() mutable {
-    const auto failure = owner_.look_around({.sequence = owner_.sequence_ + 1}, doubt);
-    if (failure) owner_.raise(*failure);
+  return [this, doubt = failure::Doubt()]() mutable {
+    const failure::Verdict verdict =
+        owner_.inquiry().look({.sequence = owner_.ledger().last() + 1}, doubt);
+    if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) {
+      owner_.ledger().begin_anew_after(refusal->sequence);
+      owner_.raise(*refusal);
+    }
+    if (const auto* failure = std::get_if<control::Failure>(&verdict)) owner_.raise(*failure);
   };
 }
 
@@ -147,15 +152,15 @@ void DeviceCalls::choose(DevicePlan& plan, bool captured) {
   plan.captured = captured;
 }
 
-std::shared_ptr<Operation> DeviceCalls::go(DevicePlan& plan,
+std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
                                            const Launch& how,
-                                           CallStorage storage,
+                                           call::CallStorage storage,
                                            Wants wants) {
   const cuda::DeviceGuard guard(*device_);
   try {
     require_engines(plan.call.signature);
   } catch (const DeviceError& error) {  // the others are in the same call, and have theirs
-    raise(error, owner_.sequence_ + 1, plan.call.signature);
+    raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
   try {
     require_own_stream(how);
@@ -185,25 +190,26 @@ std::shared_ptr<DeviceWork> DeviceCalls::mark_end(const Launch& how) {
 }
 
 // A Work's operation: what is under way on the host, if anything is, and a mark on the stream.
-std::shared_ptr<Operation> DeviceCalls::with_work(const DevicePlan& plan,
+std::shared_ptr<call::Operation> DeviceCalls::with_work(const DevicePlan& plan,
                                                   const Launch& how,
-                                                  std::shared_ptr<Operation> operation) {
+                                                  std::shared_ptr<call::Operation> operation) {
   if (operation) return operation;
   operation =
-      std::make_shared<Operation>(owner_.shared_from_this(), Deadline::never(), how.allowed);
+      std::make_shared<call::Operation>(owner_.shared_from_this(), Deadline::never(), how.allowed);
   operation->plan.call = plan.call;
+  operation->set_sequence(plan.call.sequence);
   operation->finish(nullptr);
   if (how.captured) return operation;
   try {
-    const Lent lent(owner_);
-    operation->device = mark_end(how);
+    const call::LentTurn lent(owner_);
+    operation->mark = mark_end(how);
   } catch (const DeviceError& error) {  // the call is under way, and its end would not be seen
     raise(error, operation->sequence(), plan.call.signature);
   }
   return operation;
 }
 
-std::shared_ptr<Operation> DeviceCalls::mark(StreamRef stream) {
+std::shared_ptr<call::Operation> DeviceCalls::mark(StreamRef stream) {
   if (!events_) {
     throw InvalidArgument(
         fmt::format("communicator {} has had no call on GPUs so far", owner_.membership().name));
@@ -212,19 +218,25 @@ std::shared_ptr<Operation> DeviceCalls::mark(StreamRef stream) {
 }
 
 // The call's number and fingerprint, told to the others. From here on this rank takes part.
-void DeviceCalls::number(Call& call, std::uint64_t mark, const Launch& how) {
-  call.sequence = ++owner_.sequence_;
-  owner_.fingerprint_ = base::mix(owner_.fingerprint_, mark);
-  call.fingerprint = owner_.fingerprint_;
-  owner_.control_->record(call.sequence, call.fingerprint, call.signature);
-  for (const auto& engine : owner_.engines_.collectives) engine->skip(call.sequence);
+void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how) {
+  call.sequence = owner_.ledger().next();
+  owner_.ledger().announce(call, hash, call.signature);
+  for (const auto& engine : owner_.engines().collectives) engine->skip(call.sequence);
   if (watch_->is_ahead()) {
-    engine::Task task = until_others_follow(*watch_, [this] {
-      if (owner_.busy()) owner_.advance(false);
-    });
-    owner_.drive(task, {.sequence = call.sequence}, how.allowed);
+    call::Stepped wait{.task = until_others_follow(*watch_,
+                                                   [this] {
+                                                     if (owner_.runner().busy()) {
+                                                       owner_.runner().advance(false);
+                                                     }
+                                                   }),
+                       .awaited = {.sequence = call.sequence},
+                       .allowed = how.allowed,
+                       .deadline = {},
+                       .doubt = {},
+                       .shown = call.signature};
+    owner_.runner().drive(wait);
   }
-  owner_.end(call.sequence);
+  owner_.runner().end(call.sequence);
   const int differing = watch_->announce(call.sequence, call.fingerprint, how.allowed);
   if (differing >= 0) owner_.confirm(differing, watch_->differing());
 }
@@ -237,11 +249,11 @@ void DeviceCalls::raise(const DeviceError& error,
   if (dynamic_cast<const engine::MaybeLoss*>(&error) != nullptr) {
     owner_.world()->look_again();
     const Deadline doubt = Deadline::in(engine::kLossDoubt);
-    while (!owner_.control_->failed() && !doubt.has_passed()) {
+    while (!owner_.group().failed() && !doubt.has_passed()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  owner_.raise({.code = ErrorCode::kDevice,
+  owner_.raise({.cause = control::Cause::kDevice,
                 .reporter = owner_.rank(),
                 .culprit = owner_.rank(),
                 .sequence = sequence,
@@ -252,13 +264,13 @@ void DeviceCalls::raise(const DeviceError& error,
 void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   finish_queue();
   const observe::Span span =
-      owner_.tracing_.device(plan.call.signature, owner_.sequence_ + 1, plan.engine->name());
-  number(plan.call, plan.mark, how);
+      owner_.tracing().device(plan.call.signature, owner_.ledger().last() + 1, plan.engine->name());
+  number(plan.call, plan.hash, how);
   try {
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
     // Engines that return when all is done may work with what moves calls under way.
-    std::optional<Lent> lent;
+    std::optional<call::LentTurn> lent;
     if (plan.engine->returns_when_done()) {
       finish_relayed();
     } else {
@@ -284,18 +296,13 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
 
 // So that a program that waits for nothing keeps to what memory and streams hold.
 void DeviceCalls::make_room() {
-  Waiter waiter(owner_.world()->host());
-  while (staging_->is_full()) {
-    waiter.wake_by(Deadline::in(kGpuLook));
-    const bool look = waiter.pause();
-    if (owner_.advance(look)) waiter.moved();
-  }
+  owner_.runner().advance_until([this] { return !staging_->is_full(); });
   owner_.require_usable();
 }
 
-std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
+std::shared_ptr<call::Operation> DeviceCalls::stage(const DevicePlan& plan,
                                               const Launch& how,
-                                              CallStorage storage,
+                                              call::CallStorage storage,
                                               Wants wants) {
   // Other streams of this thread may be captured; what is allocated here is no part of that.
   const cuda::OutsideCapture outside(device_->driver());
@@ -303,41 +310,38 @@ std::shared_ptr<Operation> DeviceCalls::stage(const DevicePlan& plan,
   std::shared_ptr<DeviceWork> end;
   make_room();
   try {
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     order_->follow(how.stream);
     staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
     order_->leave_mark(how.stream);
     if (wants == Wants::kWork) end = mark_end(how);
   } catch (const DeviceError& error) {
-    raise(error, owner_.sequence_ + 1, plan.call.signature);
+    raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
-  Plan host{.call = staged->call(),
-            .engine = &owner_.choose(staged->call().signature),
-            .mark = plan.mark};
+  call::Plan host{.call = staged->call(),
+            .engine = &owner_.planner().choose(staged->call().signature),
+            .hash = plan.hash};
   // The parts' positions are this rank's own again.
   auto operation = owner_.enqueue(host,
                                   plan.call.signature,
                                   std::move(storage),
                                   how.allowed,
-                                  {.staged = std::move(staged), .end = std::move(end)});
+                                  std::move(staged),
+                                  std::move(end));
   if (watch_->was_asleep()) owner_.world()->look_again();
   return operation;
 }
 
 // Calls that the host carries come first, as they were made first.
 void DeviceCalls::finish_queue() {
-  Waiter waiter(owner_.world()->host());
-  while (!owner_.queue_.empty()) {
-    waiter.wake_by(owner_.next_look());
-    const bool look = waiter.pause();
-    if (owner_.advance(look)) waiter.moved();
-  }
+  owner_.runner().advance_until([this] { return owner_.runner().queue().empty(); });
   watch_->look_at_result();  // of what has just ended, before the watch's own next look
   owner_.require_usable();
 }
 
 bool DeviceCalls::awaits_gpu() const noexcept {
-  return !relay_.is_idle() || (!owner_.queue_.empty() && owner_.queue_.front()->staged);
+  const auto& queue = owner_.runner().queue();
+  return !relay_.is_idle() || (!queue.empty() && queue.front()->carrying);
 }
 
 }  // namespace hocket::comm

@@ -26,7 +26,7 @@ namespace hocket::comm {
 // A checked call, and who carries it. A value.
 struct DevicePlan {
   engine::Call call;
-  std::uint64_t mark = 0;
+  std::uint64_t hash = 0;  // see call::Ledger::hash_of
   engine::DeviceEngine* engine = nullptr;  // null: not chosen so far, or the host
   bool chosen = false;
   bool captured = false;  // that is what it was chosen for
@@ -35,8 +35,6 @@ struct DevicePlan {
   std::shared_ptr<DeviceBlock> block = nullptr;
 };
 
-inline constexpr std::chrono::milliseconds kGpuLook{1};
-
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
 class DeviceCalls {
  public:
@@ -44,13 +42,13 @@ class DeviceCalls {
   ~DeviceCalls();
 
   // Return when the call is on its stream.
-  void run(const Request& request);
-  std::shared_ptr<Operation> start(const Request& request);
+  void run(const call::Request& request);
+  std::shared_ptr<call::Operation> start(const call::Request& request);
 
   // Announces what it refuses.
-  DevicePlan checked(const Request& request, CallStorage& storage);
-  void run_prepared(DevicePlan& plan, const Request& request);
-  std::shared_ptr<Operation> start_prepared(DevicePlan& plan, const Request& request);
+  DevicePlan checked(const call::Request& request, call::CallStorage& storage);
+  void run_prepared(DevicePlan& plan, const call::Request& request);
+  std::shared_ptr<call::Operation> start_prepared(DevicePlan& plan, const call::Request& request);
 
   // A stream has passed a call: raises nothing, but lets what went wrong there be known.
   void look_at_result() noexcept {
@@ -62,7 +60,7 @@ class DeviceCalls {
   int exchange(std::span<const Outgoing> outgoing,
                std::span<const Incoming> incoming,
                const MessageOptions& options);
-  std::shared_ptr<Operation> start_exchange(std::span<const Outgoing> outgoing,
+  std::shared_ptr<call::Operation> start_exchange(std::span<const Outgoing> outgoing,
                                             std::span<const Incoming> incoming,
                                             const MessageOptions& options);
 
@@ -92,7 +90,7 @@ class DeviceCalls {
   bool awaits_gpu() const noexcept;
 
   // A mark behind what is on the stream.
-  std::shared_ptr<Operation> mark(StreamRef stream);
+  std::shared_ptr<call::Operation> mark(StreamRef stream);
 
   // The GPU of this rank in this communicator; -1 before the first call.
   int device() const noexcept { return device_ ? device_->ordinal() : -1; }
@@ -118,13 +116,13 @@ class DeviceCalls {
   };
 
   // Local, and without effects on others: what they throw is a refusal.
-  DevicePlan prepare(const Request& request, CallStorage& storage);
-  Launch opened(const Request& request);
-  void require_device(const Request& request);
-  int device_of(const Request& request) const;
+  DevicePlan prepare(const call::Request& request, call::CallStorage& storage);
+  Launch opened(const call::Request& request);
+  void require_device(const call::Request& request);
+  int device_of(const call::Request& request) const;
   void check_device(ConstArrayView array, const char* name) const;
   void find_symmetric(DevicePlan& plan) const;
-  Launch open(const Request& request);
+  Launch open(const call::Request& request);
   void require_own_stream(const Launch& how) const;
 
   void require_streams();
@@ -166,14 +164,14 @@ class DeviceCalls {
                          std::optional<Duration> allowed);
 
   enum class Wants : std::uint8_t { kNothing, kWork };
-  std::shared_ptr<Operation> go(DevicePlan& plan,
+  std::shared_ptr<call::Operation> go(DevicePlan& plan,
                                 const Launch& how,
-                                CallStorage storage,
+                                call::CallStorage storage,
                                 Wants wants = Wants::kNothing);
   std::shared_ptr<DeviceWork> mark_end(const Launch& how);
-  std::shared_ptr<Operation> with_work(const DevicePlan& plan,
+  std::shared_ptr<call::Operation> with_work(const DevicePlan& plan,
                                        const Launch& how,
-                                       std::shared_ptr<Operation> operation);
+                                       std::shared_ptr<call::Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
   [[noreturn]] void raise(const DeviceError& error,
                           std::uint64_t sequence = 0,
@@ -184,16 +182,16 @@ class DeviceCalls {
   Launch put_messages(std::span<const Outgoing> outgoing,
                       std::vector<Incoming>& incoming,
                       const MessageOptions& options);
-  std::shared_ptr<Operation> stage(const DevicePlan& plan,
+  std::shared_ptr<call::Operation> stage(const DevicePlan& plan,
                                    const Launch& how,
-                                   CallStorage storage,
+                                   call::CallStorage storage,
                                    Wants wants);
   void settle_relay(const engine::Signature& shown);
   void enqueue_messages(const std::vector<std::vector<engine::DeviceMessage>>& rounds,
                         std::uint64_t peers,
                         const Launch& how);
   void finish_relayed();
-  void number(engine::Call& call, std::uint64_t mark, const Launch& how);
+  void number(engine::Call& call, std::uint64_t hash, const Launch& how);
   void finish_queue();
   void make_room();
   void finish_staged() noexcept;
@@ -212,7 +210,7 @@ class DeviceCalls {
   std::unique_ptr<StreamOrder> order_;
   std::optional<std::int32_t> nvshmem_team_;
   // The last of `run`'s calls.
-  Request repeated_;
+  call::Request repeated_;
   std::uint64_t repeated_epoch_ = 0;  // of the symmetric blocks
   DevicePlan repeated_plan_;
 };

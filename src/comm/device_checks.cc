@@ -10,7 +10,7 @@ namespace hocket::comm {
 
 using engine::Kind;
 
-DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
+DevicePlan DeviceCalls::checked(const call::Request& request, call::CallStorage& storage) {
   try {
     return prepare(request, storage);
   } catch (...) {
@@ -18,16 +18,16 @@ DevicePlan DeviceCalls::checked(const Request& request, CallStorage& storage) {
   }
 }
 
-DevicePlan DeviceCalls::prepare(const Request& request, CallStorage& storage) {
-  DevicePlan plan{.call = check(request, owner_.place(), storage)};
+DevicePlan DeviceCalls::prepare(const call::Request& request, call::CallStorage& storage) {
+  DevicePlan plan{.call = call::check(request, owner_.place(), storage)};
   require_device(request);
   {
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     check_device(request.in, "in");
     check_device(request.out, "out");
   }
   find_symmetric(plan);
-  plan.mark = CommunicatorImpl::mark_of(plan.call.signature);
+  plan.hash = call::Ledger::hash_of(plan.call.signature);
   return plan;
 }
 
@@ -60,7 +60,7 @@ void DeviceCalls::find_symmetric(DevicePlan& plan) const {
   plan.block = std::move(block);
 }
 
-void DeviceCalls::require_device(const Request& request) {
+void DeviceCalls::require_device(const call::Request& request) {
   if (device_) return;
   try {
     const int ordinal = device_of(request);
@@ -72,7 +72,7 @@ void DeviceCalls::require_device(const Request& request) {
 }
 
 // Of the arrays, or, for a barrier, the one whose context is current.
-int DeviceCalls::device_of(const Request& request) const {
+int DeviceCalls::device_of(const call::Request& request) const {
   const auto& found = owner_.world()->device_libraries().driver();
   if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
   const auto of = [&](ConstArrayView array) {
@@ -109,7 +109,7 @@ void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
   }
 }
 
-DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
+DeviceCalls::Launch DeviceCalls::opened(const call::Request& request) {
   try {
     return open(request);
   } catch (...) {
@@ -117,13 +117,13 @@ DeviceCalls::Launch DeviceCalls::opened(const Request& request) {
   }
 }
 
-DeviceCalls::Launch DeviceCalls::open(const Request& request) {
+DeviceCalls::Launch DeviceCalls::open(const call::Request& request) {
   const cuda::DeviceGuard guard(*device_);
   Launch how{.stream = request.stream.value_or(StreamRef()).handle(),
              .allowed = request.deadline.value_or(owner_.deadline())};
   cuda::Capture capture;
   try {
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     capture = cuda::capture_of(device_->driver(), how.stream);
   } catch (const DeviceError& error) {  // what ran there before has broken the GPU's context
     raise(error);

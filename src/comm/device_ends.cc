@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "comm/device_calls.h"
-#include "comm/operation.h"
-#include "comm/waiter.h"
+#include "call/operation.h"
+#include "call/waiter.h"
 #include "comm/world.h"
 
 namespace hocket::comm {
@@ -22,29 +22,18 @@ bool has_ended(const cuda::Driver& driver) {
 
 // Nobody else moves them meanwhile.
 void DeviceCalls::finish_staged() noexcept {
-  const auto is_left = [this] {
-    return !relay_.is_idle() || std::ranges::any_of(owner_.queue_, [](const auto& call) {
-      return call->staged != nullptr;
-    });
-  };
-  Waiter waiter(owner_.world()->host());
-  while (is_left()) {
-    waiter.wake_by(Deadline::in(kGpuLook));
-    const bool look = waiter.pause();
-    if (owner_.advance(look)) waiter.moved();
-  }
+  owner_.runner().advance_until([this] {
+    return relay_.is_idle() &&
+           std::ranges::none_of(owner_.runner().queue(),
+                                [](const auto& call) { return call->carrying != nullptr; });
+  });
 }
 
 // The other ends of messages that have gone are on their way to say so.
 void DeviceCalls::finish_envelopes() noexcept {
   if (!staging_) return;
-  const Deadline deadline = Deadline::in(owner_.deadline());
-  Waiter waiter(owner_.world()->host());
-  waiter.wake_by(deadline);
-  while (!envelopes_.is_idle() && !deadline.has_passed()) {
-    const bool look = waiter.pause();
-    if (owner_.advance(look)) waiter.moved();
-  }
+  owner_.runner().advance_until([this] { return envelopes_.is_idle(); },
+                                Deadline::in(owner_.deadline()));
 }
 
 // What is on the GPU ends by itself, or the watch ends it; but what the program has put there
@@ -53,23 +42,23 @@ void DeviceCalls::await_last() {
   const Duration allowed = owner_.deadline();
   const Deadline deadline = Deadline::in(allowed);
   const auto fail = [this](const control::Failure& failure) {
-    owner_.lost_ = true;
-    owner_.control_->fail(failure);
+    owner_.lose_device_call();
+    owner_.group().fail(failure);
   };
   try {
     const cuda::DeviceGuard guard(*device_);
     while (!order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
-      if (owner_.world()->interrupted()) return fail(owner_.interruption());
+      if (owner_.world()->interrupted()) return fail(owner_.inquiry().interruption());
       if (deadline.has_passed()) {
-        return fail(owner_.lateness({.sequence = owner_.sequence_}, allowed));
+        return fail(owner_.inquiry().lateness({.sequence = owner_.ledger().last()}, allowed));
       }
     }
   } catch (const DeviceError& error) {
     if (has_ended(device_->driver())) return;
-    fail({.code = ErrorCode::kDevice,
+    fail({.cause = control::Cause::kDevice,
           .reporter = owner_.rank(),
           .culprit = owner_.rank(),
-          .sequence = owner_.sequence_,
+          .sequence = owner_.ledger().last(),
           .text = error.what()});
   }
 }
@@ -80,7 +69,7 @@ void DeviceCalls::finish() noexcept {
   const cuda::OutsideCapture outside(device_->driver());
   finish_staged();
   await_last();
-  owner_.advance(true);  // what has come of envelopes is compared
+  owner_.runner().advance(true);  // what has come of envelopes is compared
   if (watch_) watch_->look_at_result();
 }
 

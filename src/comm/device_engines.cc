@@ -85,7 +85,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
 }
 
 DeviceEngines::DeviceEngines(WorldImpl& world,
-                             const Membership& membership,
+                             const call::Membership& membership,
                              std::shared_ptr<const cuda::DeviceContext> device,
                              bool relayed,
                              const engine::Gather& gather)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/short_text.h"
+#include "call/membership.h"
 #include "cuda/context.h"
 #include "engine/cost_table.h"
 #include "engine/device_engine.h"
@@ -14,7 +15,6 @@ namespace hocket::comm {
 
 class WorldImpl;
 class DeviceLibraries;
-struct Membership;
 
 // What libraries that bring messages are to do with GPUs' memory; ranks that differ agree on the
 // least.
@@ -54,7 +54,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 class DeviceEngines {
  public:
   DeviceEngines(WorldImpl& world,
-                const Membership& membership,
+                const call::Membership& membership,
                 std::shared_ptr<const cuda::DeviceContext> device,
                 bool relayed,
                 const engine::Gather& gather);

@@ -1,7 +1,7 @@
 #include "comm/device_envelopes.h"
 
 #include "comm/communicator_impl.h"
-#include "comm/messages.h"
+#include "call/messages.h"
 
 namespace hocket::comm {
 
@@ -43,7 +43,7 @@ Envelope inner(int peer, ConstArrayView array) {
 }
 
 // `who`: learns whom it came from.
-Task meet(Message message, std::shared_ptr<Letter> letter, bool sends, std::shared_ptr<int> who) {
+Task meet(call::Message message, std::shared_ptr<Letter> letter, bool sends, std::shared_ptr<int> who) {
   Envelope sender;
   co_await engine::until([&] {
     message.via().progress();
@@ -60,7 +60,7 @@ void DeviceEnvelopes::announce(const Outgoing& message) {
   letter->told = {.count = message.in.count(),
                   .dtype = static_cast<std::uint32_t>(message.in.dtype())};
   engine::PointToPoint& via = owner_.messages();
-  Message sent(via, via.send(outer(message.destination), letter->bytes()));
+  call::Message sent(via, via.send(outer(message.destination), letter->bytes()));
   if (sent.done()) return;
   letter->open = open_;
   owner_.start_message(
@@ -72,7 +72,7 @@ void DeviceEnvelopes::expect(const Incoming& message) {
   letter->open = open_;
   engine::PointToPoint& via = owner_.messages();
   owner_.start_message(
-      meet(Message(via, via.recv(outer(message.source), letter->bytes())), letter, false, nullptr),
+      meet(call::Message(via, via.recv(outer(message.source), letter->bytes())), letter, false, nullptr),
       {letter->envelope, false},
       kForever);
 }
@@ -82,7 +82,7 @@ int DeviceEnvelopes::await_any(const Incoming& message, Duration allowed) {
   const auto who = std::make_shared<int>(-1);
   engine::PointToPoint& via = owner_.messages();
   owner_.run_message(
-      meet(Message(via, via.recv(outer(engine::kAnyPeer), letter->bytes())), letter, false, who),
+      meet(call::Message(via, via.recv(outer(engine::kAnyPeer), letter->bytes())), letter, false, who),
       {letter->envelope, false},
       allowed);
   return *who;

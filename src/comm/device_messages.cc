@@ -7,9 +7,9 @@
 #include <map>
 
 #include "comm/device_calls.h"
-#include "comm/messages.h"
-#include "comm/operation.h"
-#include "comm/waiter.h"
+#include "call/messages.h"
+#include "call/operation.h"
+#include "call/waiter.h"
 #include "comm/world.h"
 
 namespace hocket::comm {
@@ -48,7 +48,7 @@ Rounds rounds_of(std::span<const Outgoing> outgoing,
   Rounds rounds;
   for (const Outgoing& one : outgoing) {
     void* data = const_cast<void*>(one.in.data());
-    if (is_received_into(one.in, all_incoming)) {
+    if (call::is_received_into(one.in, all_incoming)) {
       data = copies.emplace_back(device, one.in.bytes(), stream).data();
       cuda::copy(device.driver(), data, one.in.data(), one.in.bytes(), stream);
     }
@@ -62,7 +62,7 @@ Rounds rounds_of(std::span<const Outgoing> outgoing,
 
 }  // namespace
 
-std::shared_ptr<Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
+std::shared_ptr<call::Operation> DeviceCalls::start_exchange(std::span<const Outgoing> outgoing,
                                                        std::span<const Incoming> incoming,
                                                        const MessageOptions& options) {
   std::vector<Incoming> from(incoming.begin(), incoming.end());
@@ -104,7 +104,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   for (const Outgoing& one : outgoing) require_device({.in = one.in});
   for (const Incoming& one : incoming) require_device({.out = one.out});
   {
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     for (const Outgoing& one : outgoing) check_device(one.in, "in");
     for (const Incoming& one : incoming) check_device(one.out, "out");
   }
@@ -155,14 +155,14 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
     std::optional<Rounds> rounds;
     std::shared_ptr<StagedExchange> staged;
     {
-      const Lent lent(owner_);
+      const call::LentTurn lent(owner_);
       if (!how.captured) order_->follow(how.stream);
       rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
       if (any_by_host) staged = staging_->begin(out_by_host, in_by_host, how.stream);
     }
     if (staged) relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
     enqueue_messages(rounds->get(), rounds->peers(), how);
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     copies.clear();
     if (!how.captured) order_->leave_mark(how.stream);
   } catch (const DeviceError& error) {
@@ -177,7 +177,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
                                    const Launch& how) {
   if (rounds.empty()) return;
   const bool marks = !messenger_->keeps_time(how.allowed) && !how.captured;
-  std::optional<Lent> lent;  // as in `launch`
+  std::optional<call::LentTurn> lent;  // as in `launch`
   if (messenger_->returns_when_done()) {
     finish_queue();
     finish_relayed();
@@ -195,12 +195,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
 // must not do so while a stream waits for messages, or calls (see finish_queue), that this thread
 // has to move.
 void DeviceCalls::finish_relayed() {
-  Waiter waiter(owner_.world()->host());
-  while (relay_.holds_streams()) {
-    waiter.wake_by(Deadline::in(kGpuLook));
-    const bool look = waiter.pause();
-    if (owner_.advance(look)) waiter.moved();
-  }
+  owner_.runner().advance_until([this] { return !relay_.holds_streams(); });
   owner_.require_usable();
 }
 
@@ -213,8 +208,8 @@ void DeviceCalls::settle_relay(const engine::Signature& shown) {
     const auto bytes = std::as_bytes(std::span(tallies));
     return ConstArrayView(bytes.data(), bytes.size() / sizeof(std::uint32_t), DType::kUInt32);
   };
-  CallStorage storage;
-  Plan plan = owner_.plan({.kind = engine::Kind::kAllToAll,
+  call::CallStorage storage;
+  call::Plan plan = owner_.planner().plan({.kind = engine::Kind::kAllToAll,
                            .in = view(own),
                            .out = {theirs.data(), 2 * theirs.size(), DType::kUInt32}},
                           storage,

@@ -56,8 +56,8 @@ nvshmem::Wait DeviceCalls::wait_for_nvshmem(const Signature& shown,
   const Duration patience = allowed.value_or(owner_.deadline());
   return {.look = looking(),
           .late =
-              [this, next = owner_.sequence_ + 1, shown, patience] {
-                control::Failure failure = owner_.lateness({.sequence = next}, patience);
+              [this, next = owner_.ledger().last() + 1, shown, patience] {
+                control::Failure failure = owner_.inquiry().lateness({.sequence = next}, patience);
                 failure.signature = shown;
                 owner_.raise(failure);
               },
@@ -116,7 +116,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
                                                                 const Signature& shown,
                                                                 std::string name,
                                                                 std::optional<Duration> allowed) {
-  const Membership& membership = owner_.membership();
+  const call::Membership& membership = owner_.membership();
   std::shared_ptr<nvshmem::Heap> heap;
   const auto facts = gather_nvshmem(heap, shown, allowed);
   const auto agreed = nvshmem::agree(facts, owner_.size() == owner_.world()->size());
@@ -160,7 +160,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
   const auto reached = gather_values(std::byte{parts.direct}, shown, allowed);
   parts.direct = std::ranges::all_of(reached, [](std::byte b) { return b != std::byte{0}; });
   // The same on all ranks, as in `allocate`.
-  parts.id = owner_.sequence_ << 16 ^ owner_.fingerprint_;
+  parts.id = owner_.ledger().last() << 16 ^ owner_.ledger().fingerprint();
   parts.memory = std::move(piece.lease);
   auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));
   block->wait_at_end(owner_.deadline());

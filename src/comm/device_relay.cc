@@ -1,7 +1,7 @@
 #include "comm/device_relay.h"
 
 #include "comm/communicator_impl.h"
-#include "comm/messages.h"
+#include "call/messages.h"
 
 namespace hocket::comm {
 
@@ -20,7 +20,7 @@ Task carry(std::shared_ptr<StagedExchange> staged,
            bool sends) {
   co_await engine::until([&] { return *begun + 1 == number && staged->is_here(); });
   engine::PointToPoint& via = owner->messages();
-  Message message(via, sends ? via.send(envelope, bytes) : via.recv(envelope, bytes));
+  call::Message message(via, sends ? via.send(envelope, bytes) : via.recv(envelope, bytes));
   *begun = number;
   co_await engine::until([&] {
     via.progress();

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "call/operation.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "engine/engine.h"
@@ -23,14 +24,14 @@ class Staging;
 // A resource: one call's way. On its stream stand, in this order: copies to the host, a word that
 // they are there, a wait for another word, copies back. In between the call is carried on the host,
 // and the word is set, also when it fails or is cancelled, so that the stream never hangs.
-class StagedCall {
+class StagedCall final : public call::Carrying {
  public:
-  ~StagedCall();
+  ~StagedCall() override;
 
   // The call on the host's copies.
   const engine::Call& call() const noexcept { return call_; }
   // Carries it by `engine`, once the copies have come.
-  engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call);
+  engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) override;
 
  private:
   friend class Staging;

@@ -34,7 +34,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
                                                    const engine::Signature& shown,
                                                    std::string name,
                                                    std::optional<Duration> allowed) {
-  const Membership& membership = owner_.membership();
+  const call::Membership& membership = owner_.membership();
   if (membership.spans()) {
     throw InvalidArgument(
         "the ranks are on several hosts, and GPUs' symmetric memory is of one; make it with "
@@ -46,7 +46,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   try {
     require_device({});
     const cuda::OutsideCapture outside(device_->driver());
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     own.emplace(cuda::Mapping::create(device_, bytes));
     shared = own->share();
   } catch (const Error& error) {
@@ -65,7 +65,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
         own->bytes(),
         [&](std::span<const std::byte> part) { return gather(shown, part, allowed); },
         deadline);
-    const Lent lent(owner_);
+    const call::LentTurn lent(owner_);
     for (int rank = 0; rank < owner_.size(); ++rank) {
       const auto& piece = handed[static_cast<std::size_t>(rank)];
       pieces.push_back(rank == owner_.rank()
@@ -77,7 +77,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   }
   tell(name, why_not, shown, allowed);
   // All have made the same number of blocks with these ranks: its sequence number tells it apart.
-  const std::uint64_t id = owner_.sequence_ << 16 ^ owner_.fingerprint_;
+  const std::uint64_t id = owner_.ledger().last() << 16 ^ owner_.ledger().fingerprint();
   const auto memory = std::make_shared<std::vector<cuda::Mapping>>(std::move(pieces));
   DeviceBlockParts parts{.id = id,
                          .name = std::move(name),

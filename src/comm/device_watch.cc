@@ -4,7 +4,7 @@
 #include <bit>
 #include <thread>
 
-#include "comm/failure_texts.h"
+#include "failure/loss.h"
 #include "control/succession.h"
 
 namespace hocket::comm {
@@ -173,7 +173,7 @@ Deadline DeviceWatch::tick() noexcept {
   try {
     look(now);
   } catch (...) {
-    fail({.code = ErrorCode::kDevice,
+    fail({.cause = control::Cause::kDevice,
           .reporter = control_->rank(),
           .culprit = control_->rank(),
           .text = "an error ended the watch over its GPU"});
@@ -221,7 +221,7 @@ std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) con
     if (i == control_->rank()) continue;
     if (what.peers != 0 && (what.peers & peer_bit(i)) == 0) continue;
     const auto state = control_->host().state(control_->host_rank(i));
-    const auto loss = loss_of(state, succession.has_come(i));
+    const auto loss = failure::loss_of(state, succession.has_come(i));
     if (!loss || (found && !loss->sudden)) continue;
     found = {i, *loss};
     if (loss->sudden) break;
@@ -253,12 +253,11 @@ void DeviceWatch::end_if_lost(const Watched& what, Clock::time_point now) {
   const auto lost = find_lost(what);
   if (!lost || now - *lost_at_ < (lost->loss.sudden ? kDiedGrace : kLeftGrace)) return;
   const auto own = control_->find(control_->rank(), what.sequence);
-  fail({.code = lost->loss.code,
+  fail({.cause = lost->loss.cause,
         .reporter = control_->rank(),
         .culprit = lost->member,
         .sequence = what.sequence,
-        .signature = own ? own->signature : engine::Signature{},
-        .text = std::string(lost->loss.text)});
+        .signature = own ? own->signature : engine::Signature{}});
 }
 
 // True: it may have been a peer's death, which has yet to become known.
@@ -269,11 +268,10 @@ bool DeviceWatch::look_at_problems(Clock::time_point now) {
     if (!problem) continue;
     const std::uint64_t sequence = launched(index_.load(std::memory_order_acquire)).sequence.load();
     if (const auto lost = find_lost({})) {
-      fail({.code = lost->loss.code,
+      fail({.cause = lost->loss.cause,
             .reporter = control_->rank(),
             .culprit = lost->member,
-            .sequence = sequence,
-            .text = std::string(lost->loss.text)});
+            .sequence = sequence});
     } else if (problem->maybe_loss && now - doubted_at_.value_or(now) < engine::kLossDoubt) {
       if (!doubted_at_) doubted_at_ = now;
       doubts = true;
@@ -286,7 +284,8 @@ bool DeviceWatch::look_at_problems(Clock::time_point now) {
       failure.missing |= problem->missing;
       fail(failure);
     } else {
-      fail({.code = problem->code,
+      fail({.cause = problem->code == ErrorCode::kDevice ? control::Cause::kDevice
+                                                         : control::Cause::kEngine,
             .reporter = control_->rank(),
             .culprit = control_->rank(),
             .sequence = sequence,
@@ -316,7 +315,7 @@ void DeviceWatch::look_at_deadline(Clock::time_point now) {
 }
 
 control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration allowed) const {
-  return {.code = ErrorCode::kDeadlineExceeded,
+  return {.cause = control::Cause::kLate,
           .reporter = control_->rank(),
           .culprit = peers == 0 ? -1 : std::countr_zero(peers),
           .missing = peers,
@@ -336,15 +335,10 @@ void DeviceWatch::look_at_calls() {
     for (int i = 0; i < control_->size(); ++i) {
       const auto theirs = i == control_->rank() ? std::nullopt : control_->find(i, sequence);
       if (!theirs || (!theirs->refused && theirs->signature == own->signature)) continue;
-      control::Failure failure{.code = ErrorCode::kMismatch,
-                               .reporter = control_->rank(),
-                               .culprit = i,
-                               .sequence = sequence,
-                               .signature = own->signature,
-                               .other = theirs->signature};
+      control::Failure failure = failure::difference(*control_, i, sequence);
       if (theirs->refused) {
-        failure.code = ErrorCode::kAborted;
-        failure.text = std::string(kRefusedOnGpus) + control_->refusal(i, sequence).value_or("");
+        failure.cause = control::Cause::kRefused;
+        failure.text = control_->refusal(i, sequence).value_or("");
       }
       return fail(failure);
     }

@@ -11,7 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "comm/failure_texts.h"
+#include "failure/loss.h"
+#include "failure/records.h"
 #include "comm/progress.h"
 #include "control/group.h"
 #include "cuda/memory.h"
@@ -95,7 +96,7 @@ class DeviceWatch final : public Attended {
   void end_engines() noexcept;
   struct Lost {
     int member;
-    Loss loss;
+    failure::Loss loss;
   };
   // One of those that `what` needs, who ended suddenly before any other.
   std::optional<Lost> find_lost(const Watched& what) const;

@@ -33,7 +33,8 @@ DeviceWork::~DeviceWork() { pool_->give_back(std::move(event_)); }
 
 bool DeviceWork::passed() const { return event_->passed(); }
 
-void DeviceWork::hold(cuda::Stream stream) const {
+void DeviceWork::hold(StreamRef ref) const {
+  const cuda::Stream stream = ref.handle();
   const cuda::DeviceGuard guard(pool_->device());
   if (number_ && number_ == cuda::number_of(pool_->device().driver(), stream)) return;
   event_->hold(stream);

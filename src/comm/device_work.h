@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "call/operation.h"
 #include "cuda/stream.h"
 
 namespace hocket::comm {
@@ -27,17 +28,15 @@ class EventPool {
 };
 
 // A resource: the mark. One thread at a time.
-class DeviceWork {
+class DeviceWork final : public call::StreamMark {
  public:
   DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream);
-  ~DeviceWork();
+  ~DeviceWork() override;
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
-  // Whether the call has ended on the GPU. Throws DeviceError where a kernel failed.
-  bool passed() const;
-  // Has later work of `stream` wait for it.
-  void hold(cuda::Stream stream) const;
+  bool passed() const override;
+  void hold(StreamRef stream) const override;
 
  private:
   std::shared_ptr<EventPool> pool_;

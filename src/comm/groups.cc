@@ -13,7 +13,6 @@
 namespace hocket {
 
 using comm::CommunicatorImpl;
-using comm::Membership;
 using engine::Kind;
 using engine::Signature;
 
@@ -43,11 +42,11 @@ std::vector<T> gather_all(CommunicatorImpl& parent,
 }
 
 // Of the parent's ranks `members`, in order.
-Membership membership(const CommunicatorImpl& parent,
+call::Membership membership(const CommunicatorImpl& parent,
                       std::span<const int> members,
                       std::string name) {
-  const Membership& old = parent.membership();
-  Membership made{.name = std::move(name), .bereaved = old.bereaved};
+  const call::Membership& old = parent.membership();
+  call::Membership made{.name = std::move(name), .has_lost_ranks = old.has_lost_ranks};
   for (const int member : members) {
     const auto m = static_cast<std::size_t>(member);
     if (member == parent.rank()) made.rank = made.size();
@@ -59,15 +58,15 @@ Membership membership(const CommunicatorImpl& parent,
 }
 
 // A group that is to be made, as this rank brings it. Not to be moved once it is prepared.
-struct Plan {
-  Membership made;
+struct PlannedGroup {
+  call::Membership made;
   int leader = -1;  // on this host, the parent's rank
   comm::Allocation own;
 };
 
-void prepare(const CommunicatorImpl& parent, std::span<const int> members, Plan& plan) {
+void prepare(const CommunicatorImpl& parent, std::span<const int> members, PlannedGroup& plan) {
   const auto& world = parent.world();
-  Membership& made = plan.made;
+  call::Membership& made = plan.made;
   made = membership(
       parent, members, fmt::format("{}/{}", parent.membership().name, parent.groups() + 1));
   int& leader = plan.leader;
@@ -105,7 +104,7 @@ Communicator make_group(CommunicatorImpl& parent,
                         const Signature& shown,
                         std::span<const int> members,
                         const CallOptions& options) {
-  Plan plan;
+  PlannedGroup plan;
   parent.before_call(shown.kind, [&] { prepare(parent, members, plan); });
   const auto blocks = comm::allocate_together(parent, shown, plan.own, options.deadline);
   parent.count_group();  // refused ones do not count: some ranks have never tried

@@ -166,7 +166,7 @@ std::size_t stripe_with_world(std::size_t wanted,
                               const GroupShape& world) {
   constexpr std::size_t kUnit = std::size_t{1} << 20;
   const std::size_t least = group_bytes(engines, world) / kUnit * kUnit + 2 * kUnit;
-  const std::size_t most = kMostBytes / static_cast<std::size_t>(world.local);
+  const std::size_t most = call::kMostBytes / static_cast<std::size_t>(world.local);
   return std::max(least, std::min(wanted, most) / kUnit * kUnit);
 }
 
@@ -178,7 +178,7 @@ std::size_t stripe_bytes(const InitOptions& options,
   const auto ranks = static_cast<std::size_t>(world.local);
   std::size_t wanted = options.segment_bytes.value_or(config.segment_bytes);
   if (wanted == 0) wanted = (os::memory_bytes() + kGiB - 1) / kGiB * kGiB;
-  wanted = std::min(wanted, kMostBytes / ranks);
+  wanted = std::min(wanted, call::kMostBytes / ranks);
   return stripe_with_world(os::allowed_segment_bytes(wanted * ranks) / ranks, engines, world);
 }
 

@@ -1,65 +1,20 @@
-#include "comm/messages.h"
+// The public verbs of messages between two ranks.
+#include "call/messages.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <deque>
-#include <functional>
 
 #include "comm/communicator_impl.h"
 #include "comm/device_calls.h"
-#include "comm/operation.h"
+#include "call/operation.h"
 
 namespace hocket {
-namespace comm {
-
-using engine::Envelope;
-using engine::Task;
-
-Task finish(Message message, std::shared_ptr<Received> received) {
-  Envelope sender;
-  co_await engine::until([&] {
-    message.via().progress();
-    return message.done(&sender);
-  });
-  if (received != nullptr) *received = {sender.peer, static_cast<int>(sender.tag)};
-}
-
-Task finish_both(Message outgoing, Message incoming) {
-  co_await engine::until([&] {
-    outgoing.via().progress();
-    return static_cast<int>(outgoing.done()) + static_cast<int>(incoming.done()) == 2;
-  });
-}
-
-std::string describe(const MessageCall& call) {
-  const Envelope& e = call.envelope;
-  return fmt::format("{} of {}[{}] {} {} tag {}",
-                     call.sends ? "send" : "recv",
-                     name_of(e.dtype),
-                     e.count,
-                     call.sends ? "to" : "from",
-                     e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
-                     e.tag == engine::kStagedTag ? 0 : e.tag);
-}
-
-bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept {
-  const auto* first = static_cast<const std::byte*>(in.data());
-  return in.bytes() != 0 && std::any_of(incoming.begin(), incoming.end(), [&](const Incoming& one) {
-           const auto* other = static_cast<const std::byte*>(one.out.data());
-           return std::less<>()(first, other + one.out.bytes()) &&
-                  std::less<>()(other, first + in.bytes());
-         });
-}
-
-}  // namespace comm
-
-// --- The public verbs ---------------------------------------------------------------------------
 
 namespace {
 
 using comm::CommunicatorImpl;
-using comm::Message;
+using call::Message;
 using engine::Envelope;
 
 std::span<const std::byte> bytes_of(ConstArrayView view) {
@@ -69,16 +24,16 @@ std::span<std::byte> bytes_of(ArrayView view) {
   return {static_cast<std::byte*>(view.data()), view.bytes()};
 }
 
-Message begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
+call::Message begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
   return {impl.messages(), impl.messages().send(to, bytes_of(in))};
 }
-Message begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
+call::Message begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
   return {impl.messages(), impl.messages().recv(from, bytes_of(out))};
 }
 
 // Whether a message is through within moments, as short ones are; disagreement is left to whoever
 // waits in earnest.
-bool is_through(Message& message, int polls, Envelope* received) {
+bool is_through(call::Message& message, int polls, Envelope* received) {
   try {
     for (; polls >= 0; --polls) {
       if (message.done(received)) return true;
@@ -89,7 +44,7 @@ bool is_through(Message& message, int polls, Envelope* received) {
   return false;
 }
 // The same of two, one each way.
-bool are_through(Message& outgoing, Message& incoming, int polls) {
+bool are_through(call::Message& outgoing, call::Message& incoming, int polls) {
   return is_through(incoming, polls, nullptr) && is_through(outgoing, 0, nullptr);
 }
 
@@ -116,7 +71,7 @@ Envelope envelope(CommunicatorImpl& impl,
                   bool sends,
                   ConstArrayView array,
                   const MessageOptions& options) {
-  comm::require_array(array, sends ? "in" : "out");
+  call::require_array(array, sends ? "in" : "out");
   const bool any = !sends && peer == kAnySource;
   if (impl.rank() >= 0 && !any && (peer < 0 || peer >= impl.size())) {
     throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}",
@@ -138,7 +93,7 @@ Envelope envelope(CommunicatorImpl& impl,
 }  // namespace
 
 void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
-  const comm::Seat seat(*impl_);
+  const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
@@ -148,13 +103,13 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
     return;
   }
   const observe::Span span = impl_->tracing().message(to, true);
-  Message message = begin_send(*impl_, to, in);
+  call::Message message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
-  impl_->run_message(comm::finish(std::move(message), nullptr), {to, true}, options.deadline);
+  impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
 }
 
 Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
-  const comm::Seat seat(*impl_);
+  const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
   if (is_on_gpu(out)) {
@@ -162,14 +117,14 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     return {impl_->devices().exchange({}, {&one, 1}, options), options.tag};
   }
   observe::Span span = impl_->tracing().message(from, false);
-  Message message = begin_recv(*impl_, from, out);
+  call::Message message = begin_recv(*impl_, from, out);
   Envelope sender;
   if (is_through(message, impl_->eager_polls(), &sender)) {
     span.set_peer(sender.peer);
     return {sender.peer, static_cast<int>(sender.tag)};
   }
   Received received;  // of this frame, which outlives the task
-  impl_->run_message(comm::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
+  impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
                      {from, false},
                      options.deadline);
   span.set_peer(received.source);
@@ -177,7 +132,7 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
 }
 
 Work Communicator::send_async(ConstArrayView in, int destination, const MessageOptions& options) {
-  const comm::Seat seat(*impl_);
+  const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
   impl_->require_peer(to.peer);
@@ -185,24 +140,24 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
     const Outgoing one{in, to.peer};
     return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
   }
-  return Work(impl_->start_message(comm::finish(begin_send(*impl_, to, in), nullptr),
+  return Work(impl_->start_message(call::finish(begin_send(*impl_, to, in), nullptr),
                                    {to, true},
                                    options.deadline,
                                    impl_->tracing().message(to, true)));
 }
 
 Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
-  const comm::Seat seat(*impl_);
+  const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
   auto received = std::make_shared<Received>();
-  std::shared_ptr<comm::Operation> operation;
+  std::shared_ptr<call::Operation> operation;
   if (is_on_gpu(out)) {
     *received = {.source = named(from), .tag = options.tag};
     const Incoming one{out, from.peer};
     operation = impl_->devices().start_exchange({}, {&one, 1}, options);
   } else {
-    operation = impl_->start_message(comm::finish(begin_recv(*impl_, from, out), received),
+    operation = impl_->start_message(call::finish(begin_recv(*impl_, from, out), received),
                                      {from, false},
                                      options.deadline,
                                      impl_->tracing().message(from, false));
@@ -223,7 +178,7 @@ void Communicator::send_recv(
   std::vector<std::byte> copy;
   Work sends;
   {
-    const comm::Seat seat(*impl_);
+    const call::CallGuard guard(*impl_);
     impl_->require_usable();
     const Envelope to = envelope(*impl_, destination, true, in, options);
     const Envelope from = envelope(*impl_, source, false, out, options);
@@ -237,7 +192,7 @@ void Communicator::send_recv(
     }
     // What would be overwritten before it is sent goes through a copy.
     const Incoming comes{out, source};
-    if (comm::is_received_into(in, {&comes, 1})) {
+    if (call::is_received_into(in, {&comes, 1})) {
       const auto* bytes = static_cast<const std::byte*>(in.data());
       copy.assign(bytes, bytes + in.bytes());
       in = ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
@@ -245,19 +200,19 @@ void Communicator::send_recv(
     if (destination == source) {
       const observe::Span sent = impl_->tracing().message(to, true);
       const observe::Span received = impl_->tracing().message(from, false);
-      Message outgoing = begin_send(*impl_, to, in);
-      Message incoming = begin_recv(*impl_, from, out);
+      call::Message outgoing = begin_send(*impl_, to, in);
+      call::Message incoming = begin_recv(*impl_, from, out);
       if (are_through(outgoing, incoming, impl_->eager_polls())) return;
-      impl_->run_message(comm::finish_both(std::move(outgoing), std::move(incoming)),
+      impl_->run_message(call::finish_both(std::move(outgoing), std::move(incoming)),
                          {from, false},
                          options.deadline);
       return;
     }
     // Two peers, each of whom is needed until its own message is through and no longer.
     observe::Span sent = impl_->tracing().message(to, true);
-    Message outgoing = begin_send(*impl_, to, in);
+    call::Message outgoing = begin_send(*impl_, to, in);
     if (!is_through(outgoing, 0, nullptr)) {
-      sends = Work(impl_->start_message(comm::finish(std::move(outgoing), nullptr),
+      sends = Work(impl_->start_message(call::finish(std::move(outgoing), nullptr),
                                         {to, true},
                                         options.deadline,
                                         std::move(sent)));
@@ -274,7 +229,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
   const ConstArrayView first =
       outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;
   {
-    const comm::Seat seat(*impl_);
+    const call::CallGuard guard(*impl_);
     impl_->require_usable();
     for (const Outgoing& one : outgoing) {
       require_one_memory(first, one.in);
@@ -292,7 +247,7 @@ void Communicator::exchange(std::span<const Outgoing> outgoing,
   std::deque<std::vector<std::byte>> copies;
   std::vector<Work> works;
   for (Outgoing one : outgoing) {
-    if (comm::is_received_into(one.in, incoming)) {
+    if (call::is_received_into(one.in, incoming)) {
       const auto bytes = bytes_of(one.in);
       const auto& copy = copies.emplace_back(bytes.begin(), bytes.end());
       one.in = ConstArrayView(copy.data(), one.in.count(), one.in.dtype()).in_order(one.in.order());

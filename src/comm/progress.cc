@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
-#include "comm/waiter.h"
-#include "comm/witness.h"
+#include "call/core.h"
+#include "call/waiter.h"
+#include "failure/witness.h"
 #include "hocket/error.h"
 #include "os/scheduling.h"
 
@@ -21,12 +20,12 @@ namespace hocket::comm {
 // What the thread works with. Its fields are the thread's own, but for those that say otherwise.
 class ProgressThread::State {
  public:
-  State(std::shared_ptr<control::HostControl> host, std::shared_ptr<Witness> witness)
+  State(std::shared_ptr<control::HostControl> host, std::shared_ptr<failure::Witness> witness)
       : host_(std::move(host)), witness_(std::move(witness)), watches_(witness_ != nullptr) {}
 
   void run();
   // From any thread.
-  void add(std::shared_ptr<CommunicatorImpl> communicator);
+  void add(std::shared_ptr<call::Core> communicator);
   void attend(std::weak_ptr<Attended> attended);
   void stop() noexcept;
   void wake() noexcept;
@@ -49,17 +48,17 @@ class ProgressThread::State {
   base::Deadline next_look() const noexcept { return std::min(next_end_, next_tick_); }
 
   const std::shared_ptr<control::HostControl> host_;
-  const std::shared_ptr<Witness> witness_;
+  const std::shared_ptr<failure::Witness> witness_;
   const bool watches_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<CommunicatorImpl>> added_;  // guarded by mutex_
+  std::vector<std::shared_ptr<call::Core>> added_;  // guarded by mutex_
   std::atomic<bool> wakes_{false};                        // something was added
   std::atomic<bool> ready_{false};
   std::exception_ptr refusal_;  // written before ready_
   std::atomic<bool> stop_{false};
   std::atomic<bool> idle_{false};  // sleeps, or is about to, on bell_
   os::FutexWord bell_{0};
-  std::vector<std::shared_ptr<CommunicatorImpl>> moving_;
+  std::vector<std::shared_ptr<call::Core>> moving_;
   bool awaits_gpu_ = false;
   std::vector<os::FutexWait> waits_;                   // on the peers that live
   base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
@@ -71,7 +70,7 @@ class ProgressThread::State {
 };
 
 ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
-                               std::shared_ptr<Witness> witness)
+                               std::shared_ptr<failure::Witness> witness)
     : state_(std::make_shared<State>(std::move(host), std::move(witness))) {
   thread_ = base::start_thread("hocket", [state = state_] { state->run(); });
   // Others may rely on this rank's words from the moment it arrives.
@@ -90,7 +89,7 @@ ProgressThread::~ProgressThread() {
   }
 }
 
-void ProgressThread::add(std::shared_ptr<CommunicatorImpl> communicator) {
+void ProgressThread::add(std::shared_ptr<call::Core> communicator) {
   state_->add(std::move(communicator));
 }
 
@@ -100,7 +99,7 @@ void ProgressThread::attend(std::weak_ptr<Attended> attended) {
 
 void ProgressThread::look_again() noexcept { state_->look_again(); }
 
-void ProgressThread::State::add(std::shared_ptr<CommunicatorImpl> communicator) {
+void ProgressThread::State::add(std::shared_ptr<call::Core> communicator) {
   try {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(communicator));
@@ -185,7 +184,7 @@ void ProgressThread::State::run() {
   ready_.store(true, std::memory_order_release);
 
   while (!stopped()) {
-    Waiter waiter(*host_, Waiter::Patience::kBackground);
+    call::Waiter waiter(*host_, call::Waiter::Patience::kBackground);
     do {
       if (watches_) watch_peers();
       if (wants_tick()) tick();
@@ -193,7 +192,7 @@ void ProgressThread::State::run() {
         waiter.moved();
       } else if (!moving_.empty()) {
         waiter.also(waits_);
-        waiter.wake_by(awaits_gpu_ ? std::min(next_look(), base::Deadline::in(kGpuLook))
+        waiter.wake_by(awaits_gpu_ ? std::min(next_look(), base::Deadline::in(call::kGpuLook))
                                    : next_look());
         waiter.pause();
       }
@@ -237,13 +236,13 @@ bool ProgressThread::State::move_calls() {
   }
   bool moved = false;
   awaits_gpu_ = false;
-  std::vector<std::shared_ptr<CommunicatorImpl>> through;
-  std::erase_if(moving_, [&](const std::shared_ptr<CommunicatorImpl>& communicator) {
+  std::vector<std::shared_ptr<call::Core>> through;
+  std::erase_if(moving_, [&](const std::shared_ptr<call::Core>& communicator) {
     const auto turn = communicator->progress();
-    moved |= turn == CommunicatorImpl::Turn::kMoved || turn == CommunicatorImpl::Turn::kNothingLeft;
-    awaits_gpu_ |= turn == CommunicatorImpl::Turn::kAwaitsGpu;
-    if (turn == CommunicatorImpl::Turn::kNothingLeft) through.push_back(communicator);
-    return turn == CommunicatorImpl::Turn::kNothingLeft;
+    moved |= turn == call::Core::Turn::kMoved || turn == call::Core::Turn::kNothingLeft;
+    awaits_gpu_ |= turn == call::Core::Turn::kAwaitsGpu;
+    if (turn == call::Core::Turn::kNothingLeft) through.push_back(communicator);
+    return turn == call::Core::Turn::kNothingLeft;
   });
   return moved;
 }

@@ -5,12 +5,12 @@
 #include <memory>
 #include <thread>
 
+#include "call/core.h"
 #include "control/host.h"
+#include "failure/witness.h"
 
 namespace hocket::comm {
 
-class CommunicatorImpl;
-class Witness;
 
 // What the progress thread looks at from time to time.
 class Attended {
@@ -26,11 +26,11 @@ class Attended {
 class ProgressThread {
  public:
   // `witness`: look out for deaths of other processes, and have it find out how they ended.
-  ProgressThread(std::shared_ptr<control::HostControl> host, std::shared_ptr<Witness> witness);
+  ProgressThread(std::shared_ptr<control::HostControl> host, std::shared_ptr<failure::Witness> witness);
   ~ProgressThread();
 
   // Has the thread move `communicator`'s calls until none is under way.
-  void add(std::shared_ptr<CommunicatorImpl> communicator);
+  void add(std::shared_ptr<call::Core> communicator);
   // Has the thread look at `attended` for as long as it lives.
   void attend(std::weak_ptr<Attended> attended);
   // Has the thread look anew at who lives: to be called once all ranks of the host have arrived.

@@ -11,9 +11,8 @@
 #include "comm/communicator_impl.h"
 #include "comm/composition.h"
 #include "comm/device_calls.h"
-#include "comm/failure_texts.h"
-#include "comm/operation.h"
-#include "comm/waiter.h"
+#include "call/operation.h"
+#include "call/waiter.h"
 #include "comm/world.h"
 #include "control/succession.h"
 
@@ -31,9 +30,9 @@ constexpr std::chrono::milliseconds kForTheFirst{10};
 constexpr std::chrono::seconds kForAgreement{5};
 constexpr std::size_t kNamed = 8;  // ranks in a message
 
-Membership heirs(const Membership& old, const Members& members, int rank) {
+call::Membership heirs(const call::Membership& old, const Members& members, int rank) {
   const auto base = old.name.substr(0, old.epoch == 0 ? old.name.size() : old.name.rfind('~'));
-  Membership made{.name = fmt::format("{}~{}", base, old.epoch + 1), .epoch = old.epoch + 1};
+  call::Membership made{.name = fmt::format("{}~{}", base, old.epoch + 1), .epoch = old.epoch + 1};
   for (int i = 0; i < old.size(); ++i) {
     const auto m = static_cast<std::size_t>(i);
     if (!members[m]) continue;
@@ -42,7 +41,7 @@ Membership heirs(const Membership& old, const Members& members, int rank) {
     made.hosts.push_back(old.hosts[m]);
     made.host_ranks.push_back(old.host_ranks[m]);
   }
-  made.bereaved = old.bereaved || made.size() < old.size();
+  made.has_lost_ranks = old.has_lost_ranks || made.size() < old.size();
   return made;
 }
 
@@ -52,7 +51,7 @@ class Rebuild {
   Rebuild(CommunicatorImpl& old, const RebuildOptions& options)
       : old_(old),
         options_(options),
-        words_(old.control()),
+        words_(old.group()),
         allowed_(options.deadline.value_or(old.deadline())),
         deadline_(Deadline::in(allowed_)) {}
 
@@ -84,7 +83,7 @@ class Rebuild {
 
 std::uint64_t Rebuild::wait() {
   words_.come(old_.rank(), options_.allow_minority ? control::kAlone : control::kCame);
-  Waiter waiter(old_.world()->host());
+  call::Waiter waiter(old_.world()->host());
   waiter.wake_by(deadline_);
   bool looks = true;
   for (;;) {
@@ -107,7 +106,7 @@ void Rebuild::look() {
         fmt::format("rebuild() of {} was interrupted while it waited", old_.membership().name)));
   }
   if (words_.successor() != 0) return;
-  if (old_.control().spans()) {
+  if (old_.group().spans()) {
     if (const auto decided = words_.decided();
         decided && !(*decided)[static_cast<std::size_t>(old_.rank())]) {
       raise_counted_out(*decided);
@@ -133,14 +132,14 @@ bool Rebuild::in_reach() const {
 // Who goes on, as far as that can be told: within a host whoever is there, once nobody is waited
 // for; between hosts what was agreed.
 std::optional<Members> Rebuild::choice() {
-  if (old_.control().spans()) return words_.decided();
+  if (old_.group().spans()) return words_.decided();
   if (!words_.is_ready()) return std::nullopt;
   return words_.there();
 }
 
 bool Rebuild::is_first(const Members& members) const {
   for (int i = 0; i < words_.size(); ++i) {
-    if (members[static_cast<std::size_t>(i)] && old_.control().is_here(i) && !words_.is_lost(i)) {
+    if (members[static_cast<std::size_t>(i)] && old_.group().is_here(i) && !words_.is_lost(i)) {
       return i == old_.rank();
     }
   }
@@ -158,7 +157,7 @@ void Rebuild::try_to_appoint() {
 void Rebuild::appoint(const Members& members) {
   WorldImpl& world = *old_.world();
   control::HostControl& host = world.host();
-  const Membership made = heirs(old_.membership(), members, old_.rank());
+  const call::Membership made = heirs(old_.membership(), members, old_.rank());
   std::vector<int> holders;
   std::copy_if(
       made.host_ranks.begin(), made.host_ranks.end(), std::back_inserter(holders), [&](int place) {
@@ -180,7 +179,7 @@ Members Rebuild::members(std::uint64_t block) const {
   for (int i = 0; i < made.size(); ++i) places.insert(made.place(i));
   Members members(static_cast<std::size_t>(words_.size()));
   for (int i = 0; i < words_.size(); ++i) {
-    members[static_cast<std::size_t>(i)] = places.contains(old_.control().host_rank(i));
+    members[static_cast<std::size_t>(i)] = places.contains(old_.group().host_rank(i));
   }
   return members;
 }
@@ -246,7 +245,7 @@ void Rebuild::raise_missing() const {
     if (seen.size() == kNamed) continue;
     seen.push_back(fmt::format("rank {} (pid {}) has not called it, last seen in {}",
                                i,
-                               old_.world()->host().pid(old_.control().host_rank(i)),
+                               old_.world()->host().pid(old_.group().host_rank(i)),
                                calls.back().call));
   }
   Status what = status(
@@ -266,42 +265,30 @@ void Rebuild::raise_missing() const {
 }  // namespace
 
 std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions& options) {
-  const Seat seat(*this);
-  if (!open_ || forks_.forked()) raise_unusable();
-  told_ = true;  // or the program gives up what is under way
+  const call::CallGuard guard(*this);
+  if (!is_open() || forks().forked()) raise_unusable();
+  set_told();  // or the program gives up what is under way
   if (rebuilt_) {
     throw InvalidArgument(fmt::format(
-        "communicator {} has been rebuilt already; use what rebuild() returned", membership_.name));
+        "communicator {} has been rebuilt already; use what rebuild() returned", membership().name));
   }
-  const control::Failure departure{.code = ErrorCode::kAborted,
-                                   .reporter = rank(),
-                                   .culprit = rank(),
-                                   .sequence = sequence_,
-                                   .text = std::string(kRebuildText)};
   // Calls on a GPU have returned, and what they will have made is counted on, here as on the ranks
   // where they have ended. They end, if they can, before this rank says that it has come.
-  if (devices_ && !control_->failed()) devices_->finish();
-  if (busy()) {
-    control_->fail(departure);
-    try {
-      raise_failure();
-    } catch (const Error&) {
-      fail_all(std::current_exception());
-    }
-  }
-  Rebuild call(*this, options);
-  const std::uint64_t block = call.wait();
-  const Members members = call.members(block);
+  if (devices_ && !group().failed()) devices_->finish();
+  drop_calls(control::Cause::kRebuild);
+  Rebuild rebuild(*this, options);
+  const std::uint64_t block = rebuild.wait();
+  const Members members = rebuild.members(block);
   // Work on GPUs, and whoever was counted out while waiting in a call, learn of it here.
-  control_->fail(departure);
-  if (!members[static_cast<std::size_t>(rank())]) call.raise_counted_out(members);
-  Membership made = heirs(membership_, members, rank());
+  group().fail(own_failure(control::Cause::kRebuild));
+  if (!members[static_cast<std::size_t>(rank())]) rebuild.raise_counted_out(members);
+  call::Membership made = heirs(membership(), members, rank());
   if (made.spans()) {
     Succession words(world_->host(), world_->host().at(block), nullptr);
     words.enlist(made.id());
   }
   auto impl = make(world_, std::move(made), block);
-  impl->set_deadline(deadline_);
+  impl->set_deadline(deadline());
   rebuilt_ = true;
   return impl;
 }

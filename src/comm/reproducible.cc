@@ -155,8 +155,8 @@ class Sum {
   // Empty: nothing.
   std::string what_is_wrong() const {
     const std::size_t count = out_.count();
-    if (std::string fault = comm::fault_of(in_, "shards"); !fault.empty()) return fault;
-    if (std::string fault = comm::fault_of(out_, "out"); !fault.empty()) return fault;
+    if (std::string fault = call::fault_of(in_, "shards"); !fault.empty()) return fault;
+    if (std::string fault = call::fault_of(out_, "out"); !fault.empty()) return fault;
     if (in_.dtype() != out_.dtype()) return "shards and out differ in dtype";
     if (options_.op != ReduceOp::kSum && options_.op != ReduceOp::kAvg) {
       return "op must be sum or avg";
@@ -239,7 +239,7 @@ class Sum {
     // Where some have nothing for others, they would leave the call while those refuse it.
     const bool have_all = std::ranges::none_of(nodes_, &std::vector<Node>::empty) &&
                           slice(impl_.size() - 1).count != 0;
-    std::optional<CommunicatorImpl::Bound> bound;
+    std::optional<call::Core::Bound> bound;
     if (!have_all) {
       impl_.run_as(shown_, {.kind = Kind::kBarrier, .deadline = options_.deadline});
       bound.emplace(impl_);

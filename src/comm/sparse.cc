@@ -336,7 +336,7 @@ ToReduce gather_to_reduce(Communicator& comm,
     check_fold(made.layouts, made.order, options.op);
     made.gathering = room_to_gather(comm, made.layouts, options.root);
   });
-  std::optional<comm::CommunicatorImpl::Bound> bound;
+  std::optional<call::Core::Bound> bound;
   if (more == More::kYes) {
     // Who gives its part to the root leaves that call at once.
     comm.barrier({.deadline = options.deadline});

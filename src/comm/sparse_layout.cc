@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "comm/request.h"
+#include "call/request.h"
 #include "hocket/error.h"
 
 namespace hocket {
@@ -109,9 +109,9 @@ SparseLayout layout_of(const SparseView& view, const char* name) {
                                       view.columns,
                                       view.values.count()));
   }
-  require_array(view.values, fmt::format("values of {}", name));
-  require_array(view.offsets, fmt::format("offsets of {}", name));
-  require_array(view.indices, fmt::format("indices of {}", name));
+  call::require_array(view.values, fmt::format("values of {}", name));
+  call::require_array(view.offsets, fmt::format("offsets of {}", name));
+  call::require_array(view.indices, fmt::format("indices of {}", name));
   return {view.format,
           view.rows,
           view.columns,

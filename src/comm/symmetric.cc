@@ -117,7 +117,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
   if (size_of(dtype) == 0) {
     impl_->refuse_call(engine::Kind::kSymmetricAllocate, "dtype is none of hocket::DType");
   }
-  if (count > comm::kMostBytes / size_of(dtype)) {
+  if (count > call::kMostBytes / size_of(dtype)) {
     impl_->refuse_call(engine::Kind::kSymmetricAllocate,
                        fmt::format("{} elements are more than any memory holds", count));
   }
@@ -141,7 +141,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     }
   });
   if (shown.memory == MemoryKind::kCuda) {
-    const comm::Seat seat(*impl_);
+    const call::CallGuard seat(*impl_);
     impl_->require_usable();
     impl_->require_members();
     if (of_nvshmem) shown.extra = engine::kFromNvshmem;
@@ -210,7 +210,7 @@ void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
 
 std::int32_t SymmetricMemory::nvshmem_team(const CallOptions& options) {
   require_one_host(*impl_, "a team of NVSHMEM is");
-  const comm::Seat seat(*impl_);
+  const call::CallGuard seat(*impl_);
   impl_->require_usable();
   impl_->require_members();
   return impl_->devices().nvshmem_team(options.deadline);

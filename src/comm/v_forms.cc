@@ -1,12 +1,12 @@
 // The v-forms: where counts are not given, one small call asks for them first.
 
 #include "comm/communicator_impl.h"
-#include "comm/operation.h"
+#include "call/operation.h"
 
 namespace hocket {
 
 using comm::CommunicatorImpl;
-using comm::Request;
+using call::Request;
 using engine::Kind;
 using engine::Signature;
 
@@ -36,7 +36,7 @@ Counts ask_all(CommunicatorImpl& impl,
 
 // A request whose missing counts have been asked for; keeps them.
 struct Complete {
-  Request request;
+  call::Request request;
   Counts counts;
 };
 
@@ -116,7 +116,7 @@ Complete all_to_all_v(CommunicatorImpl& impl,
   return made;
 }
 
-Request scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& o) {
+call::Request scatter_v(ConstArrayView in, Parts parts, ArrayView out, const RootOptions& o) {
   return {.kind = Kind::kScatterV,
           .in = in,
           .out = out,

@@ -9,7 +9,7 @@
 #include "comm/composition_mpi.h"
 #include "comm/exit_list.h"
 #include "comm/progress.h"
-#include "comm/witness.h"
+#include "failure/witness.h"
 
 namespace hocket::comm {
 
@@ -46,7 +46,7 @@ std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) 
 void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
-  witness_ = std::make_shared<Witness>(host_);
+  witness_ = std::make_shared<failure::Witness>(host_);
   if (parts_.network) {
     parts_.carriage->attach(host_.get(), parts_.network.get(), parts_.host_ranks);
     host_->set_arming([network = parts_.network.get()] { return network->arm(); });
@@ -59,7 +59,7 @@ void WorldImpl::join(Deadline deadline) {
     network_tick_ = std::make_shared<NetworkTick>(parts_.network);
     progress_->attend(network_tick_);
   }
-  const Membership world = membership();
+  const call::Membership world = membership();
   std::vector<int> by_place(parts_.hosts.size());
   for (std::size_t i = 0; i < by_place.size(); ++i) {
     by_place[static_cast<std::size_t>(parts_.host_ranks[i])] = static_cast<int>(i);
@@ -79,8 +79,8 @@ void WorldImpl::join(Deadline deadline) {
   progress_->look_again();
 }
 
-Membership WorldImpl::membership() const {
-  Membership members{.name = parts_.name,
+call::Membership WorldImpl::membership() const {
+  call::Membership members{.name = parts_.name,
                      .rank = parts_.launch.rank,
                      .world_ranks = std::vector<int>(parts_.hosts.size()),
                      .hosts = parts_.hosts,
@@ -161,8 +161,8 @@ void WorldImpl::attend(std::weak_ptr<Attended> attended) { progress_->attend(std
 
 void WorldImpl::look_again() noexcept { progress_->look_again(); }
 
-void WorldImpl::watch(std::shared_ptr<CommunicatorImpl> communicator) {
-  progress_->add(std::move(communicator));
+void WorldImpl::watch(std::shared_ptr<call::Core> calls) {
+  progress_->add(std::move(calls));
 }
 
 }  // namespace hocket::comm

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "algorithm/catalogue.h"
+#include "call/surroundings.h"
+#include "failure/witness.h"
 #include "comm/composition.h"
 #include "comm/device_blocks.h"
 #include "control/host.h"
@@ -20,7 +22,6 @@ class Attended;
 class MpiHome;
 class NetworkTick;
 class ProgressThread;
-class Witness;
 
 // What a rank's world is made of. A value.
 struct WorldParts {
@@ -46,14 +47,15 @@ struct WorldParts {
 
 // A resource, shared by the World and its communicators. Thread-safe where it does not say
 // otherwise.
-class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
+class WorldImpl final : public call::Surroundings,
+                        public std::enable_shared_from_this<WorldImpl> {
  public:
   // Joins the others on this host. `communicator` of it can then be made, once.
   static std::shared_ptr<WorldImpl> make(WorldParts parts, base::Deadline deadline);
-  ~WorldImpl();
+  ~WorldImpl() override;
 
-  control::HostControl& host() noexcept { return *host_; }
-  Witness& witness() noexcept { return *witness_; }
+  control::HostControl& host() noexcept override { return *host_; }
+  failure::Witness& witness() noexcept override { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
   const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
   const std::shared_ptr<MpiHome>& mpi() const noexcept { return parts_.mpi; }
@@ -63,23 +65,24 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   // Null in a job of one.
   const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
-  const std::string& dump_directory() const noexcept { return parts_.dump_directory; }
+  const std::string& dump_directory() const noexcept override { return parts_.dump_directory; }
   // Null where none is written.
-  const std::shared_ptr<observe::TraceFile>& trace() const noexcept { return parts_.trace; }
-  const os::ForkGuard& forks() const noexcept { return guard_; }
+  const std::shared_ptr<observe::TraceFile>& trace() const noexcept override { return parts_.trace; }
+  int world_rank() const noexcept override { return parts_.launch.rank; }
+  const os::ForkGuard& forks() const noexcept override { return guard_; }
   bool forked() const noexcept { return guard_.forked(); }
   // Whether the user wants the waiting thread to stop; asks at most every few milliseconds.
-  bool interrupted();
+  bool interrupted() override;
 
   Communicator make_communicator();
   int size() const noexcept { return static_cast<int>(parts_.hosts.size()); }
 
   // Has the progress thread look after a communicator until it has nothing under way.
-  void watch(std::shared_ptr<CommunicatorImpl> communicator);
+  void watch(std::shared_ptr<call::Core> calls) override;
 
   // Whether the program has been told that a peer was lost: it need not be told again.
-  bool has_told_of_loss() const noexcept { return told_of_loss_.load(std::memory_order_relaxed); }
-  void tell_of_loss() noexcept { told_of_loss_.store(true, std::memory_order_relaxed); }
+  bool has_told_of_loss() const noexcept override { return told_of_loss_.load(std::memory_order_relaxed); }
+  void tell_of_loss() noexcept override { told_of_loss_.store(true, std::memory_order_relaxed); }
 
   // What drives GPUs, looked for when it is first asked for.
   DeviceLibraries& device_libraries() noexcept { return *parts_.device_libraries; }
@@ -91,7 +94,7 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
   void look_again() noexcept;
 
   // Whether this rank has said goodbye to the others.
-  bool has_left() const noexcept {
+  bool has_left() const noexcept override {
     return host_->state(parts_.host_rank) == control::RankState::kLeft;
   }
   // Says goodbye to the others; lets go of the store.
@@ -104,13 +107,13 @@ class WorldImpl : public std::enable_shared_from_this<WorldImpl> {
  private:
   explicit WorldImpl(WorldParts parts);
   void join(base::Deadline deadline);
-  Membership membership() const;
+  call::Membership membership() const;
 
   WorldParts parts_;
   DeviceBlocks device_blocks_;
   os::ForkGuard guard_;
   std::shared_ptr<control::HostControl> host_;
-  std::shared_ptr<Witness> witness_;
+  std::shared_ptr<failure::Witness> witness_;
   std::unique_ptr<ProgressThread> progress_;
   std::shared_ptr<NetworkTick> network_tick_;
   std::atomic<bool> told_of_loss_{false};

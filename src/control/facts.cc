@@ -138,7 +138,7 @@ struct Writer {
     const Failure& f = fact.failure;
     tag(Tag::kFailure);
     put(to, fact.group);
-    to.u8(static_cast<std::uint8_t>(f.code));
+    to.u8(static_cast<std::uint8_t>(f.cause));
     to.u32(static_cast<std::uint32_t>(f.reporter));
     to.u32(static_cast<std::uint32_t>(f.culprit));
     put(to, f.sequence);
@@ -216,17 +216,17 @@ std::optional<Fact> parse_refusal(WireReader& from) {
 std::optional<Fact> parse_failure(WireReader& from) {
   FailureFact fact{.group = get(from), .failure = {}};
   Failure& f = fact.failure;
-  const std::uint8_t code = from.u8();
+  const std::uint8_t cause = from.u8();
   f.reporter = static_cast<int>(from.u32());
   f.culprit = static_cast<int>(from.u32());
   f.sequence = get(from);
   f.missing = get(from);
-  bool sane = code <= static_cast<std::uint8_t>(ErrorCode::kDevice);
+  bool sane = cause <= static_cast<std::uint8_t>(kLastCause);
   f.signature = get_signature(from, sane);
   f.other = get_signature(from, sane);
   f.text = from.text(Failure::kTextBytes);
   if (!sane) return std::nullopt;
-  f.code = static_cast<ErrorCode>(code);
+  f.cause = static_cast<Cause>(cause);
   return fact;
 }
 

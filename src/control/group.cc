@@ -156,7 +156,7 @@ void GroupControl::fail(const Failure& failure) noexcept {
           expected, kFailureBeingWritten, std::memory_order_acq_rel)) {
     return;
   }
-  header_->code = failure.code;
+  header_->cause = failure.cause;
   header_->reporter = failure.reporter;
   header_->culprit = failure.culprit;
   header_->sequence = failure.sequence;
@@ -174,7 +174,7 @@ Failure GroupControl::failure() const {
   // Its writer may die in the middle; what it wanted to say is lost then, that it failed is not.
   for (int tries = 0; header_->failure.load(std::memory_order_acquire) != kFailureWritten;
        ++tries) {
-    if (tries == 1000) return {.text = "a rank ended while it was reporting a failure"};
+    if (tries == 1000) return {};
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000};
     nanosleep(&pause, nullptr);
   }

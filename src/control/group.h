@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/atomic.h"
+#include "control/cause.h"
 #include "control/host.h"
 #include "engine/call.h"
 #include "hocket/error.h"
@@ -27,15 +28,19 @@ struct Record {
 
 // What ended a group: the first thing that went wrong, the same for every rank. A value.
 struct Failure {
-  ErrorCode code = ErrorCode::kAborted;
+  Cause cause = Cause::kUnknown;
   int reporter = -1;            // group rank
   int culprit = -1;             // group rank that died, aborted, differs
   std::uint64_t sequence = 0;   // the call it happened in
-  std::uint64_t missing = 0;    // kDeadlineExceeded: bit i: rank i (of the first 64) had not come
+  std::uint64_t missing = 0;    // kLate: bit i: rank i (of the first 64) had not come
   engine::Signature signature;  // the reporter's call
-  engine::Signature other;      // kMismatch: the culprit's call
-  std::string text;             // at most kTextBytes
+  engine::Signature other;      // kDifferent, kPartsDiffer: the culprit's call
+  // What a person is told beside the cause, and nothing decides by: the words of an abort or of a
+  // refusal, how long was waited. At most kTextBytes.
+  std::string text;
   static constexpr std::size_t kTextBytes = 200;
+
+  ErrorCode code() const noexcept { return code_of(cause); }
 };
 
 inline constexpr std::size_t kRecords = 32;

@@ -23,7 +23,7 @@ using FailureText = base::ShortText<Failure::kTextBytes>;
 
 struct GroupHeader {
   alignas(kApart) base::Atomic<std::uint32_t> failure{kNoFailure};
-  base::Plain<ErrorCode> code{};
+  base::Plain<Cause> cause{};
   base::Plain<std::int32_t> reporter = 0;
   base::Plain<std::int32_t> culprit = 0;
   base::Plain<std::uint64_t> sequence = 0;
@@ -42,7 +42,7 @@ struct GroupHeader {
 
   // Once `failure` is kFailureWritten.
   Failure what_failed() const {
-    return {.code = code,
+    return {.cause = cause,
             .reporter = reporter,
             .culprit = culprit,
             .sequence = sequence,

@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 8 (all offsets multiples of the page size):
+// Layout of the segment, version 9 (all offsets multiples of the page size):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
 //   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;

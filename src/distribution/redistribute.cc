@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "comm/request.h"
+#include "call/request.h"
 #include "hocket/error.h"
 
 namespace hocket {
@@ -213,7 +213,7 @@ void Redistribution::operator()(ConstArrayView in, ArrayView out) {
   if (in.memory() != MemoryKind::kHost || out.memory() != MemoryKind::kHost) {
     refuse("redistribution is of arrays in host memory");
   }
-  for (const std::string& fault : {comm::fault_of(in, "in"), comm::fault_of(out, "out")}) {
+  for (const std::string& fault : {call::fault_of(in, "in"), call::fault_of(out, "out")}) {
     if (!fault.empty()) refuse(fault);
   }
   if (in.count() != plan.in_count || out.count() != plan.out_count) {

@@ -1,6 +1,6 @@
 // Sleeping on a doorbell, and ringing it (control/host.h), with and without membarrier.
 #include "base/atomic.h"
-#include "comm/waiter.h"
+#include "call/waiter.h"
 #include "control/host.h"
 #include "host.h"
 #include "scenario.h"
@@ -46,7 +46,7 @@ class WaiterBesideRingAll : public relacy::Program {
       host_.host(0).ring_all();
       return;
     }
-    comm::Waiter waiter(host_.host(1));
+    call::Waiter waiter(host_.host(1));
     while (word_.load(std::memory_order_relaxed) != 1) waiter.pause();
   }
 

@@ -1,5 +1,5 @@
 // Who is at work on a communicator (comm/turnstile.h).
-#include "comm/turnstile.h"
+#include "call/turn_lock.h"
 
 #include "base/atomic.h"
 #include "scenario.h"
@@ -16,7 +16,7 @@ class Comings : public relacy::Program {
   Comings() { relacy::has_heavy_fence = kFences; }
   void before() override {
     for (int i = 0; i < 16; ++i) {
-      HOCKET_CHECK(turnstile_.try_enter(Turnstile::Who::kUser));
+      HOCKET_CHECK(turnstile_.try_enter(TurnLock::Who::kUser));
       turnstile_.leave_quietly();
     }
     HOCKET_CHECK(turnstile_.enter_shortly() == kFences);
@@ -26,7 +26,7 @@ class Comings : public relacy::Program {
     if (number == 0) {
       for (int i = 0; i < 2; ++i) come_as_user();
     } else {
-      come(number == kThreads - 1 ? Turnstile::Who::kUser : Turnstile::Who::kProgress);
+      come(number == kThreads - 1 ? TurnLock::Who::kUser : TurnLock::Who::kProgress);
     }
   }
   void after() override { HOCKET_CHECK(visits_ == kThreads + 1); }
@@ -43,20 +43,20 @@ class Comings : public relacy::Program {
       turnstile_.leave_shortly();
       return;
     }
-    while (!turnstile_.try_enter(Turnstile::Who::kUser)) relacy::yield();
+    while (!turnstile_.try_enter(TurnLock::Who::kUser)) relacy::yield();
     HOCKET_CHECK(turnstile_.is_user_here());
     work();
     turnstile_.leave_quietly();
   }
-  void come(Turnstile::Who who) {
+  void come(TurnLock::Who who) {
     while (!turnstile_.try_enter(who)) relacy::yield();
-    HOCKET_CHECK(turnstile_.is_progress() == (who == Turnstile::Who::kProgress));
-    HOCKET_CHECK(who != Turnstile::Who::kUser || turnstile_.is_user_here());
+    HOCKET_CHECK(turnstile_.is_progress() == (who == TurnLock::Who::kProgress));
+    HOCKET_CHECK(who != TurnLock::Who::kUser || turnstile_.is_user_here());
     work();
     turnstile_.leave();
   }
 
-  Turnstile turnstile_{kFences};
+  TurnLock turnstile_{kFences};
   base::Plain<int> visits_ = 0;  // by whoever is in
 };
 
@@ -66,15 +66,15 @@ const relacy::Harmless kNoShortWay = {{"try_enter load", "nobody is inside by th
 const relacy::Harmless kNothingDone = {{"enter_shortly store", "the favourite came in vain"},
                                        {"turnstile.cc:25", "nobody lends its place here"}};
 
-TEST(Turnstile, OneAtATimeWithTheShortWay) {
+TEST(TurnLock, OneAtATimeWithTheShortWay) {
   relacy::holds_and_needs_all<Comings<true, 2>>(kNothingDone, {}, 1'000);
 }
 
-TEST(Turnstile, OneAtATimeAmongThree) {
+TEST(TurnLock, OneAtATimeAmongThree) {
   relacy::holds_and_needs_all<Comings<true, 3>>(kNothingDone, {}, 1'000);
 }
 
-TEST(Turnstile, OneAtATimeWithoutHeavyFences) {
+TEST(TurnLock, OneAtATimeWithoutHeavyFences) {
   relacy::holds_and_needs_all<Comings<false, 2>>(kNoShortWay, {}, 1'000);
 }
 

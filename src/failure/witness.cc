@@ -1,9 +1,9 @@
-#include "comm/witness.h"
+#include "failure/witness.h"
 
 #include <algorithm>
 #include <thread>
 
-namespace hocket::comm {
+namespace hocket::failure {
 namespace {
 
 using std::chrono::microseconds;
@@ -79,4 +79,4 @@ std::optional<int> Witness::await_end(int rank) {
   return host_->end(rank);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::failure

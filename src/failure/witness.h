@@ -10,7 +10,7 @@
 #include "control/host.h"
 #include "os/process_exit.h"
 
-namespace hocket::comm {
+namespace hocket::failure {
 
 // A resource: descriptors of the next few processes of the host, each of which so has a few
 // witnesses; what one learns it tells all. Thread-safe.
@@ -43,4 +43,4 @@ class Witness {
   std::vector<Watched> watched_;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::failure

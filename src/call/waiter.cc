@@ -1,8 +1,8 @@
-#include "comm/waiter.h"
+#include "call/waiter.h"
 
 #include <sched.h>
 
-namespace hocket::comm {
+namespace hocket::call {
 
 bool Waiter::pause_slowly() noexcept {
   const std::uint32_t yields = host_.may_spin() && !crowded_ ? kYields : kCrowdedYields;
@@ -33,4 +33,4 @@ void Waiter::disarm() noexcept {
   }
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

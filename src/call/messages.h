@@ -2,15 +2,14 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
 
-#include "comm/request.h"
+#include "call/request.h"
 #include "engine/point_to_point.h"
 #include "engine/task.h"
 #include "hocket/communicator.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 
 // A resource: a message under way, taken back, synchronously, unless it was seen done.
 class Message {
@@ -42,10 +41,7 @@ class Message {
 engine::Task finish(Message message, std::shared_ptr<Received> received);
 engine::Task finish_both(Message outgoing, Message incoming);
 
-// What messages of errors call it: "recv of float32[3] from rank 1 tag 0".
-std::string describe(const MessageCall& call);
-
 // Whether an array that is sent shares memory with one that is received into.
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept;
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

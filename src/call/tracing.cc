@@ -1,10 +1,8 @@
-#include "comm/tracing.h"
+#include "call/tracing.h"
 
 #include <algorithm>
 
-#include "comm/communicator_impl.h"
-
-namespace hocket::comm {
+namespace hocket::call {
 
 using engine::Kind;
 
@@ -58,4 +56,4 @@ observe::Span Tracing::message(const engine::Envelope& envelope, bool sends) con
            .peer = envelope.peer}};
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

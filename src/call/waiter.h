@@ -8,7 +8,10 @@
 #include "base/relax.h"
 #include "control/host.h"
 
-namespace hocket::comm {
+namespace hocket::call {
+
+// How often to look by oneself for what a GPU does, which rings nobody.
+inline constexpr std::chrono::milliseconds kGpuLook{1};
 
 // A value for the length of one wait. Use:
 //
@@ -84,4 +87,4 @@ class Waiter {
   std::span<const os::FutexWait> more_;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "base/hash.h"
-#include "comm/request.h"
+#include "call/request.h"
 #include "hocket/error.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 
 using engine::Call;
 using engine::is_listed;
@@ -395,4 +395,4 @@ Call check(const Request& r, const Place& place, CallStorage& storage) {
   return call;
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

@@ -5,18 +5,18 @@
 #include <thread>
 #include <vector>
 
-#include "comm/turnstile.h"
+#include "call/turn_lock.h"
 
 namespace hocket::comm {
 namespace {
 
-using Who = Turnstile::Who;
+using Who = TurnLock::Who;
 
 bool fences() { return os::register_for_heavy_fence() && os::heavy_fence(); }
 
 // Comes in as a user's thread does and says whether it did.
 template <typename F>
-bool visit(Turnstile& turnstile, F inside) {
+bool visit(TurnLock& turnstile, F inside) {
   if (turnstile.enter_shortly()) {
     inside();
     turnstile.leave_shortly();
@@ -28,7 +28,7 @@ bool visit(Turnstile& turnstile, F inside) {
   return true;
 }
 
-void become_favourite(Turnstile& turnstile) {
+void become_favourite(TurnLock& turnstile) {
   for (int i = 0; i < 100 && !turnstile.enter_shortly(); ++i) {
     ASSERT_TRUE(turnstile.try_enter(Who::kUser));
     turnstile.leave_quietly();
@@ -37,15 +37,15 @@ void become_favourite(Turnstile& turnstile) {
   turnstile.leave_shortly();
 }
 
-TEST(Turnstile, whoever_comes_often_gets_the_short_way) {
+TEST(TurnLock, whoever_comes_often_gets_the_short_way) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  Turnstile turnstile(true);
+  TurnLock turnstile(true);
   EXPECT_FALSE(turnstile.enter_shortly());
   become_favourite(turnstile);
 }
 
-TEST(Turnstile, without_fences_there_is_no_short_way) {
-  Turnstile turnstile(false);
+TEST(TurnLock, without_fences_there_is_no_short_way) {
+  TurnLock turnstile(false);
   for (int i = 0; i < 100; ++i) {
     ASSERT_FALSE(turnstile.enter_shortly());
     ASSERT_TRUE(turnstile.try_enter(Who::kUser));
@@ -54,7 +54,7 @@ TEST(Turnstile, without_fences_there_is_no_short_way) {
 }
 
 // Whichever way a user came in: others take steps meanwhile, and other users see that one is in.
-void expect_lent(Turnstile& turnstile) {
+void expect_lent(TurnLock& turnstile) {
   turnstile.lend();
   Who found = Who::kNobody;
   std::thread([&] {
@@ -73,8 +73,8 @@ void expect_lent(Turnstile& turnstile) {
   EXPECT_EQ(found, Who::kUser);
 }
 
-TEST(Turnstile, a_user_lends_its_place_to_those_who_take_steps) {
-  Turnstile turnstile(fences());
+TEST(TurnLock, a_user_lends_its_place_to_those_who_take_steps) {
+  TurnLock turnstile(fences());
   ASSERT_TRUE(turnstile.try_enter(Who::kUser));
   expect_lent(turnstile);
   turnstile.leave();
@@ -82,9 +82,9 @@ TEST(Turnstile, a_user_lends_its_place_to_those_who_take_steps) {
   turnstile.leave();
 }
 
-TEST(Turnstile, so_does_the_favourite) {
+TEST(TurnLock, so_does_the_favourite) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  Turnstile turnstile(true);
+  TurnLock turnstile(true);
   become_favourite(turnstile);
   ASSERT_TRUE(turnstile.enter_shortly());
   expect_lent(turnstile);
@@ -95,8 +95,8 @@ TEST(Turnstile, so_does_the_favourite) {
   become_favourite(turnstile);
 }
 
-TEST(Turnstile, a_step_that_goes_on_is_awaited_when_the_place_is_taken_back) {
-  Turnstile turnstile(fences());
+TEST(TurnLock, a_step_that_goes_on_is_awaited_when_the_place_is_taken_back) {
+  TurnLock turnstile(fences());
   constexpr int kTurns = 2000;
   int count = 0;
   std::atomic<bool> over{false};
@@ -125,9 +125,9 @@ TEST(Turnstile, a_step_that_goes_on_is_awaited_when_the_place_is_taken_back) {
   EXPECT_GT(count, 0);
 }
 
-TEST(Turnstile, others_see_the_favourite_inside_and_then_take_its_place) {
+TEST(TurnLock, others_see_the_favourite_inside_and_then_take_its_place) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  Turnstile turnstile(true);
+  TurnLock turnstile(true);
   become_favourite(turnstile);
   ASSERT_TRUE(turnstile.enter_shortly());
   EXPECT_FALSE(turnstile.enter_shortly()) << "from within";
@@ -151,9 +151,9 @@ TEST(Turnstile, others_see_the_favourite_inside_and_then_take_its_place) {
   become_favourite(turnstile);
 }
 
-TEST(Turnstile, who_waits_is_told_from_who_makes_a_call) {
+TEST(TurnLock, who_waits_is_told_from_who_makes_a_call) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  Turnstile turnstile(true);
+  TurnLock turnstile(true);
   ASSERT_TRUE(turnstile.try_enter(Who::kWaiter));
   Who found = Who::kNobody;
   std::thread([&] { EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found)); }).join();
@@ -173,8 +173,8 @@ TEST(Turnstile, who_waits_is_told_from_who_makes_a_call) {
   turnstile.leave_shortly();
 }
 
-TEST(Turnstile, lets_in_one_at_a_time) {
-  Turnstile turnstile(fences());
+TEST(TurnLock, lets_in_one_at_a_time) {
+  TurnLock turnstile(fences());
   constexpr int kThreads = 3;
   constexpr int kVisits = 100'000;
   long inside = 0;

@@ -1,10 +1,10 @@
-#include "comm/turnstile.h"
+#include "call/turn_lock.h"
 
 #include "base/relax.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 
-void Turnstile::take_from_favourite() noexcept {
+void TurnLock::take_from_favourite() noexcept {
   const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
   if (favourite == 0) return;
   favourite_.store(0, std::memory_order_relaxed);
@@ -12,7 +12,7 @@ void Turnstile::take_from_favourite() noexcept {
   if (favourite != this_thread()) os::heavy_fence();
 }
 
-bool Turnstile::try_enter(Who who, Who* found) noexcept {
+bool TurnLock::try_enter(Who who, Who* found) noexcept {
   Who expected = Who::kNobody;
   // Released, too: whoever finds this one in sees what it did before, as closing the communicator.
   if (!holder_.compare_exchange_strong(expected, who, std::memory_order_acq_rel)) {
@@ -35,7 +35,7 @@ bool Turnstile::try_enter(Who who, Who* found) noexcept {
   return true;
 }
 
-void Turnstile::lend() noexcept {
+void TurnLock::lend() noexcept {
   lent_.store(true, std::memory_order_relaxed);  // seen by whoever sees what follows
   lent_shortly_ = inside_.load(std::memory_order_relaxed);
   if (lent_shortly_) {
@@ -45,7 +45,7 @@ void Turnstile::lend() noexcept {
   }
 }
 
-void Turnstile::take_back() noexcept {
+void TurnLock::take_back() noexcept {
   Who expected = Who::kNobody;
   while (!holder_.compare_exchange_weak(expected, Who::kUser, std::memory_order_acq_rel)) {
     expected = Who::kNobody;
@@ -58,7 +58,7 @@ void Turnstile::take_back() noexcept {
   leave();
 }
 
-void Turnstile::leave_quietly() noexcept {
+void TurnLock::leave_quietly() noexcept {
   const std::uintptr_t self = this_thread();
   visits_ = visitor_ == self ? visits_ + 1 : 1;
   visitor_ = self;
@@ -69,4 +69,4 @@ void Turnstile::leave_quietly() noexcept {
   leave();
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

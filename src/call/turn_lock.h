@@ -11,21 +11,21 @@
 #include "base/this_thread.h"
 #include "os/futex.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 
 using base::this_thread;
 
 // A resource; safe from any thread.
-class Turnstile {
+class TurnLock {
  public:
   // kUser makes a call, and may stay; kWaiter, who waits for one that is under way, and kProgress
   // take one step at a time.
   enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
   // `fences`: whether os::heavy_fence works in this process; without it there is no short way.
-  explicit Turnstile(bool fences) noexcept : fences_(fences) {}
-  Turnstile(const Turnstile&) = delete;
-  Turnstile& operator=(const Turnstile&) = delete;
+  explicit TurnLock(bool fences) noexcept : fences_(fences) {}
+  TurnLock(const TurnLock&) = delete;
+  TurnLock& operator=(const TurnLock&) = delete;
 
   // The short way. True: in; leave the same way.
   bool enter_shortly() noexcept {
@@ -80,4 +80,4 @@ class Turnstile {
   int visits_ = 0;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

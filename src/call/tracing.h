@@ -5,13 +5,12 @@
 #include <memory>
 #include <string_view>
 
+#include "call/membership.h"
 #include "engine/call.h"
 #include "engine/point_to_point.h"
 #include "observe/trace_file.h"
 
-namespace hocket::comm {
-
-struct Membership;
+namespace hocket::call {
 
 // A resource, used in the communicator's turn. Does nothing where no trace is written.
 class Tracing {
@@ -42,4 +41,4 @@ class Tracing {
   observe::Span collective_;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "engine/call.h"
-#include "engine/point_to_point.h"
 #include "hocket/communicator.h"
 #include "hocket/error.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 
 // Of an array or a segment: sums of such do not wrap around.
 inline constexpr std::size_t kMostBytes = std::size_t{1} << 60;
@@ -48,19 +47,13 @@ inline bool repeats(const Request& a, const Request& b) noexcept {
          a.op == b.op && a.root == b.root && a.extra == b.extra && !is_listed(b.kind);
 }
 
-// The same for a message. A value.
-struct MessageCall {
-  engine::Envelope envelope{.peer = engine::kAnyPeer};
-  bool sends = false;
-};
-
 // Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its
 // Call; empty, and without allocation, for regular calls.
 struct CallStorage {
   std::vector<std::size_t> positions;
 };
 
-// The group's facts that checking needs.
+// A rank of a group of so many: what checking needs to know of it. A value.
 struct Place {
   int rank;
   int size;
@@ -78,4 +71,4 @@ inline void require_array(ConstArrayView array, std::string_view name) {
 // found and expected; has no effects.
 engine::Call check(const Request& request, const Place& place, CallStorage& storage);
 
-}  // namespace hocket::comm
+}  // namespace hocket::call

@@ -1,0 +1,287 @@
+#include "call/core.h"
+
+#include <fmt/format.h>
+
+#include "base/relax.h"
+#include "failure/caught.h"
+
+namespace hocket::call {
+
+using base::Deadline;
+using engine::Signature;
+using engine::Task;
+
+// --- The turn -----------------------------------------------------------------------------------
+
+void CallGuard::enter() {
+  auto found = TurnLock::Who::kNobody;
+  // Who takes one step is soon out; who makes a call meanwhile is a mistake.
+  while (!core_.turn_.try_enter(TurnLock::Who::kUser, &found)) {
+    // Whoever was in when this process was forked is not here to leave.
+    if (core_.forks_.forked()) core_.raise_unusable();
+    if (found == TurnLock::Who::kUser) {
+      if (!core_.open_) core_.raise_unusable();  // that user is closing it
+      throw InvalidArgument(fmt::format(
+          "two threads are using communicator {} at once; give each a duplicate() of its own, or "
+          "let them take turns",
+          core_.membership_.name));
+    }
+    base::relax();
+  }
+}
+
+void CallGuard::leave() noexcept {
+  if (core_.runner_ && core_.runner_->busy()) {
+    core_.turn_.leave();
+  } else {
+    core_.turn_.leave_quietly();
+  }
+}
+
+// --- Making -------------------------------------------------------------------------------------
+
+Core::Core(std::shared_ptr<Surroundings> surroundings,
+           Membership membership,
+           std::byte* block,
+           control::GroupEntry* entry,
+           Duration deadline)
+    : surroundings_(std::move(surroundings)),
+      membership_(std::move(membership)),
+      forks_(surroundings_->forks()),
+      group_(block == nullptr ? nullptr
+                              : std::make_unique<control::GroupControl>(surroundings_->host(),
+                                                                        block,
+                                                                        membership_.rank,
+                                                                        membership_.host_ranks,
+                                                                        entry)),
+      tracing_(surroundings_->trace(), membership_),
+      turn_(surroundings_->host().fenced()),
+      eager_polls_(surroundings_->host().may_spin() ? 1000 : 4),
+      deadline_(deadline) {}
+
+void Core::open(Engines engines) {
+  engines_ = std::move(engines);
+  ledger_.emplace(*group_);
+  planner_.emplace(membership_.name, place(), surroundings_->host(), !group_->spans());
+  planner_->set_engines(engines_);
+  // Never in the progress thread: the hook is for threads of the program's own.
+  inquiry_.emplace(*group_, *engines_.messages, [this] {
+    return !turn_.is_progress() && surroundings_->interrupted();
+  });
+  texts_.emplace(membership_.name, *group_, surroundings_->witness());
+  runner_.emplace(
+      static_cast<Owner&>(*this), *surroundings_, *group_, engines_, *ledger_, *inquiry_, tracing_);
+  runner_->set_next_look(
+      [this] { return awaits_gpu() ? Deadline::in(kGpuLook) : Deadline::never(); });
+  open_ = true;
+}
+
+// --- Whether a call can be made -----------------------------------------------------------------
+
+void Core::refuse_forked() const {
+  if (!forks_.forked()) return;
+  throw InvalidArgument(fmt::format(
+      "this process was forked after hocket::init; communicator {} belongs to its parent. Start "
+      "ranks with `hocket run` or by spawning, or call init in the child",
+      membership_.name));
+}
+
+void Core::raise_unusable() {
+  refuse_forked();
+  if (rank() < 0) {
+    throw InvalidArgument(
+        fmt::format("this process is not a member of communicator {}", membership_.name));
+  }
+  if (!open_) {
+    throw InvalidArgument(fmt::format("communicator {} has been closed", membership_.name));
+  }
+  refuse_after_leaving();
+  raise_failure();
+}
+
+// What the others say then is that this rank has left, which is no news here.
+void Core::refuse_after_leaving() const {
+  if (!surroundings_->has_left()) return;
+  throw InvalidArgument(
+      fmt::format("the World of communicator {} has been closed on this rank; keep it as long as "
+                  "communicators made of it make calls",
+                  membership_.name));
+}
+
+void Core::find_lost(const failure::Awaited& awaited) {
+  refuse_after_leaving();
+  if (const auto loss = inquiry_->find_loss(awaited)) raise(*loss);
+}
+
+// --- Collectives --------------------------------------------------------------------------------
+
+Plan Core::checked(const Request& request, CallStorage& storage, const Signature* shown) {
+  try {
+    return planner_->plan(request, storage, shown);
+  } catch (...) {
+    refuse_caught(request.kind);
+  }
+}
+
+void Core::run_here(const Request& request) {
+  if (Plan* const kept = planner_->kept(request)) {
+    execute(*kept, kept->call.signature, request.deadline, nullptr);
+    return;
+  }
+  CallStorage storage;
+  Plan plan = checked(request, storage);
+  if (!storage.positions.empty()) {
+    execute(plan, plan.call.signature, request.deadline, &storage);
+    return;
+  }
+  Plan& kept = planner_->keep(request, plan);
+  execute(kept, kept.call.signature, request.deadline, nullptr);
+}
+
+void Core::run_as(const Signature& shown, const Request& request) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  CallStorage storage;
+  Plan plan = checked(request, storage, &shown);
+  execute(plan, shown, request.deadline, &storage);
+}
+
+std::shared_ptr<Operation> Core::start_here(const Request& request) {
+  CallStorage storage;
+  const Plan plan = checked(request, storage);
+  return enqueue(plan, plan.call.signature, std::move(storage), request.deadline);
+}
+
+void Core::execute(Plan& plan,
+                   const Signature& shown,
+                   std::optional<Duration> deadline,
+                   CallStorage* storage) {
+  if (runner_->busy()) {
+    finish_queued(
+        *enqueue(plan, shown, storage == nullptr ? CallStorage{} : std::move(*storage), deadline));
+    return;
+  }
+  const std::uint64_t sequence = plan.call.sequence = ledger_->next();
+  runner_->begin(plan, shown);
+  bool is_through = false;
+  try {
+    is_through = plan.engine->attempt(plan.call);
+  } catch (...) {
+    runner_->end(sequence, true);
+    fail_caught(sequence);
+    throw;
+  }
+  if (!is_through) {
+    Stepped call{.task = start_task(plan, shown),
+                 .awaited = {.sequence = sequence},
+                 .allowed = deadline.value_or(deadline_),
+                 .deadline = {},
+                 .doubt = {},
+                 .shown = shown};
+    runner_->drive(call);
+  }
+  runner_->end_well(sequence, *plan.engine);
+}
+
+// A call that cannot be started is refused: this rank has given nothing so far.
+Task Core::start_task(const Plan& plan, const Signature& shown) {
+  try {
+    return plan.engine->start(plan.call);
+  } catch (...) {
+    announce_refusal(plan.call.sequence, shown.kind, failure::reason_of_caught().view());
+    throw;
+  }
+}
+
+// A blocking call's wait behind others under way.
+void Core::finish_queued(Operation& operation) {
+  runner_->advance_until([&] { return operation.done(); });
+  operation.rethrow();
+}
+
+std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
+                                         const Signature& shown,
+                                         CallStorage storage,
+                                         std::optional<Duration> deadline,
+                                         std::shared_ptr<Carrying> carrying,
+                                         std::shared_ptr<StreamMark> mark) {
+  const Duration allowed = deadline.value_or(deadline_);
+  std::shared_ptr<Operation> operation;
+  try {
+    operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+    runner_->queue().push_back(operation);
+  } catch (...) {
+    refuse_caught(shown.kind);
+  }
+  operation->plan = plan;
+  operation->set_sequence(ledger_->next());
+  operation->call.shown = shown;
+  operation->storage = std::move(storage);
+  operation->carrying = std::move(carrying);
+  operation->mark = std::move(mark);
+  runner_->advance(false);
+  if (!operation->done()) surroundings_->watch(shared_from_this());
+  return operation;
+}
+
+Plan Core::prepare(const Request& request, CallStorage& storage) {
+  const CallGuard guard(*this);
+  require_usable();
+  return checked(request, storage);
+}
+
+void Core::run_prepared(Plan& plan, std::optional<Duration> deadline) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  execute(plan, plan.call.signature, deadline, nullptr);
+}
+
+std::shared_ptr<Operation> Core::start_prepared(const Plan& plan,
+                                                std::optional<Duration> deadline,
+                                                std::shared_ptr<void> keep) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  auto operation = enqueue(plan, plan.call.signature, {}, deadline);
+  operation->keep = std::move(keep);
+  return operation;
+}
+
+// --- Messages -----------------------------------------------------------------------------------
+
+void Core::run_message(Task task,
+                       const failure::MessageCall& call,
+                       std::optional<Duration> deadline) {
+  if (runner_->busy()) {
+    finish_queued(*start_message(std::move(task), call, deadline));
+    return;
+  }
+  Stepped stepped{.task = std::move(task),
+                  .awaited = {.peer = call.envelope.peer, .message = &call},
+                  .allowed = deadline.value_or(deadline_),
+                  .deadline = {},
+                  .doubt = {},
+                  .shown = {}};
+  runner_->drive(stepped);
+}
+
+std::shared_ptr<Operation> Core::start_message(Task task,
+                                               const failure::MessageCall& call,
+                                               std::optional<Duration> deadline,
+                                               observe::Span span) {
+  const Duration allowed = deadline.value_or(deadline_);
+  auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
+  operation->call.task = std::move(task);
+  operation->begun = true;
+  operation->message = call;
+  operation->call.awaited = {.peer = call.envelope.peer, .message = &operation->message};
+  operation->span = std::move(span);
+  runner_->messages().push_back(operation);
+  runner_->advance(false);
+  if (!operation->done()) surroundings_->watch(shared_from_this());
+  return operation;
+}
+
+}  // namespace hocket::call

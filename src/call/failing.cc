@@ -1,0 +1,172 @@
+// How a communicator comes to its end, and what it says of it.
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "base/log.h"
+#include "base/relax.h"
+#include "call/core.h"
+#include "failure/caught.h"
+#include "observe/flight_record.h"
+
+namespace hocket::call {
+
+using base::Deadline;
+using control::Cause;
+using control::Failure;
+
+namespace {
+
+// For a thread in a call to come out of it once it has failed; one may wait for a GPU.
+constexpr auto kCalledOut = std::chrono::seconds(10);
+
+}  // namespace
+
+Failure Core::own_failure(Cause cause, std::string_view text) const noexcept {
+  return {.cause = cause,
+          .reporter = rank(),
+          .culprit = rank(),
+          .sequence = group_->last_sequence(rank()),
+          .text = failure::text_within_memory(text)};
+}
+
+void Core::raise(const Failure& failure) {
+  group_->fail(failure);
+  raise_failure();
+}
+
+void Core::raise(const failure::Refusal& refusal) { texts_->raise(refusal); }
+
+void Core::raise_failure() {
+  if (!runner_->is_stepping()) told();
+  try {
+    texts_->raise(group_->failure());
+  } catch (const Error&) {
+    if (!written_.exchange(true) && !surroundings_->dump_directory().empty()) {
+      try {
+        dump("");
+      } catch (const Error& refused) {
+        base::log(base::LogLevel::kWarning, fmt::format("no flight record: {}", refused.what()));
+      }
+    }
+    throw;
+  }
+}
+
+// See engine::Consistency: the fingerprints differ; do the calls?
+void Core::confirm(int peer, std::uint64_t sequence) {
+  const auto verdict = ledger_->confirm(peer, sequence);
+  if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
+  if (const auto* failure = std::get_if<Failure>(&verdict)) raise(*failure);
+}
+
+void Core::abort(const std::string& reason) {
+  if (!open_ || forks_.forked()) return;
+  group_->fail(own_failure(Cause::kAbortCalled, reason));
+}
+
+void Core::told() const noexcept {
+  if (!group_->failed()) return;
+  told_.store(true, std::memory_order_relaxed);
+  if (group_->failure().code() == ErrorCode::kPeerDied) surroundings_->tell_of_loss();
+}
+
+void Core::miss(const Operation& operation) noexcept {
+  if (!open_ || forks_.forked()) return;
+  try {
+    std::rethrow_exception(operation.error());
+  } catch (const InvalidArgument& refusal) {
+    lose_device_call();
+    const int peer = refusal.status().peer;
+    Failure failure = own_failure(
+        Cause::kRefused, group_->refusal(peer, operation.plan.call.sequence).value_or(""));
+    failure.culprit = peer;
+    failure.sequence = operation.plan.call.sequence;
+    failure.signature = operation.call.shown;
+    group_->fail(failure);
+  } catch (...) {  // the communicator has ended by that, and says so
+  }
+}
+
+void Core::raise_untold(bool cut_short) const {
+  if (!group_->failed() || told_.load(std::memory_order_relaxed)) return;
+  if (!lost_.load(std::memory_order_relaxed) && !cut_short) return;
+  const Failure failure = group_->failure();
+  if (failure.code() == ErrorCode::kAborted && failure.culprit == rank()) return;
+  if (failure.code() == ErrorCode::kPeerDied && surroundings_->has_told_of_loss()) return;
+  told();
+  texts_->raise(failure);
+}
+
+// --- Closing ------------------------------------------------------------------------------------
+
+Core::Closing Core::enter_to_close() noexcept {
+  // Somebody may be at a step; the progress thread finds the communicator closed when it comes
+  // again. A thread in a call is called out of it, as it needs the engines.
+  bool is_told = false;
+  auto found = TurnLock::Who::kNobody;
+  const auto deadline = Deadline::in(kCalledOut);
+  while (!turn_.try_enter(TurnLock::Who::kUser, &found)) {
+    if (found != TurnLock::Who::kUser) {
+      base::relax();
+      continue;
+    }
+    if (turn_.is_user_here()) return Closing::kInside;
+    if (deadline.has_passed()) return Closing::kStuck;
+    if (!is_told) group_->fail(own_failure(Cause::kClosed));
+    is_told = true;
+    // It may stand in the driver of a GPU whose streams wait for calls that the failure ends.
+    if (turn_.try_enter(TurnLock::Who::kWaiter)) {
+      runner_->advance(true);
+      turn_.leave();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return Closing::kEntered;
+}
+
+void Core::drop_calls(Cause cause) noexcept {
+  if (!runner_->busy()) return;
+  group_->fail(own_failure(cause));
+  try {
+    raise_failure();
+  } catch (...) {
+    runner_->fail_all(std::current_exception());
+  }
+}
+
+// --- What a program asks ------------------------------------------------------------------------
+
+std::optional<Status> Core::status() const {
+  refuse_forked();
+  if (!open_ || !group_->failed()) return std::nullopt;
+  told();
+  return texts_->status(group_->failure());
+}
+
+std::vector<RankCall> Core::last_calls() const {
+  refuse_forked();
+  return texts_ ? texts_->last_calls() : std::vector<RankCall>{};
+}
+
+std::vector<RankCall> Core::recent_calls() const {
+  refuse_forked();
+  return texts_ ? texts_->recent_calls() : std::vector<RankCall>{};
+}
+
+std::string Core::dump(const std::string& directory) const {
+  const std::string& where = directory.empty() ? surroundings_->dump_directory() : directory;
+  if (where.empty()) {
+    throw InvalidArgument(
+        "dump has no directory to write to; give one, or set HOCKET_DUMP_DIR for the job");
+  }
+  const auto error = status();
+  return observe::write({.world_rank = surroundings_->world_rank(),
+                         .communicator = membership_.name,
+                         .error = error ? error->message : "",
+                         .recent = recent_calls(),
+                         .ranks = last_calls()},
+                        where);
+}
+
+}  // namespace hocket::call

@@ -1,0 +1,128 @@
+// A call under way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/deadline.h"
+#include "base/this_thread.h"
+#include "call/planner.h"
+#include "call/request.h"
+#include "engine/task.h"
+#include "failure/inquiry.h"
+#include "hocket/communicator.h"
+#include "observe/trace_file.h"
+
+namespace hocket::call {
+
+class Core;
+
+// What a step needs to know: the task, what it waits for, and until when. A resource, of whoever
+// waits or of the queue; see Runner::step.
+struct Stepped {
+  engine::Task task;
+  failure::Awaited awaited;
+  Duration allowed{};
+  std::optional<base::Deadline> deadline;  // absent: from the first look on
+  failure::Doubt doubt;
+  engine::Signature shown;  // a collective's, as the others know it
+
+  std::uint64_t sequence() const noexcept { return awaited.sequence; }  // 0: a message
+};
+
+// Carries a call of arrays that the host's engines cannot reach, on copies of them.
+class Carrying {
+ public:
+  virtual ~Carrying() = default;
+  virtual engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) = 0;
+};
+
+// The place behind a call on its stream, where that goes on by itself.
+class StreamMark {
+ public:
+  virtual ~StreamMark() = default;
+  // Whether the stream has passed it. Throws DeviceError where a kernel failed.
+  virtual bool passed() const = 0;
+  // Has later work of `stream` wait for it.
+  virtual void hold(StreamRef stream) const = 0;
+};
+
+// What a Work holds. A resource, shared by it and by the runner's queue. What is public is guarded
+// by the communicator's turn; the rest by its own means.
+class Operation {
+ public:
+  Operation(std::shared_ptr<Core> owner, base::Deadline deadline, Duration allowed)
+      : owner_(std::move(owner)) {
+    call.deadline = deadline;
+    call.allowed = allowed;
+  }
+
+  Core& owner() noexcept { return *owner_; }
+
+  Stepped call;
+  bool begun = false;
+  // A collective: begun when its turn comes.
+  Plan plan;
+  CallStorage storage;
+  // A message.
+  failure::MessageCall message;
+  observe::Span span;
+  std::shared_ptr<Received> received;  // of one that comes: who sent; written before done
+  // A call that this rank does not begin, and why: to be announced when its turn comes.
+  std::optional<std::string> refusal;
+  std::exception_ptr refused_by;  // where it could not be started: what stood in its way
+  // Calls of GPUs.
+  std::shared_ptr<Carrying> carrying;
+  std::shared_ptr<StreamMark> mark;
+  std::atomic<bool> dropped{false};  // by a program that has not been told of its error
+  std::shared_ptr<void> keep;        // what the call points to, where that is not `storage`
+
+  std::uint64_t sequence() const noexcept { return call.sequence(); }
+  void set_sequence(std::uint64_t sequence) noexcept {
+    call.awaited.sequence = sequence;
+    plan.call.sequence = sequence;
+  }
+  // Whether it is carried for a GPU, in a call that has returned: of an error nobody would hear.
+  bool is_unheard() const noexcept { return carrying != nullptr && mark == nullptr; }
+
+  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+  // Ends the operation; runs the callback in this thread.
+  void finish(std::exception_ptr error) noexcept;
+  std::exception_ptr error() const noexcept { return error_; }
+  // Tells the program of the error, if there is one.
+  void rethrow();
+  bool told() const noexcept { return told_; }
+  void on_done(std::function<void()> f);
+
+ private:
+  friend class Awaiting;
+  std::shared_ptr<Core> owner_;
+  std::exception_ptr error_;  // written before done_
+  bool told_ = false;         // of it; the program's
+  std::atomic<bool> done_{false};
+  std::atomic<std::uintptr_t> waiter_{0};  // who waits, by this_thread(); 0: nobody
+  std::mutex mutex_;                       // guards callback_
+  std::function<void()> callback_;
+};
+
+// A value for as long as this thread waits for an operation: whoever ends it wakes this thread.
+class Awaiting {
+ public:
+  explicit Awaiting(Operation& operation) noexcept : operation_(operation) {
+    operation_.waiter_.store(base::this_thread(), std::memory_order_relaxed);
+  }
+  ~Awaiting() { operation_.waiter_.store(0, std::memory_order_relaxed); }
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+
+ private:
+  Operation& operation_;
+};
+
+}  // namespace hocket::call

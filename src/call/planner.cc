@@ -1,0 +1,70 @@
+#include "call/planner.h"
+
+#include <fmt/format.h>
+
+#include "call/ledger.h"
+#include "control/host.h"
+
+namespace hocket::call {
+
+using engine::Kind;
+using engine::Signature;
+
+Plan Planner::plan(const Request& request, CallStorage& storage, const Signature* shown) {
+  Plan plan{.call = check(request, place_, storage)};
+  find_symmetric(plan.call);
+  plan.engine = &choose(plan.call.signature);
+  plan.hash = Ledger::hash_of(shown == nullptr ? plan.call.signature : *shown);
+  return plan;
+}
+
+engine::CollectiveEngine& Planner::choose(const Signature& signature) {
+  engine::CollectiveEngine* best = choices_.of(signature, [this](const Signature& s) {
+    engine::CollectiveEngine* quickest = nullptr;
+    double least = 0;
+    for (const auto& candidate : engines_->collectives) {
+      const auto score = candidate->score(s);
+      if (score && (quickest == nullptr || score->microseconds < least)) {
+        quickest = candidate.get();
+        least = score->microseconds;
+      }
+    }
+    return quickest;
+  });
+  if (best == nullptr) {
+    throw InvalidArgument(fmt::format(
+        "no engine of communicator {} carries {}", communicator_, engine::describe(signature)));
+  }
+  return *best;
+}
+
+// Symmetric arrays are known by their address: they alone lie in the host's segment.
+void Planner::find_symmetric(engine::Call& call) const noexcept {
+  const auto reachable = [this](const void* address) {
+    return address != nullptr && host_.contains(address);
+  };
+  call.signature.symmetric = 0;
+  if (!reaches_all_) return;
+  bool symmetric = false;
+  switch (call.signature.kind) {
+    case Kind::kAllReduce:
+      symmetric = reachable(call.in) && reachable(call.out);
+      break;
+    case Kind::kReduce:
+    case Kind::kAllGather:
+      symmetric = reachable(call.in);
+      break;
+    case Kind::kReduceScatter:
+    case Kind::kAllToAll:  // in place, a rank would overwrite what others have yet to read
+      symmetric = reachable(call.in) && call.in != call.out;
+      break;
+    case Kind::kBroadcast:
+      symmetric = reachable(call.out);  // which all ranks have; the root's is read by the others
+      break;
+    default:
+      break;
+  }
+  call.signature.symmetric = symmetric && call.signature.count != 0 ? 1 : 0;
+}
+
+}  // namespace hocket::call

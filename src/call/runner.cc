@@ -1,0 +1,274 @@
+#include "call/runner.h"
+
+#include <fmt/format.h>
+
+#include "failure/caught.h"
+
+namespace hocket::call {
+
+using control::Cause;
+using control::Failure;
+using engine::Kind;
+using engine::Poll;
+using engine::Signature;
+using failure::Refusal;
+
+// --- One call -----------------------------------------------------------------------------------
+
+void Runner::begin(Plan& plan, const Signature& shown) {
+  engine::Call& call = plan.call;
+  ledger_.announce(call, plan.hash, shown);
+  if (tracing_.is_on()) [[unlikely]]
+    tracing_.begin(call, shown, plan.engine->name());
+  if (engines_.collectives.size() == 1) return;
+  for (const auto& other : engines_.collectives) {
+    if (other.get() != plan.engine) other->skip(call.sequence);
+  }
+}
+
+void Runner::end(std::uint64_t sequence, bool failed) noexcept {
+  ledger_.finish(sequence, !failed);
+  if (tracing_.is_on()) [[unlikely]]
+    tracing_.end(failed);
+}
+
+void Runner::end_well(std::uint64_t sequence, const engine::CollectiveEngine& engine) {
+  end(sequence);
+  if (engine.compares()) return;
+  if (const auto different = ledger_.compare_ended(sequence)) owner_.raise(*different);
+}
+
+void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) {
+  ledger_.refuse(sequence, kind, reason);
+  for (const auto& engine : engines_.collectives) engine->skip(sequence);
+}
+
+bool Runner::step(Stepped& call, bool look) {
+  try {
+    if (call.task.step() == Poll::kDone) return true;
+    if (!look) return false;
+    if (call.sequence() == 0) show_messages(*call.awaited.message);
+    if (!call.deadline) call.deadline = base::Deadline::in(call.allowed);
+    auto verdict = inquiry_.look(call.awaited, call.doubt);
+    if (const auto* refusal = std::get_if<Refusal>(&verdict)) {
+      ledger_.begin_anew_after(refusal->sequence);
+      owner_.raise(*refusal);
+    }
+    if (std::holds_alternative<std::monostate>(verdict)) {
+      if (!call.deadline->has_passed()) return false;
+      verdict = inquiry_.lateness(call.awaited, call.allowed);
+    }
+    // It may have ended well meanwhile, without whoever failed.
+    if (call.task.step() == Poll::kDone) return true;
+    owner_.raise(std::get<Failure>(verdict));
+  } catch (const engine::EnvelopeMismatch& found) {
+    call.task.reset();
+    raise_envelopes(found, call);
+  } catch (const DeviceError& found) {
+    call.task.reset();
+    if (group_.failed()) throw;
+    owner_.raise({.cause = Cause::kDevice,
+                  .reporter = group_.rank(),
+                  .culprit = group_.rank(),
+                  .sequence = call.sequence(),
+                  .signature = call.shown,
+                  .text = found.what()});
+  } catch (...) {
+    call.task.reset();
+    throw;
+  }
+}
+
+void Runner::drive(Stepped& call) {
+  try {
+    Waiter waiter(host_);
+    for (bool look = false; !step(call, look); look = waiter.pause()) {
+      if (look) waiter.wake_by(std::min(*call.deadline, next_look()));
+    }
+    hide_messages();
+  } catch (...) {
+    if (call.sequence() != 0) {
+      end(call.sequence(), true);
+      owner_.fail_caught(call.sequence());
+    }
+    throw;
+  }
+}
+
+void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call) {
+  const std::uint64_t sequence = call.sequence();
+  if (sequence != 0) {
+    if (const auto different = failure::find_difference(group_, sequence)) owner_.raise(*different);
+    // They called the same, with parts of different sizes.
+    const auto own = group_.find(group_.rank(), sequence);
+    Signature expected = own ? own->signature : Signature{};
+    Signature given = expected;
+    const std::size_t element = size_of(expected.dtype);
+    expected.count = found.expected.count * size_of(found.expected.dtype) / element;
+    given.count = found.received.count * size_of(found.received.dtype) / element;
+    owner_.raise({.cause = Cause::kPartsDiffer,
+                  .reporter = group_.rank(),
+                  .culprit = found.received.peer,
+                  .sequence = sequence,
+                  .signature = expected,
+                  .other = given});
+  }
+  const bool differ_in_order =
+      found.expected.dtype == found.received.dtype && found.expected.count == found.received.count;
+  const auto signature = [&](Kind kind, const engine::Envelope& e) {
+    const std::uint64_t order =
+        e.order == MemoryOrder::kFortran ? engine::kInFortranOrder : engine::kInCOrder;
+    return Signature{
+        .kind = kind, .dtype = e.dtype, .count = e.count, .extra = differ_in_order ? order : 0};
+  };
+  owner_.raise({.cause = Cause::kDifferent,
+                .reporter = group_.rank(),
+                .culprit = found.received.peer,
+                .signature = signature(Kind::kRecv, found.expected),
+                .other = signature(Kind::kSend, found.received)});
+}
+
+// --- Calls under way ----------------------------------------------------------------------------
+
+bool Runner::advance(bool look) {
+  bool moved = false;
+  is_stepping_.store(true, std::memory_order_relaxed);
+  try {
+    while (!queue_.empty() && advance_one(*queue_.front(), look)) {
+      const auto done = std::move(queue_.front());
+      queue_.pop_front();
+      conclude(*done, done->refused_by);
+      moved = true;
+    }
+    if (look) check_deadlines();
+    for (std::size_t i = 0; i < messages_.size();) {
+      if (!advance_one(*messages_[i], look)) {
+        ++i;
+        continue;
+      }
+      const auto done = std::move(messages_[i]);
+      messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (messages_.empty()) hide_messages();
+      conclude(*done, nullptr);
+      moved = true;
+    }
+  } catch (...) {
+    owner_.fail_caught(queue_.empty() ? ledger_.last() : queue_.front()->sequence());
+    fail_all(std::current_exception());
+    moved = true;
+  }
+  is_stepping_.store(false, std::memory_order_relaxed);
+  return moved;
+}
+
+// True when the operation has ended well; throws when it has ended otherwise for good, and with it
+// the communicator. A refusal by a peer ends this operation alone.
+bool Runner::advance_one(Operation& operation, bool look) {
+  const std::uint64_t sequence = operation.sequence();
+  if (operation.refusal) {
+    if (group_.failed()) owner_.raise_failure();
+    if (!group_.may_refuse(sequence)) return false;
+    publish_refusal(sequence, operation.call.shown.kind, *operation.refusal);
+    return true;
+  }
+  try {
+    if (!operation.begun) {
+      operation.begun = true;
+      begin(operation.plan, operation.call.shown);
+      if (!start(operation)) return advance_one(operation, look);
+    }
+    if (!step(operation.call, look)) return false;
+    operation.call.task.reset();
+    if (sequence != 0) end_well(sequence, *operation.plan.engine);
+    return true;
+  } catch (const InvalidArgument& refusal) {
+    if (sequence == 0) throw;
+    if (operation.is_unheard()) {
+      owner_.raise({.cause = Cause::kRefused,
+                    .reporter = group_.rank(),
+                    .culprit = refusal.status().peer,
+                    .sequence = sequence,
+                    .signature = operation.call.shown,
+                    .text = group_.refusal(refusal.status().peer, sequence).value_or("")});
+    }
+    end(sequence, true);
+    const auto held = std::move(queue_.front());
+    queue_.pop_front();
+    conclude(*held, std::current_exception());
+    if (held->dropped.load(std::memory_order_seq_cst)) owner_.miss(*held);
+    return false;
+  }
+}
+
+// False: it cannot be started, and is a refusal from now on.
+bool Runner::start(Operation& operation) {
+  const Plan& plan = operation.plan;
+  try {
+    operation.call.task = operation.carrying ? operation.carrying->carry(*plan.engine, plan.call)
+                                             : plan.engine->start(plan.call);
+    return true;
+  } catch (...) {
+    if (operation.carrying) throw;  // its call has returned, and nobody would hear of it
+    operation.refusal = failure::reason_of_caught().view();
+    operation.refused_by = std::current_exception();
+    return false;
+  }
+}
+
+// Calls that wait for their turn have deadlines too.
+void Runner::check_deadlines() {
+  for (const auto& operation : queue_) {
+    if (operation->begun || !operation->call.deadline->has_passed()) continue;
+    Failure failure = inquiry_.lateness(operation->call.awaited, operation->call.allowed);
+    failure.signature = operation->call.shown;
+    owner_.raise(failure);
+  }
+}
+
+void Runner::fail_all(const std::exception_ptr& error) noexcept {
+  const auto messages = std::exchange(messages_, {});
+  const auto is_of_gpus = [](const auto& operation) {
+    return operation->carrying || operation->message.envelope.tag == engine::kStagedTag;
+  };
+  if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(messages, is_of_gpus)) {
+    owner_.lose_device_call();
+  }
+  while (!queue_.empty()) {  // an empty one would take memory
+    const auto operation = std::move(queue_.front());
+    queue_.pop_front();
+    give_up(*operation, error);
+  }
+  for (const auto& operation : messages) give_up(*operation, error);
+}
+
+// Nothing where a callback of an earlier one has done so.
+void Runner::give_up(Operation& operation, const std::exception_ptr& error) noexcept {
+  if (operation.done()) return;
+  operation.call.task.reset();
+  if (operation.begun && operation.sequence() != 0) end(operation.sequence(), true);
+  conclude(operation, error);
+}
+
+void Runner::conclude(Operation& operation, const std::exception_ptr& error) noexcept {
+  const std::uintptr_t before =
+      concluding_.exchange(base::this_thread(), std::memory_order_relaxed);
+  operation.finish(error);
+  concluding_.store(before, std::memory_order_relaxed);
+}
+
+void Runner::show_messages(const failure::MessageCall& awaited) {
+  const std::size_t waiting = std::max<std::size_t>(1, messages_.size());
+  if (shown_messages_ == waiting) return;
+  shown_messages_ = waiting;
+  std::string what = describe(messages_.empty() ? awaited : messages_.front()->message);
+  if (waiting > 1) what += fmt::format(" and {} more", waiting - 1);
+  group_.show_wait(what);
+}
+
+void Runner::hide_messages() noexcept {
+  if (shown_messages_ == 0) return;
+  shown_messages_ = 0;
+  group_.show_wait({});
+}
+
+}  // namespace hocket::call

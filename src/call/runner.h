@@ -1,0 +1,141 @@
+// Moves calls from their start to their end: those that somebody waits for in place, and those under
+// way, the queue of collectives in their order and the messages in none.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/deadline.h"
+#include "call/ledger.h"
+#include "call/operation.h"
+#include "call/planner.h"
+#include "call/surroundings.h"
+#include "call/tracing.h"
+#include "call/waiter.h"
+#include "control/group.h"
+#include "failure/inquiry.h"
+
+namespace hocket::call {
+
+// What the runner tells whoever owns the calls, and asks of it.
+class Owner {
+ public:
+  virtual ~Owner() = default;
+  // Makes `failure` the group's, or learns of the one that came first, and throws that.
+  [[noreturn]] virtual void raise(const control::Failure& failure) = 0;
+  // Another rank has refused the call: throws that.
+  [[noreturn]] virtual void raise(const failure::Refusal& refusal) = 0;
+  // Throws what the group has failed by.
+  [[noreturn]] virtual void raise_failure() = 0;
+  // A call that peers need has ended by the exception that is being handled.
+  virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
+  // A call of GPUs that the host carried has failed, with nobody to be told.
+  virtual void lose_device_call() noexcept = 0;
+  // A peer has refused a call whose Work the program has let go of.
+  virtual void miss(const Operation& operation) noexcept = 0;
+};
+
+// A resource of one group's rank, but for `concluding` in the communicator's turn.
+class Runner {
+ public:
+  Runner(Owner& owner,
+         Surroundings& surroundings,
+         control::GroupControl& group,
+         const Engines& engines,
+         Ledger& ledger,
+         failure::Inquiry& inquiry,
+         Tracing& tracing)
+      : owner_(owner),
+        host_(surroundings.host()),
+        group_(group),
+        engines_(engines),
+        ledger_(ledger),
+        inquiry_(inquiry),
+        tracing_(tracing) {}
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
+  const std::deque<std::shared_ptr<Operation>>& queue() const noexcept { return queue_; }
+  std::deque<std::shared_ptr<Operation>>& queue() noexcept { return queue_; }
+  std::vector<std::shared_ptr<Operation>>& messages() noexcept { return messages_; }
+
+  // Gives the call, whose turn it is, its fingerprint, and tells everybody.
+  void begin(Plan& plan, const engine::Signature& shown);
+  void end(std::uint64_t sequence, bool failed = false) noexcept;
+  // Ends a call well: engines that do not compare have the records compared now.
+  void end_well(std::uint64_t sequence, const engine::CollectiveEngine& engine);
+  void publish_refusal(std::uint64_t sequence, engine::Kind kind, std::string_view reason);
+
+  // One step. True when the call has ended well; throws when it has ended otherwise, for good.
+  // `look`: see as well whether it can still end well.
+  bool step(Stepped& call, bool look);
+  // Steps a call to its end in this thread.
+  void drive(Stepped& call);
+  // One step of everything that is under way; true when something ended.
+  bool advance(bool look);
+  // Moves what is under way until `is_over()`. False: the deadline has passed before.
+  template <typename IsOver>
+  bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
+    Waiter waiter(host_);
+    while (!is_over()) {
+      waiter.wake_by(std::min(deadline, next_look()));
+      const bool look = waiter.pause();
+      if (look && deadline.has_passed()) return false;
+      if (advance(look)) waiter.moved();
+    }
+    return true;
+  }
+
+  // --- The ends of calls under way ------------------------------------------------------------
+  void fail_all(const std::exception_ptr& error) noexcept;
+  // Nothing where it has ended.
+  void give_up(Operation& operation, const std::exception_ptr& error) noexcept;
+  // Whether this thread runs the callback of one.
+  bool is_concluding_here() const noexcept {
+    return concluding_.load(std::memory_order_relaxed) == base::this_thread();
+  }
+  // Whether a thread is at a step of what others wait for.
+  bool is_stepping() const noexcept { return is_stepping_.load(std::memory_order_relaxed); }
+
+  // When to look by oneself at the latest: nobody rings when a GPU does what a call waits for.
+  void set_next_look(std::function<base::Deadline()> next_look) {
+    next_look_ = std::move(next_look);
+  }
+  base::Deadline next_look() const {
+    return next_look_ ? next_look_() : base::Deadline::never();
+  }
+
+ private:
+  bool advance_one(Operation& operation, bool look);
+  bool start(Operation& operation);
+  void check_deadlines();
+  void conclude(Operation& operation, const std::exception_ptr& error) noexcept;
+  // Shows host-mates what messages this rank waits for; once more where there are others now.
+  void show_messages(const failure::MessageCall& awaited);
+  void hide_messages() noexcept;
+  [[noreturn]] void raise_envelopes(const engine::EnvelopeMismatch& found, const Stepped& call);
+
+  Owner& owner_;
+  control::HostControl& host_;
+  control::GroupControl& group_;
+  const Engines& engines_;
+  Ledger& ledger_;
+  failure::Inquiry& inquiry_;
+  Tracing& tracing_;
+  std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
+  std::vector<std::shared_ptr<Operation>> messages_;  // in no order
+  std::size_t shown_messages_ = 0;                    // how many waited when they were shown
+  std::function<base::Deadline()> next_look_;
+  // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.
+  std::atomic<std::uintptr_t> concluding_{0};
+  std::atomic<bool> is_stepping_{false};
+};
+
+}  // namespace hocket::call

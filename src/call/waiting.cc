@@ -1,0 +1,125 @@
+// How threads wait for calls under way: a program's for its Work, and the progress thread for all.
+#include <thread>
+
+#include "base/relax.h"
+#include "call/core.h"
+
+namespace hocket::call {
+
+using base::Deadline;
+using control::Cause;
+
+bool Core::wait(Operation& operation, Deadline until) {
+  Waiter waiter(surroundings_->host());
+  waiter.wake_by(std::min(until, *operation.call.deadline));
+  const Awaiting awaiting(operation);
+  while (!operation.done()) {
+    if (forks_.forked()) raise_unusable();
+    const bool look = waiter.pause();
+    if (turn_.try_enter(TurnLock::Who::kWaiter)) {
+      const bool moved = runner_->advance(look);
+      try {
+        if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
+      } catch (...) {
+        runner_->fail_all(std::current_exception());
+      }
+      turn_.leave();
+      if (moved) waiter.moved();
+    }
+    if (look && !operation.done() && until.has_passed()) return false;
+  }
+  return true;
+}
+
+void Core::poke() {
+  if (forks_.forked()) raise_unusable();
+  if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
+  runner_->advance(true);
+  turn_.leave();
+}
+
+Core::Turn Core::progress() noexcept {
+  if (!turn_.try_enter(TurnLock::Who::kProgress)) return Turn::kIdle;
+  const bool moved = open_ && runner_->advance(true);
+  const bool left = runner_->busy();
+  const bool awaits = left && awaits_gpu();
+  turn_.leave();
+  // Who waits may have found this thread at it, and gone to sleep.
+  control::HostControl& host = surroundings_->host();
+  if (moved) host.ring(host.self());
+  if (!left) return Turn::kNothingLeft;
+  if (moved) return Turn::kMoved;
+  return awaits ? Turn::kAwaitsGpu : Turn::kIdle;
+}
+
+void Core::abandon(Operation& operation) noexcept {
+  if (forks_.forked()) return;
+  control::Failure failure = own_failure(Cause::kWorkDropped);
+  failure.sequence = operation.sequence();
+  failure.signature = operation.call.shown;
+  group_->fail(failure);
+  // In a callback nobody can take a step before this has returned; here nothing is at one.
+  if (runner_->is_concluding_here()) {
+    try {
+      raise_failure();
+    } catch (...) {
+      runner_->fail_all(std::current_exception());
+      runner_->give_up(operation, std::current_exception());  // one of those being given up
+    }
+    return;
+  }
+  while (!operation.done()) {
+    poke();
+    base::relax();
+  }
+}
+
+// --- Calls on streams ---------------------------------------------------------------------------
+
+void Core::check_stream_work(Operation& operation) {
+  if (operation.done()) operation.rethrow();
+  if (!open_ || !group_->failed()) return;
+  told();  // whoever may be at a step
+  raise_failure();
+}
+
+// A call whose end the driver cannot tell has not ended well, for nobody.
+bool Core::has_passed(Operation& operation) {
+  try {
+    return operation.mark->passed();
+  } catch (const DeviceError& error) {
+    if (!open_) throw;
+    control::Failure failure = own_failure(Cause::kDevice, error.what());
+    failure.sequence = operation.sequence();
+    failure.signature = operation.plan.call.signature;
+    group_->fail(failure);
+    told();
+    raise_failure();
+  }
+}
+
+bool Core::test_stream_work(Operation& operation) {
+  if (!operation.done()) poke();
+  if (!operation.done()) return false;
+  if (operation.error()) return true;
+  const bool passed = has_passed(operation);
+  if (passed) look_at_device_result();
+  return passed;
+}
+
+bool Core::wait_stream_work(Operation& operation, Deadline until) {
+  if (!operation.done() && !wait(operation, until)) return false;
+  constexpr int kEagerPolls = 2000;
+  for (int polls = 0; !has_passed(operation); ++polls) {
+    check_stream_work(operation);
+    if (until.has_passed()) return false;
+    if (polls < kEagerPolls) continue;
+    if (surroundings_->interrupted()) raise(inquiry_->interruption());
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  look_at_device_result();
+  check_stream_work(operation);
+  return true;
+}
+
+}  // namespace hocket::call

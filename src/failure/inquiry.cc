@@ -1,0 +1,153 @@
+#include "failure/inquiry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/succession.h"
+#include "failure/loss.h"
+
+namespace hocket::failure {
+
+using control::Cause;
+using control::Failure;
+
+namespace {
+
+// For what a lost rank had sent to come, after the news of its loss.
+constexpr auto kOvertaking = std::chrono::milliseconds(10);
+// Who leaves, or calls for a rebuild, sees to it that what it has sent is on its way.
+constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
+// What a rank had sent in a call that it had finished may take until the next part of it comes, the
+// network being slow; what was sent over a connection that has broken since comes soon or never.
+constexpr auto kOnItsWay = std::chrono::seconds(3);
+constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
+
+}  // namespace
+
+std::string describe(const MessageCall& call) {
+  const engine::Envelope& e = call.envelope;
+  return fmt::format("{} of {}[{}] {} {} tag {}",
+                     call.sends ? "send" : "recv",
+                     name_of(e.dtype),
+                     e.count,
+                     call.sends ? "to" : "from",
+                     e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
+                     e.tag == engine::kStagedTag ? 0 : e.tag);
+}
+
+// News of a loss may overtake what was sent before it: on the way from another host, and wherever a
+// rank that had finished the call is lost.
+Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
+  Verdict found = find(awaited);
+  const Failure* const failure = std::get_if<Failure>(&found);
+  if (failure == nullptr || !is_loss(failure->cause)) return found;
+  const bool in_order = failure->cause == Cause::kLeft || failure->cause == Cause::kRebuild;
+  const int culprit = failure->culprit;
+  const bool is_known = culprit >= 0 && culprit < group_.size();
+  Duration patience = in_order ? kOvertakingInOrder : Duration(kOvertaking);
+  std::uint64_t came = 0;
+  if (has_finished(awaited, culprit) && !group_.failed()) {
+    patience = failure->cause == Cause::kCut ? Duration(kOnABrokenWay) : kOnItsWay;
+    came = messages_.owed(culprit).value_or(0);
+  } else if (!group_.spans() || (is_known && group_.is_here(culprit))) {
+    return found;
+  }
+  const auto until = base::Deadline::in(patience);
+  doubt.until = doubt.until && doubt.came == came ? std::min(*doubt.until, until) : until;
+  doubt.came = came;
+  if (doubt.until->has_passed()) return found;
+  return {};
+}
+
+Verdict Inquiry::find(const Awaited& awaited) {
+  // Messages that nobody waits for here yet: their sender may be waiting for room.
+  messages_.progress();
+  if (group_.failed()) return group_.failure();
+  group_.host().look_for_deaths();
+  group_.ask();
+  // First what explains more: who refused the call, or called another, may have ended since.
+  if (awaited.sequence != 0) {
+    if (auto refusal = find_refusal(group_, awaited.sequence)) return std::move(*refusal);
+    if (auto other = find_difference(group_, awaited.sequence)) return std::move(*other);
+  }
+  if (auto loss = find_loss(awaited)) return std::move(*loss);
+  if (interrupted_()) return interruption();
+  return {};
+}
+
+bool Inquiry::has_finished(const Awaited& awaited, int member) const {
+  return awaited.sequence != 0 && member >= 0 && member < group_.size() &&
+         group_.finished_sequence(member) >= awaited.sequence;
+}
+
+// A rank that ended matters to a collective that it had not finished, or whose messages are still
+// to come (it sent them, but it or the connection may have broken before they left), and to a
+// message of its own. A message from anybody is in vain when all others have ended.
+bool Inquiry::is_needed(const Awaited& awaited, int member, int living_before) const {
+  if (member == group_.rank()) return true;
+  if (awaited.sequence != 0) {
+    return !has_finished(awaited, member) || messages_.owed(member).has_value();
+  }
+  const int last = group_.size() - 1;
+  const int last_other = group_.rank() == last ? last - 1 : last;
+  return awaited.peer == member ||
+         (awaited.peer == engine::kAnyPeer && living_before == 0 && member == last_other);
+}
+
+std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
+  const std::uint32_t losses = group_.host().losses();
+  const control::Succession succession(group_);
+  int living = 0;
+  bool any_lost = false;
+  for (int i = 0; i < group_.size(); ++i) {
+    if (i == group_.rank() && !succession.has_come(i)) continue;
+    const auto loss = loss_of(group_.host().state(group_.host_rank(i)), succession.has_come(i));
+    if (!loss) {
+      ++living;
+      continue;
+    }
+    any_lost = true;
+    if (!is_needed(awaited, i, living)) continue;
+    return Failure{.cause = loss->cause,
+                   .reporter = group_.rank(),
+                   .culprit = i,
+                   .sequence = awaited.sequence};
+  }
+  // Those who were lost are of other groups.
+  if (!any_lost) losses_seen_ = losses;
+  return std::nullopt;
+}
+
+Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
+  Failure failure{.cause = Cause::kLate,
+                  .reporter = group_.rank(),
+                  .sequence = awaited.sequence,
+                  .text = base::in_seconds(allowed)};
+  if (awaited.sequence == 0) {
+    failure.culprit = awaited.peer;
+    if (awaited.peer >= 0 && awaited.peer < 64) failure.missing = std::uint64_t{1} << awaited.peer;
+    failure.text =
+        fmt::format("{} within {}", describe(*awaited.message), base::in_seconds(allowed));
+    return failure;
+  }
+  if (const auto own = group_.find(group_.rank(), awaited.sequence)) {
+    failure.signature = own->signature;
+  }
+  for (int i = 0; i < std::min(group_.size(), 64); ++i) {
+    if (i != group_.rank() && group_.last_sequence(i) < awaited.sequence) {
+      failure.missing |= std::uint64_t{1} << i;
+      if (failure.culprit < 0) failure.culprit = i;
+    }
+  }
+  return failure;
+}
+
+Failure Inquiry::interruption() const {
+  return {.cause = Cause::kInterrupted,
+          .reporter = group_.rank(),
+          .culprit = group_.rank(),
+          .sequence = group_.last_sequence(group_.rank())};
+}
+
+}  // namespace hocket::failure
