@@ -7,12 +7,6 @@
 #include "control/group_layout.h"
 
 namespace hocket::control {
-namespace {
-
-// Between two questions to the other hosts.
-constexpr std::chrono::milliseconds kAskPause{20};
-
-}  // namespace
 
 std::size_t GroupControl::bytes(int size) {
   return sizeof(GroupHeader) + sizeof(GroupMember) * static_cast<std::size_t>(size);
@@ -43,12 +37,12 @@ GroupControl::GroupControl(HostControl& host,
 
 GroupMember& GroupControl::member(int rank) const noexcept { return member_at(block_, rank); }
 
-void GroupControl::ask() const noexcept {
+void GroupControl::ask(std::chrono::milliseconds pause) const noexcept {
   if (entry_ == nullptr) return;
   const std::int64_t now =
       std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   std::int64_t last = asked_.load(std::memory_order_relaxed);
-  if (now - last < kAskPause / std::chrono::nanoseconds(1)) return;
+  if (now - last < pause / std::chrono::nanoseconds(1)) return;
   if (asked_.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
     host_->tell_network(*entry_, GroupEntry::kAsked);
   }

@@ -4,6 +4,7 @@
 // Lives in a block of the host's segment. Everything a peer writes is copied once and then checked.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,6 +46,8 @@ struct Failure {
 
 inline constexpr std::size_t kRecords = 32;
 inline constexpr std::size_t kDeviceCalls = 256;
+// Between two questions to the other hosts.
+inline constexpr std::chrono::milliseconds kAskPause{20};
 
 struct GroupHeader;
 struct GroupMember;
@@ -75,8 +78,8 @@ class GroupControl {
   // Whether there are members on other hosts. What they announce is known here some time later, or
   // soon after somebody has asked for it.
   bool spans() const noexcept { return entry_ != nullptr; }
-  // Asks what they have announced. Cheap where that was asked for just now.
-  void ask() const noexcept;
+  // Asks what they have announced. Cheap where that was asked for within `pause`.
+  void ask(std::chrono::milliseconds pause = kAskPause) const noexcept;
   void ring(int member) noexcept { host_->ring(host_rank(member)); }
   // All members but this rank.
   void ring_peers() noexcept {

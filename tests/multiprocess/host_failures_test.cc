@@ -1,0 +1,58 @@
+// What hosts learn of each other's failures: from whom, how soon, and the same on all ranks.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pretended_hosts.h"
+
+namespace hocket::multiprocess {
+namespace {
+
+using std::chrono::seconds;
+
+class HostFailures : public PretendedHosts {};
+
+// Each thinks the other the root of a gather, gives its part, and goes on to calls in which it
+// waits for nobody: one is far ahead.
+TEST_F(HostFailures, DifferentRootsShowThoughNobodyWaits) {
+  for (const int between : {0, 1000}) {
+    SCOPED_TRACE(between);
+    const auto ranks = run_job({.size = 2}, [between](Rank& rank) {
+      World world = join(rank, each_alone);
+      auto& comm = world.communicator();
+      comm.barrier();
+      const auto pause = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
+      rank.attempt("call", [&] {
+        std::vector<float> x(3, 1.0F);
+        std::vector<float> all(6);
+        const auto gather = [&](int root) {
+          comm.gather(x, rank.rank() == root ? ArrayView(all) : ArrayView(), {.root = root});
+        };
+        gather(1 - rank.rank());
+        if (rank.rank() == 1) pause(between == 0 ? 0 : 300);
+        for (int i = 0; i < between; ++i) gather(1);
+        for (int i = 0; i < 200; ++i) {
+          if (rank.rank() == i % 2) pause(10);
+          gather(1 - i % 2);
+        }
+      });
+      rank.attempt("later", [&] { comm.barrier(); });
+    });
+    for (const Result& result : ranks) {
+      const std::string message = result.get("call.message");
+      EXPECT_EQ(result.get("call"), "Mismatch") << message;
+      EXPECT_EQ(result.get("later"), "Mismatch") << result.get("later.message");
+      EXPECT_NE(message.find("rank 0"), std::string::npos) << message;
+      EXPECT_NE(message.find("rank 1"), std::string::npos) << message;
+      const std::string shown = between == 0 ? "root 0" : "things";
+      EXPECT_NE(message.find(shown), std::string::npos) << message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hocket::multiprocess
