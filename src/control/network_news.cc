@@ -130,19 +130,23 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
 
 // What is said last of a group that goes, and kept for those who have yet to hear it.
 void Network::say_farewell(GroupEntry& entry) {
+  // How far each had come first: what ended the group counts for calls that had not ended.
   const std::vector<Fact> lasting = standing(entry);
+  Bytes last;
   for (int place = 0; place < host_->ranks(); ++place) {
     const std::vector<Fact> facts = announced(entry, place);
     const auto keep = [&](const Fact& fact) {
       host_->farewells().keep(static_cast<std::uint64_t>(place), fact);
     };
     if (facts.empty()) continue;
-    for (const Fact& fact : lasting) {
-      if (std::holds_alternative<FailureFact>(fact)) keep(fact);
-    }
     std::for_each(facts.begin(), facts.end(), keep);
-    tell(nullptr, facts);
+    for (const Fact& fact : lasting) {
+      if (!std::holds_alternative<VoteFact>(fact)) keep(fact);  // a group that owes that stays
+    }
+    append(last, facts);
   }
+  append(last, lasting);
+  send_in_any_case(last);
 }
 
 void Network::tell_groups() {
@@ -165,8 +169,9 @@ void Network::tell_groups() {
       if ((news & GroupEntry::kAsked) != 0) send_all(Question{id});
     }
     agree(entry);
-    // Its memory goes back; somebody else may speak for this host, too.
-    if (!is_needed(entry)) {
+    // Its memory goes back; somebody else may speak for this host, too. What is left to be told of
+    // it goes with it, so that whoever has no way to all hosts leaves it to one who has.
+    if (takes_word && !is_needed(entry)) {
       say_farewell(entry);
       host_->gone_groups().note(id);  // while it is listed: there is no moment when it is neither
       const std::uint64_t block = entry.block.load(std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +53,35 @@ TEST_F(HostFailures, DifferentRootsShowThoughNobodyWaits) {
       EXPECT_NE(message.find(shown), std::string::npos) << message;
     }
   }
+}
+
+// What ends a group is told though its rank closes it at once, while whoever speaks for its host is
+// busy with the end of another group.
+TEST_F(HostFailures, WhatEndedAGroupIsToldThoughItIsClosedAtOnce) {
+  constexpr int kRounds = 300;
+  const auto ranks = run_job({.size = 3}, [](Rank& rank) {
+    World world = join(rank, in_pairs);
+    auto& comm = world.communicator();
+    for (int round = 0; round < kRounds; ++round) {
+      std::optional<Communicator> other(comm.duplicate());
+      Communicator group = comm.new_group(std::vector<int>{1, 2});
+      comm.barrier();
+      if (rank.rank() == 1) {
+        other.reset();
+        const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(round);
+        while (std::chrono::steady_clock::now() < until) {
+        }
+        group.abort("enough");
+        group.close();
+      } else if (rank.rank() == 2) {
+        const Outcome end = outcome_of([&] { group.barrier({.deadline = seconds(10)}); });
+        if (end.kind != "Aborted" || end.message.find("enough") == std::string::npos) {
+          rank.check(false, fmt::format("round {}: {}: {}", round, end.kind, end.message));
+          break;
+        }
+      }
+    }
+  });
 }
 
 }  // namespace

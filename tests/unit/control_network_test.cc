@@ -9,9 +9,12 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "control/group.h"
 #include "control/network.h"
 #include "os/socket.h"
 
@@ -80,6 +83,91 @@ TEST(Network, WatchesTheCarrierOnlyWhileItIsArmed) {
   has_come = true;
   EXPECT_FALSE(network.arm());
   EXPECT_EQ(epolls_of(event.get()), 0);
+}
+
+// One of two hosts, of a rank each, with its network and a group of both.
+class Host {
+ public:
+  static constexpr HostShape kShape{.ranks = 1, .remote = 1, .stripe_bytes = 1 << 20};
+  static constexpr std::uint64_t kGroup = 7;
+
+  Host(int rank, os::Fd listener, const std::vector<std::string>& addresses)
+      : rank_(rank), network_(options(rank, addresses), std::move(listener)) {
+    auto segment = std::make_shared<os::Segment>(
+        os::Segment::create_private(HostControl::segment_bytes(kShape)));
+    HostControl::format(*segment, kShape);
+    control_ = std::make_shared<HostControl>(segment, 0);
+    control_->arrive(rank);
+    const int holders[] = {0, HostControl::kNetwork};
+    block_ = control_->allocate(GroupControl::bytes(2), holders);
+    GroupControl::format(control_->at(block_), members());
+    control_->enlist({.id = kGroup, .block = block_, .size = 2});
+  }
+  Network& network() { return network_; }
+  HostControl& control() { return *control_; }
+  void start() { network_.start(control_, {}); }
+  // Without a word to the network where `entry` is null.
+  GroupControl group(GroupEntry* entry = nullptr) {
+    return GroupControl(*control_, control_->at(block_), rank_, members(), entry);
+  }
+  GroupEntry* entry() { return control_->find_group(kGroup); }
+  void close_group() {
+    control_->release(block_);
+    control_->ring_network();
+    network_.notify();
+  }
+
+ private:
+  static NetworkOptions options(int rank, const std::vector<std::string>& addresses) {
+    NetworkOptions options;
+    options.identity.rank = rank;
+    options.identity.size = 2;
+    options.trust_network = true;
+    options.hosts = {0, 1};
+    options.places = {rank, 1 - rank};
+    options.addresses = addresses;
+    options.host_names = {"one", "other"};
+    options.silence = std::chrono::seconds(3);
+    return options;
+  }
+  // The place of each on this host.
+  std::span<const int> members() const {
+    static constexpr int kPlaces[2][2] = {{0, 1}, {1, 0}};
+    return kPlaces[rank_];
+  }
+
+  int rank_;
+  Network network_;
+  std::shared_ptr<HostControl> control_;
+  std::uint64_t block_ = 0;
+};
+
+// Of whatever has yet to be told of a group: its last rank here may close it, and its network take
+// it off, between a look at the word that there is news and the news.
+TEST(Network, WhatEndedAGroupIsToldWithTheLastOfIt) {
+  std::vector<os::Fd> listeners;
+  std::vector<std::string> addresses;
+  for (int i = 0; i < 2; ++i) {
+    listeners.push_back(os::listen_tcp({.host = "127.0.0.1", .port = 0}));
+    addresses.push_back("127.0.0.1:" + std::to_string(os::local_port(listeners[i].get())));
+  }
+  Host one(0, std::move(listeners[0]), addresses);
+  Host other(1, std::move(listeners[1]), addresses);
+  const auto deadline = base::Deadline::in(std::chrono::seconds(30));
+  std::thread establishes([&] { EXPECT_EQ(other.network().establish(deadline), ""); });
+  EXPECT_EQ(one.network().establish(deadline), "");
+  establishes.join();
+  one.start();
+  other.start();
+  until([&] { return other.control().state(1) == RankState::kAlive; });
+  one.group().record(1, 5, {.kind = engine::Kind::kBarrier});
+  one.group().fail({.code = ErrorCode::kAborted, .reporter = 0, .culprit = 0, .text = "enough"});
+  one.close_group();
+  until([&] { return one.entry() == nullptr; });
+  GroupControl there = other.group(other.entry());
+  until([&] { return there.failed(); });
+  EXPECT_EQ(there.failure().text, "enough");
+  EXPECT_EQ(there.last_sequence(0), 1U);
 }
 
 }  // namespace
