@@ -51,11 +51,11 @@ HARMS = {
     "close with calls under way": Harm("Aborted", own="InvalidArgument"),
     "pending work dropped": Harm("Aborted", own="Aborted"),
     "exception in a with block": Harm("Aborted", own="InvalidArgument"),
+    "close": Harm("Aborted", word="closed the communicator", own="InvalidArgument"),
     # Beyond the deadline.
     "rank that does not come": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
     "stop": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
     "stop within a call": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
-    "close": Harm("DeadlineExceeded", own="InvalidArgument", waits=True),
     # The victim's process, or its thread, ends.
     "kill": Harm("PeerDied", dies=signal.SIGKILL),
     "kill within a call": Harm("PeerDied", dies=signal.SIGKILL),

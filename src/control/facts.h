@@ -56,7 +56,7 @@ struct CutFact {
   int own = -1;    // world rank, of the host that says so
   int other = -1;  // world rank, of the host that is told
 };
-// A member calls for the next epoch; see succession.h.
+// A member calls for the next epoch, or has closed the group; see succession.h.
 struct ComeFact {
   std::uint64_t group = 0;
   int member = 0;

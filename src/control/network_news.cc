@@ -113,9 +113,10 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
   if (!group) return facts;
   if (auto failure = group->failure()) facts.emplace_back(std::move(*failure));
   Succession words = group->succession(&entry);
-  if (words.anybody_came()) {
+  if (words.anybody_said()) {
     for (int member = 0; member < words.size(); ++member) {
-      if (!host_->is_here(words.place(member)) || !words.has_come(member)) continue;
+      const bool says = words.has_come(member) || words.has_closed(member);
+      if (!host_->is_here(words.place(member)) || !says) continue;
       facts.emplace_back(
           ComeFact{.group = group->id(), .member = member, .how = words.how(member)});
     }

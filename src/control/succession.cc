@@ -37,7 +37,13 @@ int Succession::place(int rank) const noexcept {
 
 // --- Who is there -------------------------------------------------------------------------------
 
-void Succession::come(int rank, std::uint32_t how) noexcept {
+void Succession::come(int rank, std::uint32_t how) noexcept { announce(rank, how | kCame); }
+
+void Succession::close(int rank) noexcept {
+  if (!has_come(rank)) announce(rank, kClosed);
+}
+
+void Succession::announce(int rank, std::uint32_t how) noexcept {
   if (!note(rank, how)) return;
   for (int i = 0; i < size_; ++i) {
     if (i != rank) host_->ring(place(i));
@@ -46,10 +52,10 @@ void Succession::come(int rank, std::uint32_t how) noexcept {
 }
 
 bool Succession::note(int rank, std::uint32_t how) noexcept {
-  const std::uint32_t before = member(rank).come.fetch_or(how | kCame, std::memory_order_acq_rel);
+  const std::uint32_t before = member(rank).come.fetch_or(how, std::memory_order_acq_rel);
   // Calls that need it look up where losses have changed.
-  if ((before & kCame) == 0) host_->count_loss();
-  return (before | how | kCame) != before;
+  if ((~before & how & (kCame | kClosed)) != 0) host_->count_loss();
+  return (before | how) != before;
 }
 
 std::uint32_t Succession::how(int rank) const noexcept {
@@ -57,17 +63,24 @@ std::uint32_t Succession::how(int rank) const noexcept {
 }
 
 bool Succession::is_lost(int rank) const noexcept {
-  return host_->state(place(rank)) > RankState::kAlive;
+  return host_->state(place(rank)) > RankState::kAlive || has_closed(rank);
 }
 
 bool Succession::has_ended(int rank) const noexcept {
   const RankState state = host_->state(place(rank));
-  return state == RankState::kDied || state == RankState::kLeft;
+  return state == RankState::kDied || state == RankState::kLeft || has_closed(rank);
 }
 
 bool Succession::anybody_came() const noexcept {
   for (int i = 0; i < size_; ++i) {
     if (has_come(i)) return true;
+  }
+  return false;
+}
+
+bool Succession::anybody_said() const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    if ((how(i) & (kCame | kClosed)) != 0) return true;
   }
   return false;
 }

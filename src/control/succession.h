@@ -32,6 +32,7 @@ enum Come : std::uint32_t {
   kImpatient = 2,  // does not wait any longer for those who have not come
   kAlone = 4,      // goes on though others, out of reach, may do so too
   kInformed = 8,   // said of it by its host, not by itself: the outcome is known there
+  kClosed = 16,    // has closed the group, and has not come before
 };
 
 struct VoteFact;
@@ -62,12 +63,19 @@ class Succession {
   bool note(int member, std::uint32_t how) noexcept;
   std::uint32_t how(int member) const noexcept;
   bool has_come(int member) const noexcept { return (how(member) & kCame) != 0; }
-  // Has ended, or cannot be heard any more.
+  // Announces that this rank has closed the group; wakes those who may wait for it in a call.
+  void close(int member) noexcept;
+  bool has_closed(int member) const noexcept {
+    return (how(member) & (kCame | kClosed)) == kClosed;
+  }
+  // Has ended, or closed the group, or cannot be heard any more.
   bool is_lost(int member) const noexcept;
-  // Has ended for certain.
+  // Has ended, or closed the group, for certain.
   bool has_ended(int member) const noexcept;
   bool is_there(int member) const noexcept { return has_come(member) && !is_lost(member); }
   bool anybody_came() const noexcept;
+  // Whether there is anything that a ComeFact tells.
+  bool anybody_said() const noexcept;
   // Whether nobody is waited for any longer: all others have come or are lost, or one who is there
   // is impatient.
   bool is_ready() const noexcept;
@@ -128,6 +136,7 @@ class Succession {
 
  private:
   static constexpr int kDecidedSlot = 2;
+  void announce(int member, std::uint32_t how) noexcept;
   GroupMember& member(int rank) const noexcept;
   Members read(int slot) const;
   void learn(const VoteFact& vote) noexcept;

@@ -15,6 +15,8 @@ namespace {
 
 using std::chrono::seconds;
 
+int all_together(int /*rank*/) { return 0; }
+
 class HostFailures : public PretendedHosts {};
 
 // Each thinks the other the root of a gather, gives its part, and goes on to calls in which it
@@ -82,6 +84,40 @@ TEST_F(HostFailures, WhatEndedAGroupIsToldThoughItIsClosedAtOnce) {
       }
     }
   });
+}
+
+// Who closes a communicator is not in it any more: the others hear of that instead of waiting, as
+// soon as they need that rank.
+TEST_F(HostFailures, WhoClosesAGroupIsNotWaitedFor) {
+  for (const Placement placement : {Placement(all_together), Placement(in_pairs)}) {
+    SCOPED_TRACE(placement(2));
+    const auto ranks = run_job({.size = 4}, [placement](Rank& rank) {
+      World world = join(rank, placement);
+      Communicator group = world.communicator().duplicate();
+      int x = rank.rank();
+      group.all_reduce(scalar(x));
+      if (rank.rank() == 0) {
+        // The others end this late, and well.
+        group.broadcast(scalar(x), {.root = 0});
+        group.close();
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        group.broadcast(scalar(x), {.root = 0});
+        rank.check(x == 6, "the broadcast is wrong");
+        rank.attempt("call", [&] { group.all_reduce(scalar(x), {.deadline = seconds(40)}); });
+        rank.attempt("later", [&] { group.barrier({.deadline = seconds(40)}); });
+      }
+      world.communicator().barrier();
+    });
+    for (int i = 1; i < 4; ++i) {
+      const Result& result = ranks[static_cast<std::size_t>(i)];
+      for (const std::string call : {"call", "later"}) {
+        const std::string message = result.get(call + ".message");
+        EXPECT_EQ(result.get(call), "Aborted") << message;
+        EXPECT_NE(message.find("rank 0 closed the communicator"), std::string::npos) << message;
+      }
+    }
+  }
 }
 
 }  // namespace
