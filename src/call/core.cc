@@ -110,7 +110,9 @@ void Core::refuse_after_leaving() const {
 
 void Core::find_lost(const failure::Awaited& awaited) {
   refuse_after_leaving();
-  if (const auto loss = inquiry_->find_loss(awaited)) raise(*loss);
+  const auto loss = inquiry_->find_loss(awaited);
+  // Whether one who has closed the communicator is needed, waiting shows.
+  if (loss && loss->cause != control::Cause::kClosed) raise(*loss);
 }
 
 // --- Collectives --------------------------------------------------------------------------------

@@ -182,6 +182,7 @@ class Core : public std::enable_shared_from_this<Core>,
   std::optional<Status> status() const;
   [[noreturn]] void raise(const control::Failure& failure) override;
   [[noreturn]] void raise(const failure::Refusal& refusal) override;
+  using Owner::raise_any;
   [[noreturn]] void raise_failure() override;
   // The program has been told what ended this communicator, if anything has.
   void told() const noexcept;

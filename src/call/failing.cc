@@ -55,9 +55,7 @@ void Core::raise_failure() {
 
 // See engine::Consistency: the fingerprints differ; do the calls?
 void Core::confirm(int peer, std::uint64_t sequence) {
-  const auto verdict = ledger_->confirm(peer, sequence);
-  if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
-  if (const auto* failure = std::get_if<Failure>(&verdict)) raise(*failure);
+  raise_any(ledger_->confirm(peer, sequence));
 }
 
 void Core::abort(const std::string& reason) {
@@ -113,7 +111,7 @@ Core::Closing Core::enter_to_close() noexcept {
     }
     if (turn_.is_user_here()) return Closing::kInside;
     if (deadline.has_passed()) return Closing::kStuck;
-    if (!is_told) group_->fail(own_failure(Cause::kClosed));
+    if (!is_told) group_->fail(own_failure(Cause::kClosedEarly));
     is_told = true;
     // It may stand in the driver of a GPU whose streams wait for calls that the failure ends.
     if (turn_.try_enter(TurnLock::Who::kWaiter)) {

@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/hash.h"
@@ -22,7 +21,8 @@ namespace hocket::call {
 // A resource of its group's memory, for the group's life. In the communicator's turn.
 class Ledger {
  public:
-  explicit Ledger(control::GroupControl& group) : group_(group) {}
+  explicit Ledger(control::GroupControl& group)
+      : group_(group), compared_(static_cast<std::size_t>(group.size())) {}
 
   // A hash of the signature; mixed together, those of all calls so far are the fingerprint.
   static std::uint64_t hash_of(const engine::Signature& s) noexcept {
@@ -59,13 +59,12 @@ class Ledger {
   void begin_anew_after(std::uint64_t refused) noexcept { fingerprint_ = fingerprint_after(refused); }
 
   // --- Comparing ------------------------------------------------------------------------------
-  // For engines that do not compare fingerprints: what has ended here may have been something else
-  // elsewhere. Compares what everybody has announced meanwhile.
-  std::optional<control::Failure> compare_ended(std::uint64_t sequence);
   // A peer's fingerprint differs from this rank's: have they called the same, up to `sequence`?
   // Nothing: they have, and there was a refusal. See engine::Consistency.
-  std::variant<std::monostate, failure::Refusal, control::Failure> confirm(int peer,
-                                                                           std::uint64_t sequence);
+  failure::Verdict confirm(int peer, std::uint64_t sequence);
+  // For engines that do not compare fingerprints: what has ended here may have been something else
+  // elsewhere.
+  failure::Verdict compare_ended(std::uint64_t sequence);
 
  private:
   static std::uint64_t fingerprint_after(std::uint64_t refused) noexcept {
@@ -75,7 +74,7 @@ class Ledger {
   control::GroupControl& group_;
   std::uint64_t last_ = 0;
   std::uint64_t fingerprint_ = 0;  // of all calls so far
-  std::uint64_t compared_ = 0;     // the last call whose records were found alike
+  std::vector<std::uint64_t> compared_;  // by member: up to which call; see compare_ended
 };
 
 }  // namespace hocket::call

@@ -35,7 +35,7 @@ void Runner::end(std::uint64_t sequence, bool failed) noexcept {
 void Runner::end_well(std::uint64_t sequence, const engine::CollectiveEngine& engine) {
   end(sequence);
   if (engine.compares()) return;
-  if (const auto different = ledger_.compare_ended(sequence)) owner_.raise(*different);
+  owner_.raise_any(ledger_.compare_ended(sequence));
 }
 
 void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) {

@@ -31,6 +31,11 @@ class Owner {
   [[noreturn]] virtual void raise(const control::Failure& failure) = 0;
   // Another rank has refused the call: throws that.
   [[noreturn]] virtual void raise(const failure::Refusal& refusal) = 0;
+  // Either, if there is one.
+  void raise_any(const failure::Verdict& verdict) {
+    if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
+    if (const auto* failure = std::get_if<control::Failure>(&verdict)) raise(*failure);
+  }
   // Throws what the group has failed by.
   [[noreturn]] virtual void raise_failure() = 0;
   // A call that peers need has ended by the exception that is being handled.

@@ -7,6 +7,7 @@
 #include "comm/device_calls.h"
 #include "comm/exit_list.h"
 #include "comm/world.h"
+#include "control/succession.h"
 #include "failure/caught.h"
 
 namespace hocket::comm {
@@ -134,7 +135,8 @@ void CommunicatorImpl::close() {
       untold = std::current_exception();
     }
   }
-  drop_calls(Cause::kClosed);
+  drop_calls(Cause::kClosedEarly);
+  if (rank() >= 0 && !world_->has_left()) control::Succession(group()).close(rank());
   if (devices_) devices_->close();
   drop_engines();
   world_->host().release(block_);

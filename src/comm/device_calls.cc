@@ -122,9 +122,8 @@ std::function<void()> DeviceCalls::looking() {
         owner_.inquiry().look({.sequence = owner_.ledger().last() + 1}, doubt);
     if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) {
       owner_.ledger().begin_anew_after(refusal->sequence);
-      owner_.raise(*refusal);
     }
-    if (const auto* failure = std::get_if<control::Failure>(&verdict)) owner_.raise(*failure);
+    owner_.raise_any(verdict);
   };
 }
 

@@ -220,8 +220,7 @@ std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) con
   for (int i = 0; i < control_->size(); ++i) {
     if (i == control_->rank()) continue;
     if (what.peers != 0 && (what.peers & peer_bit(i)) == 0) continue;
-    const auto state = control_->host().state(control_->host_rank(i));
-    const auto loss = failure::loss_of(state, succession.has_come(i));
+    const auto loss = failure::loss_of(*control_, succession, i);
     if (!loss || (found && !loss->sudden)) continue;
     found = {i, *loss};
     if (loss->sudden) break;

@@ -17,15 +17,17 @@ enum class Cause : std::uint8_t {
   kSilent,   // its host cannot be heard any more
   kCut,      // the connection that carries its messages has broken
   kRebuild,  // it has called for the next epoch
+  kClosed,   // it has closed its communicator
   // Ranks called different things, or gave parts of different sizes.
   kDifferent,
+  kDifferedBefore,  // so long ago that nobody knows in what
   kPartsDiffer,
   // A deadline passed.
   kLate,
   // A rank ended it.
   kAbortCalled,
   kInterrupted,  // while it waited
-  kClosed,       // with calls under way
+  kClosedEarly,  // the communicator, with calls under way
   kWorkDropped,  // a Work was destroyed
   kCannotGoOn,   // an exception in a call that had begun
   kNotMade,      // an exception while the group was made
@@ -43,6 +45,7 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
     case Cause::kCut:
       return ErrorCode::kPeerDied;
     case Cause::kDifferent:
+    case Cause::kDifferedBefore:
     case Cause::kPartsDiffer:
       return ErrorCode::kMismatch;
     case Cause::kLate:
@@ -51,9 +54,10 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
       return ErrorCode::kDevice;
     case Cause::kUnknown:
     case Cause::kRebuild:
+    case Cause::kClosed:
     case Cause::kAbortCalled:
     case Cause::kInterrupted:
-    case Cause::kClosed:
+    case Cause::kClosedEarly:
     case Cause::kWorkDropped:
     case Cause::kCannotGoOn:
     case Cause::kNotMade:
@@ -66,7 +70,7 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
 
 // Whether it is that a rank takes part no longer.
 constexpr bool is_loss(Cause cause) noexcept {
-  return cause >= Cause::kDied && cause <= Cause::kRebuild;
+  return cause >= Cause::kDied && cause <= Cause::kClosed;
 }
 
 }  // namespace hocket::control

@@ -18,6 +18,8 @@ namespace {
 constexpr auto kOvertaking = std::chrono::milliseconds(10);
 // Who leaves, or calls for a rebuild, sees to it that what it has sent is on its way.
 constexpr auto kOvertakingInOrder = std::chrono::milliseconds(500);
+// Who closes a communicator may be about to leave the job, which says more.
+constexpr auto kToLeave = std::chrono::milliseconds(100);
 // What a rank had sent in a call that it had finished may take until the next part of it comes, the
 // network being slow; what was sent over a connection that has broken since comes soon or never.
 constexpr auto kOnItsWay = std::chrono::seconds(3);
@@ -42,7 +44,9 @@ Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
   Verdict found = find(awaited);
   const Failure* const failure = std::get_if<Failure>(&found);
   if (failure == nullptr || !is_loss(failure->cause)) return found;
-  const bool in_order = failure->cause == Cause::kLeft || failure->cause == Cause::kRebuild;
+  const bool has_closed = failure->cause == Cause::kClosed;
+  const bool in_order =
+      failure->cause == Cause::kLeft || failure->cause == Cause::kRebuild || has_closed;
   const int culprit = failure->culprit;
   const bool is_known = culprit >= 0 && culprit < group_.size();
   Duration patience = in_order ? kOvertakingInOrder : Duration(kOvertaking);
@@ -51,7 +55,8 @@ Verdict Inquiry::look(const Awaited& awaited, Doubt& doubt) {
     patience = failure->cause == Cause::kCut ? Duration(kOnABrokenWay) : kOnItsWay;
     came = messages_.owed(culprit).value_or(0);
   } else if (!group_.spans() || (is_known && group_.is_here(culprit))) {
-    return found;
+    if (!has_closed) return found;
+    patience = kToLeave;
   }
   const auto until = base::Deadline::in(patience);
   doubt.until = doubt.until && doubt.came == came ? std::min(*doubt.until, until) : until;
@@ -102,7 +107,7 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   bool any_lost = false;
   for (int i = 0; i < group_.size(); ++i) {
     if (i == group_.rank() && !succession.has_come(i)) continue;
-    const auto loss = loss_of(group_.host().state(group_.host_rank(i)), succession.has_come(i));
+    const auto loss = loss_of(group_, succession, i);
     if (!loss) {
       ++living;
       continue;

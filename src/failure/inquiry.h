@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <variant>
 
 #include "base/deadline.h"
 #include "control/group.h"
@@ -35,10 +34,6 @@ struct Doubt {
   std::optional<base::Deadline> until;
   std::uint64_t came = 0;  // see engine::PointToPoint::owed
 };
-
-// What ends a wait: nothing so far; a refusal, which ends the call alone; a failure, which ends the
-// group. A value.
-using Verdict = std::variant<std::monostate, Refusal, control::Failure>;
 
 // A resource: one rank's view of its group, for the group's life. One thread at a time.
 class Inquiry {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "control/cause.h"
-#include "control/host.h"
+#include "control/succession.h"
 
 namespace hocket::failure {
 
@@ -14,15 +14,18 @@ struct Loss {
   bool sudden;  // it had no time to finish what it had begun
 };
 
-// Absent: it is there. `rebuilds`: it has called for the next epoch.
-inline std::optional<Loss> loss_of(control::RankState state, bool rebuilds) noexcept {
+// Absent: `member` is there.
+inline std::optional<Loss> loss_of(const control::GroupControl& group,
+                                   const control::Succession& succession,
+                                   int member) noexcept {
   using control::Cause;
   using control::RankState;
-  switch (state) {
+  switch (group.host().state(group.host_rank(member))) {
     case RankState::kAbsent:
     case RankState::kAlive:
-      if (!rebuilds) return std::nullopt;
-      return Loss{Cause::kRebuild, false};
+      if (succession.has_come(member)) return Loss{Cause::kRebuild, false};
+      if (succession.has_closed(member)) return Loss{Cause::kClosed, false};
+      return std::nullopt;
     case RankState::kLeft:
       return Loss{Cause::kLeft, false};
     case RankState::kSilent:

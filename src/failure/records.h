@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "control/group.h"
 
@@ -16,6 +17,10 @@ struct Refusal {
   engine::Kind kind = engine::Kind::kNone;  // as it announced it
   std::string reason;
 };
+
+// What ends a call: nothing so far; a refusal, which ends it alone; a failure, which ends the group.
+// A value.
+using Verdict = std::variant<std::monostate, Refusal, control::Failure>;
 
 // The first rank that has refused call `sequence`, this one apart.
 std::optional<Refusal> find_refusal(const control::GroupControl& group, std::uint64_t sequence);

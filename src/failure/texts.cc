@@ -52,11 +52,13 @@ std::string_view words_of(Cause cause) {
       return "cannot be reached any more: the connection that carries its messages has broken";
     case Cause::kRebuild:
       return "called rebuild()";
+    case Cause::kClosed:
+      return "closed the communicator";
     case Cause::kAbortCalled:
       return "called abort()";
     case Cause::kInterrupted:
       return "was interrupted while it waited";
-    case Cause::kClosed:
+    case Cause::kClosedEarly:
       return "closed the communicator with calls under way";
     case Cause::kWorkDropped:
       return "gave up a call that was under way (its Work was destroyed)";
@@ -69,6 +71,7 @@ std::string_view words_of(Cause cause) {
     case Cause::kUnknown:
       return "ended while it was reporting a failure";
     case Cause::kDifferent:
+    case Cause::kDifferedBefore:
     case Cause::kPartsDiffer:
     case Cause::kLate:
     case Cause::kEngine:
@@ -173,12 +176,29 @@ std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) 
 std::string Texts::sentence_of_difference(const Failure& f, const std::string& where) const {
   const std::string one = describe(f.sequence, f.signature);
   const std::string other = describe(f.sequence, f.other);
+  if (f.cause == Cause::kDifferedBefore) {
+    return fmt::format(
+        "ranks called different things before {}, which both rank {} and rank {} called; it was "
+        "more than {} calls ago, so that what differed is not known any more; all ranks must make "
+        "the same calls in the same order",
+        one,
+        f.reporter,
+        f.culprit,
+        control::kRecords - 1);
+  }
+  if (f.cause == Cause::kPartsDiffer) {
+    return fmt::format(
+        "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}; counts at both "
+        "ends must agree",
+        where,
+        f.reporter,
+        one,
+        f.culprit,
+        other);
+  }
   return fmt::format(
-      fmt::runtime(f.cause == Cause::kPartsDiffer
-                       ? "the parts of a v-form differ {}: rank {} expected {}, rank {} gave {}{}; "
-                         "counts at both ends must agree"
-                       : "ranks called different things {}: rank {} called {}, rank {} called "
-                         "{}{}; all ranks must make the same calls in the same order"),
+      "ranks called different things {}: rank {} called {}, rank {} called {}{}; all ranks must "
+      "make the same calls in the same order",
       where,
       f.reporter,
       one,
