@@ -56,6 +56,27 @@ Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
   return tuning;
 }
 
+struct AlgorithmEngine::Starts {
+  using Start = Task (AlgorithmEngine::*)(const Endpoint&, const Call&, Algorithm) const;
+  static constexpr engine::KindTable<Start> kOf{
+      {Kind::kBarrier, &AlgorithmEngine::start_barrier},
+      {Kind::kBroadcast, &AlgorithmEngine::start_broadcast},
+      {Kind::kReduce, &AlgorithmEngine::start_reduce},
+      {Kind::kAllReduce, &AlgorithmEngine::start_all_reduce},
+      {Kind::kReduceScatter, &AlgorithmEngine::start_reduce_scatter},
+      {Kind::kAllGather, &AlgorithmEngine::start_all_gather},
+      {Kind::kGather, &AlgorithmEngine::start_gather},
+      {Kind::kScatter, &AlgorithmEngine::start_scatter},
+      {Kind::kAllToAll, &AlgorithmEngine::start_all_to_all},
+      {Kind::kReduceScatterV, &AlgorithmEngine::start_reduce_scatter},
+      {Kind::kAllGatherV, &AlgorithmEngine::start_all_gather},
+      {Kind::kGatherV, &AlgorithmEngine::start_gather},
+      {Kind::kScatterV, &AlgorithmEngine::start_scatter},
+      {Kind::kAllToAllV, &AlgorithmEngine::start_all_to_all},
+  };
+  static constexpr engine::KindSet kCarries = kOf.kinds();
+};
+
 AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexcept {
   const auto forced = tuning_.forced.of(s.kind);
   const bool only_ordered = tuning_.ordered && order_matters(s);
@@ -70,7 +91,7 @@ AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexce
 }
 
 std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;
+  if (s.memory != MemoryKind::kHost || !Starts::kCarries.has(s.kind)) return std::nullopt;
   return Score{choose(s).microseconds};
 }
 
@@ -78,36 +99,25 @@ Task AlgorithmEngine::start(const Call& call) {
   const Endpoint at(carrier_, facts_, call);
   const Algorithm way =
       chosen_.of(call.signature, [this](const Signature& s) { return choose(s).algorithm; });
+  return (this->*Starts::kOf[call.signature.kind])(at, call, way);
+}
+
+Task AlgorithmEngine::start_barrier(const Endpoint& at, const Call&, Algorithm) const {
+  return dissemination_barrier(at);
+}
+
+Task AlgorithmEngine::start_gather(const Endpoint& at, const Call& call, Algorithm way) const {
   const int root = call.signature.root;
-  switch (call.signature.kind) {
-    case Kind::kBroadcast:
-      return start_broadcast(at, call, way);
-    case Kind::kReduce:
-      return start_reduce(at, call, way);
-    case Kind::kAllReduce:
-      return start_all_reduce(at, call, way);
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-      return start_reduce_scatter(at, call, way);
-    case Kind::kAllGather:
-    case Kind::kAllGatherV:
-      return start_all_gather(at, call, way);
-    case Kind::kGather:
-    case Kind::kGatherV:
-      return way == Algorithm::kBinomial
-                 ? binomial_gather(at, own_in(call), static_cast<std::byte*>(call.out), root)
-                 : linear_gather(at, own_in(call), out_array(call), root);
-    case Kind::kScatter:
-    case Kind::kScatterV:
-      return way == Algorithm::kBinomial
-                 ? binomial_scatter(at, static_cast<const std::byte*>(call.in), own_out(call), root)
-                 : linear_scatter(at, in_array(call), own_out(call), root);
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return start_all_to_all(at, call, way);
-    default:
-      return dissemination_barrier(at);
-  }
+  return way == Algorithm::kBinomial
+             ? binomial_gather(at, own_in(call), static_cast<std::byte*>(call.out), root)
+             : linear_gather(at, own_in(call), out_array(call), root);
+}
+
+Task AlgorithmEngine::start_scatter(const Endpoint& at, const Call& call, Algorithm way) const {
+  const int root = call.signature.root;
+  return way == Algorithm::kBinomial
+             ? binomial_scatter(at, static_cast<const std::byte*>(call.in), own_out(call), root)
+             : linear_scatter(at, in_array(call), own_out(call), root);
 }
 
 Task AlgorithmEngine::start_broadcast(const Endpoint& at, const Call& call, Algorithm way) const {

@@ -65,21 +65,6 @@ constexpr std::array kWays{
     Way{Kind::kAllToAllV, Algorithm::kPairwise},
 };
 
-constexpr std::array kKinds{Kind::kBarrier,
-                            Kind::kBroadcast,
-                            Kind::kReduce,
-                            Kind::kAllReduce,
-                            Kind::kReduceScatter,
-                            Kind::kAllGather,
-                            Kind::kGather,
-                            Kind::kScatter,
-                            Kind::kAllToAll,
-                            Kind::kReduceScatterV,
-                            Kind::kAllGatherV,
-                            Kind::kGatherV,
-                            Kind::kScatterV,
-                            Kind::kAllToAllV};
-
 const Way* find(Kind kind, std::string_view name) noexcept {
   for (const Way& way : ways_of(kind)) {
     if (name_of(way.algorithm) == name) return &way;
@@ -105,10 +90,10 @@ std::string_view trimmed(std::string_view text) noexcept {
 
 void choose_for_all(Choices& choices, std::string_view name) {
   bool known = false;
-  for (const Kind kind : kKinds) {
-    const Way* way = find(kind, name);
+  for (const engine::KindRow& row : engine::kKinds) {
+    const Way* way = find(row.kind, name);
     if (way == nullptr) continue;
-    choices.set(kind, way->algorithm);
+    choices.set(row.kind, way->algorithm);
     known = true;
   }
   if (known) return;
@@ -117,20 +102,22 @@ void choose_for_all(Choices& choices, std::string_view name) {
 }
 
 void choose_for_one(Choices& choices, std::string_view kind_name, std::string_view name) {
-  const auto* kind = std::find_if(
-      kKinds.begin(), kKinds.end(), [&](Kind k) { return engine::name_of(k) == kind_name; });
-  if (kind == kKinds.end()) {
+  const auto* row = std::ranges::find_if(engine::kKinds, [&](const engine::KindRow& known) {
+    return is_carried(known.kind) && known.name == kind_name;
+  });
+  if (row == engine::kKinds.end()) {
     throw InvalidArgument(
         fmt::format("HOCKET_ALGORITHM: there is no collective \"{}\"", kind_name));
   }
-  const Way* way = find(*kind, name);
+  const Kind kind = row->kind;
+  const Way* way = find(kind, name);
   if (way == nullptr) {
     throw InvalidArgument(fmt::format("HOCKET_ALGORITHM: {} has no algorithm \"{}\"; it has {}",
                                       kind_name,
                                       name,
-                                      names_of(ways_of(*kind))));
+                                      names_of(ways_of(kind))));
   }
-  choices.set(*kind, way->algorithm);
+  choices.set(kind, way->algorithm);
 }
 
 }  // namespace
@@ -218,9 +205,9 @@ namespace hocket {
 
 std::vector<std::string> algorithm_names(std::string_view collective) {
   std::vector<std::string> names;
-  for (const engine::Kind kind : algorithm::kKinds) {
-    if (engine::name_of(kind) != collective) continue;
-    for (const algorithm::Way& way : algorithm::ways_of(kind)) {
+  for (const engine::KindRow& row : engine::kKinds) {
+    if (row.name != collective) continue;
+    for (const algorithm::Way& way : algorithm::ways_of(row.kind)) {
       names.emplace_back(algorithm::name_of(way.algorithm));
     }
   }

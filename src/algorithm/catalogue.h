@@ -61,7 +61,7 @@ class Choices {
   static Choices parse(std::string_view text);
 
  private:
-  std::array<std::optional<Algorithm>, 32> chosen_{};
+  std::array<std::optional<Algorithm>, engine::kKindCount> chosen_{};
 };
 
 }  // namespace hocket::algorithm

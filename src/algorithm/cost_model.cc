@@ -40,8 +40,7 @@ class Terms {
         chunk_(static_cast<double>(pieces.chunk)),
         scratch_(static_cast<double>(pieces.scratch)) {
     const auto bytes = static_cast<double>(bytes_of(s));
-    const bool counted_as_whole = s.kind == Kind::kAllGatherV || s.kind == Kind::kReduceScatterV;
-    m_ = counted_as_whole ? bytes / n : bytes;
+    m_ = counts_parts(s.kind) ? bytes / n : bytes;
     all_ = m_ * n;
     wide_ = widening(s);
     core_ = core_size(n);
@@ -110,7 +109,7 @@ class Terms {
   double all_gather(Algorithm algorithm) const;
   double rooted(Algorithm algorithm) const;
   double all_to_all(Algorithm algorithm) const;
-  double barrier() const { return log_ * net_.alpha; }
+  double barrier(Algorithm) const { return log_ * net_.alpha; }
 
  private:
   Network net_;
@@ -209,6 +208,26 @@ double Terms::all_to_all(Algorithm algorithm) const {
   return log_ * message(all_ / 2) + copied(2 * all_ + log_ * all_) + fresh(2 * all_);
 }
 
+using Term = double (Terms::*)(Algorithm) const;
+constexpr engine::KindTable<Term> kTerms{
+    {Kind::kBarrier, &Terms::barrier},
+    {Kind::kBroadcast, &Terms::broadcast},
+    {Kind::kReduce, &Terms::reduce},
+    {Kind::kAllReduce, &Terms::all_reduce},
+    {Kind::kReduceScatter, &Terms::reduce_scatter},
+    {Kind::kReduceScatterV, &Terms::reduce_scatter},
+    {Kind::kAllGather, &Terms::all_gather},
+    {Kind::kAllGatherV, &Terms::all_gather},
+    {Kind::kGather, &Terms::rooted},
+    {Kind::kGatherV, &Terms::rooted},
+    {Kind::kScatter, &Terms::rooted},
+    {Kind::kScatterV, &Terms::rooted},
+    {Kind::kAllToAll, &Terms::all_to_all},
+    {Kind::kAllToAllV, &Terms::all_to_all},
+};
+// What has an algorithm has a cost.
+static_assert(kTerms.kinds() == engine::KindSet::where(engine::is_carried));
+
 }  // namespace
 
 double predicted_us(Algorithm algorithm,
@@ -217,30 +236,7 @@ double predicted_us(Algorithm algorithm,
                     const Network& network,
                     const Pieces& pieces) noexcept {
   const Terms terms(signature, n, network, pieces);
-  switch (signature.kind) {
-    case Kind::kBroadcast:
-      return terms.broadcast(algorithm);
-    case Kind::kReduce:
-      return terms.reduce(algorithm);
-    case Kind::kAllReduce:
-      return terms.all_reduce(algorithm);
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-      return terms.reduce_scatter(algorithm);
-    case Kind::kAllGather:
-    case Kind::kAllGatherV:
-      return terms.all_gather(algorithm);
-    case Kind::kGather:
-    case Kind::kScatter:
-    case Kind::kGatherV:
-    case Kind::kScatterV:
-      return terms.rooted(algorithm);
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return terms.all_to_all(algorithm);
-    default:
-      return terms.barrier();
-  }
+  return (terms.*kTerms[signature.kind])(algorithm);
 }
 
 }  // namespace hocket::algorithm

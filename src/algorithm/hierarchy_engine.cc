@@ -34,7 +34,7 @@ std::uint64_t mark_of(const Call& call) noexcept {
              static_cast<std::uint64_t>(s.kind) << 16 | static_cast<std::uint64_t>(s.dtype) << 8 |
                  static_cast<std::uint64_t>(s.op));
   hash = mix(hash, static_cast<std::uint64_t>(s.root));
-  return mix(mix(hash, s.count), s.extra);
+  return mix(mix(hash, s.count), s.digest);
 }
 
 }  // namespace
@@ -78,88 +78,111 @@ HierarchyEngine::HierarchyEngine(engine::PointToPoint& carrier,
   lane_->alone = make(1);
 }
 
-// The levels' times one after the other, of the host with the most ranks, as all must come to one
-// result. What carries messages of the host's memory is taken to be AlgorithmEngine's model.
-std::optional<Score> HierarchyEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || map_->hosts() < 2) return std::nullopt;
-  if (map_->most() == 1) return std::nullopt;  // there is but one level
-  if (tuning_.straight.of(s.kind)) return std::nullopt;
-  const auto lanes = static_cast<std::uint64_t>(lanes_for(bytes_of(s)));
-  const auto most = static_cast<std::uint64_t>(map_->most());
-  const auto time = [&](const Tuning& tuning, int n, Kind kind, std::uint64_t count) {
+// What the levels' parts of a call take, each by its best algorithm.
+struct HierarchyEngine::Costs {
+  const HierarchyTuning& tuning;
+  const HostMap& map;
+  const Signature& s;
+  std::uint64_t lanes;
+
+  double inside(Kind kind, std::uint64_t count) const {
+    return time(tuning.within, map.most(), kind, count);
+  }
+  double outside(Kind kind, std::uint64_t count) const {
+    return time(of_lane(tuning.across, static_cast<int>(lanes)), map.hosts(), kind, count);
+  }
+  std::uint64_t share() const { return s.count / lanes; }
+  std::uint64_t hosts() const { return static_cast<std::uint64_t>(map.hosts()); }
+  std::uint64_t most() const { return static_cast<std::uint64_t>(map.most()); }
+  // Elements of all ranks' shares.
+  std::uint64_t all() const { return s.count * static_cast<std::uint64_t>(map.ranks()); }
+
+ private:
+  double time(const Tuning& level, int n, Kind kind, std::uint64_t count) const {
     Signature part = s;
     part.kind = kind;
     part.count = count;
     double least = 0;
     for (const Way& way : ways_of(kind)) {
-      const double us = predicted_us(way.algorithm, part, n, tuning.network, tuning.pieces());
+      const double us = predicted_us(way.algorithm, part, n, level.network, level.pieces());
       if (least == 0 || us < least) least = us;
     }
     return least;
-  };
-  const auto inside = [&](Kind kind, std::uint64_t count) {
-    return time(tuning_.within, map_->most(), kind, count);
-  };
-  const auto outside = [&](Kind kind, std::uint64_t count) {
-    return time(of_lane(tuning_.across, static_cast<int>(lanes)), map_->hosts(), kind, count);
-  };
-  const auto ranks = static_cast<std::uint64_t>(map_->ranks());
-  const std::uint64_t share = s.count / lanes;
-  switch (s.kind) {
-    case Kind::kBarrier:
-      return Score{2 * inside(Kind::kBarrier, 0) + outside(Kind::kBarrier, 0)};
-    case Kind::kBroadcast:
-      return Score{2 * inside(Kind::kAllGatherV, s.count) + outside(Kind::kBroadcast, share)};
-    case Kind::kReduce:
-      return Score{2 * inside(Kind::kReduceScatterV, s.count) + outside(Kind::kReduce, share)};
-    case Kind::kAllReduce:
-      return Score{inside(Kind::kReduceScatterV, s.count) + outside(Kind::kAllReduce, share) +
-                   inside(Kind::kAllGatherV, s.count)};
-    case Kind::kReduceScatter:
-      return Score{inside(Kind::kReduceScatterV, s.count * ranks) +
-                   outside(Kind::kReduceScatterV, s.count * ranks / lanes) +
-                   inside(Kind::kAllGather, s.count)};
-    case Kind::kReduceScatterV:
-      return Score{inside(Kind::kReduceScatterV, s.count) + outside(Kind::kReduceScatterV, share) +
-                   inside(Kind::kAllGatherV, s.count / static_cast<std::uint64_t>(map_->hosts()))};
-    case Kind::kAllGather: {
-      const auto lane = s.count * ranks / lanes;
-      const auto hosts = static_cast<std::uint64_t>(map_->hosts());
-      return Score{inside(Kind::kAllGather, s.count) +
-                   (map_->is_even() ? outside(Kind::kAllGather, lane / hosts)
-                                    : outside(Kind::kAllGatherV, lane)) +
-                   inside(Kind::kAllGatherV, s.count * ranks)};
-    }
-    case Kind::kAllGatherV:
-      return Score{2 * inside(Kind::kAllGatherV, s.count) + outside(Kind::kAllGatherV, share)};
-    case Kind::kAllToAll:
-      return Score{
-          2 * inside(Kind::kGather, s.count * ranks) +
-          outside(map_->is_even() ? Kind::kAllToAll : Kind::kAllToAllV, s.count * most * most)};
-    default:
-      return std::nullopt;
   }
+};
+
+// The levels' times one after the other, of the host with the most ranks, as all must come to one
+// result. What carries messages of the host's memory is taken to be AlgorithmEngine's model.
+struct HierarchyEngine::Ways {
+  using Cost = double (*)(const Costs&);
+  using Start = Task (HierarchyEngine::*)(Call);
+  struct OfKind {
+    Cost cost;
+    Start start;
+  };
+
+  static double barrier(const Costs& c) {
+    return 2 * c.inside(Kind::kBarrier, 0) + c.outside(Kind::kBarrier, 0);
+  }
+  static double broadcast(const Costs& c) {
+    return 2 * c.inside(Kind::kAllGatherV, c.s.count) + c.outside(Kind::kBroadcast, c.share());
+  }
+  static double reduce(const Costs& c) {
+    return 2 * c.inside(Kind::kReduceScatterV, c.s.count) + c.outside(Kind::kReduce, c.share());
+  }
+  static double all_reduce(const Costs& c) {
+    return c.inside(Kind::kReduceScatterV, c.s.count) + c.outside(Kind::kAllReduce, c.share()) +
+           c.inside(Kind::kAllGatherV, c.s.count);
+  }
+  static double reduce_scatter(const Costs& c) {
+    return c.inside(Kind::kReduceScatterV, c.all()) +
+           c.outside(Kind::kReduceScatterV, c.all() / c.lanes) +
+           c.inside(Kind::kAllGather, c.s.count);
+  }
+  static double reduce_scatter_v(const Costs& c) {
+    return c.inside(Kind::kReduceScatterV, c.s.count) +
+           c.outside(Kind::kReduceScatterV, c.share()) +
+           c.inside(Kind::kAllGatherV, c.s.count / c.hosts());
+  }
+  static double all_gather(const Costs& c) {
+    const std::uint64_t lane = c.all() / c.lanes;
+    return c.inside(Kind::kAllGather, c.s.count) +
+           (c.map.is_even() ? c.outside(Kind::kAllGather, lane / c.hosts())
+                            : c.outside(Kind::kAllGatherV, lane)) +
+           c.inside(Kind::kAllGatherV, c.all());
+  }
+  static double all_gather_v(const Costs& c) {
+    return 2 * c.inside(Kind::kAllGatherV, c.s.count) + c.outside(Kind::kAllGatherV, c.share());
+  }
+  static double all_to_all(const Costs& c) {
+    const Kind kind = c.map.is_even() ? c.s.kind : engine::listed_of(c.s.kind);
+    return 2 * c.inside(Kind::kGather, c.all()) + c.outside(kind, c.s.count * c.most() * c.most());
+  }
+
+  static constexpr engine::KindTable<OfKind> kOf{
+      {Kind::kBarrier, {&barrier, &HierarchyEngine::barrier}},
+      {Kind::kBroadcast, {&broadcast, &HierarchyEngine::broadcast}},
+      {Kind::kReduce, {&reduce, &HierarchyEngine::reduce}},
+      {Kind::kAllReduce, {&all_reduce, &HierarchyEngine::all_reduce}},
+      {Kind::kReduceScatter, {&reduce_scatter, &HierarchyEngine::reduce_scatter}},
+      {Kind::kReduceScatterV, {&reduce_scatter_v, &HierarchyEngine::reduce_scatter}},
+      {Kind::kAllGather, {&all_gather, &HierarchyEngine::all_gather}},
+      {Kind::kAllGatherV, {&all_gather_v, &HierarchyEngine::all_gather}},
+      {Kind::kAllToAll, {&all_to_all, &HierarchyEngine::all_to_all}},
+  };
+  static constexpr engine::KindSet kCarries = kOf.kinds();
+};
+
+std::optional<Score> HierarchyEngine::score(const Signature& s) const noexcept {
+  if (s.memory != MemoryKind::kHost || map_->hosts() < 2) return std::nullopt;
+  if (map_->most() == 1) return std::nullopt;  // there is but one level
+  if (!Ways::kCarries.has(s.kind) || tuning_.straight.of(s.kind)) return std::nullopt;
+  const auto lanes = static_cast<std::uint64_t>(lanes_for(bytes_of(s)));
+  return Score{Ways::kOf[s.kind].cost({tuning_, *map_, s, lanes})};
 }
 
 Task HierarchyEngine::start(const Call& call) {
-  switch (call.signature.kind) {
-    case Kind::kBroadcast:
-      return broadcast(call);
-    case Kind::kReduce:
-      return reduce(call);
-    case Kind::kAllReduce:
-      return all_reduce(call);
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-      return reduce_scatter(call);
-    case Kind::kAllGather:
-    case Kind::kAllGatherV:
-      return all_gather(call);
-    case Kind::kAllToAll:
-      return all_to_all(call);
-    default:
-      return barrier(call);
-  }
+  return (this->*Ways::kOf[call.signature.kind].start)(call);
 }
 
 // Parts are numbered by the call that they are of: a call that was refused, or that another engine
@@ -169,7 +192,7 @@ Task HierarchyEngine::on(Level& level, CollectiveEngine& engine, const Call& cal
   sub.sequence = call.sequence * kMostParts + level.parts++;
   sub.fingerprint = mix(call.fingerprint, sub.sequence);
   engine.skip(sub.sequence - 1);
-  sub.signature.extra = mark_of(call);
+  sub.signature.digest = mark_of(call);
   return engine.start(sub);
 }
 

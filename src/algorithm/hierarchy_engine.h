@@ -84,6 +84,9 @@ class HierarchyEngine final : public engine::CollectiveEngine {
                   const engine::Call& call,
                   engine::Call sub);
 
+  struct Costs;
+  struct Ways;  // for each kind that it carries, its cost and one of these
+
   engine::Task barrier(engine::Call call);
   engine::Task broadcast(engine::Call call);
   engine::Task reduce(engine::Call call);

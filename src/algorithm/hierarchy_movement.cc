@@ -156,7 +156,7 @@ Task HierarchyEngine::all_to_all(Call call) {
     const std::size_t each = map_->is_even() ? by_host.bytes(0) / size_of(s.dtype) : 0;
     co_await on_lane(1,
                      call,
-                     {.signature = {.kind = map_->is_even() ? Kind::kAllToAll : Kind::kAllToAllV,
+                     {.signature = {.kind = map_->is_even() ? s.kind : engine::listed_of(s.kind),
                                     .dtype = s.dtype,
                                     .count = each},
                       .in = packed.get(),

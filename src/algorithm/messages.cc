@@ -17,7 +17,7 @@ engine::Tag tag_of(const engine::Call& call) noexcept {
   std::uint64_t hash = base::mix(base::kHashSeed, what);
   hash = base::mix(hash, static_cast<std::uint64_t>(s.root));
   hash = base::mix(hash, s.count);
-  hash = base::mix(hash, s.extra);
+  hash = base::mix(hash, s.digest);
   hash = base::mix(hash, s.symmetric);
   constexpr std::uint64_t kLow = 0xffffffffu;
   return engine::kCallTag | (hash & ~kLow) | (call.sequence & kLow);

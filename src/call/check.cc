@@ -11,6 +11,7 @@
 namespace hocket::call {
 
 using engine::Call;
+using engine::Has;
 using engine::is_listed;
 using engine::is_reduction;
 using engine::is_rooted;
@@ -207,24 +208,15 @@ Arrays arrays_to_swap(const Request& r, const Place& place) {
 
 Arrays arrays_of(const Request& r, const Place& place) {
   const bool at_root = place.rank == r.root;
-  switch (r.kind) {
-    case Kind::kAllReduce:
-      return arrays_to_reduce(r, true);
-    case Kind::kReduce:
-      return arrays_to_reduce(r, at_root);
-    case Kind::kBroadcast:
-      return arrays_to_broadcast(r, at_root);
-    case Kind::kAllGather:
-      return arrays_to_gather(r, place, true);
-    case Kind::kGather:
-      return arrays_to_gather(r, place, at_root);
-    case Kind::kScatter:
-      return arrays_to_scatter(r, place, at_root);
-    case Kind::kReduceScatter:
-      return arrays_to_reduce_scatter(r, place);
-    default:
-      return arrays_to_swap(r, place);
+  const bool gives = engine::given(r.kind, at_root) != Has::kNothing;
+  const bool takes = engine::taken(r.kind, at_root) != Has::kNothing;
+  const engine::KindRow& row = engine::row_of(r.kind);
+  if (engine::swaps_parts(r.kind)) return arrays_to_swap(r, place);
+  if (row.takes == Has::kAll) return arrays_to_gather(r, place, takes);
+  if (row.gives == Has::kAll) {
+    return row.reduces ? arrays_to_reduce_scatter(r, place) : arrays_to_scatter(r, place, gives);
   }
+  return row.reduces ? arrays_to_reduce(r, takes) : arrays_to_broadcast(r, gives);
 }
 
 // Fills in the regular kinds: signature.count, in and out.
@@ -239,8 +231,8 @@ void lay_out(const Request& r, const Place& place, Call& call) {
   call.signature.count = a.share;
   // A flat array counts as one in C order.
   const MemoryOrder order = r.in_place || a.in.data() == nullptr ? r.out.order() : r.in.order();
-  if (order == MemoryOrder::kFortran && r.extra == 0 && engine::takes_whole_arrays(r.kind)) {
-    call.signature.extra = engine::kInFortranOrder;
+  if (order == MemoryOrder::kFortran && r.digest == 0 && engine::takes_whole_arrays(r.kind)) {
+    call.signature.digest = engine::digest_of(order);
   }
   call.in = a.in.data();
   call.out = a.out.data();
@@ -287,65 +279,49 @@ engine::PartsView place_parts(const Parts& parts,
 void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage& storage) {
   const auto rank = static_cast<std::size_t>(place.rank);
   const bool at_root = place.rank == r.root;
-  const DType dtype = r.kind == Kind::kScatterV ? r.out.dtype() : r.in.dtype();
+  const engine::KindRow& row = engine::row_of(r.kind);
+  const Has gives = engine::given(r.kind, at_root);
+  const Has takes = engine::taken(r.kind, at_root);
+  const DType dtype = row.flow == engine::Flow::kFromRoot ? r.out.dtype() : r.in.dtype();
   std::vector<std::size_t>& positions = storage.positions;
   positions.reserve(4 * static_cast<std::size_t>(place.size));  // views into it must not move
-  const auto own =
-      [&](std::span<const std::size_t> counts, ConstArrayView array, const char* name) {
-        require_count(name, array.count(), counts[rank], [] { return "this rank's part"; });
-        call.own_bytes = array.bytes();
-      };
-  const auto total = [](std::span<const std::size_t> counts) {
-    return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  };
+  if (gives == Has::kAll) {
+    call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
+  }
+  if (takes == Has::kAll) {
+    call.out_parts = place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
+  }
   call.signature.dtype = dtype;
   call.in = r.in.data();
   call.out = r.out.data();
-  bool wants_in = true, wants_out = true, may_coincide = false;
-  switch (r.kind) {
-    case Kind::kAllGatherV:
-      call.out_parts = place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
-      own(r.out_parts.counts, r.in, "in");
-      call.signature.count = total(r.out_parts.counts);
-      call.signature.extra = hash_counts(r.out_parts.counts);
-      may_coincide =
-          r.in.data() == static_cast<const std::byte*>(r.out.data()) + call.out_parts.offsets[rank];
-      break;
-    case Kind::kReduceScatterV:
-      call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
-      own(r.in_parts.counts, r.out, "out");
-      call.signature.count = total(r.in_parts.counts);
-      call.signature.extra = hash_counts(r.in_parts.counts);
-      break;
-    case Kind::kGatherV:
-      call.own_bytes = r.in.bytes();
-      if ((wants_out = at_root)) {
-        call.out_parts =
-            place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
-        own(r.out_parts.counts, r.in, "in");
-        may_coincide = r.in.data() ==
-                       static_cast<const std::byte*>(r.out.data()) + call.out_parts.offsets[rank];
-      }
-      break;
-    case Kind::kScatterV:
-      call.own_bytes = r.out.bytes();
-      if ((wants_in = at_root)) {
-        call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
-        own(r.in_parts.counts, r.out, "out");
-        may_coincide = r.out.data() ==
-                       static_cast<const std::byte*>(r.in.data()) + call.in_parts.offsets[rank];
-      }
-      break;
-    default:  // all_to_all_v
-      call.in_parts = place_parts(r.in_parts, r.in.count(), dtype, place.size, "in", positions);
-      call.out_parts = place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
-      require_count("out's own part", r.out_parts.counts[rank], r.in_parts.counts[rank], [] {
-        return "as many as in's own part";
-      });
-      may_coincide = r.in.data() == r.out.data() &&
-                     std::ranges::equal(r.in_parts.counts, r.out_parts.counts) &&
-                     std::ranges::equal(r.in_parts.displacements, r.out_parts.displacements);
-      break;
+  const bool wants_in = gives != Has::kNothing, wants_out = takes != Has::kNothing;
+  bool may_coincide = false;
+  if (engine::swaps_parts(r.kind)) {
+    require_count("out's own part", r.out_parts.counts[rank], r.in_parts.counts[rank], [] {
+      return "as many as in's own part";
+    });
+    may_coincide = r.in.data() == r.out.data() &&
+                   std::ranges::equal(r.in_parts.counts, r.out_parts.counts) &&
+                   std::ranges::equal(r.in_parts.displacements, r.out_parts.displacements);
+  } else {
+    // A rank's single part is in one array, the parts of all ranks, where it has them, in the
+    // other.
+    const bool own_is_in = row.gives == Has::kShare;
+    const ConstArrayView own = own_is_in ? r.in : ConstArrayView(r.out);
+    const ConstArrayView other = own_is_in ? ConstArrayView(r.out) : r.in;
+    const std::span<const std::size_t> counts = own_is_in ? r.out_parts.counts : r.in_parts.counts;
+    const engine::PartsView& parts = own_is_in ? call.out_parts : call.in_parts;
+    call.own_bytes = own.bytes();
+    if (parts.bytes != nullptr) {
+      require_count(
+          own_is_in ? "in" : "out", own.count(), counts[rank], [] { return "this rank's part"; });
+      may_coincide = !row.reduces && own.data() == static_cast<const std::byte*>(other.data()) +
+                                                       parts.offsets[rank];
+    }
+    if (engine::counts_parts(r.kind)) {
+      call.signature.count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+      call.signature.digest = hash_counts(counts);
+    }
   }
   if (!wants_in) call.in = nullptr;
   if (!wants_out) call.out = nullptr;
@@ -379,7 +355,7 @@ Call check(const Request& r, const Place& place, CallStorage& storage) {
     }
     call.signature.root = r.root;
   }
-  call.signature.extra = r.extra;
+  call.signature.digest = r.digest;
   if (is_listed(r.kind)) {
     lay_out_parts(r, place, call, storage);
   } else {

@@ -30,7 +30,7 @@ class Ledger {
     static_assert(offsetof(engine::Signature, count) == sizeof(hash));
     std::memcpy(&hash, &s, sizeof(hash));
     hash = base::mix(hash, s.count);
-    return base::mix(hash, s.extra ^ (s.symmetric << 1));
+    return base::mix(hash, s.digest ^ (s.symmetric << 1));
   }
 
   // The number of the last call.

@@ -7,7 +7,6 @@
 
 namespace hocket::call {
 
-using engine::Kind;
 using engine::Signature;
 
 Plan Planner::plan(const Request& request, CallStorage& storage, const Signature* shown) {
@@ -46,22 +45,18 @@ void Planner::find_symmetric(engine::Call& call) const noexcept {
   call.signature.symmetric = 0;
   if (!reaches_all_) return;
   bool symmetric = false;
-  switch (call.signature.kind) {
-    case Kind::kAllReduce:
+  const engine::KindRow& row = engine::row_of(call.signature.kind);
+  switch (row.reach) {
+    case engine::Reach::kNone:
+      break;
+    case engine::Reach::kInAndOut:
       symmetric = reachable(call.in) && reachable(call.out);
       break;
-    case Kind::kReduce:
-    case Kind::kAllGather:
-      symmetric = reachable(call.in);
+    case engine::Reach::kIn:  // in place, a rank would overwrite the parts others have yet to read
+      symmetric = reachable(call.in) && (row.gives != engine::Has::kAll || call.in != call.out);
       break;
-    case Kind::kReduceScatter:
-    case Kind::kAllToAll:  // in place, a rank would overwrite what others have yet to read
-      symmetric = reachable(call.in) && call.in != call.out;
-      break;
-    case Kind::kBroadcast:
-      symmetric = reachable(call.out);  // which all ranks have; the root's is read by the others
-      break;
-    default:
+    case engine::Reach::kOut:  // which all ranks have; the root's is read by the others
+      symmetric = reachable(call.out);
       break;
   }
   call.signature.symmetric = symmetric && call.signature.count != 0 ? 1 : 0;

@@ -25,7 +25,7 @@ struct Request {
   int root = 0;
   Parts in_parts = {};
   Parts out_parts = {};
-  std::uint64_t extra = 0;  // a hash of what else must agree; 0: nothing
+  std::uint64_t digest = 0;  // a hash of what else must agree; 0: nothing
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
 
@@ -44,7 +44,7 @@ inline bool repeats(const Request& a, const Request& b) noexcept {
            x.memory() == y.memory() && x.device() == y.device() && x.order() == y.order();
   };
   return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
-         a.op == b.op && a.root == b.root && a.extra == b.extra && !is_listed(b.kind);
+         a.op == b.op && a.root == b.root && a.digest == b.digest && !is_listed(b.kind);
 }
 
 // Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its

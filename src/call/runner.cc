@@ -116,10 +116,10 @@ void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Steppe
   const bool differ_in_order =
       found.expected.dtype == found.received.dtype && found.expected.count == found.received.count;
   const auto signature = [&](Kind kind, const engine::Envelope& e) {
-    const std::uint64_t order =
-        e.order == MemoryOrder::kFortran ? engine::kInFortranOrder : engine::kInCOrder;
+    const std::uint64_t order = engine::digest_of(
+        e.order == MemoryOrder::kFortran ? MemoryOrder::kFortran : MemoryOrder::kC);
     return Signature{
-        .kind = kind, .dtype = e.dtype, .count = e.count, .extra = differ_in_order ? order : 0};
+        .kind = kind, .dtype = e.dtype, .count = e.count, .digest = differ_in_order ? order : 0};
   };
   owner_.raise({.cause = Cause::kDifferent,
                 .reporter = group_.rank(),

@@ -45,7 +45,7 @@ class Calls {
  public:
   Calls(CommunicatorImpl& impl, const call::Request& common, std::span<const ArrayView> arrays)
       : impl_(impl), common_(common) {
-    common_.extra = hash_list(arrays);
+    common_.digest = hash_list(arrays);
   }
 
   // Sorts out the arrays of the list: `small` makes a call of those of one dtype, from their
@@ -96,7 +96,7 @@ class Calls {
                     .op = common_.op,
                     .root = common_.root,
                     .count = first.out.count(),
-                    .extra = common_.extra},
+                    .digest = common_.digest},
                    {.kind = Kind::kBarrier, .deadline = common_.deadline});
     }
     std::optional<call::Core::Bound> bound;

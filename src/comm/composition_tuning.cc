@@ -19,8 +19,8 @@ constexpr int kRanks[] = {2, 5, 64};
 
 std::uint64_t hash_of_model(const algorithm::Network& network, const algorithm::Pieces& pieces) {
   std::uint64_t hash = base::kHashSeed;
-  for (int number = 0; number <= static_cast<int>(Kind::kAllToAllV); ++number) {
-    const auto kind = static_cast<Kind>(number);
+  for (const engine::KindRow& row : engine::kKinds) {
+    const Kind kind = row.kind;
     for (const algorithm::Way& way : algorithm::ways_of(kind)) {
       for (const std::uint64_t count : kCounts) {
         const engine::Signature signature{.kind = kind, .dtype = DType::kFloat32, .count = count};

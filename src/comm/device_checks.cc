@@ -34,17 +34,10 @@ DevicePlan DeviceCalls::prepare(const call::Request& request, call::CallStorage&
 // Symmetric arrays are known by their address. Part of the signature, so that all ranks agree:
 // peers write to the same place of the same block on each.
 void DeviceCalls::find_symmetric(DevicePlan& plan) const {
-  switch (plan.call.signature.kind) {
-    case Kind::kAllReduce:
-    case Kind::kBroadcast:
-    case Kind::kAllGather:
-      break;
-    case Kind::kAllToAll:
-      if (plan.call.in == plan.call.out) return;  // peers would write what has yet to be sent
-      break;
-    default:
-      return;
-  }
+  const engine::Kind kind = plan.call.signature.kind;
+  if (!engine::all_take_alike(kind)) return;
+  // Peers would write what has yet to be sent.
+  if (engine::swaps_parts(kind) && plan.call.in == plan.call.out) return;
   auto block = owner_.world()->device_blocks().find(plan.call.out);
   if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
   const std::size_t offset = *block->offset_of(plan.call.out);

@@ -170,9 +170,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate_from_nvshmem(std::size_t byte
 
 std::int32_t DeviceCalls::nvshmem_team(std::optional<Duration> allowed) {
   if (nvshmem_team_) return *nvshmem_team_;
-  const Signature shown{.kind = engine::Kind::kSymmetricAllocate,
-                        .memory = MemoryKind::kCuda,
-                        .extra = engine::kNvshmemTeam};
+  const Signature shown{.kind = engine::Kind::kNvshmemTeam, .memory = MemoryKind::kCuda};
   std::shared_ptr<nvshmem::Heap> heap;
   const auto facts = gather_nvshmem(heap, shown, allowed);
   const auto agreed = nvshmem::agree_team(facts, owner_.size() == owner_.world()->size());

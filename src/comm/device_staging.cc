@@ -59,40 +59,23 @@ std::size_t end_of(const engine::PartsView& parts, int size) {
 }  // namespace
 
 Extents extents_of(const Call& call, int rank, int size) {
-  const engine::Signature& s = call.signature;
-  const std::size_t one = bytes_of(s);
-  const std::size_t all = one * static_cast<std::size_t>(size);
-  const bool at_root = rank == s.root;
-  switch (s.kind) {
-    case Kind::kAllReduce:
-      return {one, one};
-    case Kind::kReduce:
-      return {one, at_root ? one : 0};
-    case Kind::kBroadcast:
-      return {at_root ? one : 0, one};
-    case Kind::kAllGather:
-      return {one, all};
-    case Kind::kGather:
-      return {one, at_root ? all : 0};
-    case Kind::kScatter:
-      return {at_root ? all : 0, one};
-    case Kind::kReduceScatter:
-      return {all, one};
-    case Kind::kAllToAll:
-      return {all, all};
-    case Kind::kAllGatherV:
-      return {call.own_bytes, end_of(call.out_parts, size)};
-    case Kind::kGatherV:
-      return {call.own_bytes, at_root ? end_of(call.out_parts, size) : 0};
-    case Kind::kScatterV:
-      return {at_root ? end_of(call.in_parts, size) : 0, call.own_bytes};
-    case Kind::kReduceScatterV:
-      return {end_of(call.in_parts, size), call.own_bytes};
-    case Kind::kAllToAllV:
-      return {end_of(call.in_parts, size), end_of(call.out_parts, size)};
-    default:
-      return {};
-  }
+  const engine::Kind kind = call.signature.kind;
+  const bool at_root = rank == call.signature.root;
+  const auto bytes = [&](engine::Has has, const engine::PartsView& parts) -> std::size_t {
+    switch (has) {
+      case engine::Has::kNothing:
+        return 0;
+      case engine::Has::kCount:
+      case engine::Has::kShare:
+        return own_bytes(call);
+      case engine::Has::kAll:
+        return is_listed(kind) ? end_of(parts, size)
+                               : bytes_of(call.signature) * static_cast<std::size_t>(size);
+    }
+    return 0;
+  };
+  return {bytes(engine::given(kind, at_root), call.in_parts),
+          bytes(engine::taken(kind, at_root), call.out_parts)};
 }
 
 Staging::Staging(std::shared_ptr<const cuda::DeviceContext> device)

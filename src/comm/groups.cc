@@ -147,7 +147,7 @@ std::vector<int> alike(const CommunicatorImpl& parent, std::span<const int> valu
 
 Communicator Communicator::new_group(std::span<const int> ranks, const CallOptions& options) {
   impl_->before_call(Kind::kNewGroup, [&] { check_ranks(ranks, size()); });
-  return make_group(*impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(ranks)}, ranks, options);
+  return make_group(*impl_, {.kind = Kind::kNewGroup, .digest = hash_ranks(ranks)}, ranks, options);
 }
 
 Communicator Communicator::split(const SplitOptions& split, const CallOptions& options) {
@@ -179,18 +179,18 @@ Communicator Communicator::duplicate(const CallOptions& options) {
     return all;
   });
   return make_group(
-      *impl_, {.kind = Kind::kNewGroup, .extra = hash_ranks(members)}, members, options);
+      *impl_, {.kind = Kind::kNewGroup, .digest = hash_ranks(members)}, members, options);
 }
 
 Communicator& Communicator::intra_node() {
   if (!impl_->intra_node) {
     impl_->require_usable();
     std::unique_ptr<Communicator> kept;
-    const auto members = impl_->before_call(Kind::kSplit, [&] {
+    const auto members = impl_->before_call(Kind::kIntraNode, [&] {
       kept = std::make_unique<Communicator>(nullptr);
       return alike(*impl_, impl_->membership().hosts);
     });
-    *kept = make_group(*impl_, {.kind = Kind::kSplit, .extra = 2}, members, {});
+    *kept = make_group(*impl_, {.kind = Kind::kIntraNode}, members, {});
     impl_->intra_node = std::move(kept);
   }
   return *impl_->intra_node;
@@ -200,14 +200,14 @@ Communicator& Communicator::inter_node() {
   if (!impl_->inter_node) {
     impl_->require_usable();
     std::unique_ptr<Communicator> kept;
-    const auto members = impl_->before_call(Kind::kSplit, [&] {
+    const auto members = impl_->before_call(Kind::kInterNode, [&] {
       kept = std::make_unique<Communicator>(nullptr);
       std::map<int, int> count;  // by host: members numbered so far
       std::vector<int> local;
       for (const int host : impl_->membership().hosts) local.push_back(count[host]++);
       return alike(*impl_, local);
     });
-    *kept = make_group(*impl_, {.kind = Kind::kSplit, .extra = 3}, members, {});
+    *kept = make_group(*impl_, {.kind = Kind::kInterNode}, members, {});
     impl_->inter_node = std::move(kept);
   }
   return *impl_->inter_node;

@@ -144,7 +144,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     const call::CallGuard seat(*impl_);
     impl_->require_usable();
     impl_->require_members();
-    if (of_nvshmem) shown.extra = engine::kFromNvshmem;
+    if (of_nvshmem) shown.kind = engine::Kind::kNvshmemAllocate;
     const auto allocate =
         of_nvshmem ? &comm::DeviceCalls::allocate_from_nvshmem : &comm::DeviceCalls::allocate;
     auto mapped = (impl_->devices().*allocate)(bytes, shown, std::move(own.what), options.deadline);
@@ -194,17 +194,16 @@ void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
   std::shared_ptr<comm::DeviceBlock> block;
   std::byte none{};
   std::vector<std::byte> all;
-  impl_->before_call(engine::Kind::kSymmetricAllocate, [&] {
+  impl_->before_call(engine::Kind::kSymmetricFree, [&] {
     block = block_of(*impl_, array);
     all.resize(static_cast<std::size_t>(impl_->size()));
   });
-  impl_->run_as({.kind = engine::Kind::kSymmetricAllocate,
-                 .memory = MemoryKind::kCuda,
-                 .extra = block->id() | 1},
-                {.kind = engine::Kind::kAllGather,
-                 .in = {&none, 1, DType::kUInt8},
-                 .out = {all.data(), all.size(), DType::kUInt8},
-                 .deadline = options.deadline});
+  impl_->run_as(
+      {.kind = engine::Kind::kSymmetricFree, .memory = MemoryKind::kCuda, .digest = block->id()},
+      {.kind = engine::Kind::kAllGather,
+       .in = {&none, 1, DType::kUInt8},
+       .out = {all.data(), all.size(), DType::kUInt8},
+       .deadline = options.deadline});
   impl_->world()->device_blocks().take_out(*block);
 }
 

@@ -26,7 +26,7 @@ Counts ask_all(CommunicatorImpl& impl,
                std::size_t mine,
                std::optional<Duration> deadline) {
   Counts all = counts_for_all(impl, kind);
-  impl.run_as({.kind = kind, .extra = 1},
+  impl.run_as({.kind = kind, .digest = engine::kAsksForCounts},
               {.kind = Kind::kAllGather,
                .in = {&mine, 1, DType::kUInt64},
                .out = as_array(all),
@@ -105,8 +105,8 @@ Complete all_to_all_v(CommunicatorImpl& impl,
                 {}};
   if (out_parts.counts.empty()) {
     made.counts = counts_for_all(impl, Kind::kAllToAllV);
-    impl.run_as({.kind = Kind::kAllToAllV, .extra = 1},
-                {.kind = Kind::kAllToAll,
+    impl.run_as({.kind = Kind::kAllToAllV, .digest = engine::kAsksForCounts},
+                {.kind = engine::regular_of(Kind::kAllToAllV),
                  .in = {in_parts.counts.data(), in_parts.counts.size(), DType::kUInt64},
                  .out = as_array(made.counts),
                  .deadline = o.deadline});

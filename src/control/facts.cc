@@ -40,7 +40,7 @@ void put(WireWriter& to, const Signature& s) {
   to.u8(static_cast<std::uint8_t>(s.memory));
   to.u32(static_cast<std::uint32_t>(s.root));
   put(to, s.count);
-  put(to, s.extra);
+  put(to, s.digest);
   put(to, s.symmetric);
 }
 
@@ -50,8 +50,8 @@ Signature get_signature(WireReader& from, bool& sane) {
   const std::uint8_t dtype = from.u8();
   const std::uint8_t op = from.u8();
   const std::uint8_t memory = from.u8();
-  sane = sane && kind <= static_cast<std::uint8_t>(Kind::kRecv) && dtype < kDTypeCount &&
-         op < kReduceOpCount && memory <= static_cast<std::uint8_t>(MemoryKind::kCuda);
+  sane = sane && kind < engine::kKindCount && dtype < kDTypeCount && op < kReduceOpCount &&
+         memory <= static_cast<std::uint8_t>(MemoryKind::kCuda);
   Signature s;
   if (sane) {
     s.kind = static_cast<Kind>(kind);
@@ -61,7 +61,7 @@ Signature get_signature(WireReader& from, bool& sane) {
   }
   s.root = static_cast<std::int32_t>(from.u32());
   s.count = get(from);
-  s.extra = get(from);
+  s.digest = get(from);
   s.symmetric = get(from);
   return s;
 }
@@ -208,7 +208,7 @@ std::optional<Fact> parse_refusal(WireReader& from) {
   fact.sequence = get(from);
   const std::uint8_t kind = from.u8();
   fact.text = from.text(Failure::kTextBytes);
-  if (kind > static_cast<std::uint8_t>(Kind::kRecv)) return std::nullopt;
+  if (kind >= engine::kKindCount) return std::nullopt;
   fact.kind = static_cast<Kind>(kind);
   return fact;
 }

@@ -5,62 +5,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
+#include "engine/kinds.h"
 #include "hocket/types.h"
 
 namespace hocket::engine {
 
-enum class Kind : std::uint8_t {
-  kNone,
-  kBarrier,
-  kBroadcast,
-  kReduce,
-  kAllReduce,
-  kReduceScatter,
-  kAllGather,
-  kGather,
-  kScatter,
-  kAllToAll,
-  kReduceScatterV,
-  kAllGatherV,
-  kGatherV,
-  kScatterV,
-  kAllToAllV,
-  kReproducibleSum,  // from here on only recorded and compared; engines never see them
-  kNewGroup,
-  kSplit,
-  kSymmetricAllocate,
-  kSend,  // from here on outside the order of collectives
-  kRecv,
-};
-std::string_view name_of(Kind kind) noexcept;
-// Whether engines carry it.
-constexpr bool is_carried(Kind kind) noexcept {
-  return kind != Kind::kNone && kind <= Kind::kAllToAllV;
+// Signature::digest of a v-form whose counts are not given: the call that asks for them.
+inline constexpr std::uint64_t kAsksForCounts = 1;
+// Signature::digest of arrays in this order of axes: of collectives that take whole arrays where
+// it is Fortran's, of messages that differ in it on both sides.
+constexpr std::uint64_t digest_of(MemoryOrder order) noexcept {
+  return order == MemoryOrder::kFortran ? 0x666f727472616eU : 0x63U;  // "fortran", "c"
 }
-// Whether it is a v-form, whose parts are listed with their sizes.
-constexpr bool is_listed(Kind kind) noexcept {
-  return kind >= Kind::kReduceScatterV && kind <= Kind::kAllToAllV;
-}
-// Whether one rank, the root, has a part of its own in it.
-bool is_rooted(Kind kind) noexcept;
-// Whether the arrays of the ranks correspond element by element, whatever their axes.
-constexpr bool takes_whole_arrays(Kind kind) noexcept {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kAllReduce ||
-         kind == Kind::kSend || kind == Kind::kRecv;
-}
-// Whether engines combine in it what the ranks bring.
-bool is_reduction(Kind kind) noexcept;
-
-// Signature::extra of kSymmetricAllocate, beside those that name a block, which are odd.
-inline constexpr std::uint64_t kFromNvshmem = 2;
-inline constexpr std::uint64_t kNvshmemTeam = 4;
-
-// Signature::extra of kinds that take whole arrays: of collectives where they lie in Fortran order,
-// of messages that differ in order what each has.
-inline constexpr std::uint64_t kInFortranOrder = 8;
-inline constexpr std::uint64_t kInCOrder = 16;
 
 // What all ranks must agree in; the fingerprint is made of all of it, and an engine's score sees
 // nothing else, so that all ranks choose alike. A value.
@@ -73,9 +30,9 @@ struct Signature {
   // Elements: the whole array for broadcast, reduce and all_reduce; one rank's share for the other
   // regular forms; the sum of the parts for reduce_scatter_v and all_gather_v; else 0.
   std::uint64_t count = 0;
-  // A hash of what else is agreed: the counts of a v-form, the ranks of a group, kInFortranOrder.
-  // 0: nothing.
-  std::uint64_t extra = 0;
+  // A hash of what else is agreed: the counts of a v-form, the ranks of a group, a block that is
+  // freed, an order of axes. 0: nothing.
+  std::uint64_t digest = 0;
   // 1: the arrays that peers have to reach lie in symmetric memory, so that they are read, and for
   // all_reduce written, where they are. 0: not so; peers never touch them.
   std::uint64_t symmetric = 0;

@@ -14,34 +14,6 @@
 namespace hocket::engine {
 namespace {
 
-constexpr Kind kMeasured[] = {Kind::kBarrier,
-                              Kind::kBroadcast,
-                              Kind::kReduce,
-                              Kind::kAllReduce,
-                              Kind::kReduceScatter,
-                              Kind::kAllGather,
-                              Kind::kGather,
-                              Kind::kScatter,
-                              Kind::kAllToAll};
-
-// v-forms are looked up as what they resemble.
-Kind regular(Kind kind) noexcept {
-  switch (kind) {
-    case Kind::kReduceScatterV:
-      return Kind::kReduceScatter;
-    case Kind::kAllGatherV:
-      return Kind::kAllGather;
-    case Kind::kGatherV:
-      return Kind::kGather;
-    case Kind::kScatterV:
-      return Kind::kScatter;
-    case Kind::kAllToAllV:
-      return Kind::kAllToAll;
-    default:
-      return kind;
-  }
-}
-
 [[noreturn]] void refuse(int number, const std::string& what) {
   throw InvalidArgument(fmt::format(
       "line {} of the table of costs {}; expected ENGINE COLLECTIVE RANKS BYTES:MICROSECONDS ..., "
@@ -73,8 +45,11 @@ CostTable::Row CostTable::parse_row(std::string_view line, int number) {
   const std::string_view kind = next_word(line);
   const std::string_view ranks = next_word(line);
   if (ranks.empty()) refuse(number, "is too short");
-  for (const Kind known : kMeasured) {
-    if (name_of(known) == kind) row.kind = known;
+  // v-forms are looked up as what they resemble.
+  for (const KindRow& known : kKinds) {
+    if (is_carried(known.kind) && !is_listed(known.kind) && known.name == kind) {
+      row.kind = known.kind;
+    }
   }
   if (row.kind == Kind::kNone) refuse(number, fmt::format("names no collective: \"{}\"", kind));
   row.ranks = number_in<int>(ranks).value_or(0);
@@ -120,7 +95,7 @@ std::optional<double> CostTable::microseconds(std::string_view engine,
                                               const Signature& signature,
                                               int ranks) const noexcept {
   const Row* best = nullptr;
-  const Kind kind = regular(signature.kind);
+  const Kind kind = regular_of(signature.kind);
   for (const Row& row : rows_) {
     if (row.engine != engine || row.kind != kind) continue;
     if (best == nullptr || std::abs(row.ranks - ranks) < std::abs(best->ranks - ranks)) best = &row;

@@ -31,11 +31,10 @@ std::string describe(std::uint64_t sequence, const control::Record& record) {
 // What two calls differ in whose texts are one: the text has not all that is compared.
 std::string_view unseen_difference(const engine::Signature& s) {
   if (s.kind == Kind::kNewGroup) return " with another list of ranks";
-  if (s.kind == Kind::kSplit) return " in another way (split, intra_node, inter_node)";
   if (engine::is_listed(s.kind)) return " with other counts";
   if (s.symmetric != 0) return " at another place of a symmetric array";
   if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
-  if (s.kind == Kind::kSymmetricAllocate) return " of another array";
+  if (s.kind == Kind::kSymmetricFree) return " of another array";
   return " with other arguments";
 }
 

@@ -6,7 +6,8 @@ namespace hocket::movement {
 
 using engine::Call;
 using engine::DeviceMessage;
-using engine::Kind;
+using engine::Flow;
+using engine::Has;
 using engine::Part;
 using Way = engine::DeviceMessage::Way;
 
@@ -35,20 +36,18 @@ class Builder {
         out_(static_cast<std::byte*>(call.out)) {}
 
   Moves build() {
-    switch (call_.signature.kind) {
-      case Kind::kBroadcast:
-        broadcast();
+    const engine::KindRow& row = engine::row_of(call_.signature.kind);
+    switch (row.flow) {
+      case Flow::kFromRoot:
+        row.gives == Has::kAll ? scatter() : broadcast();
         break;
-      case Kind::kGather:
-      case Kind::kGatherV:
+      case Flow::kToRoot:
         gather();
         break;
-      case Kind::kScatter:
-      case Kind::kScatterV:
-        scatter();
-        break;
-      default:
+      case Flow::kAmongAll:
         exchange();
+        break;
+      case Flow::kBetweenTwo:
         break;
     }
     std::erase_if(moves_.rounds, [](const auto& round) { return round.empty(); });
@@ -121,8 +120,7 @@ class Builder {
 
   // all_gather and all_to_all: each with each, beginning with different ones.
   void exchange() {
-    const Kind kind = call_.signature.kind;
-    const bool same = kind == Kind::kAllGather || kind == Kind::kAllGatherV;
+    const bool same = engine::row_of(call_.signature.kind).gives == Has::kShare;
     const auto sent = [&](int peer) {
       return same ? Part{0, own_bytes(call_)} : part_of(call_, call_.in_parts, peer);
     };
@@ -148,23 +146,6 @@ class Builder {
 };
 
 }  // namespace
-
-bool only_moves(Kind kind) noexcept {
-  switch (kind) {
-    case Kind::kBroadcast:
-    case Kind::kAllGather:
-    case Kind::kGather:
-    case Kind::kScatter:
-    case Kind::kAllToAll:
-    case Kind::kAllGatherV:
-    case Kind::kGatherV:
-    case Kind::kScatterV:
-    case Kind::kAllToAllV:
-      return true;
-    default:
-      return false;
-  }
-}
 
 Moves moves_of(const Call& call, int rank, int size) { return Builder(call, rank, size).build(); }
 

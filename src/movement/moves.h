@@ -10,8 +10,9 @@
 
 namespace hocket::movement {
 
-// Whether a call of this kind is nothing else.
-bool only_moves(engine::Kind kind) noexcept;
+// Those that it knows how to move.
+inline constexpr engine::KindSet kCarries = engine::KindSet::where(
+    [](engine::Kind kind) { return engine::kCommonKinds.has(kind) && engine::only_moves(kind); });
 
 // One rank's part of such a call. A value that refers to the call's arrays.
 struct Moves {
@@ -27,7 +28,7 @@ struct Moves {
   };
   Copy own;
 };
-// `call`: only_moves, and an all-to-all is not in place.
+// `call`: of kCarries, and an all-to-all is not in place.
 Moves moves_of(const engine::Call& call, int rank, int size);
 
 }  // namespace hocket::movement

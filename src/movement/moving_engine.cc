@@ -17,7 +17,6 @@ namespace hocket::movement {
 using base::Deadline;
 using engine::Call;
 using engine::DeviceMessage;
-using engine::Kind;
 using engine::Signature;
 
 namespace {
@@ -54,9 +53,8 @@ struct Card {
 // What an all-to-all in place reads; 0 where it is none.
 std::size_t in_place_bytes(const Call& call, std::size_t size) {
   const Signature& s = call.signature;
-  if (call.in != call.out) return 0;
-  if (s.kind == Kind::kAllToAll) return bytes_of(s) * size;
-  if (s.kind != Kind::kAllToAllV) return 0;
+  if (call.in != call.out || !engine::swaps_parts(s.kind)) return 0;
+  if (!engine::is_listed(s.kind)) return bytes_of(s) * size;
   std::size_t end = 0;
   for (std::size_t i = 0; i < size; ++i) {
     end = std::max(end, call.in_parts.offsets[i] + call.in_parts.bytes[i]);
@@ -70,11 +68,12 @@ MovingEngine::MovingEngine(std::shared_ptr<const cuda::DeviceContext> device, Mo
     : device_(std::move(device)), mover_(std::move(mover)), here_(device_) {}
 
 std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexcept {
-  if (!direct_ || !only_moves(s.kind)) return std::nullopt;
-  const bool grows = s.kind == Kind::kAllGather || s.kind == Kind::kAllToAll;
+  if (!direct_ || !kCarries.has(s.kind)) return std::nullopt;
+  const bool listed = engine::is_listed(s.kind);
+  const bool grows = !listed && !engine::is_rooted(s.kind) && engine::has_parts(s.kind);
   const std::size_t bytes = bytes_of(s) * (grows ? static_cast<std::size_t>(mover_.size) : 1);
   // Of some v-forms nobody knows all sizes.
-  const bool known = !is_listed(s.kind) || s.kind == Kind::kAllGatherV;
+  const bool known = !listed || engine::counts_parts(s.kind);
   if (known && bytes < kLeast && !mover_.always) return std::nullopt;
   return engine::Score{kLatency + static_cast<double>(bytes) / kBytesPerMicrosecond};
 }

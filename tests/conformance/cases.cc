@@ -139,7 +139,7 @@ Buffers::Buffers(const Case& c, int rank, int size, std::uint64_t sequence)
     for (const auto n : shape_.out_counts) s.count += n;
   if (c.kind == Kind::kReduceScatterV)
     for (const auto n : shape_.in_counts) s.count += n;
-  s.extra = listed && !has_root(c.kind) && c.kind != Kind::kAllToAllV ? c.seed : 0;
+  s.digest = listed && !has_root(c.kind) && c.kind != Kind::kAllToAllV ? c.seed : 0;
   // Arrays of nothing have no address, as users' empty containers do.
   call_.in = shape_.has_in && shape_.in_count > 0 ? in() : nullptr;
   call_.out = shape_.has_out && shape_.out_count > 0 ? out() : nullptr;

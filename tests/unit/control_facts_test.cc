@@ -23,7 +23,7 @@ engine::Signature signature(int salt) {
           .op = ReduceOp::kMax,
           .root = salt,
           .count = std::uint64_t{1} << (salt % 60),
-          .extra = 77,
+          .digest = 77,
           .symmetric = 1};
 }
 

@@ -164,14 +164,14 @@ TEST_F(MirrorTest, NoRecordIsAMixtureOfTwo) {
       [](GroupMirror& mirror, std::uint64_t call) {
         MemberFact fact{.group = kId, .member = 1, .last = call};
         fact.records.push_back({.sequence = call, .fingerprint = call});
-        fact.records.back().signature.extra = call;
+        fact.records.back().signature.digest = call;
         mirror.write(fact);
       },
       [&] {
         const auto record = seen.last(1);
         if (!record) return;
         EXPECT_EQ(record->fingerprint, record->sequence);
-        EXPECT_EQ(record->signature.extra, record->sequence);
+        EXPECT_EQ(record->signature.digest, record->sequence);
         ++looked;
       });
   EXPECT_GT(looked, 0);

@@ -31,15 +31,16 @@ struct Options {
   std::string picture;
 };
 
-constexpr Kind kKinds[] = {Kind::kAllReduce,
-                           Kind::kBroadcast,
-                           Kind::kReduce,
-                           Kind::kReduceScatter,
-                           Kind::kAllGather,
-                           Kind::kGather,
-                           Kind::kScatter,
-                           Kind::kAllToAll,
-                           Kind::kBarrier};
+// The order of the document: all_reduce first, the barrier, which has no sizes, last.
+std::vector<Kind> kinds_shown() {
+  std::vector<Kind> kinds{Kind::kAllReduce};
+  for (const engine::KindRow& row : engine::kKinds) {
+    const bool apart = row.kind == Kind::kAllReduce || row.kind == Kind::kBarrier;
+    if (is_carried(row.kind) && !is_listed(row.kind) && !apart) kinds.push_back(row.kind);
+  }
+  kinds.push_back(Kind::kBarrier);
+  return kinds;
+}
 
 bool wanted(const Options& options, Kind kind) {
   const auto& names = options.collectives;
@@ -53,7 +54,7 @@ std::vector<Grid> simulate_placement(const Options& options, int per_host) {
   for (const int n : options.ranks) {
     if (n >= 2 * per_host) ranks.push_back(n);
   }
-  for (const Kind kind : kKinds) {
+  for (const Kind kind : kinds_shown()) {
     if (!wanted(options, kind)) continue;
     for (const std::size_t bytes : options.sizes) {
       if (kind == Kind::kBarrier && bytes != options.sizes.front()) continue;

@@ -50,9 +50,9 @@ class Boarded {
 
 // As the best of the algorithms would take over the same network, and the two copies.
 std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;
+  if (s.memory != MemoryKind::kHost || !kCarries.has(s.kind)) return std::nullopt;
   const auto n = static_cast<std::uint64_t>(facts_.size);
-  const bool whole = s.kind < Kind::kReduceScatter;
+  const bool whole = !is_listed(s.kind) && !has_parts(s.kind);
   const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
   if (s.count > (whole ? most : most / n)) return std::nullopt;
   const algorithm::Network& network = facts_.one_host ? algorithm::kSharedMemory : algorithm::kTcp;

@@ -235,9 +235,21 @@ int begin_reduction(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
       return MPI_Ireduce(call.in, call.out, call.count, type, op, call.root, c, request);
     case Collective::kAllReduce:
       return MPI_Iallreduce(call.in, call.out, call.count, type, op, c, request);
-    default:
+    case Collective::kReduceScatter:
       return MPI_Ireduce_scatter(call.in, call.out, call.in_counts, type, op, c, request);
+    case Collective::kBarrier:
+    case Collective::kBroadcast:
+    case Collective::kAllGather:
+    case Collective::kGather:
+    case Collective::kScatter:
+    case Collective::kAllToAll:
+    case Collective::kAllGatherV:
+    case Collective::kGatherV:
+    case Collective::kScatterV:
+    case Collective::kAllToAllV:
+      break;
   }
+  return MPI_ERR_OP;  // no reduction
 }
 
 int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
@@ -282,9 +294,14 @@ int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
                             type,
                             c,
                             request);
-    default:
+    case Collective::kBarrier:
       return MPI_Ibarrier(c, request);
+    case Collective::kReduce:
+    case Collective::kAllReduce:
+    case Collective::kReduceScatter:
+      break;
   }
+  return MPI_ERR_OP;  // a reduction
 }
 
 int begin(void* comm, const ShimCall* call, void** made) {

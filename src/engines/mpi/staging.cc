@@ -14,6 +14,7 @@ namespace hocket::engines::mpi {
 using algorithm::Partial;
 using engine::Call;
 using engine::GroupFacts;
+using engine::Has;
 using engine::Kind;
 using engine::PartsView;
 using engine::Signature;
@@ -30,37 +31,23 @@ std::int32_t counted(std::size_t elements) {
   return static_cast<std::int32_t>(elements);
 }
 
-Collective collective_of(Kind kind) {
-  switch (kind) {
-    case Kind::kBroadcast:
-      return Collective::kBroadcast;
-    case Kind::kReduce:
-      return Collective::kReduce;
-    case Kind::kAllReduce:
-      return Collective::kAllReduce;
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-      return Collective::kReduceScatter;
-    case Kind::kAllGather:
-      return Collective::kAllGather;
-    case Kind::kGather:
-      return Collective::kGather;
-    case Kind::kScatter:
-      return Collective::kScatter;
-    case Kind::kAllToAll:
-      return Collective::kAllToAll;
-    case Kind::kAllGatherV:
-      return Collective::kAllGatherV;
-    case Kind::kGatherV:
-      return Collective::kGatherV;
-    case Kind::kScatterV:
-      return Collective::kScatterV;
-    case Kind::kAllToAllV:
-      return Collective::kAllToAllV;
-    default:
-      return Collective::kBarrier;
-  }
-}
+constexpr engine::KindTable<Collective> kCollectives{
+    {Kind::kBarrier, Collective::kBarrier},
+    {Kind::kBroadcast, Collective::kBroadcast},
+    {Kind::kReduce, Collective::kReduce},
+    {Kind::kAllReduce, Collective::kAllReduce},
+    {Kind::kReduceScatter, Collective::kReduceScatter},
+    {Kind::kReduceScatterV, Collective::kReduceScatter},
+    {Kind::kAllGather, Collective::kAllGather},
+    {Kind::kGather, Collective::kGather},
+    {Kind::kScatter, Collective::kScatter},
+    {Kind::kAllToAll, Collective::kAllToAll},
+    {Kind::kAllGatherV, Collective::kAllGatherV},
+    {Kind::kGatherV, Collective::kGatherV},
+    {Kind::kScatterV, Collective::kScatterV},
+    {Kind::kAllToAllV, Collective::kAllToAllV},
+};
+static_assert(kCollectives.kinds() == kCarries);
 
 bool is_root(const Call& call, const GroupFacts& facts) {
   return facts.rank == call.signature.root;
@@ -69,41 +56,28 @@ bool is_root(const Call& call, const GroupFacts& facts) {
 // Which of its two arrays a rank has, as parts of all ranks, as one part, or not at all.
 enum class Side { kNone, kOne, kAll };
 
-Side in_side(const Call& call, const GroupFacts& facts) {
-  switch (call.signature.kind) {
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return Side::kAll;
-    case Kind::kScatter:
-    case Kind::kScatterV:
-      return is_root(call, facts) ? Side::kAll : Side::kNone;
-    case Kind::kBroadcast:
-    case Kind::kBarrier:
+Side side_of(Has has) {
+  switch (has) {
+    case Has::kNothing:
       return Side::kNone;
-    default:
+    case Has::kCount:
+    case Has::kShare:
       return Side::kOne;
+    case Has::kAll:
+      return Side::kAll;
   }
+  return Side::kNone;
+}
+
+// MPI's broadcast has one array.
+Side in_side(const Call& call, const GroupFacts& facts) {
+  const Kind kind = call.signature.kind;
+  if (only_moves(kind) && !has_parts(kind)) return Side::kNone;
+  return side_of(engine::given(kind, is_root(call, facts)));
 }
 
 Side out_side(const Call& call, const GroupFacts& facts) {
-  switch (call.signature.kind) {
-    case Kind::kAllGather:
-    case Kind::kAllGatherV:
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return Side::kAll;
-    case Kind::kGather:
-    case Kind::kGatherV:
-      return is_root(call, facts) ? Side::kAll : Side::kNone;
-    case Kind::kReduce:
-      return is_root(call, facts) ? Side::kOne : Side::kNone;
-    case Kind::kBarrier:
-      return Side::kNone;
-    default:
-      return Side::kOne;
-  }
+  return side_of(engine::taken(call.signature.kind, is_root(call, facts)));
 }
 
 // Elements of this rank's single part.
@@ -203,7 +177,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   if (s.kind == Kind::kReduceScatter) {
     flight.in_counts.assign(static_cast<std::size_t>(facts.size), counted(s.count));
   }
-  flight.call = {.kind = collective_of(s.kind),
+  flight.call = {.kind = kCollectives[s.kind],
                  .dtype = static_cast<std::int32_t>(partial ? partial->dtype() : s.dtype),
                  .op = static_cast<std::int32_t>(partial ? partial->op() : s.op),
                  .root = s.root,

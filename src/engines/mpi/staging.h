@@ -6,6 +6,9 @@
 
 namespace hocket::engines::mpi {
 
+// Kinds that it has code for.
+inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
+
 // Fills a flight with copies of what the call brings, and with what MPI is told. Throws
 // InvalidArgument where a part is longer than MPI can count.
 void stage_in(Flight& flight, const engine::Call& call, const engine::GroupFacts& facts);

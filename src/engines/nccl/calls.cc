@@ -99,36 +99,30 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
   const Signature& s = call.signature;
   const auto [type, each] = elements_of(s.dtype);
   const std::size_t count = s.count * each;
-  switch (s.kind) {
-    case Kind::kAllReduce:
-      return check(library_->all_reduce(call.in, call.out, count, type, op_of(s), comm_, stream));
-    case Kind::kReduce:
-      return check(
-          library_->reduce(call.in, call.out, count, type, op_of(s), s.root, comm_, stream));
-    case Kind::kReduceScatter:
-      return check(
-          library_->reduce_scatter(call.in, call.out, count, type, op_of(s), comm_, stream));
-    case Kind::kBroadcast: {
-      const void* in = call.in == nullptr ? call.out : call.in;
-      return check(
-          library_->broadcast(in, call.out, bytes_of(s), Type::kUInt8, s.root, comm_, stream));
-    }
-    case Kind::kAllGather:
-      return check(
-          library_->all_gather(call.in, call.out, bytes_of(s), Type::kUInt8, comm_, stream));
-    case Kind::kReduceScatterV:
-      return put_reduce_scatter_v(call, stream);
-    case Kind::kAllToAll:
-    case Kind::kAllToAllV:
-      return put_all_to_all(call, stream);
-    case Kind::kBarrier: {
-      const cuda::ScratchMemory word(*device_, sizeof(std::uint32_t), stream);
-      return check(library_->all_reduce(
-          word.data(), word.data(), 1, Type::kUInt32, Op::kSum, comm_, stream));
-    }
-    default:
-      return put_movement(call, stream);
+  if (s.kind == Kind::kBarrier) {
+    const cuda::ScratchMemory word(*device_, sizeof(std::uint32_t), stream);
+    return check(
+        library_->all_reduce(word.data(), word.data(), 1, Type::kUInt32, Op::kSum, comm_, stream));
   }
+  if (is_reduction(s.kind)) {
+    if (is_listed(s.kind)) return put_reduce_scatter_v(call, stream);
+    const Op op = op_of(s);
+    if (has_parts(s.kind)) {
+      return check(library_->reduce_scatter(call.in, call.out, count, type, op, comm_, stream));
+    }
+    if (is_rooted(s.kind)) {
+      return check(library_->reduce(call.in, call.out, count, type, op, s.root, comm_, stream));
+    }
+    return check(library_->all_reduce(call.in, call.out, count, type, op, comm_, stream));
+  }
+  if (swaps_parts(s.kind)) return put_all_to_all(call, stream);
+  if (!has_parts(s.kind)) {
+    const void* in = call.in == nullptr ? call.out : call.in;
+    return check(
+        library_->broadcast(in, call.out, bytes_of(s), Type::kUInt8, s.root, comm_, stream));
+  }
+  if (is_rooted(s.kind) || is_listed(s.kind)) return put_movement(call, stream);
+  return check(library_->all_gather(call.in, call.out, bytes_of(s), Type::kUInt8, comm_, stream));
 }
 
 // gather, scatter, and the v-forms of all_gather: each rank sends and receives parts; its own is
@@ -136,9 +130,11 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
 void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
   const Signature& s = call.signature;
   const int rank = facts_.rank;
-  const bool gathers = s.kind == Kind::kGather || s.kind == Kind::kGatherV;
-  const bool scatters = s.kind == Kind::kScatter || s.kind == Kind::kScatterV;
-  const bool takes = s.kind == Kind::kAllGatherV || (gathers && rank == s.root);
+  const engine::Flow flow = engine::row_of(s.kind).flow;
+  const bool gathers = flow == engine::Flow::kToRoot;
+  const bool scatters = flow == engine::Flow::kFromRoot;
+  const bool among_all = flow == engine::Flow::kAmongAll;
+  const bool takes = among_all || (gathers && rank == s.root);
   group([&] {
     for (int peer = 0; peer < facts_.size; ++peer) {
       if (peer == rank) continue;
@@ -150,7 +146,7 @@ void NcclEngine::put_movement(const Call& call, cuda::Stream stream) {
         const Part part = part_of(call, call.in_parts, peer);
         send(in_at(call, part.offset), part.bytes, peer, stream);
       }
-      if (s.kind == Kind::kAllGatherV || (gathers && peer == s.root)) {
+      if (among_all || (gathers && peer == s.root)) {
         send(call.in, own_bytes(call), peer, stream);
       }
       if (scatters && peer == s.root) receive(call.out, own_bytes(call), peer, stream);

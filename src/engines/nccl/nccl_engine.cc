@@ -67,7 +67,7 @@ NcclEngine::~NcclEngine() {
 }
 
 std::optional<engine::Score> NcclEngine::score(const Signature& s) const noexcept {
-  if (!is_carried(s.kind)) return std::nullopt;
+  if (!kCarries.has(s.kind)) return std::nullopt;
   if (is_reduction(s.kind) && !reduces(s.dtype, s.op)) return std::nullopt;
   return engine::Score{kLatency + static_cast<double>(bytes_of(s)) / kBytesPerMicrosecond};
 }

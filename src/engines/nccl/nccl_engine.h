@@ -12,6 +12,9 @@
 
 namespace hocket::engines::nccl {
 
+// Kinds that it has code for.
+inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
+
 // See engine::DeviceEngine. Carries everything but what NCCL cannot, or does otherwise than hocket
 // promises: bit operators, integers of 16 bits, products of complex numbers, the 8-bit floats, and
 // minimum and maximum of floating-point numbers, where NCCL drops NaNs. Sums of half types are

@@ -68,7 +68,7 @@ constexpr double kBytesPerMicrosecond = 200'000;
 }  // namespace
 
 std::optional<engine::Score> PeerEngine::score(const engine::Signature& signature) const noexcept {
-  if (!is_carried(signature.kind)) return std::nullopt;
+  if (!kCarries.has(signature.kind)) return std::nullopt;
   return engine::Score{kLatency +
                        static_cast<double>(engine::bytes_of(signature)) / kBytesPerMicrosecond};
 }

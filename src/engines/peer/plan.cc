@@ -77,20 +77,11 @@ std::vector<Step> plan(const Call& call,
     return {{.protocol = Protocol::kBarrier, .small = small_of(member, kCollectives)}};
   }
   if (!is_listed(s.kind) && s.count == 0) return {};
-  switch (s.kind) {
-    case Kind::kAllReduce:
-    case Kind::kReduce:
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-      return plan_reduction(call, member, tuning, outs);
-    case Kind::kBroadcast:
-      if (member.size > 2 && engine::bytes_of(s) > tuning.relays) {
-        return plan_reduction(call, member, tuning, outs);
-      }
-      return plan_movement(call, member, tuning, outs);
-    default:
-      return plan_movement(call, member, tuning, outs);
-  }
+  const bool relays = engine::row_of(s.kind).flow == engine::Flow::kFromRoot &&
+                      !engine::has_parts(s.kind) && member.size > 2 &&
+                      engine::bytes_of(s) > tuning.relays;
+  if (relays || is_reduction(s.kind)) return plan_reduction(call, member, tuning, outs);
+  return plan_movement(call, member, tuning, outs);
 }
 
 }  // namespace hocket::engines::peer

@@ -12,6 +12,9 @@
 
 namespace hocket::engines::peer {
 
+// Kinds that it has code for.
+inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
+
 // Where one protocol takes over from another, equal on all ranks of a group. A value. Sizes are
 // bytes that one rank sends another, unless said otherwise.
 struct Tuning {

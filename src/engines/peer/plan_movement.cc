@@ -9,6 +9,8 @@
 namespace hocket::engines::peer {
 
 using engine::Call;
+using engine::Flow;
+using engine::Has;
 using engine::Kind;
 
 namespace {
@@ -34,52 +36,28 @@ class MovesOf {
     const auto rank = static_cast<std::size_t>(member_.rank);
     const auto root = static_cast<std::size_t>(call_.signature.root);
     const bool at_root = rank == root;
-    const auto nowhere = [](std::size_t) { return std::size_t{0}; };
-    switch (call_.signature.kind) {
-      case Kind::kBroadcast:
-        if (at_root) send_all(nowhere);
-        take(root, 0, share());
-        moves_.same = at_root;
-        moves_.by_engines = true;
-        enter(nowhere);
-        break;
-      case Kind::kAllGather:
-        send_all(nowhere);
-        take_all();
-        moves_.same = true;
-        enter([&](std::size_t) { return rank * share(); });
-        break;
-      case Kind::kAllToAll:
-        send_all([&](std::size_t q) { return q * share(); });
-        take_all();
-        if (call_.in != call_.out) enter([&](std::size_t) { return rank * share(); });
-        break;
-      case Kind::kGather:
-        send(root, 0, share());
-        if (at_root) take_all();
-        break;
-      case Kind::kScatter:
-        if (at_root) send_all([&](std::size_t q) { return q * share(); });
-        take(root, 0, share());
-        break;
-      case Kind::kAllGatherV:
-        for (std::size_t q = 0; q < size(); ++q) send(q, 0, call_.own_bytes);
-        take_listed();
-        moves_.same = call_.own_bytes > 0;
-        break;
-      case Kind::kGatherV:
-        send(root, 0, call_.own_bytes);
-        if (at_root) take_listed();
-        break;
-      case Kind::kScatterV:
-        if (at_root) send_listed();
-        take(root, 0, call_.own_bytes);
-        break;
-      default:  // all_to_all_v
-        send_listed();
-        take_listed();
-        break;
+    const Kind kind = call_.signature.kind;
+    const engine::KindRow& row = engine::row_of(kind);
+    const std::size_t own = engine::own_bytes(call_);
+    const Has gives = engine::given(kind, at_root);
+    if (gives == Has::kAll) {
+      send_parts();
+    } else if (row.flow == Flow::kToRoot) {
+      send(root, 0, own);
+    } else if (gives != Has::kNothing) {
+      for (std::size_t q = 0; q < size(); ++q) send(q, 0, own);
+      moves_.same = own > 0;
     }
+    const Has takes = engine::taken(kind, at_root);
+    if (takes == Has::kAll) {
+      take_parts();
+    } else if (takes != Has::kNothing) {
+      take(root, 0, own);
+    }
+    const bool whole = row.takes == Has::kCount;
+    moves_.by_engines = whole;
+    const bool overwrites = swaps_parts(kind) && call_.in == call_.out;
+    if (engine::all_take_alike(kind) && !overwrites) enter(whole ? 0 : rank * share());
     return moves_;
   }
 
@@ -92,29 +70,22 @@ class MovesOf {
   void take(std::size_t q, std::size_t offset, std::size_t bytes) {
     moves_.receive[q] = part_at(call_.out, offset, bytes);
   }
-  template <typename Offset>
-  void send_all(const Offset& offset) {
-    for (std::size_t q = 0; q < size(); ++q) send(q, offset(q), share());
-  }
-  void take_all() {
-    for (std::size_t q = 0; q < size(); ++q) take(q, q * share(), share());
-  }
-  void send_listed() {
+  void send_parts() {
     for (std::size_t q = 0; q < size(); ++q) {
-      send(q, call_.in_parts.offsets[q], call_.in_parts.bytes[q]);
+      const engine::Part part = part_of(call_, call_.in_parts, static_cast<int>(q));
+      send(q, part.offset, part.bytes);
     }
   }
-  void take_listed() {
+  void take_parts() {
     for (std::size_t q = 0; q < size(); ++q) {
-      take(q, call_.out_parts.offsets[q], call_.out_parts.bytes[q]);
+      const engine::Part part = part_of(call_, call_.out_parts, static_cast<int>(q));
+      take(q, part.offset, part.bytes);
     }
   }
-  template <typename Offset>
-  void enter(const Offset& offset) {
+  void enter(std::size_t offset) {
     if (outs_.empty()) return;
     moves_.symmetric = true;
-    for (std::size_t q = 0; q < size(); ++q)
-      moves_.direct[q] = outs_[static_cast<std::size_t>(q)] + offset(q);
+    for (std::size_t q = 0; q < size(); ++q) moves_.direct[q] = outs_[q] + offset;
   }
 
   const Call& call_;
@@ -130,13 +101,14 @@ SmallParams small_call(const Call& call, const Member& member) {
   p.in = static_cast<std::byte*>(const_cast<void*>(call.in));
   p.out = static_cast<std::byte*>(call.out);
   const auto share = static_cast<std::uint32_t>(engine::bytes_of(s));
-  const bool from_root = s.kind == Kind::kBroadcast || s.kind == Kind::kScatter;
-  const bool rooted = from_root || s.kind == Kind::kGather;
+  const engine::KindRow& row = engine::row_of(s.kind);
+  const bool from_root = row.flow == Flow::kFromRoot;
+  const bool rooted = is_rooted(s.kind);
   const bool at_root = rooted && member.rank == s.root;
   const std::uint8_t others = at_root || !rooted ? all_peers(p) : bit_of(s.root, p);
   if (!rooted || at_root == from_root) p.sends = others;
   if (!rooted || at_root != from_root) p.receives = others;
-  if (s.kind == Kind::kAllToAll || s.kind == Kind::kScatter) p.in_stride = share;
+  if (row.gives == Has::kAll) p.in_stride = share;
   if (!from_root) p.out_stride = share;
   if (!rooted || at_root) {
     const std::size_t rank = p.rank;

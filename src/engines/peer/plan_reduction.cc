@@ -222,16 +222,10 @@ std::vector<Step> plan_reduction(const Call& call,
                                  const Tuning& tuning,
                                  PeerOuts outs) {
   Reduction reduction(call, member, tuning, outs);
-  switch (call.signature.kind) {
-    case Kind::kAllReduce:
-      return reduction.all_reduce();
-    case Kind::kReduce:
-      return reduction.reduce();
-    case Kind::kBroadcast:
-      return reduction.broadcast();
-    default:
-      return reduction.reduce_scatter();
-  }
+  const Kind kind = call.signature.kind;
+  if (!is_reduction(kind)) return reduction.broadcast();
+  if (has_parts(kind)) return reduction.reduce_scatter();
+  return is_rooted(kind) ? reduction.reduce() : reduction.all_reduce();
 }
 
 }  // namespace hocket::engines::peer

@@ -8,6 +8,9 @@
 
 namespace hocket::engines::shm {
 
+// What there is code for: a kind that is new is not among these until there is some for it.
+inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
+
 // Through slots, any regular kind: what a rank gives fits into one.
 engine::Task small(ShmGroup& group, engine::Call call);
 // The same without a task, where everybody comes within moments; see CollectiveEngine::attempt.

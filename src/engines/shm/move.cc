@@ -6,6 +6,8 @@
 namespace hocket::engines::shm {
 
 using engine::Call;
+using engine::Flow;
+using engine::Has;
 using engine::Kind;
 using engine::Task;
 
@@ -120,35 +122,27 @@ Task all_to_all(ShmGroup& group, const Call& call, const Parts& in, const Parts&
 }  // namespace
 
 Task move(ShmGroup& group, const Call& call) {
+  const Kind kind = call.signature.kind;
+  const engine::KindRow& row = engine::row_of(kind);
+  const bool listed = is_listed(kind);
   const std::size_t share = bytes_of(call.signature);
-  const int root = call.signature.root;
-  constexpr Sizes kAgreed = Sizes::kAgreed;
-  constexpr Sizes kCompared = Sizes::kCompared;
+  const std::size_t own = listed ? call.own_bytes : share;
   const Parts even{.share = share, .view = {}};
-  const Parts in{.view = call.in_parts};
-  const Parts out{.view = call.out_parts};
-  switch (call.signature.kind) {
-    case Kind::kBroadcast:
-      return broadcast(group, call);
-    case Kind::kAllGather:
-      return gather(group, call, even, share, -1, kAgreed);
-    case Kind::kGather:
-      return gather(group, call, even, share, root, kAgreed);
-    case Kind::kAllGatherV:
-      return gather(group, call, out, call.own_bytes, -1, kAgreed);
-    case Kind::kGatherV:
-      return gather(group, call, out, call.own_bytes, root, kCompared);
-    case Kind::kScatter:
-      return scatter(group, call, even, share, kAgreed);
-    case Kind::kScatterV:
-      return scatter(group, call, in, call.own_bytes, kCompared);
-    case Kind::kAllToAll:
-      return all_to_all(group, call, even, even, kAgreed);
-    case Kind::kAllToAllV:
-      return all_to_all(group, call, in, out, kCompared);
-    default:
-      return {};
+  const Parts in = listed ? Parts{.view = call.in_parts} : even;
+  const Parts out = listed ? Parts{.view = call.out_parts} : even;
+  const Sizes sizes = !listed || counts_parts(kind) ? Sizes::kAgreed : Sizes::kCompared;
+  switch (row.flow) {
+    case Flow::kFromRoot:
+      return row.gives == Has::kAll ? scatter(group, call, in, own, sizes) : broadcast(group, call);
+    case Flow::kToRoot:
+      return gather(group, call, out, own, call.signature.root, sizes);
+    case Flow::kAmongAll:
+      return row.gives == Has::kAll ? all_to_all(group, call, in, out, sizes)
+                                    : gather(group, call, out, own, -1, sizes);
+    case Flow::kBetweenTwo:
+      break;
   }
+  return {};  // no collective
 }
 
 }  // namespace hocket::engines::shm

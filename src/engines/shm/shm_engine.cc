@@ -25,8 +25,13 @@ constexpr std::size_t kSymmetricFrom = 2048;
 
 std::uint64_t ShmEngine::tuning() noexcept {
   std::uint64_t hash = base::kHashSeed;
-  for (const std::size_t bytes :
-       {kTwoShotFrom, kSymmetricFrom, kSlotBytes, kBriefBytes, kMiddleBytes, kChunkBytes, kChunks}) {
+  for (const std::size_t bytes : {kTwoShotFrom,
+                                  kSymmetricFrom,
+                                  kSlotBytes,
+                                  kBriefBytes,
+                                  kMiddleBytes,
+                                  kChunkBytes,
+                                  kChunks}) {
     hash = base::mix(hash, bytes);
   }
   for (const Kind kind : {Kind::kReduce, Kind::kAllReduce}) {
@@ -37,7 +42,7 @@ std::uint64_t ShmEngine::tuning() noexcept {
 }
 
 std::optional<Score> ShmEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || !is_carried(s.kind)) return std::nullopt;
+  if (s.memory != MemoryKind::kHost || !kCarries.has(s.kind)) return std::nullopt;
   return Score{0};  // whatever else a host's ranks could use, this is quicker
 }
 
@@ -55,31 +60,19 @@ bool ShmEngine::attempt(const Call& call) {
 Task ShmEngine::start(const Call& call) {
   if (is_small(call.signature)) return small(group_, call);
   if (call.signature.symmetric != 0) return start_symmetric(call);
-  switch (call.signature.kind) {
-    case Kind::kReduceScatter:
-    case Kind::kReduceScatterV:
-      return reduce_scatter(group_, call);
-    case Kind::kAllReduce:
-    case Kind::kReduce: {
-      const bool one_shot = group_.size() <= one_shot_ranks(call.signature.kind) ||
-                            bytes_of(call.signature) < kTwoShotFrom;
-      return one_shot ? one_shot_reduce(group_, call) : two_shot_reduce(group_, call);
-    }
-    default:
-      return move(group_, call);
-  }
+  const Kind kind = call.signature.kind;
+  if (!is_reduction(kind)) return move(group_, call);
+  if (has_parts(kind)) return reduce_scatter(group_, call);
+  const bool one_shot =
+      group_.size() <= one_shot_ranks(kind) || bytes_of(call.signature) < kTwoShotFrom;
+  return one_shot ? one_shot_reduce(group_, call) : two_shot_reduce(group_, call);
 }
 
 Task ShmEngine::start_symmetric(const Call& call) {
-  switch (call.signature.kind) {
-    case Kind::kAllReduce:
-      return symmetric_all_reduce(group_, call);
-    case Kind::kReduce:
-    case Kind::kReduceScatter:
-      return symmetric_reduce(group_, call);
-    default:
-      return symmetric_move(group_, call);
-  }
+  const Kind kind = call.signature.kind;
+  if (!is_reduction(kind)) return symmetric_move(group_, call);
+  const bool to_all = !has_parts(kind) && !is_rooted(kind);
+  return to_all ? symmetric_all_reduce(group_, call) : symmetric_reduce(group_, call);
 }
 
 }  // namespace hocket::engines::shm

@@ -5,14 +5,14 @@
 namespace hocket::engines::shm {
 
 using engine::Call;
+using engine::Flow;
 using engine::Kind;
+using engine::KindSet;
+using engine::KindTable;
 using engine::Task;
 using engine::until;
 
 namespace {
-
-// Who gives and who takes.
-enum class Flow { kAmongAll, kToRoot, kFromRoot };
 
 // Makes a rank's result of its own data and the slots it waited for.
 using Use = void (*)(ShmGroup&, const Call&, Lot);
@@ -76,31 +76,22 @@ void use_all_to_all(ShmGroup& group, const Call& call, Lot lot) {
 struct Shape {
   Flow flow = Flow::kAmongAll;
   bool to_each = false;  // something else for every rank: all of it lies in the slot
-  Use use = nullptr;
+  Use use = nullptr;     // a barrier has none
 };
 
-Shape shape_of(Kind kind) {
-  switch (kind) {
-    case Kind::kAllReduce:
-      return {Flow::kAmongAll, false, use_reduce};
-    case Kind::kReduceScatter:
-      return {Flow::kAmongAll, true, use_reduce_scatter};
-    case Kind::kAllGather:
-      return {Flow::kAmongAll, false, use_gather};
-    case Kind::kAllToAll:
-      return {Flow::kAmongAll, true, use_all_to_all};
-    case Kind::kReduce:
-      return {Flow::kToRoot, false, use_reduce};
-    case Kind::kGather:
-      return {Flow::kToRoot, false, use_gather};
-    case Kind::kBroadcast:
-      return {Flow::kFromRoot, false, use_broadcast};
-    case Kind::kScatter:
-      return {Flow::kFromRoot, true, use_scatter};
-    default:
-      return {};  // a barrier
-  }
-}
+constexpr KindTable<Shape> kShapes{
+    {Kind::kBarrier, {}},
+    {Kind::kAllReduce, {Flow::kAmongAll, false, use_reduce}},
+    {Kind::kReduceScatter, {Flow::kAmongAll, true, use_reduce_scatter}},
+    {Kind::kAllGather, {Flow::kAmongAll, false, use_gather}},
+    {Kind::kAllToAll, {Flow::kAmongAll, true, use_all_to_all}},
+    {Kind::kReduce, {Flow::kToRoot, false, use_reduce}},
+    {Kind::kGather, {Flow::kToRoot, false, use_gather}},
+    {Kind::kBroadcast, {Flow::kFromRoot, false, use_broadcast}},
+    {Kind::kScatter, {Flow::kFromRoot, true, use_scatter}},
+};
+static_assert(kShapes.kinds() ==
+              KindSet::where([](Kind kind) { return kCarries.has(kind) && !is_listed(kind); }));
 
 // What of call.in is given: nothing in a barrier, whatever its signature says.
 std::size_t given_bytes(const Shape& shape, const engine::Signature& s, int size) {
@@ -111,7 +102,7 @@ std::size_t given_bytes(const Shape& shape, const engine::Signature& s, int size
 // One rank's part in a call. A value.
 struct Part {
   Part(const ShmGroup& group, const Call& call)
-      : shape(shape_of(call.signature.kind)),
+      : shape(kShapes[call.signature.kind]),
         bytes(given_bytes(shape, call.signature, group.size())),
         lot(lot_of(bytes, shape.flow != Flow::kAmongAll)) {
     const int root = call.signature.root;
@@ -152,7 +143,7 @@ void finish(ShmGroup& group, const Call& call, const Part& part) {
 }  // namespace
 
 std::size_t slot_bytes(const engine::Signature& s, int size) noexcept {
-  return given_bytes(shape_of(s.kind), s, size);
+  return given_bytes(kShapes[s.kind], s, size);
 }
 
 bool attempt_small(ShmGroup& group, const Call& call) {

@@ -8,7 +8,6 @@
 namespace hocket::engines::shm {
 
 using engine::Call;
-using engine::Kind;
 using engine::Task;
 using engine::until;
 
@@ -86,7 +85,7 @@ Task symmetric_reduce(ShmGroup& group, Call call) {
   co_await meet(group, call, 1);
 
   const auto& s = call.signature;
-  const bool scatters = s.kind == Kind::kReduceScatter;
+  const bool scatters = engine::has_parts(s.kind);
   if (scatters || group.rank() == s.root) {
     const std::size_t offset = scatters ? static_cast<std::size_t>(group.rank()) * bytes_of(s) : 0;
     void* const out = call.out;
@@ -101,7 +100,8 @@ Task symmetric_move(ShmGroup& group, Call call) {
   co_await until([&] { return group.may_write(call); });
   const auto& s = call.signature;
   const std::size_t bytes = bytes_of(s);
-  if (s.kind == Kind::kBroadcast && s.root == group.rank() && call.out != call.in) {
+  const bool from_root = engine::is_rooted(s.kind);
+  if (from_root && s.root == group.rank() && call.out != call.in) {
     core::copy(call.out, call.in, bytes, core::Stores::kCached);
   }
   group.begin_sharing(call);
@@ -112,11 +112,11 @@ Task symmetric_move(ShmGroup& group, Call call) {
   const auto fetch = [&](std::byte* to, const std::byte* from, std::size_t total) {
     if (to != from) core::copy(to, from, bytes, stores_for(total));
   };
-  if (s.kind == Kind::kBroadcast) {
+  if (from_root) {
     if (s.root != group.rank()) fetch(out, group.peer_out(s.root, call, bytes), bytes);
   } else {
     const std::size_t mine =
-        s.kind == Kind::kAllToAll ? static_cast<std::size_t>(group.rank()) * bytes : 0;
+        engine::swaps_parts(s.kind) ? static_cast<std::size_t>(group.rank()) * bytes : 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t peer = (static_cast<std::size_t>(group.rank()) + i) % n;
       fetch(out + peer * bytes,
