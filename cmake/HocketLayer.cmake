@@ -31,6 +31,8 @@ function(hocket_layer NAME)
   add_library(${target} OBJECT ${ARG_SOURCES})
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  # A switch over kinds, operators or causes names all of them.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror=switch>)
   target_link_libraries(${target} PRIVATE hocket_options Threads::Threads ${ARG_LINKS})
   set_property(GLOBAL APPEND PROPERTY HOCKET_LAYERS ${target})
   set_property(GLOBAL APPEND PROPERTY HOCKET_LINKS ${ARG_LINKS})

@@ -91,7 +91,7 @@ class FirstFailure : public relacy::Program {
   void thread(int rank) override {
     GroupControl& group = host_.group(rank);
     if (rank < 2) {
-      group.fail({.code = rank == 0 ? ErrorCode::kAborted : ErrorCode::kPeerDied,
+      group.fail({.cause = rank == 0 ? Cause::kAbortCalled : Cause::kDied,
                   .reporter = rank,
                   .culprit = rank,
                   .sequence = static_cast<std::uint64_t>(100 + rank),
@@ -108,8 +108,8 @@ class FirstFailure : public relacy::Program {
     HOCKET_CHECK(failure.sequence == static_cast<std::uint64_t>(100 + failure.reporter));
     HOCKET_CHECK(failure.signature ==
                  signature_of(static_cast<std::uint64_t>(1 + failure.reporter)));
-    HOCKET_CHECK(failure.code ==
-                 (failure.reporter == 0 ? ErrorCode::kAborted : ErrorCode::kPeerDied));
+    HOCKET_CHECK(failure.cause ==
+                 (failure.reporter == 0 ? Cause::kAbortCalled : Cause::kDied));
     told_[rank] = failure.reporter;
   }
   void after() override { HOCKET_CHECK(told_[0] == told_[1] && told_[1] == told_[2]); }

@@ -7,7 +7,7 @@
 
 #include "call/turn_lock.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 namespace {
 
 using Who = TurnLock::Who;
@@ -195,4 +195,4 @@ TEST(TurnLock, lets_in_one_at_a_time) {
 }
 
 }  // namespace
-}  // namespace hocket::comm
+}  // namespace hocket::call

@@ -43,14 +43,14 @@ std::vector<Fact> facts() {
                               .refused = i == 4});
   }
   FailureFact failure{.group = 5, .failure = {}};
-  failure.failure = {.code = ErrorCode::kMismatch,
+  failure.failure = {.cause = Cause::kPartsDiffer,
                      .reporter = 2,
                      .culprit = -1,
                      .sequence = 8,
                      .missing = 0b101,
                      .signature = signature(1),
                      .other = signature(2),
-                     .text = "parts"};
+                     .text = "of the first"};
   return {Beat{},
           Question{.group = ~std::uint64_t{0}},
           ranks,

@@ -125,7 +125,7 @@ TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
 TEST_F(MirrorTest, NoHostSaysWhatMembersOfThisOneHaveFound) {
   host_.set_hosts(std::vector<int>{0, 1});
   auto mirror = GroupMirror::of(host_, *entry_);
-  FailureFact fact{.group = kId, .failure = {.code = ErrorCode::kAborted, .culprit = 0}};
+  FailureFact fact{.group = kId, .failure = {.cause = Cause::kAbortCalled, .culprit = 0}};
   for (const int reporter : {0, -1, 2}) {
     fact.failure.reporter = reporter;
     mirror->write(fact, {*entry_, 1});

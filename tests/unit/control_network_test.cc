@@ -161,7 +161,7 @@ TEST(Network, WhatEndedAGroupIsToldWithTheLastOfIt) {
   other.start();
   until([&] { return other.control().state(1) == RankState::kAlive; });
   one.group().record(1, 5, {.kind = engine::Kind::kBarrier});
-  one.group().fail({.code = ErrorCode::kAborted, .reporter = 0, .culprit = 0, .text = "enough"});
+  one.group().fail({.cause = Cause::kAbortCalled, .reporter = 0, .culprit = 0, .text = "enough"});
   one.close_group();
   until([&] { return one.entry() == nullptr; });
   GroupControl there = other.group(other.entry());

@@ -5,7 +5,7 @@
 #include "scenario.h"
 #include "system.h"
 
-namespace hocket::comm {
+namespace hocket::call {
 namespace {
 
 // A thread that comes again and again, and has the short way where there is one; and others.
@@ -79,4 +79,4 @@ TEST(TurnLock, OneAtATimeWithoutHeavyFences) {
 }
 
 }  // namespace
-}  // namespace hocket::comm
+}  // namespace hocket::call

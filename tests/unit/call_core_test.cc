@@ -1,0 +1,344 @@
+// One call's way, from its request to its end, with an engine that does what a test says and a group
+// whose other rank is the test itself: no world, no other process.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "call/core.h"
+#include "failure/witness.h"
+#include "os/segment.h"
+
+namespace hocket::call {
+namespace {
+
+using control::Cause;
+using engine::Kind;
+using engine::Signature;
+using engine::Task;
+
+// Carries every call; its calls end when `is_through` says so.
+class ScriptedEngine final : public engine::CollectiveEngine {
+ public:
+  std::function<bool()> at_once = [] { return false; };
+  std::function<bool()> is_through = [] { return true; };
+  std::function<void()> at_start = [] {};
+  std::vector<std::uint64_t> carried;
+  std::vector<std::uint64_t> skipped;
+
+  std::string_view name() const noexcept override { return "scripted"; }
+  std::optional<engine::Score> score(const Signature&) const noexcept override {
+    return engine::Score{1.0};
+  }
+  bool attempt(const engine::Call& call) override {
+    carried.push_back(call.sequence);
+    return at_once();
+  }
+  Task start(const engine::Call&) override {
+    at_start();
+    return wait();
+  }
+  void skip(std::uint64_t sequence) override { skipped.push_back(sequence); }
+
+ private:
+  Task wait() {
+    co_await engine::until([this] { return is_through(); });
+  }
+};
+
+class NoMessages final : public engine::PointToPoint {
+ public:
+  engine::MessageId send(const engine::Envelope&, std::span<const std::byte>) override {
+    return engine::kComplete;
+  }
+  engine::MessageId recv(const engine::Envelope&, std::span<std::byte>) override {
+    return engine::MessageId{0};
+  }
+  bool test(engine::MessageId, engine::Envelope*) override { return false; }
+  bool progress() override { return false; }
+  void cancel(engine::MessageId) noexcept override {}
+};
+
+constexpr control::HostShape kShape{.ranks = 2, .remote = 0, .stripe_bytes = 1 << 20};
+
+std::shared_ptr<os::Segment> make_segment() {
+  auto segment = std::make_shared<os::Segment>(
+      os::Segment::create_private(control::HostControl::segment_bytes(kShape)));
+  control::HostControl::format(*segment, kShape);
+  return segment;
+}
+
+class Process final : public Surroundings {
+ public:
+  Process(const std::shared_ptr<os::Segment>& segment, int rank)
+      : host_(std::make_shared<control::HostControl>(segment, rank)), witness_(host_) {
+    host_->arrive(rank);
+  }
+  control::HostControl& host() noexcept override { return *host_; }
+  failure::Witness& witness() noexcept override { return witness_; }
+  const os::ForkGuard& forks() const noexcept override { return forks_; }
+  bool interrupted() override { return wants_to_stop; }
+  bool has_left() const noexcept override { return false; }
+  void watch(std::shared_ptr<Core>) override { ++watched; }
+  bool has_told_of_loss() const noexcept override { return false; }
+  void tell_of_loss() noexcept override {}
+  const std::string& dump_directory() const noexcept override { return nowhere_; }
+  int world_rank() const noexcept override { return host_->self(); }
+  const std::shared_ptr<observe::TraceFile>& trace() const noexcept override { return trace_; }
+
+  bool wants_to_stop = false;
+  int watched = 0;
+
+ private:
+  std::shared_ptr<control::HostControl> host_;
+  failure::Witness witness_;
+  os::ForkGuard forks_;
+  std::string nowhere_;
+  std::shared_ptr<observe::TraceFile> trace_;
+};
+
+class CallCoreTest : public ::testing::Test {
+ protected:
+  CallCoreTest() {
+    control::GroupControl::format(block_, places_);
+    auto engine = std::make_unique<ScriptedEngine>();
+    engine_ = engine.get();
+    Engines engines;
+    engines.collectives.push_back(std::move(engine));
+    engines.messages = std::make_unique<NoMessages>();
+    core_->open(std::move(engines));
+  }
+
+  Request all_reduce() {
+    return {.kind = Kind::kAllReduce,
+            .out = ArrayView(numbers_.data(), numbers_.size(), DType::kInt32),
+            .in_place = true,
+            .deadline = deadline_};
+  }
+  void run(const Request& request) {
+    const CallGuard guard(*core_);
+    core_->require_usable();
+    core_->require_members();
+    core_->run_here(request);
+  }
+  std::shared_ptr<Operation> start(const Request& request) {
+    const CallGuard guard(*core_);
+    core_->require_usable();
+    core_->require_members();
+    return core_->start_here(request);
+  }
+  // What rank 0 announces of its all_reduce.
+  static Signature signature() {
+    return {.kind = Kind::kAllReduce, .dtype = DType::kInt32, .op = ReduceOp::kSum, .count = 4};
+  }
+
+  std::shared_ptr<os::Segment> segment_ = make_segment();
+  std::shared_ptr<Process> own_ = std::make_shared<Process>(segment_, 0);
+  std::shared_ptr<Process> other_ = std::make_shared<Process>(segment_, 1);
+  const std::vector<int> places_{0, 1};
+  std::byte* const block_ = own_->host().at(own_->host().allocate(
+      control::GroupControl::bytes(2), std::vector<int>{0, 1}));
+  // The other rank's words.
+  control::GroupControl peer_{other_->host(), block_, 1, places_};
+  std::shared_ptr<Core> core_ = std::make_shared<Core>(
+      own_,
+      Membership{
+          .name = "two", .rank = 0, .world_ranks = {0, 1}, .hosts = {0, 0}, .host_ranks = {0, 1}},
+      block_,
+      nullptr,
+      kForever);
+  ScriptedEngine* engine_ = nullptr;
+  std::vector<std::int32_t> numbers_{1, 2, 3, 4};
+  std::optional<Duration> deadline_;
+};
+
+TEST_F(CallCoreTest, ACallIsAnnouncedNumberedAndFinished) {
+  engine_->at_once = [] { return true; };
+  run(all_reduce());
+  run(all_reduce());
+  const auto record = peer_.find(0, 2);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->signature, signature());
+  EXPECT_NE(record->fingerprint, peer_.find(0, 1)->fingerprint);
+  EXPECT_TRUE(peer_.finished_well(0, 2));
+  EXPECT_EQ(engine_->carried, (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST_F(CallCoreTest, ACallIsSteppedToItsEnd) {
+  int steps = 0;
+  engine_->is_through = [&] { return ++steps == 1000; };
+  run(all_reduce());
+  EXPECT_EQ(steps, 1000);
+  EXPECT_TRUE(peer_.finished_well(0, 1));
+}
+
+TEST_F(CallCoreTest, CallsUnderWayEndInTheirOrder) {
+  bool first_may_end = false;
+  engine_->is_through = [&] { return first_may_end; };
+  const auto first = start(all_reduce());
+  const auto second = start(all_reduce());
+  EXPECT_FALSE(first->done());
+  EXPECT_EQ(peer_.last_sequence(0), 1U);  // the second has not begun
+  EXPECT_EQ(own_->watched, 2);
+  first_may_end = true;
+  EXPECT_EQ(core_->progress(), Core::Turn::kNothingLeft);
+  EXPECT_TRUE(first->done() && second->done());
+  EXPECT_TRUE(peer_.finished_well(0, 2));
+}
+
+TEST_F(CallCoreTest, ABlockingCallWaitsBehindThoseUnderWay) {
+  int steps = 0;
+  engine_->is_through = [&] { return ++steps > 10; };
+  const auto first = start(all_reduce());
+  run(all_reduce());
+  EXPECT_TRUE(first->done());
+  EXPECT_TRUE(peer_.finished_well(0, 2));
+}
+
+TEST_F(CallCoreTest, ADifferentCallOfAPeerIsAMismatchThatNamesBoth) {
+  engine_->is_through = [] { return false; };
+  Signature other = signature();
+  other.count = 5;
+  peer_.record(1, 17, other);
+  try {
+    run(all_reduce());
+    FAIL();
+  } catch (const Mismatch& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("int32[4]"), std::string::npos) << text;
+    EXPECT_NE(text.find("rank 1 called all_reduce #1 sum int32[5]"), std::string::npos) << text;
+  }
+  EXPECT_EQ(peer_.failure().cause, Cause::kDifferent);
+}
+
+TEST_F(CallCoreTest, ADifferenceIsFoundOnceTheCallHasEnded) {
+  engine_->at_once = [] { return true; };
+  Signature other = signature();
+  other.op = ReduceOp::kMax;
+  peer_.record(1, 17, other);
+  EXPECT_THROW(run(all_reduce()), Mismatch);
+}
+
+TEST_F(CallCoreTest, BadArgumentsAreRefusedAndTheOthersHear) {
+  Request request = all_reduce();
+  request.out = ArrayView(nullptr, 4, DType::kInt32);
+  EXPECT_THROW(run(request), InvalidArgument);
+  ASSERT_TRUE(peer_.refusal(0, 1));
+  EXPECT_EQ(engine_->skipped, (std::vector<std::uint64_t>{1}));
+  EXPECT_FALSE(peer_.failed());
+  engine_->at_once = [] { return true; };
+  run(all_reduce());
+  EXPECT_EQ(peer_.last_sequence(0), 2U);
+}
+
+TEST_F(CallCoreTest, ARefusalByAPeerEndsTheCallAlone) {
+  engine_->is_through = [] { return false; };
+  peer_.refuse(1, Kind::kAllReduce, "its array is too short");
+  try {
+    run(all_reduce());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("too short"), std::string::npos);
+    EXPECT_EQ(error.status().peer, 1);
+  }
+  EXPECT_FALSE(peer_.failed());
+  engine_->is_through = [] { return true; };
+  run(all_reduce());
+  EXPECT_TRUE(peer_.finished_well(0, 2));
+}
+
+TEST_F(CallCoreTest, AnEngineThatCannotStartACallRefusesIt) {
+  engine_->at_start = [] { throw std::bad_alloc(); };
+  EXPECT_THROW(run(all_reduce()), std::bad_alloc);
+  ASSERT_TRUE(peer_.refusal(0, 1));
+  EXPECT_NE(peer_.refusal(0, 1)->find("no memory"), std::string::npos);
+  EXPECT_FALSE(peer_.failed());
+}
+
+TEST_F(CallCoreTest, AnExceptionInACallThatHasBegunEndsTheGroup) {
+  engine_->is_through = []() -> bool { throw std::runtime_error("the wire is cut"); };
+  EXPECT_THROW(run(all_reduce()), std::runtime_error);
+  ASSERT_TRUE(peer_.failed());
+  EXPECT_EQ(peer_.failure().cause, Cause::kCannotGoOn);
+  EXPECT_EQ(peer_.failure().text, "the wire is cut");
+  EXPECT_THROW(run(all_reduce()), Aborted);
+}
+
+TEST_F(CallCoreTest, ALossIsFoundWhileWaiting) {
+  engine_->is_through = [] { return false; };
+  other_->host().record_death(1);
+  try {
+    run(all_reduce());
+    FAIL();
+  } catch (const PeerDied& error) {
+    EXPECT_EQ(error.status().peer, 1);
+  }
+  EXPECT_EQ(peer_.failure().cause, Cause::kDied);
+}
+
+TEST_F(CallCoreTest, WhoHasLeftInGoodOrderAndIsNotNeededIsNotMissed) {
+  engine_->at_once = [] { return true; };
+  run(all_reduce());
+  other_->host().leave();
+  EXPECT_THROW(run(all_reduce()), PeerDied);
+  EXPECT_EQ(peer_.failure().cause, Cause::kLeft);
+}
+
+TEST_F(CallCoreTest, ADeadlineNamesWhoHasNotCome) {
+  engine_->is_through = [] { return false; };
+  deadline_ = std::chrono::microseconds(1);
+  try {
+    run(all_reduce());
+    FAIL();
+  } catch (const DeadlineExceeded& error) {
+    EXPECT_EQ(error.missing(), std::vector<int>{1});
+  }
+  EXPECT_EQ(peer_.failure().cause, Cause::kLate);
+}
+
+TEST_F(CallCoreTest, AnAbortOfAPeerEndsTheCallWithItsWords) {
+  engine_->is_through = [] { return false; };
+  peer_.fail(
+      {.cause = Cause::kAbortCalled, .reporter = 1, .culprit = 1, .text = "nothing to do"});
+  try {
+    run(all_reduce());
+    FAIL();
+  } catch (const Aborted& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 1 called abort(): nothing to do"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(CallCoreTest, AnInterruptionEndsTheWait) {
+  engine_->is_through = [] { return false; };
+  own_->wants_to_stop = true;
+  EXPECT_THROW(run(all_reduce()), Aborted);
+  EXPECT_EQ(peer_.failure().cause, Cause::kInterrupted);
+}
+
+TEST_F(CallCoreTest, WhoeverDropsAWorkEndsTheGroup) {
+  engine_->is_through = [] { return false; };
+  const auto operation = start(all_reduce());
+  core_->abandon(*operation);
+  EXPECT_TRUE(operation->done());
+  EXPECT_EQ(peer_.failure().cause, Cause::kWorkDropped);
+}
+
+TEST_F(CallCoreTest, WhatIsNotAMemberMakesNoCalls) {
+  const auto outside = std::make_shared<Core>(
+      own_,
+      Membership{.name = "theirs", .world_ranks = {1}, .hosts = {0}, .host_ranks = {1}},
+      nullptr,
+      nullptr,
+      kForever);
+  EXPECT_THROW(outside->require_usable(), InvalidArgument);
+  EXPECT_TRUE(outside->last_calls().empty());
+}
+
+}  // namespace
+}  // namespace hocket::call
