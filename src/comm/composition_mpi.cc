@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
 
+#include "control/succession.h"
 #include "engines/mpi/mpi_device_engine.h"
 #include "engines/mpi/mpi_engine.h"
 
 namespace hocket::comm {
 namespace {
 
+using engines::mpi::Comm;
 using engines::mpi::Elsewhere;
 using engines::mpi::Library;
 using engines::mpi::MpiDeviceEngine;
@@ -56,6 +59,61 @@ Elsewhere called_elsewhere(const control::GroupControl& control,
   return {.known = true, .signature = called};
 }
 
+// A group that was closed on this rank. Another may have a call under way in it, or make one yet;
+// so long its number in MPI is not free, as a later communicator that got it here would take what
+// comes of that call for its own. A resource: the communicator, and the hold of the group's block.
+class Retired {
+ public:
+  Retired(std::shared_ptr<Comm> comm,
+          control::HostControl& host,
+          const call::Membership& membership,
+          std::uint64_t block)
+      : comm_(std::move(comm)),
+        host_(host),
+        rank_(membership.rank),
+        places_(membership.host_ranks),
+        block_(block) {}
+
+  // True when it is done with.
+  bool look() noexcept {
+    const auto quiet = is_quiet();
+    if (!quiet) return false;
+    end(*quiet);
+    return true;
+  }
+  void end(bool is_quiet) noexcept {
+    if (!is_quiet) Library::keep(std::move(comm_));
+    comm_.reset();
+    host_.release(block_);
+  }
+
+ private:
+  // Whether all have closed it after the same calls, and nothing was given up in it; absent: some
+  // have yet to close it.
+  std::optional<bool> is_quiet() const noexcept {
+    control::GroupControl control(host_, host_.at(block_), rank_, places_);
+    const control::Succession words(control);
+    bool all_closed = true;
+    for (int i = 0; i < control.size(); ++i) {
+      if (words.has_closed(i)) continue;
+      if (words.has_come(i) || words.is_lost(i)) return false;
+      all_closed = false;
+    }
+    if (control.failed() || control.any_refusal()) return false;
+    if (!all_closed) return std::nullopt;
+    for (int i = 0; i < control.size(); ++i) {
+      if (control.last_sequence(i) != control.last_sequence(rank_)) return false;
+    }
+    return true;
+  }
+
+  std::shared_ptr<Comm> comm_;
+  control::HostControl& host_;
+  int rank_;
+  std::vector<int> places_;
+  std::uint64_t block_;
+};
+
 class Home final : public MpiHome {
  public:
   Home(std::shared_ptr<Library> library, std::vector<int> ranks, UseGpus use_gpus)
@@ -72,6 +130,7 @@ class Home final : public MpiHome {
     for (const int rank : membership.world_ranks) {
       members.push_back(ranks_[static_cast<std::size_t>(rank)]);
     }
+    look_at_retired();
     // Groups that are made at the same time have no rank in common, so that one tag does for all.
     constexpr int kTag = 17;
     const auto made = library_->create(*everybody_, members, kTag);
@@ -101,28 +160,53 @@ class Home final : public MpiHome {
                                     .interrupted = std::move(interrupted)});
   }
 
+  void retire(const call::Membership& membership,
+              control::HostControl& host,
+              std::uint64_t block) noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = groups_.find(membership.id());
+      if (found == groups_.end()) return host.release(block);
+      retired_.emplace_back(found->second, host, membership, block);
+      groups_.erase(found);
+    }
+    look_at_retired();
+  }
+
+  void end() noexcept override {
+    look_at_retired();
+    const std::lock_guard lock(mutex_);
+    for (Retired& group : retired_) group.end(false);
+    retired_.clear();
+    for (auto& [id, comm] : groups_) Library::keep(std::move(comm));
+    groups_.clear();
+  }
+
   void forsake() noexcept override { library_->forsake(); }
 
  private:
-  void remember(std::uint64_t group, const std::shared_ptr<engines::mpi::Comm>& made) {
+  void remember(std::uint64_t group, const std::shared_ptr<Comm>& made) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(groups_, [](const auto& entry) { return entry.second.expired(); });
     groups_[group] = made;
   }
-  std::shared_ptr<engines::mpi::Comm> find(std::uint64_t group) {
+  std::shared_ptr<Comm> find(std::uint64_t group) {
     const std::lock_guard lock(mutex_);
     const auto found = groups_.find(group);
-    auto made = found == groups_.end() ? nullptr : found->second.lock();
-    if (!made) throw DeviceError("MPI has no communicator for this group");
-    return made;
+    if (found == groups_.end()) throw DeviceError("MPI has no communicator for this group");
+    return found->second;
+  }
+  void look_at_retired() noexcept {
+    const std::lock_guard lock(mutex_);
+    retired_.remove_if([](Retired& group) { return group.look(); });
   }
 
   std::shared_ptr<Library> library_;
-  std::shared_ptr<engines::mpi::Comm> everybody_;  // of MPI
-  std::vector<int> ranks_;                         // in MPI's world, of hocket's world's
+  std::shared_ptr<Comm> everybody_;  // of MPI
+  std::vector<int> ranks_;           // in MPI's world, of hocket's world's
   const UseGpus use_gpus_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::weak_ptr<engines::mpi::Comm>> groups_;
+  std::map<std::uint64_t, std::shared_ptr<Comm>> groups_;  // that are open
+  std::list<Retired> retired_;
 };
 
 // What a rank tells the others: its number in MPI's world, then what must be alike everywhere.

@@ -37,6 +37,13 @@ class MpiHome {
       std::shared_ptr<const cuda::DeviceContext> device,
       bool always,
       std::function<bool()> interrupted) = 0;
+  // The group is closed on this rank, whose hold of the group's block this takes over. Its
+  // communicator goes once it is quiet on all ranks, or stays MPI's for good.
+  virtual void retire(const call::Membership& membership,
+                      control::HostControl& host,
+                      std::uint64_t block) noexcept = 0;
+  // The world ends: all that is not quiet so far stays.
+  virtual void end() noexcept = 0;
   // A rank of the world has died, so that MPI can neither make communicators any more nor end.
   virtual void forsake() noexcept = 0;
 };

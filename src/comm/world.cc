@@ -106,6 +106,7 @@ WorldImpl::~WorldImpl() {
   if (!host_) return;
   depart(Manner::kOrdinary);
   progress_.reset();
+  if (parts_.mpi) parts_.mpi->end();  // while the segment is there
 }
 
 // The first so many places: see HostControl.

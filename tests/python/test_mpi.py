@@ -157,6 +157,70 @@ def test_calls_after_a_refused_one_are_right_by_the_engine(launcher, n):
     assert "no error" not in job.stdout, job.stdout
 
 
+LEFT = """
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+rank = comm.rank
+for turn in range(8):
+    group = comm.duplicate()
+    comm.barrier()
+    # What it gives goes to ranks that close the group meanwhile, under MPI's number of it.
+    if rank == 1:
+        stray = np.full(4, -1.0)
+        try:
+            if turn % 2:
+                group.all_gather(stray, timeout=0.3)
+                print("no error")
+            else:
+                group.gather(stray, root=0)
+        except (hocket.Aborted, hocket.DeadlineExceeded):
+            pass
+    group.close()
+    comm.barrier()
+    pair = comm.new_group([0, 2])
+    for i in range(6 if rank != 1 else 0):
+        mine = np.full(4, 100.0 * turn + 10 * i + rank)
+        got = pair.all_gather(mine) if turn % 2 else pair.gather(mine, root=0)
+        if got is not None:
+            want = [[100.0 * turn + 10 * i + r] * 4 for r in (0, 2)]
+            assert (np.reshape(got, (2, 4)) == want).all(), (turn, i, got)
+    pair.close()
+print("right", flush=True)
+comm.barrier()
+"""
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_what_comes_for_a_group_that_is_closed_is_not_taken_for_another(launcher):
+    if shim(launcher) is None:
+        pytest.skip(f"hocket was built without {launcher}")
+    job = run(launcher, 3, LEFT)
+    assert job.stdout.count("right") == 3 and "no error" not in job.stdout, job.stdout
+
+
+GROUPS = """
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+for turn in range(2500):
+    group = comm.duplicate()
+    if turn % 100 == 0:
+        assert group.all_reduce(np.ones(1))[0] == comm.size
+    group.close()
+print("right", flush=True)
+comm.barrier()
+"""
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_groups_come_and_go_more_often_than_mpi_has_numbers(launcher):
+    if shim(launcher) is None:
+        pytest.skip(f"hocket was built without {launcher}")
+    job = run(launcher, 2, GROUPS)
+    assert job.stdout.count("right") == 2, job.stdout
+
+
 DEATH = """
 import os, signal
 import numpy as np
