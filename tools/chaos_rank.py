@@ -157,7 +157,11 @@ class Calls:
         half = self.comm.split(color=self.rank % 2)
         members = range(self.rank % 2, self.n, 2)
         x = self.own(count)
-        Calls(half, self.xp).call("all_reduce", x)
+        try:
+            Calls(half, self.xp).call("all_reduce", x)
+        except hocket.Error as error:
+            error.ended = half  # and not what the other half goes on with
+            raise
         check("all_reduce of half", x, sum(own(r, self.number, count) for r in members))
         half.close()
 
@@ -235,7 +239,7 @@ def be_rank(spec, rank, folder):
         if comm is not None and type(error).__name__ != "InvalidArgument":
             began = time.monotonic()
             try:
-                comm.barrier(timeout=5)
+                getattr(error, "ended", comm).barrier(timeout=5)
                 teller.tell(what="later", kind="done", took=0)
             except hocket.Error as later:
                 teller.tell(what="later", took=time.monotonic() - began, **describe(later))

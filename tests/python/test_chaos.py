@@ -24,6 +24,19 @@ def run(*arguments):
         timeout=58, check=False)
 
 
+# Jobs in which something was wrong: seed, job, places.
+@pytest.mark.parametrize("seed, job, places", [
+    # A half of the ranks ends in a group of its own, and makes no other call than the rest of them.
+    (4711, 3, ["pretended", "namespaces"]),
+])
+def test_jobs_that_went_wrong_once(seed, job, places):
+    done = run("--seed", str(seed), "--job", str(job),
+               *[word for place in places for word in ("--place", place)])
+    if "this machine has none of those places" in done.stdout:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("places", [["shm", "algorithm", "threads"], ["pretended", "namespaces"]])
 def test_whatever_happens_ranks_end_in_time_with_right_results_or_errors(places):
     done = run("--seed", "4711", "--minutes", "0.15",
