@@ -377,7 +377,7 @@ TEST_F(StraightLanes, WhatEndedAGroupIsKnownBeforeThatItsRankHasLeft) {
   start();
   const auto theirs = hosts_[1]->enlist(7);
   const auto ours = hosts_[0]->enlist(7);
-  theirs->fail({.code = ErrorCode::kPeerDied, .reporter = 1, .culprit = 1, .text = "enough"});
+  theirs->fail({.cause = Cause::kDied, .reporter = 1, .culprit = 1, .text = "enough"});
   std::thread leaver([&] { hosts_[1]->leave(); });
   while (hosts_[0]->other() != RankState::kLeft) {
   }
