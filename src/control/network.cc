@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "control/kept_facts.h"
 #include "hocket/error.h"
+#include "os/process_exit.h"
 #include "os/scheduling.h"
 #include "os/socket.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 constexpr auto kForLeaving = milliseconds(1000);
 constexpr auto kForMates = milliseconds(100);
+constexpr auto kForATurn = milliseconds(50);  // of a network thread that has been woken
 
 os::Fd make_epoll() {
   os::Fd made(::epoll_create1(EPOLL_CLOEXEC));
@@ -172,10 +174,13 @@ bool Network::speaks() const noexcept {
   return false;
 }
 
-// Well before the other hosts lose patience: a new lane takes its time.
+// Well before the other hosts lose patience, as a new lane takes its time; and soon where it is
+// seen to be halted, as others here may have something to tell or to ask, and their deadlines are
+// short.
 bool Network::is_mute(int place) const noexcept {
   const auto since = host_->since_seen(place);
-  return since && *since > options_.silence / 4;
+  if (!since || *since < kForATurn) return false;
+  return *since > options_.silence / 4 || os::is_halted(host_->pid(place), host_->start(place));
 }
 
 bool Network::reaches_all() const noexcept {

@@ -93,6 +93,18 @@ std::uint64_t process_start(pid_t pid) noexcept {
   return stat ? stat->start : 0;
 }
 
+bool is_halted(pid_t pid, std::uint64_t start) noexcept {
+  const auto stat = read_stat(pid);
+  if (!stat || start == 0 || stat->start != start) return false;
+  if (stat->state == 'T' || stat->state == 't') return true;
+  const Fd file(::open(path_of(pid, "status").data(), O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  std::array<char, 4096> text;
+  const ssize_t length = ::read(file.get(), text.data(), text.size());
+  const std::string_view status(text.data(), length <= 0 ? 0 : static_cast<std::size_t>(length));
+  return status.find("\nCoreDumping:\t1") != std::string_view::npos;
+}
+
 std::uint64_t process_space() noexcept {
   struct stat space {};
   return ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;

@@ -17,6 +17,9 @@ namespace hocket::os {
 // When process `pid` (0: this one) began, in ticks since the host's start: with the pid it names a
 // process for good. 0 where it cannot be known.
 std::uint64_t process_start(pid_t pid) noexcept;
+// Whether none of its threads runs though it has not ended: it was stopped, or its memory is being
+// written to a file (core dump). `start`: as above; another process by now is not.
+bool is_halted(pid_t pid, std::uint64_t start) noexcept;
 // Within which numbers of processes mean what they mean to this one (its namespace of them). 0
 // where it cannot be known.
 std::uint64_t process_space() noexcept;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <thread>
@@ -117,6 +118,41 @@ TEST_F(HostFailures, WhoClosesAGroupIsNotWaitedFor) {
         EXPECT_NE(message.find("rank 0 closed the communicator"), std::string::npos) << message;
       }
     }
+  }
+}
+
+// Who speaks for a host is stopped, and deadlines are shorter than what it may be silent: its
+// host-mates are heard all the same, and hear of others.
+TEST_F(HostFailures, MatesOfAStoppedSpeakerAreNotMissing) {
+  const JobOptions options{.size = 4, .environment = {{"HOCKET_SILENCE", "20"}}};
+  const auto ranks = run_job(
+      options,
+      [](Rank& rank) {
+        World world = join(rank, in_pairs);
+        auto& comm = world.communicator();
+        comm.barrier();
+        rank.mark(0);
+        rank.await(1, 1);  // one is stopped in here
+        if (rank.rank() == 2) return;
+        std::vector<float> all(4);
+        rank.attempt(
+            "call", [&] { comm.all_gather(std::vector<float>(1), all, {.deadline = seconds(3)}); });
+        rank.mark(2);
+        rank.await(3, 1);
+      },
+      {},
+      [](const Watcher& watcher) {
+        if (!watcher.await(0, 4)) return;
+        watcher.signal(2, SIGSTOP);
+        watcher.mark(1);
+        watcher.await(2, 3);
+        watcher.signal(2, SIGCONT);
+        watcher.mark(3);
+      });
+  for (const int i : {0, 1, 3}) {
+    const Result& rank = ranks[static_cast<std::size_t>(i)];
+    EXPECT_EQ(rank.get("call"), "DeadlineExceeded") << rank.get("call.message");
+    EXPECT_EQ(rank.get("call.missing"), "2") << rank.get("call.message");
   }
 }
 
