@@ -3,6 +3,7 @@
 import datetime
 import os
 import sys
+import unittest.mock
 
 import torch
 import torch.distributed as dist
@@ -264,13 +265,41 @@ def sparse(rank, n):
 
 
 def split_off(rank, n):
-    """Groups split off one that is bound to a device."""
-    dist.group.WORLD.bound_device_id = torch.device(DEVICE, rank if DEVICE == "cuda" else 0)
-    for ranks in ([[0, 1]], [[0], [1]]):
+    """Groups split off one that is bound to a device, afterwards or by init_process_group."""
+    device = torch.device(DEVICE, rank if DEVICE == "cuda" else 0)
+    dist.group.WORLD.bound_device_id = device
+    split_in_two_ways(rank, n)
+    import hocket.torch
+
+    has_cuda = DEVICE == "cuda" or not isinstance(dist.group.WORLD, hocket.torch.HocketGroup)
+    dist.destroy_process_group()
+    if not has_cuda or torch.accelerator.current_accelerator() is None:
+        return
+    bound = torch.device("cuda", device.index)
+    # Without a GPU it is told that there are some: the tensors stay on the CPU.
+    count = max(torch.accelerator.device_count(), device.index + 1)
+    with unittest.mock.patch("torch.accelerator.device_count", return_value=count):
+        dist.init_process_group(
+            "hocket",
+            init_method=f"file://{sys.argv[4]}-bound",
+            rank=rank,
+            world_size=n,
+            device_id=bound,
+        )
+    assert dist.group.WORLD.bound_device_id == bound
+    split_in_two_ways(rank, n)
+    own, every = dist.new_subgroups(1)
+    dist.all_reduce(x := values(rank, 5), group=own)
+    check(x, values(rank, 5))
+    assert len(every) == n and dist.get_world_size(own) == 1
+
+
+def split_in_two_ways(rank, n):
+    for ranks in ([list(range(n))], [[r] for r in range(n)]):
         group = dist.split_group(split_ranks=ranks)
         x = values(rank, 100)
         dist.all_reduce(x, group=group)
-        check(x, sum(values(r, 100) for r in (range(2) if len(ranks) == 1 else [rank])))
+        check(x, sum(values(r, 100) for r in (range(n) if len(ranks) == 1 else [rank])))
         assert dist.get_world_size(group) == len(ranks[0])
 
 

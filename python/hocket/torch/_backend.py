@@ -66,7 +66,7 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
 
     def eager_connect_single_device(self, device: Any) -> None:
         """Called for a group that is bound to a device: introduces GPUs to each other."""
-        if torch.device(device).type == "cuda":
+        if torch.device(device).type == "cuda" and torch.cuda.is_available():
             self._comm.barrier(stream=torch.cuda.current_stream(device))
 
     def split_off(

@@ -73,7 +73,9 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
         name=_name_of(options),
     )
     if Base is ProcessGroup:
-        return WholeBackend(comm, str(options.group_id), options.store)
+        group = WholeBackend(comm, str(options.group_id), options.store)
+        group.bind(known.get("device_id"))
+        return group
     backend = HocketBackend(comm, str(options.group_id))
     return whole_group(backend, options, known) or backend
 

@@ -28,6 +28,12 @@ class WholeBackend(HocketBackend):
         self._store = store
         self.hands_on = True
 
+    def bind(self, device: Any) -> None:
+        """To ``init_process_group``'s `device_id`, which PyTorch tells only the group that this one
+        takes the place of, and without which ``dist.split_group`` refuses."""
+        if device is not None:
+            self.bound_device_id = device
+
     @property
     def options(self) -> Any:
         """See `HocketBackend.options`."""
