@@ -23,10 +23,10 @@ namespace {
 constexpr const char* kNeedsHost = "no engine of GPUs carries it by itself, so the host has to";
 
 // `move` moves what else is under way, which the others may wait for.
-engine::Task until_others_follow(const DeviceWatch& watch, std::function<void()> move) {
+engine::Task until_others(std::function<bool()> follow, std::function<void()> move) {
   co_await engine::until([&] {
     move();
-    return !watch.is_ahead();
+    return follow();
   });
 }
 
@@ -216,25 +216,47 @@ std::shared_ptr<call::Operation> DeviceCalls::mark(StreamRef stream) {
   return with_work({}, open({.stream = stream}), nullptr);
 }
 
+// Waits on the host until the others are as far in what they have to do for a call.
+void DeviceCalls::await_others(std::uint64_t sequence,
+                               Duration allowed,
+                               std::function<bool()> follow) {
+  engine::Task task = until_others(std::move(follow), [this] {
+    if (owner_.runner().busy()) owner_.runner().advance(false);
+  });
+  call::Stepped wait{.task = std::move(task),
+                     .awaited = {.sequence = sequence},
+                     .allowed = allowed,
+                     .deadline = {},
+                     .doubt = {},
+                     .shown = {}};
+  owner_.runner().drive(wait);
+}
+
+// Threads that share a GPU. Whatever stands on a stream and waits for another rank holds up the
+// driver where a thread loads a program, allocates or frees, until that rank's part stands there,
+// too. So nobody puts anything there before all are in the call, and nobody leaves before all have
+// put their parts.
+bool DeviceCalls::meets_on_host(const Launch& how) const noexcept {
+  return engines_->by_crowded_threads() && owner_.size() > 1 && !how.captured;
+}
+
+void DeviceCalls::meet(Meeting meeting, std::uint64_t sequence, const Launch& how) {
+  const std::uint64_t step = 2 * sequence + static_cast<std::uint64_t>(meeting);
+  control::GroupControl& control = owner_.group();
+  control.come_to(step);
+  await_others(sequence, how.allowed, [&control, step] { return control.all_at(step); });
+}
+
 // The call's number and fingerprint, told to the others. From here on this rank takes part.
-void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how) {
+// `meets`: all of them do.
+void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool meets) {
   call.sequence = owner_.ledger().next();
   owner_.ledger().announce(call, hash, call.signature);
   for (const auto& engine : owner_.engines().collectives) engine->skip(call.sequence);
-  if (watch_->is_ahead()) {
-    call::Stepped wait{.task = until_others_follow(*watch_,
-                                                   [this] {
-                                                     if (owner_.runner().busy()) {
-                                                       owner_.runner().advance(false);
-                                                     }
-                                                   }),
-                       .awaited = {.sequence = call.sequence},
-                       .allowed = how.allowed,
-                       .deadline = {},
-                       .doubt = {},
-                       .shown = call.signature};
-    owner_.runner().drive(wait);
-  }
+  if (meets) [[unlikely]]
+    meet(Meeting::kBefore, call.sequence, how);
+  if (watch_->is_ahead()) [[unlikely]]
+    await_others(call.sequence, how.allowed, [this] { return !watch_->is_ahead(); });
   owner_.runner().end(call.sequence);
   const int differing = watch_->announce(call.sequence, call.fingerprint, how.allowed);
   if (differing >= 0) owner_.confirm(differing, watch_->differing());
@@ -264,7 +286,8 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   finish_queue();
   const observe::Span span =
       owner_.tracing().device(plan.call.signature, owner_.ledger().last() + 1, plan.engine->name());
-  number(plan.call, plan.hash, how);
+  const bool meets = meets_on_host(how) && plan.engine->meets_on_device();
+  number(plan.call, plan.hash, how, meets);
   try {
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;
@@ -291,6 +314,8 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     raise(error, plan.call.sequence, plan.call.signature);
   }
   if (watch_->was_asleep()) owner_.world()->look_again();
+  if (meets) [[unlikely]]
+    meet(Meeting::kAfter, plan.call.sequence, how);
 }
 
 // So that a program that waits for nothing keeps to what memory and streams hold.
@@ -305,17 +330,23 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(const DevicePlan& plan,
                                               Wants wants) {
   // Other streams of this thread may be captured; what is allocated here is no part of that.
   const cuda::OutsideCapture outside(device_->driver());
+  make_room();
+  const std::uint64_t sequence = owner_.ledger().last() + 1;
+  const bool meets = meets_on_host(how);
   std::shared_ptr<StagedCall> staged;
   std::shared_ptr<DeviceWork> end;
-  make_room();
-  try {
-    const call::LentTurn lent(owner_);
+  const auto put = [&] {
     order_->follow(how.stream);
-    staged = staging_->begin(plan.call, owner_.rank(), owner_.size(), how.stream);
+    staging_->begin(*staged, how.stream);
     order_->leave_mark(how.stream);
     if (wants == Wants::kWork) end = mark_end(how);
+  };
+  try {
+    const call::LentTurn lent(owner_);
+    staged = staging_->prepare(plan.call, owner_.rank(), owner_.size());
+    if (!meets) put();
   } catch (const DeviceError& error) {
-    raise(error, owner_.ledger().last() + 1, plan.call.signature);
+    raise(error, sequence, plan.call.signature);
   }
   call::Plan host{.call = staged->call(),
             .engine = &owner_.planner().choose(staged->call().signature),
@@ -325,10 +356,34 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(const DevicePlan& plan,
                                   plan.call.signature,
                                   std::move(storage),
                                   how.allowed,
-                                  std::move(staged),
+                                  staged,
                                   std::move(end));
+  if (meets) {
+    meet_to_put(*operation, how, put);
+    operation->mark = std::move(end);
+  }
   if (watch_->was_asleep()) owner_.world()->look_again();
   return operation;
+}
+
+// `put` puts on the stream what the operation waits for.
+void DeviceCalls::meet_to_put(call::Operation& operation,
+                              const Launch& how,
+                              const std::function<void()>& put) {
+  try {
+    meet(Meeting::kBefore, operation.sequence(), how);
+  } catch (...) {  // no stream waits for it: where another rank has refused it, that is all
+    operation.keep = std::move(operation.carrying);
+    throw;
+  }
+  const std::uint64_t sequence = operation.sequence();
+  try {
+    const call::LentTurn lent(owner_);
+    put();
+  } catch (const DeviceError& error) {
+    raise(error, sequence, operation.call.shown);
+  }
+  meet(Meeting::kAfter, sequence, how);
 }
 
 // Calls that the host carries come first, as they were made first.

@@ -191,7 +191,12 @@ class DeviceCalls {
                         std::uint64_t peers,
                         const Launch& how);
   void finish_relayed();
-  void number(engine::Call& call, std::uint64_t hash, const Launch& how);
+  void number(engine::Call& call, std::uint64_t hash, const Launch& how, bool meets);
+  void await_others(std::uint64_t sequence, Duration allowed, std::function<bool()> follow);
+  enum class Meeting : std::uint8_t { kBefore, kAfter };  // what a call has to put on the GPU
+  bool meets_on_host(const Launch& how) const noexcept;
+  void meet(Meeting meeting, std::uint64_t sequence, const Launch& how);
+  void meet_to_put(call::Operation& operation, const Launch& how, const std::function<void()>& put);
   void finish_queue();
   void make_room();
   void finish_staged() noexcept;

@@ -110,39 +110,43 @@ Staging::Kept Staging::take(std::size_t bytes) {
   return kept_.back();
 }
 
-std::shared_ptr<StagedCall> Staging::begin(const Call& call,
-                                           int rank,
-                                           int size,
-                                           cuda::Stream stream) {
-  const cuda::Driver& driver = device_->driver();
+std::shared_ptr<StagedCall> Staging::prepare(const Call& call, int rank, int size) {
   const Extents extents = extents_of(call, rank, size);
   const Kept kept = take(round_up(extents.in) + extents.out);
   std::shared_ptr<StagedCall> staged(new StagedCall);
   staged->staging_ = shared_from_this();
-  staged->call_ = call;
+  staged->call_ = staged->on_device_ = call;
+  staged->extents_ = extents;
   staged->buffer_ = kept.buffer;
   staged->back_ = kept.back;
+  staged->ticket_ = ++tickets_;
   note_begin(kept.buffer->bytes());
   std::byte* in = kept.buffer->data();
+  staged->call_.signature.memory = MemoryKind::kHost;
+  staged->call_.signature.symmetric = 0;  // the arrays are; peers do not reach the copies
+  staged->call_.in = call.in == nullptr ? nullptr : in;
+  staged->call_.out = call.out == nullptr ? nullptr : in + round_up(extents.in);
+  return staged;
+}
+
+void Staging::begin(StagedCall& staged, cuda::Stream stream) {
+  const cuda::Driver& driver = device_->driver();
+  const Extents& extents = staged.extents_;
+  const Call& call = staged.on_device_;
+  std::byte* in = staged.buffer_->data();
   std::byte* out = in + round_up(extents.in);
   cuda::copy(driver, in, call.in, extents.in, stream);
   // Where the parts have gaps, what lies there stays.
   if (call.out_parts.bytes != nullptr) cuda::copy(driver, out, call.out, extents.out, stream);
-  put_write(driver, words_, ++tickets_, stream);
-  staged->ticket_ = tickets_;
-  put_wait(driver, words_, tickets_, stream);
+  put_write(driver, words_, staged.ticket_, stream);
+  put_wait(driver, words_, staged.ticket_, stream);
   try {
     cuda::copy(driver, call.out, out, extents.out, stream);
-    staged->back_->record(stream);
+    staged.back_->record(stream);
   } catch (...) {
-    staged->release();
+    staged.release();
     throw;
   }
-  staged->call_.signature.memory = MemoryKind::kHost;
-  staged->call_.signature.symmetric = 0;  // the arrays are; peers do not reach the copies
-  staged->call_.in = call.in == nullptr ? nullptr : in;
-  staged->call_.out = call.out == nullptr ? nullptr : out;
-  return staged;
 }
 
 std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoing,

@@ -21,6 +21,13 @@ namespace hocket::comm {
 
 class Staging;
 
+// Bytes that a call reads of `in` and writes of `out` on this rank, from their addresses on.
+struct Extents {
+  std::size_t in = 0;
+  std::size_t out = 0;
+};
+Extents extents_of(const engine::Call& call, int rank, int size);
+
 // A resource: one call's way. On its stream stand, in this order: copies to the host, a word that
 // they are there, a wait for another word, copies back. In between the call is carried on the host,
 // and the word is set, also when it fails or is cancelled, so that the stream never hangs.
@@ -40,6 +47,8 @@ class StagedCall final : public call::Carrying {
 
   std::shared_ptr<Staging> staging_;
   engine::Call call_;
+  engine::Call on_device_;
+  Extents extents_;
   std::uint32_t ticket_ = 0;
   bool released_ = false;
   // The two lie in one buffer; it is used anew once `back_` has passed.
@@ -81,11 +90,10 @@ class Staging : public std::enable_shared_from_this<Staging> {
   // Whether as much is under way, with streams that wait for it, as there should be at once.
   bool is_full() const noexcept;
 
-  // Puts the copies and the wait on the stream. `size`: of the group. The device is current.
-  std::shared_ptr<StagedCall> begin(const engine::Call& call,
-                                    int rank,
-                                    int size,
-                                    cuda::Stream stream);
+  // The device is current in all that follows. `size`: of the group. May allocate.
+  std::shared_ptr<StagedCall> prepare(const engine::Call& call, int rank, int size);
+  // Puts the copies and the wait on the stream.
+  void begin(StagedCall& staged, cuda::Stream stream);
   std::shared_ptr<StagedExchange> begin(std::span<const Outgoing> outgoing,
                                         std::span<const Incoming> incoming,
                                         cuda::Stream stream);
@@ -110,12 +118,5 @@ class Staging : public std::enable_shared_from_this<Staging> {
   std::atomic<std::size_t> under_way_{0};        // calls and exchanges that streams wait for
   std::atomic<std::size_t> bytes_under_way_{0};  // of the host's memory, for these
 };
-
-// Bytes that a call reads of `in` and writes of `out` on this rank, from their addresses on.
-struct Extents {
-  std::size_t in = 0;
-  std::size_t out = 0;
-};
-Extents extents_of(const engine::Call& call, int rank, int size);
 
 }  // namespace hocket::comm

@@ -100,6 +100,18 @@ std::uint64_t GroupControl::device_fingerprint(int rank, std::uint64_t index) co
   return member(rank).device_fingerprints[index % kDeviceCalls].load(std::memory_order_relaxed);
 }
 
+void GroupControl::come_to(std::uint64_t step) noexcept {
+  member(rank_).device_step.store(step, std::memory_order_release);
+  ring_peers();
+}
+
+bool GroupControl::all_at(std::uint64_t step) const noexcept {
+  for (int i = 0; i < size_; ++i) {
+    if (member(i).device_step.load(std::memory_order_acquire) < step) return false;
+  }
+  return true;
+}
+
 bool GroupControl::may_refuse(std::uint64_t sequence) const noexcept {
   for (int i = 0; i < size_; ++i) {
     if (i != rank_ && last_sequence(i) + kRefusals <= sequence &&

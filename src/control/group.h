@@ -122,6 +122,11 @@ class GroupControl {
   void announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept;
   std::uint64_t device_calls(int member) const noexcept;
   std::uint64_t device_fingerprint(int member, std::uint64_t index) const noexcept;
+  // Members that share a GPU wait for each other around what they put there: this rank has come to
+  // step `step`, a number that only grows, and wakes who waits for that.
+  void come_to(std::uint64_t step) noexcept;
+  // Whether all members have come to it.
+  bool all_at(std::uint64_t step) const noexcept;
 
   // --- Refusals -------------------------------------------------------------------------------
   // Whether refusing call `sequence` leaves the reasons that others have yet to read; else wait.

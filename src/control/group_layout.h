@@ -152,6 +152,7 @@ struct alignas(kApart) GroupMember {
   SharedWait wait;
   alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
   base::Atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
+  alignas(kApart) base::Atomic<std::uint64_t> device_step{0};  // see GroupControl::come_to
 };
 
 // `block`: a GroupHeader, and its members behind it.

@@ -48,8 +48,16 @@ Result allocate(DevicePtr* at, std::size_t bytes) {
   note(*at, bytes, current_device());
   return Result::kSuccess;
 }
+// FAKE_CUDA_STILL: memory is allocated when all streams have ended, as an H100's driver does.
+void quiesce_if_asked() {
+  static const bool asked = std::getenv("FAKE_CUDA_STILL") != nullptr;
+  if (asked) quiesce();
+}
+
 Result mem_alloc(DevicePtr* at, std::size_t bytes) {
-  return outside_captures() ? allocate(at, bytes) : Result::kCaptureUnsupported;
+  if (!outside_captures()) return Result::kCaptureUnsupported;
+  quiesce_if_asked();
+  return allocate(at, bytes);
 }
 Result mem_free_now(DevicePtr at) {
   const std::lock_guard lock(mutex);
@@ -76,11 +84,13 @@ Result mem_get_info(std::size_t* free, std::size_t* total) {
 }
 Result mem_host_alloc(void** at, std::size_t bytes, unsigned) {
   if (!outside_captures()) return Result::kCaptureUnsupported;
+  quiesce_if_asked();
   *at = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *at == nullptr ? Result::kOutOfMemory : Result::kSuccess;
 }
 Result mem_free_host(void* at) {
   if (!outside_captures()) return Result::kCaptureUnsupported;
+  quiesce_if_asked();
   std::free(at);
   return Result::kSuccess;
 }

@@ -107,9 +107,11 @@ TEST_P(Failures, ARankThatNeverCallsEndsInTheDeadline) {
       while (!over) std::this_thread::sleep_for(milliseconds(1));
       return;
     }
-    Work work = seat.comm.all_reduce_async(
-        x.view(), {.deadline = milliseconds(200), .stream = seat.stream.get()});
-    const std::string text = message_of<DeadlineExceeded>([&] { work.synchronize(); });
+    const std::string text = message_of<DeadlineExceeded>([&] {
+      seat.comm
+          .all_reduce_async(x.view(), {.deadline = milliseconds(200), .stream = seat.stream.get()})
+          .synchronize();
+    });
     over = true;
     expect(text, "did not finish within 0.2 s");
     expect(text, "rank 1");
@@ -193,8 +195,10 @@ TEST_P(Failures, AnAbortEndsWhatIsUnderWay) {
       seat.comm.abort("enough");
       return;
     }
-    Work work = seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()});
-    expect(message_of<Aborted>([&] { work.synchronize(); }), "enough");
+    const auto call = [&] {
+      seat.comm.all_reduce_async(x.view(), {.stream = seat.stream.get()}).synchronize();
+    };
+    expect(message_of<Aborted>(call), "enough");
     if (!cuda::drain(seat.device->driver(),
                      seat.stream.get(),
                      base::Deadline::in(std::chrono::seconds(20)))) {

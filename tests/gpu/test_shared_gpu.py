@@ -7,11 +7,15 @@ import tempfile
 import threading
 import time
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hocket
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+import torch_ranks  # noqa: E402
 
 cupy = pytest.importorskip("cupy")
 
@@ -242,6 +246,90 @@ def test_threads_that_share_a_gpu_leave_each_other_room(engine):
         assert said == ""
 
 
+def load_programs():
+    """One thread compiles and loads kernels, and allocates, while the other's call waits for it."""
+    source = "extern \"C\" __global__ void add(float* x) { x[threadIdx.x] += %d; }"
+
+    def rank(comm):
+        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
+            x, kept = cupy.ones(32, "float32"), []
+            comm.all_reduce(x)
+            stream.synchronize()
+            comm.barrier()
+            for number in range(20):
+                if number % 2 == comm.rank:
+                    time.sleep(0.02)  # the other has called
+                    kernel = cupy.RawKernel(source % (number + 1), "add")
+                    kernel.compile()  # loads it
+                    kept.append(cupy.cuda.runtime.malloc(1 << 20))
+                    kernel((1,), (32,), (x,))
+                if number % 3 == 0:
+                    comm.broadcast_async(x, root=number % 2)
+                else:
+                    comm.broadcast(x, root=number % 2)
+            comm.all_reduce(x)
+            stream.synchronize()
+            expected = 2 * (2 + sum(range(1, 21)))
+            assert (x.get() == expected).all(), (comm.rank, x.get(), expected)
+            comm.barrier()
+            for memory in kept:
+                cupy.cuda.runtime.free(memory)
+
+    hocket.run_threads(rank, 2)
+
+
+@pytest.mark.parametrize("engines", ["", "local"])
+def test_a_thread_may_load_programs_while_another_s_call_waits(engines):
+    assert run_alone("load_programs", **({"HOCKET_ENGINES": engines} if engines else {})) == ""
+
+
+def load_beside_calls():
+    """A thread that is no rank loads kernels and allocates while two others call."""
+    source = "extern \"C\" __global__ void add(float* x) { x[threadIdx.x] += %d; }"
+    ended = threading.Event()
+
+    def load():
+        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
+            x, number = cupy.zeros(32, "float32"), 0
+            while not ended.is_set():
+                number += 1
+                kernel = cupy.RawKernel(source % number, "add")
+                kernel.compile()
+                kernel((1,), (32,), (x,))
+                cupy.cuda.runtime.free(cupy.cuda.runtime.malloc(1 << 20))
+            stream.synchronize()
+            print("loaded", number)
+
+    def rank(comm):
+        with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True) as stream:
+            x = cupy.ones(1000, "float32")
+            for _ in range(2000):
+                comm.all_reduce(x, op="max")
+            stream.synchronize()
+            assert (x.get() == 1).all()
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        hocket.run_threads(rank, 2)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_thread_that_is_no_rank_may_load_programs_beside_calls():
+    assert run_alone("load_beside_calls") == ""
+
+
 def test_more_threads_than_a_gpu_serves_are_refused():
     said = run_alone("leave_room", CUDA_DEVICE_MAX_CONNECTIONS="8")
     assert "InvalidArgument: 8 ranks" in said and "CUDA_DEVICE_MAX_CONNECTIONS=16" in said, said
+
+
+def test_pytorch_splits_a_group_that_is_bound_to_a_gpu(tmp_path, monkeypatch):
+    """On one GPU, with whichever PyTorch there is."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no GPU")
+    monkeypatch.setenv("HOCKET_TEST_DEVICE", "cuda")
+    torch_ranks.run("torch_programs.py", "split_off", 1, tmp_path, "hocket")

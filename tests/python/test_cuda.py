@@ -395,6 +395,56 @@ on(2, body)
     run("WORDS = 'have ranks be processes there'" + program, HOCKET_ENGINES="peer", **many)
 
 
+@pytest.mark.parametrize("settings", [{}, {"FAKE_CUDA_MPS": "1"}])
+def test_threads_that_share_a_gpu_may_allocate_while_others_call(settings):
+    """The driver allocates when all streams have ended, so that nothing may stand there meanwhile that
+    waits for who allocates."""
+    run("""
+import time
+kept = []  # to free waits, too
+def body(comm):
+    driver.use(0)
+    stream = driver.stream()
+    own = []
+    kept.append(own)
+    group = comm.split(comm.rank % 2)
+    for number in range(6):
+        if number % 2 == group.rank:
+            time.sleep(0.1)  # the other has called
+        arrays = [Array(driver, np.ones(10_000 << number)) for _ in range(2)]
+        group.all_reduce(arrays[0], stream=stream)
+        work = group.all_reduce_async(arrays[1], stream=stream)
+        own.append(arrays + [work])
+    driver.synchronize(stream)
+    for *arrays, work in own:
+        assert all((x.host == 2).all() for x in arrays)
+    comm.barrier()
+on(4, body)
+""", FAKE_CUDA_STILL="1", CUDA_DEVICE_MAX_CONNECTIONS="32", HOCKET_DEADLINE="15", **settings)
+
+
+def test_who_does_not_come_to_a_shared_gpu_is_named():
+    run("""
+import time
+def body(comm):
+    driver.use(0)
+    x, stream = Array(driver, np.ones(5)), driver.stream()
+    comm.all_reduce(x, stream=stream)
+    comm.barrier()
+    if comm.rank == 1:
+        time.sleep(3)
+    try:
+        comm.all_reduce(x, stream=stream, **({"deadline": 1} if comm.rank == 0 else {}))
+        comm.barrier()
+    except hocket.DeadlineExceeded as error:
+        assert "rank 1" in str(error) and "1 s" in str(error), error
+    else:
+        raise AssertionError("no error")
+    driver.synchronize(stream)
+on(2, body)
+""")
+
+
 def test_a_prepared_call_keeps_its_stream():
     run("""
 import weakref
