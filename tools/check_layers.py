@@ -9,8 +9,8 @@ The order of the layers is the list in src/CMakeLists.txt. The law:
   - engines are named outside their folders only in the composition root, src/comm/composition.* and
     composition_*;
   - public headers include the standard library and hocket/ alone;
-  - the command, Python, the examples and the benchmarks include hocket's public headers, and
-    nothing else of it but their own files;
+  - the command, the C interface, Python, the examples and the benchmarks include hocket's public
+    headers, and nothing else of it but their own files;
   - the library and the Python package read the environment in src/base/config.cc only;
   - a file of more than 400 lines is warned of, one of more than 600 refused (tests apart).
 
@@ -34,11 +34,15 @@ HIDDEN_FROM_ALGORITHM = ("os", "cuda")
 COMPOSITION_ROOT = "src/comm/composition"
 # Public headers for programs that use another library anyhow, and that library's header; hocket.h
 # reaches none of them.
-VENDOR_HEADERS = {"mpi.h": "mpi.h"}
+VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
+# The public header for C, which knows C's headers alone.
+C_HEADER = "c.h"
+C_STANDARD = ("stddef.h", "stdint.h")
 ENVIRONMENT_READER = "src/base/config.cc"
 # Faces of the library: (folder, prefixes of includes that are their own).
 FACES = {
     "src/cli": ("cli/",),
+    "src/capi": ("capi/",),
     "python/src": ("python/",),
     "examples": (),
     "bench": ("bench/",),
@@ -143,7 +147,9 @@ def check_public_headers(report: Report) -> None:
             is_own = include.path.startswith("hocket/")
             # The headers of the C++ standard library have neither folder nor suffix.
             is_standard = include.angled and "/" not in include.path and "." not in include.path
-            is_vendor = include.path == VENDOR_HEADERS.get(path.name)
+            is_vendor = include.path in VENDOR_HEADERS.get(path.name, ())
+            if path.name == C_HEADER:
+                is_own, is_standard = False, include.path in C_STANDARD
             if not is_own and not is_standard and not is_vendor:
                 report.error(path, include.line,
                              f"a public header includes {include.path}; only the C++ standard "

@@ -13,7 +13,7 @@ check_layers = importlib.util.module_from_spec(spec)
 sys.modules["check_layers"] = check_layers
 spec.loader.exec_module(check_layers)
 
-LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm comm)\nendforeach()\n"
+LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm comm capi)\nendforeach()\n"
 
 
 class CheckLayers(unittest.TestCase):
@@ -40,6 +40,8 @@ class CheckLayers(unittest.TestCase):
             "src/comm/composition.cc": '#include "engines/shm/a.h"\n#include "engines/local/a.h"\n',
             "src/base/config.cc": 'auto v = std::getenv("X");\n',
             "src/cli/run.cc": '#include "cli/a.h"\n#include <hocket/hocket.h>\n',
+            "include/hocket/c.h": "#include <stdint.h>\n",
+            "src/capi/a.cc": '#include "capi/a.h"\n#include "hocket/c.h"\n',
             "examples/a.cc": "#include <hocket/hocket.h>\n#include \"check.h\"\n",
         }), [])
 
@@ -58,9 +60,10 @@ class CheckLayers(unittest.TestCase):
     def test_public_header(self):
         self.assert_breach("include/hocket/a.h", "#include <sys/mman.h>\n", "public header")
         self.assert_breach("include/hocket/a.h", '#include "base/a.h"\n', "public header")
+        self.assert_breach("include/hocket/c.h", "#include <vector>\n", "public header")
 
     def test_faces(self):
-        for name in ("src/cli/a.cc", "python/src/a.cc", "examples/a.cc", "bench/a.cc"):
+        for name in ("src/cli/a.cc", "src/capi/a.cc", "python/src/a.cc", "examples/a.cc", "bench/a.cc"):
             self.assert_breach(name, '#include "base/a.h"\n', "hocket/ alone")
 
     def test_environment(self):

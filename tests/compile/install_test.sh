@@ -2,8 +2,8 @@
 # install_test.sh BUILD_DIR CXX GENERATOR
 #
 # Installs a build into a folder of its own, moves that away (nothing may depend on where it was
-# installed first), and builds and runs an outside program against it: by find_package, and by
-# pkg-config.
+# installed first), and builds and runs outside programs against it: by find_package, and by
+# pkg-config, there in C and Fortran too.
 set -eu
 build=$1 cxx=$2 generator=$3
 source=$(cd "$(dirname "$0")/outside" && pwd)
@@ -30,6 +30,20 @@ if command -v pkg-config >/dev/null; then
   "$cxx" -std=c++20 "$source/main.cc" -o "$work/outside" $(pkg-config --cflags --libs hocket) \
     "-Wl,-rpath,$library"
   "$work/outside"
+  echo "in C"
+  examples=$source/../../../examples
+  # shellcheck disable=SC2046
+  cc -std=c11 "$examples/all_reduce_in_c.c" $(pkg-config --cflags --libs hocket) -o "$work/in_c" \
+    "-Wl,-rpath,$library"
+  "$work/in_c"
+  if command -v gfortran >/dev/null; then
+    echo "in Fortran"
+    prefix=$(pkg-config --variable=includedir hocket)
+    # shellcheck disable=SC2046
+    gfortran -J"$work" "$prefix/hocket/hocket.f90" "$examples/all_reduce.f90" \
+      $(pkg-config --libs hocket) -o "$work/in_fortran" "-Wl,-rpath,$library"
+    "$work/in_fortran"
+  fi
 else
   echo "pkg-config: not found, skipped"
 fi

@@ -1,0 +1,764 @@
+! hocket/c.h for Fortran, by iso_c_binding. Compile it with the compiler of the program (a module's
+! compiled form is the compiler's own), and link with -lhocket; see docs/c-api.md.
+!
+! Handles are type(c_ptr), c_null_ptr at first. Functions return a code, HOCKET_OK or what went
+! wrong; hocket_message() is the text of the last error. Ranks and roots are numbered from 0, as in
+! C. Where C takes a null pointer, pass c_null_ptr; options are passed by c_loc.
+module hocket
+  use, intrinsic :: iso_c_binding
+  implicit none
+
+  enum, bind(c)
+    enumerator :: HOCKET_OK = 0, HOCKET_INVALID_ARGUMENT, HOCKET_PEER_DIED, &
+      HOCKET_DEADLINE_EXCEEDED, HOCKET_MISMATCH, HOCKET_ABORTED, HOCKET_RENDEZVOUS, &
+      HOCKET_SYSTEM, HOCKET_DEVICE, HOCKET_NO_MEMORY, HOCKET_INTERNAL
+  end enum
+  enum, bind(c)
+    enumerator :: HOCKET_BOOL = 0, HOCKET_INT8, HOCKET_INT16, HOCKET_INT32, HOCKET_INT64, &
+      HOCKET_UINT8, HOCKET_UINT16, HOCKET_UINT32, HOCKET_UINT64, HOCKET_FLOAT16, &
+      HOCKET_BFLOAT16, HOCKET_FLOAT32, HOCKET_FLOAT64, HOCKET_COMPLEX64, HOCKET_COMPLEX128, &
+      HOCKET_FLOAT8_E4M3, HOCKET_FLOAT8_E5M2
+  end enum
+  enum, bind(c)
+    enumerator :: HOCKET_SUM = 0, HOCKET_PRODUCT, HOCKET_MIN, HOCKET_MAX, HOCKET_AVG, &
+      HOCKET_BIT_AND, HOCKET_BIT_OR, HOCKET_BIT_XOR
+  end enum
+  enum, bind(c)
+    enumerator :: HOCKET_MEMORY_DEFAULT = 0, HOCKET_MEMORY_HOST, HOCKET_MEMORY_CUDA
+  end enum
+  integer(c_int64_t), parameter :: HOCKET_FOREVER = huge(0_c_int64_t)
+  integer(c_int32_t), parameter :: HOCKET_ANY_SOURCE = -1
+
+  type, bind(c) :: hocket_array
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_size_t) :: count = 0
+    integer(c_int32_t) :: dtype = HOCKET_UINT8
+    integer(c_int32_t) :: memory = HOCKET_MEMORY_HOST
+  end type
+
+  ! Options know their size; what is left as it is has its default.
+  type, bind(c) :: hocket_init_options
+    integer(c_size_t) :: size = 64
+    integer(c_int32_t) :: ranks = 0
+    integer(c_int32_t) :: rank = 0
+    type(c_ptr) :: address = c_null_ptr
+    type(c_ptr) :: key_file = c_null_ptr
+    integer(c_int64_t) :: timeout_ns = 0
+    integer(c_int64_t) :: deadline_ns = 0
+    type(c_ptr) :: engines = c_null_ptr
+    type(c_ptr) :: name = c_null_ptr
+  end type
+  type, bind(c) :: hocket_call_options
+    integer(c_size_t) :: size = 32
+    integer(c_int64_t) :: deadline_ns = 0
+    type(c_ptr) :: stream = c_null_ptr
+    integer(c_int32_t) :: on_stream = 0
+  end type
+  type, bind(c) :: hocket_rebuild_options
+    integer(c_size_t) :: size = 24
+    integer(c_int64_t) :: deadline_ns = 0
+    integer(c_int32_t) :: exclude_missing = 0
+    integer(c_int32_t) :: allow_minority = 0
+  end type
+  type, bind(c) :: hocket_symmetric_options
+    integer(c_size_t) :: size = 24
+    integer(c_int64_t) :: deadline_ns = 0
+    integer(c_int32_t) :: memory = HOCKET_MEMORY_DEFAULT
+    integer(c_int32_t) :: nvshmem = 0
+  end type
+
+  ! An array of the program's own, contiguous and with the attribute target; a single number is an
+  ! array of one.
+  interface hocket_view
+    module procedure view_int32, view_int64, view_real32, view_real64, view_complex64, &
+      view_complex128
+  end interface
+
+  ! Arrays are targets in these interfaces: so the compiler knows that a call, and the work that it
+  ! starts, may read and write what they point to.
+  interface
+    function hocket_version() bind(c)
+      import
+      type(c_ptr) :: hocket_version
+    end function
+    function hocket_dtype_size(dtype) bind(c)
+      import
+      integer(c_int32_t), value :: dtype
+      integer(c_size_t) :: hocket_dtype_size
+    end function
+    function hocket_dtype_name(dtype) bind(c)
+      import
+      integer(c_int32_t), value :: dtype
+      type(c_ptr) :: hocket_dtype_name
+    end function
+    function hocket_op_name(op) bind(c)
+      import
+      integer(c_int32_t), value :: op
+      type(c_ptr) :: hocket_op_name
+    end function
+    function hocket_code_name(code) bind(c)
+      import
+      integer(c_int), value :: code
+      type(c_ptr) :: hocket_code_name
+    end function
+    function hocket_error_message() bind(c)
+      import
+      type(c_ptr) :: hocket_error_message
+    end function
+    function hocket_error_details(info) bind(c)
+      import
+      type(c_ptr), value :: info
+      integer(c_int) :: hocket_error_details
+    end function
+    function hocket_init(options, world) bind(c)
+      import
+      type(hocket_init_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: world
+      integer(c_int) :: hocket_init
+    end function
+    function hocket_comm_rank(comm, rank) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int), intent(out) :: rank
+      integer(c_int) :: hocket_comm_rank
+    end function
+    function hocket_comm_size(comm, size) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int), intent(out) :: size
+      integer(c_int) :: hocket_comm_size
+    end function
+    function hocket_comm_epoch(comm, epoch) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int), intent(out) :: epoch
+      integer(c_int) :: hocket_comm_epoch
+    end function
+    function hocket_comm_name(comm, name) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), intent(out) :: name
+      integer(c_int) :: hocket_comm_name
+    end function
+    function hocket_comm_world_ranks(comm, ranks, length) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), intent(out) :: ranks(*)
+      integer(c_size_t), value :: length
+      integer(c_int) :: hocket_comm_world_ranks
+    end function
+    function hocket_comm_hosts(comm, hosts, length) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), intent(out) :: hosts(*)
+      integer(c_size_t), value :: length
+      integer(c_int) :: hocket_comm_hosts
+    end function
+    function hocket_comm_deadline(comm, deadline_ns) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int64_t), intent(out) :: deadline_ns
+      integer(c_int) :: hocket_comm_deadline
+    end function
+    function hocket_comm_set_deadline(comm, deadline_ns) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int64_t), value :: deadline_ns
+      integer(c_int) :: hocket_comm_set_deadline
+    end function
+    function hocket_comm_status(comm) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int) :: hocket_comm_status
+    end function
+    function hocket_comm_abort(comm, reason) bind(c)
+      import
+      type(c_ptr), value :: comm
+      character(kind=c_char), intent(in) :: reason(*)
+      integer(c_int) :: hocket_comm_abort
+    end function
+    function hocket_comm_close(comm) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int) :: hocket_comm_close
+    end function
+    subroutine hocket_comm_free(comm) bind(c)
+      import
+      type(c_ptr), intent(inout) :: comm
+    end subroutine
+    function hocket_new_group(comm, ranks, length, options, group) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), intent(in) :: ranks(*)
+      integer(c_size_t), value :: length
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: group
+      integer(c_int) :: hocket_new_group
+    end function
+    function hocket_split(comm, color, key, options, group) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), value :: color
+      integer(c_int32_t), value :: key
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: group
+      integer(c_int) :: hocket_split
+    end function
+    function hocket_duplicate(comm, options, copy) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: copy
+      integer(c_int) :: hocket_duplicate
+    end function
+    function hocket_intra_node(comm, group) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), intent(inout) :: group
+      integer(c_int) :: hocket_intra_node
+    end function
+    function hocket_inter_node(comm, group) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), intent(inout) :: group
+      integer(c_int) :: hocket_inter_node
+    end function
+    function hocket_rebuild(comm, options, next) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_rebuild_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: next
+      integer(c_int) :: hocket_rebuild
+    end function
+    function hocket_all_reduce(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_reduce
+    end function
+    function hocket_all_reduce_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_all_reduce_async
+    end function
+    function hocket_reduce(comm, in, out, op, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reduce
+    end function
+    function hocket_reduce_async(comm, in, out, op, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_reduce_async
+    end function
+    function hocket_reduce_scatter(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reduce_scatter
+    end function
+    function hocket_reduce_scatter_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_reduce_scatter_async
+    end function
+    function hocket_broadcast(comm, in, out, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_broadcast
+    end function
+    function hocket_broadcast_async(comm, in, out, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_broadcast_async
+    end function
+    function hocket_all_gather(comm, in, out, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_gather
+    end function
+    function hocket_all_gather_async(comm, in, out, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_all_gather_async
+    end function
+    function hocket_gather(comm, in, out, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_gather
+    end function
+    function hocket_gather_async(comm, in, out, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_gather_async
+    end function
+    function hocket_scatter(comm, in, out, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_scatter
+    end function
+    function hocket_scatter_async(comm, in, out, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_scatter_async
+    end function
+    function hocket_all_to_all(comm, in, out, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_to_all
+    end function
+    function hocket_all_to_all_async(comm, in, out, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_all_to_all_async
+    end function
+    function hocket_barrier(comm, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_barrier
+    end function
+    function hocket_barrier_async(comm, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_barrier_async
+    end function
+    function hocket_all_gather_v(comm, in, out, parts, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(c_ptr), value :: parts
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_gather_v
+    end function
+    function hocket_all_gather_v_async(comm, in, out, parts, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(c_ptr), value :: parts
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_all_gather_v_async
+    end function
+    function hocket_gather_v(comm, in, out, parts, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(c_ptr), value :: parts
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_gather_v
+    end function
+    function hocket_gather_v_async(comm, in, out, parts, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(c_ptr), value :: parts
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_gather_v_async
+    end function
+    function hocket_scatter_v(comm, in, parts, out, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(c_ptr), value :: parts
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_scatter_v
+    end function
+    function hocket_scatter_v_async(comm, in, parts, out, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(c_ptr), value :: parts
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_scatter_v_async
+    end function
+    function hocket_all_to_all_v(comm, in, in_parts, out, out_parts, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(c_ptr), value :: in_parts
+      type(hocket_array), intent(in), target, optional :: out
+      type(c_ptr), value :: out_parts
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_to_all_v
+    end function
+    function hocket_all_to_all_v_async(comm, in, in_parts, out, out_parts, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(c_ptr), value :: in_parts
+      type(hocket_array), intent(in), target, optional :: out
+      type(c_ptr), value :: out_parts
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_all_to_all_v_async
+    end function
+    function hocket_reduce_scatter_v(comm, in, out, counts, length, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_size_t), intent(in) :: counts(*)
+      integer(c_size_t), value :: length
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reduce_scatter_v
+    end function
+    function hocket_reduce_scatter_v_async(comm, in, out, counts, length, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_size_t), intent(in) :: counts(*)
+      integer(c_size_t), value :: length
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_reduce_scatter_v_async
+    end function
+    function hocket_send(comm, in, destination, tag, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      integer(c_int32_t), value :: destination
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_send
+    end function
+    function hocket_send_async(comm, in, destination, tag, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      integer(c_int32_t), value :: destination
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_send_async
+    end function
+    function hocket_recv(comm, out, source, tag, options, source_of) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int), intent(out), optional :: source_of
+      integer(c_int) :: hocket_recv
+    end function
+    function hocket_recv_async(comm, out, source, tag, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_recv_async
+    end function
+    function hocket_send_recv(comm, in, destination, out, source, tag, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      integer(c_int32_t), value :: destination
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_send_recv
+    end function
+    function hocket_exchange( &
+      comm, outgoing, outgoing_count, incoming, incoming_count, tag, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: outgoing
+      integer(c_size_t), value :: outgoing_count
+      type(c_ptr), value :: incoming
+      integer(c_size_t), value :: incoming_count
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_exchange
+    end function
+    function hocket_work_wait(work) bind(c)
+      import
+      type(c_ptr), value :: work
+      integer(c_int) :: hocket_work_wait
+    end function
+    function hocket_work_wait_on(work, stream) bind(c)
+      import
+      type(c_ptr), value :: work
+      type(c_ptr), value :: stream
+      integer(c_int) :: hocket_work_wait_on
+    end function
+    function hocket_work_wait_for(work, timeout_ns, done) bind(c)
+      import
+      type(c_ptr), value :: work
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int), intent(out) :: done
+      integer(c_int) :: hocket_work_wait_for
+    end function
+    function hocket_work_test(work, done) bind(c)
+      import
+      type(c_ptr), value :: work
+      integer(c_int), intent(out) :: done
+      integer(c_int) :: hocket_work_test
+    end function
+    function hocket_work_received(work, source, tag) bind(c)
+      import
+      type(c_ptr), value :: work
+      integer(c_int), intent(out), optional :: source
+      integer(c_int), intent(out), optional :: tag
+      integer(c_int) :: hocket_work_received
+    end function
+    subroutine hocket_work_free(work) bind(c)
+      import
+      type(c_ptr), intent(inout) :: work
+    end subroutine
+    function hocket_symmetric_empty(comm, count, dtype, options, made) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_size_t), value :: count
+      integer(c_int32_t), value :: dtype
+      type(hocket_symmetric_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: made
+      integer(c_int) :: hocket_symmetric_empty
+    end function
+    function hocket_symmetric_local(symmetric, array) bind(c)
+      import
+      type(c_ptr), value :: symmetric
+      type(hocket_array), intent(out) :: array
+      integer(c_int) :: hocket_symmetric_local
+    end function
+    function hocket_symmetric_peer(symmetric, rank, array) bind(c)
+      import
+      type(c_ptr), value :: symmetric
+      integer(c_int32_t), value :: rank
+      type(hocket_array), intent(out) :: array
+      integer(c_int) :: hocket_symmetric_peer
+    end function
+    subroutine hocket_symmetric_free(symmetric) bind(c)
+      import
+      type(c_ptr), intent(inout) :: symmetric
+    end subroutine
+    function hocket_object_from_bytes(data, length, object) bind(c)
+      import
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: length
+      type(c_ptr), intent(inout) :: object
+      integer(c_int) :: hocket_object_from_bytes
+    end function
+    function hocket_object_from_string(text, object) bind(c)
+      import
+      character(kind=c_char), intent(in) :: text(*)
+      type(c_ptr), intent(inout) :: object
+      integer(c_int) :: hocket_object_from_string
+    end function
+    function hocket_object_decode(data, length, object) bind(c)
+      import
+      type(c_ptr), value :: data
+      integer(c_size_t), value :: length
+      type(c_ptr), intent(inout) :: object
+      integer(c_int) :: hocket_object_decode
+    end function
+    function hocket_object_kind(object, kind) bind(c)
+      import
+      type(c_ptr), value :: object
+      integer(c_int), intent(out) :: kind
+      integer(c_int) :: hocket_object_kind
+    end function
+    function hocket_object_bytes(object, data, length) bind(c)
+      import
+      type(c_ptr), value :: object
+      type(c_ptr), intent(out) :: data
+      integer(c_size_t), intent(out) :: length
+      integer(c_int) :: hocket_object_bytes
+    end function
+    function hocket_object_encoding(object, data, length) bind(c)
+      import
+      type(c_ptr), value :: object
+      type(c_ptr), intent(out) :: data
+      integer(c_size_t), intent(out) :: length
+      integer(c_int) :: hocket_object_encoding
+    end function
+    subroutine hocket_object_free(object) bind(c)
+      import
+      type(c_ptr), intent(inout) :: object
+    end subroutine
+    function hocket_broadcast_object(comm, object, root, options, result) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: object
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: result
+      integer(c_int) :: hocket_broadcast_object
+    end function
+    function hocket_gather_object(comm, object, root, options, results, length) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: object
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: results(*)
+      integer(c_size_t), value :: length
+      integer(c_int) :: hocket_gather_object
+    end function
+    function hocket_all_gather_object(comm, object, options, results, length) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: object
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: results(*)
+      integer(c_size_t), value :: length
+      integer(c_int) :: hocket_all_gather_object
+    end function
+    function hocket_scatter_object(comm, objects, length, root, options, result) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), intent(in) :: objects(*)
+      integer(c_size_t), value :: length
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: result
+      integer(c_int) :: hocket_scatter_object
+    end function
+  end interface
+
+  private :: view_int32, view_int64, view_real32, view_real64, view_complex64, view_complex128, text
+
+contains
+
+  ! What the last failure of this thread was; empty where there was none.
+  function hocket_message() result(message)
+    character(len=:), allocatable :: message
+    message = text(hocket_error_message())
+  end function
+
+  ! A string of C's as one of Fortran's.
+  function text(from) result(copy)
+    type(c_ptr), intent(in) :: from
+    character(len=:), allocatable :: copy
+    character(kind=c_char), pointer :: characters(:)
+    integer :: length
+    copy = ""
+    if (.not. c_associated(from)) return
+    call c_f_pointer(from, characters, [huge(0)])
+    length = 0
+    do while (characters(length + 1) /= c_null_char)
+      length = length + 1
+      copy = copy // characters(length)
+    end do
+  end function
+
+  function view_int32(x) result(view)
+    integer(c_int32_t), pointer, contiguous, intent(in) :: x(..)
+    type(hocket_array) :: view
+    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_INT32, HOCKET_MEMORY_HOST)
+  end function
+  function view_int64(x) result(view)
+    integer(c_int64_t), pointer, contiguous, intent(in) :: x(..)
+    type(hocket_array) :: view
+    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_INT64, HOCKET_MEMORY_HOST)
+  end function
+  function view_real32(x) result(view)
+    real(c_float), pointer, contiguous, intent(in) :: x(..)
+    type(hocket_array) :: view
+    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_FLOAT32, HOCKET_MEMORY_HOST)
+  end function
+  function view_real64(x) result(view)
+    real(c_double), pointer, contiguous, intent(in) :: x(..)
+    type(hocket_array) :: view
+    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_FLOAT64, HOCKET_MEMORY_HOST)
+  end function
+  function view_complex64(x) result(view)
+    complex(c_float_complex), pointer, contiguous, intent(in) :: x(..)
+    type(hocket_array) :: view
+    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_COMPLEX64, HOCKET_MEMORY_HOST)
+  end function
+  function view_complex128(x) result(view)
+    complex(c_double_complex), pointer, contiguous, intent(in) :: x(..)
+    type(hocket_array) :: view
+    view = hocket_array(c_loc(x), size(x, kind=c_size_t), HOCKET_COMPLEX128, HOCKET_MEMORY_HOST)
+  end function
+end module

@@ -1,0 +1,25 @@
+// From exceptions to codes. No exception leaves a function of hocket/c.h.
+#pragma once
+
+#include <utility>
+
+#include "hocket/c.h"
+
+namespace hocket::capi {
+
+// Keeps the exception that is being handled as this thread's last error, and returns its code.
+// `function`: what the caller called.
+int record_caught(const char* function) noexcept;
+
+// Runs `body`; the code of what it throws, or HOCKET_OK.
+template <typename Body>
+int guarded(const char* function, Body&& body) noexcept {
+  try {
+    std::forward<Body>(body)();
+    return HOCKET_OK;
+  } catch (...) {
+    return record_caught(function);
+  }
+}
+
+}  // namespace hocket::capi

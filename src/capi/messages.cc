@@ -1,0 +1,128 @@
+// Messages between two ranks. What one of them gets wrong is its own affair.
+#include "capi/options.h"
+
+using hocket::Communicator;
+using hocket::capi::call_options;
+using hocket::capi::guarded;
+using hocket::capi::of;
+using hocket::capi::Refusal;
+using hocket::capi::view;
+using hocket::capi::with_tag;
+
+namespace {
+
+hocket::ArrayView required(const Refusal& refuse, const hocket_array* array, const char* name) {
+  if (array == nullptr) refuse(std::string(name) + " is null");
+  return view(refuse, array, name);
+}
+
+template <typename Message>
+std::vector<Message> read_messages(const Refusal& refuse,
+                                   const hocket_message* messages,
+                                   std::size_t count,
+                                   const char* name) {
+  if (messages == nullptr && count != 0) refuse(std::string(name) + " is null");
+  std::vector<Message> read;
+  read.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    read.push_back({view(refuse, &messages[i].array, name), messages[i].peer});
+  }
+  return read;
+}
+
+}  // namespace
+
+int hocket_send(hocket_comm* comm,
+                const hocket_array* in,
+                int32_t destination,
+                int32_t tag,
+                const hocket_call_options* options) {
+  return guarded("hocket_send", [&] {
+    const Refusal refuse;
+    of(comm, "comm")
+        .comm.send(
+            required(refuse, in, "in"), destination, with_tag(call_options(refuse, options), tag));
+  });
+}
+
+int hocket_send_async(hocket_comm* comm,
+                      const hocket_array* in,
+                      int32_t destination,
+                      int32_t tag,
+                      const hocket_call_options* options,
+                      hocket_work** work) {
+  return guarded("hocket_send_async", [&] {
+    const Refusal refuse;
+    Communicator& c = of(comm, "comm").comm;
+    const auto o = with_tag(call_options(refuse, options), tag);
+    const hocket::ConstArrayView sent = required(refuse, in, "in");
+    start_work(refuse, work, [&] { return c.send_async(sent, destination, o); });
+  });
+}
+
+int hocket_recv(hocket_comm* comm,
+                const hocket_array* out,
+                int32_t source,
+                int32_t tag,
+                const hocket_call_options* options,
+                int* source_of) {
+  return guarded("hocket_recv", [&] {
+    const Refusal refuse;
+    const hocket::Received received =
+        of(comm, "comm")
+            .comm.recv(
+                required(refuse, out, "out"), source, with_tag(call_options(refuse, options), tag));
+    if (source_of != nullptr) *source_of = received.source;
+  });
+}
+
+int hocket_recv_async(hocket_comm* comm,
+                      const hocket_array* out,
+                      int32_t source,
+                      int32_t tag,
+                      const hocket_call_options* options,
+                      hocket_work** work) {
+  return guarded("hocket_recv_async", [&] {
+    const Refusal refuse;
+    Communicator& c = of(comm, "comm").comm;
+    const auto o = with_tag(call_options(refuse, options), tag);
+    const hocket::ArrayView received = required(refuse, out, "out");
+    start_work(refuse, work, [&] { return c.recv_async(received, source, o); });
+  });
+}
+
+int hocket_send_recv(hocket_comm* comm,
+                     const hocket_array* in,
+                     int32_t destination,
+                     const hocket_array* out,
+                     int32_t source,
+                     int32_t tag,
+                     const hocket_call_options* options) {
+  return guarded("hocket_send_recv", [&] {
+    const Refusal refuse;
+    of(comm, "comm")
+        .comm.send_recv(required(refuse, in, "in"),
+                        destination,
+                        required(refuse, out, "out"),
+                        source,
+                        with_tag(call_options(refuse, options), tag));
+  });
+}
+
+int hocket_exchange(hocket_comm* comm,
+                    const hocket_message* outgoing,
+                    size_t outgoing_count,
+                    const hocket_message* incoming,
+                    size_t incoming_count,
+                    int32_t tag,
+                    const hocket_call_options* options) {
+  return guarded("hocket_exchange", [&] {
+    const Refusal refuse;
+    Communicator& c = of(comm, "comm").comm;
+    const auto out =
+        read_messages<hocket::Outgoing>(refuse, outgoing, outgoing_count, "outgoing[i].array");
+    const auto in =
+        read_messages<hocket::Incoming>(refuse, incoming, incoming_count, "incoming[i].array");
+    c.exchange(out, in, with_tag(call_options(refuse, options), tag));
+  });
+}

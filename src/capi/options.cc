@@ -1,0 +1,70 @@
+#include "capi/options.h"
+
+namespace hocket::capi {
+
+void Refusal::operator()(const std::string& reason) const {
+  if (comm_) comm_->refuse(reason);
+  throw InvalidArgument(reason);
+}
+
+std::optional<Duration> duration(const Refusal& refuse,
+                                 std::int64_t nanoseconds,
+                                 const char* name) {
+  if (nanoseconds == 0) return {};
+  if (nanoseconds < 0) {
+    refuse(std::string(name) + " is " + std::to_string(nanoseconds) +
+           ", expected nanoseconds, 0 for the default, or HOCKET_FOREVER");
+  }
+  return Duration(nanoseconds);
+}
+
+CallOptions call_options(const Refusal& refuse, const hocket_call_options* options) {
+  if (options == nullptr) return {};
+  const hocket_call_options o = read(refuse, options, "hocket_call_options");
+  CallOptions made{.deadline = duration(refuse, o.deadline_ns, "options->deadline_ns")};
+  if (o.stream != nullptr || o.on_stream != 0) {
+    made.stream = StreamRef(static_cast<CUstream_st*>(o.stream));
+  }
+  return made;
+}
+
+DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const char* field) {
+  if (dtype < 0 || dtype >= kDTypeCount) {
+    refuse(std::string(name) + field + " is " + std::to_string(dtype) +
+           ", expected HOCKET_BOOL (0) to " + "HOCKET_FLOAT8_E5M2 (" +
+           std::to_string(kDTypeCount - 1) + ")");
+  }
+  return static_cast<DType>(dtype);
+}
+
+ReduceOp op(const Refusal& refuse, std::int32_t op) {
+  if (op < 0 || op >= kReduceOpCount) {
+    refuse("op is " + std::to_string(op) + ", expected HOCKET_SUM (0) to HOCKET_BIT_XOR (" +
+           std::to_string(kReduceOpCount - 1) + ")");
+  }
+  return static_cast<ReduceOp>(op);
+}
+
+ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name) {
+  if (array == nullptr) return {};
+  if (array->memory < HOCKET_MEMORY_DEFAULT || array->memory > HOCKET_MEMORY_CUDA) {
+    refuse(std::string(name) + "->memory is " + std::to_string(array->memory) +
+           ", expected HOCKET_MEMORY_HOST (1) or HOCKET_MEMORY_CUDA (2)");
+  }
+  const DType elements = dtype(refuse, array->dtype, name, "->dtype");
+  if (array->data == nullptr && array->count != 0) {
+    refuse(std::string(name) + "->data is null, and its count is " + std::to_string(array->count));
+  }
+  const bool is_cuda = array->memory == HOCKET_MEMORY_CUDA;
+  return {array->data, array->count, elements, is_cuda ? MemoryKind::kCuda : MemoryKind::kHost};
+}
+
+hocket_array to_c(ArrayView view) noexcept {
+  const bool is_cuda = view.memory() == MemoryKind::kCuda;
+  return {view.data(),
+          view.count(),
+          static_cast<std::int32_t>(view.dtype()),
+          is_cuda ? HOCKET_MEMORY_CUDA : HOCKET_MEMORY_HOST};
+}
+
+}  // namespace hocket::capi

@@ -1,0 +1,120 @@
+! hocket's module for Fortran between the ranks of a job.
+program test_fortran
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  use hocket
+  implicit none
+
+  type(c_ptr) :: world = c_null_ptr, half = c_null_ptr, work = c_null_ptr, made = c_null_ptr
+  type(c_ptr) :: object = c_null_ptr, got = c_null_ptr, bytes
+  integer(c_int) :: rank, ranks, done
+  integer(c_int32_t), parameter :: next_tag = 4
+  integer :: i
+  real(c_double), target :: x(3), y(3)
+  real(c_double), allocatable, target :: all(:, :)
+  complex(c_float_complex), target :: z(2)
+  integer(c_int64_t), target :: n(1)
+  integer(c_int32_t), pointer :: shared(:)
+  character(kind=c_char), pointer :: characters(:)
+  character(kind=c_char), target :: greeting(5) = ["h", "e", "l", "l", "o"]
+  integer(c_size_t) :: length
+  type(hocket_array) :: mine, wrong
+  type(hocket_call_options) :: options
+  type(hocket_init_options) :: joining
+  type(hocket_rebuild_options) :: rebuilding
+  type(hocket_symmetric_options) :: sharing
+
+  call check(options%size == c_sizeof(options), "size of hocket_call_options")
+  call check(joining%size == c_sizeof(joining), "size of hocket_init_options")
+  call check(rebuilding%size == c_sizeof(rebuilding), "size of hocket_rebuild_options")
+  call check(sharing%size == c_sizeof(sharing), "size of hocket_symmetric_options")
+
+  call ok(hocket_init(world=world))
+  call ok(hocket_comm_rank(world, rank))
+  call ok(hocket_comm_size(world, ranks))
+
+  x = [(rank * 10 + i, i = 1, 3)]
+  call ok(hocket_all_reduce(world, hocket_view(x), hocket_view(y), HOCKET_SUM))
+  call check(all_equal(y, [(5.0_c_double * ranks * (ranks - 1) + ranks * i, i = 1, 3)]), "sum")
+  call ok(hocket_all_reduce(world, out=hocket_view(x), op=HOCKET_MAX))
+  call check(all_equal(x, [((ranks - 1) * 10.0_c_double + i, i = 1, 3)]), "max, in place")
+
+  ! Columns are ranks: Fortran's order.
+  allocate (all(3, ranks))
+  x = [(rank * 10 + i, i = 1, 3)]
+  options%deadline_ns = 30 * 1000000000_c_int64_t
+  call ok(hocket_all_gather(world, hocket_view(x), hocket_view(all), options))
+  do i = 1, ranks
+    call check(all_equal(all(:, i), [10.0_c_double * (i - 1) + 1, 10.0_c_double * (i - 1) + 2, &
+      10.0_c_double * (i - 1) + 3]), "gathered")
+  end do
+
+  z = cmplx(rank, [1, 2], kind=c_float_complex)
+  call ok(hocket_all_reduce_async(world, out=hocket_view(z), op=HOCKET_SUM, work=work))
+  call ok(hocket_work_wait(work))
+  call ok(hocket_work_test(work, done))
+  call hocket_work_free(work)
+  call check(done == 1 .and. .not. c_associated(work), "work")
+  call check(nint(real(z(2))) == ranks * (ranks - 1) / 2 .and. nint(aimag(z(2))) == 2 * ranks, &
+    "complex sum")
+
+  ! A ring.
+  call ok(hocket_send_recv(world, hocket_view(x), modulo(rank + 1, ranks), hocket_view(y), &
+    modulo(rank - 1, ranks), next_tag))
+  call check(nint(y(1)) == modulo(rank - 1, ranks) * 10 + 1, "ring")
+
+  call ok(hocket_split(world, modulo(rank, 2), 0, group=half))
+  n = rank
+  call ok(hocket_broadcast(half, out=hocket_view(n), root=0))
+  call check(n(1) == modulo(rank, 2), "group")
+  call hocket_comm_free(half)
+
+  call ok(hocket_symmetric_empty(world, 3_c_size_t, HOCKET_INT32, sharing, made))
+  call ok(hocket_symmetric_peer(made, modulo(rank + 1, ranks), mine))
+  call c_f_pointer(mine%data, shared, [3])
+  shared = rank
+  call ok(hocket_barrier(world))
+  call ok(hocket_symmetric_local(made, mine))
+  call c_f_pointer(mine%data, shared, [3])
+  call check(shared(3) == modulo(rank - 1, ranks), "symmetric")
+  call hocket_symmetric_free(made)
+
+  if (rank == 0) call ok(hocket_object_from_bytes(c_loc(greeting), 5_c_size_t, object))
+  call ok(hocket_broadcast_object(world, object, 0, result=got))
+  call ok(hocket_object_bytes(got, bytes, length))
+  call c_f_pointer(bytes, characters, [length])
+  call check(length == 5 .and. characters(5) == "o", "object")
+  call hocket_object_free(got)
+  call hocket_object_free(object)
+
+  wrong = hocket_view(x)
+  wrong%dtype = 99
+  call check(hocket_all_reduce(world, out=wrong, op=HOCKET_SUM) == HOCKET_INVALID_ARGUMENT, "refused")
+  call check(index(hocket_message(), "dtype is 99") > 0, hocket_message())
+  call check(hocket_barrier(half) == HOCKET_INVALID_ARGUMENT, "null")
+
+  call ok(hocket_barrier(world))
+  call ok(hocket_comm_close(world))
+  call check(hocket_barrier(world) == HOCKET_INVALID_ARGUMENT, "closed")
+  call hocket_comm_free(world)
+
+contains
+
+  subroutine ok(code)
+    integer(c_int), intent(in) :: code
+    call check(code == HOCKET_OK, hocket_message())
+  end subroutine
+
+  subroutine check(is_so, what)
+    logical, intent(in) :: is_so
+    character(len=*), intent(in) :: what
+    if (is_so) return
+    write (error_unit, "(a, i0, 2a)") "rank ", rank, ": not so: ", what
+    stop 1
+  end subroutine
+
+  logical function all_equal(a, b)
+    real(c_double), intent(in) :: a(:), b(:)
+    all_equal = maxval(abs(a - b)) < 1e-12_c_double
+  end function
+end program
