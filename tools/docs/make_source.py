@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""make_source.py SOURCE COMMAND: the documents and the pages made for the site, as Sphinx wants them.
+
+SOURCE becomes a mirror of the repository, so that the documents' links hold; COMMAND is `hocket`.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "include" / "hocket"
+# Those that only bring others in, and those of detail.
+WITHOUT_A_PAGE = {"hocket.h", "cplusplus.h"}
+GUIDE = [
+    ("Start here", ["README", "docs/concepts", "docs/starting", "docs/many_hosts", "docs/gpu"]),
+    ("When something goes wrong", ["docs/errors", "docs/failure", "docs/traces"]),
+    (
+        "For some programs",
+        ["docs/device-pool", "docs/distributions", "docs/c-api", "docs/moving/torch.distributed"]
+        + [f"docs/moving/{name}" for name in ("cupyx", "bagua", "tike", "nvmath")],
+    ),
+    ("Before you rely on it", ["docs/performance", "docs/reliability", "docs/security"]),
+    (
+        "Reference",
+        ["reference/python", "reference/command", "reference/cpp/index", "reference/examples"],
+    ),
+]
+INSIDE = ["docs/architecture", "CONTRIBUTING", "CHANGELOG"]
+CSS = """
+.sidebar-brand-text { font-size: 1.6rem; }
+article table { font-size: 0.9em; }
+article img { max-width: 100%; }
+"""
+
+
+def copy_documents(source):
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*")]:
+        if path.is_file():
+            target = source / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    # A folder is no page; what it holds has one.
+    for path in source.rglob("*.md"):
+        text = path.read_text()
+        up = "../" * (len(path.relative_to(source).parts) - 1)
+        text = re.sub(r"\]\((?:\.\./)*examples\)", f"]({up}reference/examples.md)", text)
+        path.write_text(text)
+
+
+def toctree(caption, pages, depth=1):
+    lines = "\n".join(f"/{page}" for page in pages)
+    head = f":caption: {caption}\n" if caption else ""
+    return f"```{{toctree}}\n{head}:maxdepth: {depth}\n:hidden:\n\n{lines}\n```\n"
+
+
+def write_decisions(source):
+    folder = source / "docs" / "decisions"
+    pages = [f"docs/decisions/{path.stem}" for path in sorted(folder.glob("[0-9]*.md"))]
+    with (folder / "index.md").open("a") as index:
+        index.write("\n" + toctree("", pages))
+
+
+def others(source, listed):
+    """Documents that no list above names go last."""
+    found = sorted((source / "docs").rglob("*.md"))
+    names = [path.relative_to(source).with_suffix("").as_posix() for path in found]
+    return [name for name in names if name not in listed and not re.match(r".*/\d+-", name)]
+
+
+def write_index(source):
+    listed = [page for _, pages in GUIDE for page in pages] + INSIDE
+    readme = (source / "README.md").read_text()
+    # The first page is the README, whose links are from the top.
+    parts = [toctree(*group) for group in GUIDE]
+    parts.append(toctree("How it is made", INSIDE + others(source, listed)))
+    (source / "index.md").write_text(readme + "\n" + "\n".join(parts).replace("/README\n", ""))
+    (source / "README.md").unlink()
+    for path in source.rglob("*.md"):
+        text = path.read_text()
+        path.write_text(re.sub(r"\]\(((?:\.\./)*)README\.md", r"](\1index.md", text))
+
+
+def help_of(command, *words):
+    return subprocess.run(
+        [command, *words, "--help"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def write_command(source, command):
+    general = help_of(command)
+    names = re.findall(r"^  (\w+)\s{2,}", general.split("Subcommands:")[1], re.M)
+    parts = [
+        "# The command\n",
+        "What `hocket --help` says, and `hocket COMMAND --help` of each command.\n",
+        f"```text\n{general}\n```\n",
+    ]
+    for name in names:
+        parts.append(f"## hocket {name}\n\n```text\n{help_of(command, name)}\n```\n")
+    parts.append("## Variables of the environment\n")
+    listed = subprocess.run([command, "doctor", "--env"], capture_output=True, text=True, check=True)
+    parts.append(f"What `hocket doctor --env` says:\n```text\n{listed.stdout.strip()}\n```\n")
+    (source / "reference" / "command.md").write_text("\n".join(parts))
+
+
+def write_cpp(source):
+    folder = source / "reference" / "cpp"
+    folder.mkdir(parents=True)
+    headers = sorted(p for p in HEADERS.glob("*.h") if p.name not in WITHOUT_A_PAGE)
+    rows, pages = [], []
+    for path in headers:
+        text = path.read_text()
+        first = re.match(r"(?:// (.*?)$|/\* (.*?)$)", text, re.M)
+        title = f"hocket/{path.name}"
+        rows.append(f"| [`{title}`]({path.stem}.md) | {(first[1] or first[2]).rstrip(':')} |")
+        pages.append(f"reference/cpp/{path.stem}")
+        (folder / f"{path.stem}.md").write_text(
+            f"# {title}\n\n```{{eval-rst}}\n.. doxygenfile:: {path.name}\n```\n"
+        )
+    (folder / "index.md").write_text(
+        "# C++ and C\n\nA page for each header; `hocket/hocket.h` includes all but `hocket/mpi.h` and "
+        "`hocket/c.h`,\nwhich is the interface for C. The comments are the headers' own.\n\n"
+        "| header | what it has |\n|---|---|\n" + "\n".join(rows) + "\n\n" + toctree("", pages)
+    )
+
+
+PYTHON = """# Python
+
+What `help(hocket)` says. Arrays are those of NumPy, CuPy, PyTorch, JAX and whatever speaks DLPack;
+[Concepts](../docs/concepts.md) explains the calls.
+
+```{eval-rst}
+.. automodule:: hocket
+   :no-members:
+```
+
+"""
+MODULES = {
+    "Joining": ["init", "spawn", "run_threads", "connect_store"],
+    "Classes": [
+        "Communicator", "Work", "Prepared", "SymmetricMemory", "GpuArray", "Context", "DevicePool",
+        "PoolWorker", "Store", "StoreServer", "Bootstrap", "MPIBootstrap", "TorchBootstrap",
+        "Received", "RankCall", "Status",
+    ],
+}
+
+
+def write_python(source):
+    parts = [PYTHON]
+    for heading, names in MODULES.items():
+        parts.append(f"## {heading}\n\n```{{eval-rst}}")
+        for name in names:
+            kind = "autoclass" if name[0].isupper() else "autofunction"
+            members = "\n   :members:\n   :inherited-members: object" if kind == "autoclass" else ""
+            parts.append(f".. {kind}:: hocket.{name}{members}\n")
+        parts.append("```\n")
+    for heading, module in (("Errors", "errors"), ("Sparse matrices", "sparse"),
+                            ("Distributions", "distribution"), ("Streaming", "stream")):
+        parts.append(f"## {heading}\n\n```{{eval-rst}}\n.. automodule:: hocket.{module}\n   :members:\n```\n")
+    (source / "reference" / "python.md").write_text("\n".join(parts))
+
+
+def write_examples(source):
+    parts = ["# Examples\n\nA program for each main idea. The tests run them all.\n"]
+    kinds = {".cc": "cpp", ".c": "c", ".py": "python", ".f90": "fortran"}
+    for path in sorted((ROOT / "examples").rglob("*")):
+        if path.suffix in kinds:
+            name = path.relative_to(ROOT).as_posix()
+            parts.append(f"## {name}\n\n```{kinds[path.suffix]}\n{path.read_text().rstrip()}\n```\n")
+    (source / "reference" / "examples.md").write_text("\n".join(parts))
+
+
+def main():
+    source, command = Path(sys.argv[1]), sys.argv[2]
+    shutil.rmtree(source, ignore_errors=True)
+    (source / "reference").mkdir(parents=True)
+    (source / "_static").mkdir()
+    (source / "_static" / "hocket.css").write_text(CSS)
+    copy_documents(source)
+    write_command(source, command)
+    write_cpp(source)
+    write_python(source)
+    write_examples(source)
+    write_decisions(source)
+    write_index(source)
+
+
+if __name__ == "__main__":
+    main()
