@@ -1,6 +1,6 @@
-// Simulates collectives on ever more ranks, and writes what comes out into a document:
+// Simulates collectives on ever more ranks, and writes what comes out as a document:
 //
-//     scaling --write docs/scaling.md --picture docs/scaling.svg
+//     scaling --write build/scaling.md --picture docs/scaling.svg
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,9 @@ namespace {
 using engine::Kind;
 
 // Of the document, what comes after this line is written anew.
-constexpr const char* kMarker = "<!-- from here on written by tools/scaling -->\n";
+constexpr const char* kTitle =
+    "# How collectives scale: all tables\n\nWritten by tools/scaling. docs/scaling.md explains "
+    "them.\n";
 
 struct Options {
   std::vector<std::string> collectives;
@@ -95,11 +97,7 @@ int run(const Options& options) {
     fmt::print("{}", text);
     return 0;
   }
-  std::ifstream in(options.document);
-  std::string document{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const std::size_t at = document.find(kMarker);
-  if (at == std::string::npos) throw std::runtime_error(options.document + " has no marker");
-  write(options.document, document.substr(0, at) + kMarker + text);
+  write(options.document, kTitle + text);
   return 0;
 }
 
@@ -114,7 +112,7 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "numbers of ranks")->delimiter(',');
   app.add_option("--per-host", options.per_host, "ranks of a host")->delimiter(',');
   app.add_option("--messages", options.most_messages, "simulate no more; the model answers then");
-  app.add_option("--write", options.document, "the document whose end is to be written anew");
+  app.add_option("--write", options.document, "the document to be written");
   app.add_option("--picture", options.picture, "an SVG file of the all_reduce");
   CLI11_PARSE(app, argc, argv);
   try {
