@@ -34,9 +34,9 @@ class Ledger {
   }
 
   // The number of the last call.
-  std::uint64_t last() const noexcept { return last_; }
+  std::uint64_t last() const noexcept { return newest_; }
   // The next call's number, which is its from now on.
-  std::uint64_t next() noexcept { return ++last_; }
+  std::uint64_t next() noexcept { return ++newest_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
 
   // Gives the call, which has its number, its fingerprint, when all before it have ended or been
@@ -72,7 +72,7 @@ class Ledger {
   }
 
   control::GroupControl& group_;
-  std::uint64_t last_ = 0;
+  std::uint64_t newest_ = 0;
   std::uint64_t fingerprint_ = 0;  // of all calls so far
   std::vector<std::uint64_t> compared_;  // by member: up to which call; see compare_ended
 };

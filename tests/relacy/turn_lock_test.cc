@@ -1,4 +1,4 @@
-// Who is at work on a communicator (comm/turnstile.h).
+// Who is at work on a communicator (call/turn_lock.h).
 #include "call/turn_lock.h"
 
 #include "base/atomic.h"
@@ -16,11 +16,11 @@ class Comings : public relacy::Program {
   Comings() { relacy::has_heavy_fence = kFences; }
   void before() override {
     for (int i = 0; i < 16; ++i) {
-      HOCKET_CHECK(turnstile_.try_enter(TurnLock::Who::kUser));
-      turnstile_.leave_quietly();
+      HOCKET_CHECK(lock_.try_enter(TurnLock::Who::kUser));
+      lock_.leave_quietly();
     }
-    HOCKET_CHECK(turnstile_.enter_shortly() == kFences);
-    if (kFences) turnstile_.leave_shortly();
+    HOCKET_CHECK(lock_.enter_shortly() == kFences);
+    if (kFences) lock_.leave_shortly();
   }
   void thread(int number) override {
     if (number == 0) {
@@ -38,25 +38,25 @@ class Comings : public relacy::Program {
     visits_ = before + 1;
   }
   void come_as_user() {
-    if (turnstile_.enter_shortly()) {
+    if (lock_.enter_shortly()) {
       work();
-      turnstile_.leave_shortly();
+      lock_.leave_shortly();
       return;
     }
-    while (!turnstile_.try_enter(TurnLock::Who::kUser)) relacy::yield();
-    HOCKET_CHECK(turnstile_.is_user_here());
+    while (!lock_.try_enter(TurnLock::Who::kUser)) relacy::yield();
+    HOCKET_CHECK(lock_.is_user_here());
     work();
-    turnstile_.leave_quietly();
+    lock_.leave_quietly();
   }
   void come(TurnLock::Who who) {
-    while (!turnstile_.try_enter(who)) relacy::yield();
-    HOCKET_CHECK(turnstile_.is_progress() == (who == TurnLock::Who::kProgress));
-    HOCKET_CHECK(who != TurnLock::Who::kUser || turnstile_.is_user_here());
+    while (!lock_.try_enter(who)) relacy::yield();
+    HOCKET_CHECK(lock_.is_progress() == (who == TurnLock::Who::kProgress));
+    HOCKET_CHECK(who != TurnLock::Who::kUser || lock_.is_user_here());
     work();
-    turnstile_.leave();
+    lock_.leave();
   }
 
-  TurnLock turnstile_{kFences};
+  TurnLock lock_{kFences};
   base::Plain<int> visits_ = 0;  // by whoever is in
 };
 
@@ -64,7 +64,7 @@ const relacy::Harmless kNoShortWay = {{"try_enter load", "nobody is inside by th
 
 // It asked for the favourite first, so that what it did before was before the other's fence, too.
 const relacy::Harmless kNothingDone = {{"enter_shortly store", "the favourite came in vain"},
-                                       {"turnstile.cc:25", "nobody lends its place here"}};
+                                       {"turn_lock.cc:25", "nobody lends its place here"}};
 
 TEST(TurnLock, OneAtATimeWithTheShortWay) {
   relacy::holds_and_needs_all<Comings<true, 2>>(kNothingDone, {}, 1'000);

@@ -16,108 +16,108 @@ bool fences() { return os::register_for_heavy_fence() && os::heavy_fence(); }
 
 // Comes in as a user's thread does and says whether it did.
 template <typename F>
-bool visit(TurnLock& turnstile, F inside) {
-  if (turnstile.enter_shortly()) {
+bool visit(TurnLock& lock, F inside) {
+  if (lock.enter_shortly()) {
     inside();
-    turnstile.leave_shortly();
+    lock.leave_shortly();
     return true;
   }
-  if (!turnstile.try_enter(Who::kUser)) return false;
+  if (!lock.try_enter(Who::kUser)) return false;
   inside();
-  turnstile.leave_quietly();
+  lock.leave_quietly();
   return true;
 }
 
-void become_favourite(TurnLock& turnstile) {
-  for (int i = 0; i < 100 && !turnstile.enter_shortly(); ++i) {
-    ASSERT_TRUE(turnstile.try_enter(Who::kUser));
-    turnstile.leave_quietly();
+void become_favourite(TurnLock& lock) {
+  for (int i = 0; i < 100 && !lock.enter_shortly(); ++i) {
+    ASSERT_TRUE(lock.try_enter(Who::kUser));
+    lock.leave_quietly();
     if (i == 99) FAIL() << "a hundred visits made no favourite";
   }
-  turnstile.leave_shortly();
+  lock.leave_shortly();
 }
 
 TEST(TurnLock, whoever_comes_often_gets_the_short_way) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  TurnLock turnstile(true);
-  EXPECT_FALSE(turnstile.enter_shortly());
-  become_favourite(turnstile);
+  TurnLock lock(true);
+  EXPECT_FALSE(lock.enter_shortly());
+  become_favourite(lock);
 }
 
 TEST(TurnLock, without_fences_there_is_no_short_way) {
-  TurnLock turnstile(false);
+  TurnLock lock(false);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_FALSE(turnstile.enter_shortly());
-    ASSERT_TRUE(turnstile.try_enter(Who::kUser));
-    turnstile.leave_quietly();
+    ASSERT_FALSE(lock.enter_shortly());
+    ASSERT_TRUE(lock.try_enter(Who::kUser));
+    lock.leave_quietly();
   }
 }
 
 // Whichever way a user came in: others take steps meanwhile, and other users see that one is in.
-void expect_lent(TurnLock& turnstile) {
-  turnstile.lend();
+void expect_lent(TurnLock& lock) {
+  lock.lend();
   Who found = Who::kNobody;
   std::thread([&] {
-    EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found));
-    EXPECT_FALSE(turnstile.is_user_here());
+    EXPECT_FALSE(lock.try_enter(Who::kUser, &found));
+    EXPECT_FALSE(lock.is_user_here());
     for (const Who who : {Who::kProgress, Who::kWaiter}) {
-      ASSERT_TRUE(turnstile.try_enter(who));
-      EXPECT_FALSE(turnstile.try_enter(Who::kUser));
-      turnstile.leave();
+      ASSERT_TRUE(lock.try_enter(who));
+      EXPECT_FALSE(lock.try_enter(Who::kUser));
+      lock.leave();
     }
   }).join();
   EXPECT_EQ(found, Who::kUser);
-  EXPECT_TRUE(turnstile.is_user_here());
-  turnstile.take_back();
-  EXPECT_FALSE(turnstile.try_enter(Who::kProgress, &found));
+  EXPECT_TRUE(lock.is_user_here());
+  lock.take_back();
+  EXPECT_FALSE(lock.try_enter(Who::kProgress, &found));
   EXPECT_EQ(found, Who::kUser);
 }
 
 TEST(TurnLock, a_user_lends_its_place_to_those_who_take_steps) {
-  TurnLock turnstile(fences());
-  ASSERT_TRUE(turnstile.try_enter(Who::kUser));
-  expect_lent(turnstile);
-  turnstile.leave();
-  ASSERT_TRUE(turnstile.try_enter(Who::kProgress)) << "the place is free";
-  turnstile.leave();
+  TurnLock lock(fences());
+  ASSERT_TRUE(lock.try_enter(Who::kUser));
+  expect_lent(lock);
+  lock.leave();
+  ASSERT_TRUE(lock.try_enter(Who::kProgress)) << "the place is free";
+  lock.leave();
 }
 
 TEST(TurnLock, so_does_the_favourite) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  TurnLock turnstile(true);
-  become_favourite(turnstile);
-  ASSERT_TRUE(turnstile.enter_shortly());
-  expect_lent(turnstile);
-  turnstile.leave_shortly();
-  EXPECT_FALSE(turnstile.enter_shortly()) << "the privilege was taken meanwhile";
-  ASSERT_TRUE(turnstile.try_enter(Who::kProgress)) << "the place is free";
-  turnstile.leave();
-  become_favourite(turnstile);
+  TurnLock lock(true);
+  become_favourite(lock);
+  ASSERT_TRUE(lock.enter_shortly());
+  expect_lent(lock);
+  lock.leave_shortly();
+  EXPECT_FALSE(lock.enter_shortly()) << "the privilege was taken meanwhile";
+  ASSERT_TRUE(lock.try_enter(Who::kProgress)) << "the place is free";
+  lock.leave();
+  become_favourite(lock);
 }
 
 TEST(TurnLock, a_step_that_goes_on_is_awaited_when_the_place_is_taken_back) {
-  TurnLock turnstile(fences());
+  TurnLock lock(fences());
   constexpr int kTurns = 2000;
   int count = 0;
   std::atomic<bool> over{false};
   std::thread steps([&] {
     while (!over) {
-      if (!turnstile.try_enter(Who::kProgress)) continue;
+      if (!lock.try_enter(Who::kProgress)) continue;
       ++count;
-      turnstile.leave();
+      lock.leave();
     }
   });
   for (int i = 0; i < kTurns; ++i) {
-    if (turnstile.enter_shortly()) {
-      turnstile.lend();
-      turnstile.take_back();
+    if (lock.enter_shortly()) {
+      lock.lend();
+      lock.take_back();
       ++count;
-      turnstile.leave_shortly();
-    } else if (turnstile.try_enter(Who::kUser)) {
-      turnstile.lend();
-      turnstile.take_back();
+      lock.leave_shortly();
+    } else if (lock.try_enter(Who::kUser)) {
+      lock.lend();
+      lock.take_back();
       ++count;
-      turnstile.leave_quietly();
+      lock.leave_quietly();
     }
   }
   over = true;
@@ -127,54 +127,54 @@ TEST(TurnLock, a_step_that_goes_on_is_awaited_when_the_place_is_taken_back) {
 
 TEST(TurnLock, others_see_the_favourite_inside_and_then_take_its_place) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  TurnLock turnstile(true);
-  become_favourite(turnstile);
-  ASSERT_TRUE(turnstile.enter_shortly());
-  EXPECT_FALSE(turnstile.enter_shortly()) << "from within";
+  TurnLock lock(true);
+  become_favourite(lock);
+  ASSERT_TRUE(lock.enter_shortly());
+  EXPECT_FALSE(lock.enter_shortly()) << "from within";
   Who found = Who::kNobody;
   std::thread([&] {
-    EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found));
-    EXPECT_FALSE(turnstile.is_user_here());
+    EXPECT_FALSE(lock.try_enter(Who::kUser, &found));
+    EXPECT_FALSE(lock.is_user_here());
   }).join();
   EXPECT_EQ(found, Who::kUser);
-  EXPECT_TRUE(turnstile.is_user_here());
-  turnstile.leave_shortly();
+  EXPECT_TRUE(lock.is_user_here());
+  lock.leave_shortly();
 
   std::thread([&] {
-    ASSERT_TRUE(turnstile.try_enter(Who::kProgress));
-    EXPECT_TRUE(turnstile.is_progress());
+    ASSERT_TRUE(lock.try_enter(Who::kProgress));
+    EXPECT_TRUE(lock.is_progress());
   }).join();
-  EXPECT_FALSE(turnstile.enter_shortly()) << "the privilege was taken";
-  EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found));
+  EXPECT_FALSE(lock.enter_shortly()) << "the privilege was taken";
+  EXPECT_FALSE(lock.try_enter(Who::kUser, &found));
   EXPECT_EQ(found, Who::kProgress);
-  turnstile.leave();
-  become_favourite(turnstile);
+  lock.leave();
+  become_favourite(lock);
 }
 
 TEST(TurnLock, who_waits_is_told_from_who_makes_a_call) {
   if (!fences()) GTEST_SKIP() << "this kernel has no membarrier";
-  TurnLock turnstile(true);
-  ASSERT_TRUE(turnstile.try_enter(Who::kWaiter));
+  TurnLock lock(true);
+  ASSERT_TRUE(lock.try_enter(Who::kWaiter));
   Who found = Who::kNobody;
-  std::thread([&] { EXPECT_FALSE(turnstile.try_enter(Who::kUser, &found)); }).join();
+  std::thread([&] { EXPECT_FALSE(lock.try_enter(Who::kUser, &found)); }).join();
   EXPECT_EQ(found, Who::kWaiter);
-  EXPECT_FALSE(turnstile.is_progress());
-  turnstile.leave();
+  EXPECT_FALSE(lock.is_progress());
+  lock.leave();
   // Waiting for one's own calls in between does not cost the short way.
-  for (int i = 0; i < 40 && !turnstile.enter_shortly(); ++i) {
+  for (int i = 0; i < 40 && !lock.enter_shortly(); ++i) {
     ASSERT_LT(i, 39) << "no visits made a favourite";
-    ASSERT_TRUE(turnstile.try_enter(Who::kUser));
-    turnstile.leave_quietly();
+    ASSERT_TRUE(lock.try_enter(Who::kUser));
+    lock.leave_quietly();
     if (i == 5) {
-      ASSERT_TRUE(turnstile.try_enter(Who::kWaiter));
-      turnstile.leave();
+      ASSERT_TRUE(lock.try_enter(Who::kWaiter));
+      lock.leave();
     }
   }
-  turnstile.leave_shortly();
+  lock.leave_shortly();
 }
 
 TEST(TurnLock, lets_in_one_at_a_time) {
-  TurnLock turnstile(fences());
+  TurnLock lock(fences());
   constexpr int kThreads = 3;
   constexpr int kVisits = 100'000;
   long inside = 0;
@@ -184,7 +184,7 @@ TEST(TurnLock, lets_in_one_at_a_time) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kVisits; ++i) {
         // In bursts, so that each of them is the favourite now and then.
-        entered[t] += visit(turnstile, [&] { inside = inside + 1; });
+        entered[t] += visit(lock, [&] { inside = inside + 1; });
         if (i % 500 == 499) std::this_thread::yield();
       }
     });
