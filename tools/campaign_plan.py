@@ -150,7 +150,7 @@ class Job(NamedTuple):
     def draw(seed, number, places, gpus, may_mount):
         draw = random.Random(f"{seed}:{number}")
         place = draw.choice(places)
-        size = draw.randint(2, {"mpi": 2, "gpus": gpus}.get(place, 6))
+        size = draw.randint(2, {"mpi": 3, "gpus": gpus}.get(place, 6))
         hosts = draw.randint(2, 3) if place in ("pretended", "namespaces") else 1
         return Job(seed, number, place, size,
                    tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),
