@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 packages="
   g++ cmake ninja-build ccache pkg-config
-  libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev
+  libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
   python3 python3-dev python3-venv"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;

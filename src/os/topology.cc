@@ -1,16 +1,18 @@
 #include "os/topology.h"
 
-#include <hwloc.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
-#include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/words.h"
 
@@ -87,28 +89,68 @@ std::optional<std::size_t> memory_limit(std::size_t total) {
   return lowest;
 }
 
-using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
-
-Topology load_topology() {
-  hwloc_topology_t topology = nullptr;
-  if (hwloc_topology_init(&topology) != 0) return {nullptr, hwloc_topology_destroy};
-  Topology owned(topology, hwloc_topology_destroy);
-  if (hwloc_topology_load(topology) != 0) owned.reset();
-  return owned;
-}
-
-void add_caches(hwloc_topology_t topology, Processors& processors) {
-  constexpr std::array kLevels{std::pair{HWLOC_OBJ_L1CACHE, "L1d"},
-                               std::pair{HWLOC_OBJ_L2CACHE, "L2"},
-                               std::pair{HWLOC_OBJ_L3CACHE, "L3"}};
-  for (const auto& [type, name] : kLevels) {
-    const hwloc_obj_t first = hwloc_get_obj_by_type(topology, type, 0);
-    if (first == nullptr || first->attr == nullptr) continue;
-    processors.caches.push_back({.name = name,
-                                 .bytes = first->attr->cache.size,
-                                 .instances = hwloc_get_nbobjs_by_type(topology, type)});
+// What the kernel tells of each processor under /sys, of those alone that this process may use.
+class Sys {
+ public:
+  explicit Sys(const cpu_set_t& allowed) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &allowed)) continue;
+      const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+      if (std::filesystem::exists(folder + "/topology", ignored_)) folders_.push_back(folder);
+    }
   }
-}
+
+  // How many cores, or packages, these processors belong to: `core_cpus_list`, which older kernels
+  // call `thread_siblings_list`, names the processors of one. 0: the kernel says nothing.
+  int groups(const char* name, const char* older_name) const {
+    std::set<std::string> groups;
+    for (const std::string& folder : folders_) {
+      std::string members = first_line(folder + "/topology/" + name);
+      if (members.empty()) members = first_line(folder + "/topology/" + older_name);
+      if (!members.empty()) groups.insert(std::move(members));
+    }
+    return static_cast<int>(groups.size());
+  }
+
+  int numa_nodes() const {
+    std::set<std::string> nodes;
+    for (const std::string& folder : folders_) {
+      for (const auto& entry : std::filesystem::directory_iterator(folder, ignored_)) {
+        const std::string name = entry.path().filename();
+        if (name.starts_with("node")) nodes.insert(name);
+      }
+    }
+    return std::max(1, static_cast<int>(nodes.size()));
+  }
+
+  // Absent: there is none of this level, or the kernel says nothing.
+  std::optional<Processors::Cache> cache(int level, const char* name) const {
+    std::set<std::string> members;
+    std::size_t kib = 0;
+    for (const std::string& folder : folders_) {
+      for (const auto& entry : std::filesystem::directory_iterator(folder + "/cache", ignored_)) {
+        const std::string index = entry.path();
+        if (base::first_number<int>(first_line(index + "/level")) != level ||
+            first_line(index + "/type") == "Instruction") {
+          continue;
+        }
+        // "512K". Without a list each is this processor's own.
+        std::string size = first_line(index + "/size");
+        if (size.ends_with('K')) size.pop_back();
+        kib = std::max(kib, base::first_number<std::size_t>(size).value_or(0));
+        const std::string list = first_line(index + "/shared_cpu_list");
+        members.insert(list.empty() ? index : list);
+      }
+    }
+    if (members.empty() || kib == 0) return {};
+    return Processors::Cache{
+        .name = name, .bytes = kib * 1024, .instances = static_cast<int>(members.size())};
+  }
+
+ private:
+  std::vector<std::string> folders_;
+  mutable std::error_code ignored_;  // a folder that is not there has nothing in it
+};
 
 }  // namespace
 
@@ -120,14 +162,14 @@ Processors find_processors() {
   CPU_ZERO(&mask);
   result.allowed =
       ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : result.online;
-  result.cores = result.allowed;
   result.quota = processor_quota();
-  // Only what this process may use is in a topology that is loaded without flags.
-  if (const Topology topology = load_topology()) {
-    result.cores = std::max(1, hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE));
-    result.packages = hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_PACKAGE);
-    result.numa_nodes = hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_NUMANODE);
-    add_caches(topology.get(), result);
+  const Sys sys(mask);
+  const int cores = sys.groups("core_cpus_list", "thread_siblings_list");
+  result.cores = cores > 0 ? cores : result.allowed;
+  result.packages = std::max(1, sys.groups("package_cpus_list", "core_siblings_list"));
+  result.numa_nodes = sys.numa_nodes();
+  for (const auto& [level, name] : {std::pair{1, "L1d"}, {2, "L2"}, {3, "L3"}}) {
+    if (auto cache = sys.cache(level, name)) result.caches.push_back(std::move(*cache));
   }
   return result;
 }
