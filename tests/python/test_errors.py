@@ -53,7 +53,7 @@ def test_what_the_system_refuses_is_an_os_error_with_its_number(tmp_path):
     "call, difference",
     [
         (lambda c: c.new_group([c.rank, 1 - c.rank]), "new_group #1 with another list of ranks"),
-        (lambda c: c.intra_node if c.rank else c.split(0), "in another way (split, "),
+        (lambda c: c.intra_node if c.rank else c.split(0), "called intra_node #1"),
         (lambda c: c.all_gather_v(np.zeros(2), counts=[2 - c.rank, 1 + c.rank]),
          "with other counts"),
         (lambda c: c.all_reduce_coalesced([np.zeros(2 + c.rank), np.zeros(3 - c.rank)]),
