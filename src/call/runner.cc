@@ -15,27 +15,10 @@ using failure::Refusal;
 
 // --- One call -----------------------------------------------------------------------------------
 
-void Runner::begin(Plan& plan, const Signature& shown) {
-  engine::Call& call = plan.call;
-  ledger_.announce(call, plan.hash, shown);
-  if (tracing_.is_on()) [[unlikely]]
-    tracing_.begin(call, shown, plan.engine->name());
-  if (engines_.collectives.size() == 1) return;
+void Runner::skip_others(const Plan& plan) {
   for (const auto& other : engines_.collectives) {
-    if (other.get() != plan.engine) other->skip(call.sequence);
+    if (other.get() != plan.engine) other->skip(plan.call.sequence);
   }
-}
-
-void Runner::end(std::uint64_t sequence, bool failed) noexcept {
-  ledger_.finish(sequence, !failed);
-  if (tracing_.is_on()) [[unlikely]]
-    tracing_.end(failed);
-}
-
-void Runner::end_well(std::uint64_t sequence, const engine::CollectiveEngine& engine) {
-  end(sequence);
-  if (engine.compares()) return;
-  owner_.raise_any(ledger_.compare_ended(sequence));
 }
 
 void Runner::publish_refusal(std::uint64_t sequence, Kind kind, std::string_view reason) {

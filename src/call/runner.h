@@ -72,10 +72,22 @@ class Runner {
   std::vector<std::shared_ptr<Operation>>& messages() noexcept { return messages_; }
 
   // Gives the call, whose turn it is, its fingerprint, and tells everybody.
-  void begin(Plan& plan, const engine::Signature& shown);
-  void end(std::uint64_t sequence, bool failed = false) noexcept;
+  void begin(Plan& plan, const engine::Signature& shown) {
+    ledger_.announce(plan.call, plan.hash, shown);
+    if (tracing_.is_on()) [[unlikely]]
+      tracing_.begin(plan.call, shown, plan.engine->name());
+    if (engines_.collectives.size() != 1) skip_others(plan);
+  }
+  void end(std::uint64_t sequence, bool failed = false) noexcept {
+    ledger_.finish(sequence, !failed);
+    if (tracing_.is_on()) [[unlikely]]
+      tracing_.end(failed);
+  }
   // Ends a call well: engines that do not compare have the records compared now.
-  void end_well(std::uint64_t sequence, const engine::CollectiveEngine& engine);
+  void end_well(std::uint64_t sequence, const engine::CollectiveEngine& engine) {
+    end(sequence);
+    if (!engine.compares()) owner_.raise_any(ledger_.compare_ended(sequence));
+  }
   void publish_refusal(std::uint64_t sequence, engine::Kind kind, std::string_view reason);
 
   // One step. True when the call has ended well; throws when it has ended otherwise, for good.
@@ -118,6 +130,7 @@ class Runner {
   }
 
  private:
+  void skip_others(const Plan& plan);
   bool advance_one(Operation& operation, bool look);
   bool start(Operation& operation);
   void check_deadlines();
