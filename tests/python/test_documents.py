@@ -182,18 +182,9 @@ def tool(path):
 
 
 PROSE = tool(ROOT / "tools" / "check_prose.py")
-# Pages that are being written anew.
-NOT_YET = ("adding-a-collective.md", "adding-an-engine.md", "architecture.md", "reliability.md")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[pytest.mark.xfail(reason="not yet")] * (page.name in NOT_YET))
-        for page in PROSE.default_files()
-    ],
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", PROSE.default_files(), ids=lambda page: page.name)
 def test_reads_well(page):
     findings = PROSE.check(page)
     assert not findings, "\n".join(f"{page.name}:{line}: {what}" for line, what in findings)
