@@ -6,8 +6,7 @@ The order of the layers is the list in src/CMakeLists.txt. The law:
   - a layer includes itself and the layers before it;
   - engines (engines/...) never include each other;
   - algorithm never includes os, cuda or an engine;
-  - engines are named outside their folders only in the composition root, src/comm/composition.* and
-    composition_*;
+  - engines are named outside their folders only in the composition root, src/compose;
   - public headers include the standard library and hocket/ alone;
   - the command, the C interface, Python, the examples and the benchmarks include hocket's public
     headers, and nothing else of it but their own files;
@@ -31,7 +30,7 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".cpp", ".hpp"}
 
 # Layers that `algorithm` must not know, whatever their place in the list.
 HIDDEN_FROM_ALGORITHM = ("os", "cuda")
-COMPOSITION_ROOT = "src/comm/composition"
+COMPOSITION_ROOT = "compose"
 # Public headers for programs that use another library anyhow, and that library's header; hocket.h
 # reaches none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
@@ -103,16 +102,16 @@ def is_engine(layer: str) -> bool:
     return layer.startswith("engines/")
 
 
-def breach(own: str, other: str, layers: list[str], is_root: bool) -> str | None:
+def breach(own: str, other: str, layers: list[str]) -> str | None:
     """What is wrong with layer `own` including a header of layer `other`; None where nothing is."""
     if own == other:
         return None
     if is_engine(other):
         if is_engine(own):
             return f"engine {own} includes engine {other}; engines never include each other"
-        if not is_root:
+        if own != COMPOSITION_ROOT:
             return (f"{own} names engine {other}; only the composition root "
-                    f"({COMPOSITION_ROOT}.cc) does")
+                    f"(src/{COMPOSITION_ROOT}) does")
     if own == "algorithm" and other in HIDDEN_FROM_ALGORITHM:
         return f"algorithm includes {other}; it sees its transport through engine/ alone"
     if layers.index(other) > layers.index(own):
@@ -129,12 +128,11 @@ def check_layer_files(report: Report, layers: list[str]) -> None:
         if own is None:
             report.error(path, 1, "belongs to no layer of src/CMakeLists.txt")
             continue
-        is_root = f"src/{name}".startswith((COMPOSITION_ROOT + ".", COMPOSITION_ROOT + "_"))
         for include in includes_of(path):
             other = layer_of(include.path, layers)
             if include.path.startswith("cli/"):
                 report.error(path, include.line, f"{own} includes the command; nothing does")
-            elif other and (what := breach(own, other, layers, is_root)):
+            elif other and (what := breach(own, other, layers)):
                 report.error(path, include.line, what)
             elif not include.angled and not other and (path.parent / include.path).is_file():
                 report.error(path, include.line,

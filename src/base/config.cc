@@ -43,11 +43,20 @@ std::vector<std::string> environment_names(std::string_view prefix) {
 
 void default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }
 
-namespace {
-
 bool environment_switch(const char* name) {
   return environment_integer(name, 0, 1).value_or(0) == 1;
 }
+
+std::size_t environment_word(const char* name, std::initializer_list<const char*> words) {
+  const auto text = environment(name);
+  if (!text) return 0;
+  const auto* found = std::ranges::find(words, *text);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  throw InvalidArgument(fmt::format(
+      "{}={} is not one of {}; correct or unset it", name, *text, fmt::join(words, ", ")));
+}
+
+namespace {
 
 LogLevel log_level() {
   const auto text = environment("HOCKET_LOG");
@@ -85,14 +94,6 @@ Duration longest_silence() {
       "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
 }
 
-// The first one is the default.
-std::string one_of(const char* variable, std::initializer_list<const char*> values) {
-  const std::string text = environment(variable).value_or(*values.begin());
-  if (std::ranges::find(values, text) != values.end()) return text;
-  throw InvalidArgument(fmt::format(
-      "{}={} is not one of {}; correct or unset it", variable, text, fmt::join(values, ", ")));
-}
-
 }  // namespace
 
 Config Config::from_environment() {
@@ -108,14 +109,6 @@ Config Config::from_environment() {
   config.trace_dir = environment("HOCKET_TRACE").value_or("");
   config.interface = environment("HOCKET_INTERFACE").value_or("");
   config.silence = longest_silence();
-  config.ucx_bulk = one_of("HOCKET_UCX_BULK", {"auto", "pieces", "direct"});
-  config.ucx_gpus = one_of("HOCKET_UCX_GPUS", {"never", "auto", "always"});
-  config.mpi_gpus = one_of("HOCKET_MPI_GPUS", {"never", "auto", "always"});
-  config.ucx_library = environment("HOCKET_UCX_LIBRARY").value_or("");
-  config.nccl_library = environment("HOCKET_NCCL_LIBRARY").value_or("");
-  config.nvshmem_library = environment("HOCKET_NVSHMEM_LIBRARY").value_or("");
-  config.multicast = environment_switch("HOCKET_NVLINK_MULTICAST");
-  config.ras = environment_switch("HOCKET_NCCL_RAS");
   config.costs = environment("HOCKET_COSTS").value_or("");
   return config;
 }

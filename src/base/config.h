@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,10 @@ namespace hocket::base {
 std::optional<std::string> environment(const char* name);
 // The same as a whole number in [low, high].
 std::optional<long long> environment_integer(const char* name, long long low, long long high);
+// The same as 0 or 1; unset: 0.
+bool environment_switch(const char* name);
+// The same as the place of one of these words; unset: 0.
+std::size_t environment_word(const char* name, std::initializer_list<const char*> words);
 
 // The names of all variables that begin with `prefix`.
 std::vector<std::string> environment_names(std::string_view prefix);
@@ -26,7 +32,8 @@ std::vector<std::string> environment_names(std::string_view prefix);
 // before they are started.
 void default_environment(const char* name, const char* value);
 
-// hocket's own settings.
+// Settings of the job and of the library as a whole; what an engine can be told is read where that
+// engine is.
 struct Config {
   LogLevel log = LogLevel::kWarning;              // HOCKET_LOG
   Duration deadline = std::chrono::seconds(300);  // HOCKET_DEADLINE, seconds; "forever"
@@ -38,22 +45,24 @@ struct Config {
 
   std::string interface;                       // HOCKET_INTERFACE: a name or an address
   Duration silence = std::chrono::seconds(3);  // HOCKET_SILENCE, seconds
-  std::string ucx_bulk;                        // HOCKET_UCX_BULK: auto, pieces, direct
-  std::string ucx_gpus;                        // HOCKET_UCX_GPUS: never, auto, always
-  std::string ucx_library;                     // HOCKET_UCX_LIBRARY: its file; empty: looked for
-  std::string mpi_gpus;                        // HOCKET_MPI_GPUS: never, auto, always
-
-  std::string nccl_library;     // HOCKET_NCCL_LIBRARY: its file; empty: looked for
-  std::string nvshmem_library;  // HOCKET_NVSHMEM_LIBRARY: likewise
-  bool multicast = false;       // HOCKET_NVLINK_MULTICAST: NCCL and NVSHMEM may use it
-  bool ras = false;             // HOCKET_NCCL_RAS: NCCL may open its port for monitoring
-  std::string costs;            // HOCKET_COSTS: a file that `hocket bench --tune` wrote
+  std::string costs;  // HOCKET_COSTS: a file that `hocket bench --tune` wrote
 
   static Config from_environment();
 };
 
-// Says once a process which variables begin as hocket's do and are none of them, and what may have
-// been meant.
-void warn_of_unknown_settings();
+// Whether NCCL and NVSHMEM may use NVLink multicast: read by who loads either.
+inline constexpr const char* kMulticastVariable = "HOCKET_NVLINK_MULTICAST";
+
+// A variable, and what people are told of it. A value; both texts are literals.
+struct SettingRow {
+  const char* name;
+  const char* meaning;  // with its values and default
+};
+// Those that are no engine's.
+std::span<const SettingRow> common_settings();
+
+// Says once a process which variables begin as hocket's do and are neither common nor among `more`,
+// and what may have been meant.
+void warn_of_unknown_settings(std::span<const SettingRow> more);
 
 }  // namespace hocket::base

@@ -1,4 +1,4 @@
-// The table of the variables that hocket understands, for `hocket doctor --env`.
+// The table of the variables that hocket understands and that are no engine's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,15 +11,11 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "hocket/machine.h"
 
-namespace hocket {
+namespace hocket::base {
 namespace {
 
-struct Row {
-  const char* name;
-  const char* meaning;
-};
+using Row = SettingRow;
 
 constexpr std::array kRows{
     Row{"HOCKET_LOG", "What is logged: debug, info, warning (default), error, off"},
@@ -31,13 +27,9 @@ constexpr std::array kRows{
     Row{"HOCKET_DUMP_DIR", "Folder where a failing rank writes its last calls; default none"},
     Row{"HOCKET_TRACE",
         "Folder where each rank writes all its calls, for hocket trace; default none"},
-    Row{"HOCKET_NCCL_LIBRARY",
-        "NCCL's file; default: in the process, Python's package, the system's"},
     Row{"HOCKET_NVSHMEM_LIBRARY",
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
-    Row{"HOCKET_NVLINK_MULTICAST",
-        "1: NCCL and NVSHMEM may use NVLink multicast (NVLS); default 0"},
-    Row{"HOCKET_NCCL_RAS", "1: NCCL may open its monitoring port; default 0"},
+    Row{kMulticastVariable, "1: NCCL and NVSHMEM may use NVLink multicast (NVLS); default 0"},
     Row{"HOCKET_COSTS",
         "File of `hocket bench --tune`: which engine carries what on GPUs; default hocket's own"},
     Row{"HOCKET_RANK", "This process's number in the job; set by hocket run"},
@@ -52,14 +44,6 @@ constexpr std::array kRows{
     Row{"HOCKET_INTERFACE",
         "Network interface, or an address of it, for other hosts; default the way to the store"},
     Row{"HOCKET_SILENCE", "Seconds after which a host that says nothing counts as lost; default 3"},
-    Row{"HOCKET_UCX_BULK",
-        "Long messages by UCX: auto (default), pieces (copied), direct (from array to array)"},
-    Row{"HOCKET_UCX_GPUS",
-        "GPUs' arrays by UCX: never (default), auto (where it needs no host memory), always"},
-    Row{"HOCKET_UCX_LIBRARY",
-        "UCX's file; default: in the process, the system's, Python's package"},
-    Row{"HOCKET_MPI_GPUS",
-        "GPUs' arrays by MPI: never (default), auto (where it says it knows CUDA), always"},
     Row{"HOCKET_HOST",
         "Added to the host's identity: ranks that differ in it count as on different hosts"},
     Row{"HOCKET_COMPAT", "Packages that hocket stands in for in Python; set by hocket.compat"},
@@ -67,11 +51,6 @@ constexpr std::array kRows{
 
 // Those of hocket's own tests and benchmarks.
 constexpr std::array kOwn{"HOCKET_TEST_", "HOCKET_FAKE_", "HOCKET_BENCH_", "HOCKET_BIN"};
-
-bool is_known(std::string_view name) {
-  return std::ranges::any_of(kRows, [&](const Row& row) { return name == row.name; }) ||
-         std::ranges::any_of(kOwn, [&](const char* own) { return name.starts_with(own); });
-}
 
 // How many letters must be put in, taken out or changed to make one of the other (Levenshtein).
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -90,33 +69,27 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-namespace base {
+std::span<const SettingRow> common_settings() { return kRows; }
 
-void warn_of_unknown_settings() {
+void warn_of_unknown_settings(std::span<const SettingRow> more) {
   static std::atomic<bool> has_looked{false};
   if (has_looked.exchange(true)) return;
+  std::vector<Row> rows(kRows.begin(), kRows.end());
+  rows.insert(rows.end(), more.begin(), more.end());
   for (const std::string& name : environment_names("HOCKET_")) {
-    if (is_known(name)) continue;
+    const auto is_own = [&](const char* own) { return name.starts_with(own); };
+    if (std::ranges::any_of(kOwn, is_own)) continue;
     const Row& nearest = *std::ranges::min_element(
-        kRows, {}, [&](const Row& row) { return distance(name, row.name); });
+        rows, {}, [&](const Row& row) { return distance(name, row.name); });
+    const std::size_t off = distance(name, nearest.name);
+    if (off == 0) continue;
     constexpr std::size_t kAlike = 6;
     log(LogLevel::kWarning,
         fmt::format("there is no setting {}; {}",
                     name,
-                    distance(name, nearest.name) <= kAlike
-                        ? fmt::format("did you mean {}?", nearest.name)
-                        : "`hocket doctor --env` lists them"));
+                    off <= kAlike ? fmt::format("did you mean {}?", nearest.name)
+                                  : "`hocket doctor --env` lists them"));
   }
 }
 
-}  // namespace base
-
-std::vector<Setting> settings() {
-  std::vector<Setting> result;
-  for (const Row& row : kRows) {
-    result.push_back({row.name, row.meaning, base::environment(row.name)});
-  }
-  return result;
-}
-
-}  // namespace hocket
+}  // namespace hocket::base

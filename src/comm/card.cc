@@ -59,8 +59,8 @@ Card to_card(const Object& object, Build build) {
 
 }  // namespace
 
-Build own_build() {
-  return {.release = HOCKET_VERSION, .tuning = fmt::format("{:016x}", tuning_hash())};
+Build own_build(const engine::ProviderList& providers) {
+  return {.release = HOCKET_VERSION, .tuning = fmt::format("{:016x}", tuning_hash(providers))};
 }
 
 Bytes to_bytes(const Card& card) {

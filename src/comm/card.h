@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/segment_handover.h"
+#include "engine/provider.h"
 #include "hocket/store.h"
 
 namespace hocket::comm {
@@ -22,8 +23,8 @@ struct Build {
 
   bool operator==(const Build&) const = default;
 };
-// This library's.
-Build own_build();
+// This library's, with these engines.
+Build own_build(const engine::ProviderList& providers);
 
 // A value.
 struct Card {

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "comm/composition.h"
-#include "comm/composition_mpi.h"
 #include "comm/device_calls.h"
 #include "comm/exit_list.h"
+#include "comm/group_engines.h"
 #include "comm/world.h"
 #include "control/succession.h"
 #include "failure/caught.h"
@@ -140,11 +139,7 @@ void CommunicatorImpl::close() {
   if (rank() >= 0 && !world_->has_left()) control::Succession(group()).close(rank());
   if (devices_) devices_->close();
   drop_engines();
-  if (world_->mpi()) {
-    world_->mpi()->retire(membership(), world_->host(), block_);
-  } else {
-    world_->host().release(block_);
-  }
+  world_->release_group(membership().id(), block_);
   if (entry_ != nullptr) world_->host().ring_network();
   if (how == Closing::kEntered) leave();
   if (untold) std::rethrow_exception(untold);

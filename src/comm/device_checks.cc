@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "comm/composition.h"
 #include "comm/device_calls.h"
 #include "comm/world.h"
 

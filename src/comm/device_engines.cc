@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "comm/communicator_impl.h"
-#include "comm/composition.h"
+#include "comm/group_engines.h"
 #include "comm/world.h"
 
 namespace hocket::comm {
@@ -53,35 +55,75 @@ int pieces(int whole, int piece) { return (whole + piece - 1) / std::max(piece, 
 }  // namespace
 
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts) {
-  DeviceAgreement agreed{.shareable = true, .why_no_nccl = {}};
-  int most_here = 0;
+  DeviceAgreement agreed;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     agreed.relayed = agreed.relayed || facts[i].relayed != 0;
     agreed.mps = agreed.mps || facts[i].mps != 0;
-    agreed.ucx_gpus = i == 0 ? facts[i].ucx_gpus : std::min(agreed.ucx_gpus, facts[i].ucx_gpus);
-    agreed.mpi_gpus = i == 0 ? facts[i].mpi_gpus : std::min(agreed.mpi_gpus, facts[i].mpi_gpus);
-    agreed.shareable = agreed.shareable && facts[i].shareable != 0;
     if (facts[i].costs != facts[0].costs && agreed.differing_costs < 0) {
       agreed.differing_costs = static_cast<int>(i);
     }
     const auto here = static_cast<int>(std::ranges::count_if(
         facts, [&](const DeviceFacts& other) { return equal(facts[i].uuid, other.uuid); }));
-    most_here = std::max(most_here, here);
+    agreed.shares_gpu = agreed.shares_gpu || here > 1;
     const int sharing = std::max(here, facts[i].crowd);
     agreed.in_turns = agreed.in_turns || sharing > facts[i].at_once;
     agreed.ranks_a_gpu = std::max(agreed.ranks_a_gpu, sharing);
-    if (!agreed.why_no_nccl.empty()) continue;
-    if (facts[i].nccl == 0) {
-      agreed.why_no_nccl = fmt::format("rank {}: {}", i, facts[i].why_no_nccl.view());
-    } else if (facts[i].nccl != facts[0].nccl) {
-      agreed.why_no_nccl = fmt::format(
-          "rank 0 has version {} and rank {} version {}", facts[0].nccl, i, facts[i].nccl);
-    }
-  }
-  if (agreed.why_no_nccl.empty() && most_here > 1) {
-    agreed.why_no_nccl = "two ranks use one GPU, which NCCL refuses";
   }
   return agreed;
+}
+
+DeviceEngines::Said DeviceEngines::exchange(const engine::Gather& gather,
+                                            const DeviceFacts& own,
+                                            const engine::ProviderList& providers,
+                                            const cuda::DeviceContext& device) {
+  const std::size_t each = sizeof own + providers.size() * sizeof(engine::DeviceCard);
+  std::vector<std::byte> told(each);
+  std::memcpy(told.data(), &own, sizeof own);
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    const engine::DeviceCard card = providers[i]->device_card(device);
+    std::memcpy(told.data() + sizeof own + i * sizeof card, &card, sizeof card);
+  }
+  const std::vector<std::byte> all = gather(told);
+  Said said;
+  said.facts.resize(all.size() / each);
+  said.cards.resize(providers.size());
+  for (std::size_t rank = 0; rank < said.facts.size(); ++rank) {
+    const std::byte* from = all.data() + rank * each;
+    std::memcpy(&said.facts[rank], from, sizeof own);
+    for (std::size_t i = 0; i < providers.size(); ++i) {
+      engine::DeviceCard& card = said.cards[i].emplace_back();
+      std::memcpy(&card, from + sizeof own + i * sizeof card, sizeof card);
+    }
+  }
+  return said;
+}
+
+void DeviceEngines::make(const engine::ProviderList& providers,
+                         engine::DeviceSite site,
+                         const Said& said) {
+  const auto of_gpus =
+      std::ranges::count_if(providers, [](const auto& provider) { return is_of_gpus(*provider); });
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    engine::Provider& provider = *providers[i];
+    site.cards = said.cards[i];
+    site.is_only = of_gpus == (is_of_gpus(provider) ? 1 : 0);
+    const std::string why_not = provider.why_no_device_engine(site);
+    if (why_not.empty()) {
+      add(provider.make_device_engine(site));
+    } else {
+      notes_.push_back(fmt::format("{}: {}", provider.name(), why_not));
+    }
+  }
+}
+
+void DeviceEngines::add(std::unique_ptr<engine::DeviceEngine> engine) {
+  if (never_meet_ && engine->meets_on_device()) {
+    notes_.push_back(fmt::format("{}: {}", engine->name(), kNotUnderMps));
+    return;
+  }
+  notes_.emplace_back(engine->name());
+  if (in_turns_ && engine->meets_on_device()) notes_.back() += kOnlyInGraphs;
+  entries_.push_back({std::move(engine)});
 }
 
 DeviceEngines::DeviceEngines(WorldImpl& world,
@@ -93,18 +135,16 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   DeviceFacts own;
   own.costs = costs_.hash();
   own.relayed = relayed ? 1 : 0;
-  own.ucx_gpus = ucx_gpus(world);
-  own.mpi_gpus = mpi_gpus(world);
   if (world.threads()) own.crowd = pieces(world.size(), device->driver().devices());
   own.mps = has_mps(*device) ? 1 : 0;
   own.at_once = ranks_at_once(world, own.mps != 0);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
-  own.shareable = device->attribute(cuda::DeviceAttribute::kVmm) != 0 &&
-                  device->attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
-  std::string why_not;
-  own.nccl = world.device_libraries().nccl_version(why_not);
-  own.why_no_nccl = why_not;
-  const DeviceAgreement agreed = agree(engine::gather_values(gather, own));
+  engine::ProviderList providers;
+  std::ranges::copy_if(world.engines().chosen(),
+                       std::back_inserter(providers),
+                       [](const auto& provider) { return provider->serves(MemoryKind::kCuda); });
+  const Said said = DeviceEngines::exchange(gather, own, providers, *device);
+  const DeviceAgreement agreed = agree(said.facts);
   relayed_ = agreed.relayed;
   if (agreed.in_turns && world.threads()) {
     throw InvalidArgument(fmt::format(
@@ -117,10 +157,10 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   }
   by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
   // Who asks for engines of GPUs alone has them, whatever comes of it.
-  const bool asked_for = is_of_gpus(world.engines().front());
+  const bool asked_for = is_of_gpus(*world.engines().chosen().front());
   in_turns_ = agreed.in_turns && !asked_for;
-  const bool never_meet = by_crowded_threads_ && agreed.mps;
-  if (never_meet && asked_for) {
+  never_meet_ = by_crowded_threads_ && agreed.mps;
+  if (never_meet_ && asked_for) {
     throw InvalidArgument(
         fmt::format("{}: have ranks be processes there (hocket run, hocket.spawn), or leave the "
                     "choice of engines to hocket, so that the host carries the calls",
@@ -132,15 +172,17 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
                     "need the same one, or they would choose different engines",
                     agreed.differing_costs));
   }
-  for (auto& engine : make_device_engines(world, membership, device, agreed, notes_)) {
-    if (never_meet && engine->meets_on_device()) {
-      notes_.push_back(fmt::format("{}: {}", engine->name(), kNotUnderMps));
-      continue;
-    }
-    notes_.emplace_back(engine->name());
-    if (in_turns_ && engine->meets_on_device()) notes_.back() += kOnlyInGraphs;
-    entries_.push_back({std::move(engine)});
-  }
+  make(providers,
+       {.id = membership.id(),
+        .facts = facts_of(membership),
+        .world_ranks = membership.world_ranks,
+        .world_size = world.size(),
+        .has_lost_ranks = membership.has_lost_ranks,
+        .device = device,
+        .ranks_a_gpu = agreed.ranks_a_gpu,
+        .shares_gpu = agreed.shares_gpu,
+        .interrupted = [&world] { return world.interrupted(); }},
+       said);
   for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
 }
 

@@ -10,42 +10,31 @@
 #include "cuda/context.h"
 #include "engine/cost_table.h"
 #include "engine/device_engine.h"
+#include "engine/provider.h"
 
 namespace hocket::comm {
 
 class WorldImpl;
-class DeviceLibraries;
 
-// What libraries that bring messages are to do with GPUs' memory; ranks that differ agree on the
-// least.
-enum class UseGpus : std::int32_t { kNever, kAuto, kAlways };
-
-// What a rank tells the others of its GPU. A value of fixed size, as it travels.
+// What a rank tells the others of its GPU, in front of the engines' cards. A value of fixed size,
+// as it travels.
 struct DeviceFacts {
   cuda::Uuid uuid{};
-  std::int32_t nccl = 0;       // its version; 0: none
-  std::int32_t shareable = 0;  // 1: its memory can be mapped by other processes
-  std::int32_t relayed = 0;    // 1: messages have gone by the host
-  std::int32_t crowd = 1;      // how many ranks of its process there are to a GPU
-  std::int32_t at_once = 1;    // how many ranks a GPU runs side by side
-  std::int32_t mps = 0;        // 1: NVIDIA's MPS runs there
-  UseGpus ucx_gpus = UseGpus::kNever;
-  UseGpus mpi_gpus = UseGpus::kNever;
-  std::uint64_t costs = 0;  // the table's hash
-  base::ShortText<160> why_no_nccl;
+  std::int32_t relayed = 0;  // 1: messages have gone by the host
+  std::int32_t crowd = 1;    // how many ranks of its process there are to a GPU
+  std::int32_t at_once = 1;  // how many ranks a GPU runs side by side
+  std::int32_t mps = 0;      // 1: NVIDIA's MPS runs there
+  std::uint64_t costs = 0;   // the table's hash
 };
 
 // What is agreed by all: equal on all ranks. A value.
 struct DeviceAgreement {
-  int ranks_a_gpu = 1;    // the most that share one, with those of other groups in a process
-  bool in_turns = false;  // ranks that share one do not all run at the same time
-  bool mps = false;       // on any rank's GPU
-  bool shareable = false;
-  bool relayed = false;  // messages of any rank have gone by the host
-  UseGpus ucx_gpus = UseGpus::kNever;
-  UseGpus mpi_gpus = UseGpus::kNever;
+  int ranks_a_gpu = 1;       // the most that share one, with those of other groups in a process
+  bool shares_gpu = false;   // two ranks of the group have one
+  bool in_turns = false;     // ranks that share one do not all run at the same time
+  bool mps = false;          // on any rank's GPU
+  bool relayed = false;      // messages of any rank have gone by the host
   int differing_costs = -1;  // a rank whose table of costs differs from rank 0's, or -1
-  std::string why_no_nccl;   // empty: all ranks have it, in one version
 };
 DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 
@@ -80,6 +69,19 @@ class DeviceEngines {
     std::unique_ptr<engine::DeviceEngine> engine;
     bool connected = false;
   };
+  // What all ranks say of themselves and, by engine, of each of these. Collective.
+  struct Said {
+    std::vector<DeviceFacts> facts;
+    std::vector<std::vector<engine::DeviceCard>> cards;
+  };
+  static Said exchange(const engine::Gather& gather,
+                       const DeviceFacts& own,
+                       const engine::ProviderList& providers,
+                       const cuda::DeviceContext& device);
+  // Makes those that groups like this have; the notes learn why others are not among them.
+  void make(const engine::ProviderList& providers, engine::DeviceSite site, const Said& said);
+  void add(std::unique_ptr<engine::DeviceEngine> engine);
+
   // As measured; absent: it was not.
   std::optional<double> microseconds(std::string_view name,
                                      const engine::Signature& signature) const;
@@ -89,6 +91,7 @@ class DeviceEngines {
   bool relayed_ = false;
   bool in_turns_ = false;
   bool by_crowded_threads_ = false;
+  bool never_meet_ = false;  // kernels of different ranks need not run at the same time
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

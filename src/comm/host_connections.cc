@@ -20,14 +20,14 @@ using base::Deadline;
 // What each rank tells the others, through the store.
 struct Card {
   std::string lane;     // "host:port" where it listens for other hosts
-  Bytes carriage;       // how messages reach it
+  Bytes carrier;        // how messages reach it
   Bytes key;            // rank 0's becomes the lanes'
   std::string problem;  // why it has none of these; else empty
 };
 
 Bytes to_bytes(const Card& card) {
   return encode(Object::list({card.lane,
-                              Object::bytes(std::span<const std::byte>(card.carriage)),
+                              Object::bytes(std::span<const std::byte>(card.carrier)),
                               Object::bytes(std::span<const std::byte>(card.key)),
                               card.problem}));
 }
@@ -36,7 +36,7 @@ Card to_card(const Bytes& bytes) {
   const Object object = decode(bytes);
   const auto to_vector = [](const auto& from) { return Bytes(from.begin(), from.end()); };
   return {.lane = object[0].as_string(),
-          .carriage = to_vector(object[1].as_bytes()),
+          .carrier = to_vector(object[1].as_bytes()),
           .key = to_vector(object[2].as_bytes()),
           .problem = object[3].as_string()};
 }
@@ -71,19 +71,16 @@ std::string find_unreachable(const WorldParts& parts,
   std::set<int> known{parts.hosts[own]};
   for (std::size_t i = 0; i < cards.size(); ++i) {
     if (!known.insert(parts.hosts[i]).second) continue;
-    const std::string why = parts.carriage->why_unreachable(static_cast<int>(i));
+    const std::string why = parts.engines.far()->carrier()->why_unreachable(static_cast<int>(i));
     if (why.empty()) continue;
-    return fmt::format(
-        "rank {} on {} ({}) cannot reach rank {} on {} ({}) by UCX: {}; see that its interfaces "
-        "are "
-        "up (`hocket doctor`), and UCX_TLS, UCX_NET_DEVICES and HOCKET_INTERFACE",
-        own,
-        host_names[own],
-        cards[own].lane,
-        i,
-        host_names[i],
-        cards[i].lane,
-        why);
+    return fmt::format("rank {} on {} ({}) cannot reach rank {} on {} ({}) {}",
+                       own,
+                       host_names[own],
+                       cards[own].lane,
+                       i,
+                       host_names[i],
+                       cards[i].lane,
+                       why);
   }
   return {};
 }
@@ -91,7 +88,8 @@ std::string find_unreachable(const WorldParts& parts,
 }  // namespace
 
 void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, Deadline deadline) {
-  const auto& [config, host_names, folders] = how;
+  const auto& [config, host_names] = how;
+  engine::Provider& far = *parts.engines.far();
   const LaunchInfo& launch = parts.launch;
   Card own;
   os::Fd listener;
@@ -99,12 +97,10 @@ void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, D
     const os::Interface interface = interface_for(launch, config);
     listener = os::listen_tcp({.host = interface.address, .port = 0});
     own.lane = os::to_string(os::HostPort{interface.address, os::local_port(listener.get())});
-    parts.carriage = make_carriage({.interface = interface.name,
-                                    .bulk = config.ucx_bulk,
-                                    .gpus = config.ucx_gpus,
-                                    .library = config.ucx_library,
-                                    .folders = folders});
-    own.carriage = parts.carriage->address();
+    own.carrier = far.join({.rank = launch.rank,
+                            .size = launch.size,
+                            .launcher = launch.launcher,
+                            .interface = interface.name});
     const Key key = Key::generate();
     own.key.assign(key.bytes().begin(), key.bytes().end());
   } catch (const Error& error) {
@@ -124,13 +120,13 @@ void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, D
   options.places = parts.host_ranks;
   options.host_names = host_names;
   options.silence = config.silence;
-  std::vector<Bytes> carriages;
+  std::vector<Bytes> carriers;
   for (std::size_t i = 0; i < cards.size(); ++i) {
     if (!cards[i].problem.empty()) {
       throw RendezvousError(fmt::format("rank {} on {}: {}", i, host_names[i], cards[i].problem));
     }
     options.addresses.push_back(cards[i].lane);
-    carriages.push_back(std::move(cards[i].carriage));
+    carriers.push_back(std::move(cards[i].carrier));
   }
   if (cards[0].key.size() != Key::kBytes) {
     throw RendezvousError("rank 0's card at the store is damaged");
@@ -139,7 +135,7 @@ void connect_hosts(WorldParts& parts, Store& store, const ConnectOptions& how, D
   for (Card& card : cards) ::explicit_bzero(card.key.data(), card.key.size());
   ::explicit_bzero(own.key.data(), own.key.size());
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
-  parts.carriage->meet(std::move(carriages));
+  far.meet(carriers);
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
   std::string wrong = parts.network->establish(deadline);
   if (wrong.empty()) wrong = find_unreachable(parts, cards, host_names);

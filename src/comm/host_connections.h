@@ -14,13 +14,13 @@ namespace hocket::comm {
 // What they go by. A value; it refers to what its maker has.
 struct ConnectOptions {
   const base::Config& config;
-  const std::vector<std::string>& host_names;       // of each rank
-  const std::vector<std::string>& library_folders;  // where Python's packages have theirs
+  const std::vector<std::string>& host_names;  // of each rank
 };
 
-// Makes `parts.network` and `parts.carriage`, for jobs of several hosts: every rank's address goes
-// through the store, the first ranks of the hosts connect, and all hear whether they could. Throws
-// RendezvousError on all ranks where two hosts do not reach each other, or one lacks a library.
+// Makes `parts.network`, for jobs of several hosts, and has what carries messages between them join
+// and meet: every rank's address goes through the store, the first ranks of the hosts connect, and
+// all hear whether they could. Throws RendezvousError on all ranks where two hosts do not reach
+// each other, or one lacks a library.
 void connect_hosts(WorldParts& parts,
                    Store& store,
                    const ConnectOptions& options,

@@ -1,77 +1,99 @@
-// From a process that was just started to a world.
+#include "comm/init.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "base/config.h"
 #include "comm/bootstrap.h"
-#include "comm/composition_mpi.h"
 #include "comm/exit_list.h"
 #include "comm/meeting.h"
-#include "comm/thread_team.h"
 #include "comm/world.h"
-#include "hocket/bootstrap.h"
 #include "rendezvous/launcher_space.h"
 
 namespace hocket {
+namespace comm {
 namespace {
 
 using base::Deadline;
+using engine::ProviderList;
 
-comm::WorldParts alone(const InitOptions& options,
-                       const base::Config& config,
-                       const LaunchInfo& launch) {
-  comm::WorldParts parts{.launch = launch, .hosts = {0}, .host_ranks = {0}};
-  comm::heed_settings(parts, options, config);
-  parts.segment = comm::make_segment(
-      {.ranks = 1, .stripe_bytes = comm::stripe_bytes(options, config, parts.engines, {})}, false);
+// What this rank goes by before it has met anybody. A value.
+struct StartSettings {
+  base::Config config;
+  ProviderList providers;
+};
+
+StartSettings read_settings(const InitOptions& options, const MakeProviders& make) {
+  return {.config = base::Config::from_environment(),
+          .providers = configured(make, options.library_folders)};
+}
+
+WorldParts alone(const InitOptions& options,
+                 const StartSettings& settings,
+                 const LaunchInfo& launch) {
+  WorldParts parts{.launch = launch, .hosts = {0}, .host_ranks = {0}};
+  heed_settings(parts, options, settings.config, settings.providers);
+  parts.segment = make_segment(
+      {.ranks = 1, .stripe_bytes = stripe_bytes(options, settings.config, parts.engines, {})},
+      false);
   return parts;
 }
 
+// One rank a host says it for all.
+void warn_of_unknown_settings(const ProviderList& providers) {
+  std::vector<base::SettingRow> rows;
+  for (const auto& provider : providers) {
+    const auto own = provider->settings();
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  base::warn_of_unknown_settings(rows);
+}
+
 World join(const InitOptions& options,
-           const base::Config& config,
+           const StartSettings& settings,
            const LaunchInfo& launch,
            std::optional<StoreServer> server) {
+  const auto& [config, providers] = settings;
   base::configure_log(config.log, launch.size > 1 ? launch.rank : -1);
-  if (launch.local_rank <= 0) base::warn_of_unknown_settings();  // one rank a host says it for all
-  const auto deadline = Deadline::in(comm::join_timeout(options));
-  comm::WorldParts parts = launch.size == 1
-                               ? alone(options, config, launch)
-                               : comm::meet(options, config, launch, deadline, std::move(server));
-  if (std::find(parts.engines.begin(), parts.engines.end(), "mpi") != parts.engines.end()) {
-    parts.mpi = comm::make_mpi_home(
-        parts.store.get(), launch, comm::use_of_gpus(config.mpi_gpus), deadline);
-  }
+  if (launch.local_rank <= 0) warn_of_unknown_settings(providers);
+  const auto deadline = Deadline::in(join_timeout(options));
+  WorldParts parts = launch.size == 1
+                         ? alone(options, settings, launch)
+                         : meet(options, config, providers, launch, deadline, std::move(server));
+  introduce_engines(parts.engines, parts.store.get(), launch, deadline);
   parts.name = options.name;
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.dump_directory = config.flight_recorder_dir;
-  parts.device_libraries = comm::device_libraries(options);
-  const auto world = comm::WorldImpl::make(std::move(parts), deadline);
+  parts.device_libraries = std::make_shared<DeviceLibraries>(config.costs, options.library_folders);
+  const auto world = WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
 }
 
 }  // namespace
 
-World init(const InitOptions& options) {
-  const base::Config config = base::Config::from_environment();
+World init(const InitOptions& options, const MakeProviders& make) {
+  const StartSettings settings = read_settings(options, make);
   if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
-    comm::Introduced introduced = comm::introduce(*meeting.bootstrap, options, "");
+    Introduced introduced = introduce(*meeting.bootstrap, options, "");
     introduced.launch.launcher = meeting.launcher;
-    return join(options, config, introduced.launch, std::move(introduced.server));
+    return join(options, settings, introduced.launch, std::move(introduced.server));
   }
-  return join(options, config, detect_launch(options), std::nullopt);
+  return join(options, settings, detect_launch(options), std::nullopt);
 }
 
-World init(Bootstrap& bootstrap, const InitOptions& options) {
-  base::Config config;
+World init(Bootstrap& bootstrap, const InitOptions& options, const MakeProviders& make) {
+  StartSettings settings;
   std::string problem;
   try {
-    config = base::Config::from_environment();
+    settings = read_settings(options, make);
   } catch (const InvalidArgument& error) {  // which the others are to hear of
     problem = error.what();
   }
-  comm::Introduced introduced = comm::introduce(bootstrap, options, problem);
-  return join(options, config, introduced.launch, std::move(introduced.server));
+  Introduced introduced = introduce(bootstrap, options, problem);
+  return join(options, settings, introduced.launch, std::move(introduced.server));
 }
+
+}  // namespace comm
 
 // --- World --------------------------------------------------------------------------------------
 
@@ -94,7 +116,7 @@ Communicator& World::rebuild(const RebuildOptions& options) {
   return *communicator_;
 }
 const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
-std::span<const std::string> World::engines() const noexcept { return impl_->engines(); }
+std::span<const std::string> World::engines() const noexcept { return impl_->engines().names(); }
 void World::close() {
   struct Leaves {
     comm::WorldImpl& world;

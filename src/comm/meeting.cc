@@ -153,8 +153,11 @@ Duration join_timeout(const InitOptions& options) {
   return options.timeout.value_or(std::chrono::seconds(300));
 }
 
-void heed_settings(WorldParts& parts, const InitOptions& options, const base::Config& config) {
-  parts.engines = choose_engines(wanted_engines(options, config, false), false);
+void heed_settings(WorldParts& parts,
+                   const InitOptions& options,
+                   const base::Config& config,
+                   const engine::ProviderList& providers) {
+  parts.engines = JobEngines(providers, options, config, engine::Ranks::kProcesses);
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
   if (config.trace_dir.empty()) return;
   parts.trace = observe::TraceFile::make(config.trace_dir,
@@ -162,7 +165,7 @@ void heed_settings(WorldParts& parts, const InitOptions& options, const base::Co
 }
 
 std::size_t stripe_with_world(std::size_t wanted,
-                              const std::vector<std::string>& engines,
+                              const JobEngines& engines,
                               const GroupShape& world) {
   constexpr std::size_t kUnit = std::size_t{1} << 20;
   const std::size_t least = group_bytes(engines, world) / kUnit * kUnit + 2 * kUnit;
@@ -172,7 +175,7 @@ std::size_t stripe_with_world(std::size_t wanted,
 
 std::size_t stripe_bytes(const InitOptions& options,
                          const base::Config& config,
-                         const std::vector<std::string>& engines,
+                         const JobEngines& engines,
                          const GroupShape& world) {
   constexpr std::size_t kGiB = std::size_t{1} << 30;
   const auto ranks = static_cast<std::size_t>(world.local);
@@ -192,6 +195,7 @@ std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool 
 
 WorldParts meet(const InitOptions& options,
                 const base::Config& config,
+                const engine::ProviderList& providers,
                 const LaunchInfo& launch,
                 Deadline deadline,
                 std::optional<StoreServer> server) {
@@ -203,18 +207,18 @@ WorldParts meet(const InitOptions& options,
   std::string said;
   try {
     require_of_kernel();
-    heed_settings(parts, options, config);
+    heed_settings(parts, options, config, providers);
   } catch (const Error& error) {
     problem = std::current_exception();
     said = error.what();
   }
-  const Card own{.build = own_build(),
+  const Card own{.build = own_build(providers),
                  .host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),
                  .machine = os::machine_identity(),
                  .listener = listener.name(),
                  .token = random_job_token(),
-                 .engines = fmt::format("{}", fmt::join(parts.engines, ",")),
+                 .engines = fmt::format("{}", fmt::join(parts.engines.names(), ",")),
                  .algorithms = config.algorithm,
                  .problem = said};
   const auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
@@ -228,16 +232,11 @@ WorldParts meet(const InitOptions& options,
   parts.machine_ranks =
       static_cast<int>(std::ranges::count(cards, os::machine_identity(), &Card::machine));
   const bool spans = seating.neighbours != launch.size;
-  // Between hosts it carries all messages, and what GPUs there have no better engine for.
-  if (spans && options.engines.empty() && config.engines.empty()) parts.engines.push_back("ucx");
-  if (spans || std::ranges::find(parts.engines, "ucx") != parts.engines.end()) {
+  if (spans) parts.engines.span_hosts();
+  if (parts.engines.far()) {
     std::vector<std::string> names;
     for (const Card& card : cards) names.push_back(card.host_name);
-    connect_hosts(
-        parts,
-        *store,
-        {.config = config, .host_names = names, .library_folders = options.library_folders},
-        deadline);
+    connect_hosts(parts, *store, {.config = config, .host_names = names}, deadline);
   }
   if (launch.rank == seating.leader) {
     const GroupShape world{.size = launch.size, .local = seating.neighbours};

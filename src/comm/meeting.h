@@ -16,19 +16,23 @@ namespace hocket::comm {
 // The time for all ranks to come.
 Duration join_timeout(const InitOptions& options);
 
-// Fills in what the options and settings of this rank come to alone: engines, algorithms, trace.
+// Fills in what the options and settings of this rank come to alone: engines, out of `providers`,
+// algorithms, trace.
 // Throws InvalidArgument for what there is not, SystemError where no trace can be written.
-void heed_settings(WorldParts& parts, const InitOptions& options, const base::Config& config);
+void heed_settings(WorldParts& parts,
+                   const InitOptions& options,
+                   const base::Config& config,
+                   const engine::ProviderList& providers);
 
 // About `wanted` bytes of shared memory for each rank here: room for the world itself at least, and
 // no more than can be counted for all of them.
 std::size_t stripe_with_world(std::size_t wanted,
-                              const std::vector<std::string>& engines,
+                              const JobEngines& engines,
                               const GroupShape& world);
 // The same, as the options, the settings and this machine allow.
 std::size_t stripe_bytes(const InitOptions& options,
                          const base::Config& config,
-                         const std::vector<std::string>& engines,
+                         const JobEngines& engines,
                          const GroupShape& world);
 // `threads`: ordinary memory will do.
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
@@ -38,6 +42,7 @@ std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool 
 // use other engines or algorithms; SystemError; and Aborted where the user interrupts it.
 WorldParts meet(const InitOptions& options,
                 const base::Config& config,
+                const engine::ProviderList& providers,
                 const LaunchInfo& launch,
                 base::Deadline deadline,
                 std::optional<StoreServer> server = {});

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "comm/communicator_impl.h"
-#include "comm/composition.h"
 #include "comm/device_calls.h"
 #include "call/operation.h"
 #include "call/waiter.h"

@@ -12,30 +12,23 @@
 #include "comm/communicator_impl.h"
 #include "comm/meeting.h"
 
-namespace hocket {
-namespace comm {
+namespace hocket::comm {
 
-std::shared_ptr<DeviceLibraries> device_libraries(const InitOptions& options) {
+TeamResources team_resources(const InitOptions& options, const MakeProviders& make) {
   const base::Config config = base::Config::from_environment();
-  return make_device_libraries({.nccl_library = config.nccl_library,
-                                .nvshmem_library = config.nvshmem_library,
-                                .folders = options.library_folders,
-                                .multicast = config.multicast,
-                                .ras = config.ras,
-                                .costs = config.costs});
+  return {
+      .device_libraries = std::make_shared<DeviceLibraries>(config.costs, options.library_folders),
+      .providers = configured(make, options.library_folders)};
 }
 
-ThreadTeam::ThreadTeam(int size,
-                       const InitOptions& options,
-                       std::shared_ptr<DeviceLibraries> libraries)
-    : size_(size), libraries_(std::move(libraries)) {
+ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources& resources)
+    : size_(size), libraries_(resources.device_libraries) {
   const base::Config config = base::Config::from_environment();
-  engines_ = choose_engines(wanted_engines(options, config, true), true);
+  engines_ = JobEngines(resources.providers, options, config, engine::Ranks::kThreads);
   const std::size_t stripe = stripe_with_world(options.segment_bytes.value_or(std::size_t{1} << 30),
                                                engines_,
                                                {.size = size, .local = size});
   segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
-  job_ = make_thread_job();
   algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
   dump_directory_ = config.flight_recorder_dir;
@@ -51,7 +44,7 @@ World ThreadTeam::join(int rank) const {
   parts.hosts.resize(static_cast<std::size_t>(size_));
   parts.host_ranks.resize(static_cast<std::size_t>(size_));
   std::iota(parts.host_ranks.begin(), parts.host_ranks.end(), 0);
-  parts.threads = job_;
+  parts.threads = true;
   parts.engines = engines_;
   parts.algorithms = algorithms_;
   parts.deadline = deadline_;
@@ -61,13 +54,12 @@ World ThreadTeam::join(int rank) const {
   return World(impl, impl->make_communicator());
 }
 
-}  // namespace comm
-
 void run_threads(int size,
                  const std::function<void(Communicator&)>& body,
-                 const InitOptions& options) {
+                 const InitOptions& options,
+                 const MakeProviders& make) {
   if (size < 1) throw InvalidArgument(fmt::format("size is {}, expected at least 1", size));
-  const comm::ThreadTeam team(size, options, comm::device_libraries(options));
+  const ThreadTeam team(size, options, team_resources(options, make));
   std::mutex mutex;
   std::exception_ptr first;
   const auto rank_main = [&](int rank) {
@@ -90,4 +82,4 @@ void run_threads(int size,
   if (first) std::rethrow_exception(first);
 }
 
-}  // namespace hocket
+}  // namespace hocket::comm

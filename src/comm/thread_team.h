@@ -1,6 +1,7 @@
 // Ranks that are threads of one process: what they share, and how each joins.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,13 +11,19 @@
 
 namespace hocket::comm {
 
-std::shared_ptr<DeviceLibraries> device_libraries(const InitOptions& options);
+// What ranks of this process have in common, whatever teams come and go. A value.
+struct TeamResources {
+  std::shared_ptr<DeviceLibraries> device_libraries;
+  engine::ProviderList providers;
+};
+// `make`: the build's providers.
+TeamResources team_resources(const InitOptions& options, const MakeProviders& make);
 
 // A resource; lives at least until all have joined. `join` in any thread, once for each rank.
 class ThreadTeam {
  public:
   // Of `options`: engines, deadline, segment_bytes, library_folders.
-  ThreadTeam(int size, const InitOptions& options, std::shared_ptr<DeviceLibraries> libraries);
+  ThreadTeam(int size, const InitOptions& options, const TeamResources& resources);
 
   // Blocks until all have come.
   World join(int rank) const;
@@ -24,12 +31,17 @@ class ThreadTeam {
  private:
   int size_;
   std::shared_ptr<os::Segment> segment_;
-  std::shared_ptr<ThreadJob> job_;
   std::shared_ptr<DeviceLibraries> libraries_;
-  std::vector<std::string> engines_;
+  JobEngines engines_;
   algorithm::Choices algorithms_;
   Duration deadline_;
   std::string dump_directory_;
 };
+
+// As hocket::run_threads.
+void run_threads(int size,
+                 const std::function<void(Communicator&)>& body,
+                 const InitOptions& options,
+                 const MakeProviders& make);
 
 }  // namespace hocket::comm

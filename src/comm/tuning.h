@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "engine/provider.h"
+
 namespace hocket::comm {
 
 // Equal where the engines and algorithms of two builds choose alike. Made of the constants that
 // they go by, and of what this build's arithmetic makes of them.
-std::uint64_t tuning_hash();
+std::uint64_t tuning_hash(const engine::ProviderList& providers);
 
 }  // namespace hocket::comm

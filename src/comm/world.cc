@@ -6,7 +6,6 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "comm/composition_mpi.h"
 #include "comm/exit_list.h"
 #include "comm/progress.h"
 #include "failure/witness.h"
@@ -18,6 +17,32 @@ using base::Deadline;
 namespace {
 
 constexpr auto kForFlush = std::chrono::seconds(1);
+
+engine::Fate fate_of(control::RankState state) noexcept {
+  switch (state) {
+    case control::RankState::kAbsent:
+    case control::RankState::kAlive:
+      return engine::Fate::kHere;
+    case control::RankState::kLeft:
+      return engine::Fate::kLeft;
+    case control::RankState::kDied:
+      return engine::Fate::kDied;
+    case control::RankState::kSilent:
+    case control::RankState::kCut:
+      break;
+  }
+  return engine::Fate::kCutOff;
+}
+
+// As the network's thread looks after it.
+control::Carrier for_network(const std::shared_ptr<engine::Carrier>& carrier) {
+  return {.event_fd = carrier->event_fd(),
+          .arm = [carrier] { return carrier->arm(); },
+          .pending = [carrier] { return carrier->pending(); },
+          .progress = [carrier] { return carrier->progress(); },
+          .take_broken = [carrier] { return carrier->take_broken(); },
+          .give_up = [carrier] { return carrier->try_retire(); }};
+}
 
 }  // namespace
 
@@ -48,9 +73,9 @@ void WorldImpl::join(Deadline deadline) {
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
   witness_ = std::make_shared<failure::Witness>(host_);
   if (parts_.network) {
-    parts_.carriage->attach(host_.get(), parts_.network.get(), parts_.host_ranks);
+    attach(*carrier());
     host_->set_arming([network = parts_.network.get()] { return network->arm(); });
-    parts_.network->start(host_, parts_.carriage->carrier());
+    parts_.network->start(host_, for_network(carrier()));
   }
   // Ranks that are threads do not die one by one.
   progress_ = std::make_unique<ProgressThread>(host_, parts_.threads ? nullptr : witness_);
@@ -81,10 +106,10 @@ void WorldImpl::join(Deadline deadline) {
 
 call::Membership WorldImpl::membership() const {
   call::Membership members{.name = parts_.name,
-                     .rank = parts_.launch.rank,
-                     .world_ranks = std::vector<int>(parts_.hosts.size()),
-                     .hosts = parts_.hosts,
-                     .host_ranks = parts_.host_ranks};
+                           .rank = parts_.launch.rank,
+                           .world_ranks = std::vector<int>(parts_.hosts.size()),
+                           .hosts = parts_.hosts,
+                           .host_ranks = parts_.host_ranks};
   std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
   return members;
 }
@@ -100,13 +125,14 @@ WorldImpl::~WorldImpl() {
     static_cast<void>(progress_.release());
     new std::shared_ptr<control::HostControl>(host_);
     new std::shared_ptr<control::Network>(parts_.network);
-    new std::shared_ptr<Carriage>(parts_.carriage);
+    new JobEngines(parts_.engines);
     return;
   }
   if (!host_) return;
   depart(Manner::kOrdinary);
   progress_.reset();
-  if (parts_.mpi) parts_.mpi->end();  // while the segment is there
+  // While the segment is there.
+  for (const auto& provider : parts_.engines.chosen()) provider->end();
 }
 
 // The first so many places: see HostControl.
@@ -117,14 +143,46 @@ bool WorldImpl::has_lost_one_of(int places) const noexcept {
   return false;
 }
 
+void WorldImpl::forsake() noexcept {
+  for (const auto& provider : parts_.engines.chosen()) provider->forsake();
+}
+
+void WorldImpl::release_group(std::uint64_t id, std::uint64_t block) noexcept {
+  const auto release = [host = host_, block](void*) { host->release(block); };
+  std::shared_ptr<void> hold;
+  try {
+    hold = std::shared_ptr<void>(host_.get(), release);
+  } catch (const std::bad_alloc&) {  // `release` has been called
+    return;
+  }
+  for (const auto& provider : parts_.engines.chosen()) provider->close(id, hold);
+}
+
+// Null where messages stay on this host.
+std::shared_ptr<engine::Carrier> WorldImpl::carrier() const {
+  const auto& far = parts_.engines.far();
+  return far ? far->carrier() : nullptr;
+}
+
+void WorldImpl::attach(engine::Carrier& carrier) {
+  auto* host = host_.get();
+  carrier.attach({.wake = [host] { host->ring(host->self()); },
+                  .help = [network = parts_.network.get()] { network->notify(); },
+                  .fate =
+                      [host, places = parts_.host_ranks](int rank) {
+                        return fate_of(host->state(places[static_cast<std::size_t>(rank)]));
+                      }});
+}
+
 void WorldImpl::depart(Manner manner) noexcept {
   const bool has_left = host_->state(parts_.host_rank) != control::RankState::kAlive;
   // What was sent counts as sent, and the others may be waiting for it.
-  if (parts_.carriage && !has_left) parts_.carriage->flush(Deadline::in(kForFlush));
-  if (parts_.mpi && has_lost_one_of(host_->places())) parts_.mpi->forsake();
+  const auto carrier = this->carrier();
+  if (carrier && !has_left) carrier->flush(Deadline::in(kForFlush));
+  if (has_lost_one_of(host_->places())) forsake();
   host_->leave();
   if (parts_.network && !has_left) parts_.network->leave();
-  if (parts_.carriage && manner == Manner::kAtExit) parts_.carriage->retire();
+  if (carrier && manner == Manner::kAtExit) carrier->retire();
 }
 
 void WorldImpl::leave() noexcept {
@@ -162,8 +220,6 @@ void WorldImpl::attend(std::weak_ptr<Attended> attended) { progress_->attend(std
 
 void WorldImpl::look_again() noexcept { progress_->look_again(); }
 
-void WorldImpl::watch(std::shared_ptr<call::Core> calls) {
-  progress_->add(std::move(calls));
-}
+void WorldImpl::watch(std::shared_ptr<call::Core> calls) { progress_->add(std::move(calls)); }
 
 }  // namespace hocket::comm

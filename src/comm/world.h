@@ -8,10 +8,13 @@
 
 #include "algorithm/catalogue.h"
 #include "call/surroundings.h"
-#include "failure/witness.h"
-#include "comm/composition.h"
 #include "comm/device_blocks.h"
+#include "comm/device_libraries.h"
+#include "comm/group_engines.h"
+#include "comm/job_engines.h"
 #include "control/host.h"
+#include "control/network.h"
+#include "failure/witness.h"
 #include "hocket/group.h"
 #include "observe/trace_file.h"
 #include "os/segment.h"
@@ -19,7 +22,6 @@
 namespace hocket::comm {
 
 class Attended;
-class MpiHome;
 class NetworkTick;
 class ProgressThread;
 
@@ -33,15 +35,13 @@ struct WorldParts {
   std::vector<int> host_ranks;  // of each world rank: its place, see control::HostControl
   int machine_ranks = 1;        // that share this machine's processors
   std::shared_ptr<control::Network> network;  // where there are other hosts
-  std::shared_ptr<Carriage> carriage;         // likewise
-  std::shared_ptr<ThreadJob> threads;         // for ranks that are threads
-  std::vector<std::string> engines;
+  bool threads = false;                       // the ranks are threads
+  JobEngines engines;
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
   std::string dump_directory;
   std::shared_ptr<observe::TraceFile> trace;  // null: no trace
   std::shared_ptr<DeviceLibraries> device_libraries;
-  std::shared_ptr<MpiHome> mpi;  // where that is among the engines
   std::shared_ptr<Store> store;  // lives as long as the world
 };
 
@@ -57,11 +57,10 @@ class WorldImpl final : public call::Surroundings,
   control::HostControl& host() noexcept override { return *host_; }
   failure::Witness& witness() noexcept override { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
-  const std::vector<std::string>& engines() const noexcept { return parts_.engines; }
-  const std::shared_ptr<MpiHome>& mpi() const noexcept { return parts_.mpi; }
+  const JobEngines& engines() const noexcept { return parts_.engines; }
   const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
-  const std::shared_ptr<Carriage>& carriage() const noexcept { return parts_.carriage; }
-  const std::shared_ptr<ThreadJob>& threads() const noexcept { return parts_.threads; }
+  // Whether the ranks are threads of one process.
+  bool threads() const noexcept { return parts_.threads; }
   // Null in a job of one.
   const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
@@ -103,11 +102,17 @@ class WorldImpl final : public call::Surroundings,
   enum class Manner : std::uint8_t { kOrdinary, kAtExit };
   void depart(Manner manner) noexcept;
   bool has_lost_one_of(int places) const noexcept;
+  // Tells the engines that a rank of the job has died.
+  void forsake() noexcept;
+  // A group is closed on this rank, whose hold of the group's block goes once no engine needs it.
+  void release_group(std::uint64_t id, std::uint64_t block) noexcept;
 
  private:
   explicit WorldImpl(WorldParts parts);
   void join(base::Deadline deadline);
   call::Membership membership() const;
+  std::shared_ptr<engine::Carrier> carrier() const;
+  void attach(engine::Carrier& carrier);
 
   WorldParts parts_;
   DeviceBlocks device_blocks_;

@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "base/deadline.h"
-#include "cuda/abi.h"
 #include "engine/call.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
 #include "hocket/error.h"
+#include "hocket/stream.h"
 
 namespace hocket::engine {
 
@@ -78,20 +78,20 @@ class DeviceEngine {
 
   // Puts the call on the stream. Calls of a group follow each other in one order on all ranks, also
   // on the device: whoever changes streams orders them.
-  virtual void enqueue(const Call& call, cuda::Stream stream) = 0;
+  virtual void enqueue(const Call& call, StreamRef stream) = 0;
 
   // The same for a call whose out is symmetric: `outs` are the ranks' outs, by rank, as mapped
   // here; the engine may write to them.
   virtual void enqueue_symmetric(const Call& call,
                                  std::span<std::byte* const> outs,
-                                 cuda::Stream stream) {
+                                 StreamRef stream) {
     static_cast<void>(outs);
     enqueue(call, stream);
   }
 
   // Whether it carries messages; then `exchange` puts them on the stream, to progress together.
   virtual bool has_messages() const noexcept { return false; }
-  virtual void exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {
+  virtual void exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
     static_cast<void>(messages);
     static_cast<void>(stream);
   }

@@ -172,24 +172,24 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
 // --- The communicator's thread ------------------------------------------------------------------
 
 // What is waited for, and allocated, is no part of what other streams of this thread capture.
-void MovingEngine::enqueue(const Call& call, cuda::Stream stream) {
+void MovingEngine::enqueue(const Call& call, StreamRef stream) {
   const cuda::OutsideCapture outside(device_->driver());
   Call moved = call;
   // There peers write to what is to be sent.
   if (const std::size_t bytes = in_place_bytes(call, static_cast<std::size_t>(mover_.size));
       bytes != 0) {
     void* copy = scratch(bytes);
-    cuda::copy(device_->driver(), copy, call.in, bytes, stream);
+    cuda::copy(device_->driver(), copy, call.in, bytes, stream.handle());
     moved.in = copy;
   }
-  carry(moves_of(moved, mover_.rank, mover_.size), call.fingerprint | kCall, stream);
+  carry(moves_of(moved, mover_.rank, mover_.size), call.fingerprint | kCall, stream.handle());
 }
 
-void MovingEngine::exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {
+void MovingEngine::exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
   const cuda::OutsideCapture outside(device_->driver());
   Moves moves;
   moves.rounds.emplace_back(messages.begin(), messages.end());
-  carry(moves, kMessages, stream);
+  carry(moves, kMessages, stream.handle());
 }
 
 // Calls follow each other on the device, so that one is enough for all; those that were too small

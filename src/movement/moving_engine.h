@@ -45,10 +45,10 @@ class MovingEngine : public engine::DeviceEngine {
 
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept final;
   void connect(const engine::Introduction& introduction) final;
-  void enqueue(const engine::Call& call, cuda::Stream stream) final;
+  void enqueue(const engine::Call& call, StreamRef stream) final;
   bool returns_when_done() const noexcept final { return true; }
   bool has_messages() const noexcept final { return true; }
-  void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) final;
+  void exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) final;
   void abort() noexcept final { aborted_.store(true, std::memory_order_release); }
 
  protected:

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "compose/providers.h"
 #include "cuda/driver.h"
 
 namespace hocket::pool {
@@ -39,7 +40,7 @@ InitOptions team_options(const PoolOptions& options) {
 }  // namespace
 
 Pool::Pool(int workers, const PoolOptions& options)
-    : options_(options), libraries_(comm::device_libraries(team_options(options))) {
+    : options_(options), resources_(comm::team_resources(team_options(options), compose::make_providers)) {
   if (workers < 1) {
     throw InvalidArgument(fmt::format("workers is {}, expected at least 1", workers));
   }
@@ -70,7 +71,7 @@ Pool::~Pool() {
 }
 
 void Pool::open_lanes() {
-  const cuda::Found& found = libraries_->driver();
+  const cuda::Found& found = resources_.device_libraries->driver();
   if (!found.driver) throw DeviceError("there is no GPU for a pool's workers: " + found.why_not);
   for (const int device : options_.devices) {
     if (device < 0 || device >= found.driver->devices()) {
@@ -98,7 +99,7 @@ void Pool::begin(int member) {
 void Pool::make_team() {
   groups_.clear();
   grouped_ = 0;
-  const comm::ThreadTeam team(size(), team_options(options_), libraries_);
+  const comm::ThreadTeam team(size(), team_options(options_), resources_);
   crew_->run(
       everybody_,
       [&](int member) {

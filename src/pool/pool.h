@@ -64,7 +64,7 @@ class Pool {
 
   PoolOptions options_;
   os::ForkGuard forks_;
-  std::shared_ptr<comm::DeviceLibraries> libraries_;
+  const comm::TeamResources resources_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;  // by worker; none on the host
   std::vector<Seat> seats_;
   std::vector<int> everybody_;

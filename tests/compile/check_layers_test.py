@@ -13,7 +13,7 @@ check_layers = importlib.util.module_from_spec(spec)
 sys.modules["check_layers"] = check_layers
 spec.loader.exec_module(check_layers)
 
-LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm comm capi)\nendforeach()\n"
+LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm comm compose capi)\nendforeach()\n"
 
 
 class CheckLayers(unittest.TestCase):
@@ -37,7 +37,7 @@ class CheckLayers(unittest.TestCase):
             "include/hocket/a.h": "#include <vector>\n#include \"hocket/b.h\"\n",
             "src/base/a.h": "#include <fmt/format.h>\n",
             "src/engines/shm/a.cc": '#include "os/a.h"\n#include "hwy/highway.h"\n',
-            "src/comm/composition.cc": '#include "engines/shm/a.h"\n#include "engines/local/a.h"\n',
+            "src/compose/providers.cc": '#include "engines/shm/a.h"\n#include "engines/local/a.h"\n',
             "src/base/config.cc": 'auto v = std::getenv("X");\n',
             "src/cli/run.cc": '#include "cli/a.h"\n#include <hocket/hocket.h>\n',
             "include/hocket/c.h": "#include <stdint.h>\n",

@@ -12,17 +12,18 @@
 #include "cases.h"
 #include "control/group.h"
 #include "control/host.h"
-#include "engines/local/local_point_to_point.h"
+#include "engines/local/provider.h"
 #include "engines/shm/shm_engine.h"
 #include "engines/shm/shm_point_to_point.h"
 #include "engines/ucx/ucx_point_to_point.h"
+#include "fake_engine/provider.h"
 #include "os/segment.h"
 #include "peer_on_host.h"
 
 namespace hocket::conformance {
 namespace {
 
-// Messages between threads, with an engine on top of them.
+// Messages between threads, as a provider makes them, with an engine on top of them.
 class ThreadsTeam final : public Team {
  public:
   // `hosts`: of each rank, where they are to seem to be on several; else empty.
@@ -34,11 +35,13 @@ class ThreadsTeam final : public Team {
   using Make = std::function<std::unique_ptr<engine::CollectiveEngine>(
       engine::PointToPoint& messages, const engine::GroupFacts& facts)>;
 
-  ThreadsTeam(Options options, const Make& make)
-      : options_(std::move(options)),
-        fabric_(std::make_shared<engines::local::LocalFabric>(options_.size)) {
+  ThreadsTeam(std::unique_ptr<engine::Provider> provider, Options options, const Make& make)
+      : options_(std::move(options)), provider_(std::move(provider)) {
     for (int rank = 0; rank < options_.size; ++rank) {
-      messages_.push_back(std::make_unique<engines::local::LocalPointToPoint>(fabric_, rank));
+      messages_.push_back(
+          provider_->make_messages({.facts = {.rank = rank, .size = options_.size, .hosts = {}},
+                                    .block = &block_,
+                                    .ring = [](int) {}}));
       engines_.push_back(make(*messages_.back(),
                               {.rank = rank,
                                .size = options_.size,
@@ -57,21 +60,27 @@ class ThreadsTeam final : public Team {
 
  private:
   const Options options_;
-  std::shared_ptr<engines::local::LocalFabric> fabric_;
-  std::vector<std::unique_ptr<engines::local::LocalPointToPoint>> messages_;
+  std::unique_ptr<engine::Provider> provider_;
+  std::byte block_{};  // for its address
+  std::vector<std::unique_ptr<engine::PointToPoint>> messages_;
   std::vector<std::unique_ptr<engine::CollectiveEngine>> engines_;
 };
 
-// The floor over threads.
-EngineCase local_case(std::string name, const algorithm::Tuning& tuning) {
+// The floor over an engine's messages between threads.
+template <typename Provider>
+EngineCase threads_case(std::string name, const algorithm::Tuning& tuning) {
   const auto make = [tuning](engine::PointToPoint& messages, const engine::GroupFacts& facts) {
     return std::make_unique<algorithm::AlgorithmEngine>(messages, facts, tuning);
   };
-  return {.name = std::move(name), .run = [=](int size, const Body& body) {
-            const ThreadsTeam::Options options{
-                .size = size, .hosts = {}, .ordered = tuning.ordered};
-            return run_threads(size, std::make_unique<ThreadsTeam>(options, make), body);
-          }};
+  return {
+      .name = std::move(name), .run = [=](int size, const Body& body) {
+        const ThreadsTeam::Options options{.size = size, .hosts = {}, .ordered = tuning.ordered};
+        return run_threads(
+            size, std::make_unique<ThreadsTeam>(std::make_unique<Provider>(), options, make), body);
+      }};
+}
+EngineCase local_case(std::string name, const algorithm::Tuning& tuning) {
+  return threads_case<engines::local::LocalProvider>(std::move(name), tuning);
 }
 
 // Each algorithm of each collective is forced in one of these: the i-th of those that the
@@ -121,7 +130,11 @@ EngineCase hosts_case(std::string name,
             for (int rank = 0; rank < size; ++rank) {
               options.hosts.push_back(placement(rank, size));
             }
-            return run_threads(size, std::make_unique<ThreadsTeam>(std::move(options), make), body);
+            return run_threads(
+                size,
+                std::make_unique<ThreadsTeam>(
+                    std::make_unique<engines::local::LocalProvider>(), std::move(options), make),
+                body);
           }};
 }
 
@@ -417,6 +430,7 @@ const std::vector<EngineCase>& engine_cases() {
   static const std::vector<EngineCase> cases = [] {
     std::vector<EngineCase> all{
         local_case("local", {}),
+        threads_case<engines::mail::MailProvider>("mail", {}),
         // What is cheapest, in whatever order.
         local_case("local_unordered", {.network = algorithm::kTcp, .ordered = false}),
         forced_case(0),

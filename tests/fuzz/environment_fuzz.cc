@@ -63,6 +63,18 @@ void read_config() {
   algorithm::Choices::parse(config.algorithm);
 }
 
+// As engines read theirs.
+void read_engines_settings() {
+  refused_or_read([] {
+    require(base::environment_word("HOCKET_UCX_BULK", {"auto", "pieces", "direct"}) < 3);
+  });
+  for (const char* variable : {"HOCKET_UCX_GPUS", "HOCKET_MPI_GPUS"}) {
+    refused_or_read(
+        [&] { require(base::environment_word(variable, {"never", "auto", "always"}) < 3); });
+  }
+  refused_or_read([] { base::environment_switch("HOCKET_NVLINK_MULTICAST"); });
+}
+
 void read_place() {
   for (auto* find : {rendezvous::place_from_hocket,
                      rendezvous::place_from_torchrun,
@@ -92,6 +104,7 @@ void read_store() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   set_variables({reinterpret_cast<const char*>(data), size});
   refused_or_read(read_config);
+  read_engines_settings();
   read_place();
   refused_or_read(read_store);
   return 0;

@@ -44,6 +44,18 @@ TEST_F(Hosts, CollectivesAreRightHoweverRanksArePlaced) {
   }
 }
 
+TEST_F(Hosts, WhoIsAloneMayAskForWhatReachesThem) {
+  run_job({.size = 1, .engines = {"ucx"}}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    check_results(rank, comm);
+    int got = 0;
+    int sent = 7;
+    comm.send_recv(scalar(sent), scalar(got), 0);
+    rank.check(got == 7, "a message to itself is wrong");
+  });
+}
+
 TEST_F(Hosts, GroupsAcrossThemComeAndGo) {
   run_job({.size = 4}, [](Rank& rank) {
     World world = join(rank, in_pairs);

@@ -14,7 +14,7 @@ namespace hocket::comm {
 namespace {
 
 Card card_of(int rank) {
-  return {.build = own_build(),
+  return {.build = own_build({}),
           .host = "host",
           .host_name = "name" + std::to_string(rank),
           .machine = "machine",
@@ -41,7 +41,7 @@ TEST(Card, ComesAsItWent) {
   Card sent = card_of(1);
   sent.token[3] = std::byte{7};
   const auto came = to_cards({to_bytes(card_of(0)), to_bytes(sent)});
-  EXPECT_EQ(came[1].build, own_build());
+  EXPECT_EQ(came[1].build, own_build({}));
   EXPECT_EQ(came[1].host_name, "name1");
   EXPECT_EQ(came[1].token, sent.token);
   EXPECT_EQ(came[1].algorithms, "ring");
@@ -52,14 +52,14 @@ TEST(Card, OfAnotherReleaseIsRefusedAndBothAreNamed) {
   other.build.release = "9.8.7";
   const std::string text =
       refusal_of({to_bytes(card_of(0)), to_bytes(card_of(1)), to_bytes(other)});
-  EXPECT_TRUE(has(text, "rank 0 is of hocket " + own_build().release)) << text;
+  EXPECT_TRUE(has(text, "rank 0 is of hocket " + own_build({}).release)) << text;
   EXPECT_TRUE(has(text, "rank 2 of hocket 9.8.7")) << text;
 }
 
 TEST(Card, OfAnotherWireOrTuningIsRefused) {
   Card wire = card_of(1);
   ++wire.build.wire;
-  EXPECT_TRUE(has(refusal_of({to_bytes(card_of(0)), to_bytes(wire)}), "wire 2"));
+  EXPECT_TRUE(has(refusal_of({to_bytes(card_of(0)), to_bytes(wire)}), "wire " + std::to_string(wire.build.wire)));
   Card tuning = card_of(1);
   tuning.build.tuning = "feed";
   const std::string text = refusal_of({to_bytes(card_of(0)), to_bytes(tuning)});
@@ -77,7 +77,7 @@ TEST(Card, OfAnotherFormIsRefused) {
                             Object::list({"1.0", "1", "x"})}) {
     EXPECT_TRUE(has(refusal_of({good, encode(odd)}), "of an unknown release"));
   }
-  const Build own = own_build();
+  const Build own = own_build({});
   const Object damaged = Object::list({own.release, own.wire, own.tuning, "host"});
   EXPECT_TRUE(has(refusal_of({good, encode(damaged)}), "damaged"));
 }

@@ -9,8 +9,6 @@ namespace {
 DeviceFacts on_gpu(unsigned char gpu, int at_once, int crowd = 1) {
   DeviceFacts facts;
   facts.uuid.bytes[0] = gpu;
-  facts.nccl = 22809;
-  facts.shareable = 1;
   facts.at_once = at_once;
   facts.crowd = crowd;
   return facts;
@@ -20,15 +18,14 @@ TEST(DeviceAgreement, AGpuARankSharesNothing) {
   const DeviceAgreement agreed = agree({on_gpu(1, 1), on_gpu(2, 1), on_gpu(3, 1)});
   EXPECT_EQ(agreed.ranks_a_gpu, 1);
   EXPECT_FALSE(agreed.in_turns);
-  EXPECT_TRUE(agreed.shareable);
-  EXPECT_EQ(agreed.why_no_nccl, "");
+  EXPECT_FALSE(agreed.shares_gpu);
 }
 
 TEST(DeviceAgreement, ProcessesThatShareAGpuTakeTurns) {
   const DeviceAgreement agreed = agree({on_gpu(1, 1), on_gpu(2, 1), on_gpu(1, 1)});
   EXPECT_EQ(agreed.ranks_a_gpu, 2);
   EXPECT_TRUE(agreed.in_turns);
-  EXPECT_NE(agreed.why_no_nccl, "");
+  EXPECT_TRUE(agreed.shares_gpu);
 }
 
 TEST(DeviceAgreement, WhatAGpuRunsSideBySideTakesNoTurns) {
@@ -48,7 +45,7 @@ TEST(DeviceAgreement, ThreadsOutsideOfAGroupCount) {
   const DeviceAgreement fits = agree({on_gpu(1, 4, 4), on_gpu(2, 4, 4)});
   EXPECT_EQ(fits.ranks_a_gpu, 4);
   EXPECT_FALSE(fits.in_turns);
-  EXPECT_EQ(fits.why_no_nccl, "");  // these two have a GPU each
+  EXPECT_FALSE(fits.shares_gpu);  // these two have a GPU each
   EXPECT_TRUE(agree({on_gpu(1, 4, 8), on_gpu(2, 4, 8)}).in_turns);
 }
 

@@ -18,6 +18,8 @@ namespace hocket::engines::mpi {
 
 class Library;
 
+inline constexpr std::string_view kName = "mpi";  // of the engine
+
 // What was looked for, and why it was not found.
 struct Found {
   std::shared_ptr<Library> library;

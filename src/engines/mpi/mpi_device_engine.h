@@ -26,7 +26,7 @@ class MpiDeviceEngine final : public movement::MovingEngine {
  public:
   MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, DeviceOptions options);
 
-  std::string_view name() const noexcept override { return "mpi"; }
+  std::string_view name() const noexcept override { return kName; }
 
  private:
   void prepare() override;

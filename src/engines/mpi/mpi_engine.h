@@ -42,7 +42,7 @@ class MpiEngine final : public engine::CollectiveEngine {
         ring_(std::move(ring)),
         elsewhere_(std::move(elsewhere)) {}
 
-  std::string_view name() const noexcept override { return "mpi"; }
+  std::string_view name() const noexcept override { return kName; }
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   engine::Task start(const engine::Call& call) override;
   void skip(std::uint64_t sequence) override;

@@ -113,23 +113,23 @@ void NcclEngine::check(Status status) {
                                       last == nullptr ? "" : last));
 }
 
-void NcclEngine::enqueue(const Call& call, cuda::Stream stream) {
+void NcclEngine::enqueue(const Call& call, StreamRef stream) {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw DeviceError("NCCL's communicator has been aborted");
-  put(call, stream);
+  put(call, stream.handle());
   settle_call();
 }
 
-void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) {
+void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw DeviceError("NCCL's communicator has been aborted");
   check(library_->group_start());
   try {
     for (const engine::DeviceMessage& m : messages) {
       if (m.way == engine::DeviceMessage::Way::kSend) {
-        send(m.data, m.bytes, m.peer, stream);
+        send(m.data, m.bytes, m.peer, stream.handle());
       } else {
-        receive(m.data, m.bytes, m.peer, stream);
+        receive(m.data, m.bytes, m.peer, stream.handle());
       }
     }
   } catch (...) {

@@ -32,7 +32,7 @@ class NcclEngine final : public engine::DeviceEngine {
   std::string_view name() const noexcept override { return "nccl"; }
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   void connect(const engine::Introduction& introduction) override;
-  void enqueue(const engine::Call& call, cuda::Stream stream) override;
+  void enqueue(const engine::Call& call, StreamRef stream) override;
   // Others watch the time on the device; what is kept here bounds what the host waits.
   bool keeps_time(Duration allowed) noexcept override {
     allowed_ = allowed;
@@ -40,7 +40,7 @@ class NcclEngine final : public engine::DeviceEngine {
   }
   bool meets_on_device() const noexcept override { return facts_.size > 1; }
   bool has_messages() const noexcept override { return true; }
-  void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
+  void exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) override;
   std::optional<engine::DeviceProblem> problem() noexcept override;
   void abort() noexcept override;
 

@@ -203,17 +203,17 @@ std::span<const Step> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
   return last_steps_;
 }
 
-void PeerEngine::enqueue(const Call& call, cuda::Stream stream) {
-  launch(steps_of(call, {}), stream);
+void PeerEngine::enqueue(const Call& call, StreamRef stream) {
+  launch(steps_of(call, {}), stream.handle());
 }
 
-void PeerEngine::enqueue_symmetric(const Call& call, PeerOuts outs, cuda::Stream stream) {
-  launch(steps_of(call, outs), stream);
+void PeerEngine::enqueue_symmetric(const Call& call, PeerOuts outs, StreamRef stream) {
+  launch(steps_of(call, outs), stream.handle());
 }
 
 // At most one message each way with a peer goes into a launch; all ranks take them in the order of
 // the list, so that those between two ranks meet.
-void PeerEngine::exchange(std::span<const DeviceMessage> messages, cuda::Stream stream) {
+void PeerEngine::exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
   std::vector<DeviceMessage> left(messages.begin(), messages.end());
   while (!left.empty()) {
     Message now[kMaxRanks];
@@ -232,7 +232,7 @@ void PeerEngine::exchange(std::span<const DeviceMessage> messages, cuda::Stream 
         pair.receive_bytes = message.bytes;
       }
     }
-    launch(plan_messages(now, member_, tuning_), stream);
+    launch(plan_messages(now, member_, tuning_), stream.handle());
     left = std::move(later);
   }
 }

@@ -43,10 +43,10 @@ class PeerEngine final : public engine::DeviceEngine {
   std::string_view name() const noexcept override { return "peer"; }
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   void connect(const engine::Introduction& introduction) override;
-  void enqueue(const engine::Call& call, cuda::Stream stream) override;
-  void enqueue_symmetric(const engine::Call& call, PeerOuts outs, cuda::Stream stream) override;
+  void enqueue(const engine::Call& call, StreamRef stream) override;
+  void enqueue_symmetric(const engine::Call& call, PeerOuts outs, StreamRef stream) override;
   bool has_messages() const noexcept override { return true; }
-  void exchange(std::span<const engine::DeviceMessage> messages, cuda::Stream stream) override;
+  void exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) override;
   bool meets_on_device() const noexcept override { return size_ > 1; }
   bool keeps_time(Duration allowed) noexcept override;
   std::optional<engine::DeviceProblem> problem() noexcept override;

@@ -1,5 +1,5 @@
-// The composition root's part for those members of a group that share this host, where others are
-// elsewhere: messages and collectives among them, by shared memory.
+// For those members of a group that share this host, where others are elsewhere: messages and
+// collectives among them.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator_impl.h"
+#include "engine/provider.h"
 
 namespace hocket::comm {
 
@@ -23,22 +24,16 @@ Mates mates_of(const call::Membership& membership);
 struct Near {
   std::unique_ptr<engine::PointToPoint> messages;  // by numbers among the mates
   // Parts of the calls of the whole group: what each rank has called is compared where these meet.
+  // Null where the engine has no collectives of its own.
   std::unique_ptr<engine::CollectiveEngine> collectives;
 };
-// `memory`: theirs in the group's block. `whole`: of the group.
+// `whole`: the group as it is to have engines. `control`: of the mates, in the group's block;
+// `memory`: the engine's part of that.
 Near make_near(control::HostControl& host,
+               engine::Provider& provider,
+               const engine::GroupSite& whole,
                const Mates& mates,
-               std::byte* memory,
-               engine::Consistency& whole);
-
-// Parts of a group's block begin at multiples of this, whatever the kernel's pages are.
-constexpr std::size_t kPartBytes = 4096;
-constexpr std::size_t round_to_part(std::size_t bytes) {
-  return (bytes + kPartBytes - 1) / kPartBytes * kPartBytes;
-}
-
-// Of `memory`, and how it begins.
-std::size_t near_bytes(int mates);
-void format_near(std::byte* memory, int mates);
+               std::byte* control,
+               std::byte* memory);
 
 }  // namespace hocket::comm

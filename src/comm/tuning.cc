@@ -1,12 +1,12 @@
+#include "comm/tuning.h"
+
 #include <bit>
 
 #include "algorithm/algorithm_engine.h"
 #include "algorithm/catalogue.h"
 #include "algorithm/cost_model.h"
 #include "base/hash.h"
-#include "comm/tuning.h"
 #include "engine/cost_table.h"
-#include "engines/shm/shm_engine.h"
 
 namespace hocket::comm {
 namespace {
@@ -37,13 +37,13 @@ std::uint64_t hash_of_model(const algorithm::Network& network, const algorithm::
 
 }  // namespace
 
-std::uint64_t tuning_hash() {
+std::uint64_t tuning_hash(const engine::ProviderList& providers) {
   const algorithm::Tuning near{};
   algorithm::Tuning far{.network = algorithm::kTcp};
   far.chunk_bytes = algorithm::kChunkAcross;
   std::uint64_t hash = hash_of_model(near.network, near.pieces());
   hash = base::mix(hash, hash_of_model(far.network, far.pieces()));
-  hash = base::mix(hash, engines::shm::ShmEngine::tuning());
+  for (const auto& provider : providers) hash = base::mix(hash, provider->tuning());
   return base::mix(hash, engine::CostTable::shipped().hash());
 }
 

@@ -1,0 +1,28 @@
+// The engine local, as a job knows it: messages between ranks that are threads.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "engine/provider.h"
+#include "engines/local/local_point_to_point.h"
+
+namespace hocket::engines::local {
+
+// See engine::Provider.
+class LocalProvider final : public engine::Provider {
+ public:
+  std::string_view name() const noexcept override { return "local"; }
+  engine::Use use(engine::Ranks ranks) const noexcept override;
+  std::optional<Engine> probe(const Machine& machine) const override;
+  engine::Distance reach() const noexcept override { return engine::Distance::kProcess; }
+  std::unique_ptr<engine::PointToPoint> make_messages(const engine::GroupSite& site) override;
+
+ private:
+  std::mutex mutex_;
+  // By the group's block; a fabric lives as long as the threads that have it.
+  std::map<const std::byte*, std::weak_ptr<LocalFabric>> fabrics_;
+};
+
+}  // namespace hocket::engines::local

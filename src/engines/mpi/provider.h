@@ -1,0 +1,56 @@
+// The engine mpi, as a job knows it: MPI's communicators for hocket's groups.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/provider.h"
+#include "engines/mpi/groups.h"
+#include "engines/mpi/library.h"
+#include "movement/use_of_gpus.h"
+
+namespace hocket::engines::mpi {
+
+// See engine::Provider. MPI is started by `join`. Messages from it ring nobody's bell, so that
+// whoever waits has to keep asking.
+class MpiProvider final : public engine::Provider {
+ public:
+  std::string_view name() const noexcept override { return kName; }
+  engine::Use use(engine::Ranks ranks) const noexcept override;
+  bool serves(MemoryKind) const noexcept override { return true; }
+  std::span<const base::SettingRow> settings() const noexcept override;
+  void configure() override;  // HOCKET_MPI_GPUS
+  std::optional<Engine> probe(const Machine& machine) const override;
+
+  bool introduces() const noexcept override { return true; }
+  std::vector<std::byte> join(const engine::JobSite& site) override;
+  void meet(const std::vector<std::vector<std::byte>>& cards) override;
+  // MPI can neither make communicators any more nor end.
+  void forsake() noexcept override;
+
+  bool has_collectives() const noexcept override { return true; }
+  // Collective over the group's members. None for what is left of a broken job.
+  std::unique_ptr<engine::CollectiveEngine> make_collectives(
+      const engine::GroupSite& site) override;
+
+  void close(std::uint64_t group, const std::shared_ptr<void>& hold) noexcept override {
+    groups_.close(group, hold);
+  }
+  void end() noexcept override { groups_.end(); }
+
+  engine::DeviceCard device_card(const cuda::DeviceContext& device) override;
+  std::string why_no_device_engine(const engine::DeviceSite& site) const override;
+  std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
+
+ private:
+  movement::UseGpus gpus_ = movement::UseGpus::kNever;
+  int own_ = 0;             // this rank's number in hocket's world
+  std::string card_;        // what it told the others
+  std::vector<int> ranks_;  // in MPI's world, of hocket's world's
+  std::shared_ptr<Library> library_;
+  std::shared_ptr<Comm> everybody_;  // of MPI
+  Groups groups_;
+};
+
+}  // namespace hocket::engines::mpi

@@ -1,0 +1,48 @@
+// The engine nccl, as a job knows it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/provider.h"
+#include "engines/nccl/library.h"
+
+namespace hocket::engines::nccl {
+
+// HOCKET_NCCL_LIBRARY, HOCKET_NVLINK_MULTICAST, HOCKET_NCCL_RAS. A value.
+struct NcclSettings {
+  std::string library;  // its file; empty: looked for
+  Allowed allowed;
+
+  static NcclSettings from_environment();
+};
+
+// See engine::Provider. NCCL is loaded when it is first asked for.
+class NcclProvider final : public engine::Provider {
+ public:
+  // `folders`: where Python's packages have their libraries.
+  explicit NcclProvider(std::vector<std::string> folders);
+
+  std::string_view name() const noexcept override { return "nccl"; }
+  engine::Use use(engine::Ranks) const noexcept override { return engine::Use::kByDefault; }
+  bool serves(MemoryKind memory) const noexcept override { return memory == MemoryKind::kCuda; }
+  std::span<const base::SettingRow> settings() const noexcept override;
+  void configure() override { settings_ = NcclSettings::from_environment(); }
+  std::optional<Engine> probe(const Machine& machine) const override;
+
+  engine::DeviceCard device_card(const cuda::DeviceContext& device) override;
+  std::string why_no_device_engine(const engine::DeviceSite& site) const override;
+  std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
+
+ private:
+  const Found& found();
+
+  NcclSettings settings_;
+  const std::vector<std::string> folders_;
+  std::once_flag once_;
+  Found found_;
+};
+
+}  // namespace hocket::engines::nccl

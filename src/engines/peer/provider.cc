@@ -1,0 +1,46 @@
+#include "engines/peer/provider.h"
+
+#include <algorithm>
+
+#include "cuda/context.h"
+#include "cuda/usable.h"
+#include "engines/peer/peer_engine.h"
+
+namespace hocket::engines::peer {
+namespace {
+
+// What a rank tells the others.
+struct PeerCard {
+  std::int32_t shareable = 0;  // 1: its GPU's memory can be mapped by other processes
+};
+
+}  // namespace
+
+std::optional<Engine> PeerProvider::probe(const Machine& machine) const {
+  const std::string why_not = cuda::why_no_gpu(machine);
+  return Engine{std::string(name()),
+                why_not.empty(),
+                why_not.empty() ? "GPUs of one host, GPU memory, by kernels of our own" : why_not};
+}
+
+engine::DeviceCard PeerProvider::device_card(const cuda::DeviceContext& device) {
+  const bool shareable = device.attribute(cuda::DeviceAttribute::kVmm) != 0 &&
+                         device.attribute(cuda::DeviceAttribute::kPosixFdHandles) != 0;
+  return engine::DeviceCard::of(PeerCard{.shareable = shareable ? 1 : 0});
+}
+
+std::string PeerProvider::why_no_device_engine(const engine::DeviceSite& site) const {
+  const bool shareable = std::ranges::all_of(site.cards, [](const engine::DeviceCard& card) {
+    return card.as<PeerCard>().shareable != 0;
+  });
+  if (!shareable && site.facts.size > 1) return "a GPU's memory cannot be shared";
+  return PeerEngine::why_not(site.facts);
+}
+
+std::unique_ptr<engine::DeviceEngine> PeerProvider::make_device_engine(
+    const engine::DeviceSite& site) {
+  return std::make_unique<PeerEngine>(
+      site.device, site.facts, default_tuning(site.facts.size), site.ranks_a_gpu);
+}
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,23 @@
+// The engine peer, as a job knows it: GPUs of one host, by kernels of our own.
+#pragma once
+
+#include <memory>
+
+#include "engine/provider.h"
+
+namespace hocket::engines::peer {
+
+// See engine::Provider.
+class PeerProvider final : public engine::Provider {
+ public:
+  std::string_view name() const noexcept override { return "peer"; }
+  engine::Use use(engine::Ranks) const noexcept override { return engine::Use::kByDefault; }
+  bool serves(MemoryKind memory) const noexcept override { return memory == MemoryKind::kCuda; }
+  std::optional<Engine> probe(const Machine& machine) const override;
+
+  engine::DeviceCard device_card(const cuda::DeviceContext& device) override;
+  std::string why_no_device_engine(const engine::DeviceSite& site) const override;
+  std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
+};
+
+}  // namespace hocket::engines::peer

@@ -1,0 +1,76 @@
+#include "engines/ucx/ucx_carrier.h"
+
+#include <fmt/format.h>
+
+namespace hocket::engines::ucx {
+namespace {
+
+using engine::Fate;
+
+// Who forces messages to travel directly means shorter ones, too.
+constexpr std::size_t kForcedFrom = 64 * 1024;
+
+}  // namespace
+
+UcxCarrier::UcxCarrier(std::shared_ptr<const Library> library, std::string interface, Bulk bulk)
+    : library_(std::move(library)),
+      interface_(std::move(interface)),
+      fabric_(std::make_shared<Fabric>(library_, options(bulk))),
+      gpu_fabrics_([this](const auto& device) { return make_gpu_fabric(device); }) {}
+
+FabricOptions UcxCarrier::options(Bulk bulk) const {
+  FabricOptions options{.interface = interface_};
+  options.wake = [this] {
+    if (attached_) links_.wake();
+  };
+  options.help = [this] {
+    if (attached_) links_.help();
+  };
+  options.lost = [this](int rank) { return fate(rank) != Fate::kHere; };
+  options.died = [this](int rank) { return fate(rank) == Fate::kDied; };
+  options.bulk = bulk;
+  if (bulk == Bulk::kDirect) options.direct_from = kForcedFrom;
+  return options;
+}
+
+std::shared_ptr<Fabric> UcxCarrier::make_gpu_fabric(const DeviceFabrics::Device& device) const {
+  FabricOptions options{.interface = interface_};
+  options.lost = [this](int rank) { return fate(rank) != Fate::kHere; };
+  options.died = [this](int rank) {
+    const Fate found = fate(rank);
+    return found == Fate::kDied || found == Fate::kCutOff;
+  };
+  options.gpus = true;
+  options.device = device;
+  return std::make_shared<Fabric>(library_, std::move(options));
+}
+
+void UcxCarrier::attach(engine::CarrierLinks links) {
+  links_ = std::move(links);
+  attached_ = true;
+}
+
+engine::Fate UcxCarrier::fate(int rank) const {
+  return attached_ ? links_.fate(rank) : Fate::kHere;
+}
+
+std::string UcxCarrier::why_unreachable(int rank) {
+  const std::string why = fabric_->why_unreachable(rank);
+  if (why.empty()) return {};
+  return fmt::format(
+      "by UCX: {}; see that its interfaces are up (`hocket doctor`), and UCX_TLS, UCX_NET_DEVICES "
+      "and HOCKET_INTERFACE",
+      why);
+}
+
+bool UcxCarrier::flush(base::Deadline deadline) noexcept {
+  const bool done = fabric_->flush(deadline);
+  return gpu_fabrics_.flush(deadline) && done;
+}
+
+void UcxCarrier::retire() noexcept {
+  fabric_->retire();
+  gpu_fabrics_.retire();
+}
+
+}  // namespace hocket::engines::ucx

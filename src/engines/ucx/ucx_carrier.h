@@ -1,0 +1,49 @@
+// UCX's end in this process, for messages between hosts.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/carrier.h"
+#include "engines/ucx/device_fabrics.h"
+#include "movement/use_of_gpus.h"
+
+namespace hocket::engines::ucx {
+
+// See engine::Carrier.
+class UcxCarrier final : public engine::Carrier {
+ public:
+  // `interface`: by name; empty: UCX chooses. Throws SystemError where UCX refuses to start.
+  UcxCarrier(std::shared_ptr<const Library> library, std::string interface, Bulk bulk);
+
+  const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
+  // Others, for arrays in GPUs' memory.
+  DeviceFabrics& gpu_fabrics() noexcept { return gpu_fabrics_; }
+
+  void attach(engine::CarrierLinks links) override;
+  std::string why_unreachable(int rank) override;
+  int event_fd() const noexcept override { return fabric_->event_fd(); }
+  bool arm() noexcept override { return fabric_->arm(); }
+  bool progress() noexcept override { return fabric_->progress(); }
+  bool pending() const noexcept override { return fabric_->pending(); }
+  std::vector<int> take_broken() override { return fabric_->take_broken(); }
+  bool flush(base::Deadline deadline) noexcept override;
+  void retire() noexcept override;
+  bool try_retire() noexcept override { return fabric_->try_retire(); }
+
+ private:
+  FabricOptions options(Bulk bulk) const;
+  std::shared_ptr<Fabric> make_gpu_fabric(const DeviceFabrics::Device& device) const;
+  engine::Fate fate(int rank) const;
+
+  engine::CarrierLinks links_;  // written before `attached_`
+  std::atomic<bool> attached_{false};
+  const std::shared_ptr<const Library> library_;
+  const std::string interface_;
+  std::shared_ptr<Fabric> fabric_;
+  DeviceFabrics gpu_fabrics_;
+};
+
+}  // namespace hocket::engines::ucx

@@ -1,0 +1,117 @@
+// An engine that is added as docs/adding-an-engine.md says, in a list of its own: programs find it
+// by its name, and it carries their calls.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "comm/thread_team.h"
+#include "compose/providers.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "fake_engine/provider.h"
+#include "hocket/hocket.h"
+
+namespace hocket {
+namespace {
+
+using engines::mail::MailProvider;
+
+// The list of providers, with one more.
+comm::MakeProviders with(const std::shared_ptr<MailProvider>& mail) {
+  return [mail](const std::vector<std::string>& folders) {
+    engine::ProviderList all = compose::make_providers(folders);
+    all.push_back(mail);
+    return all;
+  };
+}
+
+InitOptions by(const std::string& engine) {
+  InitOptions options;
+  options.engines = {engine};
+  return options;
+}
+
+TEST(FakeEngine, CarriesWhatProgramsCall) {
+  const auto mail = std::make_shared<MailProvider>();
+  comm::run_threads(
+      3,
+      [](Communicator& comm) {
+        std::vector<double> values(1000, comm.rank() + 1);
+        comm.all_reduce(values);
+        EXPECT_EQ(values, std::vector<double>(1000, 6));
+        const int next = (comm.rank() + 1) % comm.size();
+        const int before = (comm.rank() + 2) % comm.size();
+        std::vector<int> sent(10, comm.rank());
+        std::vector<int> got(10);
+        const Outgoing out{.in = sent, .destination = next};
+        const Incoming in{.out = got, .source = before};
+        comm.exchange({&out, 1}, {&in, 1});
+        EXPECT_EQ(got, std::vector<int>(10, before));
+        Communicator half = comm.split({.color = comm.rank() % 2});
+        std::vector<int> one{1};
+        half.all_reduce(one);
+        EXPECT_EQ(one[0], half.size());
+      },
+      by("mail"),
+      with(mail));
+  EXPECT_EQ(mail->groups(), 6);  // of three ranks, in two groups each
+}
+
+TEST(FakeEngine, IsThereWhenAskedForAndNotElse) {
+  const auto mail = std::make_shared<MailProvider>();
+  comm::run_threads(
+      2, [](Communicator& comm) { comm.barrier(); }, {}, with(mail));
+  EXPECT_EQ(mail->groups(), 0);
+  try {
+    run_threads(
+        2, [](Communicator&) {}, by("mail"));
+    ADD_FAILURE() << "the library's own list has it";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("there is no engine \"mail\""), std::string::npos);
+  }
+}
+
+TEST(FakeEngine, ABadSettingOfItsOwnIsRefused) {
+  ::setenv("HOCKET_TEST_MAIL_GPUS", "often", 1);
+  EXPECT_THROW(comm::run_threads(
+                   2, [](Communicator&) {}, by("mail"), with(std::make_shared<MailProvider>())),
+               InvalidArgument);
+  ::unsetenv("HOCKET_TEST_MAIL_GPUS");
+}
+
+// On the fake driver's GPUs, whose memory is the host's.
+TEST(FakeEngine, MovesGpusArrays) {
+  const cuda::Found found = cuda::Driver::find();
+  if (!found.driver) GTEST_SKIP() << found.why_not;
+  if (found.driver->path().find("fake_cuda") == std::string::npos) {
+    GTEST_SKIP() << "the host does not reach this GPU's memory";
+  }
+  ::setenv("HOCKET_TEST_MAIL_GPUS", "1", 1);
+  const auto mail = std::make_shared<MailProvider>();
+  comm::run_threads(
+      2,
+      [&](Communicator& comm) {
+        const auto device = std::make_shared<cuda::DeviceContext>(found.driver, comm.rank());
+        const cuda::DeviceGuard guard(*device);
+        const cuda::OwnedStream stream(device);
+        constexpr std::size_t kCount = 100'000;
+        const cuda::DeviceBuffer array(device, kCount * sizeof(int));
+        auto* values = reinterpret_cast<int*>(array.data());
+        std::fill_n(values, kCount, comm.rank() + 7);
+        comm.broadcast(ArrayView(values, kCount, DType::kInt32, MemoryKind::kCuda),
+                       1,
+                       {.stream = stream.get()});
+        EXPECT_EQ(std::count(values, values + kCount, 8), std::ptrdiff_t{kCount});
+      },
+      by("mail"),
+      with(mail));
+  EXPECT_EQ(mail->device_groups(), 2);
+  ::unsetenv("HOCKET_TEST_MAIL_GPUS");
+}
+
+}  // namespace
+}  // namespace hocket
