@@ -103,8 +103,7 @@ TEST(FakeEngine, MovesGpusArrays) {
         auto* values = reinterpret_cast<int*>(array.data());
         std::fill_n(values, kCount, comm.rank() + 7);
         comm.broadcast(ArrayView(values, kCount, DType::kInt32, MemoryKind::kCuda),
-                       1,
-                       {.stream = stream.get()});
+                       {.root = 1, .stream = StreamRef(stream.get())});
         EXPECT_EQ(std::count(values, values + kCount, 8), std::ptrdiff_t{kCount});
       },
       by("mail"),
