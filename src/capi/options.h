@@ -2,7 +2,9 @@
 // wrong.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -112,14 +114,28 @@ class Refusal {
   Communicator* comm_ = nullptr;
 };
 
+// What the first version of each struct had, which is the least that a program brings. A field that
+// is added begins at a multiple of 8, so never in what was padding.
+template <typename T>
+inline constexpr std::size_t kFirstSize = 0;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_init_options> = 16 + 6 * 8;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_call_options> = 32;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_rebuild_options> = 24;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_symmetric_options> = 24;
+
 // The caller's options, which may be of an older version, or of a newer one that says nothing more.
 template <typename T>
 T read(const Refusal& refuse, const T* options, const char* type) {
+  static_assert(kFirstSize<T> != 0 && sizeof(T) >= kFirstSize<T>);
   T known{};
   if (options == nullptr) return known;
   constexpr std::size_t kMost = 4096;
   const std::size_t size = options->size;
-  if (size < sizeof(T) || size > kMost) {
+  if (size < kFirstSize<T> || size > kMost) {
     refuse("options->size is " + std::to_string(size) + ", expected sizeof(" + type + "), " +
            std::to_string(sizeof(T)));
   }
@@ -129,7 +145,7 @@ T read(const Refusal& refuse, const T* options, const char* type) {
     refuse("options have a field that this version of hocket does not know, at byte " +
            std::to_string(i) + " of " + type + "; this is " + hocket_version());
   }
-  std::memcpy(&known, options, sizeof(T));
+  std::memcpy(&known, options, std::min(size, sizeof(T)));
   return known;
 }
 

@@ -2,6 +2,22 @@
  * place, so that an array that is mixed up is found. */
 #include "check.h"
 
+/* What programs were built with stays as it is through 0.x. */
+_Static_assert(sizeof(void*) != 8 || (sizeof(hocket_array) == 24 && sizeof(hocket_parts) == 24 &&
+                                      sizeof(hocket_message) == 32),
+               "arrays, parts and messages have no room for more fields");
+_Static_assert(sizeof(void*) != 8 ||
+                   (sizeof(hocket_init_options) >= 64 && sizeof(hocket_call_options) >= 32 &&
+                    sizeof(hocket_rebuild_options) >= 24 &&
+                    sizeof(hocket_symmetric_options) >= 24 && sizeof(hocket_error_info) >= 80),
+               "options grow, and do not shrink");
+_Static_assert(offsetof(hocket_call_options, deadline_ns) == sizeof(size_t) &&
+                   offsetof(hocket_error_info, missing) > offsetof(hocket_error_info, host),
+               "fields keep their order");
+_Static_assert(HOCKET_INTERNAL == 10 && HOCKET_FLOAT8_E5M2 == 16 && HOCKET_BIT_XOR == 7 &&
+                   HOCKET_MEMORY_CUDA == 2 && HOCKET_OBJECT_OTHER == 3,
+               "numbers keep their meaning");
+
 enum { kShare = 3 };
 
 static int n;

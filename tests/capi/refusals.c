@@ -1,6 +1,5 @@
 /* What is wrong gets a code and a message, on every rank that waits, and harms nothing. */
 #include <signal.h>
-#include <unistd.h>
 
 #include "check.h"
 

@@ -207,5 +207,20 @@ def test_picture_of_speed_is_of_the_tables():
     subprocess.run([sys.executable, picture, "--check"], check=True, timeout=30)
 
 
+def test_every_page_has_its_place_in_the_site(tmp_path):
+    """tools/docs.sh needs minutes and Doxygen; what it gives to Sphinx is made in a moment."""
+    maker = ROOT / "tools" / "docs" / "make_source.py"
+    subprocess.run([sys.executable, maker, tmp_path, find_command()], check=True, timeout=50)
+    pages = {p.relative_to(tmp_path).with_suffix("").as_posix() for p in tmp_path.rglob("*.md")}
+    listed = set()
+    for page in tmp_path.rglob("*.md"):
+        for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(), re.S):
+            listed.update(line[1:] for line in tree.splitlines() if line.startswith("/"))
+    assert pages - listed == {"index"} and listed <= pages
+    headers = {p.stem for p in (ROOT / "include" / "hocket").glob("*.h")} - {"hocket", "cplusplus"}
+    assert {f"reference/cpp/{header}" for header in headers} <= pages
+    assert "## hocket bench" in (tmp_path / "reference" / "command.md").read_text()
+
+
 def test_something_is_tested():
     assert PYTHON and CPP and QUOTES and hocket.__version__

@@ -30,6 +30,8 @@ GUIDE = [
 ]
 INSIDE = ["docs/architecture", "CONTRIBUTING", "CHANGELOG"]
 CSS = """
+.content { width: 52em; }
+.highlight-text pre { font-size: 0.75em; }  /* what the command prints, which has wide lines */
 .sidebar-brand-text { font-size: 1.6rem; }
 article table { font-size: 0.9em; }
 article img { max-width: 100%; }
