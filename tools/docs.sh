@@ -45,7 +45,7 @@ EXTRACT_ALL = YES
 AUTOLINK_SUPPORT = NO
 QUIET = YES
 WARN_IF_UNDOCUMENTED = NO
-EXCLUDE_SYMBOLS = hocket::detail hocket::comm hocket::cuda hocket::symmetric hocket::pool hocket::DTypeOf*
+EXCLUDE_SYMBOLS = hocket::detail hocket::call hocket::comm hocket::cuda hocket::symmetric hocket::pool hocket::DTypeOf*
 MACRO_EXPANSION = YES
 PREDEFINED = __cplusplus=202002L
 END

@@ -48,7 +48,7 @@ napoleon_use_ivar = True
 # Every internal link is checked. What has no page of its own: other libraries' types, what lies
 # behind a handle, and the names that Python's signatures give to kinds of arguments.
 nitpicky = True
-BEHIND_HANDLES = "(comm|cuda|pool|symmetric|detail)(::.*)?|Secret|Plan|Impl|Fold"
+BEHIND_HANDLES = "[a-z][a-z_]*(::.*)?|Secret|Plan|Impl|Fold"  # inner namespaces, and inner classes
 nitpick_ignore_regex = [
     ("(cpp|c):.*", "std(::.*)?|CUstream_st|u?int[0-9]+_t|size_t|MPI_Comm|Duration::max"),
     ("cpp:.*", f"(hocket::)?({BEHIND_HANDLES})|Element|DTypeOf.*"),
