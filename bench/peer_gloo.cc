@@ -132,6 +132,9 @@ class Gloo final : public Library {
   std::optional<std::string> refusal(const Case& subject) const override {
     if (subject.memory != Memory::kOrdinary) return "it has no symmetric memory";
     if (subject.collective == Collective::kReduceScatter) return "it has none between processes";
+    if (subject.collective == Collective::kScan || subject.collective == Collective::kExscan) {
+      return "it has no prefix reductions";
+    }
     const bool moves_in_place = subject.collective == Collective::kGather ||
                                 subject.collective == Collective::kScatter ||
                                 subject.collective == Collective::kAllToAll;
@@ -195,6 +198,8 @@ class Gloo final : public Library {
       case Collective::kSendRecv:
         return message(subject, arrays, bytes);
       case Collective::kReduceScatter:
+      case Collective::kScan:
+      case Collective::kExscan:
         break;
     }
     throw std::runtime_error("gloo: unknown call");

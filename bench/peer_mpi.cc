@@ -137,6 +137,10 @@ class Mpi final : public Library {
     switch (subject.collective) {
       case Collective::kAllReduce:
         return repeated([=] { MPI_Allreduce(in, out, count, type, op, MPI_COMM_WORLD); });
+      case Collective::kScan:
+        return repeated([=] { MPI_Scan(in, out, count, type, op, MPI_COMM_WORLD); });
+      case Collective::kExscan:
+        return repeated([=] { MPI_Exscan(in, out, count, type, op, MPI_COMM_WORLD); });
       case Collective::kReduceScatter:
         return repeated(
             [=] { MPI_Reduce_scatter_block(in, out, count, type, op, MPI_COMM_WORLD); });

@@ -16,6 +16,10 @@
 //
 //   reduce           count        count at root   count; root's holds the result
 //
+//   scan             count        count           count
+//
+//   exscan           count        count but at 0  count; rank 0's stays
+//
 //   broadcast        -            -               count
 //
 //   all_gather       share        n * share       n * share; own at rank * share
@@ -167,6 +171,23 @@ class Communicator {
   Work reduce_async(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
   Prepared prepare_reduce(ArrayView inout, const ReduceRootOptions& = {});
   Prepared prepare_reduce(ConstArrayView in, ArrayView out, const ReduceRootOptions& = {});
+
+  // Prefix reductions. Rank r gets ((x0 op x1) op x2) ... op xr, of exscan without xr: rank 0 has
+  // nobody before it, so that its `out` is not looked at, and an array that is in place stays as it
+  // is. kAvg divides by how many ranks are combined: r + 1, of exscan r.
+  void scan(ArrayView inout, const ReduceOptions& = {});
+  void scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work scan_async(ArrayView inout, const ReduceOptions& = {});
+  Work scan_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_scan(ArrayView inout, const ReduceOptions& = {});
+  Prepared prepare_scan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+
+  void exscan(ArrayView inout, const ReduceOptions& = {});
+  void exscan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Work exscan_async(ArrayView inout, const ReduceOptions& = {});
+  Work exscan_async(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
+  Prepared prepare_exscan(ArrayView inout, const ReduceOptions& = {});
+  Prepared prepare_exscan(ConstArrayView in, ArrayView out, const ReduceOptions& = {});
 
   void reduce_scatter(ArrayView inout, const ReduceOptions& = {});
   void reduce_scatter(ConstArrayView in, ArrayView out, const ReduceOptions& = {});

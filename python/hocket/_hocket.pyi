@@ -365,6 +365,64 @@ class Communicator:
     def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `reduce` once, to call it again and again on the same arrays."""
 
+    def scan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+        """
+        Reduce arrays over the ranks up to each one: a prefix reduction.
+
+        Rank r gets ((x0 op x1) op x2) ... op xr.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements. All ranks bring as many, of one dtype.
+        out : array, optional
+            Where the result goes, as for `all_reduce`. Without it, into `x`.
+        op : str
+            As for `all_reduce`; "avg" divides by how many ranks are combined, r + 1. NaN of one rank makes
+            NaN of it and all after it, also by "min" and "max".
+        deadline
+            As for `all_reduce`.
+
+        Returns
+        -------
+        array
+            `out`, or `x` where there is none.
+        """
+
+    def scan_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+        """Start `scan`; the arrays must be left alone until the Work is done."""
+
+    def prepare_scan(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+        """Check `scan` once, to call it again and again on the same arrays."""
+
+    def exscan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+        """
+        Reduce arrays over the ranks before each one: an exclusive prefix reduction.
+
+        Rank r gets ((x0 op x1) op x2) ... op x(r - 1). Nobody is before rank 0: there `out`, or `x` without
+        it, stays as it is.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements. All ranks bring as many, of one dtype.
+        out : array, optional
+            Where the result goes, as for `all_reduce`. Without it, into `x`.
+        op, deadline
+            As for `scan`; "avg" divides by r.
+
+        Returns
+        -------
+        array
+            `out`, or `x` where there is none.
+        """
+
+    def exscan_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+        """Start `exscan`; the arrays must be left alone until the Work is done."""
+
+    def prepare_exscan(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+        """Check `exscan` once, to call it again and again on the same arrays."""
+
     def reduce_scatter(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over all ranks; rank r gets the r-th share of the result.

@@ -1,4 +1,4 @@
-// all_reduce, reduce, reduce_scatter, reproducible_sum.
+// all_reduce, reduce, scan, exscan, reduce_scatter, reproducible_sum.
 #include "hocket/error.h"
 #include "verbs.h"
 
@@ -13,6 +13,14 @@ constexpr auto kReduce = regular_verbs<ReduceRootOptions,
                                        &Communicator::reduce,
                                        &Communicator::reduce_async,
                                        &Communicator::prepare_reduce>();
+constexpr auto kScan = regular_verbs<ReduceOptions,
+                                     &Communicator::scan,
+                                     &Communicator::scan_async,
+                                     &Communicator::prepare_scan>();
+constexpr auto kExscan = regular_verbs<ReduceOptions,
+                                       &Communicator::exscan,
+                                       &Communicator::exscan_async,
+                                       &Communicator::prepare_exscan>();
 constexpr auto kReduceScatter = regular_verbs<ReduceOptions,
                                               &Communicator::reduce_scatter,
                                               &Communicator::reduce_scatter_async,
@@ -33,7 +41,7 @@ void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
   require_same_order(plan.in, "x", plan.out, "out");
 }
 
-Plan<ReduceOptions> plan_all_reduce(
+Plan<ReduceOptions> plan_alike(
     Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
     Plan<ReduceOptions> plan{.options = {op_argument(op), duration_argument(deadline, "deadline")}};
@@ -178,7 +186,7 @@ InvalidArgument
 Mismatch, PeerDied, DeadlineExceeded, Aborted
     See :mod:`hocket.errors`.
 )"},
-         &plan_all_reduce,
+         &plan_alike,
          arg("x").none(),
          arg("out") = none,
          arg("op").none() = "sum");
@@ -210,6 +218,64 @@ array or None
          arg("x").none(),
          arg("out") = none,
          arg("root").none() = 0,
+         arg("op").none() = "sum");
+  define(cls,
+         kScan,
+         {"scan",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "ArrayT",
+          R"(Reduce arrays over the ranks up to each one: a prefix reduction.
+
+Rank r gets ((x0 op x1) op x2) ... op xr.
+
+Parameters
+----------
+x : array
+    This rank's elements. All ranks bring as many, of one dtype.
+out : array, optional
+    Where the result goes, as for `all_reduce`. Without it, into `x`.
+op : str
+    As for `all_reduce`; "avg" divides by how many ranks are combined, r + 1. NaN of one rank makes
+    NaN of it and all after it, also by "min" and "max".
+deadline
+    As for `all_reduce`.
+
+Returns
+-------
+array
+    `out`, or `x` where there is none.
+)"},
+         &plan_alike,
+         arg("x").none(),
+         arg("out") = none,
+         arg("op").none() = "sum");
+  define(cls,
+         kExscan,
+         {"exscan",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "ArrayT",
+          R"(Reduce arrays over the ranks before each one: an exclusive prefix reduction.
+
+Rank r gets ((x0 op x1) op x2) ... op x(r - 1). Nobody is before rank 0: there `out`, or `x` without
+it, stays as it is.
+
+Parameters
+----------
+x : array
+    This rank's elements. All ranks bring as many, of one dtype.
+out : array, optional
+    Where the result goes, as for `all_reduce`. Without it, into `x`.
+op, deadline
+    As for `scan`; "avg" divides by r.
+
+Returns
+-------
+array
+    `out`, or `x` where there is none.
+)"},
+         &plan_alike,
+         arg("x").none(),
+         arg("out") = none,
          arg("op").none() = "sum");
   define(cls,
          kReduceScatter,

@@ -63,6 +63,8 @@ struct AlgorithmEngine::Starts {
       {Kind::kBroadcast, &AlgorithmEngine::start_broadcast},
       {Kind::kReduce, &AlgorithmEngine::start_reduce},
       {Kind::kAllReduce, &AlgorithmEngine::start_all_reduce},
+      {Kind::kScan, &AlgorithmEngine::start_scan},
+      {Kind::kExscan, &AlgorithmEngine::start_scan},
       {Kind::kReduceScatter, &AlgorithmEngine::start_reduce_scatter},
       {Kind::kAllGather, &AlgorithmEngine::start_all_gather},
       {Kind::kGather, &AlgorithmEngine::start_gather},
@@ -164,7 +166,7 @@ Reduction AlgorithmEngine::reduction_of(const Signature& s) const {
   return {
       .dtype = s.dtype,
       .op = s.op,
-      .ranks = facts_.size,
+      .ranks = engine::combined(s.kind, facts_.rank, facts_.size),
       .scratch_bytes = tuning_.scratch_bytes,
       .chunk_bytes = tuning_.chunk_bytes,
       .kernel = core::reduce_kernel(s.dtype, s.op, core::Stores::kCached),
@@ -205,6 +207,20 @@ Task AlgorithmEngine::start_all_reduce(const Endpoint& at, const Call& call, Alg
       return scattered_all_reduce(at, reduction, array);
     default:
       return gathered_all_reduce(at, reduction, array);
+  }
+}
+
+Task AlgorithmEngine::start_scan(const Endpoint& at, const Call& call, Algorithm way) const {
+  const Reduction reduction = reduction_of(call.signature);
+  const Whole array = whole(call);
+  const engine::Prefix prefix = engine::row_of(call.signature.kind).prefix;
+  switch (way) {
+    case Algorithm::kChain:
+      return chain_scan(at, reduction, array, prefix);
+    case Algorithm::kRecursiveDoubling:
+      return doubling_scan(at, reduction, array, prefix);
+    default:
+      return gathered_scan(at, reduction, array);
   }
 }
 

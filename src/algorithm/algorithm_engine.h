@@ -70,6 +70,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   engine::Task start_all_to_all(const Endpoint& at, const engine::Call& call, Algorithm way) const;
   engine::Task start_reduce(const Endpoint& at, const engine::Call& call, Algorithm way) const;
   engine::Task start_all_reduce(const Endpoint& at, const engine::Call& call, Algorithm way) const;
+  engine::Task start_scan(const Endpoint& at, const engine::Call& call, Algorithm way) const;
   engine::Task start_reduce_scatter(const Endpoint& at,
                                     const engine::Call& call,
                                     Algorithm way) const;

@@ -135,4 +135,17 @@ engine::Task tree_reduce(Endpoint at,
 // Even parts are reduced by halving, and gathered by the root. For what is long.
 engine::Task rabenseifner_reduce(Endpoint at, Reduction reduction, Whole array, int root);
 
+// --- Scan ---------------------------------------------------------------------------------------
+// Reduction::ranks is engine::combined; an `out` that is not there takes nothing.
+
+// Every rank collects all arrays and reduces those of the first reduction.ranks, in rank order:
+// ceil(log2 n) rounds. For what is short.
+engine::Task gathered_scan(Endpoint at, Reduction reduction, Whole array);
+// In chunks from each rank to the next one, which folds its own into them, in rank order. For what
+// is long.
+engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix);
+// Hillis and Steele's: ranks hear from the one 2^k before them what is combined there, k growing:
+// ceil(log2 n) rounds.
+engine::Task doubling_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix);
+
 }  // namespace hocket::algorithm

@@ -35,6 +35,14 @@ constexpr std::array kWays{
     Way{Kind::kAllReduce, Algorithm::kRabenseifner, false},
     Way{Kind::kAllReduce, Algorithm::kRing, false},
 
+    Way{Kind::kScan, Algorithm::kGathered},
+    Way{Kind::kScan, Algorithm::kChain},
+    Way{Kind::kScan, Algorithm::kRecursiveDoubling, false},
+
+    Way{Kind::kExscan, Algorithm::kGathered},
+    Way{Kind::kExscan, Algorithm::kChain},
+    Way{Kind::kExscan, Algorithm::kRecursiveDoubling, false},
+
     Way{Kind::kReduceScatter, Algorithm::kPairwise},
     Way{Kind::kReduceScatter, Algorithm::kRecursiveHalving, false},
     Way{Kind::kReduceScatter, Algorithm::kRing, false},

@@ -105,6 +105,7 @@ class Terms {
   double broadcast(Algorithm algorithm) const;
   double reduce(Algorithm algorithm) const;
   double all_reduce(Algorithm algorithm) const;
+  double scan(Algorithm algorithm) const;
   double reduce_scatter(Algorithm algorithm) const;
   double all_gather(Algorithm algorithm) const;
   double rooted(Algorithm algorithm) const;
@@ -174,6 +175,17 @@ double Terms::all_reduce(Algorithm algorithm) const {
   }
 }
 
+double Terms::scan(Algorithm algorithm) const {
+  switch (algorithm) {
+    case Algorithm::kChain:
+      return chain(m_, true);
+    case Algorithm::kRecursiveDoubling:
+      return copied(2 * wide_ * m_) + log_ * folded(m_) + fresh(2 * wide_ * m_);
+    default:
+      return all_reduce(Algorithm::kGathered);
+  }
+}
+
 double Terms::reduce_scatter(Algorithm algorithm) const {
   switch (algorithm) {
     case Algorithm::kRing:
@@ -214,6 +226,8 @@ constexpr engine::KindTable<Term> kTerms{
     {Kind::kBroadcast, &Terms::broadcast},
     {Kind::kReduce, &Terms::reduce},
     {Kind::kAllReduce, &Terms::all_reduce},
+    {Kind::kScan, &Terms::scan},
+    {Kind::kExscan, &Terms::scan},
     {Kind::kReduceScatter, &Terms::reduce_scatter},
     {Kind::kReduceScatterV, &Terms::reduce_scatter},
     {Kind::kAllGather, &Terms::all_gather},

@@ -134,6 +134,10 @@ struct HierarchyEngine::Ways {
     return c.inside(Kind::kReduceScatterV, c.s.count) + c.outside(Kind::kAllReduce, c.share()) +
            c.inside(Kind::kAllGatherV, c.s.count);
   }
+  static double scan(const Costs& c) {
+    return c.inside(c.s.kind, c.s.count) + c.inside(Kind::kReduceScatterV, c.s.count) +
+           c.outside(Kind::kExscan, c.share()) + c.inside(Kind::kAllGatherV, c.s.count);
+  }
   static double reduce_scatter(const Costs& c) {
     return c.inside(Kind::kReduceScatterV, c.all()) +
            c.outside(Kind::kReduceScatterV, c.all() / c.lanes) +
@@ -164,6 +168,8 @@ struct HierarchyEngine::Ways {
       {Kind::kBroadcast, {&broadcast, &HierarchyEngine::broadcast}},
       {Kind::kReduce, {&reduce, &HierarchyEngine::reduce}},
       {Kind::kAllReduce, {&all_reduce, &HierarchyEngine::all_reduce}},
+      {Kind::kScan, {&scan, &HierarchyEngine::scan}},
+      {Kind::kExscan, {&scan, &HierarchyEngine::scan}},
       {Kind::kReduceScatter, {&reduce_scatter, &HierarchyEngine::reduce_scatter}},
       {Kind::kReduceScatterV, {&reduce_scatter_v, &HierarchyEngine::reduce_scatter}},
       {Kind::kAllGather, {&all_gather, &HierarchyEngine::all_gather}},
@@ -177,6 +183,7 @@ std::optional<Score> HierarchyEngine::score(const Signature& s) const noexcept {
   if (s.memory != MemoryKind::kHost || map_->hosts() < 2) return std::nullopt;
   if (map_->most() == 1) return std::nullopt;  // there is but one level
   if (!Ways::kCarries.has(s.kind) || tuning_.straight.of(s.kind)) return std::nullopt;
+  if (is_prefix(s.kind) && !map_->is_in_order()) return std::nullopt;
   const auto lanes = static_cast<std::uint64_t>(lanes_for(bytes_of(s)));
   return Score{Ways::kOf[s.kind].cost({tuning_, *map_, s, lanes})};
 }

@@ -91,6 +91,7 @@ class HierarchyEngine final : public engine::CollectiveEngine {
   engine::Task broadcast(engine::Call call);
   engine::Task reduce(engine::Call call);
   engine::Task all_reduce(engine::Call call);
+  engine::Task scan(engine::Call call);
   engine::Task reduce_scatter(engine::Call call);
   engine::Task all_gather(engine::Call call);
   engine::Task all_to_all(engine::Call call);

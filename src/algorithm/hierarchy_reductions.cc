@@ -108,6 +108,69 @@ Task HierarchyEngine::reduce(Call call) {
                .own_bytes = parts.bytes(within_.rank)});
 }
 
+// Each host's ranks combine theirs up to each of them; the lanes add up the host's arrays, and
+// those of the hosts before it, which then come before what each rank has.
+Task HierarchyEngine::scan(Call call) {
+  const Signature& s = call.signature;
+  const Partial partial(s.dtype, s.op, engine::combined(s.kind, rank_, map_->ranks()));
+  const std::size_t element = partial.element();
+  const bool is_first = s.kind == Kind::kExscan && local() == 0;  // nobody of its host before it
+  const int lanes = lanes_for(bytes_of(s));
+  const auto* in = static_cast<const std::byte*>(call.in);
+  const Scratch wide(partial.is_plain() ? 0 : s.count * element);
+  if (!partial.is_plain()) {
+    partial.load(wide.get(), in, s.count);
+    in = wide.get();
+  }
+  const Scratch inside(s.count * element);
+  co_await on(within_,
+              call,
+              {.signature =
+                   {.kind = s.kind, .dtype = partial.dtype(), .op = partial.op(), .count = s.count},
+               .in = in,
+               .out = is_first ? nullptr : inside.get()});
+  const PartList parts(lane_bytes(s.count, element, lanes, within_.size));
+  const std::size_t own = parts.bytes(within_.rank);
+  const Scratch before(s.count * element);  // of the hosts before this one
+  std::byte* const piece = before.get() + parts.offset(within_.rank);
+  const Scratch sum(own);
+  co_await add_up_within(call,
+                         partial.dtype(),
+                         partial.op(),
+                         in,
+                         sum.get(),
+                         {parts.view().bytes, static_cast<std::size_t>(within_.size)});
+  if (within_.rank < lanes) {
+    co_await on_lane(lanes,
+                     call,
+                     {.signature = {.kind = Kind::kExscan,
+                                    .dtype = partial.dtype(),
+                                    .op = partial.op(),
+                                    .count = own / element},
+                      .in = sum.get(),
+                      .out = host() == 0 ? nullptr : piece});
+  }
+  const std::byte* result = inside.get();
+  if (host() > 0) {
+    co_await on(
+        within_,
+        call,
+        {.signature = {.kind = Kind::kAllGatherV, .dtype = partial.dtype(), .count = s.count},
+         .in = piece,
+         .out = before.get(),
+         .out_parts = parts.view(),
+         .own_bytes = own});
+    if (is_first) {
+      result = before.get();
+    } else {
+      partial.fold(inside.get(), before.get(), inside.get(), s.count);
+    }
+  }
+  if (call.out != nullptr) {
+    partial.finish(static_cast<std::byte*>(call.out), result, s.count);
+  }
+}
+
 // The host adds up arrays that lie lane by lane, each lane's pieces by host; then every lane has
 // its hosts get their sums; then the host's ranks put together the block of their parts.
 Task HierarchyEngine::reduce_scatter(Call call) {

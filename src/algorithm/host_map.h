@@ -44,6 +44,8 @@ class HostMap {
   int fewest() const noexcept { return extreme(false); }
   int most() const noexcept { return extreme(true); }
   bool is_even() const noexcept { return fewest() == most(); }
+  // Whether every host's ranks follow one another.
+  bool is_in_order() const noexcept { return std::is_sorted(host_of_.begin(), host_of_.end()); }
   // Of the host that has the most of them: ranks whose next one, round the ring, is on another.
   int most_crossings() const {
     std::vector<int> crossings(members_.size());

@@ -176,6 +176,44 @@ Prepared Communicator::prepare_reduce(ConstArrayView in,
   return prepare(impl_, ask(Kind::kReduce, in, out, o));
 }
 
+void Communicator::scan(ArrayView inout, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kScan, inout, o));
+}
+void Communicator::scan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kScan, in, out, o));
+}
+Work Communicator::scan_async(ArrayView inout, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kScan, inout, o)));
+}
+Work Communicator::scan_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kScan, in, out, o)));
+}
+Prepared Communicator::prepare_scan(ArrayView inout, const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kScan, inout, o));
+}
+Prepared Communicator::prepare_scan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kScan, in, out, o));
+}
+
+void Communicator::exscan(ArrayView inout, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kExscan, inout, o));
+}
+void Communicator::exscan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  impl_->run(ask(Kind::kExscan, in, out, o));
+}
+Work Communicator::exscan_async(ArrayView inout, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kExscan, inout, o)));
+}
+Work Communicator::exscan_async(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return Work(impl_->start(ask(Kind::kExscan, in, out, o)));
+}
+Prepared Communicator::prepare_exscan(ArrayView inout, const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kExscan, inout, o));
+}
+Prepared Communicator::prepare_exscan(ConstArrayView in, ArrayView out, const ReduceOptions& o) {
+  return prepare(impl_, ask(Kind::kExscan, in, out, o));
+}
+
 void Communicator::reduce_scatter(ArrayView inout, const ReduceOptions& o) {
   impl_->run(ask(Kind::kReduceScatter, inout, o));
 }

@@ -27,8 +27,8 @@ struct Signature {
   ReduceOp op = ReduceOp::kSum;
   MemoryKind memory = MemoryKind::kHost;
   std::int32_t root = 0;
-  // Elements: the whole array for broadcast, reduce and all_reduce; one rank's share for the other
-  // regular forms; the sum of the parts for reduce_scatter_v and all_gather_v; else 0.
+  // Elements: the whole array for broadcast, reduce, all_reduce, scan and exscan; one rank's share
+  // for the other regular forms; of reduce_scatter_v and all_gather_v the parts' sum; else 0.
   std::uint64_t count = 0;
   // A hash of what else is agreed: the counts of a v-form, the ranks of a group, a block that is
   // freed, an order of axes. 0: nothing.
@@ -58,11 +58,11 @@ struct PartsView {
 // A call as engines get it: checked, and with aliasing made explicit. A value; the memory it points
 // to lives until the call's Task has ended.
 //
-// In place is told by addresses alone: out == in (all_reduce, reduce, broadcast, all_to_all), in ==
-// out + own part (all_gather, gather), out == in (reduce_scatter), out == in + own part (scatter's
-// root). Arrays never overlap in another way. A broadcast's non-roots have in == nullptr; its root
-// may have out == in. A reduce's or gather's non-roots have out == nullptr, a scatter's non-roots
-// in == nullptr.
+// In place is told by addresses alone: out == in (all_reduce, reduce, scan, exscan, broadcast,
+// all_to_all, reduce_scatter), in == out + own part (all_gather, gather), out == in + own part
+// (scatter's root). Arrays never overlap in another way. A broadcast's non-roots have in ==
+// nullptr; its root may have out == in. A reduce's or gather's non-roots and rank 0 of an exscan
+// have out == nullptr, a scatter's non-roots in == nullptr.
 struct Call {
   Signature signature;
   std::uint64_t sequence = 0;  // from 1, the same on all ranks

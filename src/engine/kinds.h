@@ -18,6 +18,8 @@ enum class Kind : std::uint8_t {
   kBroadcast,
   kReduce,
   kAllReduce,
+  kScan,
+  kExscan,
   kReduceScatter,
   kAllGather,
   kGather,
@@ -64,6 +66,10 @@ enum class Has : std::uint8_t {
 // Which of its arrays peers reach where they lie, if these lie in the host's symmetric memory.
 enum class Reach : std::uint8_t { kNone, kIn, kOut, kInAndOut };
 
+// Whose arrays are combined for a rank: those of all, those up to its own, or those before it, of
+// which rank 0 has none.
+enum class Prefix : std::uint8_t { kNone, kInclusive, kExclusive };
+
 // A value.
 struct KindRow {
   Kind kind = Kind::kNone;
@@ -77,6 +83,7 @@ struct KindRow {
   bool typed = true;      // its elements have a type, and a number
   Kind regular = kind;    // of a v-form, whose parts are listed with their sizes: the form without
   Reach reach = Reach::kNone;
+  Prefix prefix = Prefix::kNone;
 };
 
 namespace detail {
@@ -107,6 +114,10 @@ constexpr KindRow with(KindRow row, Reach reach) {
   row.reach = reach;
   return row;
 }
+constexpr KindRow with(KindRow row, Prefix prefix) {
+  row.prefix = prefix;
+  return row;
+}
 constexpr KindRow listed(const KindRow& of, Kind kind, std::string_view name) {
   KindRow row = of;
   row.kind = kind;
@@ -132,6 +143,8 @@ constexpr std::array<KindRow, kKindCount> make_rows() {
       with(movement(kBroadcast, "broadcast", kFromRoot, kCount, kCount), Reach::kOut),
       with(reduction(kReduce, "reduce", kToRoot, kCount, kCount), Reach::kIn),
       with(reduction(kAllReduce, "all_reduce", kAmongAll, kCount, kCount), Reach::kInAndOut),
+      with(reduction(kScan, "scan", kAmongAll, kCount, kCount), Prefix::kInclusive),
+      with(reduction(kExscan, "exscan", kAmongAll, kCount, kCount), Prefix::kExclusive),
       with(kinds_reduce_scatter, Reach::kIn),
       with(kinds_all_gather, Reach::kIn),
       kinds_gather,
@@ -190,6 +203,21 @@ constexpr bool is_rooted(Kind kind) noexcept {
 }
 // Whether engines combine in it what the ranks bring.
 constexpr bool is_reduction(Kind kind) noexcept { return row_of(kind).reduces; }
+// Whether each rank takes what ranks up to itself, or before it, bring.
+constexpr bool is_prefix(Kind kind) noexcept { return row_of(kind).prefix != Prefix::kNone; }
+// Of how many ranks, from 0 on, `rank` of `size` takes what they bring, combined. 0: it takes
+// nothing.
+constexpr int combined(Kind kind, int rank, int size) noexcept {
+  switch (row_of(kind).prefix) {
+    case Prefix::kNone:
+      return size;
+    case Prefix::kInclusive:
+      return rank + 1;
+    case Prefix::kExclusive:
+      return rank;
+  }
+  return size;
+}
 // Whether engines carry data in it, and combine none.
 constexpr bool only_moves(Kind kind) noexcept {
   return is_carried(kind) && !is_reduction(kind) && row_of(kind).takes != Has::kNothing;
@@ -211,19 +239,22 @@ constexpr bool swaps_parts(Kind kind) noexcept {
 constexpr bool counts_parts(Kind kind) noexcept {
   return is_listed(kind) && !is_rooted(kind) && !swaps_parts(kind);
 }
-// Whether every rank takes something into an array as long as that of all others.
+// Whether every rank takes something into an array as long as that of all others, where a peer may
+// write it: of prefixes each rank has its own.
 constexpr bool all_take_alike(Kind kind) noexcept {
   const KindRow& row = row_of(kind);
-  return is_carried(kind) && !is_listed(kind) && row.flow != Flow::kToRoot &&
+  return is_carried(kind) && !is_listed(kind) && !is_prefix(kind) && row.flow != Flow::kToRoot &&
          (row.takes == Has::kCount || row.takes == Has::kAll);
 }
-// What a rank gives and takes.
+// What a rank gives and takes. In kinds without a root, rank 0 is the root: it takes nothing of an
+// exclusive prefix.
 constexpr Has given(Kind kind, bool at_root) noexcept {
   const KindRow& row = row_of(kind);
   return row.flow == Flow::kFromRoot && !at_root ? Has::kNothing : row.gives;
 }
 constexpr Has taken(Kind kind, bool at_root) noexcept {
   const KindRow& row = row_of(kind);
+  if (row.prefix == Prefix::kExclusive && at_root) return Has::kNothing;
   return row.flow == Flow::kToRoot && !at_root ? Has::kNothing : row.takes;
 }
 // The form without listed parts, or with.
@@ -251,6 +282,11 @@ class KindSet {
     return set;
   }
   constexpr bool has(Kind kind) const noexcept { return (bits_ & bit(kind)) != 0; }
+  constexpr KindSet operator|(const KindSet& other) const noexcept {
+    KindSet both = *this;
+    both.bits_ |= other.bits_;
+    return both;
+  }
   constexpr bool operator==(const KindSet&) const noexcept = default;
 
  private:

@@ -32,13 +32,14 @@ template <typename T>
 T expected(const Case& c, int size, const Slice& slice, std::size_t i) {
   const std::size_t index = slice.source_at + i;
   if (slice.source >= 0) return element<T>(c.data, c.seed, slice.source, index, c.op);
+  const int ranks = slice.ranks == 0 ? size : slice.ranks;
   if (c.data == Data::kExact && c.op != ReduceOp::kAvg) {
     return exactly_reduced<T>(
-        c.op, size, [&](int r) { return exact_number(c.seed, r, index, c.op); });
+        c.op, ranks, [&](int r) { return exact_number(c.seed, r, index, c.op); });
   }
   const auto value = [&](int r) { return element<T>(c.data, c.seed, r, index, c.op); };
-  return c.data == Data::kSpecial ? specially_reduced<T>(c.op, size, value)
-                                  : reduced<T>(c.op, size, value);
+  return c.data == Data::kSpecial ? specially_reduced<T>(c.op, ranks, value)
+                                  : reduced<T>(c.op, ranks, value);
 }
 
 // The same bits; of special values, which NaN and which zero is not promised.
@@ -83,8 +84,8 @@ bool has_root(Kind kind) {
          kind == Kind::kScatter || kind == Kind::kGatherV || kind == Kind::kScatterV;
 }
 bool reduces(Kind kind) {
-  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kReduceScatter ||
-         kind == Kind::kReduceScatterV;
+  return kind == Kind::kReduce || kind == Kind::kAllReduce || kind == Kind::kScan ||
+         kind == Kind::kExscan || kind == Kind::kReduceScatter || kind == Kind::kReduceScatterV;
 }
 
 Case in_any_order(Case c) {

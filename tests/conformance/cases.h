@@ -32,12 +32,13 @@ bool has_root(engine::Kind kind);
 bool reduces(engine::Kind kind);
 
 // A part of the result of a rank: `count` elements from `at` on are those that `source` brought
-// from `source_at` on; source -1: all ranks' reduced.
+// from `source_at` on; source -1: all ranks' reduced, or those of the first `ranks`.
 struct Slice {
   std::size_t at = 0;
   std::size_t count = 0;
   int source = -1;
   std::size_t source_at = 0;
+  int ranks = 0;  // 0: all
 };
 
 // What a case means for one rank. Positions are elements.
@@ -91,14 +92,18 @@ void run_case(const Seat& seat, const Case& c, std::uint64_t sequence);
 
 // Cases of one kind for `size` ranks: all dtypes, ops, counts, roots, in place and not.
 std::vector<Case> sweep(engine::Kind kind, int size);
-// A case of any kind but those that are not collectives.
-Case random_case(std::uint64_t seed, int size);
+// A case of any kind of these that is a collective.
+Case random_case(std::uint64_t seed,
+                 int size,
+                 engine::KindSet kinds = engine::KindSet::where(engine::is_carried));
 
 inline constexpr engine::Kind kKinds[] = {
     engine::Kind::kBarrier,
     engine::Kind::kBroadcast,
     engine::Kind::kReduce,
     engine::Kind::kAllReduce,
+    engine::Kind::kScan,
+    engine::Kind::kExscan,
     engine::Kind::kReduceScatter,
     engine::Kind::kAllGather,
     engine::Kind::kGather,

@@ -421,7 +421,8 @@ EngineCase peer_case(std::string name,
                 return run_threads(
                     size, std::make_unique<PeerTeam>(size, tuning, threads, step), body);
               },
-          .has_messages = false};
+          .has_messages = false,
+          .carries = peer::kCarries};
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct EngineCase {
   // nothing.
   std::function<std::string(int size, const Body& body)> run;
   bool has_messages = true;
+  engine::KindSet carries = engine::KindSet::where(engine::is_carried);
 };
 
 const std::vector<EngineCase>& engine_cases();

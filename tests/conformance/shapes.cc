@@ -136,6 +136,17 @@ void shape_equal(const Case& c, int rank, int size, Shape& shape) {
       get(shape, c.count);
       shape.result = {{0, c.count, -1, 0}};
       break;
+    case Kind::kScan:
+      bring(shape, c.count);
+      get(shape, c.count);
+      shape.result = {{0, c.count, -1, 0, rank + 1}};
+      break;
+    case Kind::kExscan:
+      bring(shape, c.count);
+      if (rank == 0) break;
+      get(shape, c.count);
+      shape.result = {{0, c.count, -1, 0, rank}};
+      break;
     case Kind::kReduceScatter:
       bring(shape, n * c.count);
       get(shape, c.count);

@@ -16,7 +16,8 @@ constexpr std::size_t kFairlyLarge = 50'000;
 
 // Elements of the whole array for kinds whose count is that of one; else of a rank's share.
 bool counts_whole(Kind kind) {
-  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kAllReduce;
+  return kind == Kind::kBroadcast || kind == Kind::kReduce || kind == Kind::kAllReduce ||
+         kind == Kind::kScan || kind == Kind::kExscan;
 }
 
 class Sweep {
@@ -106,14 +107,16 @@ std::vector<Case> sweep(Kind kind, int size) {
   return sweep.take();
 }
 
-Case random_case(std::uint64_t seed, int size) {
+Case random_case(std::uint64_t seed, int size, engine::KindSet kinds) {
   std::uint64_t state = mix(seed);
   const auto below = [&state](std::size_t n) {
     state = mix(state);
     return state % n;
   };
   Case c;
-  c.kind = kKinds[below(std::size(kKinds))];
+  do {
+    c.kind = kKinds[below(std::size(kKinds))];
+  } while (!kinds.has(c.kind));
   c.dtype = static_cast<DType>(below(kDTypeCount));
   c.op = static_cast<ReduceOp>(below(kReduceOpCount));
   if (!is_defined(c.op, c.dtype)) c.op = ReduceOp::kSum;

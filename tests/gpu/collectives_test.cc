@@ -51,8 +51,8 @@ class Collectives : public testing::TestWithParam<std::tuple<std::size_t, Kind>>
 // Arrays that take the ways of large ones and end amid a vector; in place, too.
 void add_large(Kind kind, std::vector<Case>& cases) {
   if (kind == Kind::kBarrier) return;
-  const bool is_whole =
-      kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kBroadcast;
+  const bool is_whole = kind == Kind::kAllReduce || kind == Kind::kReduce ||
+                        kind == Kind::kBroadcast || kind == Kind::kScan || kind == Kind::kExscan;
   for (const std::size_t count : {std::size_t{1'200'001}, std::size_t{5'300'001}}) {
     if (count > 2'000'000 && !is_whole) continue;  // a rank's share is as large as that
     for (const bool in_place : {false, kind != Kind::kReduceScatterV}) {
@@ -94,7 +94,8 @@ TEST_P(Collectives, MatchTheReference) {
       // Ranks that share a GPU may wait for each other where one frees memory.
       if (shares) seat.comm.barrier();
       // Only GPUs replay; what NCCL lacks is carried by the host where NCCL is alone.
-      const bool replays = job.engines.empty() || job.engines.front() == "peer";
+      const bool replays = (job.engines.empty() || job.engines.front() == "peer") &&
+                           !engine::is_prefix(kind);  // which the host carries
       arrays.call(sequence % 4 == 0              ? DeviceArrays::Verb::kAsync
                   : sequence % 4 == 1 && replays ? DeviceArrays::Verb::kGraph
                                                  : DeviceArrays::Verb::kBlocking);

@@ -177,6 +177,13 @@ void DeviceArrays::call_once(bool async) {
       async ? void(work = comm.all_reduce_async(in(), out(), reduce))
             : comm.all_reduce(in(), out(), reduce);
       break;
+    case Kind::kScan:
+      async ? void(work = comm.scan_async(in(), out(), reduce)) : comm.scan(in(), out(), reduce);
+      break;
+    case Kind::kExscan:
+      async ? void(work = comm.exscan_async(in(), out(), reduce))
+            : comm.exscan(in(), out(), reduce);
+      break;
     case Kind::kReduceScatter:
       async ? void(work = comm.reduce_scatter_async(in(), out(), reduce))
             : comm.reduce_scatter(in(), out(), reduce);

@@ -28,6 +28,14 @@ const std::vector<Collective>& collectives() {
        [](Communicator& comm, Arrays& a, int root, Deadline deadline) {
          comm.reduce(a.in_share(), a.out_share(), {.root = root, .deadline = deadline});
        }},
+      {"scan",
+       [](Communicator& comm, Arrays& a, int, Deadline deadline) {
+         comm.scan(a.in_share(), a.out_share(), {.deadline = deadline});
+       }},
+      {"exscan",
+       [](Communicator& comm, Arrays& a, int, Deadline deadline) {
+         comm.exscan(a.in_share(), a.out_share(), {.deadline = deadline});
+       }},
       {"broadcast",
        [](Communicator& comm, Arrays& a, int root, Deadline deadline) {
          comm.broadcast(a.out_share(), {.root = root, .deadline = deadline});

@@ -64,6 +64,23 @@ on(2, body)
 """)
 
 
+def test_prefixes_go_by_the_host():
+    run("""
+def body(comm):
+    x, y = Array(driver, np.arange(6.0) + comm.rank), Array(driver, np.full(6, -1.0))
+    assert comm.exscan(x, out=y) is y
+    assert comm.scan(x) is x
+    driver.synchronize()
+    ranks = np.arange(comm.rank + 1.0)
+    assert np.array_equal(x.host, (ranks[:, None] + np.arange(6.0)).sum(0))
+    before = (ranks[:-1, None] + np.arange(6.0)).sum(0) if comm.rank else np.full(6, -1.0)
+    assert np.array_equal(y.host, before)
+    assert comm.exscan_async(y, op="max").synchronize(timeout=20) is y
+    assert np.array_equal(y.host, [before, np.full(6, -1.0), np.arange(6.0)][comm.rank])
+on(3, body)
+""")
+
+
 def test_another_stream_s_capture_goes_on_beside_them():
     run("""
 def body(comm):

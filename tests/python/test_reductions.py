@@ -1,4 +1,4 @@
-"""all_reduce, reduce, reduce_scatter, reproducible_sum against NumPy."""
+"""all_reduce, reduce, scan, exscan, reduce_scatter, reproducible_sum against NumPy."""
 
 import ml_dtypes
 import numpy as np
@@ -115,6 +115,77 @@ def test_reduce(n):
             assert comm.reduce_async(keep.copy(), root=root).wait() is None or comm.rank == root
 
     threads(n, body)
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_prefixes_of_every_dtype(n, dtype):
+    def body(comm):
+        for count in COUNTS:
+            x = values(comm.rank, count, dtype)
+            keep, untouched = x.copy(), values(9, count, dtype)
+            out = untouched.copy()
+            assert comm.scan(x, out=out) is out
+            same(out, expected(comm.rank + 1, count, dtype))
+            before = expected(comm.rank, count, dtype) if comm.rank else untouched
+            out = untouched.copy()
+            assert comm.exscan(x, out=out) is out
+            same(out, before)
+            assert np.array_equal(x, keep)
+            assert comm.scan(x) is x
+            same(x, expected(comm.rank + 1, count, dtype))
+            assert comm.exscan(keep) is keep
+            same(keep, before if comm.rank else values(0, count, dtype))
+
+    threads(n, body)
+
+
+@pytest.mark.parametrize("op", [*FOLDS, "avg"])
+def test_prefixes_by_every_op(op):
+    def body(comm):
+        for dtype in DTYPES:
+            if not meaningful(op, dtype):
+                with pytest.raises(hocket.InvalidArgument, match=op):
+                    comm.scan(values(comm.rank, 29, dtype), op=op)
+                continue
+            same(comm.scan(values(comm.rank, 29, dtype), op=op), expected(comm.rank + 1, 29, dtype, op))
+            found = comm.exscan(values(comm.rank, 29, dtype), op=op)
+            same(found, expected(comm.rank, 29, dtype, op) if comm.rank else values(0, 29, dtype))
+
+    threads(3, body)
+
+
+def test_nan_goes_on_from_its_rank():
+    def body(comm):
+        x = np.array([1.0, np.nan if comm.rank == 1 else 2.0])
+        comes = [np.nan if comm.rank >= 1 else 2.0, np.nan if comm.rank >= 2 else 2.0]
+        for op in ("min", "max"):
+            assert np.array_equal(comm.scan(x.copy(), op=op), [1, comes[0]], equal_nan=True)
+            if comm.rank:
+                assert np.array_equal(comm.exscan(x.copy(), op=op), [1, comes[1]], equal_nan=True)
+            else:
+                comm.exscan(x.copy(), op=op)
+
+    threads(3, body)
+
+
+def test_prefixes_started_and_prepared():
+    def body(comm):
+        x, out = np.zeros(7, "int32"), np.zeros(7, "int32")
+        upto, before = comm.prepare_scan(x, out), comm.prepare_exscan(x, out)
+        for step in range(5):
+            x[:] = comm.rank + step
+            assert upto() is out and (out == sum(r + step for r in range(comm.rank + 1))).all()
+            out[:] = -1
+            assert before() is out
+            assert (out == (sum(r + step for r in range(comm.rank)) if comm.rank else -1)).all()
+        x[:] = 1
+        assert comm.scan_async(x, out).wait() is out and (out == comm.rank + 1).all()
+        assert comm.exscan_async(x).wait() is x and (x == max(comm.rank, 1)).all()
+        with pytest.raises(hocket.InvalidArgument, match="out has 3 elements, expected 7"):
+            comm.scan(x, out=np.zeros(3, "int32"))
+
+    threads(4, body)
 
 
 @pytest.mark.parametrize("n", RANK_COUNTS)

@@ -77,6 +77,13 @@ RankArrays Program::arrays(int rank) const {
         a.wanted.push_back(sum(n, i));
       }
       break;
+    case Kind::kScan:
+    case Kind::kExscan: {
+      append(a.in, rank, 0, count);
+      const int ranks = kind == Kind::kScan ? rank + 1 : rank;
+      for (std::size_t i = 0; ranks > 0 && i < count; ++i) a.wanted.push_back(sum(ranks, i));
+      break;
+    }
     case Kind::kReduceScatter:
     case Kind::kReduceScatterV:
       append(a.in, rank, 0, first(n));
@@ -174,6 +181,8 @@ constexpr Kind kKinds[] = {Kind::kBarrier,
                            Kind::kBroadcast,
                            Kind::kReduce,
                            Kind::kAllReduce,
+                           Kind::kScan,
+                           Kind::kExscan,
                            Kind::kReduceScatter,
                            Kind::kAllGather,
                            Kind::kGather,

@@ -79,11 +79,12 @@ void perform(const Case& subject, int ranks, Ranks& all) {
   const auto n = static_cast<std::size_t>(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<float>& out = all.out(rank);
-    const auto sum_at = [&](std::size_t index) {
+    const auto sum_upto = [&](std::size_t end, std::size_t index) {
       float sum = 0;
-      for (const auto& one : in) sum += one[index];
+      for (std::size_t from = 0; from < end; ++from) sum += in[from][index];
       return sum;
     };
+    const auto sum_at = [&](std::size_t index) { return sum_upto(n, index); };
     for (std::size_t i = 0; i < kElements; ++i) {
       const std::size_t mine = static_cast<std::size_t>(rank) * kElements + i;
       switch (subject.collective) {
@@ -92,6 +93,12 @@ void perform(const Case& subject, int ranks, Ranks& all) {
           break;
         case Collective::kReduce:
           if (rank == kRoot) out[i] = sum_at(i);
+          break;
+        case Collective::kScan:
+          out[i] = sum_upto(static_cast<std::size_t>(rank) + 1, i);
+          break;
+        case Collective::kExscan:
+          if (rank > 0) out[i] = sum_upto(static_cast<std::size_t>(rank), i);
           break;
         case Collective::kReduceScatter:
           out[i] = sum_at(mine);
@@ -133,6 +140,7 @@ std::vector<Setting> settings() {
       for (const int ranks : {1, 2, 3, 5}) {
         if (in_place && !in_place_is_a_choice(collective)) continue;
         if (collective == Collective::kSend && ranks < 2) continue;
+        if (collective == Collective::kExscan && ranks < 2) continue;  // nobody has a result
         all.emplace_back(collective, in_place, ranks);
       }
     }
@@ -152,7 +160,8 @@ TEST_P(BenchData, RightResultsPassAndOthersAreFound) {
   if (collective == Collective::kBarrier) return;
   EXPECT_NE(all.check_all(2), "") << "results of an earlier call must not pass";
 
-  std::swap(all.out(kRoot)[3], all.out(kRoot)[4]);
+  std::vector<float>& result = all.out(collective == Collective::kExscan ? ranks - 1 : kRoot);
+  std::swap(result[3], result[4]);
   EXPECT_NE(all.check_all(1), "") << "elements in the wrong order must not pass";
 
   const bool keeps_input = in_place && collective == Collective::kScatter && ranks == 1;

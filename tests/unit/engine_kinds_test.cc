@@ -40,6 +40,19 @@ TEST(Kinds, WhatARankGivesAndTakes) {
   EXPECT_EQ(given(Kind::kReduce, false), Has::kCount);
   EXPECT_EQ(taken(Kind::kAllReduce, false), Has::kCount);
   EXPECT_EQ(given(Kind::kBarrier, true), Has::kNothing);
+  EXPECT_EQ(given(Kind::kExscan, true), Has::kCount);
+  EXPECT_EQ(taken(Kind::kExscan, true), Has::kNothing);
+  EXPECT_EQ(taken(Kind::kExscan, false), Has::kCount);
+  EXPECT_EQ(taken(Kind::kScan, true), Has::kCount);
+}
+
+TEST(Kinds, WhoseArraysAreCombinedForARank) {
+  EXPECT_EQ(KindSet::where(is_prefix), (KindSet{Kind::kScan, Kind::kExscan}));
+  EXPECT_EQ(combined(Kind::kAllReduce, 2, 5), 5);
+  EXPECT_EQ(combined(Kind::kScan, 0, 5), 1);
+  EXPECT_EQ(combined(Kind::kScan, 4, 5), 5);
+  EXPECT_EQ(combined(Kind::kExscan, 0, 5), 0);
+  EXPECT_EQ(combined(Kind::kExscan, 4, 5), 4);
 }
 
 TEST(Kinds, SetsThatAreAskedFor) {
@@ -50,13 +63,23 @@ TEST(Kinds, SetsThatAreAskedFor) {
                      Kind::kScatter,
                      Kind::kGatherV,
                      Kind::kScatterV}));
-  EXPECT_EQ(
-      KindSet::where(is_reduction),
-      (KindSet{Kind::kReduce, Kind::kAllReduce, Kind::kReduceScatter, Kind::kReduceScatterV}));
+  EXPECT_EQ(KindSet::where(is_reduction),
+            (KindSet{Kind::kReduce,
+                     Kind::kAllReduce,
+                     Kind::kScan,
+                     Kind::kExscan,
+                     Kind::kReduceScatter,
+                     Kind::kReduceScatterV}));
   EXPECT_EQ(KindSet::where(counts_parts), (KindSet{Kind::kReduceScatterV, Kind::kAllGatherV}));
   EXPECT_EQ(KindSet::where(swaps_parts), (KindSet{Kind::kAllToAll, Kind::kAllToAllV}));
   EXPECT_EQ(KindSet::where(takes_whole_arrays),
-            (KindSet{Kind::kBroadcast, Kind::kReduce, Kind::kAllReduce, Kind::kSend, Kind::kRecv}));
+            (KindSet{Kind::kBroadcast,
+                     Kind::kReduce,
+                     Kind::kAllReduce,
+                     Kind::kScan,
+                     Kind::kExscan,
+                     Kind::kSend,
+                     Kind::kRecv}));
   EXPECT_EQ(KindSet::where(all_take_alike),
             (KindSet{Kind::kBroadcast, Kind::kAllReduce, Kind::kAllGather, Kind::kAllToAll}));
 }

@@ -31,7 +31,8 @@ struct Program {
   std::size_t count;  // of the array, or of a rank's share
 
   bool is_whole() const {
-    return kind == Kind::kAllReduce || kind == Kind::kBroadcast || kind == Kind::kReduce;
+    return kind == Kind::kAllReduce || kind == Kind::kBroadcast || kind == Kind::kReduce ||
+           kind == Kind::kScan || kind == Kind::kExscan;
   }
   std::size_t all() const { return is_whole() ? count : count * static_cast<std::size_t>(n); }
   // Elements of a rank's two arrays.
@@ -41,6 +42,7 @@ struct Program {
   }
   std::size_t out_length(int rank) const {
     if (kind == Kind::kReduce || kind == Kind::kGather) return rank == root ? all() : 0;
+    if (kind == Kind::kExscan && rank == 0) return 0;
     return kind == Kind::kReduceScatter || kind == Kind::kScatter ? count : all();
   }
   std::int32_t wanted(int rank, std::size_t i) const {
@@ -52,6 +54,10 @@ struct Program {
       case Kind::kReduce:
       case Kind::kAllReduce:
         return sum(n, i);
+      case Kind::kScan:
+        return sum(rank + 1, i);
+      case Kind::kExscan:
+        return sum(rank, i);
       case Kind::kReduceScatter:
         return sum(n, r * count + i);
       case Kind::kScatter:
@@ -107,6 +113,8 @@ double run(const Program& p, const Cluster& cluster, const std::string& way) {
 constexpr Kind kKinds[] = {Kind::kBroadcast,
                            Kind::kReduce,
                            Kind::kAllReduce,
+                           Kind::kScan,
+                           Kind::kExscan,
                            Kind::kReduceScatter,
                            Kind::kAllGather,
                            Kind::kGather,

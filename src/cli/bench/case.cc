@@ -10,6 +10,10 @@ std::string_view name_of(Collective collective) noexcept {
       return "all_reduce";
     case Collective::kReduce:
       return "reduce";
+    case Collective::kScan:
+      return "scan";
+    case Collective::kExscan:
+      return "exscan";
     case Collective::kReduceScatter:
       return "reduce_scatter";
     case Collective::kBroadcast:
@@ -58,6 +62,8 @@ Shape shape_of(const Case& subject, int rank, int ranks) noexcept {
   Shape shape;
   switch (subject.collective) {
     case Collective::kAllReduce:
+    case Collective::kScan:
+    case Collective::kExscan:
     case Collective::kSendRecv:
       shape = {one, one};
       break;
@@ -104,6 +110,8 @@ double bus_factor(Collective collective, int ranks) noexcept {
     case Collective::kScatter:
       return (n - 1) / n;
     case Collective::kReduce:
+    case Collective::kScan:
+    case Collective::kExscan:
     case Collective::kBroadcast:
     case Collective::kSend:
     case Collective::kSendRecv:

@@ -16,6 +16,8 @@ namespace hocket::cli::bench {
 enum class Collective : std::uint8_t {
   kAllReduce,
   kReduce,
+  kScan,
+  kExscan,
   kReduceScatter,
   kBroadcast,
   kAllGather,
@@ -28,6 +30,8 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr std::array kCollectives = {Collective::kAllReduce,
                                             Collective::kReduce,
+                                            Collective::kScan,
+                                            Collective::kExscan,
                                             Collective::kReduceScatter,
                                             Collective::kBroadcast,
                                             Collective::kAllGather,
@@ -49,6 +53,7 @@ std::string_view name_of(Memory memory) noexcept;
 
 constexpr bool reduces(Collective collective) noexcept {
   return collective == Collective::kAllReduce || collective == Collective::kReduce ||
+         collective == Collective::kScan || collective == Collective::kExscan ||
          collective == Collective::kReduceScatter;
 }
 // Each rank has a share: the larger buffer holds as many shares as there are ranks.
@@ -62,6 +67,8 @@ constexpr bool has_shares(Collective collective) noexcept {
       return true;
     case Collective::kAllReduce:
     case Collective::kReduce:
+    case Collective::kScan:
+    case Collective::kExscan:
     case Collective::kBroadcast:
     case Collective::kSend:
     case Collective::kSendRecv:

@@ -144,6 +144,8 @@ Range result_range(const Case& subject, Seat seat) noexcept {
   switch (subject.collective) {
     case Collective::kReduce:
       return {0, is_root ? subject.elements : 0};
+    case Collective::kExscan:
+      return {0, seat.rank > 0 ? subject.elements : 0};
     case Collective::kGather:
       return {0, is_root ? subject.elements * static_cast<std::size_t>(seat.ranks) : 0};
     case Collective::kReduceScatter:
@@ -162,6 +164,10 @@ T expected_at(const Case& subject, Seat seat, const Source<T>& source, std::size
     case Collective::kAllReduce:
     case Collective::kReduce:
       return reduced<T>(source, subject.op, seat.ranks, index);
+    case Collective::kScan:
+      return reduced<T>(source, subject.op, seat.rank + 1, index);
+    case Collective::kExscan:
+      return reduced<T>(source, subject.op, seat.rank, index);
     case Collective::kReduceScatter:
       return reduced<T>(source, subject.op, seat.ranks, rank * one + index);
     case Collective::kBroadcast:

@@ -202,8 +202,8 @@ Plan plan_of(const Arguments& arguments) {
 void add_options(CLI::App& bench, Arguments& arguments) {
   bench.add_option("collectives",
                    arguments.collectives,
-                   "all_reduce (default), reduce, reduce_scatter, broadcast, all_gather, gather, "
-                   "scatter, all_to_all, send, send_recv, barrier, or all");
+                   "all_reduce (default), reduce, scan, exscan, reduce_scatter, broadcast, "
+                   "all_gather, gather, scatter, all_to_all, send, send_recv, barrier, or all");
   bench.add_option("-n,--ranks", arguments.ranks, "How many ranks")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxRanks));

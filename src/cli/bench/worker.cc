@@ -164,6 +164,10 @@ class Hocket final : public Library {
         return repeated([&comm, array, reduce] { comm.all_reduce(array, reduce); });
       case Collective::kReduce:
         return repeated([&comm, array, reduce_root] { comm.reduce(array, reduce_root); });
+      case Collective::kScan:
+        return repeated([&comm, array, reduce] { comm.scan(array, reduce); });
+      case Collective::kExscan:
+        return repeated([&comm, array, reduce] { comm.exscan(array, reduce); });
       case Collective::kReduceScatter:
         return repeated([&comm, array, reduce] { comm.reduce_scatter(array, reduce); });
       case Collective::kBroadcast:
@@ -195,6 +199,10 @@ class Hocket final : public Library {
         return repeated([&comm, in, out, reduce] { comm.all_reduce(in, out, reduce); });
       case Collective::kReduce:
         return repeated([&comm, in, out, reduce_root] { comm.reduce(in, out, reduce_root); });
+      case Collective::kScan:
+        return repeated([&comm, in, out, reduce] { comm.scan(in, out, reduce); });
+      case Collective::kExscan:
+        return repeated([&comm, in, out, reduce] { comm.exscan(in, out, reduce); });
       case Collective::kReduceScatter:
         return repeated([&comm, in, out, reduce] { comm.reduce_scatter(in, out, reduce); });
       case Collective::kBroadcast:

@@ -8,13 +8,15 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 6;
+inline constexpr std::uint32_t kAbi = 7;
 
 enum class Collective : std::int32_t {
   kBarrier,
   kBroadcast,
   kReduce,
   kAllReduce,
+  kScan,
+  kExscan,
   kReduceScatter,  // parts of `counts` elements
   kAllGather,
   kGather,

@@ -235,6 +235,10 @@ int begin_reduction(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
       return MPI_Ireduce(call.in, call.out, call.count, type, op, call.root, c, request);
     case Collective::kAllReduce:
       return MPI_Iallreduce(call.in, call.out, call.count, type, op, c, request);
+    case Collective::kScan:
+      return MPI_Iscan(call.in, call.out, call.count, type, op, c, request);
+    case Collective::kExscan:
+      return MPI_Iexscan(call.in, call.out, call.count, type, op, c, request);
     case Collective::kReduceScatter:
       return MPI_Ireduce_scatter(call.in, call.out, call.in_counts, type, op, c, request);
     case Collective::kBarrier:
@@ -298,6 +302,8 @@ int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
       return MPI_Ibarrier(c, request);
     case Collective::kReduce:
     case Collective::kAllReduce:
+    case Collective::kScan:
+    case Collective::kExscan:
     case Collective::kReduceScatter:
       break;
   }
@@ -310,6 +316,7 @@ int begin(void* comm, const ShimCall* call, void** made) {
   auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, where->number};
   if (owned == nullptr) return MPI_ERR_NO_MEM;
   const bool reduces = call->kind == Collective::kReduce || call->kind == Collective::kAllReduce ||
+                       call->kind == Collective::kScan || call->kind == Collective::kExscan ||
                        call->kind == Collective::kReduceScatter;
   const int code = reduces ? begin_reduction(c, *call, &owned->request)
                            : begin_movement(c, *call, &owned->request);

@@ -36,6 +36,8 @@ constexpr engine::KindTable<Collective> kCollectives{
     {Kind::kBroadcast, Collective::kBroadcast},
     {Kind::kReduce, Collective::kReduce},
     {Kind::kAllReduce, Collective::kAllReduce},
+    {Kind::kScan, Collective::kScan},
+    {Kind::kExscan, Collective::kExscan},
     {Kind::kReduceScatter, Collective::kReduceScatter},
     {Kind::kReduceScatterV, Collective::kReduceScatter},
     {Kind::kAllGather, Collective::kAllGather},
@@ -136,16 +138,16 @@ void for_each_part(Side side,
 }
 
 // What travels in place of an array that is reduced; absent: the array itself.
-std::optional<Partial> partial_of(const Signature& s, int ranks) {
+std::optional<Partial> partial_of(const Signature& s, const GroupFacts& facts) {
   if (!is_reduction(s.kind)) return std::nullopt;
-  return Partial(s.dtype, s.op, ranks);
+  return Partial(s.dtype, s.op, engine::combined(s.kind, facts.rank, facts.size));
 }
 
 }  // namespace
 
 void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   const Signature& s = call.signature;
-  const auto partial = partial_of(s, facts.size);
+  const auto partial = partial_of(s, facts);
   const std::size_t narrow = size_of(s.dtype);
   const std::size_t wide = partial ? partial->element() : narrow;
   const Side in = in_side(call, facts);
@@ -155,7 +157,9 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   const std::size_t out_count =
       elements_of(out, call, call.out_parts, facts, flight.out_counts, flight.out_places);
   flight.in = algorithm::Scratch(in_count * wide);
-  flight.out = algorithm::Scratch(out_count * wide);
+  // MPI wants room for an array also where it leaves nothing in it.
+  const std::size_t room = is_prefix(s.kind) ? in_count : out_count;
+  flight.out = algorithm::Scratch(room * wide);
   flight.out_count = out_count;
   const auto* from = static_cast<const std::byte*>(call.in);
   for_each_part(in,
@@ -192,7 +196,7 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
 
 void stage_out(const Flight& flight, const Call& call, const GroupFacts& facts) {
   const Signature& s = call.signature;
-  const auto partial = partial_of(s, facts.size);
+  const auto partial = partial_of(s, facts);
   const std::size_t narrow = size_of(s.dtype);
   const std::size_t wide = partial ? partial->element() : narrow;
   auto* to = static_cast<std::byte*>(call.out);

@@ -7,7 +7,8 @@
 namespace hocket::engines::mpi {
 
 // Kinds that it has code for.
-inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
+inline constexpr engine::KindSet kCarries =
+    engine::kCommonKinds | engine::KindSet{engine::Kind::kScan, engine::Kind::kExscan};
 
 // Fills a flight with copies of what the call brings, and with what MPI is told. Throws
 // InvalidArgument where a part is longer than MPI can count.

@@ -9,7 +9,8 @@
 namespace hocket::engines::shm {
 
 // What there is code for: a kind that is new is not among these until there is some for it.
-inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
+inline constexpr engine::KindSet kCarries =
+    engine::kCommonKinds | engine::KindSet{engine::Kind::kScan, engine::Kind::kExscan};
 
 // Through slots, any regular kind: what a rank gives fits into one.
 engine::Task small(ShmGroup& group, engine::Call call);
@@ -25,6 +26,8 @@ engine::Task one_shot_reduce(ShmGroup& group, const engine::Call& call);
 // Every rank reduces one part of each chunk, and the others copy its result.
 engine::Task two_shot_reduce(ShmGroup& group, engine::Call call);
 engine::Task reduce_scatter(ShmGroup& group, const engine::Call& call);
+// What is combined so far goes from each rank to the next one.
+engine::Task scan(ShmGroup& group, engine::Call call);
 
 // On symmetric arrays: no staging.
 engine::Task symmetric_all_reduce(ShmGroup& group, engine::Call call);

@@ -62,6 +62,7 @@ Task ShmEngine::start(const Call& call) {
   if (call.signature.symmetric != 0) return start_symmetric(call);
   const Kind kind = call.signature.kind;
   if (!is_reduction(kind)) return move(group_, call);
+  if (is_prefix(kind)) return scan(group_, call);
   if (has_parts(kind)) return reduce_scatter(group_, call);
   const bool one_shot =
       group_.size() <= one_shot_ranks(kind) || bytes_of(call.signature) < kTwoShotFrom;

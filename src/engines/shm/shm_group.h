@@ -240,6 +240,10 @@ class ShmGroup {
   bool all_done(const engine::Call& call, std::uint64_t chunks) noexcept {
     return all_reached(word(call.sequence, chunks));
   }
+  // The same of one.
+  bool has_done(int peer, const engine::Call& call, std::uint64_t chunks) const noexcept {
+    return words_[peer].done.load(std::memory_order_acquire) >= word(call.sequence, chunks);
+  }
   void finish(std::uint64_t sequence) noexcept {
     words_[rank_].done.store(word(sequence + 1, 0), std::memory_order_release);
     control_.ring_peers();

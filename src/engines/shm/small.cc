@@ -28,23 +28,28 @@ const std::byte* given_by(const ShmGroup& group, const Call& call, Lot lot, int 
                               : group.data(rank, call.sequence, lot);
 }
 
-// Reduces element range [first, first + count) of everybody's array, in rank order.
+// Reduces element range [first, first + count) of the first `ranks` arrays, in rank order.
 void reduce_slots(
-    ShmGroup& group, const Call& call, Lot lot, std::size_t first, std::size_t count) {
+    ShmGroup& group, const Call& call, Lot lot, int ranks, std::size_t first, std::size_t count) {
   const std::size_t offset = first * size_of(call.signature.dtype);
   const void** sources = group.sources();
-  for (int i = 0; i < group.size(); ++i) sources[i] = given_by(group, call, lot, i) + offset;
-  group.kernel(call, core::Stores::kCached)(
-      &call.out, 1, sources, group.size(), count, group.size());
+  for (int i = 0; i < ranks; ++i) sources[i] = given_by(group, call, lot, i) + offset;
+  group.kernel(call, core::Stores::kCached)(&call.out, 1, sources, ranks, count, ranks);
 }
 
 void use_reduce(ShmGroup& group, const Call& call, Lot lot) {
-  reduce_slots(group, call, lot, 0, call.signature.count);
+  reduce_slots(group, call, lot, group.size(), 0, call.signature.count);
+}
+
+void use_scan(ShmGroup& group, const Call& call, Lot lot) {
+  const int ranks = engine::combined(call.signature.kind, group.rank(), group.size());
+  if (ranks > 0) reduce_slots(group, call, lot, ranks, 0, call.signature.count);
 }
 
 void use_reduce_scatter(ShmGroup& group, const Call& call, Lot lot) {
   const std::size_t share = call.signature.count;
-  reduce_slots(group, call, lot, static_cast<std::size_t>(group.rank()) * share, share);
+  const std::size_t first = static_cast<std::size_t>(group.rank()) * share;
+  reduce_slots(group, call, lot, group.size(), first, share);
 }
 
 void use_broadcast(ShmGroup& group, const Call& call, Lot lot) {
@@ -77,11 +82,14 @@ struct Shape {
   Flow flow = Flow::kAmongAll;
   bool to_each = false;  // something else for every rank: all of it lies in the slot
   Use use = nullptr;     // a barrier has none
+  bool upwards = false;  // a rank looks at those before it alone
 };
 
 constexpr KindTable<Shape> kShapes{
     {Kind::kBarrier, {}},
     {Kind::kAllReduce, {Flow::kAmongAll, false, use_reduce}},
+    {Kind::kScan, {Flow::kAmongAll, false, use_scan, true}},
+    {Kind::kExscan, {Flow::kAmongAll, false, use_scan, true}},
     {Kind::kReduceScatter, {Flow::kAmongAll, true, use_reduce_scatter}},
     {Kind::kAllGather, {Flow::kAmongAll, false, use_gather}},
     {Kind::kAllToAll, {Flow::kAmongAll, true, use_all_to_all}},
@@ -104,15 +112,16 @@ struct Part {
   Part(const ShmGroup& group, const Call& call)
       : shape(kShapes[call.signature.kind]),
         bytes(given_bytes(shape, call.signature, group.size())),
-        lot(lot_of(bytes, shape.flow != Flow::kAmongAll)) {
+        lot(lot_of(bytes, shape.upwards || shape.flow != Flow::kAmongAll)) {
     const int root = call.signature.root;
     const bool at_root = group.rank() == root;
     posts = shape.flow == Flow::kAmongAll || at_root == (shape.flow == Flow::kFromRoot);
+    if (shape.upwards) posts = group.rank() + 1 < group.size();
     if (shape.flow == Flow::kFromRoot) {
       first = root;
       last = at_root ? root : root + 1;
     } else if (shape.flow == Flow::kAmongAll || at_root) {
-      last = group.size();
+      last = shape.upwards ? group.rank() : group.size();
     }
     takes = shape.use != nullptr && (shape.flow != Flow::kToRoot || at_root);
   }
