@@ -214,14 +214,9 @@ Task AlgorithmEngine::start_scan(const Endpoint& at, const Call& call, Algorithm
   const Reduction reduction = reduction_of(call.signature);
   const Whole array = whole(call);
   const engine::Prefix prefix = engine::row_of(call.signature.kind).prefix;
-  switch (way) {
-    case Algorithm::kChain:
-      return chain_scan(at, reduction, array, prefix);
-    case Algorithm::kRecursiveDoubling:
-      return doubling_scan(at, reduction, array, prefix);
-    default:
-      return gathered_scan(at, reduction, array);
-  }
+  if (way == Algorithm::kChain) return chain_scan(at, reduction, array, prefix);
+  if (way == Algorithm::kRecursiveDoubling) return doubling_scan(at, reduction, array, prefix);
+  return gathered_scan(at, reduction, array);
 }
 
 Task AlgorithmEngine::start_reduce_scatter(const Endpoint& at,

@@ -176,14 +176,11 @@ double Terms::all_reduce(Algorithm algorithm) const {
 }
 
 double Terms::scan(Algorithm algorithm) const {
-  switch (algorithm) {
-    case Algorithm::kChain:
-      return chain(m_, true);
-    case Algorithm::kRecursiveDoubling:
-      return copied(2 * wide_ * m_) + log_ * folded(m_) + fresh(2 * wide_ * m_);
-    default:
-      return all_reduce(Algorithm::kGathered);
+  if (algorithm == Algorithm::kChain) return chain(m_, true);
+  if (algorithm == Algorithm::kRecursiveDoubling) {
+    return copied(2 * wide_ * m_) + log_ * folded(m_) + fresh(2 * wide_ * m_);
   }
+  return all_reduce(Algorithm::kGathered);
 }
 
 double Terms::reduce_scatter(Algorithm algorithm) const {

@@ -19,9 +19,9 @@ std::size_t step_bytes(int size) {
 }
 
 // One rank's link of the chain, for one step after the other. A value.
-class Link {
+class ScanStep {
  public:
-  Link(ShmGroup& group, const Call& call)
+  ScanStep(ShmGroup& group, const Call& call)
       : group_(&group),
         call_(&call),
         partial_(call.signature.dtype,
@@ -104,7 +104,7 @@ class Link {
 // it to the one after it, which has done with step k - kChunks.
 Task scan(ShmGroup& group, Call call) {
   const Turn turn(group, call);
-  const Link link(group, call);
+  const ScanStep link(group, call);
   const int rank = group.rank();
   if (link.tells()) {
     co_await until([&] { return group.may_write(call); });
