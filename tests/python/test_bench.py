@@ -36,11 +36,13 @@ COLLECTIVES = [
     "gather",
     "scatter",
     "all_to_all",
+    "scan",
+    "exscan",
     "send",
     "send_recv",
     "barrier",
 ]
-REDUCTIONS = {"all_reduce", "reduce", "reduce_scatter"}
+REDUCTIONS = {"all_reduce", "reduce", "reduce_scatter", "scan", "exscan"}
 QUICK = ["--repeats", 2, "--min-time", 1, "--timeout", WATCHDOG // 2]
 
 
