@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: the library, the command, the headers, and what CMake and
 # pkg-config need to find them. Everything is found from where it lies, so an installed tree can be
-# moved.
+# moved. A wheel is such a tree, too, in the Python package's folder.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -31,15 +31,7 @@ if(library_type STREQUAL "STATIC_LIBRARY")
   list(REMOVE_DUPLICATES links)
   set(pc_modules "")
   foreach(link ${links})
-    if(link MATCHES "^PkgConfig::(.+)$")
-      # An imported target by pkg_check_modules(NAME IMPORTED_TARGET module), module being NAME in
-      # small letters.
-      set(name ${CMAKE_MATCH_1})
-      string(TOLOWER ${name} module)
-      string(APPEND HOCKET_DEPENDENCIES "find_dependency(PkgConfig)\n"
-        "pkg_check_modules(${name} REQUIRED QUIET IMPORTED_TARGET ${module})\n")
-      list(APPEND pc_modules ${module})
-    elseif(link MATCHES "^([^:]+)::")
+    if(link MATCHES "^([^:]+)::")
       set(package ${CMAKE_MATCH_1})
       string(APPEND HOCKET_DEPENDENCIES "find_dependency(${package})\n")
       string(TOLOWER ${package} module)

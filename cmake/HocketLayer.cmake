@@ -3,13 +3,6 @@
 # Declares one layer: an object library hocket_NAME whose links are private to it. USES names the
 # layers whose headers it includes; LINKS names outside libraries. Everything ends up in libhocket.
 
-# What one layer finds is known to all, and to libhocket itself.
-set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
-find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(hwy REQUIRED)
-
 add_library(hocket_options INTERFACE)
 target_compile_options(hocket_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -fno-semantic-interposition

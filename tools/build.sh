@@ -1,8 +1,14 @@
 #!/bin/sh
-# build.sh [target ...]: configures and builds the release preset, the Python package included.
+# build.sh [--no-kernels] [target ...]: configures and builds the release preset, the Python package
+# included. --no-kernels: without those for GPUs, which take nvcc minutes.
 set -eu
 cd "$(dirname "$0")/.."
 
+kernels=-UHOCKET_NVCC  # looked for anew, as this may have been run without them
+if [ "${1:-}" = --no-kernels ]; then
+  kernels=-DHOCKET_NVCC=OFF
+  shift
+fi
 set -- ${1:+--target "$@"}
 launcher=
 if command -v ccache >/dev/null; then
@@ -15,7 +21,7 @@ echo "build: configuring build/release"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086  # may be empty
-if ! cmake --preset release -DHOCKET_PYTHON=ON $launcher \
+if ! cmake --preset release -DHOCKET_PYTHON=ON $kernels $launcher \
   -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1; then
   cat "$log" >&2
   exit 1

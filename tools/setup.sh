@@ -14,8 +14,9 @@ packages="
   libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
   python3 python3-dev python3-venv"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
-# Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language.
-welcome="clang libclang-rt-dev spin relacy-dev gfortran"
+# Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language;
+# mmdebstrap, for the wheel in a bare Debian.
+welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap"
 peers=
 for argument in "$@"; do
   case $argument in

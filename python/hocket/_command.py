@@ -8,6 +8,24 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+# Of an installed package, by option.
+FOLDERS = {
+    "--cmake-dir": "lib/cmake/hocket",
+    "--include-dir": "include",
+    "--pkg-config-dir": "lib/pkgconfig",
+}
+
+
+def find_folder(option: str) -> str:
+    """The folder of the package that an option of ``python -m hocket`` asks for."""
+    folder = Path(__file__).resolve().parent / FOLDERS[option]
+    if not folder.is_dir():
+        raise SystemExit(
+            f"hocket: {option}: there is no {folder}, as this package was not installed from a "
+            "wheel; cmake --install has put the library where its prefix says"
+        )
+    return str(folder)
+
 
 def find_command() -> str:
     """The path of the command: the package's own, else the first in PATH."""
@@ -21,6 +39,10 @@ def find_command() -> str:
 
 
 def main() -> NoReturn:
-    """Become the command."""
+    """Become the command; ``hocket demo`` is the package's own."""
+    if sys.argv[1:2] == ["demo"]:
+        from ._demo import main as demo
+
+        raise SystemExit(demo(sys.argv[2:]))
     command = find_command()
     os.execv(command, ["hocket", *sys.argv[1:]])

@@ -1,5 +1,7 @@
 #include "arguments.h"
 
+#include <nanobind/stl/string.h>
+
 #include <limits>
 
 #include "hocket/error.h"
@@ -8,8 +10,7 @@ namespace hocket::python {
 namespace {
 
 [[noreturn]] void refuse_type(nb::handle value, const char* name, const char* wanted) {
-  throw InvalidArgument(std::string(name) + " is a " + Py_TYPE(value.ptr())->tp_name + "; give " +
-                        wanted);
+  throw InvalidArgument(std::string(name) + " is a " + name_of_type(value) + "; give " + wanted);
 }
 
 std::int64_t number_between(nb::handle value,
@@ -34,6 +35,19 @@ std::int64_t number_between(nb::handle value,
 }
 
 }  // namespace
+
+std::string name_of_type(nb::handle value) {
+#ifdef Py_LIMITED_API  // where a type's insides are hidden
+  const nb::handle type = value.type();
+  std::string name = nb::cast<std::string>(type.attr("__name__"));
+  const nb::object module = nb::getattr(type, "__module__", nb::none());
+  if (!nb::isinstance<nb::str>(module)) return name;
+  const std::string home = nb::cast<std::string>(module);
+  return home == "builtins" || home == "__main__" ? name : home + "." + name;
+#else
+  return Py_TYPE(value.ptr())->tp_name;
+#endif
+}
 
 std::int64_t long_argument(nb::handle value, const char* name) {
   using Limits = std::numeric_limits<std::int64_t>;
@@ -63,7 +77,7 @@ std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name
 
 bool flag_argument(nb::handle value, const char* name) {
   if (PyBool_Check(value.ptr())) return value.is(Py_True);
-  const std::string_view type = Py_TYPE(value.ptr())->tp_name;
+  const std::string type = name_of_type(value);
   if (type == "numpy.bool" || type == "numpy.bool_") return PyObject_IsTrue(value.ptr()) == 1;
   refuse_type(value, name, "True or False");
 }
@@ -82,8 +96,8 @@ std::string text_argument(nb::handle value, const char* name) {
 
 std::string path_argument(nb::handle value, const char* name) {
   const nb::object bytes = nb::module_::import_("os").attr("fsencode")(value);
-  std::string path(PyBytes_AS_STRING(bytes.ptr()),
-                   static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+  std::string path(PyBytes_AsString(bytes.ptr()),
+                   static_cast<std::size_t>(PyBytes_Size(bytes.ptr())));
   if (path.find('\0') != std::string::npos) {
     throw InvalidArgument(std::string(name) + " holds a zero byte, which no file's name does");
   }

@@ -14,6 +14,9 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
+// The name of its type, for people: as Python's own messages have it, "numpy.ndarray".
+std::string name_of_type(nb::handle value);
+
 // Whole numbers of any type that says it is one (`__index__`): no floats, no text.
 std::int64_t long_argument(nb::handle value, const char* name);
 int integer_argument(nb::handle value, const char* name);

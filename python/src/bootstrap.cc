@@ -61,7 +61,7 @@ std::unique_ptr<Bootstrap> bootstrap_argument(nb::handle bootstrap, nb::handle m
   if (!nb::isinstance(bootstrap, classes.attr("Bootstrap"))) {
     PyErr_Format(PyExc_TypeError,
                  "bootstrap is a %s; derive it from hocket.Bootstrap",
-                 Py_TYPE(bootstrap.ptr())->tp_name);
+                 name_of_type(bootstrap));
     throw nb::python_error();
   }
   return std::make_unique<PythonBootstrap>(nb::borrow(bootstrap));

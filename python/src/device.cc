@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "arguments.h"
 #include "hocket/error.h"
 
 namespace hocket::python {
@@ -62,7 +63,7 @@ std::optional<StreamRef> stream_argument(nb::handle stream) {
     if (value.is_none()) return StreamRef();
     if (const auto raw = handle_in(value)) return StreamRef::from_handle(*raw);
   }
-  throw InvalidArgument(std::string("stream is a ") + Py_TYPE(stream.ptr())->tp_name +
+  throw InvalidArgument(std::string("stream is a ") + name_of_type(stream) +
                         "; give a stream of CuPy, PyTorch or Numba, or its handle as an int");
 }
 

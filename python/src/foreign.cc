@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arguments.h"
 #include "foreign_parts.h"
 #include "immutable.h"
 
@@ -87,7 +88,8 @@ namespace {
 
 bool says(const nb::object& method, nb::handle object) {
   if (!method.is_valid()) return false;
-  const nb::object answer = nb::steal(PyObject_CallOneArg(method.ptr(), object.ptr()));
+  const nb::object answer =
+      nb::steal(PyObject_CallFunctionObjArgs(method.ptr(), object.ptr(), nullptr));
   if (!answer.is_valid()) throw nb::python_error();
   return answer.is(nb::handle(Py_True));
 }
@@ -141,7 +143,7 @@ Array read_by(const Known& known, nb::handle object, const char* name) {
       break;
   }
   refuse(name,
-         std::string("is a ") + Py_TYPE(object.ptr())->tp_name +
+         std::string("is a ") + name_of_type(object) +
              ", not an array; hocket writes into arrays, so wrap values in one: numpy.array(" +
              name + ")");
 }
@@ -159,7 +161,7 @@ Array read_foreign(nb::handle object, const char* name) {
            "or delete() was called; pass the one that took its place");
   } catch (const nb::cast_error&) {
     refuse(name,
-           std::string("is a ") + Py_TYPE(object.ptr())->tp_name +
+           std::string("is a ") + name_of_type(object) +
                ", which describes its memory in a way that hocket does not understand");
   }
 }

@@ -65,7 +65,8 @@ Array from_cupy(nb::handle object, const char* name) {
   if (!c && !f) refuse(name, "is not contiguous; pass a contiguous copy");
   const nb::object data = get(object, w.data);
   const nb::object device = get(data, w.device_id);
-  const nb::object stream = nb::steal(PyObject_CallOneArg(w.current_stream.ptr(), device.ptr()));
+  const nb::object stream =
+      nb::steal(PyObject_CallFunctionObjArgs(w.current_stream.ptr(), device.ptr(), nullptr));
   if (!stream.is_valid()) throw nb::python_error();
   return {.data = reinterpret_cast<void*>(number(get(data, w.ptr))),
           .count = number(get(object, w.size)),

@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 
+#include "arguments.h"
 #include "foreign_parts.h"
 
 namespace hocket::python {
@@ -167,7 +168,7 @@ nb::object dlpack_capsule(nb::handle object, nb::handle stream) {
 // The stream that is current in the framework, by its name; the legacy default stream where it has
 // none to be asked for.
 StreamRef current_stream(nb::handle object, int device) {
-  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  const std::string type = name_of_type(object);
   const nb::object module = object.type().attr("__module__");
   const std::string_view home =
       nb::isinstance<nb::str>(module) ? nb::cast<nb::str>(module).c_str() : "";

@@ -39,7 +39,7 @@ nb::object on_gpu(const Unfinished& result, const Array& memory, StreamRef strea
 }  // namespace
 
 bool is_immutable(nb::handle object) {
-  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  const std::string type = name_of_type(object);
   return type.starts_with("jax");
 }
 

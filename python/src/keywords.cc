@@ -2,20 +2,28 @@
 // keywords pay for one branch.
 #include "keywords.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <cstddef>
+#include <stdexcept>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "arguments.h"
+
 namespace hocket::python {
 namespace {
+
+// Python's `vectorcallfunc`, which its stable interface has only since 3.12.
+using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
 constexpr std::size_t kSlots = 8;  // nanobind has six ways of being called
 
 // What is known of the functions. Written while the module is made, under the GIL.
 struct Known {
-  std::array<vectorcallfunc, kSlots> originals{};
+  std::array<Vectorcall, kSlots> originals{};
   // Which of the two words a function takes, where it takes one.
   std::unordered_map<PyObject*, PyObject*> word;
   PyObject* deadline = nullptr;
@@ -28,25 +36,24 @@ Known& known() {
 }
 
 bool is_word(PyObject* name, PyObject* word) {
-  return name == word ||
-         (PyUnicode_CHECK_INTERNED(name) == 0 && PyUnicode_Compare(name, word) == 0);
+  return name == word || PyUnicode_Compare(name, word) == 0;
 }
 
 // `names` with the word that the function takes in the place of the other one; null: they have none
 // such. Gives a new reference.
 PyObject* reworded(PyObject* function, PyObject* names) {
   const Known& all = known();
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(names, i);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(names); ++i) {
+    PyObject* name = PyTuple_GetItem(names, i);
     if (!is_word(name, all.deadline) && !is_word(name, all.timeout)) continue;
     const auto found = all.word.find(function);
     if (found == all.word.end() || is_word(name, found->second)) continue;
-    PyObject* result = PyTuple_New(PyTuple_GET_SIZE(names));
+    PyObject* result = PyTuple_New(PyTuple_Size(names));
     if (result == nullptr) throw nb::python_error();
-    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(names); ++j) {
-      PyObject* one = j == i ? found->second : PyTuple_GET_ITEM(names, j);
+    for (Py_ssize_t j = 0; j < PyTuple_Size(names); ++j) {
+      PyObject* one = j == i ? found->second : PyTuple_GetItem(names, j);
       Py_INCREF(one);
-      PyTuple_SET_ITEM(result, j, one);
+      PyTuple_SetItem(result, j, one);
     }
     return result;
   }
@@ -66,7 +73,7 @@ void explain(PyObject* function, PyObject* names) {
   }
 }
 
-PyObject* call_with_keywords(vectorcallfunc original,
+PyObject* call_with_keywords(Vectorcall original,
                              PyObject* self,
                              PyObject* const* arguments,
                              std::size_t count,
@@ -84,7 +91,7 @@ PyObject* call_with_keywords(vectorcallfunc original,
 
 template <std::size_t kSlot>
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, PyObject* names) {
-  const vectorcallfunc original = known().originals[kSlot];
+  const Vectorcall original = known().originals[kSlot];
   if (names != nullptr) [[unlikely]] {
     return call_with_keywords(original, self, arguments, count, names);
   }
@@ -92,25 +99,33 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, Py
 }
 
 template <std::size_t... kSlot>
-constexpr std::array<vectorcallfunc, kSlots> calls(std::index_sequence<kSlot...>) {
+constexpr std::array<Vectorcall, kSlots> calls(std::index_sequence<kSlot...>) {
   return {&call<kSlot>...};
 }
 constexpr auto kCalls = calls(std::make_index_sequence<kSlots>());
 
-// Where nanobind's functions have the address of what calls them.
-vectorcallfunc& slot_of(nb::handle function) {
-  return *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<std::byte*>(function.ptr()) +
-                                            Py_TYPE(function.ptr())->tp_vectorcall_offset);
+// Where nanobind's functions have the address of what calls them: first of all. What is there is
+// looked at before it is believed, as nanobind promises nobody that it stays so.
+Vectorcall& slot_of(nb::handle function) {
+  auto& slot = *reinterpret_cast<Vectorcall*>(reinterpret_cast<std::byte*>(function.ptr()) +
+                                              sizeof(PyVarObject));
+  Dl_info found{};
+  if (::dladdr(reinterpret_cast<const void*>(slot), &found) == 0) {
+    throw std::runtime_error(
+        "hocket: this nanobind-backend keeps its functions otherwise than the versions that hocket "
+        "knows; install nanobind-backend 1.0");
+  }
+  return slot;
 }
 
 bool is_bound_function(nb::handle object) {
-  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  const std::string type = name_of_type(object);
   return type == "nanobind.nb_func" || type == "nanobind.nb_method";
 }
 
 void mind(nb::handle function, nb::handle names_of) {
   Known& all = known();
-  vectorcallfunc& slot = slot_of(function);
+  Vectorcall& slot = slot_of(function);
   for (std::size_t i = 0; i < kSlots; ++i) {
     if (slot == kCalls[i]) return;  // under another name
   }

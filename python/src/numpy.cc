@@ -1,5 +1,6 @@
 // The only file that sees NumPy's C interface.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
@@ -21,10 +22,15 @@ PyArrayObject* as_numpy(nb::handle object) {
 }
 
 // The name of a scalar type without its package: "ml_dtypes.bfloat16" is "bfloat16".
-std::string_view short_name(const PyTypeObject* type) {
-  const std::string_view name = type->tp_name;
+std::string short_name(const PyTypeObject* type) {
+#ifdef Py_LIMITED_API
+  auto* object = reinterpret_cast<PyObject*>(const_cast<PyTypeObject*>(type));
+  const std::string name = nb::cast<std::string>(nb::handle(object).attr("__name__"));
+#else
+  const std::string name = type->tp_name;
+#endif
   const std::size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+  return dot == std::string::npos ? name : name.substr(dot + 1);
 }
 
 std::optional<DType> dtype_of_name(std::string_view name) {
@@ -278,7 +284,7 @@ nb::object new_gpu_array_like(const Array& like, const Shape& shape) {
   };
   if (name.starts_with("cupy")) return made_by("cupy", "empty");
   if (name.starts_with("numba")) return made_by("numba.cuda", "device_array");
-  throw InvalidArgument(std::string("a new array like ") + Py_TYPE(like.object.ptr())->tp_name +
+  throw InvalidArgument(std::string("a new array like ") + name_of_type(like.object) +
                         " cannot be made here; give out=");
 }
 
@@ -296,7 +302,7 @@ nb::object new_array_like(const Array& like, const Shape& shape) {
     return new_numpy_array(like.dtype, shape);
   }
   PyArray_Descr* descr = PyArray_DESCR(as_numpy(like.object));
-  Py_INCREF(descr);
+  Py_INCREF(reinterpret_cast<PyObject*>(descr));
   return steal_or_throw(
       PyArray_NewFromDescr(&PyArray_Type,
                            descr,

@@ -89,7 +89,7 @@ Object scalar_object(nb::handle value) {
 Object pickle_object(nb::handle value, Pickle pickle) {
   if (pickle == Pickle::kRefuse) {
     throw InvalidArgument(
-        std::string("object holds a ") + Py_TYPE(value.ptr())->tp_name +
+        std::string("object holds a ") + name_of_type(value) +
         "; without allow_pickle=True it may hold None, bool, int, float, complex, "
         "str, bytes, bytearray, list, tuple, dict, NumPy's scalars and arrays");
   }
@@ -107,7 +107,7 @@ Object to_object(nb::handle value, Reading& reading, int depth) {
   if (p == Py_None) return {};
   if (PyBool_Check(p)) return p == Py_True;
   if (PyLong_CheckExact(p)) return integer_object(value);
-  if (PyFloat_CheckExact(p)) return PyFloat_AS_DOUBLE(p);
+  if (PyFloat_CheckExact(p)) return PyFloat_AsDouble(p);
   if (PyComplex_CheckExact(p)) {
     return std::complex<double>(PyComplex_RealAsDouble(p), PyComplex_ImagAsDouble(p));
   }
@@ -117,8 +117,8 @@ Object to_object(nb::handle value, Reading& reading, int depth) {
   if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, reading, depth));
   if (PyDict_CheckExact(p)) return dict_object(value, reading, depth);
   if (PyByteArray_CheckExact(p)) {
-    return Object::byte_array({reinterpret_cast<const std::byte*>(PyByteArray_AS_STRING(p)),
-                               static_cast<std::size_t>(PyByteArray_GET_SIZE(p))});
+    return Object::byte_array({reinterpret_cast<const std::byte*>(PyByteArray_AsString(p)),
+                               static_cast<std::size_t>(PyByteArray_Size(p))});
   }
   const bool is_scalar = is_numpy_scalar(value);
   if (is_scalar || is_array(value)) {

@@ -136,9 +136,9 @@ void close(PoolHandle& handle) {
   });
 }
 
-// `body(index, communicator)` in the thread of each of `workers`. They begin in their order, each when
-// the one before has the GIL: so what they draw first from something shared (numbers from a random
-// generator, say) is the same in every run, unless a worker waits before.
+// `body(index, communicator)` in the thread of each of `workers`. They begin in their order, each
+// when the one before has the GIL: so what they draw first from something shared (numbers from a
+// random generator, say) is the same in every run, unless a worker waits before.
 void map(PoolHandle& handle,
          const std::vector<int>& workers,
          nb::callable body,
@@ -158,7 +158,7 @@ void map(PoolHandle& handle,
 Communicator* across_argument(nb::handle across) {
   if (across.is_none()) return nullptr;
   if (!nb::isinstance<Seat>(across)) {
-    throw InvalidArgument(std::string("across is a ") + Py_TYPE(across.ptr())->tp_name +
+    throw InvalidArgument(std::string("across is a ") + name_of_type(across) +
                           "; give a Communicator, or None to stay within this process");
   }
   return &nb::cast<Seat&>(across).comm;

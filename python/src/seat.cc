@@ -10,8 +10,8 @@ namespace {
 
 double seconds_of(nb::handle value, const char* name) {
   // Any number, such as NumPy's scalars; a str is none, though it can be read as one.
-  const PyNumberMethods* number = Py_TYPE(value.ptr())->tp_as_number;
-  if (number != nullptr && (number->nb_float != nullptr || number->nb_index != nullptr)) {
+  if (PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) != 0 ||
+      nb::hasattr(value.type(), "__float__")) {
     const double seconds = PyFloat_AsDouble(value.ptr());
     if (seconds != -1.0 || PyErr_Occurred() == nullptr) return seconds;
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
@@ -19,9 +19,9 @@ double seconds_of(nb::handle value, const char* name) {
   }
   if (nb::hasattr(value, "total_seconds")) {
     const nb::object seconds = value.attr("total_seconds")();
-    if (PyFloat_Check(seconds.ptr())) return PyFloat_AS_DOUBLE(seconds.ptr());
+    if (PyFloat_Check(seconds.ptr())) return PyFloat_AsDouble(seconds.ptr());
   }
-  throw InvalidArgument(std::string(name) + " is a " + Py_TYPE(value.ptr())->tp_name +
+  throw InvalidArgument(std::string(name) + " is a " + name_of_type(value) +
                         "; give seconds, a datetime.timedelta, math.inf, or None for the default");
 }
 
@@ -34,8 +34,8 @@ std::string summary(const nb::python_error& error) {
       words.is_valid() ? PyUnicode_AsEncodedString(words.ptr(), "utf-8", "backslashreplace")
                        : nullptr);
   PyErr_Clear();  // `__str__` is Python code too
-  if (!bytes.is_valid() || PyBytes_GET_SIZE(bytes.ptr()) == 0) return text;
-  return text + ": " + PyBytes_AS_STRING(bytes.ptr());
+  if (!bytes.is_valid() || PyBytes_Size(bytes.ptr()) == 0) return text;
+  return text + ": " + PyBytes_AsString(bytes.ptr());
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ ReduceOp op_argument(nb::handle op) {
       PyUnicode_Check(op.ptr()) ? PyUnicode_AsUTF8AndSize(op.ptr(), &length) : nullptr;
   if (name == nullptr) {
     PyErr_Clear();
-    throw InvalidArgument(std::string("op is a ") + Py_TYPE(op.ptr())->tp_name +
+    throw InvalidArgument(std::string("op is a ") + name_of_type(op) +
                           "; give a name: \"sum\", \"product\", \"min\", \"max\", \"avg\", "
                           "\"band\", \"bor\" or \"bxor\"");
   }

@@ -16,20 +16,24 @@ namespace hocket::engines::mpi {
 namespace {
 
 struct Kind {
-  const char* name;                  // of the shim
-  std::string_view launcher;         // as LaunchInfo names its own
-  std::array<const char*, 2> files;  // as the dynamic linker knows it
+  const char* name;            // of the shim
+  std::string_view title;      // for people, and for a launcher's own
+  const char* files[2];        // as the dynamic linker knows it
+  const char* debian_headers;  // what a build of the shim needs
 };
+// Of those that are loaded the last counts: what is written to the standard may stand on others.
 constexpr std::array kKinds{
-    Kind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}},
-    Kind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}},
+    Kind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}, "libopenmpi-dev"},
+    Kind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libmpich-dev"},
+    Kind{"standard", "MPI's standard ABI", {"libmpi_abi.so.1", "libmpi_abi.so.0"}, "no headers"},
 };
+constexpr const Kind& kStandard = kKinds.back();
 
-bool is_loaded(const Kind& kind) {
+// Loads it, for the shim to find MPI's functions; where `flags` say so, only if it is loaded
+// already. The handle stays: a library of MPI must not go while it is in use.
+bool open(const Kind& kind, int flags) {
   for (const char* file : kind.files) {
-    if (file == nullptr) continue;
-    // The handle stays: a library of MPI must not go while it is in use.
-    if (::dlopen(file, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD) != nullptr) return true;
+    if (file != nullptr && ::dlopen(file, RTLD_LAZY | flags) != nullptr) return true;
   }
   return false;
 }
@@ -91,30 +95,53 @@ class Library::Turn {
 };
 
 Found Library::find(const std::string& launcher) {
-  std::string_view chosen = launcher;
+  const Kind* chosen = nullptr;
   for (const Kind& kind : kKinds) {
-    if (is_loaded(kind)) chosen = kind.launcher;
+    if (open(kind, RTLD_LOCAL | RTLD_NOLOAD)) chosen = &kind;
   }
-  return load(chosen);
+  if (chosen == nullptr) {
+    const auto own = std::ranges::find(kKinds, launcher, &Kind::title);
+    if (own == kKinds.end()) {
+      Found found;
+      found.why_not =
+          "no MPI is loaded in this process, and no mpirun started it; start it by the mpirun of "
+          "Open MPI or MPICH, or import mpi4py first";
+      return found;
+    }
+    // Newer ones may have the standard's library alone.
+    const bool is_standard = !open(*own, RTLD_LOCAL) && open(kStandard, RTLD_LOCAL);
+    chosen = is_standard ? &kStandard : &*own;
+  }
+  return load(chosen->title);
 }
 
-Found Library::load(std::string_view launcher) {
-  const auto chosen = std::ranges::find(kKinds, launcher, &Kind::launcher);
+Found Library::load(std::string_view title) {
+  const auto chosen = std::ranges::find(kKinds, title, &Kind::title);
   Found found;
   if (chosen == kKinds.end()) {
-    found.why_not =
-        "no MPI is loaded in this process, and no mpirun started it; start it by the mpirun of "
-        "Open MPI or MPICH, or import mpi4py first";
+    found.why_not = fmt::format("hocket knows no MPI that is called {}", title);
     return found;
   }
   const std::string file = shim_of(*chosen);
+  if (!std::filesystem::exists(file)) {
+    found.why_not = fmt::format(
+        "there is no {}, as hocket was built without {}: install its headers ({}) and build again",
+        file,
+        chosen->title,
+        chosen->debian_headers);
+    return found;
+  }
+  // A shim of a wheel is linked with no MPI: it finds MPI's functions in what is loaded for all.
+  const bool is_open = open(*chosen, RTLD_GLOBAL);
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
-    found.why_not = fmt::format(
-        "{}; hocket was built without {}: install its headers (libopenmpi-dev, libmpich-dev) and "
-        "build again",
-        ::dlerror(),
-        chosen->launcher);
+    const std::string said = ::dlerror();
+    found.why_not =
+        is_open
+            ? said
+            : fmt::format("{} is not found; add the folder that it is in to LD_LIBRARY_PATH ({})",
+                          chosen->files[0],
+                          said);
     return found;
   }
   const auto entry = reinterpret_cast<const Shim* (*)()>(::dlsym(handle, kShimSymbol));
@@ -143,7 +170,7 @@ Found Library::load(std::string_view launcher) {
 std::vector<std::string> Library::built_for() {
   std::vector<std::string> names;
   for (const Kind& kind : kKinds) {
-    if (std::filesystem::exists(shim_of(kind))) names.emplace_back(kind.launcher);
+    if (std::filesystem::exists(shim_of(kind))) names.emplace_back(kind.title);
   }
   return names;
 }

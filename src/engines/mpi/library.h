@@ -62,8 +62,8 @@ class Library : public std::enable_shared_from_this<Library> {
   // (`launcher`: as LaunchInfo has it). MPI is not started.
   static Found find(const std::string& launcher);
   // That of one of them, by the name that `built_for` has.
-  static Found load(std::string_view launcher);
-  // The MPIs that this build has shims for: "Open MPI", "MPICH".
+  static Found load(std::string_view title);
+  // The MPIs that this build has shims for: "Open MPI", "MPICH", "MPI's standard ABI".
   static std::vector<std::string> built_for();
 
   // Starts MPI unless that was done. Throws InvalidArgument where it was started in a way in which

@@ -1,0 +1,37 @@
+# For Spack's repository. Tried with: Python, which compiles it; Spack was not in reach.
+from spack.package import *
+
+
+class Hocket(CMakePackage):
+    """Collective communication for arrays: a C++20 library and a command."""
+
+    license("Apache-2.0")
+
+    # The archive of the release: python -m build --sdist
+    version("0.1.0", url="file:///tmp/hocket-0.1.0.tar.gz", expand=True)
+
+    variant("openmpi", default=False, description="Engine for Open MPI")
+    variant("mpich", default=False, description="Engine for MPICH")
+    variant("cuda", default=False, description="Kernels for GPUs")
+    conflicts("+openmpi +mpich", msg="Spack has one MPI in a build")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("fmt")
+    depends_on("spdlog +fmt_external")
+    depends_on("highway")
+    depends_on("openssl")
+    depends_on("cli11", type="build")
+    depends_on("nlohmann-json", type="build")
+    depends_on("openmpi", when="+openmpi")
+    depends_on("mpich", when="+mpich")
+    depends_on("cuda", when="+cuda", type="build")
+
+    def cmake_args(self):
+        nvcc = self.spec["cuda"].prefix.bin.nvcc if "+cuda" in self.spec else "OFF"
+        return [
+            self.define("HOCKET_TESTS", False),
+            self.define("HOCKET_BENCH", False),
+            self.define("HOCKET_NVCC", nvcc),
+        ]

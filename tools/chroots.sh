@@ -1,0 +1,122 @@
+#!/bin/sh
+# chroots.sh [--fast | --sdist] [SUITE ...]: tries the wheel as those have it who install it: in bare
+# chroots of Debian 11, 12 and 13 (bullseye bookworm trixie), which have nothing but Python and pip. In
+# each the wheel is installed, without a network, and a program of two ranks runs. Debian 11's Python
+# is older than any that is still supported: there the wheel's command alone is tried. --fast: Debian
+# 13 alone. --sdist: builds from the source archive, too, in 12 and 13, whose compilers are GCC 12 and
+# 14; that takes as long as a build does. Needs root, mmdebstrap, and a wheel in dist (tools/wheel.sh
+# makes it where there is none).
+set -eu
+cd "$(dirname "$0")/.."
+sdist= suites=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --fast) suites=trixie ;;
+    --sdist) sdist=1 ;;
+    -*) echo "chroots: unknown option $1; usage: tools/chroots.sh [--fast | --sdist] [SUITE ...]" >&2
+        exit 2 ;;
+    *) suites="$suites $1" ;;
+  esac
+  shift
+done
+suites=${suites:-bullseye bookworm trixie}
+say() { echo "chroots: $*"; }
+if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap >/dev/null; then
+  say "left out: this needs root and mmdebstrap (Debian: mmdebstrap)"
+  exit 0
+fi
+machine=$(uname -m)
+ls dist/hocket-*"$machine".whl >/dev/null 2>&1 || tools/wheel.sh
+wheel=$(ls -t "$PWD"/dist/hocket-*"$machine".whl | head -1)
+
+# The root of a suite, kept from one run to the next.
+root_of() {
+  mkdir -p build/chroots
+  if [ ! -s "build/chroots/$1.tar" ]; then
+    say "$1: making a root"
+    mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,python3-pip "$1" \
+      "build/chroots/$1.tar" >"build/chroots/$1.log" 2>&1 ||
+      { tail -5 "build/chroots/$1.log" >&2; rm -f "build/chroots/$1.tar"; exit 1; }
+  fi
+}
+
+# What pip would fetch, fetched here: the chroot has no network.
+packages_for() {
+  python3 -m pip download -q --disable-pip-version-check --only-binary :all: -d "$2/packages" \
+    --python-version "$1" --platform "manylinux_2_28_$machine" --platform "manylinux_2_27_$machine" \
+    --platform "manylinux_2_17_$machine" --platform "manylinux2014_$machine" "$wheel"
+}
+
+# inside ROOT COMMAND...: with /proc, /sys and /dev/null, and no network but loopback.
+inside() {
+  root=$1
+  shift
+  unshare --mount --net --pid --fork --kill-child sh -c '
+    root=$1; shift
+    ip link set lo up 2>/dev/null || true
+    mount -t proc proc "$root/proc"
+    mount --bind /sys "$root/sys"
+    mount --bind /dev "$root/dev"
+    exec chroot "$root" "$@"' sh "$root" "$@"
+}
+
+program='
+import numpy as np, hocket
+with hocket.init() as comm:
+    x = np.arange(1000.0) * (comm.rank + 1)
+    comm.all_reduce(x)
+    assert (x == np.arange(1000.0) * 3).all() and comm.size == 2
+    print("right", flush=True)'
+
+try_suite() {
+  suite=$1
+  root_of "$suite"
+  root=$(mktemp -d)
+  # shellcheck disable=SC2064  # now
+  trap "rm -rf --one-file-system '$root'" EXIT
+  tar -xf "build/chroots/$suite.tar" -C "$root"
+  mkdir -p "$root/try/packages"
+  cp "$wheel" "$root/try/packages/"
+  printf '%s\n' "$program" >"$root/try/program.py"
+  version=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  say "$suite: Python $version, $(chroot "$root" ldd --version | head -1 | grep -o '[0-9.]*$' |
+    sed 's/^/glibc /')"
+  case $version in
+    3.9 | 3.10)
+      inside "$root" sh -ec 'cd /try; python3 -m zipfile -e packages/hocket-*.whl tree
+        chmod +x tree/hocket/bin/hocket; tree/hocket/bin/hocket --version
+        tree/hocket/bin/hocket bench all_reduce -n 2 --sizes 8,4096' | tail -8
+      ;;
+    *)
+      packages_for "$version" "$root/try"
+      inside "$root" sh -ec 'cd /try; python3 -m venv v
+        v/bin/pip install -q --no-index --find-links packages hocket
+        v/bin/python -m hocket --cmake-dir
+        v/bin/hocket doctor --short; v/bin/hocket run -n 2 -- v/bin/python program.py' \
+        >"$root/try/said" 2>&1 || { cat "$root/try/said" >&2; exit 1; }
+      cat "$root/try/said"
+      [ "$(grep -c right "$root/try/said")" = 2 ] || { say "$suite: not two ranks" >&2; exit 1; }
+      ;;
+  esac
+  if [ -n "$sdist" ] && [ "$suite" != bullseye ]; then build_from_source "$root"; fi
+  say "$suite: good"
+}
+
+build_from_source() {
+  say "$suite: building from the source archive"
+  python3 -m venv --upgrade-deps "$1/try/host" >/dev/null
+  "$1/try/host/bin/pip" install -q build
+  "$1/try/host/bin/python" -m build -q --sdist -o "$1/try/source" .
+  chroot "$1" apt-get -q -y update >/dev/null
+  chroot "$1" apt-get -q -y install --no-install-recommends g++ cmake ninja-build libssl-dev \
+    libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwy-dev python3-dev >/dev/null
+  python3 -m pip download -q --only-binary :all: -d "$1/try/packages" --python-version "$version" \
+    --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" \
+    "scikit-build-core>=0.10" "nanobind>=2.4" "numpy>=2"
+  inside "$1" sh -ec 'cd /try; python3 -m venv s
+    s/bin/pip install -q --no-index --find-links packages scikit-build-core nanobind numpy
+    s/bin/pip install -q --no-index --no-build-isolation source/hocket-*.tar.gz
+    s/bin/hocket run -n 2 -- s/bin/python program.py'
+}
+
+for suite in $suites; do (try_suite "$suite"); done

@@ -1,0 +1,72 @@
+#!/bin/sh
+# wheel.sh [--arch ARCH] [FOLDER]: makes the wheel that goes to others, hocket-VERSION-cp311-abi3-
+# manylinux_2_28_ARCH.whl, into FOLDER (dist): for Python 3.11 and later and any distribution with
+# glibc 2.28 (of 2018) or later. ARCH is this machine's, or aarch64 from an x86_64 one. The wheel has
+# the Python package, the command, the library with its headers, the GPU kernels if nvcc is here, and
+# the shims for the MPIs whose headers are here. docs/notes/wheel.md says how it is made.
+set -eu
+cd "$(dirname "$0")/.."
+ARCH=$(uname -m) out=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --arch) ARCH=$2; shift 2 ;;
+    -*) echo "wheel: unknown option $1; usage: tools/wheel.sh [--arch ARCH] [FOLDER]" >&2; exit 2 ;;
+    *) out=$1; shift ;;
+  esac
+done
+out=${out:-dist}
+mkdir -p build "$out"
+say() { echo "wheel: $*"; }
+
+tools=build/manylinux/tools
+if ! cmp -s tools/manylinux/requirements.txt "$tools/requirements.txt"; then
+  say "installing the tools: $(grep -v '^#' tools/manylinux/requirements.txt | tr '\n' ' ')"
+  python3 -m venv "$tools"
+  "$tools/bin/python" -m pip install -q --disable-pip-version-check \
+    -r tools/manylinux/requirements.txt
+  cp tools/manylinux/requirements.txt "$tools/requirements.txt"
+fi
+python=$PWD/$tools/bin/python
+tools/manylinux/prepare.sh "$ARCH" \
+  "$("$python" -c 'import ziglang, os; print(os.path.dirname(ziglang.__file__))')/zig"
+
+made=$PWD/build/manylinux/$ARCH/made
+rm -rf "$made"
+mkdir -p "$made"
+# As deep as build/release, and by the compiler itself where it compiles: what ccache has from there
+# is not compiled again.
+say "building (build/wheel-$ARCH)"
+if command -v ccache >/dev/null; then
+  CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"
+  CCACHE_COMPILER=$(command -v c++)
+  [ "$ARCH" = "$(uname -m)" ] || CCACHE_COMPILER=$(command -v "$ARCH-linux-gnu-g++")
+  export CMAKE_CXX_COMPILER_LAUNCHER CCACHE_COMPILER CCACHE_BASEDIR
+fi
+# shellcheck disable=SC2086  # a word or none
+"$python" -m pip wheel --no-build-isolation --no-deps --disable-pip-version-check -w "$made" . \
+  --config-settings=build-dir="build/wheel-$ARCH" \
+  --config-settings=wheel.py-api=cp311 \
+  --config-settings=cmake.define.CMAKE_TOOLCHAIN_FILE="$PWD/build/manylinux/$ARCH/toolchain.cmake" \
+  --config-settings=cmake.define.HOCKET_STABLE_ABI=ON \
+  --config-settings=cmake.define.HOCKET_PORTABLE_SHIMS=ON \
+  ${HOCKET_NVCC:+--config-settings=cmake.define.HOCKET_NVCC="$HOCKET_NVCC"} \
+  >"$made/log" 2>&1 || { tail -60 "$made/log" >&2; exit 1; }
+
+# nanobind's own part is a package, which an own-version build does not need.
+say "packing"
+"$tools/bin/wheel" unpack -d "$made/tree" "$made"/hocket-*.whl >/dev/null
+for metadata in "$made"/tree/*/hocket-*.dist-info/METADATA; do
+  sed -i '0,/^Requires-Dist:/s//Requires-Dist: nanobind-backend>=1,<2\n&/' "$metadata"
+done
+rm "$made"/hocket-*.whl
+"$tools/bin/wheel" pack -d "$made" "$made"/tree/hocket-* >/dev/null
+"$tools/bin/wheel" tags --remove --platform-tag "manylinux_2_28_$ARCH" "$made"/hocket-*.whl >/dev/null
+mv "$made"/hocket-*.whl "$out/"
+wheel=$(ls -t "$out"/hocket-*"$ARCH".whl | head -1)
+# The tag is what the tool chain promises; auditwheel looks at the files.
+if [ "$ARCH" = "$(uname -m)" ]; then
+  "$tools/bin/auditwheel" show "$wheel" | tee "$made/audit"
+  tr '\n' ' ' <"$made/audit" | grep -q "consistent with the following platform tag: \"manylinux_2_28_$ARCH\"" ||
+    { say "auditwheel does not agree with the tag" >&2; exit 1; }
+fi
+say "made $wheel"
