@@ -63,10 +63,12 @@ rm "$made"/hocket-*.whl
 "$tools/bin/wheel" tags --remove --platform-tag "manylinux_2_28_$ARCH" "$made"/hocket-*.whl >/dev/null
 mv "$made"/hocket-*.whl "$out/"
 wheel=$(ls -t "$out"/hocket-*"$ARCH".whl | head -1)
-# The tag is what the tool chain promises; auditwheel looks at the files.
+# The tag is what the tool chain promises. auditwheel looks at the files, and may find that they go with
+# still older systems.
 if [ "$ARCH" = "$(uname -m)" ]; then
-  "$tools/bin/auditwheel" show "$wheel" | tee "$made/audit"
-  tr '\n' ' ' <"$made/audit" | grep -q "consistent with the following platform tag: \"manylinux_2_28_$ARCH\"" ||
-    { say "auditwheel does not agree with the tag" >&2; exit 1; }
+  "$tools/bin/auditwheel" show "$wheel" >"$made/audit"
+  reached=$(tr '\n' ' ' <"$made/audit" | sed -n 's/.*platform tag: "manylinux_2_\([0-9]*\)_.*/\1/p')
+  say "auditwheel: manylinux_2_${reached:-?}_$ARCH"
+  [ "${reached:-99}" -le 28 ] || { cat "$made/audit" >&2; exit 1; }
 fi
 say "made $wheel"
