@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         (f"Training a network, its data shared out over {ranks} ranks ({training})",
          ["run", "-n", str(ranks), "--", sys.executable, str(training)]),
         ("all_reduce between two ranks", [
-            "bench", "all_reduce", "-n", "2", "--memory", "ordinary,symmetric",
+            "bench", "all_reduce", "-n", "2", "--max", "4M", "--memory", "ordinary,symmetric",
             "--html", str(picture), "--json", str(picture.with_suffix(".json")),
             *(["--compare"] if options.compare else [])]),
     ]
