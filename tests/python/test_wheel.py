@@ -1,6 +1,7 @@
 """The package as it is installed: a wheel, in an environment of its own; and the source archive."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -238,5 +239,8 @@ def test_the_source_archive_has_all_that_a_wheel_is_built_from(wheel, tmp_path):
     assert Path("src/engines/mpi/mpi_engine.cc") in ours and Path("CMakeLists.txt") in ours
     assert Path("include/hocket/types.h") in ours
     assert not [path for path in sorted(ours) if not (tree / path).is_file()]
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]*)\)", (ROOT / "README.md").read_text())
+    assert pictures and not [path for path in pictures if not (tree / path).is_file()]
+    assert not (tree / "tests").exists()  # a megabyte of inputs that once broke something
     modules = {path.relative_to(ROOT) for path in (ROOT / "python/hocket").rglob("*.py")}
     assert not [path for path in sorted(modules) if not (tree / path).is_file()]
