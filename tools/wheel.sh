@@ -1,7 +1,7 @@
 #!/bin/sh
 # wheel.sh [--arch ARCH] [FOLDER]: makes the wheel that goes to others, hocket-VERSION-cp311-abi3-
 # manylinux_2_28_ARCH.whl, into FOLDER (dist): for Python 3.11 and later and any distribution with
-# glibc 2.28 (of 2018) or later. ARCH is this machine's, or aarch64 from an x86_64 one. The wheel has
+# glibc 2.28 (of 2018) or later. ARCH is this machine's; aarch64 from an x86_64 one is not tried. It has
 # the Python package, the command, the library with its headers, the GPU kernels if nvcc is here, and
 # the shims for the MPIs whose headers are here. docs/notes/wheel.md says how it is made.
 set -eu
