@@ -161,11 +161,6 @@ std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
   } catch (const DeviceError& error) {  // the others are in the same call, and have theirs
     raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
-  try {
-    require_own_stream(how);
-  } catch (const InvalidArgument& reason) {
-    owner_.refuse(plan.call.signature.kind, reason);
-  }
   if (!plan.chosen || plan.captured != how.captured ||
       (plan.engine != nullptr && !engines_->is_connected(*plan.engine))) {
     choose(plan, how.captured);
@@ -177,6 +172,13 @@ std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
                                               kNeedsHost)));
   }
   if (plan.engine != nullptr) {
+    if (plan.engine->meets_on_device()) {
+      try {
+        require_own_stream(how);
+      } catch (const InvalidArgument& reason) {
+        owner_.refuse(plan.call.signature.kind, reason);
+      }
+    }
     launch(plan, how);
     return nullptr;
   }
@@ -232,13 +234,9 @@ void DeviceCalls::await_others(std::uint64_t sequence,
   owner_.runner().drive(wait);
 }
 
-// Threads that share a GPU. Whatever stands on a stream and waits for another rank holds up the
-// driver where a thread loads a program, allocates or frees, until that rank's part stands there,
-// too. So nobody puts anything there before all are in the call, and nobody leaves before all have
-// put their parts.
-bool DeviceCalls::meets_on_host(const Launch& how) const noexcept {
-  return engines_->by_crowded_threads() && owner_.size() > 1 && !how.captured;
-}
+// Threads that share a GPU, and have been asked to let kernels wait for each other there. So that
+// they may load programs and allocate between calls, nobody puts anything on a stream before all
+// are in the call, and nobody leaves before all have put their parts.
 
 void DeviceCalls::meet(Meeting meeting, std::uint64_t sequence, const Launch& how) {
   const std::uint64_t step = 2 * sequence + static_cast<std::uint64_t>(meeting);
@@ -286,7 +284,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   finish_queue();
   const observe::Span span =
       owner_.tracing().device(plan.call.signature, owner_.ledger().last() + 1, plan.engine->name());
-  const bool meets = meets_on_host(how) && plan.engine->meets_on_device();
+  const bool meets = stays_in_call(how) && plan.engine->meets_on_device();
   number(plan.call, plan.hash, how, meets);
   try {
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
@@ -324,33 +322,30 @@ void DeviceCalls::make_room() {
   owner_.require_usable();
 }
 
-std::shared_ptr<call::Operation> DeviceCalls::stage(const DevicePlan& plan,
-                                              const Launch& how,
-                                              call::CallStorage storage,
-                                              Wants wants) {
+std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
+                                                    const Launch& how,
+                                                    call::CallStorage storage,
+                                                    Wants wants) {
   // Other streams of this thread may be captured; what is allocated here is no part of that.
   const cuda::OutsideCapture outside(device_->driver());
+  if (stays_in_call(how)) {
+    carry_in_place(plan, how, std::move(storage));
+    return nullptr;
+  }
   make_room();
-  const std::uint64_t sequence = owner_.ledger().last() + 1;
-  const bool meets = meets_on_host(how);
   std::shared_ptr<StagedCall> staged;
   std::shared_ptr<DeviceWork> end;
-  const auto put = [&] {
+  try {
+    const call::LentTurn lent(owner_);
+    staged = staging_->prepare(plan.call, owner_.rank(), owner_.size());
     order_->follow(how.stream);
     staging_->begin(*staged, how.stream);
     order_->leave_mark(how.stream);
     if (wants == Wants::kWork) end = mark_end(how);
-  };
-  try {
-    const call::LentTurn lent(owner_);
-    staged = staging_->prepare(plan.call, owner_.rank(), owner_.size());
-    if (!meets) put();
   } catch (const DeviceError& error) {
-    raise(error, sequence, plan.call.signature);
+    raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
-  call::Plan host{.call = staged->call(),
-            .engine = &owner_.planner().choose(staged->call().signature),
-            .hash = plan.hash};
+  call::Plan host = host_plan(plan, *staged);
   // The parts' positions are this rank's own again.
   auto operation = owner_.enqueue(host,
                                   plan.call.signature,
@@ -358,32 +353,56 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(const DevicePlan& plan,
                                   how.allowed,
                                   staged,
                                   std::move(end));
-  if (meets) {
-    meet_to_put(*operation, how, put);
-    operation->mark = std::move(end);
-  }
   if (watch_->was_asleep()) owner_.world()->look_again();
   return operation;
 }
 
-// `put` puts on the stream what the operation waits for.
-void DeviceCalls::meet_to_put(call::Operation& operation,
-                              const Launch& how,
-                              const std::function<void()>& put) {
-  try {
-    meet(Meeting::kBefore, operation.sequence(), how);
-  } catch (...) {  // no stream waits for it: where another rank has refused it, that is all
-    operation.keep = std::move(operation.carrying);
-    throw;
-  }
-  const std::uint64_t sequence = operation.sequence();
-  try {
-    const call::LentTurn lent(owner_);
-    put();
-  } catch (const DeviceError& error) {
-    raise(error, sequence, operation.call.shown);
-  }
-  meet(Meeting::kAfter, sequence, how);
+call::Plan DeviceCalls::host_plan(const DevicePlan& plan, const StagedCall& staged) {
+  return {.call = staged.call(),
+          .engine = &owner_.planner().choose(staged.call().signature),
+          .hash = plan.hash};
+}
+
+// Threads that share a GPU. Whatever stands on a stream and waits for another rank holds up the
+// driver where any thread loads a program, allocates or frees, and with it the other rank. So
+// nothing stands there: the host waits, between the copies.
+bool DeviceCalls::stays_in_call(const Launch& how) const noexcept {
+  if (how.captured || owner_.size() == 1 || !owner_.world()->threads()) return false;
+  return !engines_ || engines_->by_crowded_threads();
+}
+
+// Waits in this call until it is over among the ranks; only copies are left on the stream.
+void DeviceCalls::carry_in_place(DevicePlan& plan, const Launch& how, call::CallStorage storage) {
+  const std::uint64_t sequence = owner_.ledger().last() + 1;
+  std::shared_ptr<StagedCall> staged;
+  const auto on_gpu = [&](const auto& put) {
+    try {
+      const call::LentTurn lent(owner_);
+      put();
+    } catch (const DeviceError& error) {
+      raise(error, sequence, plan.call.signature);
+    }
+  };
+  on_gpu([&] {
+    staged = staging_->prepare(plan.call, owner_.rank(), owner_.size());
+    order_->follow(how.stream);
+    staging_->bring(*staged, how.stream);
+  });
+  call::Plan host = host_plan(plan, *staged);
+  await_here(how, sequence, [&] { return staged->is_here(); });
+  owner_.execute(host, plan.call.signature, how.allowed, &storage);
+  plan.call.sequence = host.call.sequence;
+  on_gpu([&] {
+    staging_->take_back(*staged, how.stream);
+    order_->leave_mark(how.stream);
+  });
+}
+
+// Until the stream has come so far; what has been put there before may take any time.
+void DeviceCalls::await_here(const Launch& how,
+                             std::uint64_t sequence,
+                             std::function<bool()> is_here) {
+  if (!is_here()) await_others(sequence, how.allowed, std::move(is_here));
 }
 
 // Calls that the host carries come first, as they were made first.

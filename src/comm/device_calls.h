@@ -179,13 +179,20 @@ class DeviceCalls {
   std::vector<Incoming> tell_of_messages(std::span<const Outgoing> outgoing,
                                          std::span<const Incoming> incoming,
                                          const Launch& how);
+  // `waits`: the call may end when its messages have.
   Launch put_messages(std::span<const Outgoing> outgoing,
                       std::vector<Incoming>& incoming,
-                      const MessageOptions& options);
-  std::shared_ptr<call::Operation> stage(const DevicePlan& plan,
-                                   const Launch& how,
-                                   call::CallStorage storage,
-                                   Wants wants);
+                      const MessageOptions& options,
+                      bool waits);
+  std::shared_ptr<call::Operation> stage(DevicePlan& plan,
+                                         const Launch& how,
+                                         call::CallStorage storage,
+                                         Wants wants);
+  call::Plan host_plan(const DevicePlan& plan, const StagedCall& staged);
+  bool stays_in_call(const Launch& how) const noexcept;
+  void carry_in_place(DevicePlan& plan, const Launch& how, call::CallStorage storage);
+  void receive_in_place(std::span<const Incoming> incoming, const Launch& how);
+  void await_here(const Launch& how, std::uint64_t sequence, std::function<bool()> is_here);
   void settle_relay(const engine::Signature& shown);
   void enqueue_messages(const std::vector<std::vector<engine::DeviceMessage>>& rounds,
                         std::uint64_t peers,
@@ -194,9 +201,7 @@ class DeviceCalls {
   void number(engine::Call& call, std::uint64_t hash, const Launch& how, bool meets);
   void await_others(std::uint64_t sequence, Duration allowed, std::function<bool()> follow);
   enum class Meeting : std::uint8_t { kBefore, kAfter };  // what a call has to put on the GPU
-  bool meets_on_host(const Launch& how) const noexcept;
   void meet(Meeting meeting, std::uint64_t sequence, const Launch& how);
-  void meet_to_put(call::Operation& operation, const Launch& how, const std::function<void()>& put);
   void finish_queue();
   void make_room();
   void finish_staged() noexcept;

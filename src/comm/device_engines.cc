@@ -16,7 +16,7 @@ namespace hocket::comm {
 namespace {
 
 constexpr const char* kOnlyInGraphs =
-    ": only in graphs, as processes that share a GPU take turns there without NVIDIA's MPS";
+    ": only in graphs, as ranks that share a GPU wait for each other on the host";
 constexpr const char* kNotUnderMps =
     "threads share a GPU under NVIDIA's MPS, which need not run their kernels side by side";
 
@@ -117,8 +117,8 @@ void DeviceEngines::make(const engine::ProviderList& providers,
 }
 
 void DeviceEngines::add(std::unique_ptr<engine::DeviceEngine> engine) {
-  if (never_meet_ && engine->meets_on_device()) {
-    notes_.push_back(fmt::format("{}: {}", engine->name(), kNotUnderMps));
+  if (!never_meet_.empty() && engine->meets_on_device()) {
+    notes_.push_back(fmt::format("{}: {}", engine->name(), never_meet_));
     return;
   }
   notes_.emplace_back(engine->name());
@@ -146,25 +146,27 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   const Said said = DeviceEngines::exchange(gather, own, providers, *device);
   const DeviceAgreement agreed = agree(said.facts);
   relayed_ = agreed.relayed;
-  if (agreed.in_turns && world.threads()) {
-    throw InvalidArgument(fmt::format(
+  by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
+  // Who asks for engines of GPUs alone has them, whatever comes of it.
+  const bool asked_for = is_of_gpus(*world.engines().chosen().front());
+  in_turns_ = (agreed.in_turns || by_crowded_threads_) && !asked_for;
+  if (by_crowded_threads_ && agreed.mps) {
+    never_meet_ = kNotUnderMps;
+  } else if (by_crowded_threads_ && agreed.in_turns) {
+    never_meet_ = fmt::format(
         "{} ranks of this process share a GPU, with two streams each, and the driver serves {} "
         "side by side: set CUDA_DEVICE_MAX_CONNECTIONS={} (at most 32) before the program starts, "
         "or have fewer ranks on a GPU",
         agreed.ranks_a_gpu,
         connections(agreed.mps),
-        2 * agreed.ranks_a_gpu));
+        2 * agreed.ranks_a_gpu);
   }
-  by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
-  // Who asks for engines of GPUs alone has them, whatever comes of it.
-  const bool asked_for = is_of_gpus(*world.engines().chosen().front());
-  in_turns_ = agreed.in_turns && !asked_for;
-  never_meet_ = by_crowded_threads_ && agreed.mps;
-  if (never_meet_ && asked_for) {
-    throw InvalidArgument(
-        fmt::format("{}: have ranks be processes there (hocket run, hocket.spawn), or leave the "
-                    "choice of engines to hocket, so that the host carries the calls",
-                    kNotUnderMps));
+  if (!never_meet_.empty() && asked_for) {
+    throw InvalidArgument(never_meet_ +
+                          (agreed.mps ? ": have ranks be processes there (hocket run, "
+                                        "hocket.spawn), or leave the choice of engines to hocket, "
+                                        "so that the host carries the calls"
+                                      : ""));
   }
   if (agreed.differing_costs >= 0) {
     throw InvalidArgument(
@@ -212,8 +214,11 @@ std::optional<double> DeviceEngines::microseconds(std::string_view name,
 }
 
 engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
-  const auto found = std::ranges::find_if(
-      entries_, [](const Entry& entry) { return entry.engine->has_messages(); });
+  // The two ends of a message do not meet on the host before a kernel waits for the other.
+  const bool waits_here = by_crowded_threads_ && in_turns_;
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.engine->has_messages() && !(waits_here && entry.engine->meets_on_device());
+  });
   return found == entries_.end() ? nullptr : found->engine.get();
 }
 

@@ -52,9 +52,9 @@ class DeviceEngines {
   bool relayed() const noexcept { return relayed_; }
   // Whether threads of a process are ranks that share a GPU.
   bool by_crowded_threads() const noexcept { return by_crowded_threads_; }
-  // The best for such calls; null where the host has to carry them, or is quicker: kernels that
-  // wait for each other while their processes take turns on a GPU take milliseconds. `captured`:
-  // into a graph, as only GPUs can.
+  // The best for such calls; null where the host has to carry them, or is better: kernels that
+  // wait for each other while their processes take turns on a GPU take milliseconds, and those of
+  // threads hold up the driver. `captured`: into a graph, as only GPUs can.
   engine::DeviceEngine* choose(const engine::Signature& signature, bool captured) const noexcept;
   // The first that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
@@ -91,7 +91,7 @@ class DeviceEngines {
   bool relayed_ = false;
   bool in_turns_ = false;
   bool by_crowded_threads_ = false;
-  bool never_meet_ = false;  // kernels of different ranks need not run at the same time
+  std::string never_meet_;  // why kernels of different ranks cannot wait for each other; or empty
   std::vector<Entry> entries_;
   std::vector<std::string> notes_;
 };

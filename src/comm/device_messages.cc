@@ -66,14 +66,14 @@ std::shared_ptr<call::Operation> DeviceCalls::start_exchange(std::span<const Out
                                                        std::span<const Incoming> incoming,
                                                        const MessageOptions& options) {
   std::vector<Incoming> from(incoming.begin(), incoming.end());
-  return with_work({}, put_messages(outgoing, from, options), nullptr);
+  return with_work({}, put_messages(outgoing, from, options, false), nullptr);
 }
 
 int DeviceCalls::exchange(std::span<const Outgoing> outgoing,
                           std::span<const Incoming> incoming,
                           const MessageOptions& options) {
   std::vector<Incoming> from(incoming.begin(), incoming.end());
-  put_messages(outgoing, from, options);
+  put_messages(outgoing, from, options, true);
   return from.empty() ? -1 : from.front().source;
 }
 
@@ -96,7 +96,8 @@ std::vector<Incoming> DeviceCalls::tell_of_messages(std::span<const Outgoing> ou
 
 DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing,
                                               std::vector<Incoming>& incoming,
-                                              const MessageOptions& options) {
+                                              const MessageOptions& options,
+                                              bool waits) {
   if (options.tag != 0) {
     throw InvalidArgument(fmt::format(
         "tag is {}; messages between GPUs meet by their order, and have tag 0", options.tag));
@@ -110,7 +111,8 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   }
   const cuda::DeviceGuard guard(*device_);
   const Launch how = open({.deadline = options.deadline, .stream = options.stream});
-  if (engines_) require_own_stream(how);
+  const bool in_place = waits && stays_in_call(how) && messenger_ == nullptr;
+  if (engines_ && !in_place && !incoming.empty()) require_own_stream(how);
   const auto is_open = [](const Incoming& one) { return one.source == kAnySource; };
   const bool asks = std::ranges::any_of(incoming, is_open);
   if (asks && how.captured) {
@@ -150,7 +152,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   if (any_by_host || !staging_) outside.emplace(device_->driver());
   try {
     require_streams();
-    if (!in_by_host.empty()) make_room();
+    if (!in_by_host.empty() && !in_place) make_room();
     std::deque<cuda::ScratchMemory> copies;
     std::optional<Rounds> rounds;
     std::shared_ptr<StagedExchange> staged;
@@ -158,9 +160,15 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
       const call::LentTurn lent(owner_);
       if (!how.captured) order_->follow(how.stream);
       rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
-      if (any_by_host) staged = staging_->begin(out_by_host, in_by_host, how.stream);
+      const auto coming = in_place ? std::span<const Incoming>() : in_by_host;
+      if (any_by_host) staged = staging_->begin(out_by_host, coming, how.stream);
     }
-    if (staged) relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
+    if (in_place) {
+      relay_.exchange(staged, out_by_host, {}, how.allowed);
+      receive_in_place(in_by_host, how);
+    } else if (staged) {
+      relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
+    }
     enqueue_messages(rounds->get(), rounds->peers(), how);
     const call::LentTurn lent(owner_);
     copies.clear();
@@ -170,6 +178,21 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   }
   if (watch_ && watch_->was_asleep()) owner_.world()->look_again();
   return how;
+}
+
+// See stays_in_call: no stream waits for these messages, but this call.
+void DeviceCalls::receive_in_place(std::span<const Incoming> incoming, const Launch& how) {
+  if (incoming.empty()) return;
+  std::shared_ptr<StagedExchange> staged;
+  {
+    const call::LentTurn lent(owner_);
+    staged = staging_->bring(incoming, how.stream);
+  }
+  relay_.exchange(staged, {}, incoming, how.allowed);
+  owner_.runner().advance_until([&] { return staged.use_count() == 1; });
+  owner_.require_usable();
+  const call::LentTurn lent(owner_);
+  staging_->take_back(*staged, incoming, how.stream);
 }
 
 void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>& rounds,

@@ -129,30 +129,47 @@ std::shared_ptr<StagedCall> Staging::prepare(const Call& call, int rank, int siz
   return staged;
 }
 
-void Staging::begin(StagedCall& staged, cuda::Stream stream) {
+void Staging::copy_in(const StagedCall& staged, cuda::Stream stream) {
   const cuda::Driver& driver = device_->driver();
   const Extents& extents = staged.extents_;
   const Call& call = staged.on_device_;
   std::byte* in = staged.buffer_->data();
-  std::byte* out = in + round_up(extents.in);
   cuda::copy(driver, in, call.in, extents.in, stream);
   // Where the parts have gaps, what lies there stays.
-  if (call.out_parts.bytes != nullptr) cuda::copy(driver, out, call.out, extents.out, stream);
+  if (call.out_parts.bytes != nullptr) {
+    cuda::copy(driver, in + round_up(extents.in), call.out, extents.out, stream);
+  }
   put_write(driver, words_, staged.ticket_, stream);
-  put_wait(driver, words_, staged.ticket_, stream);
+}
+
+void Staging::copy_out(StagedCall& staged, cuda::Stream stream) {
+  const Extents& extents = staged.extents_;
+  const std::byte* out = staged.buffer_->data() + round_up(extents.in);
+  cuda::copy(device_->driver(), staged.on_device_.out, out, extents.out, stream);
+  staged.back_->record(stream);
+}
+
+void Staging::begin(StagedCall& staged, cuda::Stream stream) {
+  copy_in(staged, stream);
+  put_wait(device_->driver(), words_, staged.ticket_, stream);
   try {
-    cuda::copy(driver, call.out, out, extents.out, stream);
-    staged.back_->record(stream);
+    copy_out(staged, stream);
   } catch (...) {
     staged.release();
     throw;
   }
 }
 
-std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoing,
-                                               std::span<const Incoming> incoming,
-                                               cuda::Stream stream) {
-  const cuda::Driver& driver = device_->driver();
+void Staging::bring(StagedCall& staged, cuda::Stream stream) {
+  copy_in(staged, stream);
+  staged.back_->record(stream);  // where it ends before its copies do
+}
+
+void Staging::take_back(StagedCall& staged, cuda::Stream stream) { copy_out(staged, stream); }
+
+// The buffer, with places for all that goes out and comes in.
+std::shared_ptr<StagedExchange> Staging::lay_out(std::span<const Outgoing> outgoing,
+                                                 std::span<const Incoming> incoming) {
   std::size_t bytes = kLine;
   for (const Outgoing& one : outgoing) bytes += round_up(one.in.bytes());
   for (const Incoming& one : incoming) bytes += round_up(one.out.bytes());
@@ -160,27 +177,55 @@ std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoin
   std::shared_ptr<StagedExchange> staged(new StagedExchange);
   staged->buffer_ = kept.buffer;
   staged->back_ = kept.back;
-  if (!incoming.empty()) {
-    staged->staging_ = shared_from_this();
-    note_begin(kept.buffer->bytes());
-  }
   word_of(*kept.buffer, kRelease).store(0);
   word_of(*kept.buffer, kHere).store(0);
   std::byte* at = kept.buffer->data() + kLine;
   for (const Outgoing& one : outgoing) {
-    cuda::copy(driver, at, one.in.data(), one.in.bytes(), stream);
     staged->outgoing_.push_back(at);
     at += round_up(one.in.bytes());
   }
-  put_write(driver, *kept.buffer, 1, stream);
-  if (!incoming.empty()) put_wait(driver, *kept.buffer, 1, stream);
   for (const Incoming& one : incoming) {
-    cuda::copy(driver, one.out.data(), at, one.out.bytes(), stream);
     staged->incoming_.push_back(at);
     at += round_up(one.out.bytes());
   }
+  return staged;
+}
+
+std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoing,
+                                               std::span<const Incoming> incoming,
+                                               cuda::Stream stream) {
+  const cuda::Driver& driver = device_->driver();
+  auto staged = lay_out(outgoing, incoming);
+  if (!incoming.empty()) {
+    staged->staging_ = shared_from_this();
+    note_begin(staged->buffer_->bytes());
+  }
+  for (std::size_t i = 0; i < outgoing.size(); ++i) {
+    cuda::copy(
+        driver, staged->outgoing_[i], outgoing[i].in.data(), outgoing[i].in.bytes(), stream);
+  }
+  put_write(driver, *staged->buffer_, 1, stream);
+  if (!incoming.empty()) put_wait(driver, *staged->buffer_, 1, stream);
+  take_back(*staged, incoming, stream);
+  return staged;
+}
+
+std::shared_ptr<StagedExchange> Staging::bring(std::span<const Incoming> incoming,
+                                               cuda::Stream stream) {
+  auto staged = lay_out({}, incoming);
+  put_write(device_->driver(), *staged->buffer_, 1, stream);
   staged->back_->record(stream);
   return staged;
+}
+
+void Staging::take_back(StagedExchange& staged,
+                        std::span<const Incoming> incoming,
+                        cuda::Stream stream) {
+  for (std::size_t i = 0; i < incoming.size(); ++i) {
+    const ArrayView& out = incoming[i].out;
+    cuda::copy(device_->driver(), out.data(), staged.incoming_[i], out.bytes(), stream);
+  }
+  staged.back_->record(stream);
 }
 
 StagedExchange::~StagedExchange() {
@@ -206,6 +251,8 @@ void Staging::set(std::uint32_t ticket) noexcept {
   }
 }
 
+bool StagedCall::is_here() const noexcept { return staging_->is_here(ticket_); }
+
 StagedCall::~StagedCall() {
   release();
   staging_->note_end(buffer_->bytes());
@@ -221,7 +268,7 @@ Task StagedCall::carry(engine::CollectiveEngine& engine, const Call& call) {
     StagedCall& call;
     ~Releases() { call.release(); }
   } const releases{*this};
-  co_await engine::until([this] { return staging_->is_here(ticket_); });
+  co_await engine::until([this] { return is_here(); });
   co_await engine.start(call);
 }
 

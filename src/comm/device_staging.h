@@ -37,6 +37,8 @@ class StagedCall final : public call::Carrying {
 
   // The call on the host's copies.
   const engine::Call& call() const noexcept { return call_; }
+  // Whether what goes in has been copied.
+  bool is_here() const noexcept;
   // Carries it by `engine`, once the copies have come.
   engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) override;
 
@@ -97,6 +99,12 @@ class Staging : public std::enable_shared_from_this<Staging> {
   std::shared_ptr<StagedExchange> begin(std::span<const Outgoing> outgoing,
                                         std::span<const Incoming> incoming,
                                         cuda::Stream stream);
+  // The same in two parts, between which no stream waits: whoever calls does. `take_back` comes
+  // when the call, or the messages, have ended well.
+  void bring(StagedCall& staged, cuda::Stream stream);
+  void take_back(StagedCall& staged, cuda::Stream stream);
+  std::shared_ptr<StagedExchange> bring(std::span<const Incoming> incoming, cuda::Stream stream);
+  void take_back(StagedExchange& staged, std::span<const Incoming> incoming, cuda::Stream stream);
 
  private:
   friend class StagedCall;
@@ -106,6 +114,10 @@ class Staging : public std::enable_shared_from_this<Staging> {
     std::shared_ptr<cuda::OwnedEvent> back;
   };
   Kept take(std::size_t bytes);
+  void copy_in(const StagedCall& staged, cuda::Stream stream);
+  void copy_out(StagedCall& staged, cuda::Stream stream);
+  std::shared_ptr<StagedExchange> lay_out(std::span<const Outgoing> outgoing,
+                                          std::span<const Incoming> incoming);
   void note_begin(std::size_t bytes) noexcept;
   void note_end(std::size_t bytes) noexcept;
   bool is_here(std::uint32_t ticket) const noexcept;

@@ -376,22 +376,36 @@ on(2, body)
 """)
 
 
-def test_threads_that_share_a_gpu_need_streams_of_their_own():
+def test_threads_that_share_a_gpu_may_share_its_default_stream():
+    """Nothing stands on it that waits for another rank; what would is refused."""
     run("""
 def body(comm):
     driver.use(0)
-    x, stream = Array(driver, np.ones(5)), driver.stream()
-    refused("a stream of its own", lambda: comm.all_reduce(x))
-    alone = comm.split(comm.rank)
-    alone.all_reduce(x)  # waits for nobody
-    comm.all_reduce(x, stream=stream)
-    driver.synchronize(stream)
-    assert x.host[0] == 2
+    other = 1 - comm.rank
+    x, y = Array(driver, np.full(5, 1.0 + comm.rank)), Array(driver, np.zeros(5))
+    for _ in range(2):  # before, and behind, a collective
+        comm.send_recv(x, other, y, other)
+        driver.synchronize()
+        assert (y.host == 2 - comm.rank).all(), y.host
+        if comm.rank == 0:
+            comm.send(x, 1)
+            comm.recv(y, 1)
+        else:
+            comm.recv(y, 0)
+            comm.send(y, 0)
+        driver.synchronize()
+        assert (y.host == 1).all(), y.host
+        comm.all_reduce(x, out=y)
+        assert comm.all_reduce_async(y).synchronize(timeout=20) is y
+        driver.synchronize()
+        assert (y.host == 6).all(), y.host
+    refused("a stream of its own", lambda: comm.recv_async(y, other))
+    comm.barrier()
 on(2, body)
 """)
 
 
-def test_threads_that_share_a_gpu_under_mps_have_the_host_or_nothing():
+def test_threads_whose_kernels_gpus_do_not_run_side_by_side_have_the_host_or_nothing():
     program = """
 def body(comm):
     driver.use(0)
@@ -408,7 +422,10 @@ on(2, body)
 """
     many = {"FAKE_CUDA_MPS": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
     run("WORDS = ''" + program, **many)
-    run("WORDS = 'CUDA_DEVICE_MAX_CONNECTIONS=4'" + program, FAKE_CUDA_MPS="1")
+    run("WORDS = ''" + program, FAKE_CUDA_MPS="1")
+    few = {"CUDA_DEVICE_MAX_CONNECTIONS": "2"}
+    run("WORDS = ''" + program, **few)
+    run("WORDS = 'CUDA_DEVICE_MAX_CONNECTIONS=4'" + program, HOCKET_ENGINES="peer", **few)
     run("WORDS = 'have ranks be processes there'" + program, HOCKET_ENGINES="peer", **many)
 
 
@@ -432,12 +449,40 @@ def body(comm):
         group.all_reduce(arrays[0], stream=stream)
         work = group.all_reduce_async(arrays[1], stream=stream)
         own.append(arrays + [work])
+        token = Array(driver, np.full(3, float(number)))
+        if number % 2 == group.rank:
+            time.sleep(0.1)  # the other waits for the message
+            kept.append(Array(driver, np.ones(10_000 << number)))
+            group.send(token, 1 - group.rank, stream=stream)
+        else:
+            token.host[:] = -1
+            group.recv(token, 1 - group.rank, stream=stream)
+            driver.synchronize(stream)
+            assert (token.host == number).all(), token.host
     driver.synchronize(stream)
     for *arrays, work in own:
         assert all((x.host == 2).all() for x in arrays)
     comm.barrier()
 on(4, body)
 """, FAKE_CUDA_STILL="1", CUDA_DEVICE_MAX_CONNECTIONS="32", HOCKET_DEADLINE="15", **settings)
+
+
+def test_what_a_rank_refuses_on_a_shared_gpu_all_hear():
+    run("""
+def body(comm):
+    driver.use(0)
+    x = Array(driver, np.ones(5))
+    for call in (comm.broadcast, comm.broadcast_async):
+        for culprit in (0, 1):
+            refused("expected a rank from 0 to 1", lambda: call(x, root=7 if comm.rank == culprit else 0))
+    try:
+        comm.all_reduce(x if comm.rank else Array(driver, np.ones(6)))
+    except hocket.Mismatch as error:
+        assert "5" in str(error) and "6" in str(error), error
+        return
+    raise AssertionError("no error")
+on(2, body)
+""")
 
 
 def test_who_does_not_come_to_a_shared_gpu_is_named():
