@@ -48,6 +48,10 @@ const std::shared_ptr<const cuda::Driver>& driver() { return found().driver; }
 std::string run(int size,
                 const std::vector<std::string>& engines,
                 const std::function<void(Seat&)>& body) {
+  // On fewer GPUs than ranks the host carries what nobody asks kernels for, in another way.
+  const bool shares = size > driver()->devices() && !machine().fake;
+  const std::vector<std::string> asked =
+      engines.empty() && shares ? std::vector<std::string>{"peer"} : engines;
   try {
     run_threads(size,
                 [&](Communicator& comm) {
@@ -57,7 +61,7 @@ std::string run(int size,
                   Seat seat{comm, device, cuda::OwnedStream(device)};
                   body(seat);
                 },
-                {.deadline = std::chrono::seconds(60), .engines = engines});
+                {.deadline = std::chrono::seconds(60), .engines = asked});
   } catch (const std::exception& error) {
     return error.what();
   }

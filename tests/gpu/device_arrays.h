@@ -32,7 +32,7 @@ struct Seat {
 };
 
 // Runs `body` on ranks that are threads, rank r on GPU r modulo how many there are. What went wrong
-// first, or nothing. `engines`: as InitOptions.
+// first, or nothing. `engines`: as InitOptions; where none is named and ranks share a GPU, peer.
 std::string run(int size,
                 const std::vector<std::string>& engines,
                 const std::function<void(Seat&)>& body);
