@@ -245,6 +245,11 @@ void DeviceCalls::meet(Meeting meeting, std::uint64_t sequence, const Launch& ho
   await_others(sequence, how.allowed, [&control, step] { return control.all_at(step); });
 }
 
+void DeviceCalls::keep_pace(std::uint64_t sequence, const Launch& how) {
+  if (watch_->is_ahead()) [[unlikely]]
+    await_others(sequence, how.allowed, [this] { return !watch_->is_ahead(); });
+}
+
 // The call's number and fingerprint, told to the others. From here on this rank takes part.
 // `meets`: all of them do.
 void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool meets) {
@@ -253,8 +258,7 @@ void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool
   for (const auto& engine : owner_.engines().collectives) engine->skip(call.sequence);
   if (meets) [[unlikely]]
     meet(Meeting::kBefore, call.sequence, how);
-  if (watch_->is_ahead()) [[unlikely]]
-    await_others(call.sequence, how.allowed, [this] { return !watch_->is_ahead(); });
+  keep_pace(call.sequence, how);
   owner_.runner().end(call.sequence);
   const int differing = watch_->announce(call.sequence, call.fingerprint, how.allowed);
   if (differing >= 0) owner_.confirm(differing, watch_->differing());

@@ -200,6 +200,8 @@ class DeviceCalls {
   void finish_relayed();
   void number(engine::Call& call, std::uint64_t hash, const Launch& how, bool meets);
   void await_others(std::uint64_t sequence, Duration allowed, std::function<bool()> follow);
+  // Waits where more is under way than streams, and the other ranks, keep up with.
+  void keep_pace(std::uint64_t sequence, const Launch& how);
   enum class Meeting : std::uint8_t { kBefore, kAfter };  // what a call has to put on the GPU
   void meet(Meeting meeting, std::uint64_t sequence, const Launch& how);
   void finish_queue();

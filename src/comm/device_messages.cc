@@ -200,6 +200,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
                                    const Launch& how) {
   if (rounds.empty()) return;
   const bool marks = !messenger_->keeps_time(how.allowed) && !how.captured;
+  if (marks) keep_pace(owner_.ledger().last() + 1, how);
   std::optional<call::LentTurn> lent;  // as in `launch`
   if (messenger_->returns_when_done()) {
     finish_queue();
