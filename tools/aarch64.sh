@@ -19,7 +19,7 @@ give_up() {
   exit 0
 }
 
-packages="libc6 libstdc++6 libgcc-s1 libssl-dev libfmt-dev libspdlog-dev libhwy-dev
+packages="libc6 libstdc++6 libgcc-s1 libssl-dev libfmt-dev libspdlog-dev libhwy-dev libeigen3-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev"
 root=build/aarch64-root
 stamp=$root/packages

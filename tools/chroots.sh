@@ -109,7 +109,7 @@ build_from_source() {
   "$1/try/host/bin/python" -m build -q --sdist -o "$1/try/source" .
   chroot "$1" apt-get -q -y update >/dev/null
   chroot "$1" apt-get -q -y install --no-install-recommends g++ cmake ninja-build libssl-dev \
-    libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwy-dev python3-dev >/dev/null
+    libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwy-dev libeigen3-dev python3-dev >/dev/null
   python3 -m pip download -q --only-binary :all: -d "$1/try/packages" --python-version "$version" \
     --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" \
     "scikit-build-core>=0.10" "nanobind>=2.4" "numpy>=2"

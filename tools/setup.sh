@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 packages="
   g++ cmake ninja-build ccache pkg-config
   libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
-  libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
+  libeigen3-dev libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
   python3 python3-dev python3-venv"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
 # Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language;

@@ -11,6 +11,7 @@
 #include "hocket/distribution.h"
 #include "hocket/error.h"
 #include "hocket/exit.h"
+#include "hocket/fft.h"
 #include "hocket/gpu.h"
 #include "hocket/group.h"
 #include "hocket/interrupt.h"

@@ -21,6 +21,7 @@ class Hocket(CMakePackage):
     depends_on("fmt")
     depends_on("spdlog +fmt_external")
     depends_on("highway")
+    depends_on("eigen", type="build")
     depends_on("openssl")
     depends_on("cli11", type="build")
     depends_on("nlohmann-json", type="build")

@@ -29,6 +29,8 @@ constexpr std::array kRows{
         "Folder where each rank writes all its calls, for hocket trace; default none"},
     Row{"HOCKET_NVSHMEM_LIBRARY",
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
+    Row{"HOCKET_FFT_LIBRARY",
+        "What transforms within a rank: fftw, mkl, eigen, a file; default FFTW where it is, Eigen"},
     Row{kMulticastVariable, "1: NCCL and NVSHMEM may use NVLink multicast (NVLS); default 0"},
     Row{"HOCKET_COSTS",
         "File of `hocket bench --tune`: which engine carries what on GPUs; default hocket's own"},

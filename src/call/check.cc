@@ -345,6 +345,7 @@ std::string fault_of(ConstArrayView array, std::string_view name) {
 Call check(const Request& r, const Place& place, CallStorage& storage) {
   Call call;
   call.signature.kind = r.kind;
+  call.signature.digest = r.digest;
   if (r.kind == Kind::kBarrier) {
     if (r.stream) call.signature.memory = MemoryKind::kCuda;
     return call;
@@ -355,7 +356,6 @@ Call check(const Request& r, const Place& place, CallStorage& storage) {
     }
     call.signature.root = r.root;
   }
-  call.signature.digest = r.digest;
   if (is_listed(r.kind)) {
     lay_out_parts(r, place, call, storage);
   } else {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <sstream>
 
@@ -79,6 +80,25 @@ std::string nvshmem_version(void* library) {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
+// "3.3.10" of "fftw-3.3.10-sse2-avx"; MKL, which has FFTW's functions, does not say.
+std::string fftw_version(void* library) {
+  const auto* text = static_cast<const char*>(::dlsym(library, "fftw_version"));
+  if (text == nullptr) return "";
+  const std::string all(text, ::strnlen(text, 64));
+  const std::size_t begin = all.find('-');
+  return begin == std::string::npos ? all
+                                    : all.substr(begin + 1, all.find('-', begin + 1) - begin - 1);
+}
+
+// What HOCKET_FFT_LIBRARY says when it is a word.
+std::string fftw_note(const std::string& version) {
+  const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
+  if (wanted == "eigen" || wanted == "mkl") return "not used: HOCKET_FFT_LIBRARY is " + wanted;
+  return version.empty() ? "Fourier transforms are Eigen's, and slower (Debian: libfftw3-double3 "
+                           "libfftw3-single3, or HOCKET_FFT_LIBRARY)"
+                         : "transforms lines of hocket::Fft";
+}
+
 struct Library {
   const char* name;
   std::array<const char*, 2> files;
@@ -111,13 +131,15 @@ const std::array kLibraries{
             nvshmem_version,
             "HOCKET_NVSHMEM_LIBRARY",
             nvshmem_note},
+    Library{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
 };
 
 // Where it may be, in the order in which hocket looks.
 std::vector<std::string> candidates(const Library& wanted,
                                     const std::vector<std::string>& folders) {
   const auto named = wanted.variable == nullptr ? std::nullopt : base::environment(wanted.variable);
-  if (named) return {*named};
+  // A word stands for a library by its usual name.
+  if (named && named->find_first_of("/.") != std::string::npos) return {*named};
   std::vector<std::string> all;
   for (const char* file : wanted.files) {
     if (file == nullptr) continue;

@@ -1,0 +1,122 @@
+#include "fft/exchange.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "hocket/error.h"
+
+namespace hocket::fft {
+namespace {
+
+bool on_one_host(const Communicator& comm) {
+  const auto hosts = comm.hosts();
+  return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
+}
+
+// What elements travel as: bytes of some type, so that counts are elements.
+DType carrier(std::size_t element) {
+  return element == 16 ? DType::kComplex128 : element == 8 ? DType::kFloat64 : DType::kFloat32;
+}
+
+}  // namespace
+
+std::vector<Box> pieces_of(const Box& box,
+                           const std::vector<std::size_t>& axes,
+                           std::size_t count) {
+  const Extents shape = box.shape();
+  std::optional<std::size_t> axis;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] > 1 && std::find(axes.begin(), axes.end(), i) == axes.end()) axis = i;
+  }
+  std::vector<Box> pieces;
+  for (std::size_t j = 0; j < count; ++j) {
+    Extents lower = box.lower(), upper = box.upper();
+    if (axis) {
+      const Box part = Slab{*axis}.box(shape, static_cast<int>(j), static_cast<int>(count));
+      upper[*axis] = lower[*axis] + part.upper()[*axis];
+      lower[*axis] += part.lower()[*axis];
+    } else if (j > 0) {
+      upper = lower;
+    }
+    pieces.emplace_back(std::move(lower), std::move(upper));
+  }
+  return pieces;
+}
+
+Shelves::Shelves(Communicator& comm, std::size_t bytes, std::optional<Duration> deadline) {
+  if (bytes > 0 && on_one_host(comm)) {
+    const SymmetricOptions options{.memory = MemoryKind::kHost, .deadline = deadline};
+    try {
+      for (int i = 0; i < 2; ++i) {
+        symmetric_.push_back(comm.symmetric().empty(bytes, DType::kUInt8, options));
+      }
+      return;
+    } catch (const SystemError&) {  // no room, which all ranks are told
+      symmetric_.clear();
+    } catch (const InvalidArgument&) {
+      symmetric_.clear();
+    }
+  }
+  own_.resize(bytes);
+}
+
+std::byte* Shelves::mine() noexcept {
+  return is_shared() ? symmetric_[at_].data<std::byte>() : own_.data();
+}
+
+const std::byte* Shelves::of(int rank) const {
+  return static_cast<const std::byte*>(symmetric_[at_].peer(rank).data());
+}
+
+Messages::Messages(Communicator& comm,
+                   const Stage& from,
+                   const Stage& to,
+                   std::size_t pieces,
+                   std::size_t element,
+                   std::optional<Duration> deadline)
+    : comm_(comm), element_(element), deadline_(deadline), pieces_(pieces) {
+  const auto ranks = static_cast<std::size_t>(comm.size()),
+             me = static_cast<std::size_t>(comm.rank());
+  const Lay held = Lay::packed(from.after[me]);
+  std::size_t sent = 0, got = 0;
+  std::vector<std::vector<Box>> wanted;
+  for (const Box& box : to.before) wanted.push_back(pieces_of(box, to.axes, pieces));
+  for (std::size_t j = 0; j < pieces; ++j) {
+    Piece& piece = pieces_[j];
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const Box out = intersection(from.after[me], wanted[r][j]);
+      const Box in = intersection(from.after[r], wanted[me][j]);
+      piece.sends.push_back(out.count());
+      piece.receives.push_back(in.count());
+      piece.packs.emplace_back(out, held, Lay::packed(out), element);
+      piece.packed.push_back(sent);
+      piece.places.push_back(got);
+      sent += out.count() * element;
+      got += in.count() * element;
+    }
+    piece.packed.push_back(sent);
+    piece.places.push_back(got);
+  }
+  packed_.resize(sent);
+  received_.resize(got);
+  works_.reserve(pieces);
+}
+
+void Messages::begin(const std::byte* held) {
+  works_.clear();
+  const DType dtype = carrier(element_);
+  for (const Piece& piece : pieces_) {
+    for (std::size_t r = 0; r < piece.packs.size(); ++r) {
+      piece.packs[r](held, packed_.data() + piece.packed[r]);
+    }
+    const std::size_t sent = piece.packed.front(), got = piece.places.front();
+    works_.push_back(comm_.all_to_all_v_async(
+        ConstArrayView(packed_.data() + sent, (piece.packed.back() - sent) / element_, dtype),
+        {.counts = piece.sends},
+        ArrayView(received_.data() + got, (piece.places.back() - got) / element_, dtype),
+        {.counts = piece.receives},
+        {.deadline = deadline_}));
+  }
+}
+
+}  // namespace hocket::fft

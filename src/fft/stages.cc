@@ -1,0 +1,58 @@
+#include "fft/stages.h"
+
+#include <algorithm>
+
+namespace hocket::fft {
+
+Part::Part(const Stage& stage, std::size_t me, bool is_first, std::size_t count, FftKind whole_kind)
+    : axes(stage.axes),
+      kind(stage.turns ? whole_kind : FftKind::kComplex),
+      source(Lay::packed(stage.before[me])),
+      target(Lay::packed(stage.after[me])) {
+  const std::size_t last = source.box.axes() - 1;
+  for (const Box& box : pieces_of(source.box, axes, is_first ? 1 : count)) {
+    if (box.is_empty()) {
+      // Kept, as its number is that of its messages.
+      pieces.push_back({.before = box, .after = box, .gathered = Lay::packed(box)});
+      continue;
+    }
+    Extents upper = box.upper();
+    if (stage.turns) upper[last] = target.box.upper()[last];
+    Piece piece{.before = box, .after = Box(box.lower(), upper)};
+    const auto found = std::find(variants.begin(), variants.end(), box.shape());
+    piece.variant = static_cast<std::size_t>(found - variants.begin());
+    if (found == variants.end()) variants.push_back(box.shape());
+    pieces.push_back(std::move(piece));
+  }
+}
+
+void Part::make(
+    Library& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first) {
+  auto& made = transforms[is_inverse ? 1 : 0];
+  if (!transforms_any() || made.size() == variants.size()) return;
+  made.clear();
+  for (const Extents& shape : variants) {
+    const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& one) {
+      return one.before.shape() == shape;
+    });
+    Lines lines{.kind = kind,
+                .is_double = is_double,
+                .is_inverse = is_inverse,
+                .planning = planning,
+                .shape = kind == FftKind::kComplexToReal ? piece->after.shape() : shape,
+                .axes = axes,
+                .in_strides = is_first ? source.strides : piece->gathered.strides,
+                .out_strides = target.strides};
+    std::unique_ptr<Transform> transform = library.make(lines);
+    if (!transform) transform = eigen()->make(lines);
+    made.push_back(std::move(transform));
+  }
+}
+
+std::size_t Part::room() const noexcept {
+  std::size_t most = 0;
+  for (const Piece& piece : pieces) most = std::max(most, piece.gathered.span() * element_before);
+  return most;
+}
+
+}  // namespace hocket::fft

@@ -1,0 +1,45 @@
+// A rank's part in each stage: what it gathers, transforms and leaves, piece by piece.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fft/exchange.h"
+#include "fft/lay.h"
+#include "fft/local.h"
+#include "fft/route.h"
+
+namespace hocket::fft {
+
+// A part of the box: gathered from the ranks' parts, transformed, left in the stage's target.
+struct Piece {
+  Box before, after;
+  Lay gathered;             // of `before`, packed with gaps
+  std::vector<Copy> pulls;  // by rank; where nothing is transformed, straight to the target
+  std::size_t variant = 0;  // which of the stage's transforms
+  std::size_t place = 0;    // bytes into the target
+};
+
+// A resource: one stage of one rank.
+struct Part {
+  Part(const Stage& stage, std::size_t me, bool is_first, std::size_t count, FftKind kind);
+
+  const std::vector<std::size_t> axes;
+  const FftKind kind;                                 // of this stage's transforms
+  const Lay source, target;                           // the boxes before and after, packed
+  std::size_t element_before = 0, element_after = 0;  // bytes
+  std::vector<Piece> pieces;           // of the first stage one, which reads `source`
+  std::vector<Extents> variants;       // shapes of pieces that have a transform of their own
+  std::unique_ptr<Messages> messages;  // by which it gathers; null: by looking at the shelves
+  // By direction and variant, made when they are first needed.
+  std::array<std::vector<std::unique_ptr<Transform>>, 2> transforms;
+
+  bool transforms_any() const noexcept { return !axes.empty(); }
+  void make(Library& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first);
+  // Bytes of the largest piece, gathered.
+  std::size_t room() const noexcept;
+};
+
+}  // namespace hocket::fft
