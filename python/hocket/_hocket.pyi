@@ -1153,6 +1153,19 @@ class _Redistribution:
     @property
     def whole(self) -> tuple[list[int], list[int]]: ...
 
+class _Fft:
+    """Use it through `hocket.fft`."""
+
+    def __init__(self, comm: Communicator, shape: Sequence[int], corners: Sequence[Sequence[int]], kind: int, is_double: bool, axes: int, norm: int, measured: bool, deadline: Timeout = None) -> None: ...
+
+    def execute(self, comm: Communicator, x: Array, out: Array, inverse: bool) -> None: ...
+
+    @property
+    def library(self) -> str: ...
+
+    @property
+    def transposes(self) -> int: ...
+
 class StoreServer:
     """
     Serves a store of keys and values; for rendezvous, not for data.

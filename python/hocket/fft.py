@@ -1,0 +1,296 @@
+"""Fourier transforms of arrays that are spread over ranks.
+
+>>> from hocket.distribution import Slab
+>>> from hocket.fft import FFT
+>>> rows = Slab(0).box((256, 256, 256), comm.rank, comm.size)      # what this rank has
+>>> columns = Slab(1).box((256, 256, 256), comm.rank, comm.size)   # what it wants
+>>> transform = FFT(comm, (256, 256, 256), rows, columns)
+>>> spectrum = transform(x)                                        # again and again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Optional
+
+import numpy as np
+
+from ._hocket import Communicator, _Fft
+from ._keywords import takes_either
+from ._refusals import announcing
+from ._types import Array, Timeout
+from .distribution import Box, _checked_box, _wholes
+from .errors import InvalidArgument
+
+__all__ = ["FFT", "fft", "ifft", "irfft", "rfft", "spectrum_of"]
+
+Kind = Literal["c2c", "r2c", "c2r"]
+Norm = Literal["backward", "ortho", "forward", "none"]
+Direction = Literal["forward", "inverse"]
+
+_KINDS = ("c2c", "r2c", "c2r")
+_NORMS = ("backward", "ortho", "forward", "none")
+_DIRECTIONS = ("forward", "inverse")
+_PLANNINGS = ("estimated", "measured")
+_REALS = {"float32": "float32", "complex64": "float32", "float64": "float64",
+          "complex128": "float64"}
+_COMPLEXES = {"float32": "complex64", "float64": "complex128"}
+
+
+def spectrum_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape that a real array's spectrum has: half the last axis, and one."""
+    shape = tuple(shape)
+    return (*shape[:-1], shape[-1] // 2 + 1)
+
+
+class FFT:
+    """A transform to be made again and again. Making it is collective.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Who takes part.
+    shape : sequence of int
+        The whole array's; for "r2c" and "c2r" that of the real one.
+    source, target : Box
+        What this rank holds of the array, and what it wants of the result. The boxes of all ranks
+        tile either. By default the target is where the source is, which must have the last axis
+        whole where that gets another length.
+    kind : {"c2c", "r2c", "c2r"}
+        Complex to complex, real to complex, complex to real.
+    dtype : dtype
+        Of the real or complex numbers: "float32" and "complex64" say the same here, and so do
+        "float64" and "complex128".
+    axes : int, optional
+        How many of the last axes are transformed, 1 to 3; those before are batches. By default all.
+    norm : {"backward", "ortho", "forward", "none"}
+        As NumPy's; "none" never divides.
+    planning : {"measured", "estimated"}
+        Whether the library may try several ways first.
+    deadline : float or datetime.timedelta, optional
+        Seconds for each call.
+
+    Raises
+    ------
+    InvalidArgument
+        The same on all ranks: what they give differs, or does not fit together.
+    """
+
+    @takes_either
+    def __init__(
+        self,
+        comm: Communicator,
+        shape: Sequence[int],
+        source: Box,
+        target: Optional[Box] = None,
+        kind: Kind = "c2c",
+        dtype: Any = "complex128",
+        axes: Optional[int] = None,
+        norm: Norm = "backward",
+        planning: Literal["measured", "estimated"] = "measured",
+        deadline: Timeout = None,
+    ) -> None:
+        self._comm = comm
+        with announcing(comm):
+            for name, value, known in (
+                ("kind", kind, _KINDS),
+                ("norm", norm, _NORMS),
+                ("planning", planning, _PLANNINGS),
+            ):
+                if value not in known:
+                    raise InvalidArgument(f"{name} is {value!r}, expected one of {', '.join(known)}")
+            self.shape = _wholes(shape, "shape")
+            if not self.shape or min(self.shape) < 0:
+                raise InvalidArgument(f"shape is {self.shape}, expected the whole array's")
+            real = _REALS.get(_name_of(dtype))
+            if real is None:
+                raise InvalidArgument(
+                    f"dtype is {_name_of(dtype)}, expected one of {', '.join(_REALS)}"
+                )
+            source = _checked_box("source", source)
+            target = _checked_box("target", _target_of(self.shape, source, target, kind))
+        self._dtypes = [real if kind == "r2c" else _COMPLEXES[real],
+                        real if kind == "c2r" else _COMPLEXES[real]]
+        self.kind, self.source, self.target = kind, source, target
+        self._plan = _Fft(
+            comm,
+            list(self.shape),
+            [list(corner) for box in (source, target) for corner in box],
+            _KINDS.index(kind),
+            real == "float64",
+            axes or 0,
+            _NORMS.index(norm),
+            planning == "measured",
+            deadline,
+        )
+
+    @property
+    def library(self) -> str:
+        """Whose transforms this rank's lines are: "FFTW 3.3.10"."""
+        return self._plan.library
+
+    @property
+    def transposes(self) -> int:
+        """How often the array is spread anew in one transform."""
+        return self._plan.transposes
+
+    def __call__(
+        self,
+        x: Array,
+        out: Optional[Array] = None,
+        direction: Optional[Direction] = None,
+    ) -> Any:
+        """Transform an array. Collective.
+
+        Parameters
+        ----------
+        x : array
+            What this rank holds, of the shape of `source`, in C order and in host memory.
+        out : array, optional
+            Where the result goes; `x` itself where the boxes have one shape. By default a new array
+            of the kind of `x`.
+        direction : {"forward", "inverse"}, optional
+            By default forward, of "c2r" inverse.
+
+        Returns
+        -------
+        array
+            `out`.
+        """
+        own: Direction = "inverse" if self.kind == "c2r" else "forward"
+        with announcing(self._comm):
+            if direction is None:
+                direction = own
+            if direction not in _DIRECTIONS:
+                raise InvalidArgument(
+                    f"direction is {direction!r}, expected forward or inverse"
+                )
+            if self.kind != "c2c" and direction != own:
+                raise InvalidArgument(f"{self.kind} is {own}, and direction is {direction}")
+            if out is None:
+                out = _empty_like(x, self.target.shape, self._dtypes[1])
+            for name, array, box, dtype in (
+                ("x", x, self.source, self._dtypes[0]),
+                ("out", out, self.target, self._dtypes[1]),
+            ):
+                _check(name, array, box.shape, dtype)
+        self._plan.execute(self._comm, x, out, direction == "inverse")
+        return out
+
+
+def _name_of(dtype: Any) -> str:
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return str(dtype).rpartition(".")[2]  # PyTorch's
+
+
+def _target_of(shape: tuple[int, ...], source: Box, target: Optional[Box], kind: Kind) -> Box:
+    if target is not None or kind == "c2c":
+        return source if target is None else target
+    here, there = shape[-1], spectrum_of(shape)[-1]
+    if kind == "c2r":
+        here, there = there, here
+    lower, upper = source
+    if source.size and (lower[-1], upper[-1]) != (0, here):
+        raise InvalidArgument(
+            f"target is missing: {source} has not the whole last axis, 0 to {here}, whose length "
+            "changes"
+        )
+    return Box((*lower[:-1], 0), (*upper[:-1], there))
+
+
+def _check(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> None:
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
+    if tuple(array.shape) != shape or _name_of(array.dtype) != dtype:
+        raise InvalidArgument(
+            f"{name} has shape {tuple(array.shape)} and dtype {_name_of(array.dtype)}, expected "
+            f"{shape} and {dtype}"
+        )
+
+
+def _empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    if hasattr(x, "new_empty"):  # PyTorch
+        import torch
+
+        return x.new_empty(shape, dtype=getattr(torch, dtype))
+    return np.empty(shape, dtype)
+
+
+def _once(
+    comm: Communicator,
+    x: Array,
+    source: Box,
+    target: Optional[Box],
+    kind: Kind,
+    inverse: bool,
+    length: Optional[int] = None,
+    **options: Any,
+) -> Any:
+    with announcing(comm):
+        box = _checked_box("source", source)
+        dtype = _name_of(getattr(x, "dtype", None))
+    said = comm.all_gather_object([list(box.upper), length])
+    shape = [max(axis) for axis in zip(*(upper for upper, _ in said))]
+    if kind == "c2r":
+        length = next((n for _, n in said if n is not None), None)
+        shape[-1] = 2 * (shape[-1] - 1) if length is None else length
+    plan = FFT(comm, shape, box, target, kind, dtype, planning="estimated", **options)
+    return plan(x, direction="inverse" if inverse else "forward")
+
+
+def fft(
+    comm: Communicator,
+    x: Array,
+    source: Box,
+    target: Optional[Box] = None,
+    axes: Optional[int] = None,
+    norm: Norm = "backward",
+    deadline: Timeout = None,
+) -> Any:
+    """Transform a complex array, once; see `FFT`. The whole array ends where the last box does."""
+    return _once(comm, x, source, target, "c2c", False, axes=axes, norm=norm, deadline=deadline)
+
+
+def ifft(
+    comm: Communicator,
+    x: Array,
+    source: Box,
+    target: Optional[Box] = None,
+    axes: Optional[int] = None,
+    norm: Norm = "backward",
+    deadline: Timeout = None,
+) -> Any:
+    """Transform a complex array back, once; see `FFT`."""
+    return _once(comm, x, source, target, "c2c", True, axes=axes, norm=norm, deadline=deadline)
+
+
+def rfft(
+    comm: Communicator,
+    x: Array,
+    source: Box,
+    target: Optional[Box] = None,
+    axes: Optional[int] = None,
+    norm: Norm = "backward",
+    deadline: Timeout = None,
+) -> Any:
+    """Transform a real array, once; see `FFT`."""
+    return _once(comm, x, source, target, "r2c", False, axes=axes, norm=norm, deadline=deadline)
+
+
+def irfft(
+    comm: Communicator,
+    x: Array,
+    source: Box,
+    target: Optional[Box] = None,
+    n: Optional[int] = None,
+    axes: Optional[int] = None,
+    norm: Norm = "backward",
+    deadline: Timeout = None,
+) -> Any:
+    """Transform a real array's spectrum back, once; see `FFT`.
+
+    `n` is how long the real array's last axis is, by default an even number.
+    """
+    return _once(comm, x, source, target, "c2r", True, n, axes=axes, norm=norm, deadline=deadline)
