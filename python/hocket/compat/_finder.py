@@ -43,6 +43,7 @@ FACES: dict[str, dict[str, str]] = {
         "nvmath.distributed": "hocket.compat.nvmath_distributed",
         "nvmath.distributed.distribution": "hocket.compat.nvmath_distributed.distribution",
         "nvmath.distributed.process_group": "hocket.compat.nvmath_distributed.process_group",
+        "nvmath.distributed.fft": "hocket.compat.nvmath_distributed.fft",
         "nvmath.distributed.reshape": "hocket.compat.nvmath_distributed.reshape",
     },
 }

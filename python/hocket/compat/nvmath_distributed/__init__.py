@@ -1,9 +1,9 @@
 """nvmath.distributed's runtime over hocket: on GPUs, and in host memory with device_id "cpu".
 
-FFT and matrix products are not here.
+Matrix products are not here.
 """
 
-from . import distribution, reshape
+from . import distribution, fft, reshape
 from ._runtime import DistributedContext, finalize, get_context, initialize
 from ._symmetric import allocate_symmetric_memory, free_symmetric_memory
 from .process_group import HocketProcessGroup, MPIProcessGroup, ProcessGroup, TorchProcessGroup
@@ -16,6 +16,7 @@ __all__ = [
     "TorchProcessGroup",
     "allocate_symmetric_memory",
     "distribution",
+    "fft",
     "finalize",
     "free_symmetric_memory",
     "get_context",

@@ -1,0 +1,76 @@
+"""Operands of a distributed FFT, whose results lie where the operand does."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+
+def dtype_name(operand: Any) -> str:
+    """NumPy's name of an operand's dtype."""
+    return str(operand.dtype).rpartition(".")[2]
+
+
+def has_c_layout(operand: Any) -> bool:
+    """Whether strides fall from axis to axis, with gaps or without."""
+    strides = operand.stride() if callable(getattr(operand, "stride", None)) else operand.strides
+    return list(strides) == sorted(strides, reverse=True)
+
+
+def new_buffer(package: Any, count: int, dtype: Any) -> Any:
+    """A flat array."""
+    return package.empty((count,), dtype=dtype)
+
+
+def cut_last(array: Any, length: int) -> Any:
+    """The first elements along the last axis; the array itself where that is all."""
+    return array if array.shape[-1] == length else array[..., :length]
+
+
+def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
+    """An array of another shape and dtype where `operand` begins; None where there is no room."""
+    if tuple(operand.shape) == tuple(shape) and dtype_name(operand) == dtype:
+        return operand
+    if hasattr(operand, "untyped_storage"):
+        return _of_torch(operand, shape, dtype)
+    base = operand
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    if not base.flags.c_contiguous:
+        base = operand
+        if not base.flags.c_contiguous:
+            return None
+    at = operand.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    need = math.prod(shape) * np.dtype(dtype).itemsize
+    if at + need > base.nbytes:
+        return None
+    return base.reshape(-1).view(np.uint8)[at : at + need].view(dtype).reshape(shape)
+
+
+def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
+    torch: Any = importlib.import_module("torch")
+    storage = operand.untyped_storage()
+    kind = getattr(torch, dtype)
+    at = operand.storage_offset() * operand.element_size()
+    if at % kind.itemsize or at + math.prod(shape) * kind.itemsize > storage.nbytes():
+        return None
+    result = torch.empty(0, dtype=kind)
+    return result.set_(storage, at // kind.itemsize, tuple(shape))
+
+
+def packed(operand: Any) -> Any:
+    """The operand without gaps: itself, or a copy."""
+    if hasattr(operand, "contiguous"):
+        return operand.contiguous()
+    return np.ascontiguousarray(operand)
+
+
+def is_packed(operand: Any) -> bool:
+    """Whether there are no gaps."""
+    if hasattr(operand, "is_contiguous"):
+        return bool(operand.is_contiguous())
+    return bool(operand.flags.c_contiguous)

@@ -1,0 +1,106 @@
+"""An operand with room for its result, and how processes agree on what they have."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn, Optional
+
+import numpy as np
+
+from ... import distribution as _d
+from ._fft_memory import cut_last, new_buffer
+from ._fft_problem import FFTOptions, Problem, describe, own_copy, type_of
+from ._runtime import communicator
+
+#: Why an operand in GPUs' memory is refused.
+NO_GPUS = (
+    "hocket's distributed FFT is of arrays in host memory, and the operand is on a GPU: copy it there"
+)
+
+
+def merged(said: dict[str, Any]) -> Problem:
+    """What all processes say together. Collective."""
+    return Problem(communicator().all_gather_object(said))
+
+
+def tell(error: Exception) -> NoReturn:
+    """Raises `error`, and a ValueError on the other processes, which would wait for this one."""
+    with contextlib.suppress(ValueError):
+        merged({"error": str(error)})
+    raise error
+
+
+def room(problem: Problem, boxes: Sequence[_d.Box]) -> int:
+    """How many real numbers the larger side has, a complex being two; gaps included."""
+    source, target = (list(box.shape) for box in boxes)
+    real = {"R2C": source, "C2R": target}.get(problem.fft_type)
+    if real is not None and problem.is_slab:
+        half = problem.result_extents if problem.fft_type == "R2C" else problem.extents
+        real[-1] = 2 * half[-1]
+    counts = [math.prod(side) * (1 if side is real else 2) for side in (source, target)]
+    return max(counts)
+
+
+def allocate_operand(
+    shape: Sequence[int],
+    package: Any,
+    *,
+    input_dtype: Any = None,
+    distribution: Any,
+    memory_space: Optional[Literal["cpu", "cuda"]] = None,
+    fft_type: Optional[Literal["C2C", "C2R", "R2C"]] = None,
+    logger: Optional[logging.Logger] = None,
+) -> Any:
+    """An operand with room for the result. Collective.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Of this process's operand.
+    package : module
+        numpy or torch; cupy is refused, as GPUs' memory is.
+    input_dtype : dtype, optional
+        By default the package's own.
+    distribution : Slab or pair of Box
+        As in `FFT`.
+    memory_space : {"cpu"}, optional
+        PyTorch's has to be said.
+    fft_type, logger : optional
+        As in `FFTOptions`.
+    """
+    name = package.__name__
+    if name not in ("numpy", "cupy", "torch"):
+        raise ValueError(f"The package must be one of ('numpy', 'cupy', 'torch'). Got {package}.")
+    if memory_space is None:
+        if name == "torch":
+            raise ValueError(f"You must provide memory_space for package {package}")
+        memory_space = "cuda" if name == "cupy" else "cpu"
+    if memory_space not in ("cuda", "cpu"):
+        raise ValueError(f"memory_space must be 'cuda' or 'cpu'. Got {memory_space}")
+    if (name, memory_space) in (("cupy", "cpu"), ("numpy", "cuda")):
+        raise ValueError(f"'{memory_space}' memory space is not compatible with package {name}")
+    if input_dtype is None:
+        input_dtype = np.float64 if name != "torch" else package.get_default_dtype()
+    dtype = str(input_dtype).rpartition(".")[2] if name == "torch" else np.dtype(input_dtype).name
+    comm, mine = communicator(), own_copy(distribution, len(shape))
+    problem = merged(
+        describe(shape, True, dtype, name, memory_space, mine, FFTOptions(fft_type=fft_type))
+    )
+    type_of(dtype, fft_type)
+    if memory_space == "cuda":
+        raise ValueError(NO_GPUS)
+    (logger or logging.getLogger()).info(
+        f"Allocating an operand of {name} with shape {tuple(shape)} for {problem.fft_type}."
+    )
+    halves = 0
+    for reshape in (True, False):
+        halves = max(halves, room(problem, problem.boxes(mine, reshape, comm.rank, comm.size)))
+    is_real = problem.fft_type == "R2C"
+    buffer = new_buffer(package, halves if is_real else (halves + 1) // 2, input_dtype)
+    padded = list(shape)
+    if is_real and problem.is_slab:
+        padded[-1] = 2 * problem.result_extents[-1]
+    return cut_last(buffer[: math.prod(padded)].reshape(padded), shape[-1])

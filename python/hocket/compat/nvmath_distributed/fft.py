@@ -1,0 +1,333 @@
+"""FFT by nvmath's names, over `hocket.fft`: in place, without dividing by anything."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from ... import distribution as _d
+from ... import fft as _fft
+from ._base import BindDistributionError
+from ._boxes import Slab
+from ._fft_memory import cut_last, dtype_name, has_c_layout, is_packed, packed, reinterpreted
+from ._fft_operand import NO_GPUS, allocate_operand, merged, tell
+from ._fft_problem import (
+    RESULTS,
+    FFTDirection,
+    FFTOptions,
+    describe,
+    direction_of,
+    options_of,
+    own_copy,
+)
+from ._runtime import communicator
+from .reshape import _is_on_gpu, _package_of
+
+__all__ = [
+    "FFT",
+    "FFTDirection",
+    "FFTOptions",
+    "InvalidFFTState",
+    "Slab",
+    "allocate_operand",
+    "fft",
+    "ifft",
+    "irfft",
+    "rfft",
+]
+
+class InvalidFFTState(Exception):
+    """An FFT was used after it was freed."""
+
+
+class FFT:
+    """A transform over processes, to be planned once and executed again and again.
+
+    Parameters
+    ----------
+    operand : array
+        What this process holds: NumPy's, or PyTorch's on the CPU, of two or three axes. The result
+        takes its place.
+    distribution : Slab or pair of Box
+        How the operand is spread; of boxes, how the result is, too.
+    options : FFTOptions or dict, optional
+    stream : optional
+        Of GPUs; without effect here.
+
+    Raises
+    ------
+    ValueError
+        The same on all processes, where what one gives does not fit.
+    """
+
+    def __init__(
+        self, operand: Any, *, distribution: Any, options: Any = None, stream: Any = None
+    ) -> None:
+        self._comm = communicator()
+        try:
+            self.options = options_of(options)
+            self.distribution: Any = own_copy(distribution, operand.ndim)
+            is_gpu = _is_on_gpu(operand)
+            said = describe(operand.shape, has_c_layout(operand), dtype_name(operand),
+                            _package_of(operand), "cuda" if is_gpu else "cpu", self.distribution,
+                            self.options)
+        except Exception as error:
+            tell(error)
+        self.logger = self.options.logger or logging.getLogger()
+        self._problem = problem = merged(said)
+        problem.check_result()
+        if is_gpu:
+            raise ValueError(NO_GPUS)
+        self.global_extents = problem.extents
+        self.fft_abstract_type = problem.fft_type
+        self._package, self._dtype = _package_of(operand), dtype_name(operand)
+        self._agree_on(self._bind(operand.shape))
+        self._boxes = self._boxes_now()
+        self._plans: dict[Any, _fft.FFT] = {}
+        self._operand: Any = operand
+        self._is_planned = self._is_freed = False
+        view, fault = self._result_view(operand), None
+        if view is None:
+            fault = RuntimeError(self._no_room(operand))
+        self._agree_on(fault)
+        self.logger.info(f"The FFT type is {self.fft_abstract_type}.")
+        self.logger.info(f"The global FFT extents are {self.global_extents}.")
+        self.logger.info("The distributed FFT operation has been created.")
+
+    def __enter__(self) -> FFT:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def _agree_on(self, fault: Optional[Exception]) -> None:
+        """Raises what any process has, the first one's on all."""
+        for kind, text in self._comm.all_gather_object([type(fault).__name__, str(fault)]):
+            if kind != "NoneType":
+                known = {"BindDistributionError": BindDistributionError, "ValueError": ValueError}
+                raise known.get(kind, RuntimeError)(text)
+
+    def _bind(self, shape: Sequence[int]) -> Optional[Exception]:
+        first = self.distribution if self._problem.is_slab else self.distribution[0]
+        try:
+            first._bind(self.global_extents, shape=tuple(shape))
+        except Exception as error:
+            return error
+        return None
+
+    def _boxes_now(self) -> tuple[_d.Box, _d.Box]:
+        reshape = self._problem.is_slab and self.options.reshape
+        return self._problem.boxes(self.distribution, reshape, self._comm.rank, self._comm.size)
+
+    def _result_view(self, operand: Any) -> Optional[Any]:
+        shape = list(self._boxes[1].shape)
+        length = shape[-1]
+        if self.fft_abstract_type == "C2R" and self._problem.is_slab:
+            shape[-1] = 2 * self.global_extents[-1]
+        view = reinterpreted(operand, shape, RESULTS[self.fft_abstract_type][self._dtype])
+        return None if view is None else cut_last(view, length)
+
+    def _no_room(self, operand: Any) -> str:
+        return (
+            f"[{self._comm.rank}] the operand, of shape {tuple(operand.shape)} and dtype "
+            f"{self._dtype}, doesn't have a base array large enough for the result, of shape "
+            f"{self._boxes[1].shape}. Consider allocating the operand for this FFT with "
+            "nvmath.distributed.fft.allocate_operand()"
+        )
+
+    def _check(self, what: str = "") -> None:
+        if self._is_freed:
+            raise InvalidFFTState("The FFT object cannot be used after resources are free'd")
+        if what and not self._is_planned:
+            raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
+        if what and self._operand is None:
+            raise RuntimeError(
+                f"{what} cannot be performed if the input operand has been set to None. Use "
+                f"reset_operand() to set the desired input before using performing the "
+                f"{what.lower()}."
+            )
+
+    def _plan_now(self) -> _fft.FFT:
+        if self._boxes not in self._plans:
+            shape = self._problem.result_extents
+            if self.fft_abstract_type != "C2R":
+                shape = self.global_extents
+            self._plans[self._boxes] = _fft.FFT(
+                self._comm, shape, *self._boxes, kind=self.fft_abstract_type.lower(),
+                dtype=self._dtype, norm="none", planning="estimated")
+        return self._plans[self._boxes]
+
+    def plan(self, *, stream: Any = None) -> None:
+        """Make the plan. Collective; again nothing happens."""
+        self._check()
+        self._plan_now()
+        self._is_planned = True
+
+    def reset_operand(
+        self, operand: Any = None, *, distribution: Any = None, stream: Any = None
+    ) -> None:
+        """Take another operand, of the same package, dtype and whole; None lets go of it."""
+        self._check()
+        if operand is None:
+            self._operand = None
+            return
+        if _package_of(operand) != self._package:
+            raise TypeError(
+                f"Library package mismatch: '{self._package}' => '{_package_of(operand)}'"
+            )
+        if dtype_name(operand) != self._dtype:
+            raise ValueError(
+                f"The data type of the new operand must match that of the original one. The data "
+                f"type of the new operand is {dtype_name(operand)}, and that of the original one "
+                f"{self._dtype}."
+            )
+        if operand.ndim != self._problem.ndim:
+            raise ValueError(
+                f"The reset operand number of dimensions ({operand.ndim}) does not match the FFT "
+                f"number of dimensions ({self._problem.ndim})"
+            )
+        if _is_on_gpu(operand):
+            raise ValueError(NO_GPUS)
+        if not has_c_layout(operand):
+            raise ValueError("The reset operand memory layout is not C")
+        if distribution is None:
+            raise ValueError("Please specify the distribution of the operand for reset_operand")
+        self._reset_distribution(own_copy(distribution, operand.ndim), operand)
+        self._operand = operand
+
+    def _reset_distribution(self, given: Any, operand: Any) -> None:
+        is_slab = isinstance(given, Slab)
+        if is_slab != self._problem.is_slab:
+            names = ["slab" if kind else "box" for kind in (self._problem.is_slab, is_slab)]
+            raise ValueError(
+                f"This FFT uses {names[0]} distribution, but got {names[1]} distribution in "
+                "reset_operand."
+            )
+        if given != self.distribution:
+            if self.fft_abstract_type != "C2C":
+                raise ValueError(f"Can't change distribution with FFT type {self.fft_abstract_type}")
+            if is_slab and self.options.reshape:
+                raise ValueError("Can't change distribution when using reshape=True")
+            if not is_slab and given != tuple(reversed(self.distribution)):
+                raise ValueError(
+                    "The reset operand distribution must use the original boxes (in any order)"
+                )
+        before, boxes = self.distribution, self._boxes
+        self.distribution = given
+        fault = self._bind(operand.shape)
+        if fault is None:
+            self._boxes = self._boxes_now()
+            if self._result_view(operand) is None:
+                fault = RuntimeError(self._no_room(operand))
+        if fault is not None:
+            self.distribution, self._boxes = before, boxes
+            raise fault
+
+    def execute(
+        self,
+        *,
+        direction: Any = None,
+        stream: Any = None,
+        release_workspace: bool = False,
+        sync_symmetric_memory: bool = True,
+    ) -> Any:
+        """Transform the operand, in its place. Collective.
+
+        Returns
+        -------
+        array
+            The result, which begins where the operand does: the operand itself where shape and dtype
+            are the same.
+        """
+        self._check("Execution")
+        way = direction_of(direction, self.fft_abstract_type)
+        plan = self._plan_now()
+        result = self._result_view(self._operand)
+        assert result is not None
+        source, target = packed(self._operand), result if is_packed(result) else None
+        out = plan(source, target, "inverse" if way == FFTDirection.INVERSE else "forward")
+        if target is None:
+            result[...] = out
+        return result
+
+    def free(self) -> None:
+        """Let go of everything; again is fine."""
+        self._operand = None
+        self._plans.clear()
+        self._is_freed = True
+
+
+def _once(
+    operand: Any, distribution: Any, direction: Any, options: Any, stream: Any, kind: str
+) -> Any:
+    is_complex = dtype_name(operand).startswith("complex")
+    if is_complex != (kind == "complex"):
+        tell(ValueError(f"This function expects {kind} operand, found {dtype_name(operand)}"))
+    with FFT(operand, distribution=distribution, options=options, stream=stream) as one:
+        one.plan(stream=stream)
+        return one.execute(direction=direction, stream=stream)
+
+
+def fft(
+    operand: Any,
+    /,
+    *,
+    distribution: Any,
+    direction: Any = FFTDirection.FORWARD,
+    sync_symmetric_memory: bool = True,
+    options: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Transform a complex array, in its place, once; see `FFT`."""
+    return _once(operand, distribution, direction, options, stream, "complex")
+
+
+def ifft(
+    operand: Any,
+    /,
+    *,
+    distribution: Any,
+    direction: Any = FFTDirection.INVERSE,
+    sync_symmetric_memory: bool = True,
+    options: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Transform a complex array back, in its place, once; see `FFT`."""
+    return _once(operand, distribution, direction, options, stream, "complex")
+
+
+def rfft(
+    operand: Any,
+    /,
+    *,
+    distribution: Any,
+    sync_symmetric_memory: bool = True,
+    options: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Transform a real array, in its place, once; see `FFT`."""
+    if dtype_name(operand).startswith("complex"):
+        tell(RuntimeError(
+            f"rfft expects a real input, but got {dtype_name(operand)}. Please use fft for complex "
+            "input."
+        ))
+    return _once(operand, distribution, None, options, stream, "real")
+
+
+def irfft(
+    operand: Any,
+    /,
+    *,
+    distribution: Any,
+    sync_symmetric_memory: bool = True,
+    options: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Transform a real array's spectrum back, in its place, once; see `FFT`."""
+    try:
+        options = dataclasses.replace(options_of(options), fft_type="C2R")
+    except Exception as error:
+        tell(error)
+    return _once(operand, distribution, FFTDirection.INVERSE, options, stream, "complex")
