@@ -8,6 +8,9 @@
 namespace hocket::fft {
 namespace {
 
+// Elements along the last axis, below which it is not cut.
+constexpr std::size_t kShortestRun = 32;
+
 bool on_one_host(const Communicator& comm) {
   const auto hosts = comm.hosts();
   return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
@@ -24,22 +27,29 @@ std::vector<Box> pieces_of(const Box& box,
                            const std::vector<std::size_t>& axes,
                            std::size_t count) {
   const Extents shape = box.shape();
-  std::optional<std::size_t> axis;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] > 1 && std::find(axes.begin(), axes.end(), i) == axes.end()) axis = i;
+  // How many cuts each axis gets: the first ones all that they can have.
+  Extents cuts(shape.size(), 1);
+  std::size_t made = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (std::find(axes.begin(), axes.end(), i) != axes.end() || shape[i] == 0) continue;
+    const std::size_t most = i + 1 == shape.size() ? shape[i] / kShortestRun : shape[i];
+    cuts[i] = std::clamp<std::size_t>(most, 1, count / made);
+    made *= cuts[i];
   }
   std::vector<Box> pieces;
-  for (std::size_t j = 0; j < count; ++j) {
+  for (std::size_t j = 0; j < made; ++j) {
     Extents lower = box.lower(), upper = box.upper();
-    if (axis) {
-      const Box part = Slab{*axis}.box(shape, static_cast<int>(j), static_cast<int>(count));
-      upper[*axis] = lower[*axis] + part.upper()[*axis];
-      lower[*axis] += part.lower()[*axis];
-    } else if (j > 0) {
-      upper = lower;
+    std::size_t at = j;
+    for (std::size_t i = shape.size(); i-- > 0;) {
+      const Box part =
+          Slab{i}.box(shape, static_cast<int>(at % cuts[i]), static_cast<int>(cuts[i]));
+      upper[i] = lower[i] + part.upper()[i];
+      lower[i] += part.lower()[i];
+      at /= cuts[i];
     }
     pieces.emplace_back(std::move(lower), std::move(upper));
   }
+  pieces.resize(count, Box(box.lower(), box.lower()));
   return pieces;
 }
 

@@ -13,7 +13,7 @@
 
 namespace hocket::fft {
 
-// `box` in `count` pieces, cut along an axis that is not among `axes`; some may be empty.
+// `box` in `count` pieces, cut along axes that are not among `axes`; the last ones may be empty.
 std::vector<Box> pieces_of(const Box& box, const std::vector<std::size_t>& axes, std::size_t count);
 
 // Where ranks keep what others want. Symmetric where they share a host: each reads the others'.

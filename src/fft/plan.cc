@@ -21,7 +21,7 @@ using namespace fft;
 
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // what a core's own cache has room for
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cache has room for two
 constexpr std::size_t kMessagePieces = 4;
 constexpr std::size_t kLine = 64;
 
@@ -108,8 +108,9 @@ struct Fft::Plan {
         piece.pulls.resize(stage.before.size());
         continue;
       }
-      piece.place = part.target.offset(piece.after.lower()) * after;
       piece.gathered = Lay::padded(piece.before, before);
+      piece.made = Lay::padded(piece.after, after);
+      piece.store = Copy(piece.after, piece.made, part.target, after);
       if (is_first) {
         piece.pulls.emplace_back(piece.before, part.source, part.target, before);
         continue;
@@ -120,7 +121,9 @@ struct Fft::Plan {
         piece.pulls.emplace_back(shared, Lay::packed(is_shared ? held : shared), goal, before);
       }
     }
-    if (!is_first) gathered.resize(std::max(gathered.size(), part.room() + kLine));
+    if (is_first || !part.transforms_any()) return;
+    gathered.resize(std::max(gathered.size(), part.room() + kLine));
+    finished.resize(gathered.size());
   }
 
   // Makes what a direction needs; only the first time there is anything to do.
@@ -150,19 +153,14 @@ struct Fft::Plan {
     return 1;
   }
 
-  // Of what a stage has left in its target.
-  void scale_piece(const Part& part, const Piece& piece, std::byte* target, double by) const {
+  // What a stage has made, which lies in `lay`.
+  void scale_made(const Part& part, const Lay& lay, std::byte* made, double by) const {
     if (by == 1) return;
-    const bool is_double = options.precision == DType::kFloat64;
     const std::size_t reals = part.element_after / size_of(options.precision);
-    if (is_double) {
-      scale(reinterpret_cast<double*>(target), reals, part.target, piece.after, by);
+    if (options.precision == DType::kFloat64) {
+      scale(reinterpret_cast<double*>(made), reals, lay, lay.box, by);
     } else {
-      scale(reinterpret_cast<float*>(target),
-            reals,
-            part.target,
-            piece.after,
-            static_cast<float>(by));
+      scale(reinterpret_cast<float*>(made), reals, lay, lay.box, static_cast<float>(by));
     }
   }
 
@@ -203,9 +201,9 @@ struct Fft::Plan {
     return direction.value_or(own);
   }
 
-  std::byte* gathered_at() noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(gathered.data());
-    return gathered.data() + (kLine - at % kLine) % kLine;
+  static std::byte* aligned(std::vector<std::byte>& room) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(room.data());
+    return room.data() + (kLine - at % kLine) % kLine;
   }
 
   void first(const void* in, std::byte* target, FftDirection direction, double by, bool in_place) {
@@ -224,7 +222,7 @@ struct Fft::Plan {
       source = spare.data();
     }
     transform.run(source, target);
-    scale_piece(part, piece, target, by);
+    scale_made(part, part.target, target, by);
   }
 
   void later(std::size_t k, std::byte* target, FftDirection direction, double by) {
@@ -233,7 +231,7 @@ struct Fft::Plan {
       const Piece& piece = part.pieces[j];
       if (part.messages) part.messages->wait(j);
       if (piece.before.is_empty()) continue;
-      std::byte* const goal = part.transforms_any() ? gathered_at() : target;
+      std::byte* const goal = part.transforms_any() ? aligned(gathered) : target;
       // Each rank begins with itself, so that not all ask one.
       const auto ranks = piece.pulls.size(), me = static_cast<std::size_t>(comm.rank());
       for (std::size_t i = 0; i < ranks; ++i) {
@@ -242,9 +240,10 @@ struct Fft::Plan {
                        goal);
       }
       if (!part.transforms_any()) continue;
-      part.transforms[direction == FftDirection::kInverse ? 1 : 0][piece.variant]->run(
-          goal, target + piece.place);
-      scale_piece(part, piece, target, by);
+      std::byte* const made = aligned(finished);
+      part.transforms[direction == FftDirection::kInverse ? 1 : 0][piece.variant]->run(goal, made);
+      scale_made(part, piece.made, made, by);
+      piece.store(made, target);
     }
   }
 
@@ -292,7 +291,7 @@ struct Fft::Plan {
   std::shared_ptr<Library> library;
   std::optional<Shelves> shelves;
   std::vector<std::unique_ptr<Part>> parts;  // before the library goes, their transforms do
-  std::vector<std::byte> gathered, spare;
+  std::vector<std::byte> gathered, finished, spare;
 };
 
 Fft::Fft(Communicator& comm,

@@ -13,7 +13,8 @@ Part::Part(const Stage& stage, std::size_t me, bool is_first, std::size_t count,
   for (const Box& box : pieces_of(source.box, axes, is_first ? 1 : count)) {
     if (box.is_empty()) {
       // Kept, as its number is that of its messages.
-      pieces.push_back({.before = box, .after = box, .gathered = Lay::packed(box)});
+      pieces.push_back(
+          {.before = box, .after = box, .gathered = Lay::packed(box), .made = Lay::packed(box)});
       continue;
     }
     Extents upper = box.upper();
@@ -42,7 +43,7 @@ void Part::make(
                 .shape = kind == FftKind::kComplexToReal ? piece->after.shape() : shape,
                 .axes = axes,
                 .in_strides = is_first ? source.strides : piece->gathered.strides,
-                .out_strides = target.strides};
+                .out_strides = is_first ? target.strides : piece->made.strides};
     std::unique_ptr<Transform> transform = library.make(lines);
     if (!transform) transform = eigen()->make(lines);
     made.push_back(std::move(transform));
@@ -51,7 +52,10 @@ void Part::make(
 
 std::size_t Part::room() const noexcept {
   std::size_t most = 0;
-  for (const Piece& piece : pieces) most = std::max(most, piece.gathered.span() * element_before);
+  for (const Piece& piece : pieces) {
+    most = std::max(most, piece.gathered.span() * element_before);
+    most = std::max(most, piece.made.span() * element_after);
+  }
   return most;
 }
 

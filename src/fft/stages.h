@@ -16,10 +16,10 @@ namespace hocket::fft {
 // A part of the box: gathered from the ranks' parts, transformed, left in the stage's target.
 struct Piece {
   Box before, after;
-  Lay gathered;             // of `before`, packed with gaps
+  Lay gathered, made;       // of `before` and of `after`, packed with gaps
+  Copy store;               // from there to the target
   std::vector<Copy> pulls;  // by rank; where nothing is transformed, straight to the target
   std::size_t variant = 0;  // which of the stage's transforms
-  std::size_t place = 0;    // bytes into the target
 };
 
 // A resource: one stage of one rank.
@@ -38,7 +38,7 @@ struct Part {
 
   bool transforms_any() const noexcept { return !axes.empty(); }
   void make(Library& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first);
-  // Bytes of the largest piece, gathered.
+  // Bytes of the largest piece, on either side of the transform.
   std::size_t room() const noexcept;
 };
 
