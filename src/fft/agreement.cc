@@ -19,7 +19,7 @@ struct Said {
 
   Extents corner(std::size_t which) const {
     const auto* at = corners.data() + which * kMostAxes;
-    return {at, at + axes};
+    return Extents(at, at + axes);
   }
   Box box(std::size_t which) const { return {corner(1 + 2 * which), corner(2 + 2 * which)}; }
 };
@@ -123,11 +123,12 @@ Agreed agree(Communicator& comm,
       throw InvalidArgument(fmt::format("rank {} gives another {} than rank 0", r, what));
     };
     require(all[r].axes == all[0].axes, "number of axes");
-    if (all[r].corner(0) != all[0].corner(0)) {
+    const Extents first = all[0].corner(0), other = all[r].corner(0);
+    if (other != first) {
       throw InvalidArgument(fmt::format("rank {} gives shape ({}), and rank 0 ({})",
                                         r,
-                                        fmt::join(all[r].corner(0), ", "),
-                                        fmt::join(all[0].corner(0), ", ")));
+                                        fmt::join(other, ", "),
+                                        fmt::join(first, ", ")));
     }
     require(all[r].transformed == all[0].transformed, "number of axes to transform");
     require(all[r].kind == all[0].kind, "kind of transform");
