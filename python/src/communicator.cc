@@ -84,7 +84,8 @@ void bind_facts(CommunicatorClass& cls) {
       [](const Seat& s) { return to_tuple(s.comm.hosts()); },
       nb::sig("def hosts(self) -> tuple[int, ...]"),
       "The number, from 0, of the host of each member, in order.");
-  cls.def("__repr__", [](const Seat& s) { return to_text(repr(s)); });
+  cls.def(
+      "__repr__", [](const Seat& s) { return to_text(repr(s)); }, nb::lock_self());
 }
 
 void bind_children(CommunicatorClass& cls) {
@@ -290,6 +291,7 @@ str
 )");
   cls.def("close",
           &close_seat,
+          nb::lock_self(),
           nb::sig("def close(self) -> None"),
           R"(Give back what the communicator holds; later calls are refused.
 

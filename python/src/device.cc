@@ -67,16 +67,33 @@ std::optional<StreamRef> stream_argument(nb::handle stream) {
                         "; give a stream of CuPy, PyTorch or Numba, or its handle as an int");
 }
 
-// Finding a GPU asks the driver for much: each is found once. Guarded by the GIL.
+namespace {
+
+// Guarded by the GIL, or by the mutex where there is none. None ever goes.
+struct KnownGpus {
+  nb::ft_mutex mutex;
+  std::deque<Gpu> gpus;
+
+  const Gpu* find(int ordinal) const {
+    const auto found = std::ranges::find(gpus, ordinal, &Gpu::ordinal);
+    return found != gpus.end() ? &*found : nullptr;
+  }
+};
+
+}  // namespace
+
+// Finding a GPU asks the driver for much: each is found once.
 const Gpu& gpu_of(const Array& array) {
-  static auto* const known = new std::deque<Gpu>;  // outlives the interpreter's end
-  const auto find = [&](int ordinal) { return std::ranges::find(*known, ordinal, &Gpu::ordinal); };
-  auto found = find(array.device);
-  if (found != known->end()) return *found;
+  static auto* const known = new KnownGpus;  // outlives the interpreter's end
+  {
+    const nb::ft_lock_guard lock(known->mutex);
+    if (const Gpu* found = known->find(array.device)) return *found;
+  }
   const Gpu gpu =
       without_gil([&] { return array.device >= 0 ? Gpu(array.device) : Gpu::holding(array.data); });
-  found = find(gpu.ordinal());
-  return found != known->end() ? *found : known->emplace_back(gpu);
+  const nb::ft_lock_guard lock(known->mutex);
+  const Gpu* found = known->find(gpu.ordinal());
+  return found != nullptr ? *found : known->gpus.emplace_back(gpu);
 }
 
 void follow(const Array& array, std::optional<StreamRef> stream) {
@@ -100,9 +117,9 @@ namespace {
 
 // Drops what streams are through with. Whoever else looks meanwhile finds nothing, as that is asked
 // without the GIL: the communicator may be in another thread's hands, and that one want the GIL.
-void drop_ended(std::deque<WorkHandle>& held) {
-  if (held.empty()) return;
-  std::deque<WorkHandle> looked_at = std::exchange(held, {});
+void drop_ended(HeldWork& held) {
+  if (held.is_empty()) return;
+  std::deque<WorkHandle> looked_at = held.take();
   without_gil_or_signals([&] {
     for (WorkHandle& handle : looked_at) {
       if (!handle.work.test()) break;
@@ -110,23 +127,20 @@ void drop_ended(std::deque<WorkHandle>& held) {
     }
   });
   while (!looked_at.empty() && looked_at.front().work.is_known_ended()) looked_at.pop_front();
-  // Before what came meanwhile.
-  held.insert(held.begin(),
-              std::make_move_iterator(looked_at.begin()),
-              std::make_move_iterator(looked_at.end()));
+  held.put_back(std::move(looked_at));
 }
 
 // `arrays` are pointers to what is retained.
 template <typename Arrays>
 void retain_all(Seat& seat, const Arrays& arrays, const std::optional<StreamRef>& stream) {
-  std::deque<WorkHandle>& held = *seat.held;
+  HeldWork& held = *seat.held;
   drop_ended(held);
   if (!std::ranges::any_of(arrays, [&](Array* one) { return needs_hold(*one, stream); })) return;
   WorkHandle handle{.result = nb::none()};
   for (Array* one : arrays) keep(handle, *one);
   handle.work =
       without_gil_or_signals([&] { return seat.comm.stream_mark(stream.value_or(StreamRef())); });
-  held.push_back(std::move(handle));
+  held.add(std::move(handle));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void bind_endings(nb::module_& module) {
       .def(
           "watch",
           [](Handle& h, WorkHandle& work, std::uint64_t key) { watch(h.endings, work, key); },
-          arg("work"),
+          arg("work").lock(),
           arg("key"),
           nb::sig("def watch(self, work: Work, key: int) -> None"),
           "Have `next` return `key` once the call has ended. Once for each Work.")

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arguments.h"
@@ -69,17 +70,32 @@ Known find_way(nb::handle object) {
   return known;
 }
 
-// The last few types. Guarded by the GIL, as everything of Python's.
-const Known& way_of(nb::handle object) {
+// The last few types. Guarded by the GIL, or by the mutex where there is none.
+struct LastTypes {
+  nb::ft_mutex mutex;
+  std::vector<Known> kept;
+};
+
+// A copy, as reading an array may run Python code, and other threads meanwhile drop what is here.
+Known way_of(nb::handle object) {
   constexpr std::size_t kKept = 16;
-  static auto* const kept = new std::vector<Known>;  // outlives the interpreter's end
+  static auto* const last = new LastTypes;  // outlives the interpreter's end
   const PyObject* type = object.type().ptr();
-  for (const Known& known : *kept) {
-    if (known.type.ptr() == type) return known;
+  {
+    const nb::ft_lock_guard lock(last->mutex);
+    for (const Known& known : last->kept) {
+      if (known.type.ptr() == type) return known;
+    }
   }
-  if (kept->size() == kKept) kept->erase(kept->begin());
-  kept->push_back(find_way(object));
-  return kept->back();
+  Known found = find_way(object);
+  Known dropped;  // goes without the mutex
+  const nb::ft_lock_guard lock(last->mutex);
+  if (last->kept.size() == kKept) {
+    dropped = std::move(last->kept.front());
+    last->kept.erase(last->kept.begin());
+  }
+  last->kept.push_back(found);
+  return found;
 }
 
 }  // namespace

@@ -117,6 +117,7 @@ Object to_object(nb::handle value, Reading& reading, int depth) {
   if (PyTuple_CheckExact(p)) return Object::tuple(items_of(value, reading, depth));
   if (PyDict_CheckExact(p)) return dict_object(value, reading, depth);
   if (PyByteArray_CheckExact(p)) {
+    const nb::ft_object_guard unchanged(value);
     return Object::byte_array({reinterpret_cast<const std::byte*>(PyByteArray_AsString(p)),
                                static_cast<std::size_t>(PyByteArray_Size(p))});
   }

@@ -42,8 +42,6 @@ std::string summary(const nb::python_error& error) {
 
 Seat::~Seat() {
   if (comm.impl() == nullptr) return;  // moved from
-  const bool is_last = comm.impl().use_count() == 1 || world.use_count() == 1;
-  if (!is_last) return;
   held.reset();
   without_gil_or_signals([this] {
     world.reset();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -124,6 +125,35 @@ struct WorkHandle {
   Started work;      // last: goes first, and nobody touches the arrays after it
 };
 
+// What streams of GPUs are not yet through with. Guarded by the GIL, or by the mutex where there is
+// none; what goes, goes without either.
+class HeldWork {
+ public:
+  bool is_empty() {
+    const nb::ft_lock_guard lock(mutex_);
+    return works_.empty();
+  }
+  std::deque<WorkHandle> take() {
+    const nb::ft_lock_guard lock(mutex_);
+    return std::exchange(works_, {});
+  }
+  // Before what came meanwhile.
+  void put_back(std::deque<WorkHandle> works) {
+    const nb::ft_lock_guard lock(mutex_);
+    works_.insert(works_.begin(),
+                  std::make_move_iterator(works.begin()),
+                  std::make_move_iterator(works.end()));
+  }
+  void add(WorkHandle work) {
+    const nb::ft_lock_guard lock(mutex_);
+    works_.push_back(std::move(work));
+  }
+
+ private:
+  nb::ft_mutex mutex_;
+  std::deque<WorkHandle> works_;
+};
+
 // Python's `Communicator`: the C++ one and the world it came from, which it keeps alive.
 struct Seat {
   Seat(Communicator communicator, std::shared_ptr<World> its_world = {})
@@ -137,7 +167,7 @@ struct Seat {
   std::shared_ptr<World> world;  // null for ranks that are threads
   bool is_closed = false;        // here; for people
   // Arrays of calls on GPUs' streams that must not go before the streams have come so far.
-  std::shared_ptr<std::deque<WorkHandle>> held = std::make_shared<std::deque<WorkHandle>>();
+  std::shared_ptr<HeldWork> held = std::make_shared<HeldWork>();
 };
 
 // Tells the other ranks that this one's next collective call was refused before it was made, so

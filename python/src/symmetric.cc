@@ -29,14 +29,14 @@ struct Allocation {
   SymmetricArray array;
 };
 
-// Keeps memory of GPUs. The last owner's end waits until no GPU needs it any more: without the GIL,
-// which the threads of other ranks may want before they get so far.
+// Keeps memory of GPUs. An owner's end, where it is the last, waits until no GPU needs it any more:
+// without the GIL, which the threads of other ranks may want before they get so far.
 struct GpuOwner {
   explicit GpuOwner(std::shared_ptr<void> a_memory) : memory(std::move(a_memory)) {}
   GpuOwner(const GpuOwner&) = default;
   GpuOwner(GpuOwner&&) noexcept = default;
   ~GpuOwner() {
-    if (memory.use_count() == 1) without_gil_or_signals([this] { memory.reset(); });
+    if (memory) without_gil_or_signals([this] { memory.reset(); });
   }
 
   std::shared_ptr<void> memory;

@@ -99,6 +99,7 @@ WorkHandle start(PreparedHandle& prepared) {
 
 void bind_work(nb::module_& module) {
   using nb::arg;
+  // Without a GIL, `lock_self` lets one thread at a time into a Work, but for where it waits.
   nb::class_<WorkHandle>(module, "Work", R"(A call that has been started and may not have finished.
 
 Keeps its arrays alive; leave them alone until it is done. Dropping a pending Work cancels the call,
@@ -106,6 +107,7 @@ which fails the communicator on all ranks.
 )")
       .def("wait",
            &wait,
+           nb::lock_self(),
            arg("timeout") = nb::none(),
            arg("stream") = nb::none(),
            nb::sig("def wait(self, timeout: Timeout = None, stream: Stream = None) -> Any"),
@@ -135,6 +137,7 @@ Error
 )")
       .def("synchronize",
            &synchronize,
+           nb::lock_self(),
            arg("timeout") = nb::none(),
            nb::sig("def synchronize(self, timeout: Timeout = None) -> Any"),
            R"(Wait here for the call to finish, on the GPU too.
@@ -158,17 +161,25 @@ Error
 )")
       .def("test",
            &test,
+           nb::lock_self(),
            nb::sig("def test(self) -> bool"),
            "True when finished, with or without error. Gives the call a chance to move.")
-      .def_prop_ro("done", &test, nb::sig("def done(self) -> bool"), "The same as `test()`.")
+      .def_prop_ro("done",
+                   &test,
+                   nb::lock_self(),
+                   nb::sig("def done(self) -> bool"),
+                   "The same as `test()`.")
       .def_prop_ro("exception",
                    &exception,
+                   nb::lock_self(),
                    nb::sig("def exception(self) -> Optional[Error]"),
                    "The error of a finished call; None while it is pending or when it succeeded.")
-      .def("__repr__", [](WorkHandle& h) { return to_text(repr(h)); })
+      .def(
+          "__repr__", [](WorkHandle& h) { return to_text(repr(h)); }, nb::lock_self())
       .def_prop_ro(
           "received",
           &received,
+          nb::lock_self(),
           nb::sig("def received(self) -> Optional[Received]"),
           "Who sent, (source, tag), once a `recv_async` has finished; None before, when it "
           "failed, and of every other call.");
