@@ -1,16 +1,19 @@
 #!/bin/sh
-# wheel.sh [--arch ARCH] [FOLDER]: makes the wheel that goes to others, hocket-VERSION-cp311-abi3-
-# manylinux_2_28_ARCH.whl, into FOLDER (dist): for Python 3.11 and later and any distribution with
-# glibc 2.28 (of 2018) or later. ARCH is this machine's; aarch64 from an x86_64 one is not tried. It has
-# the Python package, the command, the library with its headers, the GPU kernels if nvcc is here, and
-# the shims for the MPIs whose headers are here. docs/notes/wheel.md says how it is made.
+# wheel.sh [--arch ARCH] [--python PYTHON] [FOLDER]: makes the wheel that goes to others,
+# hocket-VERSION-cp311-abi3-manylinux_2_28_ARCH.whl, into FOLDER (dist): for Python 3.11 and later and
+# any distribution with glibc 2.28 (of 2018) or later. It has the Python package, the command, the
+# library with its headers, the GPU kernels if nvcc is here, and the shims for the MPIs whose headers
+# are here. ARCH is this machine's, or aarch64 on an x86_64 one. PYTHON, such as python3.13t, gets a wheel
+# for its own version alone, which a free-threaded one needs. docs/notes/wheel.md says how it is made.
 set -eu
 cd "$(dirname "$0")/.."
-ARCH=$(uname -m) out=
+ARCH=$(uname -m) own= out=
 while [ $# -gt 0 ]; do
   case $1 in
     --arch) ARCH=$2; shift 2 ;;
-    -*) echo "wheel: unknown option $1; usage: tools/wheel.sh [--arch ARCH] [FOLDER]" >&2; exit 2 ;;
+    --python) own=$2; shift 2 ;;
+    -*) echo "wheel: unknown option $1; usage: tools/wheel.sh [--arch ARCH]" \
+        "[--python PYTHON] [FOLDER]" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac
 done
@@ -18,11 +21,15 @@ out=${out:-dist}
 mkdir -p build "$out"
 say() { echo "wheel: $*"; }
 
-tools=build/manylinux/tools
+# The tag of a wheel that is for PYTHON alone.
+tag=
+[ -z "$own" ] || tag=$("$own" -c 'import sys, sysconfig; print("cp%d%d" % sys.version_info[:2] +
+  ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))')
+tools=build/manylinux/tools${tag:+-$tag}
 if ! cmp -s tools/manylinux/requirements.txt "$tools/requirements.txt"; then
   say "installing the tools: $(grep -v '^#' tools/manylinux/requirements.txt | tr '\n' ' ')"
-  python3 -m venv "$tools"
-  "$tools/bin/python" -m pip install -q --disable-pip-version-check \
+  "${own:-python3}" -m venv "$tools"
+  "$tools/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: \
     -r tools/manylinux/requirements.txt
   cp tools/manylinux/requirements.txt "$tools/requirements.txt"
 fi
@@ -30,36 +37,38 @@ python=$PWD/$tools/bin/python
 tools/manylinux/prepare.sh "$ARCH" \
   "$("$python" -c 'import ziglang, os; print(os.path.dirname(ziglang.__file__))')/zig"
 
-made=$PWD/build/manylinux/$ARCH/made
+made=$PWD/build/manylinux/$ARCH/made${tag:+-$tag}
+build=build/wheel-$ARCH${tag:+-$tag}
 rm -rf "$made"
 mkdir -p "$made"
 # As deep as build/release, and by the compiler itself where it compiles: what ccache has from there
 # is not compiled again.
-say "building (build/wheel-$ARCH)"
+say "building ($build)"
 if command -v ccache >/dev/null; then
   CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"
   CCACHE_COMPILER=$(command -v c++)
   [ "$ARCH" = "$(uname -m)" ] || CCACHE_COMPILER=$(command -v "$ARCH-linux-gnu-g++")
   export CMAKE_CXX_COMPILER_LAUNCHER CCACHE_COMPILER CCACHE_BASEDIR
 fi
-# shellcheck disable=SC2086  # a word or none
-"$python" -m pip wheel --no-build-isolation --no-deps --disable-pip-version-check -w "$made" . \
-  --config-settings=build-dir="build/wheel-$ARCH" \
-  --config-settings=wheel.py-api=cp311 \
+set -- --config-settings=build-dir="$build" \
   --config-settings=cmake.define.CMAKE_TOOLCHAIN_FILE="$PWD/build/manylinux/$ARCH/toolchain.cmake" \
-  --config-settings=cmake.define.HOCKET_STABLE_ABI=ON \
-  --config-settings=cmake.define.HOCKET_PORTABLE_SHIMS=ON \
-  ${HOCKET_NVCC:+--config-settings=cmake.define.HOCKET_NVCC="$HOCKET_NVCC"} \
+  --config-settings=cmake.define.HOCKET_PORTABLE_SHIMS=ON
+[ -n "$tag" ] || set -- "$@" --config-settings=wheel.py-api=cp311 \
+  --config-settings=cmake.define.HOCKET_STABLE_ABI=ON
+[ -z "${HOCKET_NVCC:-}" ] || set -- "$@" --config-settings=cmake.define.HOCKET_NVCC="$HOCKET_NVCC"
+"$python" -m pip wheel --no-build-isolation --no-deps --disable-pip-version-check -w "$made" . "$@" \
   >"$made/log" 2>&1 || { tail -60 "$made/log" >&2; exit 1; }
 
-# nanobind's own part is a package, which an own-version build does not need.
 say "packing"
-"$tools/bin/wheel" unpack -d "$made/tree" "$made"/hocket-*.whl >/dev/null
-for metadata in "$made"/tree/*/hocket-*.dist-info/METADATA; do
-  sed -i '0,/^Requires-Dist:/s//Requires-Dist: nanobind-backend>=1,<2\n&/' "$metadata"
-done
-rm "$made"/hocket-*.whl
-"$tools/bin/wheel" pack -d "$made" "$made"/tree/hocket-* >/dev/null
+if [ -z "$tag" ]; then
+  # nanobind's own part is a package, which an own-version build does not need.
+  "$tools/bin/wheel" unpack -d "$made/tree" "$made"/hocket-*.whl >/dev/null
+  for metadata in "$made"/tree/*/hocket-*.dist-info/METADATA; do
+    sed -i '0,/^Requires-Dist:/s//Requires-Dist: nanobind-backend>=1,<2\n&/' "$metadata"
+  done
+  rm "$made"/hocket-*.whl
+  "$tools/bin/wheel" pack -d "$made" "$made"/tree/hocket-* >/dev/null
+fi
 "$tools/bin/wheel" tags --remove --platform-tag "manylinux_2_28_$ARCH" "$made"/hocket-*.whl >/dev/null
 mv "$made"/hocket-*.whl "$out/"
 wheel=$(ls -t "$out"/hocket-*"$ARCH".whl | head -1)
