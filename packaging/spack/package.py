@@ -1,4 +1,6 @@
 # For Spack's repository. Tried with: Python, which compiles it; Spack was not in reach.
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+
 from spack.package import *
 
 
@@ -19,7 +21,7 @@ class Hocket(CMakePackage):
     depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
     depends_on("fmt")
-    depends_on("spdlog +fmt_external")
+    depends_on("spdlog")  # with Spack's fmt
     depends_on("highway")
     depends_on("eigen", type="build")
     depends_on("openssl")
