@@ -70,7 +70,7 @@ if [ $# -gt 0 ]; then
 elif [ -n "$fast" ]; then
   tests="core_reduce_test core_small_floats_test object_codec_test object_value_test
     rendezvous_wire_test rendezvous_store_test rendezvous_server_test local_point_to_point_test
-    shm_staging_test comm_turnstile_test"
+    shm_staging_test call_turn_lock_test"
 else
   cmake --build --preset aarch64 --target tests/unit/all tests/conformance/all
   for kind in unit conformance; do
