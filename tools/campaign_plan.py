@@ -15,13 +15,17 @@ SILENCE = 3.0
 REASON = "the loss is not a number"
 
 
+CLOSED, LEFT = "closed the communicator", "ended in good order"
+
+
 class Harm(NamedTuple):
     """A value: what must come of a harm.
 
     `kind`: how every survivor's calls end; "right": with right results and nothing else. `named`:
     the error names a victim. `word`: its text has this. `dies`: the signal that the victim dies of,
     0 where it ends by itself, -1 where it lives; `own`: how its calls end then. `waits`: survivors wait
-    their deadline out. `usable`: the communicator is, afterwards."""
+    their deadline out. `usable`: the communicator is, afterwards. `closes`: the victim closes its
+    communicators before it ends, and survivors may hear of that first: an Aborted that says so."""
 
     kind: str
     named: bool = True
@@ -31,6 +35,7 @@ class Harm(NamedTuple):
     waits: bool = False
     usable: bool = False
     victims: int = 1
+    closes: bool = False
 
 
 HARMS = {
@@ -51,7 +56,7 @@ HARMS = {
     "close with calls under way": Harm("Aborted", own="InvalidArgument"),
     "pending work dropped": Harm("Aborted", own="Aborted"),
     "exception in a with block": Harm("Aborted", own="InvalidArgument"),
-    "close": Harm("Aborted", word="closed the communicator", own="InvalidArgument"),
+    "close": Harm("Aborted", word=CLOSED, own="InvalidArgument"),
     # Beyond the deadline.
     "rank that does not come": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
     "stop": Harm("DeadlineExceeded", own="DeadlineExceeded", waits=True),
@@ -65,9 +70,9 @@ HARMS = {
     "abort of the process": Harm("PeerDied", dies=signal.SIGABRT),
     "exit without a word": Harm("PeerDied", dies=0),
     "exec": Harm("PeerDied", dies=0),
-    "early return": Harm("PeerDied", word="ended in good order", dies=0),
-    "exception": Harm("PeerDied", word="ended in good order", dies=0),
-    "exception in a thread": Harm("PeerDied", word="ended in good order", dies=0),
+    "early return": Harm("PeerDied", word=LEFT, dies=0, closes=True),
+    "exception": Harm("PeerDied", word=LEFT, dies=0, closes=True),
+    "exception in a thread": Harm("PeerDied", word=LEFT, dies=0, closes=True),
     # Of one rank to another host: lost for each other, or found again.
     "connection cut": Harm("PeerDied", named=False, own="PeerDied"),
 }
@@ -203,7 +208,9 @@ def judge(round_, rank, said, heard):
     """What is wrong with the end that `rank` told; `heard` has those of all members, by rank."""
     harm = HARMS[round_.harm]
     is_victim = rank in round_.victims
-    kind = harm.own if is_victim else harm.kind
+    kind, word = harm.own if is_victim else harm.kind, harm.word
+    if harm.closes and said["kind"] == "Aborted":
+        kind, word = "Aborted", CLOSED
     wrong = []
     if said["kind"] != kind and not (round_.harm == "connection cut" and said["kind"] == "right"):
         return [f"ended with {said['kind']}, not with {kind}: {said.get('text')}"]
@@ -212,8 +219,8 @@ def judge(round_, rank, said, heard):
     if said["kind"] == "right" or (is_victim and kind == "InvalidArgument"):
         return wrong
     text = said["text"]
-    if harm.word not in text:
-        wrong.append(f"the text has no {harm.word!r}: {text}")
+    if word not in text:
+        wrong.append(f"the text has no {word!r}: {text}")
     if kind == "Mismatch":
         if not set(said["calls"]) & set(round_.victims):
             wrong.append(f"the calls that differ are of ranks {said['calls']}: {text}")

@@ -76,7 +76,9 @@ def came(lines):
                     for part in (0.5, 0.99, 1.0)]
         well = [line for line in of_it if not line["wrong"] and not line.get("known")]
         right = sum(line["came"] == "right" for line in well)
-        rows.append([harm, plans.HARMS[harm].kind.replace("right", "right results"), right or "",
+        must = plans.HARMS[harm].kind.replace("right", "right results")
+        must += " or Aborted" if plans.HARMS[harm].closes else ""
+        rows.append([harm, must, right or "",
                      len(well) - right or "", len(of_it) - len(well) or 0, *soon])
     return table(["harm", "must end in", "right result", "right error", "otherwise", "median",
                   "99 %", "most"], rows)

@@ -70,6 +70,9 @@ def test_the_judge_takes_what_must_come():
     assert not plans.judge(round_of("stop"), 0, late, {0: late, 2: said("DeadlineExceeded")})
     refused = said("InvalidArgument", text=plans.REASON, then="right")
     assert not plans.judge(round_of("refuse()"), 0, refused, {})
+    # Who returns early closes its communicators, and then leaves: either may be heard first.
+    for kind, text in (("PeerDied", plans.LEFT), ("Aborted", plans.CLOSED)):
+        assert not plans.judge(round_of("early return"), 0, said(kind, text=text), {})
 
 
 @pytest.mark.parametrize("harm, end", [
@@ -77,6 +80,8 @@ def test_the_judge_takes_what_must_come():
     ("kill", said("PeerDied", culprit=2)),  # another's fault
     ("kill", said("PeerDied", signal=11)),  # another signal
     ("kill", said("PeerDied", then="right")),  # forgotten by the next call
+    ("early return", said("Aborted", text=plans.LEFT)),  # for no reason of this kind
+    ("exit without a word", said("Aborted", text=plans.CLOSED)),  # by who closes nothing
     ("slow rank", said("DeadlineExceeded")),
     ("other root", said("Mismatch", calls=[0, 2])),  # of ranks that agree
     ("abort()", said("Aborted")),  # without the reason
