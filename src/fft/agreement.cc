@@ -12,7 +12,7 @@ namespace hocket::fft {
 namespace {
 
 // What a rank says, as it travels.
-struct Said {
+struct Announcement {
   std::uint64_t mark = 0;
   std::int64_t axes = 0, transformed = 0, kind = 0, precision = 0, norm = 0;
   std::array<std::int64_t, 5 * kMostAxes> corners{};  // the shape, from's lower, upper, to's
@@ -102,18 +102,18 @@ Agreed agree(Communicator& comm,
   } catch (const InvalidArgument& error) {
     comm.refuse(error.what());
   }
-  Said mine{.mark = mark,
-            .axes = static_cast<std::int64_t>(shape.size()),
-            .transformed = static_cast<std::int64_t>(shape.size() - agreed.wanted.first),
-            .kind = static_cast<std::int64_t>(options.kind),
-            .precision = static_cast<std::int64_t>(options.precision),
-            .norm = static_cast<std::int64_t>(options.norm)};
+  Announcement mine{.mark = mark,
+                    .axes = static_cast<std::int64_t>(shape.size()),
+                    .transformed = static_cast<std::int64_t>(shape.size() - agreed.wanted.first),
+                    .kind = static_cast<std::int64_t>(options.kind),
+                    .precision = static_cast<std::int64_t>(options.precision),
+                    .norm = static_cast<std::int64_t>(options.norm)};
   auto* at = mine.corners.data();
   for (const Extents* corner : {&shape, &from.lower(), &from.upper(), &to.lower(), &to.upper()}) {
     std::copy(corner->begin(), corner->end(), at);
     at += kMostAxes;
   }
-  std::vector<Said> all(static_cast<std::size_t>(comm.size()));
+  std::vector<Announcement> all(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::as_bytes(std::span(&mine, 1)),
                   std::as_writable_bytes(std::span(all)),
                   {.deadline = options.deadline});
@@ -135,7 +135,7 @@ Agreed agree(Communicator& comm,
     require(all[r].precision == all[0].precision, "precision");
     require(all[r].norm == all[0].norm, "norm");
   }
-  for (const Said& said : all) {
+  for (const Announcement& said : all) {
     agreed.from.push_back(said.box(0));
     agreed.to.push_back(said.box(1));
   }

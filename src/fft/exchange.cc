@@ -79,8 +79,8 @@ const std::byte* Shelves::of(int rank) const {
 }
 
 Messages::Messages(Communicator& comm,
-                   const Stage& from,
-                   const Stage& to,
+                   const Leg& from,
+                   const Leg& to,
                    std::size_t pieces,
                    std::size_t element,
                    std::optional<Duration> deadline)

@@ -1,4 +1,4 @@
-// How what the ranks hold after one stage reaches those who want it for the next.
+// How what the ranks hold after one leg reaches those who want it for the next.
 #pragma once
 
 #include <cstddef>
@@ -34,13 +34,13 @@ class Shelves {
   std::size_t at_ = 0;
 };
 
-// From a shelf to the next stage's pieces, by messages. Piece by piece: while one is transformed,
+// From a shelf to the next leg's pieces, by messages. Piece by piece: while one is transformed,
 // the others are on their way. A resource; one thread.
 class Messages {
  public:
   Messages(Communicator& comm,
-           const Stage& from,
-           const Stage& to,
+           const Leg& from,
+           const Leg& to,
            std::size_t pieces,
            std::size_t element,
            std::optional<Duration> deadline);

@@ -1,5 +1,5 @@
-// A transform from its plan to its execution. After each stage a rank's part lies on a shelf,
-// whence those who want it for the next stage take it, a piece at a time, and transform that piece
+// A transform from its plan to its execution. After each leg a rank's part lies on a shelf,
+// whence those who want it for the next leg take it, a piece at a time, and transform that piece
 // while the caches have it.
 #include <fmt/format.h>
 
@@ -48,22 +48,22 @@ struct Fft::Plan {
     in_dtype = o.kind == FftKind::kRealToComplex ? o.precision : complex_of(o.precision);
     out_dtype = o.kind == FftKind::kComplexToReal ? o.precision : complex_of(o.precision);
     for (std::size_t i = agreed.wanted.first; i < shape.size(); ++i) transformed *= shape[i];
-    const std::vector<Stage> stages = fft::route(agreed.wanted, agreed.from, agreed.to);
+    const std::vector<Leg> legs = fft::route(agreed.wanted, agreed.from, agreed.to);
     // What a rank cannot do it refuses, in the barrier's place.
     before_call([&] { library = find_library(); });
     barrier(0);
     std::size_t shelf = 0;  // bytes
     bool is_real = o.kind == FftKind::kRealToComplex;
     std::vector<std::size_t> elements{size_of(in_dtype)};
-    for (const Stage& stage : stages) {
-      if (stage.turns) is_real = !is_real;
+    for (const Leg& leg : legs) {
+      if (leg.turns) is_real = !is_real;
       elements.push_back(size_of(is_real ? o.precision : complex_of(o.precision)));
-      if (&stage != &stages.back()) shelf = std::max(shelf, largest(stage.after) * elements.back());
+      if (&leg != &legs.back()) shelf = std::max(shelf, largest(leg.after) * elements.back());
     }
     shelves.emplace(comm, shelf, o.deadline);
     before_call([&] {
-      for (std::size_t k = 0; k < stages.size(); ++k) {
-        add(stages, k, elements[k], elements[k + 1]);
+      for (std::size_t k = 0; k < legs.size(); ++k) {
+        add(legs, k, elements[k], elements[k + 1]);
       }
       if (options.planning == FftPlanning::kMeasured) {
         prepare(o.kind == FftKind::kComplexToReal ? FftDirection::kInverse
@@ -87,25 +87,25 @@ struct Fft::Plan {
                       .deadline = options.deadline});
   }
 
-  void add(const std::vector<Stage>& stages, std::size_t k, std::size_t before, std::size_t after) {
+  void add(const std::vector<Leg>& legs, std::size_t k, std::size_t before, std::size_t after) {
     const auto me = static_cast<std::size_t>(comm.rank());
-    const Stage& stage = stages[k];
+    const Leg& leg = legs[k];
     const bool is_first = k == 0, is_shared = shelves->is_shared();
-    const std::size_t all = largest(stage.before) * before;
+    const std::size_t all = largest(leg.before) * before;
     const std::size_t count =
-        is_shared ? std::max<std::size_t>(1, stage.before[me].count() * before / kPieceBytes)
+        is_shared ? std::max<std::size_t>(1, leg.before[me].count() * before / kPieceBytes)
                   : std::clamp<std::size_t>(all / kPieceBytes, 1, kMessagePieces);
     Part& part =
-        *parts.emplace_back(std::make_unique<Part>(stage, me, is_first, count, options.kind));
+        *parts.emplace_back(std::make_unique<Part>(leg, me, is_first, count, options.kind));
     part.element_before = before;
     part.element_after = after;
     if (!is_first && !is_shared) {
       part.messages =
-          std::make_unique<Messages>(comm, stages[k - 1], stage, count, before, options.deadline);
+          std::make_unique<Messages>(comm, legs[k - 1], leg, count, before, options.deadline);
     }
     for (Piece& piece : part.pieces) {
       if (piece.before.is_empty()) {
-        piece.pulls.resize(stage.before.size());
+        piece.pulls.resize(leg.before.size());
         continue;
       }
       piece.gathered = Lay::padded(piece.before, before);
@@ -116,7 +116,7 @@ struct Fft::Plan {
         continue;
       }
       const Lay& goal = part.transforms_any() ? piece.gathered : part.target;
-      for (const Box& held : stages[k - 1].after) {
+      for (const Box& held : legs[k - 1].after) {
         const Box shared = intersection(held, piece.before);
         piece.pulls.emplace_back(shared, Lay::packed(is_shared ? held : shared), goal, before);
       }
@@ -153,7 +153,7 @@ struct Fft::Plan {
     return 1;
   }
 
-  // What a stage has made, which lies in `lay`.
+  // What a leg has made, which lies in `lay`.
   void scale_made(const Part& part, const Lay& lay, std::byte* made, double by) const {
     if (by == 1) return;
     const std::size_t reals = part.element_after / size_of(options.precision);
@@ -257,7 +257,7 @@ struct Fft::Plan {
       if (!made.empty() && (in_place || !made.front()->keeps_input())) spare.resize(in.bytes());
     });
     const std::uint64_t step = direction == FftDirection::kInverse ? 2 : 1;
-    std::size_t scaled = 0;  // the last stage that transforms
+    std::size_t scaled = 0;  // the last leg that transforms
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (parts[k]->transforms_any()) scaled = k;
     }

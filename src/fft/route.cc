@@ -38,30 +38,30 @@ std::size_t part_of(std::size_t extent, std::size_t places) {
 }
 
 // From real, or complex, to complex.
-std::vector<Stage> route_forward(const Wanted& wanted,
-                                 std::vector<Box> from,
-                                 std::vector<Box> to,
-                                 bool has_real) {
+std::vector<Leg> route_forward(const Wanted& wanted,
+                               std::vector<Box> from,
+                               std::vector<Box> to,
+                               bool has_real) {
   const std::size_t axes = wanted.shape.size(), last = axes - 1, ranks = from.size();
   const Extents spectrum = has_real ? Fft::spectrum_of(wanted.shape) : wanted.shape;
   bool is_real = has_real;
   std::vector<bool> todo(axes);
   for (std::size_t i = wanted.first; i < axes; ++i) todo[i] = true;
-  std::vector<Stage> stages;
+  std::vector<Leg> legs;
 
   const auto add = [&](std::vector<Box> boxes, const std::vector<bool>& now) {
-    Stage stage{.before = boxes, .after = std::move(boxes)};
+    Leg leg{.before = boxes, .after = std::move(boxes)};
     for (std::size_t i = 0; i < axes; ++i) {
       if (!now[i]) continue;
-      stage.axes.push_back(i);
+      leg.axes.push_back(i);
       todo[i] = false;
     }
     if (is_real && now[last]) {
-      stage.turns = true;
-      stage.after = turned(stage.after, spectrum[last]);
+      leg.turns = true;
+      leg.after = turned(leg.after, spectrum[last]);
       is_real = false;
     }
-    stages.push_back(std::move(stage));
+    legs.push_back(std::move(leg));
   };
 
   std::vector<bool> now(axes), at_end(axes);
@@ -91,13 +91,13 @@ std::vector<Stage> route_forward(const Wanted& wanted,
     }
     add(cut(shape, ranks, now), now);
   }
-  if (stages.back().after == to &&
+  if (legs.back().after == to &&
       std::none_of(todo.begin(), todo.end(), [](bool left) { return left; })) {
-    return stages;
+    return legs;
   }
   now = todo;
   add(std::move(to), now);
-  return stages;
+  return legs;
 }
 
 }  // namespace
@@ -159,16 +159,16 @@ Extents shape_after(const Wanted& wanted) {
   return wanted.kind == FftKind::kRealToComplex ? Fft::spectrum_of(wanted.shape) : wanted.shape;
 }
 
-std::vector<Stage> route(const Wanted& wanted, std::vector<Box> from, std::vector<Box> to) {
+std::vector<Leg> route(const Wanted& wanted, std::vector<Box> from, std::vector<Box> to) {
   if (wanted.kind != FftKind::kComplexToReal) {
     return route_forward(
         wanted, std::move(from), std::move(to), wanted.kind == FftKind::kRealToComplex);
   }
   // The way back of the other one.
-  std::vector<Stage> stages = route_forward(wanted, std::move(to), std::move(from), true);
-  std::reverse(stages.begin(), stages.end());
-  for (Stage& stage : stages) std::swap(stage.before, stage.after);
-  return stages;
+  std::vector<Leg> legs = route_forward(wanted, std::move(to), std::move(from), true);
+  std::reverse(legs.begin(), legs.end());
+  for (Leg& leg : legs) std::swap(leg.before, leg.after);
+  return legs;
 }
 
 }  // namespace hocket::fft

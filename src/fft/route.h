@@ -10,7 +10,7 @@ namespace hocket::fft {
 
 // What all ranks do between two exchanges: they hold the boxes `before`, transform the axes, which
 // are whole there, and hold `after`. The two differ where the last axis turns real or complex.
-struct Stage {
+struct Leg {
   std::vector<Box> before, after;  // by rank
   std::vector<std::size_t> axes;   // in rising order; none: nothing is transformed
   bool turns = false;              // real to complex, or back
@@ -23,8 +23,8 @@ struct Wanted {
   FftKind kind = FftKind::kComplex;
 };
 
-// The stages, at least one, the first from `from`, the last to `to`.
-std::vector<Stage> route(const Wanted& wanted, std::vector<Box> from, std::vector<Box> to);
+// The legs, at least one, the first from `from`, the last to `to`.
+std::vector<Leg> route(const Wanted& wanted, std::vector<Box> from, std::vector<Box> to);
 
 // The array's shape before the transform, and after it.
 Extents shape_before(const Wanted& wanted);

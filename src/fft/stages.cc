@@ -4,11 +4,11 @@
 
 namespace hocket::fft {
 
-Part::Part(const Stage& stage, std::size_t me, bool is_first, std::size_t count, FftKind whole_kind)
-    : axes(stage.axes),
-      kind(stage.turns ? whole_kind : FftKind::kComplex),
-      source(Lay::packed(stage.before[me])),
-      target(Lay::packed(stage.after[me])) {
+Part::Part(const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind whole_kind)
+    : axes(leg.axes),
+      kind(leg.turns ? whole_kind : FftKind::kComplex),
+      source(Lay::packed(leg.before[me])),
+      target(Lay::packed(leg.after[me])) {
   const std::size_t last = source.box.axes() - 1;
   for (const Box& box : pieces_of(source.box, axes, is_first ? 1 : count)) {
     if (box.is_empty()) {
@@ -18,7 +18,7 @@ Part::Part(const Stage& stage, std::size_t me, bool is_first, std::size_t count,
       continue;
     }
     Extents upper = box.upper();
-    if (stage.turns) upper[last] = target.box.upper()[last];
+    if (leg.turns) upper[last] = target.box.upper()[last];
     Piece piece{.before = box, .after = Box(box.lower(), upper)};
     const auto found = std::find(variants.begin(), variants.end(), box.shape());
     piece.variant = static_cast<std::size_t>(found - variants.begin());

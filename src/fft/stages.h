@@ -1,4 +1,4 @@
-// A rank's part in each stage: what it gathers, transforms and leaves, piece by piece.
+// A rank's part in each leg: what it gathers, transforms and leaves, piece by piece.
 #pragma once
 
 #include <array>
@@ -13,24 +13,24 @@
 
 namespace hocket::fft {
 
-// A part of the box: gathered from the ranks' parts, transformed, left in the stage's target.
+// A part of the box: gathered from the ranks' parts, transformed, left in the leg's target.
 struct Piece {
   Box before, after;
   Lay gathered, made;       // of `before` and of `after`, packed with gaps
   Copy store;               // from there to the target
   std::vector<Copy> pulls;  // by rank; where nothing is transformed, straight to the target
-  std::size_t variant = 0;  // which of the stage's transforms
+  std::size_t variant = 0;  // which of the leg's transforms
 };
 
-// A resource: one stage of one rank.
+// A resource: one leg of one rank.
 struct Part {
-  Part(const Stage& stage, std::size_t me, bool is_first, std::size_t count, FftKind kind);
+  Part(const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind kind);
 
   const std::vector<std::size_t> axes;
-  const FftKind kind;                                 // of this stage's transforms
+  const FftKind kind;                                 // of this leg's transforms
   const Lay source, target;                           // the boxes before and after, packed
   std::size_t element_before = 0, element_after = 0;  // bytes
-  std::vector<Piece> pieces;           // of the first stage one, which reads `source`
+  std::vector<Piece> pieces;                          // of the first leg one, which reads `source`
   std::vector<Extents> variants;       // shapes of pieces that have a transform of their own
   std::unique_ptr<Messages> messages;  // by which it gathers; null: by looking at the shelves
   // By direction and variant, made when they are first needed.
