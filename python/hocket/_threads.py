@@ -14,7 +14,7 @@ T = TypeVar("T")
 def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     """Run ``fn(comm, *args)`` on `n` ranks that are threads of this process.
 
-    For tests, notebooks, and work that releases the GIL.
+    For tests, notebooks, work that releases the GIL, and Python without one.
 
     Parameters
     ----------
