@@ -16,8 +16,17 @@ ALONE = re.compile(r"^(\s*)//( .*|)$")
 INDENTED = re.compile(r"^ {3,}(\S.*)$")
 
 
+# Rows of a table that clang-format would otherwise join.
+def without_gaps(lines):
+    def is_row(line):
+        return (match := ALONE.match(line)) and INDENTED.match(match[2])
+
+    for before, line, after in zip(["", *lines], lines, [*lines[1:], ""]):
+        if not (line.strip() == "//" and is_row(before) and is_row(after)):
+            yield line
+
+
 def cpp(lines):
-    in_first = True
     for number, line in enumerate(lines):
         if SECTION.match(line):
             yield ""
@@ -43,7 +52,7 @@ def c(text):
 def main():
     path = Path(sys.argv[1])
     text = path.read_text()
-    print(c(text) if path.name == "c.h" else "\n".join(cpp(text.splitlines())))
+    print(c(text) if path.name == "c.h" else "\n".join(cpp(without_gaps(text.splitlines()))))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,11 @@ HEADERS = ROOT / "include" / "hocket"
 # Those that only bring others in, and those of detail.
 WITHOUT_A_PAGE = {"hocket.h", "cplusplus.h"}
 GUIDE = [
-    ("Start here", ["README", "docs/concepts", "docs/starting", "docs/many_hosts", "docs/gpu"]),
+    (
+        "Start here",
+        ["README", "docs/installing"]
+        + [f"docs/{name}" for name in ("concepts", "starting", "many_hosts", "gpu")],
+    ),
     ("When something goes wrong", ["docs/errors", "docs/failure", "docs/traces"]),
     (
         "For some programs",
