@@ -1,4 +1,5 @@
-# For Spack's repository. Tried with: Python, which compiles it; Spack was not in reach.
+# For Spack's repository. Tried with: Python, which compiles it; and what it names looked up in
+# spack-packages. Spack itself was not in reach.
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 from spack.package import *

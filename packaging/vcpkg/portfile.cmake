@@ -1,5 +1,6 @@
 # A port for vcpkg's overlay: --overlay-ports=packaging/vcpkg, from the unpacked source archive. Tried
-# with: nothing but a reader of JSON for vcpkg.json; vcpkg was not in reach.
+# with: CMake, which parses it, and what it names looked up in vcpkg's ports and scripts. The program
+# vcpkg was not in reach.
 set(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../..")
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}"
   OPTIONS -DHOCKET_TESTS=OFF -DHOCKET_BENCH=OFF -DHOCKET_NVCC=OFF)
