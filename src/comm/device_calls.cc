@@ -225,6 +225,10 @@ void DeviceCalls::await_others(std::uint64_t sequence,
   engine::Task task = until_others(std::move(follow), [this] {
     if (owner_.runner().busy()) owner_.runner().advance(false);
   });
+  struct Looks {
+    bool& looks;
+    ~Looks() { looks = false; }
+  } const looks{awaits_word_ = true};
   call::Stepped wait{.task = std::move(task),
                      .awaited = {.sequence = sequence},
                      .allowed = allowed,
@@ -418,7 +422,7 @@ void DeviceCalls::finish_queue() {
 
 bool DeviceCalls::awaits_gpu() const noexcept {
   const auto& queue = owner_.runner().queue();
-  return !relay_.is_idle() || (!queue.empty() && queue.front()->carrying);
+  return awaits_word_ || !relay_.is_idle() || (!queue.empty() && queue.front()->carrying);
 }
 
 }  // namespace hocket::comm

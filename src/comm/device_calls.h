@@ -220,6 +220,7 @@ class DeviceCalls {
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;
   std::unique_ptr<StreamOrder> order_;
+  bool awaits_word_ = false;  // of a GPU or of another rank, which may wake nobody
   std::optional<std::int32_t> nvshmem_team_;
   // The last of `run`'s calls.
   call::Request repeated_;

@@ -467,6 +467,24 @@ on(4, body)
 """, FAKE_CUDA_STILL="1", CUDA_DEVICE_MAX_CONNECTIONS="32", HOCKET_DEADLINE="15", **settings)
 
 
+def test_a_call_on_a_shared_gpu_goes_on_when_its_stream_does():
+    """Nobody rings then: a call that slept until its deadline of an hour would not end here."""
+    run("""
+import threading
+def body(comm):
+    driver.use(0)
+    stream = driver.stream()
+    for _ in range(5):
+        x, y = Array(driver, np.zeros(5)), Array(driver, np.zeros(5))
+        threading.Timer(0.1, driver.fill_later(x.address, np.full(5, 1.0 + comm.rank), stream)).start()
+        comm.all_reduce(x, out=y, stream=stream)
+        comm.send_recv(x, 1 - comm.rank, x, 1 - comm.rank, stream=stream)
+        driver.synchronize(stream)
+        assert (y.host == 3).all() and (x.host == 2 - comm.rank).all(), (x.host, y.host)
+on(2, body)
+""", HOCKET_DEADLINE="3600")
+
+
 def test_what_a_rank_refuses_on_a_shared_gpu_all_hear():
     run("""
 def body(comm):
