@@ -107,19 +107,32 @@ TEST_F(Streams, WorkOrdersAnotherStream) {
   EXPECT_EQ(failure, "");
 }
 
-// Held up until it is opened.
+// Holds up a stream until it is opened; its end waits until that has gone through.
 class Gate {
  public:
-  explicit Gate(const std::shared_ptr<const cuda::DeviceContext>& device) : word_(device, 64) {}
-  ~Gate() { open(); }
-  void hold_up(const cuda::Driver& gpu, cuda::Stream stream) {
-    cuda::check(
-        gpu, gpu.stream_wait_value32(stream, word_.device_address(), 1, 0), "hold a stream");
+  explicit Gate(const std::shared_ptr<const cuda::DeviceContext>& device) : words_(device, 64) {
+    word(0).store(0);
+    word(4).store(0);
   }
-  void open() { std::atomic_ref(*reinterpret_cast<std::uint32_t*>(word_.data())).store(1); }
+  ~Gate() {
+    open();
+    while (held_ && word(4).load() == 0) std::this_thread::yield();
+  }
+  void hold_up(const cuda::Driver& gpu, cuda::Stream stream) {
+    const cuda::DevicePtr at = words_.device_address();
+    cuda::check(gpu, gpu.stream_wait_value32(stream, at, 1, 0), "hold a stream");
+    held_ = true;
+    cuda::check(gpu, gpu.stream_write_value32(stream, at + 4, 1, 0), "tell that it goes on");
+  }
+  void open() { word(0).store(1); }
 
  private:
-  cuda::HostBuffer word_;
+  std::atomic_ref<std::uint32_t> word(std::size_t at) const {
+    return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_.data() + at));
+  }
+
+  cuda::HostBuffer words_;
+  bool held_ = false;
 };
 
 // A stream that has the handle of `old`, which is destroyed, as the driver soon gives it away; null
