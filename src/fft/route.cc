@@ -45,8 +45,8 @@ std::vector<Leg> route_forward(const Wanted& wanted,
   const std::size_t axes = wanted.shape.size(), last = axes - 1, ranks = from.size();
   const Extents spectrum = has_real ? Fft::spectrum_of(wanted.shape) : wanted.shape;
   bool is_real = has_real;
-  std::vector<bool> todo(axes);
-  for (std::size_t i = wanted.first; i < axes; ++i) todo[i] = true;
+  std::vector<bool> pending(axes);
+  for (std::size_t i = wanted.first; i < axes; ++i) pending[i] = true;
   std::vector<Leg> legs;
 
   const auto add = [&](std::vector<Box> boxes, const std::vector<bool>& now) {
@@ -54,7 +54,7 @@ std::vector<Leg> route_forward(const Wanted& wanted,
     for (std::size_t i = 0; i < axes; ++i) {
       if (!now[i]) continue;
       leg.axes.push_back(i);
-      todo[i] = false;
+      pending[i] = false;
     }
     if (is_real && now[last]) {
       leg.turns = true;
@@ -66,7 +66,7 @@ std::vector<Leg> route_forward(const Wanted& wanted,
 
   std::vector<bool> now(axes), at_end(axes);
   for (std::size_t i = 0; i < axes; ++i) {
-    now[i] = todo[i] && is_whole(from, i, wanted.shape[i]);
+    now[i] = pending[i] && is_whole(from, i, wanted.shape[i]);
     at_end[i] = is_whole(to, i, spectrum[i]);
   }
   if (is_real && !now[last]) now.assign(axes, false);  // the real axis comes first
@@ -74,7 +74,7 @@ std::vector<Leg> route_forward(const Wanted& wanted,
   while (true) {
     // What neither the first boxes nor the last ones have whole.
     for (std::size_t i = 0; i < axes; ++i)
-      now[i] = todo[i] && (!at_end[i] || (is_real && i == last));
+      now[i] = pending[i] && (!at_end[i] || (is_real && i == last));
     const auto left = std::count(now.begin(), now.end(), true);
     if (left == 0) break;
     const Extents& shape = is_real ? wanted.shape : spectrum;
@@ -92,10 +92,10 @@ std::vector<Leg> route_forward(const Wanted& wanted,
     add(cut(shape, ranks, now), now);
   }
   if (legs.back().after == to &&
-      std::none_of(todo.begin(), todo.end(), [](bool left) { return left; })) {
+      std::none_of(pending.begin(), pending.end(), [](bool left) { return left; })) {
     return legs;
   }
-  now = todo;
+  now = pending;
   add(std::move(to), now);
   return legs;
 }
