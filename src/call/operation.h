@@ -41,6 +41,8 @@ class Carrying {
  public:
   virtual ~Carrying() = default;
   virtual engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) = 0;
+  // Whether the program's call waits for the end, and so hears of an error.
+  virtual bool is_awaited() const noexcept = 0;
 };
 
 // The place behind a call on its stream, where that goes on by itself.
@@ -89,7 +91,9 @@ class Operation {
     plan.call.sequence = sequence;
   }
   // Whether it is carried for a GPU, in a call that has returned: of an error nobody would hear.
-  bool is_unheard() const noexcept { return carrying != nullptr && mark == nullptr; }
+  bool is_unheard() const noexcept {
+    return carrying != nullptr && !carrying->is_awaited() && mark == nullptr;
+  }
 
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // Ends the operation; runs the callback in this thread.

@@ -379,7 +379,8 @@ bool DeviceCalls::stays_in_call(const Launch& how) const noexcept {
   return !engines_ || engines_->by_crowded_threads();
 }
 
-// Waits in this call until it is over among the ranks; only copies are left on the stream.
+// Waits in this call until it is over among the ranks; only copies are left on the stream. The call
+// has its number before it waits for anything, as whoever hears of a refusal must have.
 void DeviceCalls::carry_in_place(DevicePlan& plan, const Launch& how, call::CallStorage storage) {
   const std::uint64_t sequence = owner_.ledger().last() + 1;
   std::shared_ptr<StagedCall> staged;
@@ -396,21 +397,18 @@ void DeviceCalls::carry_in_place(DevicePlan& plan, const Launch& how, call::Call
     order_->follow(how.stream);
     staging_->bring(*staged, how.stream);
   });
-  call::Plan host = host_plan(plan, *staged);
-  await_here(how, sequence, [&] { return staged->is_here(); });
-  owner_.execute(host, plan.call.signature, how.allowed, &storage);
-  plan.call.sequence = host.call.sequence;
+  const auto operation = owner_.enqueue(host_plan(plan, *staged),
+                                        plan.call.signature,
+                                        std::move(storage),
+                                        how.allowed,
+                                        staged);
+  owner_.runner().advance_until([&] { return operation->done(); });
+  operation->rethrow();
+  plan.call.sequence = operation->sequence();
   on_gpu([&] {
     staging_->take_back(*staged, how.stream);
     order_->leave_mark(how.stream);
   });
-}
-
-// Until the stream has come so far; what has been put there before may take any time.
-void DeviceCalls::await_here(const Launch& how,
-                             std::uint64_t sequence,
-                             std::function<bool()> is_here) {
-  if (!is_here()) await_others(sequence, how.allowed, std::move(is_here));
 }
 
 // Calls that the host carries come first, as they were made first.

@@ -192,7 +192,6 @@ class DeviceCalls {
   bool stays_in_call(const Launch& how) const noexcept;
   void carry_in_place(DevicePlan& plan, const Launch& how, call::CallStorage storage);
   void receive_in_place(std::span<const Incoming> incoming, const Launch& how);
-  void await_here(const Launch& how, std::uint64_t sequence, std::function<bool()> is_here);
   void settle_relay(const engine::Signature& shown);
   void enqueue_messages(const std::vector<std::vector<engine::DeviceMessage>>& rounds,
                         std::uint64_t peers,

@@ -161,6 +161,7 @@ void Staging::begin(StagedCall& staged, cuda::Stream stream) {
 }
 
 void Staging::bring(StagedCall& staged, cuda::Stream stream) {
+  staged.awaited_ = true;
   copy_in(staged, stream);
   staged.back_->record(stream);  // where it ends before its copies do
 }

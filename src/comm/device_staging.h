@@ -41,6 +41,7 @@ class StagedCall final : public call::Carrying {
   bool is_here() const noexcept;
   // Carries it by `engine`, once the copies have come.
   engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) override;
+  bool is_awaited() const noexcept override { return awaited_; }
 
  private:
   friend class Staging;
@@ -53,6 +54,7 @@ class StagedCall final : public call::Carrying {
   Extents extents_;
   std::uint32_t ticket_ = 0;
   bool released_ = false;
+  bool awaited_ = false;
   // The two lie in one buffer; it is used anew once `back_` has passed.
   std::shared_ptr<cuda::HostBuffer> buffer_;
   std::shared_ptr<cuda::OwnedEvent> back_;

@@ -216,6 +216,43 @@ TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
   if (luck.bad) GTEST_SKIP() << "the driver gave the handle to no other stream";
 }
 
+// Ranks that share a GPU: what another refuses while this one's arrays are still to come from its
+// stream ends this call, and no other.
+TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
+  if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
+  const int ranks = 2 * machine().gpus;
+  const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
+    Ints x(seat, 100);
+    x.set(std::vector<std::int32_t>(100, 1 + seat.comm.rank()), seat.stream.get());
+    seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+    for (int round = 0; round < 5; ++round) {
+      Gate gate(seat.device);
+      std::jthread opens;
+      const int refuses = round % ranks;
+      if (seat.comm.rank() != refuses) {
+        gate.hold_up(seat.device->driver(), seat.stream.get());
+        opens = std::jthread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));
+          gate.open();
+        });
+      }
+      std::string said = "nothing";
+      try {
+        const int root = seat.comm.rank() == refuses ? 99 : 0;
+        seat.comm.broadcast(x.view(), {.root = root, .stream = seat.stream.get()});
+      } catch (const InvalidArgument& refused) {
+        said = refused.what();
+      }
+      if (opens.joinable()) opens.join();
+      if (said.find("root is 99") == std::string::npos) throw std::runtime_error(said);
+      seat.comm.all_reduce(x.view(), {.op = ReduceOp::kMax, .stream = seat.stream.get()});
+    }
+    const std::int32_t got = x.get(seat.stream.get())[99];
+    if (got != ranks * (ranks + 1) / 2) throw std::runtime_error("got " + std::to_string(got));
+  });
+  EXPECT_EQ(failure, "");
+}
+
 // Whose time is over is known however many calls a stream has behind it.
 TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
   if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";
