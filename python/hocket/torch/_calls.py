@@ -24,6 +24,7 @@ from ._layout import (
 from ._ops import op_of, summand
 from ._pieces import reduce_scatter_in_pieces, takes_pieces
 from ._sparse import all_reduce_sparse
+from ._streams import OnStream
 from ._verbs import Batch, Handle, Tensors, Verbs
 from ._work import Kind
 
@@ -160,7 +161,10 @@ class Calls(Verbs):
         self._check_list(parts, "tensor_list")
         gathered, counts, after = received_parts(parts)
         arguments = (as_flat(_one(inputs, "tensors")), gathered, counts)
-        return self._run("all_gather_v", arguments, options.asyncOp, parts, after)
+        handle = self._run("all_gather_v", arguments, options.asyncOp, parts, after)
+        if isinstance(handle, OnStream):
+            handle.stacks = all(part.shape == parts[0].shape for part in parts)
+        return handle
 
     def allgather_coalesced(self, outputs: list[Tensors], inputs: Tensors, options: Any) -> Handle:
         """``dist.all_gather`` of several tensors, one list of outputs a rank."""

@@ -116,6 +116,9 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         self._stream = stream
         self._work = work
         self.end = end
+        # Whether a future's value is one tensor of all, as NCCL's backend has it where each rank
+        # gathers all, and as hooks of PyTorch expect it on GPUs.
+        self.stacks = False
         self._captured = end is not None and is_capturing(stream)
 
     def ends_at(self, stream: torch.cuda.Stream, end: torch.cuda.Event) -> None:
@@ -199,7 +202,7 @@ class OnStream(Work):  # type: ignore[misc, unused-ignore]
         """A future that has its value: as `wait` does, whoever waits for it has its stream wait."""
         future: Any = torch.futures.Future(devices=[self._stream.device])
         with torch.cuda.stream(self._stream):
-            future.set_result(self._result)
+            future.set_result([torch.stack(self._result)] if self.stacks else self._result)
         return future
 
 
