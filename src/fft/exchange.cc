@@ -11,11 +11,6 @@ namespace {
 // Elements along the last axis, below which it is not cut.
 constexpr std::size_t kShortestRun = 32;
 
-bool on_one_host(const Communicator& comm) {
-  const auto hosts = comm.hosts();
-  return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
-}
-
 // What elements travel as: bytes of some type, so that counts are elements.
 DType carrier(std::size_t element) {
   return element == 16 ? DType::kComplex128 : element == 8 ? DType::kFloat64 : DType::kFloat32;
@@ -51,31 +46,6 @@ std::vector<Box> pieces_of(const Box& box,
   }
   pieces.resize(count, Box(box.lower(), box.lower()));
   return pieces;
-}
-
-Shelves::Shelves(Communicator& comm, std::size_t bytes, std::optional<Duration> deadline) {
-  if (bytes > 0 && on_one_host(comm)) {
-    const SymmetricOptions options{.memory = MemoryKind::kHost, .deadline = deadline};
-    try {
-      for (int i = 0; i < 2; ++i) {
-        symmetric_.push_back(comm.symmetric().empty(bytes, DType::kUInt8, options));
-      }
-      return;
-    } catch (const SystemError&) {  // no room, which all ranks are told
-      symmetric_.clear();
-    } catch (const InvalidArgument&) {
-      symmetric_.clear();
-    }
-  }
-  own_.resize(bytes);
-}
-
-std::byte* Shelves::mine() noexcept {
-  return is_shared() ? symmetric_[at_].data<std::byte>() : own_.data();
-}
-
-const std::byte* Shelves::of(int rank) const {
-  return static_cast<const std::byte*>(symmetric_[at_].peer(rank).data());
 }
 
 Messages::Messages(Communicator& comm,

@@ -6,33 +6,17 @@
 #include <optional>
 #include <vector>
 
+#include "distribution/shelves.h"
 #include "fft/lay.h"
 #include "fft/route.h"
 #include "hocket/communicator.h"
-#include "hocket/symmetric.h"
 
 namespace hocket::fft {
 
+using distribution::Shelves;
+
 // `box` in `count` pieces, cut along axes that are not among `axes`; the last ones may be empty.
 std::vector<Box> pieces_of(const Box& box, const std::vector<std::size_t>& axes, std::size_t count);
-
-// Where ranks keep what others want. Symmetric where they share a host: each reads the others'.
-// A resource of one plan; one thread.
-class Shelves {
- public:
-  // Collective. `bytes` is the same on all ranks.
-  Shelves(Communicator& comm, std::size_t bytes, std::optional<Duration> deadline);
-  bool is_shared() const noexcept { return !symmetric_.empty(); }
-  // Two, used in turn: nobody overwrites what another may still read.
-  std::byte* mine() noexcept;
-  const std::byte* of(int rank) const;
-  void turn() noexcept { at_ = 1 - at_; }
-
- private:
-  std::vector<SymmetricArray> symmetric_;
-  std::vector<std::byte> own_;
-  std::size_t at_ = 0;
-};
 
 // From a shelf to the next leg's pieces, by messages. Piece by piece: while one is transformed,
 // the others are on their way. A resource; one thread.
