@@ -16,6 +16,7 @@
 #include "hocket/group.h"
 #include "hocket/interrupt.h"
 #include "hocket/launch.h"
+#include "hocket/matmul.h"
 #include "hocket/object.h"
 #include "hocket/redistribute.h"
 #include "hocket/sparse.h"

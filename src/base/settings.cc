@@ -29,6 +29,8 @@ constexpr std::array kRows{
         "Folder where each rank writes all its calls, for hocket trace; default none"},
     Row{"HOCKET_NVSHMEM_LIBRARY",
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
+    Row{"HOCKET_BLAS_LIBRARY",
+        "What multiplies within a rank: openblas, mkl, blis, none, a file; default the first found"},
     Row{"HOCKET_FFT_LIBRARY",
         "What transforms within a rank: fftw, mkl, eigen, a file; default FFTW where it is, Eigen"},
     Row{kMulticastVariable, "1: NCCL and NVSHMEM may use NVLink multicast (NVLS); default 0"},

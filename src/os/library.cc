@@ -47,6 +47,26 @@ std::string LoadedLibrary::why_not_whole() const {
   return missing_ == nullptr ? "" : fmt::format("{} has no {}", path_, missing_);
 }
 
+std::string find_loaded(const std::vector<std::string>& words) {
+  struct Search {
+    const std::vector<std::string>& words;
+    std::string found;
+  } search{words, {}};
+  const auto look = [](dl_phdr_info* object, std::size_t, void* data) {
+    auto& looking = *static_cast<Search*>(data);
+    const std::string path = object->dlpi_name;
+    const std::string name = path.substr(path.rfind('/') + 1);
+    for (const std::string& word : looking.words) {
+      if (name.find(word) == std::string::npos) continue;
+      looking.found = path;
+      return 1;
+    }
+    return 0;
+  };
+  ::dl_iterate_phdr(look, &search);
+  return search.found;
+}
+
 std::string text_of_version(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }

@@ -59,6 +59,9 @@ class LoadedLibrary {
   const char* missing_ = nullptr;
 };
 
+// The file of a library that this process has loaded whose name has one of the words; empty: none.
+std::string find_loaded(const std::vector<std::string>& words);
+
 // "2.28.9" of 22809, as NVIDIA's libraries number their versions.
 std::string text_of_version(int version);
 

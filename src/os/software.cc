@@ -99,9 +99,29 @@ std::string fftw_note(const std::string& version) {
                          : "transforms lines of hocket::Fft";
 }
 
+// "0.3.21" of "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."; which of them it is, its file says.
+std::string blas_version(void* library) {
+  if (auto* config = symbol<char*()>(library, "openblas_get_config")) {
+    const std::string text = config();
+    const std::size_t begin = text.find(' ') + 1;
+    return text.substr(begin, text.find(' ', begin) - begin);
+  }
+  auto* blis = symbol<const char*()>(library, "bli_info_get_version_str");
+  return blis == nullptr ? "" : blis();
+}
+
+// What HOCKET_BLAS_LIBRARY says when it is a word.
+std::string blas_note(const std::string& version) {
+  const std::string wanted = base::environment("HOCKET_BLAS_LIBRARY").value_or("");
+  if (wanted == "none") return "not used: HOCKET_BLAS_LIBRARY is none";
+  return version.empty() ? "products of matrices are Eigen's, and slower, where the program has "
+                           "loaded none (Debian: libopenblas0, or HOCKET_BLAS_LIBRARY)"
+                         : "multiplies in hocket::Matmul, where the program has loaded no other";
+}
+
 struct Library {
   const char* name;
-  std::array<const char*, 2> files;
+  std::array<const char*, 3> files;
   std::string (*version)(void*);
   const char* variable = nullptr;  // names its file
   std::string (*note)(const std::string& version) = nullptr;
@@ -132,6 +152,11 @@ const std::array kLibraries{
             "HOCKET_NVSHMEM_LIBRARY",
             nvshmem_note},
     Library{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
+    Library{"BLAS",
+            {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4"},
+            blas_version,
+            "HOCKET_BLAS_LIBRARY",
+            blas_note},
 };
 
 // Where it may be, in the order in which hocket looks.

@@ -1,0 +1,102 @@
+// Products of matrices that are spread over ranks: D = alpha op(A) op(B) + beta C.
+//
+//     hocket::MatmulOperand rows{.spread = hocket::Slab{0}};
+//     hocket::Matmul product(comm, {.m = 4096, .n = 4096, .k = 4096}, rows, rows, rows);
+//     product(a, b, d);  // again and again
+//
+// The products within a rank are a BLAS's: OpenBLAS, MKL or BLIS where one is found at run time,
+// else Eigen's. HOCKET_BLAS_LIBRARY chooses.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "hocket/array_view.h"
+#include "hocket/communicator.h"
+#include "hocket/distribution.h"
+
+namespace hocket {
+
+// Every rank has the whole.
+struct Replicated {};
+// How a matrix is spread: by rows (Slab{0}), by columns (Slab{1}), in one block a rank, in blocks
+// that are dealt out in turn, or not at all. Grids have two axes.
+using MatrixSpread = std::variant<Slab, BlockNonCyclic, BlockCyclic, Replicated>;
+// Of a rank's part of a matrix of shape `whole`. Throws InvalidArgument where the two do not fit.
+Extents local_shape(const MatrixSpread& spread, const Extents& whole, int rank, int ranks);
+
+enum class MatrixOp : std::uint8_t { kNone, kTranspose, kConjugateTranspose };
+// What travels. kGathered: each rank gets of A and B what its part of D needs, in panels while it
+// multiplies. kReduced: each rank multiplies its part of the inner extent, and the sums are reduced
+// to where D wants them, or to all where D is replicated. kCheapest: whichever costs less.
+enum class MatmulForm : std::uint8_t { kCheapest, kGathered, kReduced };
+
+// op(A) is m x k, op(B) is k x n, C and D are m x n.
+struct MatmulSize {
+  std::size_t m = 0, n = 0, k = 0;
+};
+// A matrix as it is stored, before `op`. `order` says how a rank's part lies; kAny is kC.
+struct MatmulOperand {
+  MatrixSpread spread = Slab{0};
+  MatrixOp op = MatrixOp::kNone;
+  MemoryOrder order = MemoryOrder::kC;
+};
+struct MatmulOptions {
+  // Of A and B: kFloat32, kFloat64, kComplex64, kComplex128; kFloat16 and kBFloat16, whose products
+  // are summed as kFloat32.
+  DType dtype = DType::kFloat64;
+  // Of C and D. Absent: the same. For kFloat16 and kBFloat16 also kFloat32.
+  std::optional<DType> result = {};
+  MatmulForm form = MatmulForm::kCheapest;
+  std::optional<Duration> deadline = {};
+};
+struct MatmulScale {
+  std::complex<double> alpha = 1, beta = 1;
+};
+
+// A resource: a product to be made again and again, on one communicator, which must outlive it;
+// one thread. Arrays are in host memory, without gaps.
+class Matmul {
+ public:
+  // Collective: all that is given is compared. Throws InvalidArgument, the same on all ranks, where
+  // what they give differs, or does not fit together.
+  Matmul(Communicator& comm,
+         const MatmulSize& size,
+         const MatmulOperand& a,
+         const MatmulOperand& b,
+         const MatmulOperand& d,
+         const MatmulOptions& options = {});
+  Matmul(Matmul&&) noexcept;
+  Matmul& operator=(Matmul&&) noexcept;
+  ~Matmul();
+
+  // Collective. D = alpha op(A) op(B). Throws InvalidArgument on all ranks where an array does not
+  // fit on one of them, and Mismatch where ranks execute different plans or give different scales.
+  // After an error D is undefined.
+  void operator()(ConstArrayView a, ConstArrayView b, ArrayView d, std::complex<double> alpha = 1);
+  // D = alpha op(A) op(B) + beta C. `c` is spread as D is, and may be D itself. Where D is
+  // replicated, C is the same on all ranks.
+  void operator()(ConstArrayView a,
+                  ConstArrayView b,
+                  ConstArrayView c,
+                  ArrayView d,
+                  const MatmulScale& scale = {});
+
+  // What multiplies within this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0".
+  const std::string& library() const noexcept;
+  // Never kCheapest.
+  MatmulForm form() const noexcept;
+  // Whether ranks read each other's memory, instead of sending messages.
+  bool is_shared() const noexcept;
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace hocket

@@ -1,0 +1,127 @@
+#include "matmul/blocks.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace hocket::matmul {
+namespace {
+
+template <typename From, typename To, typename F>
+void each_run(const std::vector<Run>& rows,
+              const std::vector<Run>& columns,
+              Columns<const std::byte> from,
+              Columns<std::byte> to,
+              F&& copy) {
+  const auto* source = reinterpret_cast<const From*>(from.at);
+  auto* target = reinterpret_cast<To*>(to.at);
+  for (const Run& column : columns) {
+    for (std::size_t j = 0; j < column.length; ++j) {
+      const From* in = source + (column.from + j) * from.stride;
+      To* out = target + (column.to + j) * to.stride;
+      for (const Run& row : rows) copy(out + row.to, in + row.from, row.length);
+    }
+  }
+}
+
+template <typename T>
+void copy_as(const std::vector<Run>& rows,
+             const std::vector<Run>& columns,
+             Columns<const std::byte> from,
+             Columns<std::byte> to,
+             Change change) {
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+    if (change == Change::kToFloat32) {
+      return each_run<T, float>(
+          rows, columns, from, to, [](float* out, const T* in, std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i) out[i] = in[i];
+          });
+    }
+  }
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    if (change == Change::kConjugate) {
+      return each_run<T, T>(rows, columns, from, to, [](T* out, const T* in, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) out[i] = std::conj(in[i]);
+      });
+    }
+  }
+  each_run<T, T>(rows, columns, from, to, [](T* out, const T* in, std::size_t count) {
+    std::memcpy(static_cast<void*>(out), in, count * sizeof(T));
+  });
+}
+
+template <typename S, typename T>
+void finish_as(Columns<const std::byte> sum,
+               Columns<const std::byte> added,
+               Columns<std::byte> target,
+               std::size_t rows,
+               std::size_t columns,
+               S alpha,
+               S beta) {
+  for (std::size_t j = 0; j < columns; ++j) {
+    const S* in = reinterpret_cast<const S*>(sum.at) + j * sum.stride;
+    T* out = reinterpret_cast<T*>(target.at) + j * target.stride;
+    if (added.at == nullptr) {
+      for (std::size_t i = 0; i < rows; ++i) out[i] = static_cast<T>(alpha * in[i]);
+      continue;
+    }
+    const T* more = reinterpret_cast<const T*>(added.at) + j * added.stride;
+    for (std::size_t i = 0; i < rows; ++i) {
+      out[i] = static_cast<T>(alpha * in[i] + beta * static_cast<S>(more[i]));
+    }
+  }
+}
+
+}  // namespace
+
+void copy_block(const std::vector<Run>& rows,
+                const std::vector<Run>& columns,
+                Columns<const std::byte> from,
+                Columns<std::byte> to,
+                DType dtype,
+                Change change) {
+  if (dtype == DType::kFloat16) return copy_as<float16>(rows, columns, from, to, change);
+  if (dtype == DType::kBFloat16) return copy_as<bfloat16>(rows, columns, from, to, change);
+  if (dtype == DType::kFloat32) return copy_as<float>(rows, columns, from, to, change);
+  if (dtype == DType::kFloat64) return copy_as<double>(rows, columns, from, to, change);
+  if (dtype == DType::kComplex64) {
+    return copy_as<std::complex<float>>(rows, columns, from, to, change);
+  }
+  copy_as<std::complex<double>>(rows, columns, from, to, change);
+}
+
+void finish(Columns<const std::byte> sum,
+            DType sum_dtype,
+            Columns<const std::byte> added,
+            Columns<std::byte> target,
+            DType dtype,
+            std::size_t rows,
+            std::size_t columns,
+            std::complex<double> alpha,
+            std::complex<double> beta) {
+  const auto as = [&]<typename S, typename T>() {
+    if constexpr (std::is_same_v<S, std::complex<float>> ||
+                  std::is_same_v<S, std::complex<double>>) {
+      finish_as<S, T>(sum, added, target, rows, columns, S(alpha), S(beta));
+    } else {
+      finish_as<S, T>(sum,
+                      added,
+                      target,
+                      rows,
+                      columns,
+                      static_cast<S>(alpha.real()),
+                      static_cast<S>(beta.real()));
+    }
+  };
+  if (sum_dtype == DType::kFloat64) return as.operator()<double, double>();
+  if (sum_dtype == DType::kComplex64) {
+    return as.operator()<std::complex<float>, std::complex<float>>();
+  }
+  if (sum_dtype == DType::kComplex128) {
+    return as.operator()<std::complex<double>, std::complex<double>>();
+  }
+  if (dtype == DType::kFloat16) return as.operator()<float, float16>();
+  if (dtype == DType::kBFloat16) return as.operator()<float, bfloat16>();
+  as.operator()<float, float>();
+}
+
+}  // namespace hocket::matmul

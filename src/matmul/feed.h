@@ -1,0 +1,104 @@
+// How the parts of both factors reach those who multiply them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "distribution/shelves.h"
+#include "hocket/communicator.h"
+#include "matmul/blas.h"
+#include "matmul/steps.h"
+
+namespace hocket::matmul {
+
+// What a local product reads. A view: of the caller's array, of another rank's, or of a room.
+struct FactorView {
+  Columns<const std::byte> columns;
+  Stored stored = Stored::kPlain;
+};
+
+// Ranks of one host read each other's parts where they lie; between hosts the parts are messages, a
+// panel on its way while the one before is multiplied. A resource of one plan; one thread.
+class Feed {
+ public:
+  enum Side : std::uint8_t { kLeft, kRight };
+
+  // Collective. All workloads have the same number of panels.
+  Feed(Communicator& comm,
+       const Problem& problem,
+       const Workloads& workloads,
+       std::optional<Duration> deadline);
+
+  bool is_shared() const noexcept { return is_shared_; }
+  std::size_t panels() const noexcept { return mine_.panels.size(); }
+  const std::vector<InnerStep>& steps(std::size_t panel) const { return mine_.panels[panel]; }
+
+  // Bytes that a room of `fetch` comes to need.
+  std::size_t room(Side side) const;
+
+  // Once for each product, in this order, on all ranks: shows this rank's parts, and, once all
+  // have, opens those of the others. `wait` is for each panel in turn; `close` after the last.
+  void show(const void* left, const void* right);
+  void open();
+  void wait(std::size_t panel);
+  void close() noexcept;
+
+  // A step's part, put together in `room` where it does not lie in one piece.
+  FactorView fetch(Side side,
+                   std::size_t panel,
+                   std::size_t step,
+                   std::vector<std::byte>& room) const;
+
+ private:
+  // Who holds some of the rows of `left`, or of the columns of `right`, that this rank multiplies.
+  struct Holder {
+    std::size_t place;
+    std::vector<Run> outer, packed;  // as it lies there, and in a message
+  };
+  struct Message {  // of one panel
+    struct Pack {
+      Side side;
+      std::vector<Run> rows, columns;
+      std::size_t at, stride;  // elements
+    };
+    std::vector<Pack> packs;
+    std::vector<std::size_t> sends, receives;  // elements, by rank
+    // Where what a rank sends of a step begins, in elements: by step and side, by holder.
+    std::vector<std::array<std::vector<std::size_t>, 2>> places;
+  };
+
+  const Factor& factor(Side side) const { return side == kLeft ? problem_.left : problem_.right; }
+  // The place along the outer axis, and along the inner one.
+  std::array<std::size_t, 2> places(Side side, int rank) const;
+  int rank_at(Side side, std::size_t outer, std::size_t inner) const;
+  std::size_t stride_of(Side side, int rank) const;
+  std::vector<Holder> holders(Side side, const Workload& work) const;
+  Columns<const std::byte> held(Side side, int rank) const;
+  bool is_direct(Side side, const InnerStep& step) const;
+  std::vector<bool> find_wanted(Side side, const Workloads& workloads) const;
+  void make_messages(const Workloads& workloads);
+  void start(std::size_t panel);
+
+  Communicator& comm_;
+  const Problem& problem_;
+  const std::optional<Duration> deadline_;
+  const int me_;
+  const std::size_t element_;
+  bool is_shared_ = true;
+  Workload mine_;
+  std::array<std::vector<Holder>, 2> holders_;
+  std::array<std::size_t, 2> outer_count_{};
+  std::array<const std::byte*, 2> given_{};
+
+  std::optional<distribution::Shelves> shelves_;
+  std::array<bool, 2> is_shown_{};
+  std::array<std::size_t, 2> shelf_at_{};
+
+  std::vector<Message> messages_;
+  std::array<std::vector<std::byte>, 2> packed_, received_;
+  std::array<hocket::Work, 2> works_;
+};
+
+}  // namespace hocket::matmul

@@ -1,0 +1,179 @@
+// A product from its plan to its execution.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/hash.h"
+#include "call/request.h"
+#include "comm/communicator_impl.h"
+#include "hocket/error.h"
+#include "matmul/agreement.h"
+#include "matmul/forms.h"
+
+namespace hocket {
+
+using namespace matmul;
+
+namespace {
+
+template <typename A, typename B>
+bool overlap(const A& a, const B& b) {
+  const auto x = reinterpret_cast<std::uintptr_t>(a.data()),
+             y = reinterpret_cast<std::uintptr_t>(b.data());
+  return a.bytes() > 0 && b.bytes() > 0 && x < y + b.bytes() && y < x + a.bytes();
+}
+
+void require_part(const ConstArrayView& array,
+                  const char* name,
+                  DType dtype,
+                  std::size_t rows,
+                  std::size_t columns) {
+  if (array.memory() != MemoryKind::kHost) {
+    throw InvalidArgument(fmt::format(
+        "{} is in a GPU's memory, and products are of arrays in host memory; copy it there", name));
+  }
+  call::require_array(array, name);
+  if (array.dtype() == dtype && array.count() == rows * columns) return;
+  throw InvalidArgument(fmt::format("{} is {}[{}], expected {}[{}]: {} x {} of the plan",
+                                    name,
+                                    name_of(array.dtype()),
+                                    array.count(),
+                                    name_of(dtype),
+                                    rows * columns,
+                                    rows,
+                                    columns));
+}
+
+void require_scale(std::complex<double> scale, const char* name, DType dtype) {
+  if (scale.imag() == 0 || dtype == DType::kComplex64 || dtype == DType::kComplex128) return;
+  throw InvalidArgument(
+      fmt::format("{} is complex, and the matrices are {}", name, name_of(dtype)));
+}
+
+std::uint64_t mix_scale(std::uint64_t hash, std::complex<double> scale) {
+  hash = base::mix(hash, std::bit_cast<std::uint64_t>(scale.real()));
+  return base::mix(hash, std::bit_cast<std::uint64_t>(scale.imag()));
+}
+
+}  // namespace
+
+struct Matmul::Plan {
+  Plan(Communicator& c,
+       const MatmulSize& size,
+       const MatmulOperand& a,
+       const MatmulOperand& b,
+       const MatmulOperand& d,
+       const MatmulOptions& o)
+      : comm(c), options(o) {
+    const auto mark = reinterpret_cast<std::uintptr_t>(this);
+    token = agree(c, size, a, b, d, o, mark, problem);
+    shapes = {local_shape(a.spread, shape_of(a.op, size.m, size.k), c.rank(), c.size()),
+              local_shape(b.spread, shape_of(b.op, size.k, size.n), c.rank(), c.size()),
+              local_shape(d.spread, {size.m, size.n}, c.rank(), c.size())};
+    // What a rank cannot do it refuses, in the barrier's place.
+    before_call([&] {
+      blas = find_blas();
+      choice = choose(*problem, o.form, c.size());
+    });
+    meet(0);
+    const FormParts parts{c, *problem, *blas, o.deadline};
+    form = choice.form == MatmulForm::kReduced ? reduced_form(parts, choice.share)
+                                               : gathered_form(parts);
+    before_call([&] { form->reserve(); });
+    meet(0);
+  }
+
+  static Extents shape_of(MatrixOp op, std::size_t rows, std::size_t columns) {
+    return op == MatrixOp::kNone ? Extents{rows, columns} : Extents{columns, rows};
+  }
+
+  template <typename F>
+  void before_call(F&& part) {
+    comm.impl()->before_call(engine::Kind::kBarrier, part);
+  }
+
+  // Of ranks that execute the same plan with the same scales.
+  void meet(std::uint64_t step) {
+    comm.impl()->run({.kind = engine::Kind::kBarrier,
+                      .digest = base::mix(token, step),
+                      .deadline = options.deadline});
+  }
+
+  void check(ConstArrayView a,
+             ConstArrayView b,
+             const ConstArrayView* c,
+             ArrayView d,
+             const MatmulScale& scale) const {
+    const DType in = problem->dtype, out = problem->result_dtype;
+    require_part(a, "a", in, shapes[0][0], shapes[0][1]);
+    require_part(b, "b", in, shapes[1][0], shapes[1][1]);
+    if (c != nullptr) require_part(*c, "c", out, shapes[2][0], shapes[2][1]);
+    require_part(d, "d", out, shapes[2][0], shapes[2][1]);
+    require_scale(scale.alpha, "alpha", in);
+    require_scale(scale.beta, "beta", in);
+    if (overlap(d, a) || overlap(d, b)) {
+      throw InvalidArgument("d overlaps a or b, which are read while it is written");
+    }
+    if (c != nullptr && c->data() != d.data() && overlap(d, *c)) {
+      throw InvalidArgument("c and d overlap, and do not begin at one address");
+    }
+  }
+
+  void execute(ConstArrayView a,
+               ConstArrayView b,
+               const ConstArrayView* c,
+               ArrayView d,
+               const MatmulScale& scale) {
+    before_call([&] { check(a, b, c, d, scale); });
+    const bool adds = c != nullptr && scale.beta != 0.0;
+    Operands operands{.left = a.data(),
+                      .right = b.data(),
+                      .added = adds ? c->data() : nullptr,
+                      .target = d.data(),
+                      .alpha = scale.alpha,
+                      .beta = scale.beta};
+    if (problem->is_swapped) std::swap(operands.left, operands.right);
+    const std::uint64_t step = mix_scale(mix_scale(adds ? 2 : 1, scale.alpha), scale.beta);
+    form->run(operands, [&] { meet(step); });
+  }
+
+  Communicator& comm;
+  const MatmulOptions options;
+  std::optional<Problem> problem;
+  std::uint64_t token = 0;
+  std::array<Extents, 3> shapes;  // of this rank's A, B and D
+  std::shared_ptr<Blas> blas;
+  Choice choice;
+  std::unique_ptr<ProductForm> form;
+};
+
+Matmul::Matmul(Communicator& comm,
+               const MatmulSize& size,
+               const MatmulOperand& a,
+               const MatmulOperand& b,
+               const MatmulOperand& d,
+               const MatmulOptions& options)
+    : plan_(std::make_unique<Plan>(comm, size, a, b, d, options)) {}
+
+Matmul::Matmul(Matmul&&) noexcept = default;
+Matmul& Matmul::operator=(Matmul&&) noexcept = default;
+Matmul::~Matmul() = default;
+
+void Matmul::operator()(ConstArrayView a,
+                        ConstArrayView b,
+                        ArrayView d,
+                        std::complex<double> alpha) {
+  plan_->execute(a, b, nullptr, d, {.alpha = alpha, .beta = 0});
+}
+
+void Matmul::operator()(
+    ConstArrayView a, ConstArrayView b, ConstArrayView c, ArrayView d, const MatmulScale& scale) {
+  plan_->execute(a, b, &c, d, scale);
+}
+
+const std::string& Matmul::library() const noexcept { return plan_->blas->name(); }
+MatmulForm Matmul::form() const noexcept { return plan_->choice.form; }
+bool Matmul::is_shared() const noexcept { return plan_->form->is_shared(); }
+
+}  // namespace hocket

@@ -1,0 +1,310 @@
+// Products of spread matrices on threads, against sums written out.
+#include "hocket/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "hocket/group.h"
+#include "matmul/axis.h"
+#include "matmul/blas.h"
+#include "matmul/steps.h"
+
+namespace hocket {
+namespace {
+
+using Complex = std::complex<double>;
+
+// A whole matrix, by rows.
+struct Whole {
+  std::size_t rows, columns;
+  std::vector<Complex> values;
+  Complex& at(std::size_t i, std::size_t j) { return values[i * columns + j]; }
+};
+
+// Small whole numbers: products are exact in every type, in any order.
+Whole numbers(std::size_t rows, std::size_t columns, bool is_complex, std::mt19937& random) {
+  std::uniform_int_distribution<int> some(-3, 3);
+  Whole whole{rows, columns, std::vector<Complex>(rows * columns)};
+  for (Complex& value : whole.values) value = Complex(some(random), is_complex ? some(random) : 0);
+  return whole;
+}
+
+Complex op_at(Whole& x, MatrixOp op, std::size_t i, std::size_t j) {
+  if (op == MatrixOp::kNone) return x.at(i, j);
+  return op == MatrixOp::kTranspose ? x.at(j, i) : std::conj(x.at(j, i));
+}
+
+// The index in the whole of what a rank has at (i, j), by what the spreads are said to be.
+std::array<std::size_t, 2> index_of(const MatrixSpread& spread,
+                                    const Extents& whole,
+                                    int rank,
+                                    int ranks,
+                                    std::size_t i,
+                                    std::size_t j) {
+  if (const auto* slab = std::get_if<Slab>(&spread)) {
+    const Box box = slab->box(whole, rank, ranks);
+    return {box.lower()[0] + i, box.lower()[1] + j};
+  }
+  if (const auto* block = std::get_if<BlockNonCyclic>(&spread)) {
+    const Box box = block->box(whole, rank);
+    return {box.lower()[0] + i, box.lower()[1] + j};
+  }
+  if (const auto* blocks = std::get_if<BlockCyclic>(&spread)) {
+    const Extents at = blocks->global_index(rank, {i, j});
+    return {at[0], at[1]};
+  }
+  return {i, j};
+}
+
+template <typename T>
+T as(Complex value) {
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, Complex>) {
+    return T(value);
+  } else {
+    return static_cast<T>(static_cast<float>(value.real()));
+  }
+}
+
+template <typename T>
+std::vector<T> part_of(Whole& whole, const MatmulOperand& operand, int rank, int ranks) {
+  const Extents all{whole.rows, whole.columns};
+  const Extents shape = local_shape(operand.spread, all, rank, ranks);
+  std::vector<T> part(count_of(shape));
+  for (std::size_t i = 0; i < shape[0]; ++i) {
+    for (std::size_t j = 0; j < shape[1]; ++j) {
+      const auto at = index_of(operand.spread, all, rank, ranks, i, j);
+      const std::size_t place =
+          operand.order == MemoryOrder::kFortran ? i + j * shape[0] : i * shape[1] + j;
+      part[place] = as<T>(whole.at(at[0], at[1]));
+    }
+  }
+  return part;
+}
+
+// One of the ways to spread a matrix that programs have, drawn alike on all ranks.
+MatrixSpread draw(std::mt19937& random, int ranks, bool is_result) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto below = [&](std::size_t most) {
+    return std::uniform_int_distribution<std::size_t>(0, most - 1)(random);
+  };
+  std::vector<Extents> grids;
+  for (std::size_t p = 1; p <= n; ++p) {
+    if (n % p == 0) grids.push_back({p, n / p});
+  }
+  const Extents shape = grids[below(grids.size())];
+  const ProcessGrid grid(
+      shape, below(2) == 0 ? ProcessGrid::Layout::kRowMajor : ProcessGrid::Layout::kColumnMajor);
+  switch (below(is_result ? 8 : 7)) {
+    case 0:
+      return Slab{0};
+    case 1:
+      return Slab{1};
+    case 2:
+      return BlockNonCyclic{grid};
+    case 6:
+    case 7:
+      return Replicated{};
+    default:
+      return BlockCyclic(grid, {1 + below(5), 1 + below(5)}, {below(shape[0]), below(shape[1])});
+  }
+}
+
+template <typename T, typename R>
+void try_one(Communicator& comm, std::mt19937& random, MatmulForm form) {
+  const auto below = [&](std::size_t most) {
+    return std::uniform_int_distribution<std::size_t>(0, most - 1)(random);
+  };
+  const bool is_complex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, Complex>;
+  const MatmulSize size{below(40), below(40), below(40)};
+  const auto operand = [&](bool is_result) {
+    return MatmulOperand{.spread = draw(random, comm.size(), is_result),
+                         .op = is_result ? MatrixOp::kNone : static_cast<MatrixOp>(below(3)),
+                         .order = below(2) == 0 ? MemoryOrder::kC : MemoryOrder::kFortran};
+  };
+  const MatmulOperand a = operand(false), b = operand(false), d = operand(true);
+  const auto whole = [&](const MatmulOperand& x, std::size_t rows, std::size_t columns) {
+    if (x.op != MatrixOp::kNone) std::swap(rows, columns);
+    return numbers(rows, columns, is_complex, random);
+  };
+  Whole wa = whole(a, size.m, size.k), wb = whole(b, size.k, size.n);
+  Whole wc = numbers(size.m, size.n, is_complex, random);
+  const Complex alpha(2, is_complex ? 1 : 0), beta(below(2) == 0 ? 0 : -1, is_complex ? 2 : 0);
+  Whole want{size.m, size.n, std::vector<Complex>(size.m * size.n)};
+  for (std::size_t i = 0; i < size.m; ++i) {
+    for (std::size_t j = 0; j < size.n; ++j) {
+      Complex sum = 0;
+      for (std::size_t k = 0; k < size.k; ++k) sum += op_at(wa, a.op, i, k) * op_at(wb, b.op, k, j);
+      want.at(i, j) = alpha * sum + beta * wc.at(i, j);
+    }
+  }
+  const int me = comm.rank(), ranks = comm.size();
+  const auto pa = part_of<T>(wa, a, me, ranks), pb = part_of<T>(wb, b, me, ranks);
+  const auto pc = part_of<R>(wc, d, me, ranks), pd = part_of<R>(want, d, me, ranks);
+  Matmul product(comm, size, a, b, d, {.dtype = dtype_of<T>, .result = dtype_of<R>, .form = form});
+  if (form != MatmulForm::kCheapest) {
+    EXPECT_EQ(product.form(), form);
+  }
+  for (int turn = 0; turn < 3; ++turn) {  // the last one in place
+    std::vector<R> out(pd.size(), as<R>(77));
+    if (turn == 2) {
+      out = pc;
+      product(pa, pb, out, out, {alpha, beta});
+    } else {
+      product(pa, pb, pc, out, {alpha, beta});
+    }
+    ASSERT_EQ(out, pd) << "m " << size.m << " n " << size.n << " k " << size.k << " a "
+                       << a.spread.index() << " b " << b.spread.index() << " d " << d.spread.index()
+                       << " ranks " << ranks;
+  }
+}
+
+struct Case {
+  int ranks;
+  MatmulForm form;
+  const char* library;
+};
+
+class MatmulRanks : public testing::TestWithParam<Case> {};
+
+TEST_P(MatmulRanks, MakesWhatTheSumsSay) {
+  ::setenv("HOCKET_BLAS_LIBRARY", GetParam().library, 1);
+  run_threads(GetParam().ranks, [](Communicator& comm) {
+    std::mt19937 random(static_cast<unsigned>(comm.size()) * 31);
+    for (int i = 0; i < 10; ++i) {
+      const MatmulForm form = GetParam().form;
+      try_one<double, double>(comm, random, form);
+      try_one<float, float>(comm, random, form);
+      try_one<std::complex<float>, std::complex<float>>(comm, random, form);
+      try_one<Complex, Complex>(comm, random, form);
+      try_one<float16, float16>(comm, random, form);
+      try_one<bfloat16, float>(comm, random, form);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  });
+  ::unsetenv("HOCKET_BLAS_LIBRARY");
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const int ranks : {1, 2, 3, 4, 5, 8}) {
+    for (const char* library : {"", "none"}) {
+      all.push_back({ranks, MatmulForm::kCheapest, library});
+    }
+    all.push_back({ranks, MatmulForm::kGathered, ""});
+    all.push_back({ranks, MatmulForm::kReduced, ""});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MatmulRanks, testing::ValuesIn(cases()));
+
+TEST(Matmul, WhatDoesNotFitIsRefusedOnAllRanks) {
+  run_threads(3, [](Communicator& comm) {
+    const MatmulOperand rows{.spread = Slab{0}};
+    const auto refused = [&](const auto& call, const std::string& text) {
+      try {
+        call();
+        ADD_FAILURE() << "no error: " << text;
+      } catch (const InvalidArgument& error) {
+        EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+      }
+    };
+    const bool is_last = comm.rank() == 2;
+    refused(
+        [&] {
+          Matmul(comm, {6, 6, is_last ? 5u : 6u}, rows, rows, rows);
+        },
+        "rank 2 gives m, n and k as 6, 6 and 5, and rank 0 as 6, 6 and 6");
+    refused(
+        [&] {
+          Matmul(comm, {6, 6, 6}, rows, {.spread = Slab{is_last ? 1u : 0u}}, rows);
+        },
+        "rank 2 gives another distribution of B than rank 0");
+    refused(
+        [&] {
+          Matmul(comm,
+                 {6, 6, 6},
+                 rows,
+                 rows,
+                 rows,
+                 {.dtype = is_last ? DType::kInt32 : DType::kFloat64});
+        },
+        "dtype is int32");
+    refused(
+        [&] {
+          Matmul(comm, {6, 6, 6}, {.spread = BlockNonCyclic{ProcessGrid({2, 2})}}, rows, rows);
+        },
+        "the grid has 4 places, and there are 3 ranks");
+    Matmul product(comm, {6, 6, 6}, rows, rows, rows);
+    std::vector<double> x(12, 1), wrong(11, 1), d(12);
+    refused([&] { product(x, is_last ? wrong : x, d); },
+            "b is float64[11], expected float64[12]: 2 x 6");
+    refused([&] { product(x, x, is_last ? x : d); }, "d overlaps a or b");
+    refused([&] { product(x, x, d, is_last ? Complex(1, 1) : Complex(1)); }, "alpha is complex");
+    product(x, x, d);
+    EXPECT_EQ(d, std::vector<double>(12, 6));
+  });
+}
+
+TEST(Matmul, RanksThatExecuteDifferentPlansAreTold) {
+  run_threads(2, [](Communicator& comm) {
+    const MatmulOperand rows{.spread = Slab{0}};
+    Matmul one(comm, {4, 4, 4}, rows, rows, rows), other(comm, {4, 4, 4}, rows, rows, rows);
+    std::vector<double> x(8, 1), d(8);
+    EXPECT_THROW((comm.rank() == 0 ? one : other)(x, x, d), Mismatch);
+  });
+}
+
+TEST(Matmul, ChoosesTheFormThatCostsLess) {
+  run_threads(4, [](Communicator& comm) {
+    const auto form = [&](const MatmulSize& size, const Slab& a, const Slab& b) {
+      return Matmul(comm, size, {.spread = a}, {.spread = b}, {.spread = Slab{0}}).form();
+    };
+    // A long inner extent that is spread already: only the small result travels.
+    EXPECT_EQ(form({30, 30, 4000}, Slab{1}, Slab{0}), MatmulForm::kReduced);
+    // Long rows stay where they are; a small matrix is sent to all.
+    EXPECT_EQ(form({4000, 30, 30}, Slab{0}, Slab{0}), MatmulForm::kGathered);
+  });
+}
+
+TEST(Matmul, AnUnknownLibraryIsRefused) {
+  ::setenv("HOCKET_BLAS_LIBRARY", "abacus", 1);
+  const MatmulOperand rows{.spread = Slab{0}};
+  run_threads(1, [&](Communicator& comm) {
+    EXPECT_THROW(Matmul(comm, {4, 4, 4}, rows, rows, rows), InvalidArgument);
+  });
+  ::setenv("HOCKET_BLAS_LIBRARY", "/nowhere/libblas.so", 1);
+  run_threads(1, [&](Communicator& comm) {
+    EXPECT_THROW(Matmul(comm, {4, 4, 4}, rows, rows, rows), InvalidArgument);
+  });
+  ::unsetenv("HOCKET_BLAS_LIBRARY");
+}
+
+TEST(MatmulSteps, CoverTheInnerExtentOnce) {
+  using namespace matmul;
+  for (std::size_t n = 0; n < 40; ++n) {
+    const Axis left = dealt_axis(n, 3, 2, 1), right = slab_axis(n, 4),
+               share = dealt_axis(n, 5, 3, 0);
+    std::size_t length = 0;
+    for (std::size_t place = 0; place < 3; ++place) {
+      for (const InnerStep& step : steps_of(left, right, &share, place)) {
+        std::size_t runs = 0;
+        for (const InnerRun& run : step.runs) runs += run.length;
+        EXPECT_EQ(runs, step.length);
+        std::size_t parts = 0;
+        for (const InnerStep& part : cut_step(step, 2)) {
+          EXPECT_LE(part.length, 2u);
+          parts += part.length;
+        }
+        EXPECT_EQ(parts, step.length);
+        length += step.length;
+      }
+    }
+    EXPECT_EQ(length, n);
+  }
+}
+
+}  // namespace
+}  // namespace hocket
