@@ -1166,6 +1166,19 @@ class _Fft:
     @property
     def transposes(self) -> int: ...
 
+class _Matmul:
+    """Use it through `hocket.linalg`."""
+
+    def __init__(self, comm: Communicator, size: Sequence[int], spreads: Sequence[Sequence[int]], ops: Sequence[int], by_columns: Sequence[bool], dtype: str, result: str, form: int, deadline: Timeout = None) -> None: ...
+
+    def execute(self, comm: Communicator, a: Array, b: Array, c: Optional[Array], out: Array, alpha: complex, beta: complex) -> None: ...
+
+    @property
+    def library(self) -> str: ...
+
+    @property
+    def form(self) -> int: ...
+
 class StoreServer:
     """
     Serves a store of keys and values; for rendezvous, not for data.

@@ -31,6 +31,7 @@ NB_MODULE(_hocket, module) {
   bind_pool(module);
   bind_distribution(module);
   bind_fft(module);
+  bind_matmul(module);
   bind_store(module);
   mind_keywords(module);
 }

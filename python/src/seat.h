@@ -225,6 +225,7 @@ void bind_world(nb::module_& module);
 void bind_pool(nb::module_& module);
 void bind_distribution(nb::module_& module);
 void bind_fft(nb::module_& module);
+void bind_matmul(nb::module_& module);
 void bind_store(nb::module_& module);
 
 }  // namespace hocket::python

@@ -1,0 +1,306 @@
+"""Products of matrices that are spread over ranks: ``alpha * op(a) @ op(b) + beta * c``.
+
+>>> from hocket.distribution import Slab
+>>> from hocket.linalg import Matmul
+>>> rows = Slab(0)
+>>> product = Matmul(comm, (4096, 4096, 4096), rows, rows, rows)
+>>> d = product(a, b)                                              # again and again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Optional, Union
+
+import numpy as np
+
+from ._hocket import Communicator, _Matmul
+from ._keywords import takes_either
+from ._refusals import announcing
+from ._types import Array, Timeout
+from .distribution import BlockCyclic, BlockNonCyclic, Slab, _wholes
+from .errors import InvalidArgument
+
+__all__ = ["Matmul", "local_shape", "matmul"]
+
+#: How a matrix is spread. "replicated": every rank has the whole.
+Spread = Union[Slab, BlockNonCyclic, BlockCyclic, Literal["replicated"]]
+Op = Literal["none", "transpose", "conjugate"]
+Form = Literal["cheapest", "gathered", "reduced"]
+
+_OPS = ("none", "transpose", "conjugate")
+_FORMS = ("cheapest", "gathered", "reduced")
+_HALVES = ("float16", "bfloat16")
+_DTYPES = (*_HALVES, "float32", "float64", "complex64", "complex128")
+
+
+def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> tuple[int, ...]:
+    """The shape of what a rank of `size` has of a matrix of shape `whole`."""
+    whole = _wholes(whole, "whole")
+    if len(whole) != 2 or min(whole) < 0:
+        raise InvalidArgument(f"whole is {whole}, expected the two extents of a matrix")
+    if isinstance(spread, str):
+        _words_of("spread", spread, whole, size)
+        return whole
+    if isinstance(spread, Slab):
+        return spread.box(whole, rank, size).shape
+    if isinstance(spread, BlockNonCyclic):
+        spread = spread.bound(whole)
+    _words_of("spread", spread, whole, size)
+    return spread.shape(whole, rank)
+
+
+class Matmul:
+    """A product to be made again and again. Making it is collective.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Who takes part.
+    size : (int, int, int)
+        m, n and k: ``op(a)`` is m x k, ``op(b)`` k x n, ``c`` and the result m x n.
+    a, b, d : Slab, BlockNonCyclic, BlockCyclic or "replicated"
+        How ``a``, ``b`` and the result are spread, as they are stored, before `op`. ``Slab(0)`` is
+        by rows, ``Slab(1)`` by columns; grids have two axes. ``c`` is spread as the result is.
+    op_a, op_b : {"none", "transpose", "conjugate"}
+        What is done to ``a`` and ``b`` first; "conjugate" is the conjugate transpose.
+    dtype : dtype
+        Of ``a`` and ``b``: float16, bfloat16, float32, float64, complex64 or complex128. Products of
+        float16 and bfloat16 are summed as float32.
+    out_dtype : dtype, optional
+        Of ``c`` and the result; by default `dtype`. Of float16 and bfloat16 also float32.
+    order : {"C", "F"} or three of these letters
+        How the parts lie; three letters say it of ``a``, ``b`` and the result each.
+    form : {"cheapest", "gathered", "reduced"}
+        What travels. "gathered": each rank gets what its part of the result needs. "reduced": each
+        rank multiplies its part of the inner extent, and the sums are reduced to where they are
+        wanted: an all-reduce where `d` is "replicated", else a reduce-scatter.
+    deadline : float or datetime.timedelta, optional
+        Seconds for each call.
+
+    Raises
+    ------
+    InvalidArgument
+        The same on all ranks: what they give differs, or does not fit together.
+    """
+
+    @takes_either
+    def __init__(
+        self,
+        comm: Communicator,
+        size: Sequence[int],
+        a: Spread,
+        b: Spread,
+        d: Spread,
+        op_a: Op = "none",
+        op_b: Op = "none",
+        dtype: Any = "float64",
+        out_dtype: Optional[Any] = None,
+        order: str = "C",
+        form: Form = "cheapest",
+        deadline: Timeout = None,
+    ) -> None:
+        self._comm = comm
+        with announcing(comm):
+            for name, value, known in (("op_a", op_a, _OPS), ("op_b", op_b, _OPS),
+                                       ("form", form, _FORMS)):
+                if value not in known:
+                    raise InvalidArgument(f"{name} is {value!r}, expected one of {', '.join(known)}")
+            self.size = _wholes(size, "size")
+            if len(self.size) != 3 or min(self.size) < 0:
+                raise InvalidArgument(f"size is {self.size}, expected m, n and k")
+            if not isinstance(order, str) or len(order) not in (1, 3) or not set(order) <= set("CF"):
+                raise InvalidArgument(f'order is {order!r}, expected "C", "F" or three such letters')
+            self.dtype = _name_of(dtype)
+            self.out_dtype = self.dtype if out_dtype is None else _name_of(out_dtype)
+            if self.dtype not in _DTYPES or self.out_dtype not in _DTYPES:
+                wrong = self.dtype if self.dtype not in _DTYPES else self.out_dtype
+                raise InvalidArgument(f"dtype is {wrong}, expected one of {', '.join(_DTYPES)}")
+            self._orders = order * 3 if len(order) == 1 else order
+            m, n, k = self.size
+            wholes = [(m, k) if op_a == "none" else (k, m), (k, n) if op_b == "none" else (n, k),
+                      (m, n)]
+            spreads = [_words_of(name, spread, whole, comm.size)
+                       for name, spread, whole in zip("abd", (a, b, d), wholes)]
+            #: Of what this rank has of ``a``, ``b`` and the result.
+            self.shapes = [local_shape(spread, whole, comm.rank, comm.size)
+                           for spread, whole in zip((a, b, d), wholes)]
+        self._plan = _Matmul(
+            comm,
+            list(self.size),
+            spreads,
+            [_OPS.index(op_a), _OPS.index(op_b), 0],
+            [letter == "F" for letter in self._orders],
+            self.dtype,
+            self.out_dtype,
+            _FORMS.index(form),
+            deadline,
+        )
+
+    @property
+    def library(self) -> str:
+        """Whose products this rank's are: "OpenBLAS 0.3.29"."""
+        return self._plan.library
+
+    @property
+    def form(self) -> str:
+        """What travels: "gathered" or "reduced"."""
+        return _FORMS[self._plan.form]
+
+    def __call__(
+        self,
+        a: Array,
+        b: Array,
+        c: Optional[Array] = None,
+        out: Optional[Array] = None,
+        alpha: complex = 1,
+        beta: complex = 1,
+    ) -> Any:
+        """Multiply. Collective.
+
+        Parameters
+        ----------
+        a, b : array
+            What this rank has of either, of ``shapes[0]`` and ``shapes[1]``, without gaps and in host
+            memory.
+        c : array, optional
+            What is added, of the result's shape and dtype. Where the result is replicated, the same
+            on all ranks.
+        out : array, optional
+            Where the result goes; `c` itself is fine. By default a new array of the kind of `a`.
+        alpha, beta : number
+            The same on all ranks. Without `c`, `beta` has no meaning.
+
+        Returns
+        -------
+        array
+            `out`.
+        """
+        with announcing(self._comm):
+            for name, scale in (("alpha", alpha), ("beta", beta)):
+                try:
+                    complex(scale)
+                except (TypeError, ValueError):
+                    raise InvalidArgument(f"{name} is {scale!r}, expected a number") from None
+            if out is None:
+                out = _empty_like(a, self.shapes[2], self.out_dtype, self._orders[2])
+            places = [("a", a, 0), ("b", b, 1), ("out", out, 2)]
+            places += [] if c is None else [("c", c, 2)]
+            given = {
+                name: _checked(name, array, self.shapes[i], self.out_dtype if i == 2 else self.dtype,
+                               self._orders[i])
+                for name, array, i in places
+            }
+        self._plan.execute(self._comm, given["a"], given["b"], given.get("c"), given["out"],
+                           complex(alpha), complex(beta))
+        return out
+
+
+@takes_either
+def matmul(
+    comm: Communicator,
+    a: Array,
+    b: Array,
+    spread_a: Spread = Slab(0),
+    spread_b: Spread = Slab(0),
+    spread_out: Spread = Slab(0),
+    c: Optional[Array] = None,
+    op_a: Op = "none",
+    op_b: Op = "none",
+    alpha: complex = 1,
+    beta: complex = 1,
+    out_dtype: Optional[Any] = None,
+    order: str = "C",
+    form: Form = "cheapest",
+    deadline: Timeout = None,
+) -> Any:
+    """Multiply once; see `Matmul`. The whole matrices follow from what all ranks have.
+
+    >>> d = matmul(comm, a, b)                                    # all by rows
+    >>> gram = matmul(comm, x, x, op_a="conjugate", spread_out="replicated")
+    """
+    with announcing(comm):
+        shapes = []
+        for name, array in (("a", a), ("b", b)):
+            if not hasattr(array, "shape") or len(array.shape) != 2:
+                raise InvalidArgument(f"{name} is no matrix: it has not two axes")
+            shapes.append(tuple(map(int, array.shape)))
+        dtype = _name_of(getattr(a, "dtype", None))
+        spreads = [_words_of(name, spread, (0, 0), comm.size)
+                   for name, spread in (("a", spread_a), ("b", spread_b))]
+    said = comm.all_gather_object(shapes)
+    wholes = [_whole_of([each[i] for each in said], spread) for i, spread in enumerate(spreads)]
+    (m, k), (inner, n) = [whole if op == "none" else whole[::-1]
+                          for whole, op in zip(wholes, (op_a, op_b))]
+    with announcing(comm):
+        if k != inner:
+            raise InvalidArgument(f"op(a) is {m} x {k}, and op(b) {inner} x {n}")
+    plan = Matmul(comm, (m, n, k), spread_a, spread_b, spread_out, op_a, op_b, dtype, out_dtype, order,
+                  form, deadline)
+    return plan(a, b, c, None, alpha, beta)
+
+
+def _whole_of(shapes: Sequence[Sequence[int]], words: Sequence[int]) -> tuple[int, int]:
+    """The matrix's shape, of the ranks' parts."""
+    rows, columns = shapes[0]
+    if len(words) == 1:
+        total = sum(shape[words[0]] for shape in shapes)
+        return (total, columns) if words[0] == 0 else (rows, total)
+    if not words:
+        return rows, columns
+    ranks = np.reshape(words[6:], words[:2])
+    return (sum(shapes[r][0] for r in ranks[:, 0]), sum(shapes[r][1] for r in ranks[0]))
+
+
+def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list[int]:
+    """As the C++ side reads it."""
+    if isinstance(spread, str) and spread == "replicated":
+        return []
+    if isinstance(spread, Slab):
+        if spread.axis not in (0, 1):
+            raise InvalidArgument(f"the slabs' axis of {name} is {spread.axis}, expected 0 or 1")
+        return [spread.axis]
+    if not isinstance(spread, (BlockCyclic, BlockNonCyclic)):
+        raise InvalidArgument(
+            f'{name} is spread as {spread!r}, expected a Slab, BlockNonCyclic, BlockCyclic or '
+            '"replicated"'
+        )
+    if len(spread.grid.shape) != 2 or spread.grid.size != size:
+        raise InvalidArgument(
+            f"the grid of {name} has shape {spread.grid.shape}, expected two axes and {size} places"
+        )
+    blocks = spread.bound(whole) if isinstance(spread, BlockNonCyclic) else spread
+    return [*spread.grid.shape, *blocks.block, *blocks.first, *map(int, spread.grid.ranks.flat)]
+
+
+def _name_of(dtype: Any) -> str:
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return str(dtype).rpartition(".")[2]  # PyTorch's
+
+
+def _checked(name: str, array: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
+    """The array as the C++ side takes it: in C order."""
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
+    if tuple(array.shape) != tuple(shape) or _name_of(array.dtype) != dtype:
+        raise InvalidArgument(
+            f"{name} has shape {tuple(array.shape)} and dtype {_name_of(array.dtype)}, expected "
+            f"{tuple(shape)} and {dtype}"
+        )
+    turned = array.T if order == "F" else array
+    if isinstance(turned, np.ndarray) and not turned.flags.c_contiguous:
+        raise InvalidArgument(f'{name} does not lie in order "{order}" without gaps')
+    return turned
+
+
+def _empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
+    if hasattr(x, "new_empty"):  # PyTorch
+        import torch
+
+        turned = shape if order == "C" else shape[::-1]
+        made = x.new_empty(turned, dtype=getattr(torch, dtype))
+        return made if order == "C" else made.T
+    own = getattr(x, "dtype", dtype)  # NumPy knows bfloat16 by no name
+    return np.empty(shape, own if _name_of(own) == dtype else dtype, order)
