@@ -7,7 +7,7 @@
 //     fft(x, spectrum);  // again and again
 //
 // The transforms within a rank are a library's: FFTW 3 or MKL where one is found at run time, else
-// Eigen's. HOCKET_FFT_LIBRARY chooses.
+// Eigen's; HOCKET_FFT_LIBRARY chooses. On GPUs they are cuFFT's; HOCKET_CUFFT_LIBRARY names its file.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
 #include "hocket/distribution.h"
+#include "hocket/stream.h"
 
 namespace hocket {
+
+namespace fft {
+class Plan;
+}
 
 enum class FftKind : std::uint8_t { kComplex, kRealToComplex, kComplexToReal };
 // kForward has the minus sign in the exponent.
@@ -39,12 +45,16 @@ struct FftOptions {
   std::size_t axes = 0;
   FftNorm norm = FftNorm::kBackward;
   FftPlanning planning = FftPlanning::kMeasured;
+  // The GPU, by its number in this process, whose memory the arrays lie in. All ranks have one, or
+  // none has: then they lie in the host's memory.
+  std::optional<int> gpu = {};
+  std::vector<std::string> library_folders = {};  // where to look for cuFFT, before the system's
   std::optional<Duration> deadline = {};
 };
 
 // A resource: a transform to be made again and again, on one communicator, which must outlive it;
 // one thread. Each rank holds the box `from` of the array and wants the box `to` of the result;
-// both lie in C order, in host memory.
+// both lie in C order.
 //
 // Of real numbers the spectrum has half the last axis: n / 2 + 1 elements, see `spectrum_of`.
 class Fft {
@@ -66,7 +76,13 @@ class Fft {
   // inverse, and the real kinds know no other. The first call in a direction allocates, later ones
   // do not. Throws InvalidArgument on all ranks where an array does not fit on one of them, and
   // Mismatch where ranks execute different plans.
-  void operator()(ConstArrayView in, ArrayView out, std::optional<FftDirection> direction = {});
+  //
+  // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it
+  // cannot be captured into a graph.
+  void operator()(ConstArrayView in,
+                  ArrayView out,
+                  std::optional<FftDirection> direction = {},
+                  std::optional<StreamRef> stream = {});
 
   // Of whole arrays: of the real one, its spectrum's.
   static Extents spectrum_of(Extents shape);
@@ -78,8 +94,7 @@ class Fft {
   std::size_t transposes() const noexcept;
 
  private:
-  struct Plan;
-  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<fft::Plan> plan_;
 };
 
 }  // namespace hocket

@@ -67,6 +67,9 @@ class FFT:
         As NumPy's; "none" never divides.
     planning : {"measured", "estimated"}
         Whether the library may try several ways first.
+    gpu : int, optional
+        The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
+        one, or none has.
     deadline : float or datetime.timedelta, optional
         Seconds for each call.
 
@@ -88,6 +91,7 @@ class FFT:
         axes: Optional[int] = None,
         norm: Norm = "backward",
         planning: Literal["measured", "estimated"] = "measured",
+        gpu: Optional[int] = None,
         deadline: Timeout = None,
     ) -> None:
         self._comm = comm
@@ -121,6 +125,7 @@ class FFT:
             axes or 0,
             _NORMS.index(norm),
             planning == "measured",
+            gpu,
             deadline,
         )
 
@@ -139,18 +144,21 @@ class FFT:
         x: Array,
         out: Optional[Array] = None,
         direction: Optional[Direction] = None,
+        stream: Any = None,
     ) -> Any:
         """Transform an array. Collective.
 
         Parameters
         ----------
         x : array
-            What this rank holds, of the shape of `source`, in C order and in host memory.
+            What this rank holds, of the shape of `source`, in C order.
         out : array, optional
             Where the result goes; `x` itself where the boxes have one shape. By default a new array
             of the kind of `x`.
         direction : {"forward", "inverse"}, optional
             By default forward, of "c2r" inverse.
+        stream : stream or int, optional
+            Of the GPU; by default the current one of the arrays' package.
 
         Returns
         -------
@@ -174,7 +182,7 @@ class FFT:
                 ("out", out, self.target, self._dtypes[1]),
             ):
                 _check(name, array, box.shape, dtype)
-        self._plan.execute(self._comm, x, out, direction == "inverse")
+        self._plan.execute(self._comm, x, out, direction == "inverse", stream)
         return out
 
 
@@ -215,7 +223,20 @@ def _empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
         import torch
 
         return x.new_empty(shape, dtype=getattr(torch, dtype))
+    if hasattr(x, "__cuda_array_interface__"):  # CuPy
+        import cupy
+
+        return cupy.empty(shape, dtype)
     return np.empty(shape, dtype)
+
+
+def _gpu_of(x: Any) -> Optional[int]:
+    """The GPU whose memory an array lies in; None for the host's."""
+    if not hasattr(x, "__cuda_array_interface__"):
+        return None
+    device = x.device
+    number = getattr(device, "index", None)  # PyTorch's; CuPy's has `id`
+    return int(device.id if number is None or callable(number) else number)
 
 
 def _once(
@@ -236,7 +257,9 @@ def _once(
     if kind == "c2r":
         length = next((n for _, n in said if n is not None), None)
         shape[-1] = 2 * (shape[-1] - 1) if length is None else length
-    plan = FFT(comm, shape, box, target, kind, dtype, planning="estimated", **options)
+    plan = FFT(
+        comm, shape, box, target, kind, dtype, planning="estimated", gpu=_gpu_of(x), **options
+    )
     return plan(x, direction="inverse" if inverse else "forward")
 
 

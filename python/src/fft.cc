@@ -1,9 +1,11 @@
 // Fourier transforms; see hocket/fft.py.
 #include "hocket/fft.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "device.h"
 #include "verbs.h"
 
 namespace hocket::python {
@@ -22,6 +24,7 @@ void bind_fft(nb::module_& module) {
          std::size_t axes,
          int norm,
          bool measured,
+         std::optional<int> gpu,
          nb::handle deadline) {
         const FftOptions options = read_arguments(seat, [&] {
           return FftOptions{
@@ -30,6 +33,8 @@ void bind_fft(nb::module_& module) {
               .axes = axes,
               .norm = static_cast<FftNorm>(norm),
               .planning = measured ? FftPlanning::kMeasured : FftPlanning::kEstimated,
+              .gpu = gpu,
+              .library_folders = gpu ? library_folders() : std::vector<std::string>(),
               .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
@@ -49,31 +54,43 @@ void bind_fft(nb::module_& module) {
       arg("axes"),
       arg("norm"),
       arg("measured"),
+      arg("gpu").none() = nb::none(),
       arg("deadline").none() = nb::none(),
       nb::sig("def __init__(self, comm: Communicator, shape: Sequence[int], "
               "corners: Sequence[Sequence[int]], kind: int, is_double: bool, axes: int, norm: int, "
-              "measured: bool, deadline: Timeout = None) -> None"));
+              "measured: bool, gpu: Optional[int] = None, deadline: Timeout = None) -> None"));
   cls.def(
       "execute",
-      [](Fft& self, Seat& seat, nb::handle x, nb::handle out, bool inverse) {
+      [](Fft& self,
+         Seat& seat,
+         nb::handle x,
+         nb::handle out,
+         bool inverse,
+         nb::handle asked) {
         Array in, result;
+        std::optional<StreamRef> stream;
         read_arguments(seat, [&] {
           in = read_array(x, "x");
           require_c_order(in, "x");
           result = writable_array(out, "out");
           require_c_order(result, "out");
+          stream = stream_of(asked, in, result);
         });
         without_gil([&] {
           self(in.input(),
                result.output(),
-               inverse ? FftDirection::kInverse : FftDirection::kForward);
+               inverse ? FftDirection::kInverse : FftDirection::kForward,
+               stream);
         });
+        retain(seat, {&in, &result}, stream);
       },
       arg("comm"),
       arg("x"),
       arg("out"),
       arg("inverse"),
-      nb::sig("def execute(self, comm: Communicator, x: Array, out: Array, inverse: bool) -> None"));
+      arg("stream") = nb::none(),
+      nb::sig("def execute(self, comm: Communicator, x: Array, out: Array, inverse: bool, "
+              "stream: Stream = None) -> None"));
   cls.def_prop_ro(
       "library",
       [](const Fft& self) { return self.library(); },

@@ -138,7 +138,11 @@ std::vector<std::string> library_folders() {
   for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
     if (!nb::isinstance<nb::str>(entry)) continue;
     const std::string path = path_argument(entry, "an entry of sys.path");
-    for (const char* package : {"/nvidia/nccl/lib", "/nvidia/nvshmem/lib", "/libucx/lib"}) {
+    for (const char* package : {"/nvidia/nccl/lib",
+                                "/nvidia/nvshmem/lib",
+                                "/nvidia/cu13/lib",
+                                "/nvidia/cufft/lib",
+                                "/libucx/lib"}) {
       std::string folder = path + package;
       std::error_code ignored;
       if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));

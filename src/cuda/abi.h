@@ -102,6 +102,23 @@ struct AccessDescription {
   Access flags = Access::kReadWrite;
 };
 
+// --- Copies -------------------------------------------------------------------------------------
+// One side of a copy of rows in planes.
+struct CopySide {
+  std::size_t x_bytes = 0, y = 0, z = 0, level = 0;
+  MemoryType type = MemoryType::kUnified;  // of both: `device`
+  const void* host = nullptr;
+  DevicePtr device = 0;
+  void* array = nullptr;
+  void* reserved = nullptr;
+  std::size_t pitch = 0;   // bytes from row to row
+  std::size_t height = 0;  // rows from plane to plane
+};
+struct Copy3d {
+  CopySide from, to;
+  std::size_t width_bytes = 0, height = 0, depth = 0;
+};
+
 // --- Launches -----------------------------------------------------------------------------------
 enum class LaunchAttributeId : int { kProgrammaticStreamSerialization = 6 };
 struct alignas(8) LaunchAttribute {

@@ -119,6 +119,7 @@ std::string Driver::fill() {
   find("cuMemcpyAsync", memcpy_async);
   find("cuMemcpyHtoDAsync", memcpy_htod_async);
   find("cuMemcpyDtoHAsync", memcpy_dtoh_async);
+  find("cuMemcpy3DAsync", memcpy_3d_async);
   find("cuMemsetD8Async", memset_d8_async);
   find("cuPointerGetAttributes", pointer_get_attributes);
 

@@ -63,6 +63,7 @@ class Driver {
   Result (*memcpy_async)(DevicePtr to, DevicePtr from, std::size_t, Stream) = nullptr;
   Result (*memcpy_htod_async)(DevicePtr to, const void* from, std::size_t, Stream) = nullptr;
   Result (*memcpy_dtoh_async)(void* to, DevicePtr from, std::size_t, Stream) = nullptr;
+  Result (*memcpy_3d_async)(const Copy3d*, Stream) = nullptr;
   Result (*memset_d8_async)(DevicePtr, unsigned char, std::size_t, Stream) = nullptr;
   Result (*pointer_get_attributes)(unsigned count,
                                    PointerAttribute*,

@@ -14,7 +14,7 @@ namespace {
 // What a rank says, as it travels.
 struct Announcement {
   std::uint64_t mark = 0;
-  std::int64_t axes = 0, transformed = 0, kind = 0, precision = 0, norm = 0;
+  std::int64_t axes = 0, transformed = 0, kind = 0, precision = 0, norm = 0, on_gpu = 0;
   std::array<std::int64_t, 5 * kMostAxes> corners{};  // the shape, from's lower, upper, to's
 
   Extents corner(std::size_t which) const {
@@ -107,7 +107,8 @@ Agreed agree(Communicator& comm,
                     .transformed = static_cast<std::int64_t>(shape.size() - agreed.wanted.first),
                     .kind = static_cast<std::int64_t>(options.kind),
                     .precision = static_cast<std::int64_t>(options.precision),
-                    .norm = static_cast<std::int64_t>(options.norm)};
+                    .norm = static_cast<std::int64_t>(options.norm),
+                    .on_gpu = options.gpu ? 1 : 0};
   auto* at = mine.corners.data();
   for (const Extents* corner : {&shape, &from.lower(), &from.upper(), &to.lower(), &to.upper()}) {
     std::copy(corner->begin(), corner->end(), at);
@@ -134,6 +135,7 @@ Agreed agree(Communicator& comm,
     require(all[r].kind == all[0].kind, "kind of transform");
     require(all[r].precision == all[0].precision, "precision");
     require(all[r].norm == all[0].norm, "norm");
+    require(all[r].on_gpu == all[0].on_gpu, "memory (a GPU's or the host's)");
   }
   for (const Announcement& said : all) {
     agreed.from.push_back(said.box(0));

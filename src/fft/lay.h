@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "hocket/distribution.h"
 
@@ -35,10 +36,17 @@ class Copy {
   // From and to where the lays begin.
   void operator()(const std::byte* from, std::byte* to) const noexcept;
 
- private:
+  // As it is to be made elsewhere: runs of so many bytes, the first at `from` and `to`, and loops
+  // around them, the outermost first. All zero: nothing.
   struct Side {
     std::size_t sides, from, to;  // how many, and bytes from one to the next
   };
+  std::size_t from() const noexcept { return from_; }
+  std::size_t to() const noexcept { return to_; }
+  std::size_t run() const noexcept { return run_; }
+  std::span<const Side> loops() const noexcept { return {loop_.data(), loops_}; }
+
+ private:
   std::size_t from_ = 0, to_ = 0, run_ = 0;  // bytes
   std::size_t loops_ = 0;
   std::array<Side, kMostAxes> loop_{};

@@ -72,6 +72,13 @@ static_assert(sizeof(ours::AccessDescription) == sizeof(CUmemAccessDesc));
 static_assert(sizeof(ours::AllocationHandle) == sizeof(CUmemGenericAllocationHandle));
 static_assert(sizeof(ours::DevicePtr) == sizeof(CUdeviceptr));
 
+static_assert(sizeof(ours::Copy3d) == sizeof(CUDA_MEMCPY3D));
+static_assert(offsetof(ours::Copy3d, from.device) == offsetof(CUDA_MEMCPY3D, srcDevice));
+static_assert(offsetof(ours::Copy3d, from.height) == offsetof(CUDA_MEMCPY3D, srcHeight));
+static_assert(offsetof(ours::Copy3d, to.device) == offsetof(CUDA_MEMCPY3D, dstDevice));
+static_assert(offsetof(ours::Copy3d, to.height) == offsetof(CUDA_MEMCPY3D, dstHeight));
+static_assert(offsetof(ours::Copy3d, width_bytes) == offsetof(CUDA_MEMCPY3D, WidthInBytes));
+static_assert(offsetof(ours::Copy3d, depth) == offsetof(CUDA_MEMCPY3D, Depth));
 static_assert(sizeof(ours::LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(sizeof(ours::LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(ours::LaunchAttribute, allowed) == offsetof(CUlaunchAttribute, value));

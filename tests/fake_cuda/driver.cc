@@ -143,6 +143,7 @@ const std::unordered_map<std::string, void*>& table() {
     add(memory_functions());
     add(stream_functions());
     add(graph_functions());
+    add(kernel_functions());
     add({entry("cuInit", init),
          entry("cuDriverGetVersion", driver_get_version),
          entry("cuGetErrorName", get_error_name),
@@ -165,13 +166,9 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuCtxGetDevice", ctx_get_device),
          entry("cuCtxSynchronize", ctx_synchronize),
          entry("cuCtxEnablePeerAccess", ctx_enable_peer_access)});
-    for (const char* name : {"cuModuleLoadData",
-                             "cuModuleUnload",
-                             "cuModuleGetFunction",
-                             "cuFuncGetAttribute",
+    for (const char* name : {"cuFuncGetAttribute",
                              "cuFuncSetAttribute",
                              "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                             "cuLaunchKernelEx",
                              "cuEventElapsedTime"}) {
       all.emplace(name, reinterpret_cast<void*>(unsupported));
     }

@@ -1,7 +1,7 @@
 // The parts of the fake driver. See CMakeLists.txt.
 //
 // Device memory is host memory at its own address; a stream is a thread with a queue of closures,
-// so that what is not ordered is really not; kernels there are none.
+// so that what is not ordered is really not; of kernels there are hocket's own few texts.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ struct Entry {
 std::vector<Entry> memory_functions();
 std::vector<Entry> stream_functions();
 std::vector<Entry> graph_functions();
+std::vector<Entry> kernel_functions();
 
 int device_count();
 // Of this thread's current context; -1 without one.

@@ -107,6 +107,19 @@ Result memcpy_htod_async(DevicePtr to, const void* from, std::size_t bytes, Stre
 Result memcpy_dtoh_async(void* to, DevicePtr from, std::size_t bytes, Stream stream) {
   return memcpy_async(reinterpret_cast<DevicePtr>(to), from, bytes, stream);
 }
+Result memcpy_3d_async(const Copy3d* wanted, Stream stream) {
+  return enqueue(stream, [copy = *wanted] {
+    for (std::size_t z = 0; z < copy.depth; ++z) {
+      for (std::size_t y = 0; y < copy.height; ++y) {
+        const auto row = [&](const CopySide& side) {
+          return as_pointer(side.device + side.x_bytes +
+                            ((z + side.z) * side.height + y + side.y) * side.pitch);
+        };
+        std::memcpy(row(copy.to), row(copy.from), copy.width_bytes);
+      }
+    }
+  });
+}
 Result memset_d8_async(DevicePtr at, unsigned char value, std::size_t bytes, Stream stream) {
   return enqueue(stream, [=] { std::memset(as_pointer(at), value, bytes); });
 }
@@ -217,6 +230,7 @@ std::vector<Entry> memory_functions() {
           entry("cuMemcpyAsync", memcpy_async),
           entry("cuMemcpyHtoDAsync", memcpy_htod_async),
           entry("cuMemcpyDtoHAsync", memcpy_dtoh_async),
+          entry("cuMemcpy3DAsync", memcpy_3d_async),
           entry("cuMemsetD8Async", memset_d8_async),
           entry("cuPointerGetAttributes", pointer_get_attributes),
           entry("cuMemGetAllocationGranularity", granularity),

@@ -1,0 +1,222 @@
+// Fourier transforms of arrays in GPUs' memory, against the same of the host's.
+#include "hocket/fft.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <random>
+
+#include "device_arrays.h"
+#include "fft/route.h"
+
+namespace hocket::gpu {
+namespace {
+
+class FftOnGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
+    why_not_ = run(1, {}, [](Seat& seat) {
+      Fft(seat.comm, {2}, Box({0}, {2}), Box({0}, {2}), {.gpu = seat.device->ordinal()});
+    });
+    if (why_not_.find("by cuFFT") != std::string::npos) GTEST_SKIP() << why_not_;
+  }
+
+ private:
+  std::string why_not_;
+};
+
+// A box a rank; rows, columns, pencils, or all with the last rank.
+Box spread(const Extents& shape, const Communicator& comm, int form) {
+  const int rank = comm.rank(), ranks = comm.size();
+  if (form == 3) {
+    const bool has_all = rank + 1 == ranks;
+    return has_all ? Box(Extents(shape.size()), shape)
+                   : Box(Extents(shape.size()), Extents(shape.size()));
+  }
+  if (form == 2) {
+    std::vector<bool> whole(shape.size());
+    whole.back() = true;
+    return fft::cut(shape, static_cast<std::size_t>(ranks), whole)[static_cast<std::size_t>(rank)];
+  }
+  const auto axis = std::min<std::size_t>(static_cast<std::size_t>(form), shape.size() - 1);
+  return Slab{axis}.box(shape, ranks - 1 - rank, ranks);
+}
+
+// An array on the seat's GPU.
+template <typename T>
+class OnGpu {
+ public:
+  OnGpu(const Seat& seat, std::size_t count)
+      : seat_(seat), buffer_(seat.device, std::max<std::size_t>(1, count) * sizeof(T)), count_(count) {}
+  ArrayView view() {
+    return cuda_array(static_cast<T*>(buffer_.data()), count_, seat_.device->ordinal());
+  }
+  void set(const std::vector<T>& values) {
+    const auto& gpu = seat_.device->driver();
+    cuda::copy(gpu, buffer_.data(), values.data(), count_ * sizeof(T), seat_.stream.get());
+    cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
+  }
+  std::vector<T> get() {
+    std::vector<T> values(count_);
+    const auto& gpu = seat_.device->driver();
+    cuda::copy(gpu, values.data(), buffer_.data(), count_ * sizeof(T), seat_.stream.get());
+    if (!cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)))) {
+      throw std::runtime_error("a stream did not end");
+    }
+    return values;
+  }
+
+ private:
+  const Seat& seat_;
+  cuda::DeviceBuffer buffer_;
+  std::size_t count_;
+};
+
+template <typename In, typename Out>
+void compare(Seat& seat, const Extents& shape, FftOptions options, int from, int to, bool in_place) {
+  const bool back = options.kind == FftKind::kComplexToReal;
+  const Extents half = Fft::spectrum_of(shape);
+  const Box source = spread(back ? half : shape, seat.comm, from);
+  const Box target =
+      spread(options.kind == FftKind::kRealToComplex ? half : shape, seat.comm, to);
+  options.planning = FftPlanning::kEstimated;
+  Fft host(seat.comm, shape, source, target, options);
+  options.gpu = seat.device->ordinal();
+  Fft gpu(seat.comm, shape, source, target, options);
+  std::mt19937 random(static_cast<unsigned>(seat.comm.rank()));
+  std::normal_distribution<double> normal;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<In> x(source.count());
+    for (In& value : x) {
+      if constexpr (std::is_floating_point_v<In>) {
+        value = static_cast<In>(normal(random));
+      } else {
+        value = {static_cast<typename In::value_type>(normal(random)),
+                 static_cast<typename In::value_type>(normal(random))};
+      }
+    }
+    if (back) {  // a real array's spectrum
+      auto options_there = options;
+      options_there.gpu.reset();
+      options_there.kind = FftKind::kRealToComplex;
+      Fft there(seat.comm, shape, spread(shape, seat.comm, from), source, options_there);
+      std::vector<Out> real(spread(shape, seat.comm, from).count());
+      for (Out& value : real) value = Out(static_cast<float>(normal(random)));
+      if constexpr (std::is_floating_point_v<Out>) there(real, x);
+    }
+    std::vector<Out> wanted(target.count());
+    host(x, wanted);
+    OnGpu<In> in(seat, source.count());
+    OnGpu<Out> out(seat, target.count());
+    in.set(x);
+    in_place = in_place && std::is_same_v<In, Out> && source.count() == target.count();
+    gpu(in.view(), in_place ? in.view() : out.view(), {}, seat.stream.get());
+    std::vector<Out> got = out.get();
+    if constexpr (std::is_same_v<In, Out>) {
+      if (in_place) got = in.get();
+    }
+    if (!in_place && in.get() != x) throw std::runtime_error("the input has changed");
+    double worst = 0, most = 1;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      worst = std::max<double>(worst, std::abs(got[i] - wanted[i]));
+      most = std::max<double>(most, std::abs(wanted[i]));
+    }
+    const bool is_double = options.precision == DType::kFloat64;
+    if (!(worst / most < (is_double ? 1e-12 : 1e-5))) {
+      throw std::runtime_error(to_string(source) + " to " + to_string(target) + ": off by " +
+                               std::to_string(worst) + " of " + std::to_string(most));
+    }
+  }
+}
+
+TEST_F(FftOnGpus, IsWhatTheHostMakesOfIt) {
+  using C = std::complex<double>;
+  using F = std::complex<float>;
+  const std::vector<Extents> shapes = {{1}, {17}, {12, 5}, {7, 4, 6}, {4, 3, 2, 5}};
+  for (const int ranks : {1, 2, 3, 5}) {
+    const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
+      int turn = ranks;
+      for (const Extents& shape : shapes) {
+        for (std::size_t axes = 1; axes <= std::min<std::size_t>(3, shape.size()); ++axes) {
+          const FftOptions options{.axes = axes, .norm = FftNorm::kOrtho};
+          const int from = turn % 4, to = turn / 4 % 4;
+          ++turn;
+          compare<C, C>(seat, shape, options, from, to, turn % 2 == 0);
+          auto real = options;
+          real.kind = FftKind::kRealToComplex;
+          compare<double, C>(seat, shape, real, to, from, false);
+          real.kind = FftKind::kComplexToReal;
+          compare<C, double>(seat, shape, real, from, to, false);
+        }
+      }
+      const FftOptions single{.precision = DType::kFloat32};
+      compare<F, F>(seat, {6, 5, 7}, single, 0, 1, false);
+    });
+    EXPECT_EQ(failure, "") << ranks << " ranks";
+  }
+}
+
+TEST_F(FftOnGpus, StreamsFollowEachOther) {
+  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+    using C = std::complex<double>;
+    const Extents shape{8, 6, 4};
+    const Box box = spread(shape, seat.comm, 0);
+    Fft fft(seat.comm, shape, box, box, {.gpu = seat.device->ordinal()});
+    std::vector<C> x(box.count());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = {double(i % 7), double(i % 5)};
+    OnGpu<C> array(seat, x.size());
+    array.set(x);
+    const cuda::OwnedStream other(seat.device);
+    const Gpu gpu(seat.device->ordinal());
+    for (int i = 0; i < 10; ++i) {
+      fft(array.view(), array.view(), FftDirection::kForward, seat.stream.get());
+      gpu.order(seat.stream.get(), other.get());
+      fft(array.view(), array.view(), FftDirection::kInverse, other.get());
+      gpu.order(other.get(), seat.stream.get());
+    }
+    const auto got = array.get();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::abs(got[i] - x[i]) > 1e-9) throw std::runtime_error("another array came back");
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(FftOnGpus, WhatDoesNotFitIsRefusedByAll) {
+  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+    using C = std::complex<double>;
+    const auto told = [](const std::function<void()>& f) -> std::string {
+      try {
+        f();
+      } catch (const InvalidArgument& error) {
+        return error.what();
+      }
+      return "nothing";
+    };
+    const auto expect = [](const std::string& text, const std::string& part) {
+      if (text.find(part) == std::string::npos) throw std::runtime_error(text + " has no " + part);
+    };
+    const Extents shape{4, 6};
+    const Box box = spread(shape, seat.comm, 0);
+    FftOptions options;
+    if (seat.comm.rank() == 1) options.gpu = seat.device->ordinal();
+    expect(told([&] { Fft(seat.comm, shape, box, box, options); }), "memory (a GPU's or the host's)");
+    options.gpu = seat.device->ordinal();
+    Fft fft(seat.comm, shape, box, box, options);
+    std::vector<C> host(box.count());
+    OnGpu<C> x(seat, box.count());
+    x.set(host);
+    expect(told([&] {
+             fft(seat.comm.rank() == 0 ? ArrayView(host) : x.view(), x.view(), {}, seat.stream.get());
+           }),
+           "in lies in the host's memory");
+    fft(x.view(), x.view(), {}, seat.stream.get());
+    x.get();
+  });
+  EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace hocket::gpu
