@@ -22,7 +22,7 @@ from ._types import Array, Timeout
 from .distribution import Box, _checked_box, _wholes
 from .errors import InvalidArgument
 
-__all__ = ["FFT", "fft", "ifft", "irfft", "rfft", "spectrum_of"]
+__all__ = ["FFT", "fft", "gpu_of", "ifft", "irfft", "rfft", "spectrum_of"]
 
 Kind = Literal["c2c", "r2c", "c2r"]
 Norm = Literal["backward", "ortho", "forward", "none"]
@@ -230,7 +230,7 @@ def _empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return np.empty(shape, dtype)
 
 
-def _gpu_of(x: Any) -> Optional[int]:
+def gpu_of(x: Any) -> Optional[int]:
     """The GPU whose memory an array lies in; None for the host's."""
     if not hasattr(x, "__cuda_array_interface__"):
         return None
@@ -258,7 +258,7 @@ def _once(
         length = next((n for _, n in said if n is not None), None)
         shape[-1] = 2 * (shape[-1] - 1) if length is None else length
     plan = FFT(
-        comm, shape, box, target, kind, dtype, planning="estimated", gpu=_gpu_of(x), **options
+        comm, shape, box, target, kind, dtype, planning="estimated", gpu=gpu_of(x), **options
     )
     return plan(x, direction="inverse" if inverse else "forward")
 

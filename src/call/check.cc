@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <cstdint>
 #include <numeric>
 
@@ -276,6 +277,22 @@ engine::PartsView place_parts(const Parts& parts,
   return {positions.data() + begin, positions.data() + begin + n};
 }
 
+// Moves the array's beginning to its first part that is not empty; there is none: to nowhere.
+// `positions` is what the parts' bytes and offsets lie in.
+void begin_at_first_part(const void*& array,
+                         const engine::PartsView& parts,
+                         int size,
+                         std::vector<std::size_t>& positions) {
+  std::size_t* const offsets = positions.data() + (parts.offsets - positions.data());
+  std::size_t first = std::numeric_limits<std::size_t>::max();
+  for (int i = 0; i < size; ++i) {
+    if (parts.bytes[i] > 0) first = std::min(first, offsets[i]);
+  }
+  for (int i = 0; i < size; ++i) offsets[i] = parts.bytes[i] > 0 ? offsets[i] - first : 0;
+  const bool has_any = first != std::numeric_limits<std::size_t>::max();
+  array = has_any ? static_cast<const std::byte*>(array) + first : nullptr;
+}
+
 void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage& storage) {
   const auto rank = static_cast<std::size_t>(place.rank);
   const bool at_root = place.rank == r.root;
@@ -329,7 +346,14 @@ void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage
   if (wants_in) require_array(r.in, "in");
   if (wants_out) require_array(r.out, "out");
   call.signature.memory = common_memory(r.in, r.out);
-  if (wants_in && wants_out && !may_coincide) require_parts_apart(r, call, place.size);
+  if (!wants_in || !wants_out || may_coincide) return;
+  require_parts_apart(r, call, place.size);
+  // Engines take two arrays at one address as one, which is exchanged in place.
+  if (!engine::swaps_parts(r.kind) || call.in != call.out) return;
+  const void* out = call.out;
+  begin_at_first_part(call.in, call.in_parts, place.size, positions);
+  begin_at_first_part(out, call.out_parts, place.size, positions);
+  call.out = const_cast<void*>(out);
 }
 
 }  // namespace

@@ -48,6 +48,12 @@ void put_wait(const cuda::Driver& driver,
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
+// Where what comes out lies in a call's buffer: apart from what goes in, even where that is nothing,
+// as two arrays at one address are one that is exchanged in place.
+std::size_t place_of_out(const Extents& extents) {
+  return std::max(kLine, round_up(extents.in));
+}
+
 std::size_t end_of(const engine::PartsView& parts, int size) {
   std::size_t end = 0;
   for (std::size_t i = 0; parts.bytes != nullptr && i < static_cast<std::size_t>(size); ++i) {
@@ -112,7 +118,7 @@ Staging::Kept Staging::take(std::size_t bytes) {
 
 std::shared_ptr<StagedCall> Staging::prepare(const Call& call, int rank, int size) {
   const Extents extents = extents_of(call, rank, size);
-  const Kept kept = take(round_up(extents.in) + extents.out);
+  const Kept kept = take(place_of_out(extents) + extents.out);
   std::shared_ptr<StagedCall> staged(new StagedCall);
   staged->staging_ = shared_from_this();
   staged->call_ = staged->on_device_ = call;
@@ -125,7 +131,7 @@ std::shared_ptr<StagedCall> Staging::prepare(const Call& call, int rank, int siz
   staged->call_.signature.memory = MemoryKind::kHost;
   staged->call_.signature.symmetric = 0;  // the arrays are; peers do not reach the copies
   staged->call_.in = call.in == nullptr ? nullptr : in;
-  staged->call_.out = call.out == nullptr ? nullptr : in + round_up(extents.in);
+  staged->call_.out = call.out == nullptr ? nullptr : in + place_of_out(extents);
   return staged;
 }
 
@@ -137,14 +143,14 @@ void Staging::copy_in(const StagedCall& staged, cuda::Stream stream) {
   cuda::copy(driver, in, call.in, extents.in, stream);
   // Where the parts have gaps, what lies there stays.
   if (call.out_parts.bytes != nullptr) {
-    cuda::copy(driver, in + round_up(extents.in), call.out, extents.out, stream);
+    cuda::copy(driver, in + place_of_out(extents), call.out, extents.out, stream);
   }
   put_write(driver, words_, staged.ticket_, stream);
 }
 
 void Staging::copy_out(StagedCall& staged, cuda::Stream stream) {
   const Extents& extents = staged.extents_;
-  const std::byte* out = staged.buffer_->data() + round_up(extents.in);
+  const std::byte* out = staged.buffer_->data() + place_of_out(extents);
   cuda::copy(device_->driver(), staged.on_device_.out, out, extents.out, stream);
   staged.back_->record(stream);
 }

@@ -216,6 +216,30 @@ TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
   if (luck.bad) GTEST_SKIP() << "the driver gave the handle to no other stream";
 }
 
+// What comes in is no exchange in place because nothing goes out.
+TEST_F(Streams, ARankMayGiveNothingAndTakeSomething) {
+  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+    const int rank = seat.comm.rank();
+    Ints x(seat, 9), y(seat, 9);
+    for (int giver = 0; giver < 2; ++giver) {
+      x.set(std::vector<std::int32_t>(9, 10 + rank), seat.stream.get());
+      y.set(std::vector<std::int32_t>(9, 20), seat.stream.get());
+      std::vector<std::size_t> sent(2), received(2);
+      (rank == giver ? sent : received)[static_cast<std::size_t>(1 - rank)] = 9;
+      seat.comm.all_to_all_v(x.view().slice(0, rank == giver ? 9 : 0),
+                             {.counts = sent},
+                             y.view().slice(0, rank == giver ? 0 : 9),
+                             {.counts = received},
+                             {.stream = seat.stream.get()});
+      const std::int32_t got = y.get(seat.stream.get())[8];
+      if (got != (rank == giver ? 20 : 10 + giver)) {
+        throw std::runtime_error("got " + std::to_string(got));
+      }
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
 // Ranks that share a GPU: what another refuses while this one's arrays are still to come from its
 // stream ends this call, and no other.
 TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {

@@ -37,6 +37,8 @@ def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[An
         return operand
     if hasattr(operand, "untyped_storage"):
         return _of_torch(operand, shape, dtype)
+    if hasattr(operand, "__cuda_array_interface__"):
+        return _of_cupy(operand, shape, dtype)
     base = operand
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -62,10 +64,21 @@ def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     return result.set_(storage, at // kind.itemsize, tuple(shape))
 
 
+def _of_cupy(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
+    cupy: Any = importlib.import_module("cupy")
+    at = operand.data  # where it begins, and in which memory
+    need = math.prod(shape) * np.dtype(dtype).itemsize
+    if at.ptr - at.mem.ptr + need > at.mem.size:
+        return None
+    return cupy.ndarray(tuple(shape), dtype, memptr=at)
+
+
 def packed(operand: Any) -> Any:
     """The operand without gaps: itself, or a copy."""
     if hasattr(operand, "contiguous"):
         return operand.contiguous()
+    if hasattr(operand, "__cuda_array_interface__"):
+        return importlib.import_module("cupy").ascontiguousarray(operand)
     return np.ascontiguousarray(operand)
 
 

@@ -14,12 +14,7 @@ from ... import distribution as _d
 from ._fft_memory import cut_last, new_buffer
 from ._fft_problem import FFTOptions, Problem, describe, own_copy, type_of
 from ._runtime import communicator
-
-#: Why an operand in GPUs' memory is refused.
-NO_GPUS = (
-    "hocket's distributed FFT is of arrays in host memory, and the operand is on a GPU: copy it there"
-)
-
+from ._symmetric import allocate_symmetric_memory
 
 def merged(said: dict[str, Any]) -> Problem:
     """What all processes say together. Collective."""
@@ -61,13 +56,13 @@ def allocate_operand(
     shape : sequence of int
         Of this process's operand.
     package : module
-        numpy or torch; cupy is refused, as GPUs' memory is.
+        numpy, cupy or torch.
     input_dtype : dtype, optional
         By default the package's own.
     distribution : Slab or pair of Box
         As in `FFT`.
-    memory_space : {"cpu"}, optional
-        PyTorch's has to be said.
+    memory_space : {"cpu", "cuda"}, optional
+        PyTorch's has to be said. GPUs' memory is symmetric; `free_symmetric_memory` gives it back.
     fft_type, logger : optional
         As in `FFTOptions`.
     """
@@ -90,8 +85,6 @@ def allocate_operand(
         describe(shape, True, dtype, name, memory_space, mine, FFTOptions(fft_type=fft_type))
     )
     type_of(dtype, fft_type)
-    if memory_space == "cuda":
-        raise ValueError(NO_GPUS)
     (logger or logging.getLogger()).info(
         f"Allocating an operand of {name} with shape {tuple(shape)} for {problem.fft_type}."
     )
@@ -99,7 +92,11 @@ def allocate_operand(
     for reshape in (True, False):
         halves = max(halves, room(problem, problem.boxes(mine, reshape, comm.rank, comm.size)))
     is_real = problem.fft_type == "R2C"
-    buffer = new_buffer(package, halves if is_real else (halves + 1) // 2, input_dtype)
+    count = halves if is_real else (halves + 1) // 2
+    if memory_space == "cuda":
+        buffer = allocate_symmetric_memory(count, package, dtype=input_dtype, make_symmetric=True)
+    else:
+        buffer = new_buffer(package, count, input_dtype)
     padded = list(shape)
     if is_real and problem.is_slab:
         padded[-1] = 2 * problem.result_extents[-1]

@@ -12,7 +12,7 @@ from ... import fft as _fft
 from ._base import BindDistributionError
 from ._boxes import Slab
 from ._fft_memory import cut_last, dtype_name, has_c_layout, is_packed, packed, reinterpreted
-from ._fft_operand import NO_GPUS, allocate_operand, merged, tell
+from ._fft_operand import allocate_operand, merged, tell
 from ._fft_problem import (
     RESULTS,
     FFTDirection,
@@ -23,7 +23,7 @@ from ._fft_problem import (
     own_copy,
 )
 from ._runtime import communicator
-from .reshape import _is_on_gpu, _package_of
+from .reshape import _current, _is_on_gpu, _package_of, _synchronize
 
 __all__ = [
     "FFT",
@@ -48,13 +48,13 @@ class FFT:
     Parameters
     ----------
     operand : array
-        What this process holds: NumPy's, or PyTorch's on the CPU, of two or three axes. The result
+        What this process holds: NumPy's, PyTorch's or CuPy's, of two or three axes. The result
         takes its place.
     distribution : Slab or pair of Box
         How the operand is spread; of boxes, how the result is, too.
     options : FFTOptions or dict, optional
     stream : optional
-        Of GPUs; without effect here.
+        Of a GPU; by default the current one of the operand's package.
 
     Raises
     ------
@@ -78,11 +78,10 @@ class FFT:
         self.logger = self.options.logger or logging.getLogger()
         self._problem = problem = merged(said)
         problem.check_result()
-        if is_gpu:
-            raise ValueError(NO_GPUS)
         self.global_extents = problem.extents
         self.fft_abstract_type = problem.fft_type
         self._package, self._dtype = _package_of(operand), dtype_name(operand)
+        self._gpu = _fft.gpu_of(operand)
         self._agree_on(self._bind(operand.shape))
         self._boxes = self._boxes_now()
         self._plans: dict[Any, _fft.FFT] = {}
@@ -156,7 +155,8 @@ class FFT:
                 shape = self.global_extents
             self._plans[self._boxes] = _fft.FFT(
                 self._comm, shape, *self._boxes, kind=self.fft_abstract_type.lower(),
-                dtype=self._dtype, norm="none", planning="estimated")
+                dtype=self._dtype, norm="none", planning="estimated",
+                gpu=self._gpu)
         return self._plans[self._boxes]
 
     def plan(self, *, stream: Any = None) -> None:
@@ -188,8 +188,13 @@ class FFT:
                 f"The reset operand number of dimensions ({operand.ndim}) does not match the FFT "
                 f"number of dimensions ({self._problem.ndim})"
             )
-        if _is_on_gpu(operand):
-            raise ValueError(NO_GPUS)
+        if _fft.gpu_of(operand) != self._gpu:
+            places = ["the CPU" if gpu is None else f"GPU {gpu}"
+                      for gpu in (_fft.gpu_of(operand), self._gpu)]
+            raise ValueError(
+                f"The memory space of the new operand must match that of the original one. The new "
+                f"operand is on {places[0]}, and the original one on {places[1]}."
+            )
         if not has_c_layout(operand):
             raise ValueError("The reset operand memory layout is not C")
         if distribution is None:
@@ -246,10 +251,13 @@ class FFT:
         plan = self._plan_now()
         result = self._result_view(self._operand)
         assert result is not None
-        source, target = packed(self._operand), result if is_packed(result) else None
-        out = plan(source, target, "inverse" if way == FFTDirection.INVERSE else "forward")
-        if target is None:
-            result[...] = out
+        with _current(stream, self._operand):
+            source, target = packed(self._operand), result if is_packed(result) else None
+            out = plan(source, target, "inverse" if way == FFTDirection.INVERSE else "forward")
+            if target is None:
+                result[...] = out
+            if self.options.blocking is True and self._gpu is not None:
+                _synchronize(result)
         return result
 
     def free(self) -> None:
