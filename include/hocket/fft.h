@@ -25,7 +25,7 @@
 namespace hocket {
 
 namespace fft {
-class Plan;
+class FftPlan;
 }
 
 enum class FftKind : std::uint8_t { kComplex, kRealToComplex, kComplexToReal };
@@ -94,7 +94,7 @@ class Fft {
   std::size_t transposes() const noexcept;
 
  private:
-  std::unique_ptr<fft::Plan> plan_;
+  std::unique_ptr<fft::FftPlan> plan_;
 };
 
 }  // namespace hocket

@@ -31,6 +31,8 @@ constexpr std::array kRows{
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
     Row{"HOCKET_BLAS_LIBRARY",
         "What multiplies within a rank: openblas, mkl, blis, none, a file; default the first found"},
+    Row{"HOCKET_CUFFT_LIBRARY",
+        "File of cuFFT; default the process's own, Python's package's, the system's"},
     Row{"HOCKET_FFT_LIBRARY",
         "What transforms within a rank: fftw, mkl, eigen, a file; default FFTW where it is, Eigen"},
     Row{kMulticastVariable, "1: NCCL and NVSHMEM may use NVLink multicast (NVLS); default 0"},

@@ -36,14 +36,14 @@ struct Fetch {
   std::vector<std::size_t> packed, places;   // bytes into what is sent and received, by rank
 };
 
-class GpuPlan final : public Plan {
+class GpuPlan final : public FftPlan {
  public:
   GpuPlan(Communicator& comm,
           const Extents& shape,
           const Box& from,
           const Box& to,
           const FftOptions& options)
-      : Plan(comm, shape, from, to, options) {
+      : FftPlan(comm, shape, from, to, options) {
     before_barrier([&] {
       device_ = Gpu(*options.gpu).context();
       cufft_ = Cufft::find(options.library_folders);
@@ -260,7 +260,7 @@ class GpuPlan final : public Plan {
 
 }  // namespace
 
-std::unique_ptr<Plan> gpu_plan(Communicator& comm,
+std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
                                const Extents& shape,
                                const Box& from,
                                const Box& to,

@@ -33,21 +33,21 @@ std::vector<long long> extents_of(const Extents& shape, std::size_t first, std::
           shape.begin() + static_cast<std::ptrdiff_t>(last) + 1};
 }
 
-struct Stretch {
+struct AxisRun {
   std::size_t first, last;
 };
 
 // Axes that follow each other are one transform.
-std::vector<Stretch> stretches_of(const std::vector<std::size_t>& axes) {
-  std::vector<Stretch> stretches;
+std::vector<AxisRun> runs_of(const std::vector<std::size_t>& axes) {
+  std::vector<AxisRun> runs;
   for (const std::size_t axis : axes) {
-    if (!stretches.empty() && stretches.back().last + 1 == axis) {
-      stretches.back().last = axis;
+    if (!runs.empty() && runs.back().last + 1 == axis) {
+      runs.back().last = axis;
     } else {
-      stretches.push_back({axis, axis});
+      runs.push_back({axis, axis});
     }
   }
-  return stretches;
+  return runs;
 }
 
 }  // namespace
@@ -60,14 +60,14 @@ GpuTransform::GpuTransform(std::shared_ptr<const Cufft> cufft,
                            const std::vector<std::size_t>& axes)
     : cufft_(std::move(cufft)), kind_(kind), is_double_(is_double), is_inverse_(is_inverse) {
   // From the last axes on: those are real first. Back, they become real last.
-  std::vector<Stretch> stretches = stretches_of(axes);
+  std::vector<AxisRun> runs = runs_of(axes);
   const Extents between = kind == FftKind::kComplex ? shape : Fft::spectrum_of(shape);
-  if (kind != FftKind::kComplexToReal) std::reverse(stretches.begin(), stretches.end());
-  for (const Stretch& stretch : stretches) {
-    const bool turns = kind != FftKind::kComplex && stretch.last + 1 == shape.size();
-    add(turns ? kind : FftKind::kComplex, turns ? shape : between, stretch.first, stretch.last);
+  if (kind != FftKind::kComplexToReal) std::reverse(runs.begin(), runs.end());
+  for (const AxisRun& part : runs) {
+    const bool turns = kind != FftKind::kComplex && part.last + 1 == shape.size();
+    add(turns ? kind : FftKind::kComplex, turns ? shape : between, part.first, part.last);
     Pass& pass = passes_.back();
-    const bool is_first = passes_.size() == 1, is_last = passes_.size() == stretches.size();
+    const bool is_first = passes_.size() == 1, is_last = passes_.size() == runs.size();
     pass.from_in = is_first || kind == FftKind::kComplexToReal;
     pass.to_out = is_last || kind != FftKind::kComplexToReal;
   }

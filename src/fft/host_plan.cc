@@ -15,14 +15,14 @@ constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cac
 constexpr std::size_t kMessagePieces = 4;
 constexpr std::size_t kLine = 64;
 
-class HostPlan final : public Plan {
+class HostPlan final : public FftPlan {
  public:
   HostPlan(Communicator& comm,
            const Extents& shape,
            const Box& from,
            const Box& to,
            const FftOptions& options)
-      : Plan(comm, shape, from, to, options) {
+      : FftPlan(comm, shape, from, to, options) {
     before_barrier([&] { library_ = find_library(); });
     barrier(0);
     shelves_.emplace(comm, shelf_bytes(), options.deadline);
@@ -194,7 +194,7 @@ class HostPlan final : public Plan {
 
 }  // namespace
 
-std::unique_ptr<Plan> host_plan(Communicator& comm,
+std::unique_ptr<FftPlan> host_plan(Communicator& comm,
                                 const Extents& shape,
                                 const Box& from,
                                 const Box& to,

@@ -44,7 +44,7 @@ void check_array(
 
 }  // namespace
 
-Plan::Plan(Communicator& comm,
+FftPlan::FftPlan(Communicator& comm,
            const Extents& shape,
            const Box& from,
            const Box& to,
@@ -66,22 +66,22 @@ Plan::Plan(Communicator& comm,
   }
 }
 
-void Plan::before_barrier(const std::function<void()>& part) {
+void FftPlan::before_barrier(const std::function<void()>& part) {
   comm_.impl()->before_call(engine::Kind::kBarrier, part);
 }
 
-void Plan::barrier(std::uint64_t step, std::optional<StreamRef> stream) {
+void FftPlan::barrier(std::uint64_t step, std::optional<StreamRef> stream) {
   comm_.impl()->run({.kind = engine::Kind::kBarrier,
                      .digest = base::mix(agreed_.token, step),
                      .deadline = options_.deadline,
                      .stream = stream});
 }
 
-FftDirection Plan::own_direction() const noexcept {
+FftDirection FftPlan::own_direction() const noexcept {
   return options_.kind == FftKind::kComplexToReal ? FftDirection::kInverse : FftDirection::kForward;
 }
 
-double Plan::factor(FftDirection direction) const {
+double FftPlan::factor(FftDirection direction) const {
   const bool forward = direction == FftDirection::kForward;
   const double n = static_cast<double>(transformed_);
   switch (options_.norm) {
@@ -97,7 +97,7 @@ double Plan::factor(FftDirection direction) const {
   return 1;
 }
 
-std::size_t Plan::scaling_leg() const noexcept {
+std::size_t FftPlan::scaling_leg() const noexcept {
   std::size_t last = 0;
   for (std::size_t k = 0; k < legs_.size(); ++k) {
     if (!legs_[k].axes.empty()) last = k;
@@ -105,7 +105,7 @@ std::size_t Plan::scaling_leg() const noexcept {
   return last;
 }
 
-std::size_t Plan::shelf_bytes() const noexcept {
+std::size_t FftPlan::shelf_bytes() const noexcept {
   std::size_t bytes = 0;
   for (std::size_t k = 0; k + 1 < legs_.size(); ++k) {
     for (const Box& box : legs_[k].after) bytes = std::max(bytes, box.count() * elements_[k + 1]);
@@ -113,7 +113,7 @@ std::size_t Plan::shelf_bytes() const noexcept {
   return bytes;
 }
 
-FftDirection Plan::check(ConstArrayView in,
+FftDirection FftPlan::check(ConstArrayView in,
                          ArrayView out,
                          std::optional<FftDirection> direction,
                          MemoryKind memory) const {

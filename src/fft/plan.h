@@ -15,11 +15,11 @@
 namespace hocket::fft {
 
 // A resource of one communicator's rank; one thread.
-class Plan {
+class FftPlan {
  public:
-  virtual ~Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
+  virtual ~FftPlan() = default;
+  FftPlan(const FftPlan&) = delete;
+  FftPlan& operator=(const FftPlan&) = delete;
 
   virtual void execute(ConstArrayView in,
                        ArrayView out,
@@ -31,7 +31,7 @@ class Plan {
 
  protected:
   // Collective: agrees with the others.
-  Plan(Communicator& comm,
+  FftPlan(Communicator& comm,
        const Extents& shape,
        const Box& from,
        const Box& to,
@@ -72,12 +72,12 @@ class Plan {
 };
 
 // Collective; see Fft.
-std::unique_ptr<Plan> host_plan(Communicator& comm,
+std::unique_ptr<FftPlan> host_plan(Communicator& comm,
                                 const Extents& shape,
                                 const Box& from,
                                 const Box& to,
                                 const FftOptions& options);
-std::unique_ptr<Plan> gpu_plan(Communicator& comm,
+std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
                                const Extents& shape,
                                const Box& from,
                                const Box& to,

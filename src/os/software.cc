@@ -90,6 +90,19 @@ std::string fftw_version(void* library) {
                                     : all.substr(begin + 1, all.find('-', begin + 1) - begin - 1);
 }
 
+std::string cufft_version(void* library) {
+  auto* get = symbol<int(int*)>(library, "cufftGetVersion");
+  int version = 0;
+  if (get == nullptr || get(&version) != 0) return "";
+  return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
+}
+
+std::string cufft_note(const std::string& version) {
+  return version.empty() ? "no Fourier transforms of GPUs' arrays (pip: nvidia-cufft, or "
+                           "HOCKET_CUFFT_LIBRARY)"
+                         : "transforms GPUs' arrays in hocket::Fft";
+}
+
 // What HOCKET_FFT_LIBRARY says when it is a word.
 std::string fftw_note(const std::string& version) {
   const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
@@ -151,6 +164,11 @@ const std::array kLibraries{
             nvshmem_version,
             "HOCKET_NVSHMEM_LIBRARY",
             nvshmem_note},
+    Library{"cuFFT",
+            {"libcufft.so.12", "libcufft.so.11"},
+            cufft_version,
+            "HOCKET_CUFFT_LIBRARY",
+            cufft_note},
     Library{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
     Library{"BLAS",
             {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4"},
