@@ -115,7 +115,7 @@ void Copy::operator()(const std::byte* from, std::byte* to) const noexcept {
 template <typename T>
 void scale(T* data, std::size_t reals, const Lay& lay, const Box& part, T factor) {
   if (part.is_empty()) return;
-  const std::size_t count = part.shape().back() * reals;
+  const std::size_t count = (part.upper().back() - part.lower().back()) * reals;
   each_run(lay, part, [&](std::size_t at) {
     T* const run = data + at * reals;
     for (std::size_t i = 0; i < count; ++i) run[i] *= factor;

@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "call/request.h"
-#include "comm/communicator_impl.h"
 #include "hocket/error.h"
 
 namespace hocket::fft {
@@ -64,10 +63,6 @@ FftPlan::FftPlan(Communicator& comm,
     if (leg.turns) is_real = !is_real;
     elements_.push_back(size_of(is_real ? options.precision : complex_of(options.precision)));
   }
-}
-
-void FftPlan::before_barrier(const std::function<void()>& part) {
-  comm_.impl()->before_call(engine::Kind::kBarrier, part);
 }
 
 void FftPlan::barrier(std::uint64_t step, std::optional<StreamRef> stream) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator_impl.h"
 #include "fft/agreement.h"
 #include "fft/route.h"
 #include "hocket/communicator.h"
@@ -38,7 +39,10 @@ class FftPlan {
        const FftOptions& options);
 
   // What this rank cannot do before the next barrier it refuses, in the barrier's place.
-  void before_barrier(const std::function<void()>& part);
+  template <typename Part>
+  void before_barrier(Part&& part) {
+    comm_.impl()->before_call(engine::Kind::kBarrier, part);
+  }
   // Of ranks that execute the same plan, in the same step; on GPUs on `stream`.
   void barrier(std::uint64_t step, std::optional<StreamRef> stream = {});
 
