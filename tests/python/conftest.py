@@ -12,8 +12,14 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WATCHDOG_SECONDS = 60
 
+pytest_plugins = ["hocket.testing.plugin"]
+
 # Ranks that are processes import the test modules that their functions come from.
 sys.path.insert(0, str(HERE))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--faults", type=int, default=40, help="how many random faults to inject")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,229 @@
+"""Processes of this host that are kept, and are given one task after another.
+
+`hocket.Cluster` and the pytest plugin run their ranks in them. Each ends with the process that
+started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from socket import socketpair
+from typing import Any, Literal, NamedTuple, Optional
+
+# What tells a process that it is a rank of some other job.
+_OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
+
+
+class Event(NamedTuple):
+    """What a member has done."""
+
+    kind: Literal["message", "output", "ended"]
+    index: int
+    #: A message, or the text that it has printed, or how it has ended.
+    content: Any
+
+
+def how_it_ended(returncode: int) -> str:
+    """In words that follow a name."""
+    if returncode >= 0:
+        return f"exited with code {returncode}"
+    try:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"was killed by signal {-returncode}"
+
+
+def signal_of(returncode: int) -> int:
+    """The signal that ended a process; 0 for none."""
+    return max(0, -returncode)
+
+
+def fresh_address() -> str:
+    """Where the ranks of one job meet, and no others."""
+    return f"unix:hocket-crew-{os.getpid()}-{os.urandom(8).hex()}"
+
+
+class Member:
+    """One process. A resource: `end` ends it."""
+
+    def __init__(self, index: int, interpreter: Optional[str] = None) -> None:
+        self.index = index
+        ours, theirs = socketpair()
+        package = str(Path(__file__).parent.parent)
+        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {k: v for k, v in os.environ.items() if k not in _OTHER_JOBS}
+        with theirs:
+            command = [interpreter or sys.executable, "-m", "hocket._crew_member"]
+            # The kernel ends it when the thread that starts it does: of that, only the main thread
+            # is sure to stay.
+            by_main_thread = threading.current_thread() is threading.main_thread()
+            parent = os.getpid() if by_main_thread else 0
+            self.process = subprocess.Popen(
+                [*command, str(theirs.fileno()), str(parent)],
+                env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is passed on, not sent twice
+            )
+        self.connection = Connection(ours.detach())
+        assert self.process.stdout is not None
+        self.output = self.process.stdout
+        os.set_blocking(self.output.fileno(), False)
+        # Modules that only this process can import must be found by it, too.
+        self.send("paths", list(sys.path))
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs, or is stopped."""
+        return self.process.poll() is None
+
+    def send(self, *message: Any) -> None:
+        """Of plain values. What has ended does not hear it."""
+        try:
+            self.connection.send_bytes(pickle.dumps(message))
+        except OSError:
+            pass
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def read_output(self) -> str:
+        """What it has printed since."""
+        parts = []
+        while part := self._read():
+            parts.append(part)
+        return b"".join(parts).decode(errors="replace")
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.output.fileno(), 1 << 16)
+        except OSError:
+            return b""
+
+    def end(self) -> None:
+        """Now."""
+        if self.is_alive:
+            self.process.kill()
+        self.process.wait()
+        self.connection.close()
+        self.output.close()
+
+
+class Crew:
+    """Members with numbers from 0. A resource: `close` ends them."""
+
+    def __init__(self) -> None:
+        self._members: dict[int, Member] = {}
+
+    def __getitem__(self, index: int) -> Member:
+        return self._members[index]
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def complete(self, n: int) -> list[int]:
+        """Start those of the first `n` that are not there, or have ended; their numbers."""
+        missing = [i for i in range(n) if i not in self._members or not self._members[i].is_alive]
+        for index in missing:
+            self.end(index)
+            self._members[index] = Member(index)
+        return missing
+
+    def end(self, index: int) -> None:
+        """End one, now."""
+        member = self._members.pop(index, None)
+        if member is not None:
+            member.end()
+
+    def close(self) -> None:
+        """End all of them."""
+        members = list(self._members.values())
+        self._members.clear()
+        for member in members:
+            if member.is_alive:
+                member.process.kill()
+        for member in members:
+            member.end()
+
+    def events(self, indices: Iterable[int], timeout: float) -> list[Event]:
+        """What members have done, waited for until the first; empty where time ran out.
+
+        What one has printed comes before its message, and before its end.
+        """
+        members = [self._members[index] for index in indices]
+        sources: dict[Any, Member] = {member.connection: member for member in members}
+        sources.update({member.output.fileno(): member for member in members})
+        ready = wait(list(sources), max(0.0, timeout))
+        found: list[Event] = []
+        for index in sorted({sources[source].index for source in ready}):
+            found.extend(self._events_of(self._members[index], ready))
+        return found
+
+    def _events_of(self, member: Member, ready: list[Any]) -> list[Event]:
+        messages: list[Event] = []
+        ended = False
+        if member.connection in ready:
+            try:
+                while member.connection.poll():
+                    message = pickle.loads(member.connection.recv_bytes())
+                    messages.append(Event("message", member.index, message))
+            except (EOFError, OSError):
+                ended = True
+        elif not member.is_alive:  # its end of the pipe is closed first
+            return self._events_of(member, [member.connection])
+        if ended:
+            member.process.wait()  # whose connection is closed, has ended or ends at once
+        text = member.read_output()
+        output = [Event("output", member.index, text)] if text else []
+        returncode = member.process.returncode
+        return output + messages + ([Event("ended", member.index, returncode)] if ended else [])
+
+
+def processor_time(pid: int) -> float:
+    """Seconds that a process and those that it has started have used."""
+    tick = os.sysconf("SC_CLK_TCK")
+    used = 0.0
+    left = [pid]
+    while left:
+        number = left.pop()
+        try:
+            fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+            used += (int(fields[11]) + int(fields[12])) / tick
+            for task in os.listdir(f"/proc/{number}/task"):
+                children = Path(f"/proc/{number}/task/{task}/children").read_text()
+                left.extend(int(child) for child in children.split())
+        except (OSError, IndexError, ValueError):
+            continue
+    return used
+
+
+class Clock:
+    """Since when something is the same. A value."""
+
+    def __init__(self) -> None:
+        self._seen: Any = None
+        self._since = time.monotonic()
+
+    def unchanged(self, value: Any) -> float:
+        """For how many seconds it has been this value."""
+        now = time.monotonic()
+        if value != self._seen:
+            self._seen, self._since = value, now
+        return now - self._since

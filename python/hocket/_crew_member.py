@@ -1,0 +1,156 @@
+"""One process of a crew: ``python -m hocket._crew_member DESCRIPTOR PARENT``.
+
+Its main thread runs tasks. A second thread listens, so that it can tell what the first one does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import io
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import Any, Callable, Optional
+
+from ._hocket import Communicator
+from .errors import Error
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Member:
+    """This process, as tasks see it: what they keep, and whom they ask."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._answers: dict[int, queue.SimpleQueue[Any]] = {}
+        self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        self._may_interrupt = False
+        #: What tasks keep from one to the next.
+        self.kept: dict[str, Any] = {}
+        #: Of the job that this process is a rank of.
+        self.comm: Optional[Communicator] = None
+
+    def send(self, *message: Any) -> None:
+        """Of plain values."""
+        with self._sending:
+            self._connection.send_bytes(pickle.dumps(message))
+
+    def ask(self, *request: Any) -> Any:
+        """Send a request to whoever started this process; its answer. Any thread."""
+        number = id(request)
+        self._answers[number] = answers = queue.SimpleQueue()
+        self.send("request", number, *request)
+        return answers.get()
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Any:
+        """In here an interrupt is raised as KeyboardInterrupt; elsewhere it is ignored."""
+        self._may_interrupt = True
+        try:
+            yield
+        finally:
+            self._may_interrupt = False
+
+    def run(self) -> None:
+        """Run tasks until whoever started this process is gone."""
+        signal.signal(signal.SIGINT, self._interrupt)
+        threading.Thread(target=self._listen, name="hocket crew", daemon=True).start()
+        while True:
+            number, task = self._tasks.get()
+            function, arguments = pickle.loads(task)
+            answer = function(self, *arguments)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            self.send("done", number, answer)
+
+    def _interrupt(self, _number: int, _frame: Optional[FrameType]) -> None:
+        if self._may_interrupt:
+            self._may_interrupt = False
+            raise KeyboardInterrupt
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._take(*pickle.loads(self._connection.recv_bytes()))
+        except (EOFError, OSError):
+            os.kill(os.getpid(), signal.SIGKILL)  # nobody is left who wants anything
+
+    def _take(self, kind: str, *rest: Any) -> None:
+        if kind == "task":
+            self._tasks.put(rest)  # type: ignore[arg-type]
+        elif kind == "paths":
+            (sys.path[:],) = rest
+        elif kind == "answer":
+            number, content = rest
+            self._answers.pop(number).put(content)
+        elif kind == "calls":
+            self.send("calls", self._calls())
+        elif kind == "stack":
+            self.send("stack", stack_of(threading.main_thread()))
+
+    def _calls(self) -> list[str]:
+        """What each rank was last seen in."""
+        comm = self.comm
+        if comm is None:
+            return []
+        try:
+            return [call.call for call in comm.last_calls()]
+        except Error:
+            return []
+
+
+def stack_of(thread: threading.Thread) -> list[tuple[str, int, str, str]]:
+    """Where it is: (file, line, function, text), from the outside in."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return []
+    return [
+        (entry.filename, entry.lineno or 0, entry.name, entry.line or "")
+        for entry in traceback.extract_stack(frame)
+    ]
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel end this process when that one has ended, also where this one is stopped."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # too late
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def pickler() -> Callable[[Any], bytes]:
+    """cloudpickle's, where that is installed."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps
+    return cloudpickle.dumps  # type: ignore[no-any-return, unused-ignore]
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Be a member of the crew that `parent` has started."""
+    if parent != 0:
+        end_with(parent)
+    os.set_inheritable(descriptor, False)
+    faulthandler.enable()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    Member(Connection(descriptor)).run()
+
+
+if __name__ == "__main__":
+    # Tasks are functions of modules, which see this module by its name.
+    from hocket import _crew_member
+
+    _crew_member.main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,138 @@
+"""What both ways to run a test on ranks have in common."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from .._crew import Clock
+from ..errors import Aborted, PeerDied
+
+#: How long the other ranks have, once one has failed, to end by themselves; and until a failed test
+#: has ended, whatever they do.
+LEAVE_SECONDS = 0.2
+END_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a test may wait."""
+
+    #: That a rank does nothing while another waits for it; seconds.
+    patience: float = 0.5
+    #: The whole test; seconds.
+    timeout: float = 60.0
+
+
+@dataclass
+class End:
+    """How one rank has ended, when that was not well."""
+
+    rank: int
+    when: float
+    #: The exception, where it is of this process.
+    error: Optional[BaseException] = None
+    #: In one line.
+    summary: str = ""
+    #: As pytest shows it, or a traceback.
+    text: str = ""
+    #: "error", "skip", "xfail", "ended", or "late": it did not come.
+    kind: str = "error"
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether another rank's end may be its cause."""
+        return self.kind == "error" and self.summary.split(":")[0] in (
+            PeerDied.__name__,
+            Aborted.__name__,
+            "KeyboardInterrupt",
+        )
+
+
+@dataclass
+class Ends:
+    """All that have not ended well."""
+
+    size: int
+    ends: list[End] = field(default_factory=list)
+
+    def first(self) -> End:
+        """The one that the others follow from."""
+        return min(self.ends, key=lambda end: (end.is_consequence, end.when))
+
+    def others(self) -> str:
+        """The rest, a line each."""
+        first = self.first()
+        rest = sorted((end for end in self.ends if end is not first), key=lambda end: end.rank)
+        return "\n".join(f"rank {end.rank}: {end.summary}" for end in rest)
+
+
+class RankFailure(Exception):
+    """A rank of a test has failed, exited, or not come."""
+
+    def __init__(self, ends: Ends) -> None:
+        first = ends.first()
+        super().__init__(f"rank {first.rank} of {ends.size}: {first.summary}")
+        self.ends = ends
+
+    def text(self) -> str:
+        """All of it, for people."""
+        first, others = self.ends.first(), self.ends.others()
+        return "\n".join(filter(None, [first.text, str(self), others]))
+
+
+def summary_of(error: BaseException) -> str:
+    """In one line."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def waits(call: str) -> bool:
+    """Whether a rank is in a call, by what it was last seen in."""
+    if call == "no collective call so far":
+        return False
+    return ", after " in call or not call.endswith(" (finished)")
+
+
+class Watch:
+    """Finds out that a test stands still: some ranks wait in calls, and those that do not do
+    nothing either, for as long as `patience`."""
+
+    LOOK_SECONDS = 0.05
+    #: What looking costs by itself.
+    IDLE_SECONDS = 0.03
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._clocks: dict[Any, Clock] = {}
+        self._used: dict[Any, float] = {}
+        self._calls = Clock()
+
+    def missing(self, calls: list[str], used: dict[int, Any], there: set[int]) -> list[int]:
+        """The ranks that do not come; empty while all is well.
+
+        Parameters
+        ----------
+        calls : list of str
+            What each rank was last seen in.
+        used : dict
+            For each rank the processor time of its process.
+        there : set of int
+            Ranks that have not ended.
+        """
+        still = self._calls.unchanged((tuple(calls), frozenset(there))) >= self._patience
+        waiting = {rank for rank in there if rank < len(calls) and waits(calls[rank])}
+        away = sorted(there - waiting)
+        idle = [rank for rank in away if self._idle_for(rank, used[rank]) >= self._patience]
+        return idle if still and waiting and idle == away else []
+
+    def _idle_for(self, rank: int, used: float) -> float:
+        if used - self._used.setdefault(rank, used) > self.IDLE_SECONDS:
+            self._used[rank] = used
+        return self._clocks.setdefault(rank, Clock()).unchanged(self._used[rank])
+
+
+def now() -> float:
+    """One clock for all processes of a host."""
+    return time.monotonic()

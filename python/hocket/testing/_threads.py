@@ -1,0 +1,150 @@
+"""A test on ranks that are threads of this process."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, Optional
+
+from .._crew import processor_time
+from .._hocket import Communicator, _run_threads
+from ..errors import Error
+from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, summary_of, waits
+
+
+class _Left(BaseException):
+    """Raised in ranks that are still at work when the test has failed."""
+
+
+class ThreadRun:
+    """One run of one test. To be used once."""
+
+    def __init__(self, n: int, body: Callable[[Communicator], Any], limits: Limits) -> None:
+        self._n = n
+        self._body = body
+        self._limits = limits
+        self._comms: dict[int, Communicator] = {}
+        self._threads: dict[int, int] = {}  # their idents; of those that have not ended
+        self._bad: list[End] = []
+        self._stopped = False
+        self._ended: list[Optional[BaseException]] = []
+        self._running = _thread.allocate_lock()
+
+    def run(self) -> Optional[Ends]:
+        """Run it; None where all went well."""
+        __tracebackhide__ = True
+        self._running.acquire()
+        _thread.start_new_thread(self._run_all, ())
+        watch, begun = Watch(self._limits.patience), now()
+        try:
+            # As in hocket.run_threads, so that signals are heard.
+            while not self._running.acquire(timeout=Watch.LOOK_SECONDS):
+                if not self._bad:
+                    self._look(watch, begun)
+                if self._bad and self._leave():
+                    break
+        except BaseException:
+            self._stopped = True
+            self._abort("interrupted")
+            self._leave()
+            raise
+        if not self._bad and self._ended and self._ended[0] is not None:
+            raise self._ended[0]  # it did not come to the ranks at all
+        return Ends(self._n, self._bad) if self._bad else None
+
+    def _run_all(self) -> None:
+        error: Optional[BaseException] = None
+        try:
+            _run_threads(self._n, self._rank)
+        except BaseException as caught:
+            error = caught
+        self._ended.append(error)
+        self._running.release()
+
+    def _rank(self, comm: Communicator) -> None:
+        __tracebackhide__ = True
+        rank = comm.rank
+        self._threads[rank] = _thread.get_ident()
+        self._comms[rank] = comm
+        try:
+            if not self._stopped:
+                self._body(comm)
+            comm.close()  # which raises what has become of its last calls on a GPU
+        except _Left:
+            pass
+        except BaseException as error:
+            self._bad.append(End(rank, now(), error, summary_of(error)))
+            self._abort(f"the test has failed on rank {rank}: {summary_of(error)}", comm)
+        finally:
+            self._threads.pop(rank, None)
+
+    def _abort(self, reason: str, first: Optional[Communicator] = None) -> None:
+        for comm in [*filter(None, [first]), *self._comms.values()]:
+            try:
+                comm.abort(reason)
+            except Error:
+                pass
+
+    def _look(self, watch: Watch, begun: float) -> None:
+        there = set(self._threads)
+        if len(there) + sum(rank not in there for rank in self._comms) < self._n:
+            return  # not all have begun
+        calls: list[str] = []
+        for rank in there:
+            try:
+                calls = [call.call for call in self._comms[rank].last_calls()]
+                break
+            except (Error, KeyError):
+                continue
+        used = dict.fromkeys(there, processor_time(os.getpid()))
+        late = watch.missing(calls, used, there)
+        why = f"did nothing for {self._limits.patience:g} s, while others wait for it"
+        if not late and now() - begun > self._limits.timeout:
+            away = [rank for rank in there if rank >= len(calls) or not waits(calls[rank])]
+            late = sorted(away) or sorted(there)
+            why = f"has not ended after {self._limits.timeout:g} s"
+        for rank in late:
+            place, text = self._place_of(rank)
+            self._bad.append(End(rank, now(), None, f"{why}; it is {place}", text, "late"))
+        if late:
+            self._abort(f"rank {late[0]} of the test {why}")
+
+    def _place_of(self, rank: int) -> tuple[str, str]:
+        """Where it is: in short, and its stack."""
+        frame = sys._current_frames().get(self._threads.get(rank, 0))
+        if frame is None:
+            return "at its end", ""
+        stack = traceback.extract_stack(frame)
+        own = [entry for entry in stack if os.path.dirname(__file__) != os.path.dirname(entry.filename)]
+        at = (own or list(stack))[-1]
+        text = "".join(traceback.format_list(own))
+        return f"at {at.filename}:{at.lineno} in {at.name}", f"rank {rank} is here:\n{text}"
+
+    def _leave(self) -> bool:
+        """Wait for the ranks to end, then no longer; False where all have."""
+        if self._all_end_within(LEAVE_SECONDS):
+            return False
+        for thread in list(self._threads.values()):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread), ctypes.py_object(_Left)
+            )
+        if self._all_end_within(END_SECONDS - LEAVE_SECONDS):
+            return False
+        for rank in sorted(self._threads):
+            if all(end.rank != rank for end in self._bad):
+                place, text = self._place_of(rank)
+                self._bad.append(End(rank, now(), None, f"still {place}", text, "late"))
+        return True
+
+    def _all_end_within(self, seconds: float) -> bool:
+        """Whether they do; no longer than there is somebody to wait for who may yet end."""
+        until = now() + seconds
+        while not self._running.acquire(timeout=0.01):
+            if now() > until or set(self._threads) <= {e.rank for e in self._bad if e.kind == "late"}:
+                return False
+        self._running.release()
+        return True

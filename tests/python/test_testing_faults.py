@@ -1,0 +1,159 @@
+"""Random faults on ranks of tests: each is found, on the right rank, and nothing hangs.
+
+As many as `--faults` says; 1,000 take minutes.
+"""
+
+import os
+import pickle
+import random
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import hocket
+from hocket import testing
+from hocket._crew import Crew
+from hocket.testing._processes import ProcessRun
+from hocket.testing._runs import Limits
+from hocket.testing._threads import ThreadRun
+
+A_TEST = 10  # faults
+KINDS = ["kill", "stop", "delay", "raise", "exit", "os exit", "crash", "leave", "sleep", "mismatch"]
+OF_THREADS = ["raise", "exit", "leave", "sleep", "mismatch"]
+
+
+class Fault:
+    """What goes wrong, by the number of the case; the same on all ranks. A value."""
+
+    def __init__(self, seed, kinds):
+        chance = random.Random(seed)
+        self.size = chance.randint(2, 4)
+        self.kind = chance.choice(kinds)
+        self.victim = chance.randrange(self.size)
+        self.step = chance.randrange(6)
+        self.after = chance.choice([0.0, chance.uniform(0, 0.02)])
+        self.count = chance.choice([1, 1000, 100_000])
+        self.calls = [chance.choice(["all_reduce", "barrier", "ring", "objects"]) for _ in range(8)]
+
+    def __repr__(self):
+        return f"{self.kind} on rank {self.victim} of {self.size} at {self.calls[self.step]}, {self.count}"
+
+
+def call(comm, name, count):
+    if name == "all_reduce":
+        comm.all_reduce(np.ones(count))
+    elif name == "barrier":
+        comm.barrier()
+    elif name == "ring":
+        comm.send_recv(np.ones(count), (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+    else:
+        comm.all_gather_object({"rank": comm.rank})
+
+
+def strike(comm, fault):
+    if fault.kind in ("kill", "stop"):
+        getattr(testing, fault.kind)(fault.victim, after=fault.after)
+    elif fault.kind == "delay":
+        testing.delay(fault.victim, 0.05, after=fault.after)
+    elif fault.kind == "raise":
+        raise ValueError("of the victim")
+    elif fault.kind == "exit":
+        sys.exit(3)
+    elif fault.kind == "os exit":
+        os._exit(3)
+    elif fault.kind == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif fault.kind == "sleep":
+        time.sleep(1.5)
+    elif fault.kind == "mismatch":
+        comm.all_reduce(np.ones(fault.count + 1, "float32"), op="max")
+
+
+def body(comm, fault):
+    """Calls, one of which the victim comes to otherwise."""
+    for step, name in enumerate(fault.calls):
+        if step == fault.step and comm.rank == fault.victim:
+            strike(comm, fault)
+            if fault.kind == "leave":
+                return
+        call(comm, name, fault.count)
+    # What is killed or stopped while nobody needs it is needed here.
+    if fault.kind in ("kill", "stop"):
+        time.sleep(fault.after + 0.05)
+        comm.barrier(deadline=0.5)
+
+
+def as_a_test(member, rank, size, address, fault):
+    """As `hocket.testing._member.run_test` does it; the survivors know what to expect."""
+    from hocket.testing._member import injecting
+    from hocket.testing._runs import now, summary_of
+
+    member.comm = comm = hocket.init(rank=rank, size=size, address=address, timeout=30, deadline=10)
+    try:
+        with injecting(member), member.interruptible():
+            if fault.kind in ("kill", "stop"):
+                if fault.kind == "stop":
+                    comm.deadline = 0.5
+                wanted = {"kill": hocket.PeerDied, "stop": hocket.DeadlineExceeded}[fault.kind]
+                # An Aborted is another's DeadlineExceeded or loss.
+                with pytest.raises((wanted, hocket.Aborted)):
+                    body(comm, fault)
+            else:
+                body(comm, fault)
+            comm.close()
+        return None
+    except BaseException as error:
+        try:
+            comm.abort(summary_of(error))
+            comm.close()
+        except hocket.Error:
+            pass
+        return now(), None, summary_of(error), "", "error"
+    finally:
+        member.comm = None
+
+
+def check(fault, ends):
+    if fault.kind in ("kill", "stop", "delay"):
+        assert ends is None, (fault, ends)
+        return
+    assert ends is not None, fault
+    first = ends.first()
+    if fault.kind in ("raise", "exit", "os exit", "crash", "sleep"):
+        assert first.rank == fault.victim, (fault, ends)
+        wanted = {"raise": "ValueError: of the victim", "exit": "SystemExit: 3",
+                  "os exit": "exited with code 3", "crash": "SIGSEGV", "sleep": "did nothing"}
+        assert wanted[fault.kind] in first.summary, (fault, ends)
+    elif fault.kind == "mismatch":
+        assert first.summary.startswith(("Mismatch", "DeadlineExceeded")), (fault, ends)
+    else:  # it has left, and whoever needs it says so
+        assert any(f"rank {fault.victim} " in end.summary for end in ends.ends), (fault, ends)
+
+
+@pytest.fixture(scope="module")
+def crew():
+    crew = Crew()
+    yield crew
+    crew.close()
+
+
+def pytest_generate_tests(metafunc):
+    count = metafunc.config.getoption("--faults")
+    metafunc.parametrize("first", range(0, count, A_TEST))
+
+
+def test_faults_of_processes(crew, first, request):
+    for seed in range(first, min(first + A_TEST, request.config.getoption("--faults"))):
+        fault = Fault(seed, KINDS)
+        task = pickle.dumps((as_a_test, (fault,)))
+        check(fault, ProcessRun(crew, fault.size, Limits(timeout=15), lambda _: None).run(task))
+
+
+def test_faults_of_threads(first, request):
+    for seed in range(first, min(first + A_TEST, request.config.getoption("--faults"))):
+        fault = Fault(10_000 + seed, OF_THREADS)
+        run = ThreadRun(fault.size, lambda comm, fault=fault: body(comm, fault), Limits(timeout=15))
+        check(fault, run.run())
