@@ -1,19 +1,22 @@
-"""Fourier transforms on GPUs: how long a transform takes, and how much of it the transpose is.
+"""Fourier transforms on a GPU that ranks share: how much of one is the transpose.
 
-``hocket run -n 2 -- python bench/fft_gpu.py [N ...]``. Complex double, N^3, from slabs to slabs of the
-other axis; ranks share the GPUs that there are. Beside it the same transforms of the parts by cuFFT
-alone, called by CuPy at the same time on all ranks, and a plain copy of the part. What the first takes
-longer than the second is the transpose. Needs CuPy.
+``python bench/fft_gpu.py [--ranks 2] [--threads] [N ...]``. Complex double, N^3, from slabs to slabs of the
+other axis. First one rank transforms the whole, then all transform it together. What that takes longer is
+the transpose, which is set against a plain copy of the whole array. Ranks are processes, or threads of one.
+Needs CuPy.
 """
 
+import argparse
 import statistics
+import subprocess
 import sys
 
 import cupy
 import numpy as np
 
 import hocket
-from hocket.distribution import Slab
+from hocket._command import find_command
+from hocket.distribution import Box, Slab
 from hocket.fft import FFT
 
 REPEATS, CALLS = 9, 10
@@ -24,7 +27,7 @@ def microseconds(comm, call):
     taken = []
     for _ in range(REPEATS):
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-        cupy.cuda.Device().synchronize()
+        cupy.cuda.get_current_stream().synchronize()
         comm.barrier()
         begin.record()
         for _ in range(CALLS):
@@ -36,28 +39,51 @@ def microseconds(comm, call):
     return statistics.median(taken)
 
 
-def main():
-    comm = hocket.init()
-    gpu = comm.rank % cupy.cuda.runtime.getDeviceCount()
-    with cupy.cuda.Device(gpu), cupy.cuda.Stream(non_blocking=True):
-        for n in map(int, sys.argv[1:] or ["128", "256"]):
+def alone(comm, n):
+    """One rank's times of the whole transform and of a copy, while the others wait."""
+    own = comm.split(comm.rank)
+    times = [0.0, 0.0]
+    if comm.rank == 0:
+        x, y = cupy.ones((n,) * 3, "complex128"), cupy.empty((n,) * 3, "complex128")
+        plan = FFT(own, (n,) * 3, Box((0,) * 3, (n,) * 3), gpu=0)
+        times = [microseconds(own, lambda: plan(x, y)), microseconds(own, lambda: cupy.copyto(y, x))]
+        del x, y, plan
+        cupy.get_default_memory_pool().free_all_blocks()
+    return comm.broadcast_object(times)
+
+
+def rank(comm, sizes):
+    with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True):
+        for n in sizes:
+            whole, copy = alone(comm, n)
             rows, columns = (Slab(axis).box((n,) * 3, comm.rank, comm.size) for axis in (0, 1))
-            x = cupy.ones(rows.shape, "complex128")
-            y = cupy.empty(columns.shape, "complex128")
-            z = cupy.empty(columns.shape, "complex128")
-            plan = FFT(comm, (n,) * 3, rows, columns, gpu=gpu)
+            x, y = cupy.ones(rows.shape, "complex128"), cupy.empty(columns.shape, "complex128")
+            plan = FFT(comm, (n,) * 3, rows, columns, gpu=0)
             plan(x, y)
-            expected = n**3 if comm.rank == 0 else 0
-            assert complex(y[0, 0, 0].get()) == expected, "the transform is wrong"
-            whole = microseconds(comm, lambda: plan(x, y))
-            planes = cupy.fft.fftn
-            alone = microseconds(comm, lambda: (planes(x, axes=(1, 2)), planes(y, axes=(0,))))
-            copy = microseconds(comm, lambda: cupy.copyto(z, y))
+            assert abs(y[0, 0, 0].get() - (n**3 if comm.rank == 0 else 0)) < 1e-6 * n**3
+            together = microseconds(comm, lambda: plan(x, y))
             if comm.rank == 0:
-                transpose = whole - alone
-                print(f"{n}^3: transform {whole:.0f} us, cuFFT alone {alone:.0f} us, transpose "
-                      f"{transpose:.0f} us, copy of the part {copy:.0f} us "
-                      f"(transpose at {100 * copy / transpose:.0f} % of the copy's rate)", flush=True)
+                transpose = together - whole
+                print(f"{n}^3: {comm.size} ranks {together:.0f} us, one {whole:.0f} us, transpose "
+                      f"{transpose:.0f} us, a copy {copy:.0f} us ({100 * copy / transpose:.0f} %)",
+                      flush=True)
 
 
-main()
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", action="store_true")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("sizes", nargs="*", type=int, default=[128, 256])
+    options = parser.parse_args()
+    if options.threads:
+        hocket.run_threads(lambda comm: rank(comm, options.sizes), options.ranks)
+    elif options.inside:
+        rank(hocket.init(), options.sizes)
+    else:
+        words = [find_command(), "run", "-n", str(options.ranks), "--", sys.executable, __file__, "--inside"]
+        sys.exit(subprocess.run([*words, *map(str, options.sizes)]).returncode)
+
+
+if __name__ == "__main__":
+    main()
