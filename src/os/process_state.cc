@@ -1,0 +1,196 @@
+#include "os/process_state.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "os/process_exit.h"
+
+namespace hocket::os {
+namespace {
+
+constexpr int kMostThreads = 256;  // that are looked at
+
+struct NamedCall {
+  long number;
+  std::string_view name;
+};
+// Those in which a program may stay.
+constexpr std::array kCalls{
+    NamedCall{SYS_read, "read"},
+    NamedCall{SYS_write, "write"},
+    NamedCall{SYS_readv, "readv"},
+    NamedCall{SYS_writev, "writev"},
+    NamedCall{SYS_pread64, "pread64"},
+    NamedCall{SYS_pwrite64, "pwrite64"},
+    NamedCall{SYS_openat, "openat"},
+    NamedCall{SYS_close, "close"},
+    NamedCall{SYS_fsync, "fsync"},
+    NamedCall{SYS_fdatasync, "fdatasync"},
+    NamedCall{SYS_flock, "flock"},
+    NamedCall{SYS_fcntl, "fcntl"},
+    NamedCall{SYS_ioctl, "ioctl"},
+    NamedCall{SYS_ppoll, "ppoll"},
+    NamedCall{SYS_pselect6, "pselect6"},
+    NamedCall{SYS_epoll_pwait, "epoll_pwait"},
+    NamedCall{SYS_futex, "futex"},
+    NamedCall{SYS_nanosleep, "nanosleep"},
+    NamedCall{SYS_clock_nanosleep, "clock_nanosleep"},
+    NamedCall{SYS_recvfrom, "recvfrom"},
+    NamedCall{SYS_recvmsg, "recvmsg"},
+    NamedCall{SYS_sendto, "sendto"},
+    NamedCall{SYS_sendmsg, "sendmsg"},
+    NamedCall{SYS_accept, "accept"},
+    NamedCall{SYS_accept4, "accept4"},
+    NamedCall{SYS_connect, "connect"},
+    NamedCall{SYS_wait4, "wait4"},
+    NamedCall{SYS_waitid, "waitid"},
+    NamedCall{SYS_rt_sigtimedwait, "rt_sigtimedwait"},
+    NamedCall{SYS_mmap, "mmap"},
+    NamedCall{SYS_munmap, "munmap"},
+    NamedCall{SYS_io_getevents, "io_getevents"},
+#ifdef SYS_poll
+    NamedCall{SYS_poll, "poll"},
+    NamedCall{SYS_select, "select"},
+    NamedCall{SYS_epoll_wait, "epoll_wait"},
+    NamedCall{SYS_open, "open"},
+    NamedCall{SYS_pause, "pause"},
+#endif
+#ifdef SYS_futex_waitv
+    NamedCall{SYS_futex_waitv, "futex_waitv"},
+#endif
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string_view first_word(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t\n");
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  return text.substr(0, text.find_first_of(" \t\n"));
+}
+
+// The value of a line "NAME:\tVALUE" of /proc/PID/status.
+std::string_view field(std::string_view status, std::string_view name) {
+  const auto at = status.find(fmt::format("\n{}:", name));
+  if (at == std::string_view::npos) return {};
+  return first_word(status.substr(at + name.size() + 2));
+}
+
+std::optional<long> number(std::string_view text) {
+  long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end == text.data()) return std::nullopt;
+  return value;
+}
+
+// Whoever may trace the process may know; the others may know the kernel's function for it.
+std::string system_call_of(pid_t pid) {
+  const std::string text = read_file(fmt::format("/proc/{}/syscall", pid));
+  if (const auto call = number(first_word(text)); call && *call >= 0) {
+    const auto found = std::ranges::find(kCalls, *call, &NamedCall::number);
+    return found != kCalls.end() ? std::string(found->name) : fmt::format("number {}", *call);
+  }
+  std::string where = read_file(fmt::format("/proc/{}/wchan", pid));
+  return where == "0" ? std::string() : where;
+}
+
+int running_threads(pid_t pid) {
+  const std::string folder = fmt::format("/proc/{}/task", pid);
+  DIR* const threads = ::opendir(folder.c_str());
+  if (threads == nullptr) return 0;
+  int running = 0;
+  int looked_at = 0;
+  while (const dirent* each = ::readdir(threads)) {
+    const auto thread = number(each->d_name);
+    if (!thread || *thread == pid) continue;
+    if (++looked_at > kMostThreads) break;
+    const std::string status = read_file(fmt::format("{}/{}/status", folder, *thread));
+    if (field(status, "State") == "R") ++running;
+  }
+  ::closedir(threads);
+  return running;
+}
+
+std::string tracer_of(std::string_view status) {
+  const auto tracer = number(field(status, "TracerPid"));
+  if (!tracer || *tracer == 0) return {};
+  std::string name = read_file(fmt::format("/proc/{}/comm", *tracer));
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  return name.empty() ? fmt::format("pid {}", *tracer) : fmt::format("{} (pid {})", name, *tracer);
+}
+
+}  // namespace
+
+ProcessState process_state(pid_t pid, std::uint64_t start) {
+  using Doing = ProcessState::Doing;
+  ProcessState state;
+  const std::string status = read_file(fmt::format("/proc/{}/status", pid));
+  if (start == 0 || process_start(pid) != start) return state;
+  state.tracer = tracer_of(status);
+  if (field(status, "CoreDumping") == "1") {
+    state.doing = Doing::kDumping;
+    return state;
+  }
+  const std::string_view letter = field(status, "State");
+  if (letter == "R") state.doing = Doing::kRunning;
+  if (letter == "S" || letter == "I") state.doing = Doing::kSleeping;
+  if (letter == "D") state.doing = Doing::kOnDevice;
+  if (letter == "T") state.doing = Doing::kStopped;
+  if (letter == "t") state.doing = Doing::kTraced;
+  if (state.doing == Doing::kSleeping || state.doing == Doing::kOnDevice) {
+    state.system_call = system_call_of(pid);
+    state.running_threads = running_threads(pid);
+  }
+  return state;
+}
+
+std::string describe(const ProcessState& state, pid_t pid) {
+  using Doing = ProcessState::Doing;
+  std::string text;
+  switch (state.doing) {
+    case Doing::kUnknown:
+      return text;
+    case Doing::kRunning:
+      text = "running";
+      break;
+    case Doing::kSleeping:
+      text = "sleeping";
+      break;
+    case Doing::kOnDevice:
+      text = "waiting for a disk or a device";
+      break;
+    case Doing::kStopped:
+      text = fmt::format("stopped by a signal (kill -CONT {} lets it go on)", pid);
+      break;
+    case Doing::kTraced:
+      text = fmt::format("held by a debugger: {}", state.tracer);
+      break;
+    case Doing::kDumping:
+      return "writing a core file";
+  }
+  if (!state.system_call.empty()) text += fmt::format(" in {}", state.system_call);
+  if (state.running_threads != 0) {
+    text += fmt::format(", while {} of its threads {}",
+                        state.running_threads,
+                        state.running_threads == 1 ? "runs" : "run");
+  }
+  if (!state.tracer.empty() && state.doing != Doing::kTraced) {
+    text += fmt::format(", traced by {}", state.tracer);
+  }
+  return text;
+}
+
+}  // namespace hocket::os
