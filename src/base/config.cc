@@ -86,6 +86,19 @@ Duration default_deadline() {
       "HOCKET_DEADLINE={} is neither a positive number of seconds nor \"forever\"", *text));
 }
 
+Duration longest_quiet_wait() {
+  const auto text = environment("HOCKET_WARN");
+  if (!text) return std::chrono::seconds(10);
+  const auto duration = seconds_from(*text, 0, 1e9);
+  if (!duration || (*duration != Duration::zero() && *duration < std::chrono::milliseconds(1))) {
+    throw InvalidArgument(fmt::format(
+        "HOCKET_WARN={} is not a number of seconds from 0.001 on, nor 0 for no warnings; correct or "
+        "unset it",
+        *text));
+  }
+  return *duration == Duration::zero() ? kForever : *duration;
+}
+
 Duration longest_silence() {
   const auto text = environment("HOCKET_SILENCE");
   if (!text) return std::chrono::seconds(3);
@@ -100,6 +113,7 @@ Config Config::from_environment() {
   Config config;
   config.log = log_level();
   config.deadline = default_deadline();
+  config.warn_after = longest_quiet_wait();
   if (const auto gib = environment_integer("HOCKET_SEGMENT_GIB", 1, 1 << 20)) {
     config.segment_bytes = static_cast<std::size_t>(*gib) << 30;
   }

@@ -37,6 +37,7 @@ void default_environment(const char* name, const char* value);
 struct Config {
   LogLevel log = LogLevel::kWarning;              // HOCKET_LOG
   Duration deadline = std::chrono::seconds(300);  // HOCKET_DEADLINE, seconds; "forever"
+  Duration warn_after = std::chrono::seconds(10);  // HOCKET_WARN, seconds; 0: never, as kForever
   std::size_t segment_bytes = 0;    // HOCKET_SEGMENT_GIB a rank; 0: by the machine's memory
   std::string engines;              // HOCKET_ENGINES, comma separated; empty: all
   std::string algorithm;            // HOCKET_ALGORITHM: forced algorithms, see docs/algorithms.md

@@ -69,8 +69,18 @@ void Core::open(Engines engines) {
     return !turn_.is_progress() && surroundings_->interrupted();
   });
   texts_.emplace(membership_.name, *group_, surroundings_->witness());
-  runner_.emplace(
-      static_cast<Owner&>(*this), *surroundings_, *group_, engines_, *ledger_, *inquiry_, tracing_);
+  long_waits_.emplace(live::LongWaits{.group = *group_,
+                                      .texts = *texts_,
+                                      .communicator = membership_.name,
+                                      .after = surroundings_->warn_after()});
+  runner_.emplace(static_cast<Owner&>(*this),
+                  *surroundings_,
+                  *group_,
+                  engines_,
+                  *ledger_,
+                  *inquiry_,
+                  tracing_,
+                  *long_waits_);
   runner_->set_next_look(
       [this] { return awaits_gpu() ? Deadline::in(kGpuLook) : Deadline::never(); });
   open_ = true;
@@ -198,7 +208,11 @@ Task Core::start_task(const Plan& plan, const Signature& shown) {
 
 // A blocking call's wait behind others under way.
 void Core::finish_queued(Operation& operation) {
-  runner_->advance_until([&] { return operation.done(); });
+  live::LongWait wait(*long_waits_);
+  runner_->advance_until([&] { return operation.done(); },
+                         Deadline::never(),
+                         [&] { wait.look(operation.call.awaited, operation.call.shown); });
+  wait.over(operation.error() ? live::LongWait::End::kFailed : live::LongWait::End::kWell);
   operation.rethrow();
 }
 

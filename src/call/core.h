@@ -252,6 +252,7 @@ class Core : public std::enable_shared_from_this<Core>,
   std::optional<Planner> planner_;
   std::optional<failure::Inquiry> inquiry_;
   std::optional<failure::Texts> texts_;
+  std::optional<live::LongWaits> long_waits_;
   std::optional<Runner> runner_;
 
   std::atomic<bool> written_{false};  // the flight record

@@ -63,13 +63,18 @@ bool Runner::step(Stepped& call, bool look) {
 }
 
 void Runner::drive(Stepped& call) {
+  live::LongWait wait(long_waits_);
   try {
     Waiter waiter(host_);
     for (bool look = false; !step(call, look); look = waiter.pause()) {
-      if (look) waiter.wake_by(std::min(*call.deadline, next_look()));
+      if (!look) continue;
+      waiter.wake_by(std::min(*call.deadline, next_look()));
+      wait.look(call.awaited, call.shown);
     }
+    wait.over(live::LongWait::End::kWell);
     hide_messages();
   } catch (...) {
+    wait.over(live::LongWait::End::kFailed);
     if (call.sequence() != 0) {
       end(call.sequence(), true);
       owner_.fail_caught(call.sequence());

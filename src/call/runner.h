@@ -20,6 +20,7 @@
 #include "call/waiter.h"
 #include "control/group.h"
 #include "failure/inquiry.h"
+#include "live/long_wait.h"
 
 namespace hocket::call {
 
@@ -55,14 +56,16 @@ class Runner {
          const Engines& engines,
          Ledger& ledger,
          failure::Inquiry& inquiry,
-         Tracing& tracing)
+         Tracing& tracing,
+         live::LongWaits& long_waits)
       : owner_(owner),
         host_(surroundings.host()),
         group_(group),
         engines_(engines),
         ledger_(ledger),
         inquiry_(inquiry),
-        tracing_(tracing) {}
+        tracing_(tracing),
+        long_waits_(long_waits) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
@@ -100,11 +103,17 @@ class Runner {
   // Moves what is under way until `is_over()`. False: the deadline has passed before.
   template <typename IsOver>
   bool advance_until(IsOver is_over, base::Deadline deadline = base::Deadline::never()) {
+    return advance_until(is_over, deadline, [] {});
+  }
+  // The same; `at_look` is called now and then.
+  template <typename IsOver, typename Look>
+  bool advance_until(IsOver is_over, base::Deadline deadline, Look at_look) {
     Waiter waiter(host_);
     while (!is_over()) {
       waiter.wake_by(std::min(deadline, next_look()));
       const bool look = waiter.pause();
       if (look && deadline.has_passed()) return false;
+      if (look) at_look();
       if (advance(look)) waiter.moved();
     }
     return true;
@@ -147,6 +156,7 @@ class Runner {
   Ledger& ledger_;
   failure::Inquiry& inquiry_;
   Tracing& tracing_;
+  live::LongWaits& long_waits_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
   std::size_t shown_messages_ = 0;                    // how many waited when they were shown

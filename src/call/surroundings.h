@@ -32,6 +32,8 @@ class Surroundings {
   // Whether the program has been told that a peer was lost: it need not be told again.
   virtual bool has_told_of_loss() const noexcept = 0;
   virtual void tell_of_loss() noexcept = 0;
+  // After how long a wait says who has not come; kForever: it says nothing.
+  virtual Duration warn_after() const noexcept = 0;
   // Where flight records go; empty: nowhere.
   virtual const std::string& dump_directory() const noexcept = 0;
   // This process's number among all.

@@ -13,6 +13,7 @@ bool Core::wait(Operation& operation, Deadline until) {
   Waiter waiter(surroundings_->host());
   waiter.wake_by(std::min(until, *operation.call.deadline));
   const Awaiting awaiting(operation);
+  live::LongWait long_wait(*long_waits_);
   while (!operation.done()) {
     if (forks_.forked()) raise_unusable();
     const bool look = waiter.pause();
@@ -24,10 +25,12 @@ bool Core::wait(Operation& operation, Deadline until) {
         runner_->fail_all(std::current_exception());
       }
       turn_.leave();
+      if (look && !operation.done()) long_wait.look(operation.call.awaited, operation.call.shown);
       if (moved) waiter.moved();
     }
     if (look && !operation.done() && until.has_passed()) return false;
   }
+  long_wait.over(operation.error() ? live::LongWait::End::kFailed : live::LongWait::End::kWell);
   return true;
 }
 

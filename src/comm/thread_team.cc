@@ -31,6 +31,7 @@ ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources
   segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
   algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
+  warn_after_ = config.warn_after;
   dump_directory_ = config.flight_recorder_dir;
 }
 
@@ -48,6 +49,7 @@ World ThreadTeam::join(int rank) const {
   parts.engines = engines_;
   parts.algorithms = algorithms_;
   parts.deadline = deadline_;
+  parts.warn_after = warn_after_;
   parts.dump_directory = dump_directory_;
   parts.device_libraries = libraries_;
   const auto impl = WorldImpl::make(std::move(parts), base::Deadline::in(std::chrono::seconds(60)));

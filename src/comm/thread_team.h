@@ -35,6 +35,7 @@ class ThreadTeam {
   JobEngines engines_;
   algorithm::Choices algorithms_;
   Duration deadline_;
+  Duration warn_after_;
   std::string dump_directory_;
 };
 

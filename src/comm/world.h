@@ -39,6 +39,7 @@ struct WorldParts {
   JobEngines engines;
   algorithm::Choices algorithms;  // forced
   Duration deadline{};
+  Duration warn_after = kForever;
   std::string dump_directory;
   std::shared_ptr<observe::TraceFile> trace;  // null: no trace
   std::shared_ptr<DeviceLibraries> device_libraries;
@@ -64,6 +65,7 @@ class WorldImpl final : public call::Surroundings,
   // Null in a job of one.
   const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
+  Duration warn_after() const noexcept override { return parts_.warn_after; }
   const std::string& dump_directory() const noexcept override { return parts_.dump_directory; }
   // Null where none is written.
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override { return parts_.trace; }

@@ -18,7 +18,7 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6839ULL;  // "9hocket"
+constexpr std::uint64_t kMagic = 0x74656b636f6861ULL;  // "ahocket"
 
 struct HostHeader {
   base::Atomic<std::uint64_t> magic{0};  // written last

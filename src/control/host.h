@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 9 (all offsets multiples of the page size):
+// Layout of the segment, version 10 (all offsets multiples of the page size):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
 //   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
@@ -63,7 +63,10 @@ struct alignas(kApart) RankLine {
   // ns of the steady clock: of a rank of this host when its network thread last had a turn, of
   // another host's first rank when that host was last heard by any rank of this one; 0: not so far.
   base::Atomic<std::int64_t> seen_at{0};
+  base::Atomic<std::int32_t> awaits{-1};      // the place of the rank that it waits for, long so far
+  base::Atomic<std::int32_t> spoken_for{-1};  // the place of who warns of waits for this rank
 };
+static_assert(sizeof(RankLine) == 2 * kApart);
 
 // A group with members on several hosts, as the network finds it. `id` is written last, and cleared
 // by the network alone.
@@ -255,6 +258,33 @@ class HostControl {
   // Set before the rank arrives; outlives this.
   void set_arming(std::function<bool()> arming) { arming_ = std::move(arming); }
 
+  // --- Long waits; see live/long_wait.h -------------------------------------------------------
+  int world_rank(int place) const noexcept {
+    return lines_[place].world_rank.load(std::memory_order_relaxed);
+  }
+  // The number of its host, where there are several.
+  int host_number(int place) const noexcept {
+    return lines_[place].host.load(std::memory_order_relaxed);
+  }
+  // Shows the others whom this rank waits for; -1: nobody.
+  void show_awaited(int place) noexcept {
+    lines_[self_].awaits.store(place, std::memory_order_relaxed);
+  }
+  // As a peer wrote it, or -1 where it is no place.
+  int awaited_by(int place) const noexcept { return checked_place(lines_[place].awaits); }
+  // Who warns of waits for the rank at `place`: one rank of this host at a time; -1: nobody.
+  int speaker_about(int place) const noexcept { return checked_place(lines_[place].spoken_for); }
+  // This rank does, in the stead of `before`; false: another one was quicker.
+  bool speak_about(int place, int before) noexcept {
+    std::int32_t expected = before;
+    return lines_[place].spoken_for.compare_exchange_strong(
+        expected, self_, std::memory_order_relaxed);
+  }
+  void speak_no_more_about(int place) noexcept {
+    std::int32_t expected = self_;
+    lines_[place].spoken_for.compare_exchange_strong(expected, -1, std::memory_order_relaxed);
+  }
+
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
   // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
@@ -288,6 +318,10 @@ class HostControl {
     std::uint64_t bytes;
   };
   void ring_parked(int peer) noexcept;
+  int checked_place(const base::Atomic<std::int32_t>& word) const noexcept {
+    const std::int32_t place = word.load(std::memory_order_relaxed);
+    return place >= 0 && place < places_ ? place : -1;
+  }
   GroupEntry* take_entry(const Listing& group) noexcept;
   void collect();
   bool is_gone(int rank) const noexcept;

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <utility>
 
+#include "os/process_state.h"
+
 namespace hocket::failure {
 
 using control::Cause;
 using control::Failure;
 using engine::Kind;
-
-namespace {
 
 std::string describe(std::uint64_t sequence, const engine::Signature& s) {
   if (sequence == 0) return engine::describe(s);
@@ -24,7 +24,9 @@ std::string describe(std::uint64_t sequence, const engine::Signature& s) {
   return fmt::format("{} #{}{}", name, sequence, text.substr(name.size()));
 }
 
-std::string describe(std::uint64_t sequence, const control::Record& record) {
+namespace {
+
+std::string describe_record(std::uint64_t sequence, const control::Record& record) {
   return describe(sequence, record.signature) + (record.refused ? " (refused)" : "");
 }
 
@@ -114,7 +116,7 @@ RankCall Texts::last_call(int member) const {
   }
   if (!text.empty()) text += ", after ";
   const auto record = group_.find(member, sequence);
-  text += record ? describe(sequence, *record) : fmt::format("#{}", sequence);
+  text += record ? describe_record(sequence, *record) : fmt::format("#{}", sequence);
   if (group_.finished_well(member, sequence)) text += " (finished)";
   return {.rank = member, .sequence = sequence, .call = std::move(text)};
 }
@@ -133,7 +135,7 @@ std::vector<RankCall> Texts::recent_calls() const {
     const auto record = group_.find(group_.rank(), sequence);
     if (!record) continue;
     calls.push_back(
-        {.rank = group_.rank(), .sequence = sequence, .call = describe(sequence, *record)});
+        {.rank = group_.rank(), .sequence = sequence, .call = describe_record(sequence, *record)});
   }
   return calls;
 }
@@ -151,6 +153,18 @@ std::optional<int> Texts::end_of(const Failure& failure) const {
   const bool is_member = failure.culprit >= 0 && failure.culprit < group_.size();
   if (!is_member || failure.cause != Cause::kDied) return std::nullopt;
   return witness_.await_end(group_.host_rank(failure.culprit));
+}
+
+// Where its process stands still, how; a wait for a rank that runs may have ended a moment later.
+std::string Texts::standstill_of(int member) const {
+  using Doing = os::ProcessState::Doing;
+  const int place = group_.host_rank(member);
+  if (!group_.is_here(member) || place == group_.host().self()) return {};
+  const int pid = group_.host().pid(place);
+  const auto state = os::process_state(pid, group_.host().start(place));
+  const bool is_still = state.doing == Doing::kStopped || state.doing == Doing::kTraced ||
+                        state.doing == Doing::kDumping;
+  return is_still ? ", its process " + os::describe(state, pid) : std::string();
 }
 
 // Who leaves the job while others need it may have closed its world too early, and is not dead.
@@ -249,8 +263,8 @@ void Texts::raise_lateness(const Failure& f) const {
     if ((f.missing >> i & 1) == 0) continue;
     missing.push_back(i);
     calls.push_back(last_call(i));
-    seen.push_back(
-        fmt::format("rank {} (pid {}) last seen in {}", i, pid_of(i), calls.back().call));
+    seen.push_back(fmt::format(
+        "rank {} (pid {}) last seen in {}{}", i, pid_of(i), calls.back().call, standstill_of(i)));
   }
   const std::string what =
       f.sequence == 0 ? fmt::format("rank {}'s {} did not finish", f.reporter, f.text)

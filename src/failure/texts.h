@@ -13,6 +13,9 @@
 
 namespace hocket::failure {
 
+// "all_reduce #17 sum float32[1024]"; without the number where it is 0.
+std::string describe(std::uint64_t sequence, const engine::Signature& signature);
+
 // A view of one rank's group: it and the witness must outlive this. Any thread.
 class Texts {
  public:
@@ -39,6 +42,7 @@ class Texts {
                                      const std::string& where) const;
   [[noreturn]] void raise_lateness(const control::Failure& failure) const;
   int pid_of(int member) const;
+  std::string standstill_of(int member) const;
   std::optional<int> end_of(const control::Failure& failure) const;
   bool lives_on(const control::Failure& failure) const;
 

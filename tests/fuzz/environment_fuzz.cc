@@ -27,7 +27,7 @@ constexpr std::array kVariables{
     "PMI_RANK", "PMI_SIZE", "PMI_FD", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_JOB_ID",
     "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
     "SLURM_NODEID", "SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_RESTART_COUNT",
-    "HOCKET_UCX_GPUS", "HOCKET_MPI_GPUS"};
+    "HOCKET_UCX_GPUS", "HOCKET_MPI_GPUS", "HOCKET_WARN"};
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -57,6 +57,7 @@ void set_variables(std::string_view text) {
 void read_config() {
   const auto config = base::Config::from_environment();
   require(config.deadline > Duration::zero());
+  require(config.warn_after >= std::chrono::microseconds(999));
   require(config.silence >= std::chrono::milliseconds(99) &&
           config.silence <= std::chrono::seconds(3600));
   require(config.segment_bytes % (std::size_t{1} << 30) == 0);

@@ -20,7 +20,10 @@ GUIDE = [
         ["README", "docs/installing"]
         + [f"docs/{name}" for name in ("concepts", "starting", "many_hosts", "gpu")],
     ),
-    ("When something goes wrong", ["docs/errors", "docs/failure", "docs/testing", "docs/traces"]),
+    (
+        "When something goes wrong",
+        [f"docs/{name}" for name in ("errors", "failure", "live", "testing", "traces")],
+    ),
     (
         "For some programs",
         ["docs/device-pool", "docs/distributions", "docs/c-api", "docs/moving/torch.distributed"]
