@@ -275,7 +275,8 @@ def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list
 
 def _name_of(dtype: Any) -> str:
     try:
-        return np.dtype(dtype).name
+        name: str = np.dtype(dtype).name
+        return name
     except TypeError:
         return str(dtype).rpartition(".")[2]  # PyTorch's
 
@@ -302,5 +303,6 @@ def _empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
         turned = shape if order == "C" else shape[::-1]
         made = x.new_empty(turned, dtype=getattr(torch, dtype))
         return made if order == "C" else made.T
-    own = getattr(x, "dtype", dtype)  # NumPy knows bfloat16 by no name
-    return np.empty(shape, own if _name_of(own) == dtype else dtype, order)
+    own: Any = getattr(x, "dtype", dtype)  # NumPy knows bfloat16 by no name
+    letter: Literal["C", "F"] = "F" if order == "F" else "C"
+    return np.empty(shape, own if _name_of(own) == dtype else dtype, letter)

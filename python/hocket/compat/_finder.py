@@ -44,6 +44,8 @@ FACES: dict[str, dict[str, str]] = {
         "nvmath.distributed.distribution": "hocket.compat.nvmath_distributed.distribution",
         "nvmath.distributed.process_group": "hocket.compat.nvmath_distributed.process_group",
         "nvmath.distributed.fft": "hocket.compat.nvmath_distributed.fft",
+        "nvmath.distributed.linalg": "hocket.compat.nvmath_distributed.linalg",
+        "nvmath.distributed.linalg.advanced": "hocket.compat.nvmath_distributed.linalg.advanced",
         "nvmath.distributed.reshape": "hocket.compat.nvmath_distributed.reshape",
     },
 }

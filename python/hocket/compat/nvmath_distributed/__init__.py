@@ -1,9 +1,6 @@
-"""nvmath.distributed's runtime over hocket: on GPUs, and in host memory with device_id "cpu".
+"""nvmath.distributed over hocket: on GPUs, and in host memory with device_id "cpu"."""
 
-Matrix products are not here.
-"""
-
-from . import distribution, fft, reshape
+from . import distribution, fft, linalg, reshape
 from ._runtime import DistributedContext, finalize, get_context, initialize
 from ._symmetric import allocate_symmetric_memory, free_symmetric_memory
 from .process_group import HocketProcessGroup, MPIProcessGroup, ProcessGroup, TorchProcessGroup
@@ -21,5 +18,6 @@ __all__ = [
     "free_symmetric_memory",
     "get_context",
     "initialize",
+    "linalg",
     "reshape",
 ]

@@ -61,6 +61,15 @@ class BlockCyclic(Distribution):
         """Axes of the arrays it is for."""
         return len(self._process_grid.shape)
 
+    def _is_row_wise(self) -> bool:
+        return self._process_grid.shape == (group().nranks, 1)
+
+    def _is_col_wise(self) -> bool:
+        return self._process_grid.shape == (1, group().nranks)
+
+    def _is_1d_distribution(self) -> bool:
+        return self._process_grid._is_1d_distribution()
+
     def _blocks_for(self, whole: Sequence[int]) -> tuple[int, ...]:
         return self._block_sizes
 

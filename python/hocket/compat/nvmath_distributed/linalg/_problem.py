@@ -1,0 +1,221 @@
+"""What a distributed product is of: the processes' words on it, merged."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NoReturn, Optional
+
+import numpy as np
+
+from .... import distribution as _d
+from .._boxes import Slab
+from .._fft_memory import dtype_name
+from .._grid import group
+from .._runtime import communicator
+from ..distribution import BlockCyclic, ConvertDistributionError
+from ..reshape import _is_on_gpu, _package_of
+from ._types import DTYPES, NARROW, matrix_qualifiers_dtype
+
+#: Why an operand in GPUs' memory is refused.
+NO_GPUS = (
+    "hocket's distributed matrix products are of arrays in host memory, and the operands are on a "
+    "GPU: copy them there"
+)
+NAMES = "ABC"
+
+
+def tell(error: Exception) -> NoReturn:
+    """Raises `error`, and a ValueError on the other processes, which would wait for this one."""
+    with contextlib.suppress(ValueError, TypeError):
+        merge(communicator().all_gather_object({"error": str(error)}))
+    raise error
+
+
+def is_by_columns(operand: Any) -> bool:
+    """Whether the elements of a matrix lie in Fortran order, without gaps."""
+    if operand.ndim != 2:
+        return True  # which is refused anyway
+    if hasattr(operand, "flags"):
+        return bool(operand.flags.f_contiguous)
+    return bool(operand.T.is_contiguous())
+
+
+def _words_of(distribution: Any) -> dict[str, Any]:
+    """A distribution as plain data: its text, what must be equal, and whose rows and columns count."""
+    said: dict[str, Any] = {"text": str(distribution), "key": [], "blocks": None, "error": ""}
+    try:
+        blocks = distribution.to(BlockCyclic, ndim=2, copy=True)
+    except ConvertDistributionError as error:
+        said["error"] = str(error)
+        return said
+    grid = blocks.process_grid.grid
+    if isinstance(distribution, Slab):
+        said["key"] = ["slab", distribution.partition_dim]
+    else:
+        sizes = blocks.block_sizes
+        said["key"] = [*grid.shape, *sizes, *blocks.first_process, *map(int, grid.ranks.flat)]
+    said["grid"] = [list(grid.shape), [int(r) for r in grid.ranks.flat]]
+    return said
+
+
+def describe(
+    operands: Sequence[Any], distributions: Sequence[Any], options: Any, alpha: Any, beta: Any,
+    qualifiers: Any,
+) -> dict[str, Any]:
+    """What this process says, as plain data."""
+    if qualifiers is None:
+        qualifiers = np.zeros((3,), dtype=matrix_qualifiers_dtype)
+    is_right = getattr(qualifiers, "dtype", None) == matrix_qualifiers_dtype
+    return {
+        "error": "",
+        "shapes": [[int(n) for n in o.shape] for o in operands],
+        "by_columns": [is_by_columns(o) for o in operands],
+        "dtypes": [dtype_name(o) for o in operands],
+        "packages": [_package_of(o) for o in operands],
+        "spaces": ["cuda" if _is_on_gpu(o) else "cpu" for o in operands],
+        "distributions": [_words_of(d) for d in distributions],
+        "options": str((options.inplace, options.compute_type, options.scale_type,
+                        options.result_type, options.blocking)),
+        "alpha": str(alpha),
+        "beta": str(beta),
+        "qualifiers": [[int(q["is_transpose"]), int(q["is_conjugate"])] for q in qualifiers]
+        if is_right else None,
+    }
+
+
+def _check_shape(shape: Sequence[int], name: str) -> None:
+    if len(shape) > 2:
+        raise ValueError("Batched matmul is not supported")
+    if name == "C" and len(shape) != 2:
+        raise ValueError(
+            "In order to avoid broadcasting behavior ambiguity, `c` must be 2-D. Use a singleton "
+            "dimension to convert your input array to 2-D."
+        )
+    if len(shape) != 2:
+        raise ValueError("Operands must be two-dimensional")
+    if any(extent <= 0 for extent in shape):
+        raise ValueError(
+            f"The specified extents {shape} for operand {name} are not valid. The extents must be "
+            "strictly positive. "
+        )
+
+
+def _check_process(said: dict[str, Any], rank: int) -> None:
+    """What is wrong with what one process says, by itself."""
+    for shape, name in zip(said["shapes"], NAMES):
+        _check_shape(shape, name)
+    for key, text in (
+        ("packages", "don't belong to the same package: got operand packages"),
+        ("spaces", "are not in the same memory space: got operand memory spaces"),
+    ):
+        if len(set(said[key])) != 1:
+            raise ValueError(f"The operands on process {rank} {text} {said[key]}")
+    if said["dtypes"][0] in NARROW:
+        raise TypeError("Narrow-precision data types (FP8 and lower) are not currently supported.")
+    if said["qualifiers"] is None or len(said["qualifiers"]) != 3:
+        raise ValueError(
+            "The qualifiers must be specified as a NumPy array of length 3 corresponding to the "
+            "operands A, B, and C of type 'matrix_qualifiers_dtype'."
+        )
+
+
+def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
+    """Whether two processes say the same of what must be so."""
+    for a, b, name in zip(first["shapes"], other["shapes"], NAMES):
+        if len(a) != len(b):
+            raise ValueError(
+                f"The number of dimensions of the operand {name} is inconsistent across processes"
+            )
+    if first["packages"][0] != other["packages"][0]:
+        raise ValueError("operands don't belong to the same package on all processes")
+    if first["spaces"][0] != other["spaces"][0]:
+        raise ValueError(
+            'operands are not in the same memory space ("cpu", "cuda") on all processes'
+        )
+    for key, text in (
+        ("options", "options are inconsistent across processes"),
+        ("alpha", "alpha does not match across processes"),
+        ("beta", "beta does not match across processes"),
+    ):
+        if first[key] != other[key]:
+            raise ValueError(f"{text}: {first[key]} != {other[key]}")
+    if first["qualifiers"] != other["qualifiers"]:
+        raise ValueError("The qualifiers don't match across processes")
+    if len(first["distributions"]) != 3 or len(other["distributions"]) != 3:
+        raise ValueError("Must provide distributions for A, B and C/D")
+    for a, b, name in zip(first["distributions"], other["distributions"], NAMES):
+        if a["key"] != b["key"] or a["error"] != b["error"]:
+            raise ValueError(
+                f"Distribution for {name} doesn't match across processes: {a['text']} != {b['text']}"
+            )
+
+
+def merge(said: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
+    """The whole shapes of the operands; or what is wrong, the same on all processes."""
+    first = said[0]
+    for other in said:
+        if other["error"]:
+            raise ValueError(other["error"])
+    for other in said:
+        if len(other["dtypes"]) != len(first["dtypes"]):
+            raise ValueError("The number of operands doesn't match across processes")
+    for i in range(len(first["dtypes"])):
+        for other in said:
+            if other["dtypes"][i] != first["dtypes"][i]:
+                raise ValueError(
+                    f"Operand {NAMES[i]} dtype does not match across processes: "
+                    f"{first['dtypes'][i]} != {other['dtypes'][i]}"
+                )
+        if first["dtypes"][i] not in (*DTYPES, *NARROW):
+            raise ValueError(
+                f"The dtype of operand {NAMES[i]} ({first['dtypes'][i]}) is not supported."
+            )
+    for rank, one in enumerate(said):
+        _check_process(one, rank)
+    for other in said:
+        _check_pair(first, other)
+    for words in first["distributions"]:
+        if words["error"]:
+            raise TypeError(
+                "Distributed matrix multiplicaton requires distributions compatible with BlockCyclic"
+            )
+    for i in range(len(first["shapes"])):
+        if not all(s["by_columns"][i] for s in said):
+            raise ValueError(
+                f"Operand {NAMES[i]} doesn't have column-major (Fortran) memory layout"
+            )
+    return [_whole_of(said, i) for i in range(len(first["shapes"]))]
+
+
+def _whole_of(said: Sequence[dict[str, Any]], i: int) -> tuple[int, int]:
+    shapes = [s["shapes"][i] for s in said]
+    (high, wide), flat = said[0]["distributions"][i]["grid"]
+    ranks = np.reshape(flat, (high, wide))
+    if 1 in (high, wide):
+        kept = 1 if wide == 1 else 0
+        for shape, one in zip(shapes, said):
+            if shape[kept] != shapes[0][kept]:
+                raise ValueError(
+                    "The problem size is inconsistent across processes:"
+                    f"{said[0]['shapes']} vs {one['shapes']}"
+                )
+    return (sum(shapes[r][0] for r in ranks[:, 0]), sum(shapes[r][1] for r in ranks[0]))
+
+
+def spread_of(distribution: Any, whole: Sequence[int]) -> Any:
+    """hocket's own word for a distribution of a matrix of shape `whole`."""
+    if isinstance(distribution, Slab):
+        return _d.Slab(distribution.partition_dim)
+    blocks = distribution._blocks_for(whole)
+    return _d.BlockCyclic(distribution.process_grid.grid, blocks, distribution.first_process)
+
+
+def cut_axis(distribution: Any) -> Optional[int]:
+    """The one axis along which the processes are; None where they are along both."""
+    if isinstance(distribution, Slab):
+        return distribution.partition_dim
+    shape = distribution.process_grid.shape
+    if group().nranks not in shape:
+        return None
+    return 0 if shape[0] == group().nranks else 1

@@ -1,0 +1,233 @@
+"""Words of nvmath's matrix products: CUDA's numbers for types, and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from logging import Logger
+from typing import Any, Literal, Optional, TypeVar, Union
+
+import numpy as np
+
+
+class CudaDataType(IntEnum):
+    """CUDA's numbers for the dtypes that are multiplied."""
+
+    CUDA_R_32F = 0
+    CUDA_R_64F = 1
+    CUDA_R_16F = 2
+    CUDA_C_32F = 4
+    CUDA_C_64F = 5
+    CUDA_R_16BF = 14
+    CUDA_R_8F_E4M3 = 28
+    CUDA_R_8F_E5M2 = 29
+
+
+class ComputeType(IntEnum):
+    """cuBLAS's numbers for what products are summed in."""
+
+    COMPUTE_16F = 64
+    COMPUTE_16F_PEDANTIC = 65
+    COMPUTE_32F = 68
+    COMPUTE_32F_PEDANTIC = 69
+    COMPUTE_64F = 70
+    COMPUTE_64F_PEDANTIC = 71
+    COMPUTE_32I = 72
+    COMPUTE_32I_PEDANTIC = 73
+    COMPUTE_32F_FAST_16F = 74
+    COMPUTE_32F_FAST_16BF = 75
+    COMPUTE_32F_FAST_TF32 = 77
+    COMPUTE_32F_EMULATED_16BFX9 = 78
+    COMPUTE_64F_EMULATED_FIXEDPOINT = 79
+
+
+class MatmulEpilog(IntEnum):
+    """What follows a product; ALLREDUCE alone is served."""
+
+    DEFAULT = 0
+    ALLREDUCE = 1
+    RELU = 2
+    BIAS = 4
+    RELU_BIAS = 6
+    GELU = 32
+    GELU_BIAS = 36
+    RELU_AUX = 130
+    RELU_AUX_BIAS = 134
+    DRELU = 136
+    DRELU_BGRAD = 152
+    GELU_AUX = 160
+    GELU_AUX_BIAS = 164
+    DGELU = 192
+    DGELU_BGRAD = 208
+    BGRADA = 256
+    BGRADB = 512
+
+
+class MatmulAlgoType(IntEnum):
+    """cuBLASMp's ways to overlap; a hint without effect here."""
+
+    DEFAULT = 0
+    SPLIT_P2P = 1
+    SPLIT_MULTICAST = 2
+    ATOMIC_P2P = 3
+    ATOMIC_MULTICAST = 4
+    NO_OVERLAP = 5
+
+
+#: Of an array of three: what is done to A, B and C.
+matrix_qualifiers_dtype = np.dtype(
+    [("structure", object), ("is_transpose", "<i1"), ("is_conjugate", "<i1")]
+)
+
+
+@dataclass
+class MatmulOptions:
+    """How a distributed product runs.
+
+    Attributes
+    ----------
+    inplace : bool
+        Whether the result goes into operand C, where there is one.
+    compute_type : int, optional
+        What products are summed in, of `MatmulComputeType`; by default as the operands have it.
+    scale_type : int, optional
+        What alpha and beta are.
+    result_type : int, optional
+        CUDA's number for the result's dtype; by default that of C or, without C, of A.
+    algo_type, sm_count_communication : int, optional
+        Of GPUs; without effect here.
+    result_amax, block_scaling : bool
+        Of narrow precision; refused.
+    logger : logging.Logger, optional
+        By default the root's.
+    blocking : True or "auto"
+        Calls on arrays in host memory always block.
+    """
+
+    inplace: bool = True
+    compute_type: Optional[int] = None
+    scale_type: Optional[int] = None
+    result_type: Optional[int] = None
+    algo_type: Optional[int] = None
+    result_amax: bool = False
+    block_scaling: bool = False
+    sm_count_communication: Optional[int] = None
+    logger: Optional[Logger] = None
+    blocking: Union[Literal[True], Literal["auto"]] = "auto"
+
+    def __post_init__(self) -> None:
+        if self.compute_type is not None:
+            self.compute_type = ComputeType(self.compute_type)
+        if self.scale_type is not None:
+            self.scale_type = CudaDataType(self.scale_type)
+        if self.algo_type is not None:
+            self.algo_type = MatmulAlgoType(self.algo_type)
+        count = self.sm_count_communication
+        if count is not None and not (isinstance(count, int) and count > 0):
+            raise ValueError("sm_count_communication must be a positive integer")
+        if self.blocking not in (True, "auto"):
+            raise ValueError("The value specified for blocking must be either True or 'auto'.")
+
+
+@dataclass
+class MatmulEpilogPreferences:
+    """What an epilog's further results are.
+
+    Attributes
+    ----------
+    aux_type : int, optional
+        CUDA's number for their dtype; of epilogs that are not served.
+    aux_amax : bool
+        Of narrow precision; without effect.
+    """
+
+    aux_type: Optional[int] = None
+    aux_amax: bool = False
+
+
+@dataclass
+class MatmulPlanPreferences:
+    """How a product is planned.
+
+    Attributes
+    ----------
+    epilog : MatmulEpilogPreferences or dict, optional
+        Of the epilog.
+    """
+
+    epilog: Any = None
+
+    def __post_init__(self) -> None:
+        self.epilog = options_of(MatmulEpilogPreferences, self.epilog, "epilog preferences")
+
+
+Options = TypeVar("Options")
+
+
+def options_of(cls: type[Options], given: Any, name: str) -> Options:
+    """The options of an argument, which may be a dict or nothing."""
+    if given is None:
+        return cls()
+    if isinstance(given, dict):
+        return cls(**given)
+    if isinstance(given, cls):
+        return given
+    raise TypeError(
+        f"The {name} must be provided as an object of type {cls.__name__} or as a dict with valid "
+        f"{name}. The provided object is '{given}'."
+    )
+
+
+#: By dtype: CUDA's number for it, the default scale type and compute type.
+_R, _C = CudaDataType, ComputeType
+DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
+    "float16": (_R.CUDA_R_16F, _R.CUDA_R_32F, _C.COMPUTE_32F),
+    "bfloat16": (_R.CUDA_R_16BF, _R.CUDA_R_32F, _C.COMPUTE_32F),
+    "float32": (_R.CUDA_R_32F, _R.CUDA_R_32F, _C.COMPUTE_32F),
+    "float64": (_R.CUDA_R_64F, _R.CUDA_R_64F, _C.COMPUTE_64F),
+    "complex64": (_R.CUDA_C_32F, _R.CUDA_C_32F, _C.COMPUTE_32F),
+    "complex128": (_R.CUDA_C_64F, _R.CUDA_C_64F, _C.COMPUTE_64F),
+}
+#: Narrow dtypes that the original knows.
+NARROW = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2")
+#: What each scale type is to NumPy, and the compute type that goes with it by default.
+SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {
+    _R.CUDA_R_16F: ("float16", _C.COMPUTE_16F),
+    _R.CUDA_R_16BF: ("float32", _C.COMPUTE_32F),
+    _R.CUDA_R_32F: ("float32", _C.COMPUTE_32F),
+    _R.CUDA_C_32F: ("complex64", _C.COMPUTE_32F),
+    _R.CUDA_R_64F: ("float64", _C.COMPUTE_64F),
+    _R.CUDA_C_64F: ("complex128", _C.COMPUTE_64F),
+}
+
+
+def scale_of(compute: int, is_complex: bool) -> CudaDataType:
+    """The scale type that goes with a compute type by default."""
+    name = ComputeType(compute).name
+    if "_16F" in name[:11]:
+        return CudaDataType.CUDA_R_16F
+    if name.startswith("COMPUTE_64F"):
+        return CudaDataType.CUDA_C_64F if is_complex else CudaDataType.CUDA_R_64F
+    if name.startswith("COMPUTE_32F"):
+        return CudaDataType.CUDA_C_32F if is_complex else CudaDataType.CUDA_R_32F
+    raise ValueError(
+        f"Unsupported compute type. The compute type '{ComputeType(compute)!r}' is currently not "
+        "supported."
+    )
+
+
+def goes_with(dtype: str, compute: int, scale: int) -> bool:
+    """Whether operands of a dtype can be multiplied so."""
+    name = ComputeType(compute).name
+    if name in ("COMPUTE_16F", "COMPUTE_16F_PEDANTIC"):
+        return scale == CudaDataType.CUDA_R_16F and dtype == "float16"
+    if name.startswith("COMPUTE_64F"):
+        return dtype == {
+            CudaDataType.CUDA_R_64F: "float64", CudaDataType.CUDA_C_64F: "complex128"
+        }.get(CudaDataType(scale))
+    if scale == CudaDataType.CUDA_C_32F:
+        return dtype == "complex64"
+    if scale != CudaDataType.CUDA_R_32F:
+        return False
+    halves = ("float16", "bfloat16") if name in ("COMPUTE_32F", "COMPUTE_32F_PEDANTIC") else ()
+    return dtype in ("float32", *halves)

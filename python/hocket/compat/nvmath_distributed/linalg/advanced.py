@@ -1,0 +1,484 @@
+"""Matrix products by nvmath's names, over `hocket.linalg`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from .... import linalg as _linalg
+from .._base import BindDistributionError
+from .._boxes import Slab
+from .._fft_memory import dtype_name
+from .._runtime import communicator
+from ..distribution import BlockCyclic
+from ..reshape import _is_on_gpu, _package_of
+from ._problem import NAMES, NO_GPUS, cut_axis, describe, is_by_columns, merge, spread_of, tell
+from ._types import (
+    DTYPES,
+    SCALES,
+    ComputeType,
+    CudaDataType,
+    MatmulAlgoType,
+    MatmulEpilog,
+    MatmulEpilogPreferences,
+    MatmulOptions,
+    MatmulPlanPreferences,
+    goes_with,
+    matrix_qualifiers_dtype,
+    options_of,
+    scale_of,
+)
+
+__all__ = [
+    "InvalidMatmulState",
+    "Matmul",
+    "MatmulAlgoType",
+    "MatmulComputeType",
+    "MatmulEpilog",
+    "MatmulEpilogPreferences",
+    "MatmulOptions",
+    "MatmulPlanPreferences",
+    "matmul",
+    "matrix_qualifiers_dtype",
+]
+
+MatmulComputeType = ComputeType
+
+
+class InvalidMatmulState(Exception):
+    """A Matmul was used after it was freed."""
+
+
+class MMTraits(NamedTuple):
+    """The whole product: `M` x `K` by `K` x `N`."""
+
+    M: int
+    N: int
+    K: int
+
+
+class Matmul:
+    """A product over processes, to be planned once and executed again and again.
+
+    Parameters
+    ----------
+    a, b : array
+        What this process holds of either: NumPy's, or PyTorch's on the CPU, in Fortran order.
+    c : array, optional
+        What is added, times `beta`. By default the result takes its place.
+    distributions : sequence of three distributions
+        Of A, B, and C and the result: Slab, BlockNonCyclic or BlockCyclic.
+    alpha, beta : number, optional
+        `beta` is needed with `c`.
+    qualifiers : array of three `matrix_qualifiers_dtype`, optional
+        Whether A and B are transposed, or conjugated too.
+    options : MatmulOptions or dict, optional
+    stream : optional
+        Of GPUs; without effect here.
+
+    Raises
+    ------
+    ValueError
+        The same on all processes, where what one gives does not fit.
+    """
+
+    def __init__(
+        self,
+        a: Any,
+        b: Any,
+        /,
+        c: Any = None,
+        *,
+        distributions: Sequence[Any],
+        alpha: Any = None,
+        beta: Any = None,
+        qualifiers: Any = None,
+        options: Any = None,
+        stream: Any = None,
+    ) -> None:
+        self._comm = communicator()
+        operands = [a, b] if c is None else [a, b, c]
+        try:
+            self.options = options_of(
+                MatmulOptions, options, "Distributed matrix multiplication options"
+            )
+            self.distributions = [d.copy() for d in distributions]
+            said = describe(operands, distributions, self.options, alpha, beta, qualifiers)
+        except Exception as error:
+            tell(error)
+        self.logger = self.options.logger or logging.getLogger()
+        self._wholes = merge(self._comm.all_gather_object(said))
+        self.num_operands = len(operands)
+        self._dtypes = said["dtypes"]
+        self._check_types(beta)
+        if said["spaces"][0] == "cuda":
+            raise ValueError(NO_GPUS)
+        self._package = said["packages"][0]
+        self._lazy = [self._is_lazy(operand) for operand in operands]
+        self._set_qualifiers(said["qualifiers"])
+        self._set_result_type()
+        self._set_scales(alpha, beta)
+        self._operands: Optional[list[Any]] = operands
+        self._shapes = [tuple(operand.shape) for operand in operands]
+        (m, k), (inner, n) = (
+            whole[::-1] if transposed else whole
+            for whole, (transposed, _) in zip(self._wholes[:2], self._qualifiers)
+        )
+        if k != inner:
+            raise ValueError(
+                f"The 'K' extent must match for the operands: K={k} in operand A is not equal to "
+                f"K={inner} in operand B."
+            )
+        self.mm_traits = MMTraits(m, n, k)
+        self._plan: Optional[_linalg.Matmul] = None
+        self._epilog: Any = None
+        self._is_freed = False
+        for i, whole in enumerate(self._wholes):
+            self.logger.info(f"The global shape of operand {NAMES[i]} is {whole}.")
+        self.logger.info(f"The matrix multiplication attributes are M={m}, N={n}, K={k}.")
+        self.logger.info("The distributed Matmul operation has been created.")
+
+    def __enter__(self) -> Matmul:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def _is_lazy(self, operand: Any) -> bool:
+        return self._package == "torch" and bool(operand.is_conj())
+
+    def _check_types(self, beta: Any) -> None:
+        options, dtypes = self.options, self._dtypes
+        self.inplace = options.inplace and self.num_operands == 3
+        if self.inplace and options.result_type not in (None, DTYPES[dtypes[2]][0]):
+            raise ValueError(
+                f"When specifying a result type ({_name_of_type(options.result_type)}) different "
+                f"from the c data type ({dtypes[2]}), inplace must be set to False."
+            )
+        if self.num_operands == 3 and beta is None:
+            raise ValueError("A value for beta must be provided if operand C is provided.")
+        if dtypes[0] != dtypes[1]:
+            raise ValueError(
+                f"Unsupported combination of dtypes for operands A {dtypes[0]} and B {dtypes[1]}."
+            )
+
+    def _set_qualifiers(self, said: Sequence[Sequence[int]]) -> None:
+        self._qualifiers = [(bool(t), bool(c) != lazy)
+                            for (t, c), lazy in zip(said, [*self._lazy, False])]
+        if self.num_operands == 3 or any(said[2]):
+            if self._qualifiers[2][0]:
+                raise ValueError("The transpose flag is currently not supported for operand C.")
+            if self._qualifiers[2][1]:
+                raise ValueError("The conjugate flag is currently not supported for operand C.")
+        for transposed, conjugated in self._qualifiers[:2]:
+            if conjugated and not transposed:
+                raise ValueError("Conjugate is not supported without transpose")
+        if any(c for _, c in self._qualifiers) and not self._dtypes[0].startswith("complex"):
+            raise ValueError("The conjugate flag only applies to complex operands")
+
+    def _set_result_type(self) -> None:
+        own = self._dtypes[0]
+        self._result = self._dtypes[2] if self.num_operands == 3 else own
+        if self.options.result_type is not None:
+            self._result = _name_of_type(self.options.result_type)
+        is_half = own in ("float16", "bfloat16")
+        if self._result != own and not (is_half and self._result == "float32"):
+            raise ValueError(
+                f"A result of {self._result} is not supported for data types {own} (A) and {own} (B)."
+            )
+        if self.num_operands == 3 and self._dtypes[2] != self._result:
+            raise ValueError(
+                f"Operand C is {self._dtypes[2]}, and the result {self._result}: they must be the same."
+            )
+
+    def _set_scales(self, alpha: Any, beta: Any) -> None:
+        dtype, options = self._dtypes[0], self.options
+        compute, scale = options.compute_type, options.scale_type
+        if scale is None and compute is not None:
+            scale = scale_of(compute, dtype.startswith("complex"))
+        if scale is not None and scale not in SCALES:
+            raise ValueError(
+                f"Unsupported scale type. The data type '{CudaDataType(scale)!r}' is currently not "
+                "supported."
+            )
+        if compute is None:
+            compute = DTYPES[dtype][2] if scale is None else SCALES[CudaDataType(scale)][1]
+        scale = DTYPES[dtype][1] if scale is None else scale
+        scale_of(compute, False)
+        if not goes_with(dtype, compute, scale):
+            raise ValueError(
+                f"Selected scale_type={CudaDataType(scale)!r} compute_type={ComputeType(compute)!r} "
+                f"are not supported for data types {dtype} (A) and {dtype} (B)."
+            )
+        self._scale_dtype = SCALES[CudaDataType(scale)][0]
+        if beta is not None and self.num_operands == 2:
+            self.logger.warning(
+                f"Matmul: The provided beta value {beta} is ignored since operand C is not specified."
+            )
+        self._alpha = self._scaled("alpha", 1 if alpha is None else alpha)
+        self._beta = self._scaled("beta", beta if self.num_operands == 3 else 0)
+
+    def _scaled(self, name: str, value: Any) -> complex:
+        kept = np.zeros((1,), self._scale_dtype)
+        try:
+            kept[0] = value
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"The value provided for {name} {value} is not convertible to dtype '{kept.dtype}'."
+            ) from error
+        return complex(kept[0])
+
+    def _check(self, what: str = "") -> None:
+        if self._is_freed:
+            raise InvalidMatmulState("The Matmul object cannot be used after resources are free'd")
+        if what and self._plan is None:
+            raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
+        if what and self._operands is None:
+            raise RuntimeError(
+                f"{what} cannot be performed if the operands have been set to None. Use "
+                f"reset_operands() to set the desired input before using performing the "
+                f"{what.lower()}."
+            )
+
+    def plan(
+        self,
+        *,
+        preferences: Any = None,
+        epilog: Any = None,
+        epilog_inputs: Any = None,
+        stream: Any = None,
+    ) -> None:
+        """Make the plan. Collective.
+
+        Parameters
+        ----------
+        preferences : MatmulPlanPreferences or dict, optional
+            Without effect here.
+        epilog : MatmulEpilog.ALLREDUCE, optional
+            The result is on every process as a whole; every process adds its C to it.
+        epilog_inputs : dict, optional
+            Of other epilogs.
+        stream : optional
+            Without effect here.
+        """
+        self._check()
+        options_of(
+            MatmulPlanPreferences, preferences, "Distributed matrix multiplication plan preferences"
+        )
+        if self._operands is None:
+            raise RuntimeError("The Matmul has no operands. Please call reset_operands")
+        if epilog is None and epilog_inputs is not None:
+            self.logger.warning(
+                f"Matmul: The provided epilog inputs {epilog_inputs.keys()} are ignored since an "
+                "epilog is not specified."
+            )
+        if epilog not in (None, MatmulEpilog.ALLREDUCE):
+            raise ValueError(f"{MatmulEpilog(epilog).name} epilogue is not supported")
+        m, n, k = self.mm_traits
+        is_summed = epilog is not None
+        grid = self.distributions[2].to(BlockCyclic, ndim=2, copy=True).process_grid.shape
+        result = (m * grid[0], n * grid[1]) if is_summed else (m, n)
+        if self.num_operands == 3:
+            self._check_added(result, is_summed)
+        self._bind(result)
+        spreads = [spread_of(d, whole) for d, whole in zip(self.distributions, self._wholes)]
+        d: Any = "replicated" if is_summed else spread_of(self.distributions[2], result)
+        ops: list[Any]
+        ops = [("conjugate" if c else "transpose") if t else "none" for t, c in self._qualifiers[:2]]
+        self._expected_algo = self._pattern(is_summed)
+        self._plan = _linalg.Matmul(
+            self._comm, (m, n, k), spreads[0], spreads[1], d, ops[0], ops[1], self._dtypes[0],
+            self._result, "F", "reduced" if is_summed and self._comm.size > 1 else "cheapest",
+        )
+        self._epilog = epilog
+
+    def _check_added(self, result: tuple[int, int], is_summed: bool) -> None:
+        m, n, _ = self.mm_traits
+        text = (
+            f"The global shape of C according to its distribution ({list(self._wholes[2])}) is not the "
+            "expected "
+        )
+        if is_summed:
+            if self._wholes[2] != result:
+                raise ValueError(f"{text}one when using AllReduce epilogue ({result})")
+            if self._shapes[2] != (m, n):
+                raise ValueError(
+                    "The shape of C on every process when using AllReduce epilogue must be "
+                    f"(m, n)={(m, n)}"
+                )
+        elif self._wholes[2] != result:
+            raise ValueError(f"{text}shape ({result})")
+
+    def _bind(self, result: tuple[int, int]) -> None:
+        """Binds the distributions, and checks this process's parts; any fault is one of all."""
+        fault: Optional[Exception] = None
+        for i, distribution in enumerate(self.distributions):
+            bound = distribution.copy()
+            bound._whole = None
+            try:
+                if i < 2:
+                    bound._bind(self._wholes[i], shape=self._shapes[i])
+                else:
+                    bound._bind(result, shape=self._shapes[2] if self.num_operands == 3 else None)
+            except (BindDistributionError, ValueError) as error:
+                fault = fault or error
+            self.distributions[i] = bound
+        for kind, text in self._comm.all_gather_object([type(fault).__name__, str(fault)]):
+            if kind != "NoneType":
+                raise {"BindDistributionError": BindDistributionError}.get(kind, ValueError)(text)
+
+    def _pattern(self, is_summed: bool) -> int:
+        """cuBLASMp's number for what travels with such distributions; -1 where it does not say."""
+        if self._comm.size == 1:
+            return 5
+        axes = [cut_axis(d) for d in self.distributions]
+        wholes = [*self._wholes[:2], (self.mm_traits.M, self.mm_traits.N)]
+        for axis, whole, distribution in zip(axes, wholes, self.distributions):
+            if axis is None or (whole[axis] % self._comm.size and not is_summed):
+                return -1
+            own = isinstance(distribution, Slab) or (
+                distribution.block_sizes[axis] * self._comm.size >= whole[axis]
+            )
+            if not own:
+                return -1
+        if is_summed:
+            return 4
+        # Whether A and B, as they are used, are spread along their second axis.
+        a, b = (axis != int(q[0]) for axis, q in zip(axes, self._qualifiers[:2]))
+        if axes[2] == 0 and not a and b:
+            return 3
+        return 2 if axes[2] == 1 and a and not b else 0
+
+    def reset_operands(
+        self,
+        a: Any = None,
+        b: Any = None,
+        c: Any = None,
+        *,
+        alpha: Any = None,
+        beta: Any = None,
+        epilog_inputs: Any = None,
+        stream: Any = None,
+    ) -> None:
+        """Take other operands like those before; without any argument let go of all."""
+        self._check()
+        if c is not None and self.num_operands == 2:
+            raise ValueError(
+                "The matrix multiplication problem specification does not include operand C, so it "
+                "cannot be reset."
+            )
+        given = [a, b, c][: self.num_operands]
+        if all(x is None for x in (a, b, c, alpha, beta, epilog_inputs)):
+            self._operands = None
+            self.logger.info("The operands have been reset to None.")
+            return
+        if self._operands is None:
+            if any(x is None for x in given):
+                names = "A, B" + (", C" if c is None and self.num_operands == 3 else "")
+                raise ValueError(f"Operands {names} must be provided.")
+            operands = [None] * self.num_operands
+        else:
+            operands = list(self._operands)
+        if alpha is not None:
+            self._alpha = self._scaled("alpha", alpha)
+        if beta is not None and self.num_operands == 2:
+            self.logger.warning(
+                f"Matmul: The provided beta value {beta} is ignored since operand C is not specified."
+            )
+        elif beta is not None:
+            self._beta = self._scaled("beta", beta)
+        for i, operand in enumerate(given):
+            if operand is not None:
+                self._check_other(operand, i)
+                operands[i] = operand
+        self._operands = operands
+
+    def _check_other(self, operand: Any, i: int) -> None:
+        for what, is_same in (
+            ("data type", dtype_name(operand) == self._dtypes[i]),
+            ("extents", tuple(operand.shape) == self._shapes[i]),
+        ):
+            if not is_same:
+                raise ValueError(
+                    f"The {what} of the new operand must match the {what} of the original operand."
+                )
+        if _package_of(operand) != self._package:
+            raise TypeError(
+                f"Library package mismatch: '{self._package}' => '{_package_of(operand)}'"
+            )
+        if self._is_lazy(operand) != self._lazy[i]:
+            raise ValueError(
+                f"The provided operand {NAMES[i]} has different conjugate flag than the original "
+                "operand"
+            )
+        if _is_on_gpu(operand):
+            raise ValueError(NO_GPUS)
+        if not is_by_columns(operand):
+            raise ValueError(
+                "The strides of the new operand must match the strides of the original operand."
+            )
+
+    def execute(self, *, release_workspace: bool = False, stream: Any = None) -> Any:
+        """Multiply. Collective.
+
+        Returns
+        -------
+        array
+            This process's part of the result, in Fortran order: operand C itself where the product
+            is in place.
+        """
+        self._check("Execution")
+        assert self._operands is not None and self._plan is not None
+        a, b = (operand.conj() if lazy else operand
+                for operand, lazy in zip(self._operands[:2], self._lazy))
+        added = c = self._operands[2] if self.num_operands == 3 else None
+        if c is not None and self._epilog is not None:
+            added = self._sum_of_all(c)
+        out = c if self.inplace else None
+        return self._plan(a, b, added, out, self._alpha, self._beta)
+
+    def _sum_of_all(self, c: Any) -> Any:
+        """Every process's C together, in Fortran order."""
+        summed = c.clone() if hasattr(c, "clone") else np.array(c, order="F")
+        self._comm.all_reduce(summed.T)
+        return summed
+
+    def free(self) -> None:
+        """Let go of everything; again is fine."""
+        self._operands = self._plan = None
+        self._is_freed = True
+
+
+def _name_of_type(number: Any) -> str:
+    names = {int(row[0]): name for name, row in DTYPES.items()}
+    return names.get(int(number), str(number))
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    /,
+    c: Any = None,
+    *,
+    distributions: Sequence[Any],
+    alpha: Any = None,
+    beta: Any = None,
+    epilog: Any = None,
+    epilog_inputs: Any = None,
+    qualifiers: Any = None,
+    options: Any = None,
+    preferences: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Multiply once; see `Matmul`."""
+    with Matmul(
+        a, b, c=c, distributions=distributions, alpha=alpha, beta=beta, qualifiers=qualifiers,
+        options=options, stream=stream,
+    ) as one:
+        one.plan(
+            preferences=preferences, epilog=epilog, epilog_inputs=epilog_inputs, stream=stream
+        )
+        return one.execute(stream=stream)

@@ -1,0 +1,297 @@
+"""The face of nvmath.distributed.linalg.advanced, against NumPy. A process has one runtime."""
+
+import itertools
+import logging
+
+import numpy as np
+import pytest
+
+import hocket
+from hocket.compat import nvmath_distributed as nvd
+from hocket.compat.nvmath_distributed.distribution import (
+    BindDistributionError,
+    BlockCyclic,
+    BlockNonCyclic,
+    Box,
+    ProcessGrid,
+    Slab,
+)
+from hocket.compat.nvmath_distributed.linalg import ComputeType, advanced
+
+ALLREDUCE = advanced.MatmulEpilog.ALLREDUCE
+
+
+def with_runtime(comm, job, *args):
+    nvd.initialize("cpu", nvd.HocketProcessGroup(comm), ["shm"])
+    try:
+        return job(nvd.get_context().process_group, *args)
+    finally:
+        nvd.finalize()
+
+
+def on_processes(n, job, *args):
+    return hocket.spawn(with_runtime, n, job, *args)
+
+
+def numbers(random, shape, dtype):
+    x = random.integers(-4, 5, size=shape)
+    return (x + 1j * random.integers(-4, 5, size=shape) if "complex" in dtype else x).astype(dtype)
+
+
+def part_of(whole, distribution, rank):
+    """What a process has, in Fortran order, by what distributions say of indices."""
+    if isinstance(distribution, Slab):
+        cut = hocket.distribution.Slab(distribution.partition_dim)
+        box = cut.box(whole.shape, rank, nvd.get_context().process_group.nranks)
+        return np.asfortranarray(whole[tuple(map(slice, *box))])
+    places = distribution.process_grid.grid.shape
+    sizes = distribution.block_sizes
+    if -1 in sizes:
+        sizes = [-(-n // p) for n, p in zip(whole.shape, places)]
+    at = distribution.process_grid.grid.place_of(rank)
+    index = [
+        [i for i in range(n) if (i // b + first) % p == a]
+        for n, b, first, p, a in zip(whole.shape, sizes, distribution.first_process, places, at)
+    ]
+    return np.asfortranarray(whole[np.ix_(*index)])
+
+
+def qualifiers_of(*pairs):
+    qualifiers = np.zeros((3,), dtype=advanced.matrix_qualifiers_dtype)
+    for i, (transposed, conjugated) in enumerate(pairs):
+        qualifiers[i]["is_transpose"], qualifiers[i]["is_conjugate"] = transposed, conjugated
+    return qualifiers
+
+
+def after(x, transposed, conjugated):
+    x = x.T if transposed else x
+    return x.conj() if conjugated else x
+
+
+def products(group, kinds, dtype, torch):
+    """Twice, the second time with other operands; and with C, in place or not."""
+    n = group.nranks
+    high = 2 if n % 2 == 0 else 1
+    grid = ProcessGrid(shape=(high, n // high), layout=ProcessGrid.Layout.COL_MAJOR)
+    known = {
+        "rows": Slab.X,
+        "columns": Slab.Y,
+        "row blocks": BlockNonCyclic(ProcessGrid(shape=(n, 1)), first_process=(n - 1, 0)),
+        "column blocks": BlockNonCyclic(ProcessGrid(shape=(1, n))),
+        "block": BlockNonCyclic(grid),
+        "cyclic": BlockCyclic(grid, (3, 2)),
+    }
+    distributions = [known[kind] for kind in kinds]
+    random = np.random.default_rng(5)  # the same on all processes
+    give = __import__("torch").from_numpy if torch else (lambda x: x)
+    take = np.asarray
+    pairs = [(False, False), (True, False)] + ([(True, True)] if "complex" in dtype else [])
+    for left, right, with_c, in_place in itertools.product(pairs, pairs, (False, True), (True, False)):
+        qualifiers = qualifiers_of(left, right)
+        plan = None
+        for turn in range(2):
+            a = numbers(random, (9, 10)[:: -1 if left[0] else 1], dtype)
+            b = numbers(random, (10, 8)[:: -1 if right[0] else 1], dtype)
+            c = numbers(random, (9, 8), dtype)
+            mine = [give(part_of(x, d, group.rank)) for x, d in zip((a, b, c), distributions)]
+            kept = take(mine[2]).copy()
+            if not with_c:
+                mine = mine[:2]
+            beta = 3.0 if with_c else None
+            if plan is None:
+                plan = advanced.Matmul(*mine, distributions=distributions, alpha=2.0, beta=beta,
+                                       qualifiers=qualifiers, options={"inplace": in_place})
+                assert (plan.mm_traits.M, plan.mm_traits.N, plan.mm_traits.K) == (9, 8, 10)
+                with pytest.raises(RuntimeError, match="before plan"):
+                    plan.execute()
+                plan.plan()
+            else:
+                plan.reset_operands(*mine, alpha=-1.0, beta=0.5 if with_c else None)
+            alpha, beta = ((2, 3), (-1, 0.5))[turn]
+            want = alpha * (after(a, *left) @ after(b, *right)) + (beta * c if with_c else 0)
+            got = plan.execute()
+            assert np.array_equal(take(got), part_of(want.astype(dtype), distributions[2], group.rank))
+            if with_c:
+                assert (got is mine[2]) == in_place
+                assert in_place or np.array_equal(take(mine[2]), kept)
+        plan.free()
+        with pytest.raises(advanced.InvalidMatmulState):
+            plan.execute()
+
+
+CASES = [
+    (1, ("rows", "columns", "cyclic"), "float64"),
+    (2, ("rows", "rows", "columns"), "float32"),
+    (2, ("columns", "row blocks", "rows"), "complex64"),
+    (3, ("row blocks", "columns", "column blocks"), "complex128"),
+    (4, ("block", "cyclic", "block"), "float64"),
+    (4, ("cyclic", "rows", "cyclic"), "complex128"),
+]
+
+
+@pytest.mark.parametrize("n, kinds, dtype", CASES)
+def test_as_numpy_does(n, kinds, dtype):
+    on_processes(n, products, kinds, dtype, False)
+
+
+def test_of_torch():
+    pytest.importorskip("torch")
+    on_processes(2, products, ("rows", "columns", "rows"), "complex64", True)
+
+
+def summed(group):
+    random = np.random.default_rng(2)
+    n = group.nranks
+    a, b = random.normal(size=(12, 5)), random.normal(size=(12, 6))
+    c = np.asfortranarray(np.full((5, 6), 1.0 + group.rank))
+    mine = [part_of(x, Slab.X, group.rank) for x in (a, b)]
+    qualifiers = qualifiers_of((True, False))
+    for distribution in (Slab.Y, Slab.X):
+        arguments = {"distributions": [Slab.X, Slab.X, distribution], "qualifiers": qualifiers}
+        got = advanced.matmul(*mine, **arguments, epilog=ALLREDUCE)
+        assert got.flags.f_contiguous and np.allclose(got, a.T @ b)
+        # Every process adds its own.
+        added = c.copy(order="F")
+        got = advanced.matmul(*mine, added, **arguments, epilog=ALLREDUCE, beta=2)
+        assert got is added and np.allclose(got, a.T @ b + 2 * n * (n + 1) / 2)
+    with pytest.raises(ValueError, match="BIAS epilogue is not supported"):
+        advanced.matmul(*mine, **arguments, epilog=advanced.MatmulEpilog.BIAS)
+    if n > 1:
+        with pytest.raises(ValueError, match="global shape of C"):
+            advanced.matmul(*mine, part_of(np.ones((5, 6)), Slab.X, group.rank), beta=1,
+                            **arguments, epilog=ALLREDUCE)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_all_reduce(n):
+    on_processes(n, summed)
+
+
+def halves(group):
+    random = np.random.default_rng(2)
+    a = numbers(random, (6, 6), "float16")
+    mine = part_of(a, Slab.X, group.rank)
+    want = a.astype("float32") @ a.astype("float32")
+    for result, name in ((None, "float16"), (0, "float32")):  # CUDA_R_32F
+        got = advanced.matmul(mine, mine, distributions=[Slab.X] * 3, options={"result_type": result})
+        assert got.dtype == name and np.array_equal(got, part_of(want.astype(name), Slab.X, group.rank))
+    got = advanced.matmul(mine, mine, distributions=[Slab.X] * 3,
+                          options={"compute_type": ComputeType.COMPUTE_16F})
+    assert np.array_equal(got, part_of(want.astype("float16"), Slab.X, group.rank))
+    with pytest.raises(ValueError, match="A result of float64 is not supported"):
+        advanced.matmul(mine, mine, distributions=[Slab.X] * 3, options={"result_type": 1})
+
+
+def test_halves():
+    on_processes(2, halves)
+
+
+def refusals(group):
+    """One process gives the wrong thing, and all raise the same."""
+    rank = group.rank
+    x = np.asfortranarray(np.ones((2, 4)))
+    rows = [Slab.X] * 3
+
+    def refused(kind, text, *wrong, a=x, b=x, c=None, distributions=rows, **arguments):
+        """`wrong` are the keywords that process 1 gives in another way."""
+        given = {"a": a, "b": b, "c": c, "distributions": distributions, **arguments}
+        if rank == 1:
+            given.update(*wrong)
+        with pytest.raises(kind, match=text):
+            advanced.Matmul(given.pop("a"), given.pop("b"), **given).plan()
+        one = np.ones(1)
+        group.allreduce_buffer(one, op=nvd.process_group.ReductionOp.SUM)  # in step, and usable
+        assert one[0] == group.nranks
+
+    refused(ValueError, "The number of operands doesn't match across processes", {"c": x}, beta=1)
+    refused(ValueError, "Operand B dtype does not match across processes: float64 != float32",
+            {"b": x.astype("float32")})
+    refused(ValueError, r"The dtype of operand A \(int64\) is not supported", {},
+            a=x.astype(int), b=x.astype(int))
+    refused(ValueError, "Operands must be two-dimensional", {"a": x[0]})
+    refused(ValueError, "Batched matmul is not supported", {"a": x[None]})
+    refused(ValueError, "Operand A doesn't have column-major", {"a": np.ascontiguousarray(x)})
+    refused(ValueError, "options are inconsistent across processes", {"options": {"blocking": True}})
+    refused(ValueError, "alpha does not match across processes: 1 != 2", {"alpha": 2}, alpha=1)
+    refused(ValueError, "beta does not match across processes", {"beta": 2}, c=x, beta=1)
+    refused(ValueError, "The qualifiers don't match across processes",
+            {"qualifiers": qualifiers_of((True, False))})
+    refused(ValueError, "The qualifiers must be specified as a NumPy array of length 3",
+            {"qualifiers": np.zeros(3)})
+    refused(ValueError, "Must provide distributions for A, B and C/D", {"distributions": rows[:2]})
+    refused(ValueError, "Distribution for B doesn't match across processes",
+            {"distributions": [Slab.X, Slab.Y, Slab.X]})
+    refused(TypeError, "requires distributions compatible with BlockCyclic", {},
+            distributions=[Box((0, 0), (2, 4))] * 3)
+    refused(ValueError, "The problem size is inconsistent across processes",
+            {"a": np.asfortranarray(np.ones((2, 3)))})
+    refused(ValueError, "The 'K' extent must match", {}, a=np.asfortranarray(np.ones((2, 3))))
+    refused(ValueError, "A value for beta must be provided if operand C is provided", {}, c=x)
+    refused(ValueError, "Conjugate is not supported without transpose", {},
+            qualifiers=qualifiers_of((False, True)))
+    refused(ValueError, "The conjugate flag only applies to complex operands", {},
+            qualifiers=qualifiers_of((True, True)))
+    refused(ValueError, "The transpose flag is currently not supported for operand C", {}, c=x,
+            beta=1, qualifiers=qualifiers_of((False, False), (False, False), (True, False)))
+    refused(ValueError, "The global shape of C according to its distribution", {}, beta=1,
+            c=np.asfortranarray(np.ones((2, 5))))
+    refused(ValueError, "alpha one is not convertible to dtype 'float64'", {}, alpha="one")
+    refused(ValueError, "Selected scale_type=.* are not supported for data types float64", {},
+            options={"compute_type": ComputeType.COMPUTE_32F})
+    refused(ValueError, "Unsupported compute type", {},
+            options={"compute_type": ComputeType.COMPUTE_32I})
+    refused(TypeError if rank == 1 else ValueError, "must be provided as an object", {"options": 3})
+    refused(BindDistributionError, "don't fit", {"b": np.asfortranarray(np.ones((3, 4)))},
+            b=np.asfortranarray(np.ones((1, 4))))
+
+
+def test_refusals_are_those_of_all():
+    on_processes(2, refusals)
+
+
+def resets(group):
+    x = np.asfortranarray(np.ones((2, 4)))
+    with advanced.Matmul(x, x, distributions=[Slab.X] * 3) as one:
+        one.plan(preferences={"epilog": {"aux_type": None}})
+        for kind, text, wrong in (
+            (ValueError, "does not include operand C", {"c": x}),
+            (ValueError, "The data type of the new operand", {"a": x.astype("float32")}),
+            (ValueError, "The extents of the new operand", {"b": x[:1]}),
+            (ValueError, "The strides of the new operand", {"b": np.ascontiguousarray(x)}),
+        ):
+            with pytest.raises(kind, match=text):
+                one.reset_operands(**wrong)
+        assert (one.execute() == 4).all()
+        one.reset_operands()
+        with pytest.raises(RuntimeError, match="operands have been set to None"):
+            one.execute()
+        with pytest.raises(ValueError, match="Operands A, B must be provided"):
+            one.reset_operands(a=x)
+        one.reset_operands(x, 2 * x)
+        assert (one.execute(release_workspace=True) == 8).all()
+        one.plan()  # once more
+        one.reset_operands(alpha=2)
+        assert (one.execute() == 16).all()
+
+
+def test_operands_are_reset():
+    on_processes(2, resets)
+
+
+def test_needs_the_runtime():
+    x = np.asfortranarray(np.ones((2, 2)))
+    with pytest.raises(RuntimeError, match="nvmath.distributed has not been initialized"):
+        advanced.Matmul(x, x, distributions=[Slab.X] * 3)
+
+
+def test_options():
+    for wrong, text in (
+        ({"sm_count_communication": 0}, "sm_count_communication must be a positive integer"),
+        ({"blocking": False}, "blocking must be either True or 'auto'"),
+        ({"compute_type": 1}, "1 is not a valid"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            advanced.MatmulOptions(**wrong)
+    options = advanced.MatmulOptions(compute_type=68, algo_type=1, logger=logging.getLogger("own"))
+    assert options.compute_type is advanced.MatmulComputeType.COMPUTE_32F and options.inplace
+    assert advanced.MatmulPlanPreferences(epilog={"aux_type": 2}).epilog.aux_type == 2
