@@ -188,6 +188,9 @@ class Core : public std::enable_shared_from_this<Core>,
   void told() const noexcept;
   // A call of GPUs that the host carried has failed, with nobody to be told.
   void lose_device_call() noexcept override { lost_.store(true, std::memory_order_relaxed); }
+  // As the process ends: lets calls on GPUs end, well or not, until their deadlines. Throws what
+  // ended one of them and has not been told.
+  virtual void finish_device_calls() {}
   // What this rank ends the group by.
   control::Failure own_failure(control::Cause cause, std::string_view text = {}) const noexcept;
   void miss(const Operation& operation) noexcept override;

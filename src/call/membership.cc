@@ -10,4 +10,11 @@ std::uint64_t Membership::id() const noexcept {
   return base::mix(hash, 0) | 1;  // never 0
 }
 
+engine::GroupFacts facts_of(const Membership& membership) {
+  return {.rank = membership.rank,
+          .size = membership.size(),
+          .hosts = membership.hosts,
+          .one_host = !membership.spans()};
+}
+
 }  // namespace hocket::call

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/call.h"
+
 namespace hocket::call {
 
 // A value.
@@ -28,5 +30,8 @@ struct Membership {
   // A number by which all members know the group, and no other group of the job is known.
   std::uint64_t id() const noexcept;
 };
+
+// A view of the membership, which outlives it.
+engine::GroupFacts facts_of(const Membership& membership);
 
 }  // namespace hocket::call

@@ -10,7 +10,7 @@ using call::Operation;
 using call::Request;
 
 DeviceCalls& CommunicatorImpl::devices() {
-  if (!devices_) devices_ = std::make_unique<DeviceCalls>(*this);
+  if (!devices_) devices_ = std::make_unique<DeviceCalls>(*this, *world_);
   return *devices_;
 }
 

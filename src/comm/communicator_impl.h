@@ -32,9 +32,6 @@ class CommunicatorImpl final : public call::Core {
 
   const std::shared_ptr<WorldImpl>& world() const noexcept { return world_; }
   using call::Core::is_open;
-  std::weak_ptr<CommunicatorImpl> weak() noexcept {
-    return std::static_pointer_cast<CommunicatorImpl>(shared_from_this());
-  }
 
   // Collectives, of arrays on the host or on a GPU, whose calls are put on a stream.
   void run(const call::Request& request);
@@ -57,8 +54,7 @@ class CommunicatorImpl final : public call::Core {
   // Lets calls on GPUs end, well or not, until their deadlines, and gives all back. Throws what
   // ended one of them and has not been told: see DeviceCalls.
   void close();
-  // The first half of it, as the process ends.
-  void finish_device_calls();
+  void finish_device_calls() override;
 
   // --- Groups -----------------------------------------------------------------------------------
   // How many were made of this one: part of their names, the same on all ranks.

@@ -6,10 +6,8 @@
 #include <thread>
 
 #include "base/hash.h"
-#include "comm/exit_list.h"
 #include "call/operation.h"
 #include "call/waiter.h"
-#include "comm/world.h"
 
 namespace hocket::comm {
 
@@ -35,7 +33,7 @@ engine::Task until_others(std::function<bool()> follow, std::function<void()> mo
 DeviceCalls::~DeviceCalls() { close(); }
 
 void DeviceCalls::run(const call::Request& request) {
-  const std::uint64_t epoch = owner_.world()->device_blocks().epoch();
+  const std::uint64_t epoch = surroundings_.device_blocks().epoch();
   if (repeated_epoch_ == epoch && repeats(repeated_, request)) {
     go(repeated_plan_, opened(request), {});
     return;
@@ -88,7 +86,7 @@ void DeviceCalls::require_engines(const Signature& shown) {
   if (engines_) return;
   const cuda::OutsideCapture outside(device_->driver());
   auto engines = std::make_unique<DeviceEngines>(
-      *owner_.world(),
+      surroundings_,
       owner_.membership(),
       device_,
       relay_.any(),
@@ -99,7 +97,7 @@ void DeviceCalls::require_engines(const Signature& shown) {
       });
   require_streams();
   engines_ = std::move(engines);
-  owner_.world()->attend(watch_);
+  surroundings_.attend(watch_);
   while ((messenger_ = engines_->messenger()) != nullptr && !connect(*messenger_, shown)) {
   }
   if (engines_->relayed()) settle_relay(shown);
@@ -111,7 +109,7 @@ void DeviceCalls::require_streams() {
   auto events = std::make_shared<EventPool>(device_);
   auto order = std::make_unique<StreamOrder>(device_);
   staging_ = std::make_shared<Staging>(device_);
-  ExitList::instance().add(owner_.weak());
+  surroundings_.finish_at_exit(owner_.weak_from_this());
   events_ = std::move(events);
   order_ = std::move(order);
 }
@@ -274,7 +272,7 @@ void DeviceCalls::raise(const DeviceError& error,
                         std::uint64_t sequence,
                         const Signature& signature) {
   if (dynamic_cast<const engine::MaybeLoss*>(&error) != nullptr) {
-    owner_.world()->look_again();
+    surroundings_.look_again();
     const Deadline doubt = Deadline::in(engine::kLossDoubt);
     while (!owner_.group().failed() && !doubt.has_passed()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -308,7 +306,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
     if (marks) {
       watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
     }
-    if (plan.engine->returns_when_done() && watch_->was_asleep()) owner_.world()->look_again();
+    if (plan.engine->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
     if (!plan.outs.empty()) {
       plan.engine->enqueue_symmetric(plan.call, plan.outs, how.stream);
     } else {
@@ -319,7 +317,7 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   } catch (const DeviceError& error) {
     raise(error, plan.call.sequence, plan.call.signature);
   }
-  if (watch_->was_asleep()) owner_.world()->look_again();
+  if (watch_->was_asleep()) surroundings_.look_again();
   if (meets) [[unlikely]]
     meet(Meeting::kAfter, plan.call.sequence, how);
 }
@@ -361,7 +359,7 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
                                   how.allowed,
                                   staged,
                                   std::move(end));
-  if (watch_->was_asleep()) owner_.world()->look_again();
+  if (watch_->was_asleep()) surroundings_.look_again();
   return operation;
 }
 
@@ -375,7 +373,7 @@ call::Plan DeviceCalls::host_plan(const DevicePlan& plan, const StagedCall& stag
 // driver where any thread loads a program, allocates or frees, and with it the other rank. So
 // nothing stands there: the host waits, between the copies.
 bool DeviceCalls::stays_in_call(const Launch& how) const noexcept {
-  if (how.captured || owner_.size() == 1 || !owner_.world()->threads()) return false;
+  if (how.captured || owner_.size() == 1 || !surroundings_.threads()) return false;
   return !engines_ || engines_->by_crowded_threads();
 }
 

@@ -10,12 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/communicator_impl.h"
+#include "call/core.h"
 #include "comm/device_blocks.h"
 #include "comm/device_engines.h"
 #include "comm/device_envelopes.h"
 #include "comm/device_relay.h"
 #include "comm/device_staging.h"
+#include "comm/device_surroundings.h"
 #include "comm/device_watch.h"
 #include "comm/device_work.h"
 #include "comm/stream_order.h"
@@ -38,7 +39,8 @@ struct DevicePlan {
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
 class DeviceCalls {
  public:
-  explicit DeviceCalls(CommunicatorImpl& owner) : owner_(owner), relay_(owner), envelopes_(owner) {}
+  DeviceCalls(call::Core& owner, DeviceSurroundings& surroundings)
+      : owner_(owner), surroundings_(surroundings), relay_(owner), envelopes_(owner) {}
   ~DeviceCalls();
 
   // Return when the call is on its stream.
@@ -208,7 +210,8 @@ class DeviceCalls {
   void finish_staged() noexcept;
   void await_last();
 
-  CommunicatorImpl& owner_;
+  call::Core& owner_;
+  DeviceSurroundings& surroundings_;
   std::shared_ptr<const cuda::DeviceContext> device_;
   std::unique_ptr<DeviceEngines> engines_;
   // Carries messages: the same on all ranks from the first call on, so that both ends agree.

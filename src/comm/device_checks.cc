@@ -3,7 +3,6 @@
 
 #include "base/hash.h"
 #include "comm/device_calls.h"
-#include "comm/world.h"
 
 namespace hocket::comm {
 
@@ -37,7 +36,7 @@ void DeviceCalls::find_symmetric(DevicePlan& plan) const {
   if (!engine::all_take_alike(kind)) return;
   // Peers would write what has yet to be sent.
   if (engine::swaps_parts(kind) && plan.call.in == plan.call.out) return;
-  auto block = owner_.world()->device_blocks().find(plan.call.out);
+  auto block = surroundings_.device_blocks().find(plan.call.out);
   if (!block || !block->is_direct() || plan.call.signature.count == 0) return;
   const std::size_t offset = *block->offset_of(plan.call.out);
   for (const int world_rank : owner_.membership().world_ranks) {
@@ -57,7 +56,7 @@ void DeviceCalls::require_device(const call::Request& request) {
   try {
     const int ordinal = device_of(request);
     device_ = std::make_shared<cuda::DeviceContext>(
-        owner_.world()->device_libraries().driver().driver, ordinal);
+        surroundings_.device_libraries().driver().driver, ordinal);
   } catch (const DeviceError& error) {
     throw InvalidArgument(error.what());
   }
@@ -65,7 +64,7 @@ void DeviceCalls::require_device(const call::Request& request) {
 
 // Of the arrays, or, for a barrier, the one whose context is current.
 int DeviceCalls::device_of(const call::Request& request) const {
-  const auto& found = owner_.world()->device_libraries().driver();
+  const auto& found = surroundings_.device_libraries().driver();
   if (!found.driver) throw InvalidArgument("there is no GPU to be used: " + found.why_not);
   const auto of = [&](ConstArrayView array) {
     if (array.memory() != MemoryKind::kCuda) return -1;
@@ -75,7 +74,7 @@ int DeviceCalls::device_of(const call::Request& request) const {
   int device = of(request.out);
   if (device < 0) device = of(request.in);
   if (device < 0 && found.driver->ctx_get_device(&device) != cuda::Result::kSuccess) {
-    device = owner_.world()->default_device();
+    device = surroundings_.default_device();
   }
   return device;
 }
@@ -84,7 +83,7 @@ void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
   if (array.memory() != MemoryKind::kCuda || array.count() == 0) return;
   int device = array.device();
   if (device < 0) {
-    const auto& driver = *owner_.world()->device_libraries().driver().driver;
+    const auto& driver = surroundings_->device_libraries().driver().driver;
     const cuda::Whereabouts found = cuda::whereabouts(driver, array.data());
     if (found.memory != MemoryKind::kCuda) {
       throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));

@@ -4,7 +4,6 @@
 #include "comm/device_calls.h"
 #include "call/operation.h"
 #include "call/waiter.h"
-#include "comm/world.h"
 
 namespace hocket::comm {
 
@@ -48,7 +47,7 @@ void DeviceCalls::await_last() {
   try {
     const cuda::DeviceGuard guard(*device_);
     while (!order_->await_last(std::min(deadline, Deadline::in(std::chrono::milliseconds(20))))) {
-      if (owner_.world()->interrupted()) return fail(owner_.inquiry().interruption());
+      if (surroundings_.interrupted()) return fail(owner_.inquiry().interruption());
       if (deadline.has_passed()) {
         return fail(owner_.inquiry().lateness({.sequence = owner_.ledger().last()}, allowed));
       }

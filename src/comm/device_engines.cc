@@ -8,9 +8,6 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "comm/communicator_impl.h"
-#include "comm/group_engines.h"
-#include "comm/world.h"
 
 namespace hocket::comm {
 namespace {
@@ -45,8 +42,8 @@ int connections(bool mps) {
 
 // Processes take turns but under NVIDIA's MPS, which serves 48. Streams that share a connection
 // wait for each other; a rank has about two streams.
-int ranks_at_once(const WorldImpl& world, bool mps) {
-  if (world.threads()) return std::max(connections(mps) / 2, 1);
+int ranks_at_once(const DeviceSurroundings& surroundings, bool mps) {
+  if (surroundings.threads()) return std::max(connections(mps) / 2, 1);
   return mps ? 48 : 1;
 }
 
@@ -126,29 +123,29 @@ void DeviceEngines::add(std::unique_ptr<engine::DeviceEngine> engine) {
   entries_.push_back({std::move(engine)});
 }
 
-DeviceEngines::DeviceEngines(WorldImpl& world,
+DeviceEngines::DeviceEngines(DeviceSurroundings& surroundings,
                              const call::Membership& membership,
                              std::shared_ptr<const cuda::DeviceContext> device,
                              bool relayed,
                              const engine::Gather& gather)
-    : costs_(world.device_libraries().costs()), size_(membership.size()) {
+    : costs_(surroundings.device_libraries().costs()), size_(membership.size()) {
   DeviceFacts own;
   own.costs = costs_.hash();
   own.relayed = relayed ? 1 : 0;
-  if (world.threads()) own.crowd = pieces(world.size(), device->driver().devices());
+  if (surroundings.threads()) own.crowd = pieces(surroundings.size(), device->driver().devices());
   own.mps = has_mps(*device) ? 1 : 0;
-  own.at_once = ranks_at_once(world, own.mps != 0);
+  own.at_once = ranks_at_once(surroundings, own.mps != 0);
   device->driver().device_get_uuid(&own.uuid, device->ordinal());
   engine::ProviderList providers;
-  std::ranges::copy_if(world.engines().chosen(),
+  std::ranges::copy_if(surroundings.providers(),
                        std::back_inserter(providers),
                        [](const auto& provider) { return provider->serves(MemoryKind::kCuda); });
   const Said said = DeviceEngines::exchange(gather, own, providers, *device);
   const DeviceAgreement agreed = agree(said.facts);
   relayed_ = agreed.relayed;
-  by_crowded_threads_ = world.threads() && agreed.ranks_a_gpu > 1;
+  by_crowded_threads_ = surroundings.threads() && agreed.ranks_a_gpu > 1;
   // Who asks for engines of GPUs alone has them, whatever comes of it.
-  const bool asked_for = is_of_gpus(*world.engines().chosen().front());
+  const bool asked_for = is_of_gpus(*surroundings.providers().front());
   in_turns_ = (agreed.in_turns || by_crowded_threads_) && !asked_for;
   if (by_crowded_threads_ && agreed.mps) {
     never_meet_ = kNotUnderMps;
@@ -176,14 +173,14 @@ DeviceEngines::DeviceEngines(WorldImpl& world,
   }
   make(providers,
        {.id = membership.id(),
-        .facts = facts_of(membership),
+        .facts = call::facts_of(membership),
         .world_ranks = membership.world_ranks,
-        .world_size = world.size(),
+        .world_size = surroundings.size(),
         .has_lost_ranks = membership.has_lost_ranks,
         .device = device,
         .ranks_a_gpu = agreed.ranks_a_gpu,
         .shares_gpu = agreed.shares_gpu,
-        .interrupted = [&world] { return world.interrupted(); }},
+        .interrupted = [&surroundings] { return surroundings.interrupted(); }},
        said);
   for (const std::string& note : notes_) base::log(base::LogLevel::kDebug, "GPU engine " + note);
 }

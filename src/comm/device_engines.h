@@ -7,14 +7,13 @@
 
 #include "base/short_text.h"
 #include "call/membership.h"
+#include "comm/device_surroundings.h"
 #include "cuda/context.h"
 #include "engine/cost_table.h"
 #include "engine/device_engine.h"
 #include "engine/provider.h"
 
 namespace hocket::comm {
-
-class WorldImpl;
 
 // What a rank tells the others of its GPU, in front of the engines' cards. A value of fixed size,
 // as it travels.
@@ -42,7 +41,7 @@ DeviceAgreement agree(const std::vector<DeviceFacts>& facts);
 // a time.
 class DeviceEngines {
  public:
-  DeviceEngines(WorldImpl& world,
+  DeviceEngines(DeviceSurroundings& surroundings,
                 const call::Membership& membership,
                 std::shared_ptr<const cuda::DeviceContext> device,
                 bool relayed,

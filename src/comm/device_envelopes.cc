@@ -1,6 +1,6 @@
 #include "comm/device_envelopes.h"
 
-#include "comm/communicator_impl.h"
+#include "call/core.h"
 #include "call/messages.h"
 
 namespace hocket::comm {

@@ -6,16 +6,18 @@
 
 #include "hocket/communicator.h"
 
-namespace hocket::comm {
+namespace hocket::call {
+class Core;
+}
 
-class CommunicatorImpl;
+namespace hocket::comm {
 
 // A resource, one a communicator; guarded by the communicator's turn. Messages of two ranks meet
 // here in the order in which their GPUs' meet. Ends that differ end the communicator, as a
 // Mismatch.
 class DeviceEnvelopes {
  public:
-  explicit DeviceEnvelopes(CommunicatorImpl& owner) : owner_(owner) {}
+  explicit DeviceEnvelopes(call::Core& owner) : owner_(owner) {}
 
   // Tells the receiver what will come. Waits for nobody.
   void announce(const Outgoing& message);
@@ -27,7 +29,7 @@ class DeviceEnvelopes {
   bool is_idle() const noexcept { return open_.use_count() == 1; }
 
  private:
-  CommunicatorImpl& owner_;
+  call::Core& owner_;
   std::shared_ptr<void> open_ = std::make_shared<int>(0);  // held by those that have not met
 };
 

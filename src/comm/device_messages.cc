@@ -10,7 +10,6 @@
 #include "call/messages.h"
 #include "call/operation.h"
 #include "call/waiter.h"
-#include "comm/world.h"
 
 namespace hocket::comm {
 
@@ -176,7 +175,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   } catch (const DeviceError& error) {
     raise(error);
   }
-  if (watch_ && watch_->was_asleep()) owner_.world()->look_again();
+  if (watch_ && watch_->was_asleep()) surroundings_.look_again();
   return how;
 }
 
@@ -209,7 +208,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
     lent.emplace(owner_);
   }
   if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
-  if (messenger_->returns_when_done() && watch_->was_asleep()) owner_.world()->look_again();
+  if (messenger_->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
   for (const auto& round : rounds) messenger_->exchange(round, how.stream);
   if (marks) watch_->mark_end(how.stream);
   if (how.captured) watch_->note_captured(*messenger_);

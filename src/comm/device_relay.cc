@@ -1,6 +1,6 @@
 #include "comm/device_relay.h"
 
-#include "comm/communicator_impl.h"
+#include "call/core.h"
 #include "call/messages.h"
 
 namespace hocket::comm {
@@ -14,7 +14,7 @@ namespace {
 Task carry(std::shared_ptr<StagedExchange> staged,
            std::shared_ptr<std::uint64_t> begun,
            std::uint64_t number,
-           CommunicatorImpl* owner,
+           call::Core* owner,
            Envelope envelope,
            std::span<std::byte> bytes,
            bool sends) {
@@ -30,7 +30,7 @@ Task carry(std::shared_ptr<StagedExchange> staged,
 
 }  // namespace
 
-DeviceRelay::DeviceRelay(CommunicatorImpl& owner)
+DeviceRelay::DeviceRelay(call::Core& owner)
     : owner_(owner),
       tallies_(static_cast<std::size_t>(owner.size())),
       owed_(static_cast<std::size_t>(owner.size())) {}

@@ -10,16 +10,18 @@
 #include "comm/device_staging.h"
 #include "hocket/communicator.h"
 
-namespace hocket::comm {
+namespace hocket::call {
+class Core;
+}
 
-class CommunicatorImpl;
+namespace hocket::comm {
 
 // A resource, one a communicator; guarded by the communicator's turn. Both ends of a message have
 // to go by the same way: those that one end took to the host before there was an engine, the other
 // end takes there too.
 class DeviceRelay {
  public:
-  explicit DeviceRelay(CommunicatorImpl& owner);
+  explicit DeviceRelay(call::Core& owner);
 
   // Messages with one rank that went by the host. A value of fixed size, as it travels.
   struct Tally {
@@ -60,7 +62,7 @@ class DeviceRelay {
              bool sends,
              Duration allowed);
 
-  CommunicatorImpl& owner_;
+  call::Core& owner_;
   std::vector<Tally> tallies_;
   std::vector<Tally> owed_;
   std::vector<std::weak_ptr<StagedExchange>> awaited_;  // by streams

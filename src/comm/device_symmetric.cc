@@ -3,7 +3,6 @@
 
 #include "base/short_text.h"
 #include "comm/device_calls.h"
-#include "comm/world.h"
 #include "cuda/exchange.h"
 #include "cuda/stream.h"
 #include "cuda/vmm.h"
@@ -91,7 +90,7 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   }
   auto block = std::make_shared<DeviceBlock>(device_, std::move(parts));
   block->wait_at_end(owner_.deadline());
-  owner_.world()->device_blocks().add(block);
+  surroundings_.device_blocks().add(block);
   return block;
 }
 

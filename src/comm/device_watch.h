@@ -13,7 +13,7 @@
 
 #include "failure/loss.h"
 #include "failure/records.h"
-#include "comm/progress.h"
+#include "call/attended.h"
 #include "control/group.h"
 #include "cuda/memory.h"
 #include "engine/device_engine.h"
@@ -21,7 +21,7 @@
 namespace hocket::comm {
 
 // A resource, shared by the communicator's thread and the progress thread.
-class DeviceWatch final : public Attended {
+class DeviceWatch final : public call::Attended {
  public:
   // Says who is missing in call `sequence`, which was allowed so long.
   using Lateness = std::function<control::Failure(std::uint64_t sequence, Duration allowed)>;

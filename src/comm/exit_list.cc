@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "comm/communicator_impl.h"
+#include "call/core.h"
 #include "comm/world.h"
 #include "hocket/exit.h"
 
@@ -32,7 +32,7 @@ void ExitList::add(std::weak_ptr<WorldImpl> world) {
   worlds_.push_back(std::move(world));
 }
 
-void ExitList::add(std::weak_ptr<CommunicatorImpl> communicator) {
+void ExitList::add(std::weak_ptr<call::Core> communicator) {
   // Handlers are called in the opposite order; what the GNU C library's exit does when it is called
   // by one is to go on with the rest, and to take the newer code.
   static const int once = ::on_exit(
@@ -48,7 +48,7 @@ void ExitList::add(std::weak_ptr<CommunicatorImpl> communicator) {
 }
 
 void ExitList::finish_calls() noexcept {
-  std::vector<std::weak_ptr<CommunicatorImpl>> communicators;
+  std::vector<std::weak_ptr<call::Core>> communicators;
   {
     const std::lock_guard lock(mutex_);
     communicators = communicators_;

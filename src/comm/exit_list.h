@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+namespace hocket::call {
+class Core;
+}
+
 namespace hocket::comm {
 
-class CommunicatorImpl;
 class WorldImpl;
 
 // A resource, the process's one, like exit itself; any thread. Nothing of it concerns a child that
@@ -22,7 +25,7 @@ class ExitList {
   void add(std::weak_ptr<WorldImpl> world);
   // It makes calls on GPUs: these end before the process does. To be called when the driver has
   // been started, whose own end comes earlier otherwise.
-  void add(std::weak_ptr<CommunicatorImpl> communicator);
+  void add(std::weak_ptr<call::Core> communicator);
 
   // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, and
   // reports what nobody has heard of.
@@ -39,7 +42,7 @@ class ExitList {
 
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
-  std::vector<std::weak_ptr<CommunicatorImpl>> communicators_;
+  std::vector<std::weak_ptr<call::Core>> communicators_;
   int reported_by_ = 0;  // a process
 };
 

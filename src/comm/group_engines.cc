@@ -56,13 +56,6 @@ void format_group(std::byte* memory, std::span<const int> places, int local) {
                        std::vector<int>(static_cast<std::size_t>(local)));
 }
 
-engine::GroupFacts facts_of(const call::Membership& membership) {
-  return {.rank = membership.rank,
-          .size = membership.size(),
-          .hosts = membership.hosts,
-          .one_host = !membership.spans()};
-}
-
 namespace {
 
 // One group's, being made. A value for the length of that.

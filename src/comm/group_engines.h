@@ -29,7 +29,4 @@ call::Engines make_engines(WorldImpl& world,
                            engine::Consistency& consistency,
                            std::uint64_t block);
 
-// A view of the membership, which outlives it.
-engine::GroupFacts facts_of(const call::Membership& membership);
-
 }  // namespace hocket::comm

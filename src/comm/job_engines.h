@@ -24,11 +24,6 @@ engine::ProviderList configured(const MakeProviders& make, const std::vector<std
 // "a,b" as {"a", "b"}.
 std::vector<std::string> split_names(const std::string& comma_separated);
 
-// Whether it is for arrays in GPUs' memory alone.
-inline bool is_of_gpus(const engine::Provider& provider) noexcept {
-  return !provider.serves(MemoryKind::kHost);
-}
-
 // The engines of a job, and who within it carries messages. A value, whose copies share the
 // providers; the same on all ranks, but for what the providers know.
 class JobEngines {

@@ -26,7 +26,7 @@ class ProgressThread::State {
   void run();
   // From any thread.
   void add(std::shared_ptr<call::Core> communicator);
-  void attend(std::weak_ptr<Attended> attended);
+  void attend(std::weak_ptr<call::Attended> attended);
   void stop() noexcept;
   void wake() noexcept;
   void look_again() noexcept;
@@ -62,7 +62,7 @@ class ProgressThread::State {
   bool awaits_gpu_ = false;
   std::vector<os::FutexWait> waits_;                   // on the peers that live
   base::Deadline next_end_ = base::Deadline::never();  // when to look how those ended who died
-  std::vector<std::weak_ptr<Attended>> attended_;      // guarded by mutex_
+  std::vector<std::weak_ptr<call::Attended>> attended_;      // guarded by mutex_
   base::Deadline next_tick_ = base::Deadline::never();
   std::uint32_t losses_at_tick_ = 0;
   std::uint32_t bell_at_tick_ = 0;  // the network's
@@ -93,7 +93,7 @@ void ProgressThread::add(std::shared_ptr<call::Core> communicator) {
   state_->add(std::move(communicator));
 }
 
-void ProgressThread::attend(std::weak_ptr<Attended> attended) {
+void ProgressThread::attend(std::weak_ptr<call::Attended> attended) {
   state_->attend(std::move(attended));
 }
 
@@ -110,7 +110,7 @@ void ProgressThread::State::add(std::shared_ptr<call::Core> communicator) {
   wake();
 }
 
-void ProgressThread::State::attend(std::weak_ptr<Attended> attended) {
+void ProgressThread::State::attend(std::weak_ptr<call::Attended> attended) {
   {
     const std::lock_guard lock(mutex_);
     attended_.push_back(std::move(attended));
@@ -123,10 +123,10 @@ void ProgressThread::State::tick() {
   losses_at_tick_ = host_->losses();
   bell_at_tick_ = host_->network_bell().load(std::memory_order_acquire);
   next_tick_ = base::Deadline::never();
-  std::vector<std::shared_ptr<Attended>> living;
+  std::vector<std::shared_ptr<call::Attended>> living;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(attended_, [&living](const std::weak_ptr<Attended>& attended) {
+    std::erase_if(attended_, [&living](const std::weak_ptr<call::Attended>& attended) {
       auto held = attended.lock();
       if (held) living.push_back(std::move(held));
       return attended.expired();

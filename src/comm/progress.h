@@ -5,20 +5,12 @@
 #include <memory>
 #include <thread>
 
+#include "call/attended.h"
 #include "call/core.h"
 #include "control/host.h"
 #include "failure/witness.h"
 
 namespace hocket::comm {
-
-
-// What the progress thread looks at from time to time.
-class Attended {
- public:
-  virtual ~Attended() = default;
-  // Looks; when to look again. Also called when a peer has ended, at once. Must not wait.
-  virtual base::Deadline tick() noexcept = 0;
-};
 
 // A resource: the thread, from construction to destruction. The thread may itself be the last user
 // of the world that owns this, and so end up destroying it; what it needs to come to its end then
@@ -32,7 +24,7 @@ class ProgressThread {
   // Has the thread move `communicator`'s calls until none is under way.
   void add(std::shared_ptr<call::Core> communicator);
   // Has the thread look at `attended` for as long as it lives.
-  void attend(std::weak_ptr<Attended> attended);
+  void attend(std::weak_ptr<call::Attended> attended);
   // Has the thread look anew at who lives: to be called once all ranks of the host have arrived.
   void look_again() noexcept;
 

@@ -47,7 +47,7 @@ control::Carrier for_network(const std::shared_ptr<engine::Carrier>& carrier) {
 }  // namespace
 
 // Has the network look at what has changed on this host.
-class NetworkTick final : public Attended {
+class NetworkTick final : public call::Attended {
  public:
   explicit NetworkTick(std::shared_ptr<control::Network> network) : network_(std::move(network)) {}
   Deadline tick() noexcept override {
@@ -216,9 +216,13 @@ int WorldImpl::default_device() {
   return driver ? parts_.host_rank % driver->devices() : 0;
 }
 
-void WorldImpl::attend(std::weak_ptr<Attended> attended) { progress_->attend(std::move(attended)); }
+void WorldImpl::attend(std::weak_ptr<call::Attended> attended) { progress_->attend(std::move(attended)); }
 
 void WorldImpl::look_again() noexcept { progress_->look_again(); }
+
+void WorldImpl::finish_at_exit(std::weak_ptr<call::Core> core) {
+  ExitList::instance().add(std::move(core));
+}
 
 void WorldImpl::watch(std::shared_ptr<call::Core> calls) { progress_->add(std::move(calls)); }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "algorithm/catalogue.h"
-#include "call/surroundings.h"
 #include "comm/device_blocks.h"
 #include "comm/device_libraries.h"
+#include "comm/device_surroundings.h"
 #include "comm/group_engines.h"
 #include "comm/job_engines.h"
 #include "control/host.h"
@@ -21,7 +21,6 @@
 
 namespace hocket::comm {
 
-class Attended;
 class NetworkTick;
 class ProgressThread;
 
@@ -48,7 +47,7 @@ struct WorldParts {
 
 // A resource, shared by the World and its communicators. Thread-safe where it does not say
 // otherwise.
-class WorldImpl final : public call::Surroundings,
+class WorldImpl final : public DeviceSurroundings,
                         public std::enable_shared_from_this<WorldImpl> {
  public:
   // Joins the others on this host. `communicator` of it can then be made, once.
@@ -59,9 +58,12 @@ class WorldImpl final : public call::Surroundings,
   failure::Witness& witness() noexcept override { return *witness_; }
   const LaunchInfo& launch() const noexcept { return parts_.launch; }
   const JobEngines& engines() const noexcept { return parts_.engines; }
+  const engine::ProviderList& providers() const noexcept override {
+    return parts_.engines.chosen();
+  }
   const algorithm::Choices& algorithms() const noexcept { return parts_.algorithms; }
   // Whether the ranks are threads of one process.
-  bool threads() const noexcept { return parts_.threads; }
+  bool threads() const noexcept override { return parts_.threads; }
   // Null in a job of one.
   const std::shared_ptr<Store>& store() const noexcept { return parts_.store; }
   Duration default_deadline() const noexcept { return parts_.deadline; }
@@ -76,7 +78,7 @@ class WorldImpl final : public call::Surroundings,
   bool interrupted() override;
 
   Communicator make_communicator();
-  int size() const noexcept { return static_cast<int>(parts_.hosts.size()); }
+  int size() const noexcept override { return static_cast<int>(parts_.hosts.size()); }
 
   // Has the progress thread look after a communicator until it has nothing under way.
   void watch(std::shared_ptr<call::Core> calls) override;
@@ -85,14 +87,14 @@ class WorldImpl final : public call::Surroundings,
   bool has_told_of_loss() const noexcept override { return told_of_loss_.load(std::memory_order_relaxed); }
   void tell_of_loss() noexcept override { told_of_loss_.store(true, std::memory_order_relaxed); }
 
-  // What drives GPUs, looked for when it is first asked for.
-  DeviceLibraries& device_libraries() noexcept { return *parts_.device_libraries; }
-  DeviceBlocks& device_blocks() noexcept { return device_blocks_; }
-  // The GPU of a rank that does not say: by its number on its host.
-  int default_device();
-  // Has the progress thread look at it for as long as it lives; has it look now.
-  void attend(std::weak_ptr<Attended> attended);
-  void look_again() noexcept;
+  // --- For calls on GPUs ------------------------------------------------------------------------
+  DeviceLibraries& device_libraries() noexcept override { return *parts_.device_libraries; }
+  DeviceBlocks& device_blocks() noexcept override { return device_blocks_; }
+  // By its number on its host.
+  int default_device() override;
+  void attend(std::weak_ptr<call::Attended> attended) override;
+  void look_again() noexcept override;
+  void finish_at_exit(std::weak_ptr<call::Core> core) override;
 
   // Whether this rank has said goodbye to the others.
   bool has_left() const noexcept override {

@@ -194,6 +194,11 @@ class Provider {
   }
 };
 
+// Whether it is for arrays in GPUs' memory alone.
+inline bool is_of_gpus(const Provider& provider) noexcept {
+  return !provider.serves(MemoryKind::kHost);
+}
+
 // The best first, of ties too.
 using ProviderList = std::vector<std::shared_ptr<Provider>>;
 
