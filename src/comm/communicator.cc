@@ -1,9 +1,9 @@
 // The public verbs: each says what is asked, in a Request; CommunicatorImpl does the rest.
 #include "hocket/communicator.h"
 
-#include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
 #include "call/operation.h"
+#include "comm/communicator_impl.h"
+#include "device/calls.h"
 
 namespace hocket {
 
@@ -42,7 +42,7 @@ class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
   call::Request request_;
   call::CallStorage storage_;
   call::Plan plan_;
-  DevicePlan device_plan_;
+  device::DevicePlan device_plan_;
 };
 
 }  // namespace comm

@@ -1,6 +1,6 @@
 // What a communicator does of its calls on GPUs itself: prepared ones, and what its runner asks.
-#include "comm/device_calls.h"
 #include "comm/world.h"
+#include "device/calls.h"
 
 namespace hocket::comm {
 
@@ -9,8 +9,8 @@ using call::CallStorage;
 using call::Operation;
 using call::Request;
 
-DeviceCalls& CommunicatorImpl::devices() {
-  if (!devices_) devices_ = std::make_unique<DeviceCalls>(*this, *world_);
+device::DeviceCalls& CommunicatorImpl::devices() {
+  if (!devices_) devices_ = std::make_unique<device::DeviceCalls>(*this, *world_);
   return *devices_;
 }
 
@@ -22,20 +22,20 @@ void CommunicatorImpl::look_at_device_result() noexcept {
 
 bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_->device() >= 0; }
 
-DevicePlan CommunicatorImpl::prepare_device(const Request& request, CallStorage& storage) {
+device::DevicePlan CommunicatorImpl::prepare_device(const Request& request, CallStorage& storage) {
   const CallGuard guard(*this);
   require_usable();
   return devices().checked(request, storage);
 }
 
-void CommunicatorImpl::run_prepared_device(DevicePlan& plan, const Request& request) {
+void CommunicatorImpl::run_prepared_device(device::DevicePlan& plan, const Request& request) {
   const CallGuard guard(*this);
   require_usable();
   require_members();
   devices_->run_prepared(plan, request);
 }
 
-std::shared_ptr<Operation> CommunicatorImpl::start_prepared_device(DevicePlan& plan,
+std::shared_ptr<Operation> CommunicatorImpl::start_prepared_device(device::DevicePlan& plan,
                                                                    const Request& request) {
   const CallGuard guard(*this);
   require_usable();

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "comm/device_calls.h"
 #include "comm/exit_list.h"
 #include "comm/group_engines.h"
 #include "comm/world.h"
 #include "control/succession.h"
+#include "device/calls.h"
 #include "failure/caught.h"
 
 namespace hocket::comm {

@@ -9,11 +9,14 @@
 #include "control/group.h"
 #include "hocket/communicator.h"
 
+namespace hocket::device {
+class DeviceCalls;
+struct DevicePlan;
+}  // namespace hocket::device
+
 namespace hocket::comm {
 
 class WorldImpl;
-class DeviceCalls;
-struct DevicePlan;
 
 // A resource, shared by its Communicator and the operations under way.
 class CommunicatorImpl final : public call::Core {
@@ -39,12 +42,12 @@ class CommunicatorImpl final : public call::Core {
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // In the turn.
-  DeviceCalls& devices();
+  device::DeviceCalls& devices();
   // Whether there has been a call on GPUs.
   bool has_device() const noexcept;
-  DevicePlan prepare_device(const call::Request& request, call::CallStorage& storage);
-  void run_prepared_device(DevicePlan& plan, const call::Request& request);
-  std::shared_ptr<call::Operation> start_prepared_device(DevicePlan& plan,
+  device::DevicePlan prepare_device(const call::Request& request, call::CallStorage& storage);
+  void run_prepared_device(device::DevicePlan& plan, const call::Request& request);
+  std::shared_ptr<call::Operation> start_prepared_device(device::DevicePlan& plan,
                                                          const call::Request& request);
   std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
 
@@ -73,7 +76,7 @@ class CommunicatorImpl final : public call::Core {
   control::GroupEntry* const entry_;
   bool rebuilt_ = false;  // what comes after it has been handed out
   int groups_ = 0;
-  std::unique_ptr<DeviceCalls> devices_;
+  std::unique_ptr<device::DeviceCalls> devices_;
 };
 
 }  // namespace hocket::comm

@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
-#include "comm/min_max.h"
 #include "call/request.h"
+#include "comm/communicator_impl.h"
+#include "comm/min_max.h"
 #include "core/reduce.h"
+#include "device/calls.h"
 #include "hocket/error.h"
 
 namespace hocket {

@@ -5,9 +5,9 @@
 
 #include <deque>
 
-#include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
 #include "call/operation.h"
+#include "comm/communicator_impl.h"
+#include "device/calls.h"
 
 namespace hocket {
 

@@ -8,12 +8,12 @@
 #include <iterator>
 #include <set>
 
-#include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
 #include "call/operation.h"
 #include "call/waiter.h"
+#include "comm/communicator_impl.h"
 #include "comm/world.h"
 #include "control/succession.h"
+#include "device/calls.h"
 
 namespace hocket::comm {
 

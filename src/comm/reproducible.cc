@@ -14,8 +14,8 @@
 #include <type_traits>
 
 #include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
 #include "core/reduce.h"
+#include "device/calls.h"
 #include "hocket/error.h"
 
 namespace hocket {

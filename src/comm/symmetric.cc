@@ -9,8 +9,8 @@
 
 #include "comm/allocation.h"
 #include "comm/communicator_impl.h"
-#include "comm/device_calls.h"
 #include "comm/world.h"
+#include "device/calls.h"
 
 namespace hocket {
 namespace symmetric {
@@ -55,7 +55,7 @@ class OnHost final : public Block {
 
 class OnGpus final : public Block {
  public:
-  OnGpus(std::shared_ptr<comm::DeviceBlock> block, std::size_t count, DType dtype)
+  OnGpus(std::shared_ptr<device::DeviceBlock> block, std::size_t count, DType dtype)
       : block_(std::move(block)), count_(count), dtype_(dtype) {}
 
   ArrayView part(int rank) const override {
@@ -65,7 +65,7 @@ class OnGpus final : public Block {
   int size() const noexcept override { return block_->size(); }
 
  private:
-  std::shared_ptr<comm::DeviceBlock> block_;
+  std::shared_ptr<device::DeviceBlock> block_;
   std::size_t count_;
   DType dtype_;
 };
@@ -146,7 +146,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
     impl_->require_members();
     if (of_nvshmem) shown.kind = engine::Kind::kNvshmemAllocate;
     const auto allocate =
-        of_nvshmem ? &comm::DeviceCalls::allocate_from_nvshmem : &comm::DeviceCalls::allocate;
+        of_nvshmem ? &device::DeviceCalls::allocate_from_nvshmem : &device::DeviceCalls::allocate;
     auto mapped = (impl_->devices().*allocate)(bytes, shown, std::move(own.what), options.deadline);
     return SymmetricArray(std::make_shared<symmetric::OnGpus>(std::move(mapped), count, dtype));
   }
@@ -156,7 +156,7 @@ SymmetricArray SymmetricMemory::empty(std::size_t count,
 
 namespace {
 
-std::shared_ptr<comm::DeviceBlock> block_of(comm::CommunicatorImpl& impl, ConstArrayView array) {
+std::shared_ptr<device::DeviceBlock> block_of(comm::CommunicatorImpl& impl, ConstArrayView array) {
   auto block = impl.world()->device_blocks().find(array.data());
   if (!block) {
     throw InvalidArgument(
@@ -191,7 +191,7 @@ std::shared_ptr<void> SymmetricMemory::owner(ConstArrayView array) const {
 }
 
 void SymmetricMemory::free(ConstArrayView array, const CallOptions& options) {
-  std::shared_ptr<comm::DeviceBlock> block;
+  std::shared_ptr<device::DeviceBlock> block;
   std::byte none{};
   std::vector<std::byte> all;
   impl_->before_call(engine::Kind::kSymmetricFree, [&] {

@@ -17,7 +17,7 @@ namespace hocket::comm {
 TeamResources team_resources(const InitOptions& options, const MakeProviders& make) {
   const base::Config config = base::Config::from_environment();
   return {
-      .device_libraries = std::make_shared<DeviceLibraries>(config.costs, options.library_folders),
+      .device_libraries = std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders),
       .providers = configured(make, options.library_folders)};
 }
 

@@ -13,7 +13,7 @@ namespace hocket::comm {
 
 // What ranks of this process have in common, whatever teams come and go. A value.
 struct TeamResources {
-  std::shared_ptr<DeviceLibraries> device_libraries;
+  std::shared_ptr<device::DeviceLibraries> device_libraries;
   engine::ProviderList providers;
 };
 // `make`: the build's providers.
@@ -31,7 +31,7 @@ class ThreadTeam {
  private:
   int size_;
   std::shared_ptr<os::Segment> segment_;
-  std::shared_ptr<DeviceLibraries> libraries_;
+  std::shared_ptr<device::DeviceLibraries> libraries_;
   JobEngines engines_;
   algorithm::Choices algorithms_;
   Duration deadline_;

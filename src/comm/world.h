@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "algorithm/catalogue.h"
-#include "comm/device_blocks.h"
-#include "comm/device_libraries.h"
-#include "comm/device_surroundings.h"
 #include "comm/group_engines.h"
 #include "comm/job_engines.h"
 #include "control/host.h"
 #include "control/network.h"
+#include "device/blocks.h"
+#include "device/libraries.h"
+#include "device/surroundings.h"
 #include "failure/witness.h"
 #include "hocket/group.h"
 #include "observe/trace_file.h"
@@ -41,13 +41,13 @@ struct WorldParts {
   Duration warn_after = kForever;
   std::string dump_directory;
   std::shared_ptr<observe::TraceFile> trace;  // null: no trace
-  std::shared_ptr<DeviceLibraries> device_libraries;
+  std::shared_ptr<device::DeviceLibraries> device_libraries;
   std::shared_ptr<Store> store;  // lives as long as the world
 };
 
 // A resource, shared by the World and its communicators. Thread-safe where it does not say
 // otherwise.
-class WorldImpl final : public DeviceSurroundings,
+class WorldImpl final : public device::DeviceSurroundings,
                         public std::enable_shared_from_this<WorldImpl> {
  public:
   // Joins the others on this host. `communicator` of it can then be made, once.
@@ -88,8 +88,8 @@ class WorldImpl final : public DeviceSurroundings,
   void tell_of_loss() noexcept override { told_of_loss_.store(true, std::memory_order_relaxed); }
 
   // --- For calls on GPUs ------------------------------------------------------------------------
-  DeviceLibraries& device_libraries() noexcept override { return *parts_.device_libraries; }
-  DeviceBlocks& device_blocks() noexcept override { return device_blocks_; }
+  device::DeviceLibraries& device_libraries() noexcept override { return *parts_.device_libraries; }
+  device::DeviceBlocks& device_blocks() noexcept override { return device_blocks_; }
   // By its number on its host.
   int default_device() override;
   void attend(std::weak_ptr<call::Attended> attended) override;
@@ -119,7 +119,7 @@ class WorldImpl final : public DeviceSurroundings,
   void attach(engine::Carrier& carrier);
 
   WorldParts parts_;
-  DeviceBlocks device_blocks_;
+  device::DeviceBlocks device_blocks_;
   os::ForkGuard guard_;
   std::shared_ptr<control::HostControl> host_;
   std::shared_ptr<failure::Witness> witness_;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/config.h"
-#include "comm/device_staging.h"
+#include "device/staging.h"
 
 namespace hocket::gpu {
 
@@ -76,7 +76,7 @@ bool DeviceArrays::Range::holds(const void* address) const {
 DeviceArrays::DeviceArrays(const Seat& seat, const Case& c, std::uint64_t sequence)
     : seat_(seat), case_(c), buffers_(c, seat.comm.rank(), seat.comm.size(), sequence) {
   const engine::Call& call = buffers_.call();
-  const auto extents = comm::extents_of(call, seat.comm.rank(), seat.comm.size());
+  const auto extents = device::extents_of(call, seat.comm.rank(), seat.comm.size());
   in_bytes_ = call.in == nullptr ? 0 : extents.in;
   out_bytes_ = call.out == nullptr ? 0 : extents.out;
   auto* in = static_cast<std::byte*>(const_cast<void*>(call.in));

@@ -17,7 +17,7 @@
 #include "engine/engine.h"
 #include "hocket/communicator.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 class Staging;
 
@@ -133,4 +133,4 @@ class Staging : public std::enable_shared_from_this<Staging> {
   std::atomic<std::size_t> bytes_under_way_{0};  // of the host's memory, for these
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -6,12 +6,12 @@
 #include <deque>
 #include <map>
 
-#include "comm/device_calls.h"
 #include "call/messages.h"
 #include "call/operation.h"
 #include "call/waiter.h"
+#include "device/calls.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using base::Deadline;
 using engine::DeviceMessage;
@@ -265,4 +265,4 @@ void DeviceCalls::on_host(ConstArrayView in,
   cuda::check(driver, driver.stream_synchronize(how.stream), "wait for a stream");
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,4 +1,4 @@
-#include "comm/device_libraries.h"
+#include "device/libraries.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "hocket/error.h"
 #include "nvshmem/process_heap.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 namespace {
 
 engine::CostTable read_costs(const std::string& file) {
@@ -43,4 +43,4 @@ std::shared_ptr<nvshmem::Heap> DeviceLibraries::nvshmem(std::string& why_not) co
   return nvshmem::heap_of_process(folders_, why_not);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

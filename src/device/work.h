@@ -10,7 +10,7 @@
 #include "call/operation.h"
 #include "cuda/stream.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A resource: events to be used again and again. Any thread.
 class EventPool {
@@ -44,4 +44,4 @@ class DeviceWork final : public call::StreamMark {
   std::optional<std::uint64_t> number_;  // of the stream
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

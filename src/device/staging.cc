@@ -1,10 +1,10 @@
-#include "comm/device_staging.h"
+#include "device/staging.h"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using engine::Call;
 using engine::Kind;
@@ -279,4 +279,4 @@ Task StagedCall::carry(engine::CollectiveEngine& engine, const Call& call) {
   co_await engine.start(call);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,9 +1,9 @@
-#include "comm/device_envelopes.h"
+#include "device/envelopes.h"
 
 #include "call/core.h"
 #include "call/messages.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using engine::Envelope;
 using engine::Task;
@@ -88,4 +88,4 @@ int DeviceEnvelopes::await_any(const Incoming& message, Duration allowed) {
   return *who;
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/short_text.h"
-#include "comm/device_calls.h"
 #include "cuda/exchange.h"
 #include "cuda/stream.h"
 #include "cuda/vmm.h"
+#include "device/calls.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 std::string DeviceCalls::text_of_refusal(int rank,
                                          const std::string& what,
@@ -94,4 +94,4 @@ std::shared_ptr<DeviceBlock> DeviceCalls::allocate(std::size_t bytes,
   return block;
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

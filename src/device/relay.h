@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "comm/device_staging.h"
+#include "device/staging.h"
 #include "hocket/communicator.h"
 
 namespace hocket::call {
 class Core;
 }
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A resource, one a communicator; guarded by the communicator's turn. Both ends of a message have
 // to go by the same way: those that one end took to the host before there was an engine, the other
@@ -71,4 +71,4 @@ class DeviceRelay {
   std::shared_ptr<std::uint64_t> begun_ = std::make_shared<std::uint64_t>(0);
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

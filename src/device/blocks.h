@@ -13,7 +13,7 @@
 #include "cuda/context.h"
 #include "hocket/types.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // What a block is made of. A value.
 struct DeviceBlockParts {
@@ -89,4 +89,4 @@ class DeviceBlocks {
   std::shared_ptr<DeviceBlock::Epoch> epoch_ = std::make_shared<DeviceBlock::Epoch>(0);
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

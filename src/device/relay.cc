@@ -1,9 +1,9 @@
-#include "comm/device_relay.h"
+#include "device/relay.h"
 
 #include "call/core.h"
 #include "call/messages.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using engine::Envelope;
 using engine::Task;
@@ -85,4 +85,4 @@ void DeviceRelay::start(const std::shared_ptr<StagedExchange>& staged,
       allowed);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -8,7 +8,7 @@
 #include "base/deadline.h"
 #include "cuda/stream.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A resource, guarded by the communicator's turn; its GPU is current whenever it is used. Throws
 // DeviceError.
@@ -35,4 +35,4 @@ class StreamOrder {
   bool is_marked_ = false;  // `mark_` lies behind the last call
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -11,14 +11,14 @@
 #include <optional>
 #include <vector>
 
-#include "failure/loss.h"
-#include "failure/records.h"
 #include "call/attended.h"
 #include "control/group.h"
 #include "cuda/memory.h"
 #include "engine/device_engine.h"
+#include "failure/loss.h"
+#include "failure/records.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A resource, shared by the communicator's thread and the progress thread.
 class DeviceWatch final : public call::Attended {
@@ -135,4 +135,4 @@ class DeviceWatch final : public call::Attended {
   std::optional<Clock::time_point> doubted_at_;  // when something was first seen that may be a loss
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

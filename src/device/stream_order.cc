@@ -1,8 +1,8 @@
-#include "comm/stream_order.h"
+#include "device/stream_order.h"
 
 #include <cstdint>
 
-namespace hocket::comm {
+namespace hocket::device {
 namespace {
 
 // By either name. It is never destroyed, and the same one in all threads.
@@ -42,4 +42,4 @@ bool StreamOrder::await_last(base::Deadline deadline) {
   return mark().wait(deadline);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -5,11 +5,11 @@
 
 #include "call/attended.h"
 #include "call/surroundings.h"
-#include "comm/device_blocks.h"
-#include "comm/device_libraries.h"
+#include "device/blocks.h"
+#include "device/libraries.h"
 #include "engine/provider.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // Any thread.
 class DeviceSurroundings : public call::Surroundings {
@@ -33,4 +33,4 @@ class DeviceSurroundings : public call::Surroundings {
   virtual void finish_at_exit(std::weak_ptr<call::Core> core) = 0;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,6 +1,6 @@
-#include "comm/device_work.h"
+#include "device/work.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 std::unique_ptr<cuda::OwnedEvent> EventPool::take() {
   {
@@ -40,4 +40,4 @@ void DeviceWork::hold(StreamRef ref) const {
   event_->hold(stream);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,4 +1,4 @@
-#include "comm/device_blocks.h"
+#include "device/blocks.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "cuda/memory.h"
 #include "hocket/error.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 DeviceBlock::DeviceBlock(std::shared_ptr<const cuda::DeviceContext> device, DeviceBlockParts parts)
     : device_(std::move(device)), parts_(std::move(parts)) {
@@ -99,4 +99,4 @@ std::vector<std::string> DeviceBlocks::left() const {
   return names;
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -11,18 +11,18 @@
 #include <vector>
 
 #include "call/core.h"
-#include "comm/device_blocks.h"
-#include "comm/device_engines.h"
-#include "comm/device_envelopes.h"
-#include "comm/device_relay.h"
-#include "comm/device_staging.h"
-#include "comm/device_surroundings.h"
-#include "comm/device_watch.h"
-#include "comm/device_work.h"
-#include "comm/stream_order.h"
+#include "device/blocks.h"
+#include "device/engines.h"
+#include "device/envelopes.h"
+#include "device/relay.h"
+#include "device/staging.h"
+#include "device/stream_order.h"
+#include "device/surroundings.h"
+#include "device/watch.h"
+#include "device/work.h"
 #include "nvshmem/heap.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A checked call, and who carries it. A value.
 struct DevicePlan {
@@ -230,4 +230,4 @@ class DeviceCalls {
   DevicePlan repeated_plan_;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

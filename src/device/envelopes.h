@@ -10,7 +10,7 @@ namespace hocket::call {
 class Core;
 }
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A resource, one a communicator; guarded by the communicator's turn. Messages of two ranks meet
 // here in the order in which their GPUs' meet. Ends that differ end the communicator, as a
@@ -33,4 +33,4 @@ class DeviceEnvelopes {
   std::shared_ptr<void> open_ = std::make_shared<int>(0);  // held by those that have not met
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -10,7 +10,7 @@
 #include "engine/cost_table.h"
 #include "nvshmem/heap.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // A resource: each is looked for once, when it is first asked for. Any thread.
 class DeviceLibraries {
@@ -34,4 +34,4 @@ class DeviceLibraries {
   engine::CostTable costs_;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

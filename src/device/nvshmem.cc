@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <random>
 
-#include "comm/device_calls.h"
 #include "cuda/memory.h"
+#include "device/calls.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using base::Deadline;
 using engine::Signature;
@@ -199,4 +199,4 @@ std::int32_t DeviceCalls::nvshmem_team(std::optional<Duration> allowed) {
   return team;
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

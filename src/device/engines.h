@@ -7,13 +7,13 @@
 
 #include "base/short_text.h"
 #include "call/membership.h"
-#include "comm/device_surroundings.h"
 #include "cuda/context.h"
+#include "device/surroundings.h"
 #include "engine/cost_table.h"
 #include "engine/device_engine.h"
 #include "engine/provider.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 // What a rank tells the others of its GPU, in front of the engines' cards. A value of fixed size,
 // as it travels.
@@ -95,4 +95,4 @@ class DeviceEngines {
   std::vector<std::string> notes_;
 };
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,11 +1,11 @@
 // How a communicator's calls on GPUs come to their end, when nobody makes any more.
 #include <algorithm>
 
-#include "comm/device_calls.h"
 #include "call/operation.h"
 #include "call/waiter.h"
+#include "device/calls.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using base::Deadline;
 
@@ -86,4 +86,4 @@ void DeviceCalls::close() noexcept {
   device_.reset();
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,4 +1,4 @@
-#include "comm/device_calls.h"
+#include "device/calls.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "call/operation.h"
 #include "call/waiter.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using base::Deadline;
 using engine::Call;
@@ -421,4 +421,4 @@ bool DeviceCalls::awaits_gpu() const noexcept {
   return awaits_word_ || !relay_.is_idle() || (!queue.empty() && queue.front()->carrying);
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,9 +1,9 @@
 // What ranks agree on from what each says of its GPU.
 #include <gtest/gtest.h>
 
-#include "comm/device_engines.h"
+#include "device/engines.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 namespace {
 
 DeviceFacts on_gpu(unsigned char gpu, int at_once, int crowd = 1) {
@@ -50,4 +50,4 @@ TEST(DeviceAgreement, ThreadsOutsideOfAGroupCount) {
 }
 
 }  // namespace
-}  // namespace hocket::comm
+}  // namespace hocket::device

@@ -1,13 +1,13 @@
-#include "comm/device_watch.h"
+#include "device/watch.h"
 
 #include <algorithm>
 #include <bit>
 #include <thread>
 
-#include "failure/loss.h"
 #include "control/succession.h"
+#include "failure/loss.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using base::Deadline;
 
@@ -349,4 +349,4 @@ void DeviceWatch::look_at_calls() {
   }
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

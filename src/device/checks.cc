@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "comm/device_calls.h"
+#include "device/calls.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 
 using engine::Kind;
 
@@ -139,4 +139,4 @@ void DeviceCalls::require_own_stream(const Launch& how) const {
       "or torch.cuda.Stream(), as the current one or as stream=");
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device

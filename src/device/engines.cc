@@ -1,4 +1,4 @@
-#include "comm/device_engines.h"
+#include "device/engines.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "base/config.h"
 #include "base/log.h"
 
-namespace hocket::comm {
+namespace hocket::device {
 namespace {
 
 constexpr const char* kOnlyInGraphs =
@@ -256,4 +256,4 @@ bool DeviceEngines::connect(engine::DeviceEngine& engine,
   return true;
 }
 
-}  // namespace hocket::comm
+}  // namespace hocket::device
