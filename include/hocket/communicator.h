@@ -49,10 +49,10 @@
 
 namespace hocket {
 
-namespace comm {
+namespace world {
 class CommunicatorImpl;
 class PreparedCall;
-}  // namespace comm
+}  // namespace world
 class SymmetricMemory;
 
 // `deadline` is how long the call may take; absent: the communicator's default.
@@ -125,7 +125,7 @@ struct Parts {
 // communicator, which it keeps alive. Every rank must prepare and make the same calls.
 class Prepared {
  public:
-  explicit Prepared(std::shared_ptr<comm::PreparedCall> call) noexcept;
+  explicit Prepared(std::shared_ptr<world::PreparedCall> call) noexcept;
   Prepared(Prepared&&) noexcept;
   Prepared& operator=(Prepared&&) noexcept;
   ~Prepared();
@@ -134,7 +134,7 @@ class Prepared {
   Work start();       // as the _async verbs
 
  private:
-  std::shared_ptr<comm::PreparedCall> call_;
+  std::shared_ptr<world::PreparedCall> call_;
 };
 
 // A resource: this process's seat in a set of ranks. Movable, not copyable. Threads may use
@@ -143,7 +143,7 @@ class Prepared {
 // DeviceError every later call raises the same; after InvalidArgument it can be used further.
 class Communicator {
  public:
-  explicit Communicator(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept;
+  explicit Communicator(std::shared_ptr<world::CommunicatorImpl> impl) noexcept;
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
@@ -366,10 +366,10 @@ class Communicator {
   // finish_calls.
   void close();
 
-  const std::shared_ptr<comm::CommunicatorImpl>& impl() const noexcept { return impl_; }
+  const std::shared_ptr<world::CommunicatorImpl>& impl() const noexcept { return impl_; }
 
  private:
-  std::shared_ptr<comm::CommunicatorImpl> impl_;
+  std::shared_ptr<world::CommunicatorImpl> impl_;
 };
 
 }  // namespace hocket

@@ -11,7 +11,7 @@
 
 namespace hocket {
 
-namespace comm {
+namespace world {
 class WorldImpl;
 }
 
@@ -20,7 +20,7 @@ class WorldImpl;
 // way: see Communicator::close.
 class World {
  public:
-  World(std::shared_ptr<comm::WorldImpl> impl, Communicator communicator) noexcept;
+  World(std::shared_ptr<world::WorldImpl> impl, Communicator communicator) noexcept;
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
   ~World();
@@ -40,7 +40,7 @@ class World {
   void close();
 
  private:
-  std::shared_ptr<comm::WorldImpl> impl_;
+  std::shared_ptr<world::WorldImpl> impl_;
   std::unique_ptr<Communicator> communicator_;
 };
 

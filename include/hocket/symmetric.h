@@ -69,7 +69,7 @@ class SymmetricArray {
 // Makes symmetric arrays of one communicator.
 class SymmetricMemory {
  public:
-  explicit SymmetricMemory(std::shared_ptr<comm::CommunicatorImpl> impl) noexcept;
+  explicit SymmetricMemory(std::shared_ptr<world::CommunicatorImpl> impl) noexcept;
 
   // A zeroed array of `count` elements on every rank. Collective: all ranks give the same count,
   // dtype and memory. Throws InvalidArgument where the ranks do not share one host's memory, or
@@ -99,7 +99,7 @@ class SymmetricMemory {
   std::int32_t nvshmem_team(const CallOptions& = {});
 
  private:
-  std::shared_ptr<comm::CommunicatorImpl> impl_;
+  std::shared_ptr<world::CommunicatorImpl> impl_;
 };
 
 }  // namespace hocket

@@ -1,24 +1,24 @@
 // Where programs come in: with all engines of this build.
 #include "base/config.h"
-#include "comm/init.h"
-#include "comm/thread_team.h"
 #include "compose/providers.h"
 #include "hocket/bootstrap.h"
 #include "hocket/group.h"
 #include "hocket/machine.h"
+#include "joining/init.h"
+#include "joining/thread_team.h"
 
 namespace hocket {
 
-World init(const InitOptions& options) { return comm::init(options, compose::make_providers); }
+World init(const InitOptions& options) { return joining::init(options, compose::make_providers); }
 
 World init(Bootstrap& bootstrap, const InitOptions& options) {
-  return comm::init(bootstrap, options, compose::make_providers);
+  return joining::init(bootstrap, options, compose::make_providers);
 }
 
 void run_threads(int size,
                  const std::function<void(Communicator&)>& body,
                  const InitOptions& options) {
-  comm::run_threads(size, body, options, compose::make_providers);
+  joining::run_threads(size, body, options, compose::make_providers);
 }
 
 }  // namespace hocket

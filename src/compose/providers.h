@@ -8,7 +8,7 @@
 
 namespace hocket::compose {
 
-// All engines of this build, the best first. See comm::MakeProviders.
+// All engines of this build, the best first. See world::MakeProviders.
 engine::ProviderList make_providers(const std::vector<std::string>& folders);
 
 }  // namespace hocket::compose

@@ -61,7 +61,8 @@ void DeviceCalls::run_prepared(DevicePlan& plan, const call::Request& request) {
   go(plan, opened(request), {});
 }
 
-std::shared_ptr<call::Operation> DeviceCalls::start_prepared(DevicePlan& plan, const call::Request& request) {
+std::shared_ptr<call::Operation> DeviceCalls::start_prepared(DevicePlan& plan,
+                                                             const call::Request& request) {
   const Launch how = opened(request);
   return with_work(plan, how, go(plan, how, {}, Wants::kWork));
 }

@@ -48,8 +48,8 @@ void put_wait(const cuda::Driver& driver,
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Where what comes out lies in a call's buffer: apart from what goes in, even where that is nothing,
-// as two arrays at one address are one that is exchanged in place.
+// Where what comes out lies in a call's buffer: apart from what goes in, even where that is
+// nothing, as two arrays at one address are one that is exchanged in place.
 std::size_t place_of_out(const Extents& extents) {
   return std::max(kLine, round_up(extents.in));
 }

@@ -37,8 +37,8 @@ class DeviceWatch final : public call::Attended {
   // Announces the next call and compares it with what the others have announced; the peer whose
   // calls differ from this rank's, or -1. `sequence` is the call's number.
   int announce(std::uint64_t sequence, std::uint64_t fingerprint, Duration allowed);
-  // Whether this rank is so far ahead of its stream, or of another rank whose announcements would be
-  // overwritten, that it has to wait before the next call.
+  // Whether this rank is so far ahead of its stream, or of another rank whose announcements would
+  // be overwritten, that it has to wait before the next call.
   bool is_ahead() const noexcept;
   // The number of the call that `announce` found to differ.
   std::uint64_t differing() const noexcept { return differing_; }

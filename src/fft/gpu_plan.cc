@@ -1,6 +1,6 @@
-// A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies on a
-// shelf, whence those who want it for the next leg copy it: from there where all reach each other's
-// memory, else it is packed, exchanged and unpacked.
+// A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies on
+// a shelf, whence those who want it for the next leg copy it: from there where all reach each
+// other's memory, else it is packed, exchanged and unpacked.
 #include <algorithm>
 #include <array>
 #include <numeric>

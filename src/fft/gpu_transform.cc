@@ -84,7 +84,8 @@ void GpuTransform::add(FftKind kind,
        out_embed = extents_of(out, first, last);
   const auto block = [&](const Extents& side) { return product(side, first, last + 1); };
   // Those before the axes, and those after: one of the two is cuFFT's batch, the other our loop.
-  const std::size_t outer = product(shape, 0, first), inner = product(shape, last + 1, shape.size());
+  const std::size_t outer = product(shape, 0, first),
+                    inner = product(shape, last + 1, shape.size());
   const bool by_inner = inner > outer;
   const std::size_t element = is_double_ ? 16 : 8;
   const Pass& pass =

@@ -175,8 +175,8 @@ class HostPlan final : public FftPlan {
       const auto ranks = piece.pulls.size(), me = static_cast<std::size_t>(comm_.rank());
       for (std::size_t i = 0; i < ranks; ++i) {
         const std::size_t r = (me + i) % ranks;
-        piece.pulls[r](part.messages ? part.messages->from(j, r) : shelves_->of(static_cast<int>(r)),
-                       goal);
+        piece.pulls[r](
+            part.messages ? part.messages->from(j, r) : shelves_->of(static_cast<int>(r)), goal);
       }
       if (!part.transforms_any()) continue;
       std::byte* const made = aligned(finished_);

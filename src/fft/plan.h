@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator_impl.h"
+#include "world/communicator_impl.h"
 #include "fft/agreement.h"
 #include "fft/route.h"
 #include "hocket/communicator.h"

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "call/request.h"
-#include "comm/communicator_impl.h"
+#include "world/communicator_impl.h"
 #include "hocket/error.h"
 #include "matmul/agreement.h"
 #include "matmul/forms.h"

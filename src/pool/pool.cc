@@ -40,7 +40,8 @@ InitOptions team_options(const PoolOptions& options) {
 }  // namespace
 
 Pool::Pool(int workers, const PoolOptions& options)
-    : options_(options), resources_(comm::team_resources(team_options(options), compose::make_providers)) {
+    : options_(options),
+      resources_(joining::team_resources(team_options(options), compose::make_providers)) {
   if (workers < 1) {
     throw InvalidArgument(fmt::format("workers is {}, expected at least 1", workers));
   }
@@ -99,7 +100,7 @@ void Pool::begin(int member) {
 void Pool::make_team() {
   groups_.clear();
   grouped_ = 0;
-  const comm::ThreadTeam team(size(), team_options(options_), resources_);
+  const joining::ThreadTeam team(size(), team_options(options_), resources_);
   crew_->run(
       everybody_,
       [&](int member) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/thread_team.h"
+#include "joining/thread_team.h"
 #include "hocket/device_pool.h"
 #include "os/segment.h"
 #include "pool/crew.h"
@@ -64,7 +64,7 @@ class Pool {
 
   PoolOptions options_;
   os::ForkGuard forks_;
-  const comm::TeamResources resources_;
+  const joining::TeamResources resources_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;  // by worker; none on the host
   std::vector<Seat> seats_;
   std::vector<int> everybody_;

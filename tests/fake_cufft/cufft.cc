@@ -63,7 +63,10 @@ std::size_t place_of(const std::vector<long long>& at, const std::vector<long lo
   return place;
 }
 
-void sum_along(std::vector<Complex>& x, const std::vector<long long>& n, std::size_t axis, int sign) {
+void sum_along(std::vector<Complex>& x,
+               const std::vector<long long>& n,
+               std::size_t axis,
+               int sign) {
   std::vector<Complex> y(x.size());
   each(n, [&](std::vector<long long> at, std::size_t to) {
     const long long k = at[axis];
@@ -77,8 +80,12 @@ void sum_along(std::vector<Complex>& x, const std::vector<long long>& n, std::si
   x = std::move(y);
 }
 
-bool gives_reals(Type type) { return type == Type::kComplexToReal || type == Type::kComplexToDouble; }
-bool takes_reals(Type type) { return type == Type::kRealToComplex || type == Type::kDoubleToComplex; }
+bool gives_reals(Type type) {
+  return type == Type::kComplexToReal || type == Type::kComplexToDouble;
+}
+bool takes_reals(Type type) {
+  return type == Type::kRealToComplex || type == Type::kDoubleToComplex;
+}
 
 template <typename Real>
 void transform(const Plan& plan, const void* in, void* out, int sign) {

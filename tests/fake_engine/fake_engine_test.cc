@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/thread_team.h"
+#include "joining/thread_team.h"
 #include "compose/providers.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -21,7 +21,7 @@ namespace {
 using engines::mail::MailProvider;
 
 // The list of providers, with one more.
-comm::MakeProviders with(const std::shared_ptr<MailProvider>& mail) {
+joining::MakeProviders with(const std::shared_ptr<MailProvider>& mail) {
   return [mail](const std::vector<std::string>& folders) {
     engine::ProviderList all = compose::make_providers(folders);
     all.push_back(mail);
@@ -37,7 +37,7 @@ InitOptions by(const std::string& engine) {
 
 TEST(FakeEngine, CarriesWhatProgramsCall) {
   const auto mail = std::make_shared<MailProvider>();
-  comm::run_threads(
+  joining::run_threads(
       3,
       [](Communicator& comm) {
         std::vector<double> values(1000, comm.rank() + 1);
@@ -63,7 +63,7 @@ TEST(FakeEngine, CarriesWhatProgramsCall) {
 
 TEST(FakeEngine, IsThereWhenAskedForAndNotElse) {
   const auto mail = std::make_shared<MailProvider>();
-  comm::run_threads(
+  joining::run_threads(
       2, [](Communicator& comm) { comm.barrier(); }, {}, with(mail));
   EXPECT_EQ(mail->groups(), 0);
   try {
@@ -77,7 +77,7 @@ TEST(FakeEngine, IsThereWhenAskedForAndNotElse) {
 
 TEST(FakeEngine, ABadSettingOfItsOwnIsRefused) {
   ::setenv("HOCKET_TEST_MAIL_GPUS", "often", 1);
-  EXPECT_THROW(comm::run_threads(
+  EXPECT_THROW(joining::run_threads(
                    2, [](Communicator&) {}, by("mail"), with(std::make_shared<MailProvider>())),
                InvalidArgument);
   ::unsetenv("HOCKET_TEST_MAIL_GPUS");
@@ -92,7 +92,7 @@ TEST(FakeEngine, MovesGpusArrays) {
   }
   ::setenv("HOCKET_TEST_MAIL_GPUS", "1", 1);
   const auto mail = std::make_shared<MailProvider>();
-  comm::run_threads(
+  joining::run_threads(
       2,
       [&](Communicator& comm) {
         const auto device = std::make_shared<cuda::DeviceContext>(found.driver, comm.rank());

@@ -49,7 +49,9 @@ template <typename T>
 class OnGpu {
  public:
   OnGpu(const Seat& seat, std::size_t count)
-      : seat_(seat), buffer_(seat.device, std::max<std::size_t>(1, count) * sizeof(T)), count_(count) {}
+      : seat_(seat),
+        buffer_(seat.device, std::max<std::size_t>(1, count) * sizeof(T)),
+        count_(count) {}
   ArrayView view() {
     return cuda_array(static_cast<T*>(buffer_.data()), count_, seat_.device->ordinal());
   }
@@ -75,7 +77,8 @@ class OnGpu {
 };
 
 template <typename In, typename Out>
-void compare(Seat& seat, const Extents& shape, FftOptions options, int from, int to, bool in_place) {
+void compare(
+    Seat& seat, const Extents& shape, FftOptions options, int from, int to, bool in_place) {
   const bool back = options.kind == FftKind::kComplexToReal;
   const Extents half = Fft::spectrum_of(shape);
   const Box source = spread(back ? half : shape, seat.comm, from);
@@ -202,16 +205,18 @@ TEST_F(FftOnGpus, WhatDoesNotFitIsRefusedByAll) {
     const Box box = spread(shape, seat.comm, 0);
     FftOptions options;
     if (seat.comm.rank() == 1) options.gpu = seat.device->ordinal();
-    expect(told([&] { Fft(seat.comm, shape, box, box, options); }), "memory (a GPU's or the host's)");
+    expect(told([&] { Fft(seat.comm, shape, box, box, options); }),
+           "memory (a GPU's or the host's)");
     options.gpu = seat.device->ordinal();
     Fft fft(seat.comm, shape, box, box, options);
     std::vector<C> host(box.count());
     OnGpu<C> x(seat, box.count());
     x.set(host);
-    expect(told([&] {
-             fft(seat.comm.rank() == 0 ? ArrayView(host) : x.view(), x.view(), {}, seat.stream.get());
-           }),
-           "in lies in the host's memory");
+    expect(
+        told([&] {
+          fft(seat.comm.rank() == 0 ? ArrayView(host) : x.view(), x.view(), {}, seat.stream.get());
+        }),
+        "in lies in the host's memory");
     fft(x.view(), x.view(), {}, seat.stream.get());
     x.get();
   });

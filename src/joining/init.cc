@@ -1,0 +1,130 @@
+#include "joining/init.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/config.h"
+#include "joining/bootstrap.h"
+#include "world/exit_list.h"
+#include "joining/meeting.h"
+#include "world/world.h"
+#include "rendezvous/launcher_space.h"
+
+namespace hocket {
+namespace joining {
+namespace {
+
+using base::Deadline;
+using engine::ProviderList;
+
+// What this rank goes by before it has met anybody. A value.
+struct StartSettings {
+  base::Config config;
+  ProviderList providers;
+};
+
+StartSettings read_settings(const InitOptions& options, const world::MakeProviders& make) {
+  return {.config = base::Config::from_environment(),
+          .providers = world::configured(make, options.library_folders)};
+}
+
+world::WorldParts alone(const InitOptions& options,
+                 const StartSettings& settings,
+                 const LaunchInfo& launch) {
+  world::WorldParts parts{.launch = launch, .hosts = {0}, .host_ranks = {0}};
+  heed_settings(parts, options, settings.config, settings.providers);
+  parts.segment = make_segment(
+      {.ranks = 1, .stripe_bytes = stripe_bytes(options, settings.config, parts.engines, {})},
+      false);
+  return parts;
+}
+
+// One rank a host says it for all.
+void warn_of_unknown_settings(const ProviderList& providers) {
+  std::vector<base::SettingRow> rows;
+  for (const auto& provider : providers) {
+    const auto own = provider->settings();
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  base::warn_of_unknown_settings(rows);
+}
+
+World join(const InitOptions& options,
+           const StartSettings& settings,
+           const LaunchInfo& launch,
+           std::optional<StoreServer> server) {
+  const auto& [config, providers] = settings;
+  base::configure_log(config.log, launch.size > 1 ? launch.rank : -1);
+  if (launch.local_rank <= 0) warn_of_unknown_settings(providers);
+  const auto deadline = Deadline::in(join_timeout(options));
+  world::WorldParts parts = launch.size == 1
+                         ? alone(options, settings, launch)
+                         : meet(options, config, providers, launch, deadline, std::move(server));
+  world::introduce_engines(parts.engines, parts.store.get(), launch, deadline);
+  parts.name = options.name;
+  parts.deadline = options.deadline.value_or(config.deadline);
+  parts.warn_after = config.warn_after;
+  parts.dump_directory = config.flight_recorder_dir;
+  parts.device_libraries =
+      std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders);
+  const auto world = world::WorldImpl::make(std::move(parts), deadline);
+  return World(world, world->make_communicator());
+}
+
+}  // namespace
+
+World init(const InitOptions& options, const world::MakeProviders& make) {
+  const StartSettings settings = read_settings(options, make);
+  if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
+    Introduced introduced = introduce(*meeting.bootstrap, options, "");
+    introduced.launch.launcher = meeting.launcher;
+    return join(options, settings, introduced.launch, std::move(introduced.server));
+  }
+  return join(options, settings, detect_launch(options), std::nullopt);
+}
+
+World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakeProviders& make) {
+  StartSettings settings;
+  std::string problem;
+  try {
+    settings = read_settings(options, make);
+  } catch (const InvalidArgument& error) {  // which the others are to hear of
+    problem = error.what();
+  }
+  Introduced introduced = introduce(bootstrap, options, problem);
+  return join(options, settings, introduced.launch, std::move(introduced.server));
+}
+
+}  // namespace joining
+
+// --- World --------------------------------------------------------------------------------------
+
+World::World(std::shared_ptr<world::WorldImpl> impl, Communicator communicator) noexcept
+    : impl_(std::move(impl)),
+      communicator_(std::make_unique<Communicator>(std::move(communicator))) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() {
+  if (!impl_) return;
+  try {
+    close();
+  } catch (const std::exception& error) {  // nobody is left to be told
+    world::ExitList::instance().report(error.what());
+  }
+}
+Communicator& World::rebuild(const RebuildOptions& options) {
+  auto rebuilt = std::make_unique<Communicator>(communicator_->rebuild(options));
+  communicator_ = std::move(rebuilt);
+  return *communicator_;
+}
+const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
+std::span<const std::string> World::engines() const noexcept { return impl_->engines().names(); }
+void World::close() {
+  struct Leaves {
+    world::WorldImpl& world;
+    ~Leaves() { world.leave(); }
+  } const leaves{*impl_};
+  communicator_->close();
+}
+
+}  // namespace hocket

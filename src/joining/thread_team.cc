@@ -1,0 +1,88 @@
+#include "joining/thread_team.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "base/config.h"
+#include "base/threads.h"
+#include "world/communicator_impl.h"
+#include "joining/meeting.h"
+
+namespace hocket::joining {
+
+TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make) {
+  const base::Config config = base::Config::from_environment();
+  return {.device_libraries =
+              std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders),
+          .providers = world::configured(make, options.library_folders)};
+}
+
+ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources& resources)
+    : size_(size), libraries_(resources.device_libraries) {
+  const base::Config config = base::Config::from_environment();
+  engines_ = world::JobEngines(resources.providers, options, config, engine::Ranks::kThreads);
+  const std::size_t stripe = stripe_with_world(options.segment_bytes.value_or(std::size_t{1} << 30),
+                                               engines_,
+                                               {.size = size, .local = size});
+  segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
+  algorithms_ = algorithm::Choices::parse(config.algorithm);
+  deadline_ = options.deadline.value_or(config.deadline);
+  warn_after_ = config.warn_after;
+  dump_directory_ = config.flight_recorder_dir;
+}
+
+World ThreadTeam::join(int rank) const {
+  world::WorldParts parts;
+  parts.launch.rank = rank;
+  parts.launch.size = size_;
+  parts.launch.launcher = "threads";
+  parts.segment = segment_;
+  parts.host_rank = rank;
+  parts.hosts.resize(static_cast<std::size_t>(size_));
+  parts.host_ranks.resize(static_cast<std::size_t>(size_));
+  std::iota(parts.host_ranks.begin(), parts.host_ranks.end(), 0);
+  parts.threads = true;
+  parts.engines = engines_;
+  parts.algorithms = algorithms_;
+  parts.deadline = deadline_;
+  parts.warn_after = warn_after_;
+  parts.dump_directory = dump_directory_;
+  parts.device_libraries = libraries_;
+  const auto impl =
+      world::WorldImpl::make(std::move(parts), base::Deadline::in(std::chrono::seconds(60)));
+  return World(impl, impl->make_communicator());
+}
+
+void run_threads(int size,
+                 const std::function<void(Communicator&)>& body,
+                 const InitOptions& options,
+                 const world::MakeProviders& make) {
+  if (size < 1) throw InvalidArgument(fmt::format("size is {}, expected at least 1", size));
+  const ThreadTeam team(size, options, team_resources(options, make));
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto rank_main = [&](int rank) {
+    std::optional<World> world;
+    try {
+      world.emplace(team.join(rank));
+      body(world->communicator());
+      world->communicator().close();  // which may have to tell of a call on a GPU
+    } catch (...) {
+      // The others hear of it instead of waiting for this rank.
+      if (world) {
+        world->communicator().abort("an exception ended its thread");
+        world->communicator().impl()->told();
+      }
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+  };
+  base::start_threads(size, rank_main).clear();  // waits for them
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace hocket::joining

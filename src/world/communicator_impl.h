@@ -1,0 +1,82 @@
+// Behind a Communicator: its calls (call::Core), those on GPUs, and how it is made, closed and
+// rebuilt.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "call/core.h"
+#include "control/group.h"
+#include "hocket/communicator.h"
+
+namespace hocket::device {
+class DeviceCalls;
+struct DevicePlan;
+}  // namespace hocket::device
+
+namespace hocket::world {
+
+class WorldImpl;
+
+// A resource, shared by its Communicator and the operations under way.
+class CommunicatorImpl final : public call::Core {
+ public:
+  // `block`: offset of the group's memory on this host; members only. Where this rank cannot make
+  // its part, as memory is short, the others have the group: it has failed for them, too.
+  static std::shared_ptr<CommunicatorImpl> make(const std::shared_ptr<WorldImpl>& world,
+                                                call::Membership membership,
+                                                std::uint64_t block);
+  // To be called by `make`. `entry`: of a group between hosts.
+  CommunicatorImpl(std::shared_ptr<WorldImpl> world,
+                   call::Membership membership,
+                   std::uint64_t block,
+                   control::GroupEntry* entry);
+  ~CommunicatorImpl() override;
+
+  const std::shared_ptr<WorldImpl>& world() const noexcept { return world_; }
+  using call::Core::is_open;
+
+  // Collectives, of arrays on the host or on a GPU, whose calls are put on a stream.
+  void run(const call::Request& request);
+  std::shared_ptr<call::Operation> start(const call::Request& request);
+
+  // --- Calls of GPUs ----------------------------------------------------------------------------
+  // In the turn.
+  device::DeviceCalls& devices();
+  // Whether there has been a call on GPUs.
+  bool has_device() const noexcept;
+  device::DevicePlan prepare_device(const call::Request& request, call::CallStorage& storage);
+  void run_prepared_device(device::DevicePlan& plan, const call::Request& request);
+  std::shared_ptr<call::Operation> start_prepared_device(device::DevicePlan& plan,
+                                                         const call::Request& request);
+  std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
+
+  // --- Its end ----------------------------------------------------------------------------------
+  // The group of those who go on; see Communicator::rebuild.
+  std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
+  // Lets calls on GPUs end, well or not, until their deadlines, and gives all back. Throws what
+  // ended one of them and has not been told: see DeviceCalls.
+  void close();
+  void finish_device_calls() override;
+
+  // --- Groups -----------------------------------------------------------------------------------
+  // How many were made of this one: part of their names, the same on all ranks.
+  int groups() const noexcept { return groups_; }
+  void count_group() noexcept { ++groups_; }
+  // Kept by the first call, closed or not: programs hold references to them.
+  std::unique_ptr<Communicator> intra_node;
+  std::unique_ptr<Communicator> inter_node;
+
+ private:
+  bool awaits_gpu() const noexcept override;
+  void look_at_device_result() noexcept override;
+
+  const std::shared_ptr<WorldImpl> world_;
+  const std::uint64_t block_;
+  control::GroupEntry* const entry_;
+  bool rebuilt_ = false;  // what comes after it has been handed out
+  int groups_ = 0;
+  std::unique_ptr<device::DeviceCalls> devices_;
+};
+
+}  // namespace hocket::world

@@ -1,0 +1,49 @@
+// What hocket does as the process ends.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hocket::call {
+class Core;
+}
+
+namespace hocket::world {
+
+class WorldImpl;
+
+// A resource, the process's one, like exit itself; any thread. Nothing of it concerns a child that
+// has inherited what it lists.
+class ExitList {
+ public:
+  static ExitList& instance();
+
+  // Takes leave of it when the process exits without having closed it, so that others can tell
+  // that from a death.
+  void add(std::weak_ptr<WorldImpl> world);
+  // It makes calls on GPUs: these end before the process does. To be called when the driver has
+  // been started, whose own end comes earlier otherwise.
+  void add(std::weak_ptr<call::Core> communicator);
+
+  // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, and
+  // reports what nobody has heard of.
+  void finish_calls() noexcept;
+  // Says on standard error what nobody was left to be told, and has the process exit with 1 where
+  // it would with 0.
+  void report(const std::string& error) noexcept;
+  // Whether this process has reported anything.
+  bool has_reported() const noexcept;
+
+ private:
+  ExitList() = default;
+  void leave_all() noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<WorldImpl>> worlds_;
+  std::vector<std::weak_ptr<call::Core>> communicators_;
+  int reported_by_ = 0;  // a process
+};
+
+}  // namespace hocket::world

@@ -1,0 +1,263 @@
+// The public verbs of messages between two ranks.
+#include "call/messages.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "call/operation.h"
+#include "world/communicator_impl.h"
+#include "device/calls.h"
+
+namespace hocket {
+
+namespace {
+
+using world::CommunicatorImpl;
+using call::Message;
+using engine::Envelope;
+
+std::span<const std::byte> bytes_of(ConstArrayView view) {
+  return {static_cast<const std::byte*>(view.data()), view.bytes()};
+}
+std::span<std::byte> bytes_of(ArrayView view) {
+  return {static_cast<std::byte*>(view.data()), view.bytes()};
+}
+
+call::Message begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
+  return {impl.messages(), impl.messages().send(to, bytes_of(in))};
+}
+call::Message begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
+  return {impl.messages(), impl.messages().recv(from, bytes_of(out))};
+}
+
+// Whether a message is through within moments, as short ones are; disagreement is left to whoever
+// waits in earnest.
+bool is_through(call::Message& message, int polls, Envelope* received) {
+  try {
+    for (; polls >= 0; --polls) {
+      if (message.done(received)) return true;
+      message.via().progress();
+    }
+  } catch (const engine::EnvelopeMismatch&) {
+  }
+  return false;
+}
+// The same of two, one each way.
+bool are_through(call::Message& outgoing, call::Message& incoming, int polls) {
+  return is_through(incoming, polls, nullptr) && is_through(outgoing, 0, nullptr);
+}
+
+bool is_on_gpu(ConstArrayView array) { return array.memory() == MemoryKind::kCuda; }
+
+void require_one_memory(ConstArrayView a, ConstArrayView b) {
+  if (a.memory() != b.memory()) {
+    throw InvalidArgument("in and out lie in different kinds of memory");
+  }
+}
+
+// What is put on a stream comes from whom it names, but where the call may wait to learn that.
+int named(const Envelope& from) {
+  if (from.peer == engine::kAnyPeer) {
+    throw InvalidArgument(
+        "source is any rank, and an asynchronous call on a GPU's array cannot wait to learn which; "
+        "name it, or call recv");
+  }
+  return from.peer;
+}
+
+Envelope envelope(CommunicatorImpl& impl,
+                  int peer,
+                  bool sends,
+                  ConstArrayView array,
+                  const MessageOptions& options) {
+  call::require_array(array, sends ? "in" : "out");
+  const bool any = !sends && peer == kAnySource;
+  if (impl.rank() >= 0 && !any && (peer < 0 || peer >= impl.size())) {
+    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}",
+                                      sends ? "destination" : "source",
+                                      peer,
+                                      impl.size() - 1,
+                                      sends ? "" : " or kAnySource"));
+  }
+  if (options.tag < 0) {
+    throw InvalidArgument(fmt::format("tag is {}, expected at least 0", options.tag));
+  }
+  return {.peer = any ? engine::kAnyPeer : peer,
+          .tag = static_cast<engine::Tag>(options.tag),
+          .dtype = array.dtype(),
+          .order = array.order(),
+          .count = array.count()};
+}
+
+}  // namespace
+
+void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope to = envelope(*impl_, destination, true, in, options);
+  impl_->require_peer(to.peer);
+  if (is_on_gpu(in)) {
+    const Outgoing one{in, to.peer};
+    impl_->devices().exchange({&one, 1}, {}, options);
+    return;
+  }
+  const observe::Span span = impl_->tracing().message(to, true);
+  call::Message message = begin_send(*impl_, to, in);
+  if (is_through(message, 0, nullptr)) return;
+  impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
+}
+
+Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = envelope(*impl_, source, false, out, options);
+  if (is_on_gpu(out)) {
+    const Incoming one{out, source};
+    return {impl_->devices().exchange({}, {&one, 1}, options), options.tag};
+  }
+  observe::Span span = impl_->tracing().message(from, false);
+  call::Message message = begin_recv(*impl_, from, out);
+  Envelope sender;
+  if (is_through(message, impl_->eager_polls(), &sender)) {
+    span.set_peer(sender.peer);
+    return {sender.peer, static_cast<int>(sender.tag)};
+  }
+  Received received;  // of this frame, which outlives the task
+  impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
+                     {from, false},
+                     options.deadline);
+  span.set_peer(received.source);
+  return received;
+}
+
+Work Communicator::send_async(ConstArrayView in, int destination, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope to = envelope(*impl_, destination, true, in, options);
+  impl_->require_peer(to.peer);
+  if (is_on_gpu(in)) {
+    const Outgoing one{in, to.peer};
+    return Work(impl_->devices().start_exchange({&one, 1}, {}, options));
+  }
+  return Work(impl_->start_message(call::finish(begin_send(*impl_, to, in), nullptr),
+                                   {to, true},
+                                   options.deadline,
+                                   impl_->tracing().message(to, true)));
+}
+
+Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = envelope(*impl_, source, false, out, options);
+  auto received = std::make_shared<Received>();
+  std::shared_ptr<call::Operation> operation;
+  if (is_on_gpu(out)) {
+    *received = {.source = named(from), .tag = options.tag};
+    const Incoming one{out, from.peer};
+    operation = impl_->devices().start_exchange({}, {&one, 1}, options);
+  } else {
+    operation = impl_->start_message(call::finish(begin_recv(*impl_, from, out), received),
+                                     {from, false},
+                                     options.deadline,
+                                     impl_->tracing().message(from, false));
+  }
+  operation->received = std::move(received);
+  return Work(std::move(operation));
+}
+
+void Communicator::send_recv(ConstArrayView in,
+                             ArrayView out,
+                             int peer,
+                             const MessageOptions& options) {
+  send_recv(in, peer, out, peer, options);
+}
+
+void Communicator::send_recv(
+    ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
+  std::vector<std::byte> copy;
+  Work sends;
+  {
+    const call::CallGuard guard(*impl_);
+    impl_->require_usable();
+    const Envelope to = envelope(*impl_, destination, true, in, options);
+    const Envelope from = envelope(*impl_, source, false, out, options);
+    impl_->require_peer(to.peer);
+    if (is_on_gpu(in) || is_on_gpu(out)) {
+      require_one_memory(in, out);
+      const Outgoing sent{in, to.peer};
+      const Incoming received{out, source};
+      impl_->devices().exchange({&sent, 1}, {&received, 1}, options);
+      return;
+    }
+    // What would be overwritten before it is sent goes through a copy.
+    const Incoming comes{out, source};
+    if (call::is_received_into(in, {&comes, 1})) {
+      const auto* bytes = static_cast<const std::byte*>(in.data());
+      copy.assign(bytes, bytes + in.bytes());
+      in = ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
+    }
+    if (destination == source) {
+      const observe::Span sent = impl_->tracing().message(to, true);
+      const observe::Span received = impl_->tracing().message(from, false);
+      call::Message outgoing = begin_send(*impl_, to, in);
+      call::Message incoming = begin_recv(*impl_, from, out);
+      if (are_through(outgoing, incoming, impl_->eager_polls())) return;
+      impl_->run_message(call::finish_both(std::move(outgoing), std::move(incoming)),
+                         {from, false},
+                         options.deadline);
+      return;
+    }
+    // Two peers, each of whom is needed until its own message is through and no longer.
+    observe::Span sent = impl_->tracing().message(to, true);
+    call::Message outgoing = begin_send(*impl_, to, in);
+    if (!is_through(outgoing, 0, nullptr)) {
+      sends = Work(impl_->start_message(call::finish(std::move(outgoing), nullptr),
+                                        {to, true},
+                                        options.deadline,
+                                        std::move(sent)));
+    }
+  }
+  recv(out, source, options);
+  sends.wait();
+}
+
+void Communicator::exchange(std::span<const Outgoing> outgoing,
+                            std::span<const Incoming> incoming,
+                            const MessageOptions& options) {
+  if (outgoing.empty() && incoming.empty()) return;
+  const ConstArrayView first =
+      outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;
+  {
+    const call::CallGuard guard(*impl_);
+    impl_->require_usable();
+    for (const Outgoing& one : outgoing) {
+      require_one_memory(first, one.in);
+      impl_->require_peer(envelope(*impl_, one.destination, true, one.in, options).peer);
+    }
+    for (const Incoming& one : incoming) {
+      require_one_memory(first, one.out);
+      envelope(*impl_, one.source, false, one.out, options);
+    }
+    if (is_on_gpu(first)) {
+      impl_->devices().exchange(outgoing, incoming, options);
+      return;
+    }
+  }
+  std::deque<std::vector<std::byte>> copies;
+  std::vector<Work> works;
+  for (Outgoing one : outgoing) {
+    if (call::is_received_into(one.in, incoming)) {
+      const auto bytes = bytes_of(one.in);
+      const auto& copy = copies.emplace_back(bytes.begin(), bytes.end());
+      one.in = ConstArrayView(copy.data(), one.in.count(), one.in.dtype()).in_order(one.in.order());
+    }
+    works.push_back(send_async(one.in, one.destination, options));
+  }
+  for (const Incoming& one : incoming) {
+    works.push_back(recv_async(one.out, one.source, options));
+  }
+  for (Work& work : works) work.wait();
+}
+
+}  // namespace hocket

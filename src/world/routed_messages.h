@@ -1,0 +1,64 @@
+// One carrier of messages made of two: near ranks are reached by one, the others by the other.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/point_to_point.h"
+
+namespace hocket::world {
+
+// See engine::PointToPoint. A resource that owns both carriers. `near` numbers its ranks by itself;
+// `far` numbers them as the group does.
+class RoutedMessages final : public engine::PointToPoint {
+ public:
+  // `near_ranks`: of each member, its rank in `near`; -1: it is far.
+  RoutedMessages(std::unique_ptr<engine::PointToPoint> near,
+                 std::vector<int> near_ranks,
+                 std::unique_ptr<engine::PointToPoint> far);
+
+  engine::MessageId send(const engine::Envelope& to, std::span<const std::byte> bytes) override;
+  engine::MessageId recv(const engine::Envelope& from, std::span<std::byte> bytes) override;
+  std::optional<engine::MessageId> recv_to(const engine::Envelope& from,
+                                           std::size_t bytes,
+                                           engine::Taker& taker) override;
+  bool test(engine::MessageId message, engine::Envelope* received) override;
+  bool progress() override;
+  std::optional<std::uint64_t> owed(int peer) override;
+  void cancel(engine::MessageId message) noexcept override;
+
+ private:
+  enum class Way : std::uint8_t { kNone, kNear, kFar, kHeld };
+  struct Slot {
+    Way way = Way::kNone;
+    engine::MessageId inner{};
+    engine::Envelope from;  // held receives
+    std::span<std::byte> bytes;
+  };
+
+  engine::MessageId take_slot();
+  Slot& slot(engine::MessageId id) { return slots_[static_cast<std::size_t>(id)]; }
+  engine::PointToPoint& carrier(Way way) { return way == Way::kNear ? *near_ : *far_; }
+  Way way_to(int peer) const;
+  engine::Envelope inward(const engine::Envelope& envelope, Way way) const;
+  engine::Envelope outward(const engine::Envelope& envelope, Way way) const;
+  bool has_to_wait(const engine::Envelope& from);
+  void give_back(engine::MessageId id) noexcept;
+  void post(Slot& slot, int peer);
+  bool post_held();
+
+  std::unique_ptr<engine::PointToPoint> near_;
+  std::unique_ptr<engine::PointToPoint> far_;
+  const std::vector<int> near_ranks_;
+  std::vector<int> members_;       // of each near rank
+  std::size_t near_messages_ = 0;  // under way
+  std::deque<Slot> slots_;
+  std::vector<engine::MessageId> free_;
+  // Receives from anybody, until a message for them has come to either carrier, and those after
+  // them that must not overtake them. In order.
+  std::vector<engine::MessageId> held_;
+};
+
+}  // namespace hocket::world

@@ -1,0 +1,231 @@
+#include "world/world.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "world/exit_list.h"
+#include "world/progress.h"
+#include "failure/witness.h"
+
+namespace hocket::world {
+
+using base::Deadline;
+
+namespace {
+
+constexpr auto kForFlush = std::chrono::seconds(1);
+
+engine::Fate fate_of(control::RankState state) noexcept {
+  switch (state) {
+    case control::RankState::kAbsent:
+    case control::RankState::kAlive:
+      return engine::Fate::kHere;
+    case control::RankState::kLeft:
+      return engine::Fate::kLeft;
+    case control::RankState::kDied:
+      return engine::Fate::kDied;
+    case control::RankState::kSilent:
+    case control::RankState::kCut:
+      break;
+  }
+  return engine::Fate::kCutOff;
+}
+
+// As the network's thread looks after it.
+control::Carrier for_network(const std::shared_ptr<engine::Carrier>& carrier) {
+  return {.event_fd = carrier->event_fd(),
+          .arm = [carrier] { return carrier->arm(); },
+          .pending = [carrier] { return carrier->pending(); },
+          .progress = [carrier] { return carrier->progress(); },
+          .take_broken = [carrier] { return carrier->take_broken(); },
+          .give_up = [carrier] { return carrier->try_retire(); }};
+}
+
+}  // namespace
+
+// Has the network look at what has changed on this host.
+class NetworkTick final : public call::Attended {
+ public:
+  explicit NetworkTick(std::shared_ptr<control::Network> network) : network_(std::move(network)) {}
+  Deadline tick() noexcept override {
+    network_->notify();
+    return Deadline::never();
+  }
+
+ private:
+  const std::shared_ptr<control::Network> network_;
+};
+
+WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {}
+
+std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) {
+  const std::shared_ptr<WorldImpl> world(new WorldImpl(std::move(parts)));
+  world->join(deadline);
+  ExitList::instance().add(world);
+  return world;
+}
+
+void WorldImpl::join(Deadline deadline) {
+  const int rank = parts_.launch.rank;
+  host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
+  witness_ = std::make_shared<failure::Witness>(host_);
+  if (parts_.network) {
+    attach(*carrier());
+    host_->set_arming([network = parts_.network.get()] { return network->arm(); });
+    parts_.network->start(host_, for_network(carrier()));
+  }
+  // Ranks that are threads do not die one by one.
+  progress_ = std::make_unique<ProgressThread>(host_, parts_.threads ? nullptr : witness_);
+
+  if (parts_.network) {
+    network_tick_ = std::make_shared<NetworkTick>(parts_.network);
+    progress_->attend(network_tick_);
+  }
+  const call::Membership world = membership();
+  std::vector<int> by_place(parts_.hosts.size());
+  for (std::size_t i = 0; i < by_place.size(); ++i) {
+    by_place[static_cast<std::size_t>(parts_.host_ranks[i])] = static_cast<int>(i);
+  }
+  if (parts_.host_rank == 0) {
+    const GroupShape shape{.size = world.size(), .local = host_->ranks()};
+    std::vector<int> holders(static_cast<std::size_t>(shape.local));
+    std::iota(holders.begin(), holders.end(), 0);
+    if (shape.spans()) holders.push_back(control::HostControl::kNetwork);
+    const std::uint64_t block = host_->allocate(group_bytes(parts_.engines, shape), holders);
+    format_group(host_->at(block), parts_.host_ranks, shape.local);
+    if (shape.spans()) host_->enlist({.id = world.id(), .block = block, .size = shape.size});
+    host_->publish_world(block);
+  }
+  host_->arrive(rank);
+  host_->wait_for_all(by_place, parts_.machine_ranks, deadline);
+  progress_->look_again();
+}
+
+call::Membership WorldImpl::membership() const {
+  call::Membership members{.name = parts_.name,
+                           .rank = parts_.launch.rank,
+                           .world_ranks = std::vector<int>(parts_.hosts.size()),
+                           .hosts = parts_.hosts,
+                           .host_ranks = parts_.host_ranks};
+  std::iota(members.world_ranks.begin(), members.world_ranks.end(), 0);
+  return members;
+}
+
+Communicator WorldImpl::make_communicator() {
+  return Communicator(
+      CommunicatorImpl::make(shared_from_this(), membership(), host_->published_world()));
+}
+
+WorldImpl::~WorldImpl() {
+  if (forked()) {
+    // The parent's thread and memory are not here.
+    static_cast<void>(progress_.release());
+    new std::shared_ptr<control::HostControl>(host_);
+    new std::shared_ptr<control::Network>(parts_.network);
+    new JobEngines(parts_.engines);
+    return;
+  }
+  if (!host_) return;
+  depart(Manner::kOrdinary);
+  progress_.reset();
+  // While the segment is there.
+  for (const auto& provider : parts_.engines.chosen()) provider->end();
+}
+
+// The first so many places: see HostControl.
+bool WorldImpl::has_lost_one_of(int places) const noexcept {
+  for (int i = 0; i < places; ++i) {
+    if (host_->state(i) == control::RankState::kDied) return true;
+  }
+  return false;
+}
+
+void WorldImpl::forsake() noexcept {
+  for (const auto& provider : parts_.engines.chosen()) provider->forsake();
+}
+
+void WorldImpl::release_group(std::uint64_t id, std::uint64_t block) noexcept {
+  const auto release = [host = host_, block](void*) { host->release(block); };
+  std::shared_ptr<void> hold;
+  try {
+    hold = std::shared_ptr<void>(host_.get(), release);
+  } catch (const std::bad_alloc&) {  // `release` has been called
+    return;
+  }
+  for (const auto& provider : parts_.engines.chosen()) provider->close(id, hold);
+}
+
+// Null where messages stay on this host.
+std::shared_ptr<engine::Carrier> WorldImpl::carrier() const {
+  const auto& far = parts_.engines.far();
+  return far ? far->carrier() : nullptr;
+}
+
+void WorldImpl::attach(engine::Carrier& carrier) {
+  auto* host = host_.get();
+  carrier.attach({.wake = [host] { host->ring(host->self()); },
+                  .help = [network = parts_.network.get()] { network->notify(); },
+                  .fate =
+                      [host, places = parts_.host_ranks](int rank) {
+                        return fate_of(host->state(places[static_cast<std::size_t>(rank)]));
+                      }});
+}
+
+void WorldImpl::depart(Manner manner) noexcept {
+  const bool has_left = host_->state(parts_.host_rank) != control::RankState::kAlive;
+  // What was sent counts as sent, and the others may be waiting for it.
+  const auto carrier = this->carrier();
+  if (carrier && !has_left) carrier->flush(Deadline::in(kForFlush));
+  if (has_lost_one_of(host_->places())) forsake();
+  host_->leave();
+  if (parts_.network && !has_left) parts_.network->leave();
+  if (carrier && manner == Manner::kAtExit) carrier->retire();
+}
+
+void WorldImpl::leave() noexcept {
+  if (forked()) return;
+  const std::vector<std::string> left = device_blocks_.left();
+  if (!left.empty()) {
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("symmetric memory of GPUs that is still held as the job ends: {}; drop its "
+                    "views, or symmetric.free it, before",
+                    fmt::join(left, ", ")));
+  }
+  depart(Manner::kOrdinary);
+  // A goodbye waits for the store's answer, and the store may have been that of a rank that died,
+  // whose connection lasts for as long as its memory is being freed.
+  if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
+  parts_.store.reset();
+}
+
+bool WorldImpl::interrupted() {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  auto last = asked_at_.load(std::memory_order_relaxed);
+  if (now - last < std::chrono::nanoseconds(milliseconds(5)).count()) return false;
+  if (!asked_at_.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
+  return base::interrupted();
+}
+
+int WorldImpl::default_device() {
+  const auto& driver = device_libraries().driver().driver;
+  return driver ? parts_.host_rank % driver->devices() : 0;
+}
+
+void WorldImpl::attend(std::weak_ptr<call::Attended> attended) {
+  progress_->attend(std::move(attended));
+}
+
+void WorldImpl::look_again() noexcept { progress_->look_again(); }
+
+void WorldImpl::finish_at_exit(std::weak_ptr<call::Core> core) {
+  ExitList::instance().add(std::move(core));
+}
+
+void WorldImpl::watch(std::shared_ptr<call::Core> calls) { progress_->add(std::move(calls)); }
+
+}  // namespace hocket::world
