@@ -83,7 +83,7 @@ void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
   if (array.memory() != MemoryKind::kCuda || array.count() == 0) return;
   int device = array.device();
   if (device < 0) {
-    const auto& driver = surroundings_->device_libraries().driver().driver;
+    const auto& driver = *surroundings_.device_libraries().driver().driver;
     const cuda::Whereabouts found = cuda::whereabouts(driver, array.data());
     if (found.memory != MemoryKind::kCuda) {
       throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));

@@ -21,7 +21,7 @@ namespace {
 using engines::mail::MailProvider;
 
 // The list of providers, with one more.
-joining::MakeProviders with(const std::shared_ptr<MailProvider>& mail) {
+world::MakeProviders with(const std::shared_ptr<MailProvider>& mail) {
   return [mail](const std::vector<std::string>& folders) {
     engine::ProviderList all = compose::make_providers(folders);
     all.push_back(mail);

@@ -10,7 +10,7 @@
 #include "hocket/object.h"
 #include "rendezvous/join.h"
 
-namespace hocket::comm {
+namespace hocket::joining {
 namespace {
 
 Card card_of(int rank) {
@@ -101,4 +101,4 @@ TEST(Card, OfAnotherReleaseEndsInit) {
 }
 
 }  // namespace
-}  // namespace hocket::comm
+}  // namespace hocket::joining

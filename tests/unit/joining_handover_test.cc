@@ -12,7 +12,7 @@
 #include "hocket/error.h"
 #include "os/socket.h"
 
-namespace hocket::comm {
+namespace hocket::joining {
 namespace {
 
 using base::Deadline;
@@ -103,4 +103,4 @@ TEST_F(Handover, NamesALeaderThatIsGone) {
 }
 
 }  // namespace
-}  // namespace hocket::comm
+}  // namespace hocket::joining

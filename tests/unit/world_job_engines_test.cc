@@ -10,7 +10,7 @@
 #include "compose/providers.h"
 #include "hocket/error.h"
 
-namespace hocket::comm {
+namespace hocket::world {
 namespace {
 
 using engine::ProviderList;
@@ -158,4 +158,4 @@ TEST(JobEngines, WhatIsMissingIsSaid) {
 }
 
 }  // namespace
-}  // namespace hocket::comm
+}  // namespace hocket::world
