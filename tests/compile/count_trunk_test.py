@@ -32,11 +32,11 @@ class CountTrunk(unittest.TestCase):
 
     def test_files_that_name_a_kind(self):
         self.assertEqual(self.count(trunk.naming_a_kind, {
-            "src/comm/a.cc": "f(Kind::kAllToAll);\ng(Kind::kAllToAll);\n",
-            "src/comm/b.cc": "f(Kind::kAllToAllV);  // kAllToAll\n",
+            "src/world/a.cc": "f(Kind::kAllToAll);\ng(Kind::kAllToAll);\n",
+            "src/world/b.cc": "f(Kind::kAllToAllV);  // kAllToAll\n",
             "src/cli/c.cc": "f(Kind::kAllToAll);\n",
             "tests/d.cc": "f(Kind::kAllToAll);\n",
-        }), ["src/comm/a.cc"])
+        }), ["src/world/a.cc"])
 
     def test_defaults_over_kinds(self):
         over_kinds = ("void f() {\n  switch (kind) {\n    case Kind::kReduce:\n      break;\n"
@@ -53,10 +53,10 @@ class CountTrunk(unittest.TestCase):
 
     def test_texts_that_decide(self):
         self.assertEqual(self.count(trunk.text_decides, {
-            "src/comm/a.cc": 'a = failure.text == kDiedText;\nb = what.text.size();\n'
+            "src/world/a.cc": 'a = failure.text == kDiedText;\nb = what.text.size();\n'
                              'if (text.starts_with("died")) {}\n',
             "src/base/b.cc": 'if (text == "on") {}\n',
-        }), ["src/comm/a.cc:1", "src/comm/a.cc:3"])
+        }), ["src/world/a.cc:1", "src/world/a.cc:3"])
 
     def test_names_of_two_layers(self):
         self.assertEqual(self.count(trunk.names_of_two_layers, {
@@ -80,9 +80,9 @@ class CountTrunk(unittest.TestCase):
 
     def test_files_that_name_an_engine(self):
         self.assertEqual(self.count(trunk.touched_by("ucx"), {
-            "src/comm/a.cc": "UcxEngine engine;\n", "src/comm/b.cc": "// UCX\n",
+            "src/world/a.cc": "UcxEngine engine;\n", "src/world/b.cc": "// UCX\n",
             "src/engines/ucx/c.cc": "UcxEngine engine;\n", "src/CMakeLists.txt": "engines/ucx\n",
-        }), ["src/comm/a.cc", "src/CMakeLists.txt"])
+        }), ["src/world/a.cc", "src/CMakeLists.txt"])
 
     def test_waits_and_memos(self):
         files = {"src/a/a.cc": "std::this_thread::yield();\nwaiter.pause();\nwait();\n",
