@@ -99,7 +99,8 @@ def text_decides(tree: Tree) -> list[str]:
     word = r"(?:text|reason|why_not|what\(\)|message)(?:\.view\(\))?"
     known = r'(?:k[A-Z]\w*|")'
     pattern = rf"\b{word}\s*[!=]=\s*{known}|\b{word}\.(?:starts_with|ends_with|contains|find)\("
-    folders = ("src/call", "src/device", "src/world", "src/joining", "src/composed", "src/control", "src/engines", "src/movement")
+    folders = ("src/call", "src/device", "src/world", "src/joining", "src/composed", "src/control",
+               "src/engines", "src/movement")
     return tree.places(re.compile(pattern), tree.sources(*folders))
 
 

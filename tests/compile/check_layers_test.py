@@ -13,7 +13,7 @@ check_layers = importlib.util.module_from_spec(spec)
 sys.modules["check_layers"] = check_layers
 spec.loader.exec_module(check_layers)
 
-LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm comm compose capi)\nendforeach()\n"
+LAYERS = "foreach(layer base os engine algorithm engines/local engines/shm world compose capi)\nendforeach()\n"
 
 
 class CheckLayers(unittest.TestCase):
@@ -52,7 +52,7 @@ class CheckLayers(unittest.TestCase):
         self.assert_breach("src/engines/shm/a.h", '#include "engines/local/a.h"\n', "each other")
 
     def test_engine_named_outside_the_root(self):
-        self.assert_breach("src/comm/a.cc", '#include "engines/shm/a.h"\n', "composition root")
+        self.assert_breach("src/world/a.cc", '#include "engines/shm/a.h"\n', "composition root")
 
     def test_algorithm_sees_no_system(self):
         self.assert_breach("src/algorithm/a.cc", '#include "os/a.h"\n', "algorithm includes os")

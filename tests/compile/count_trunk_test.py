@@ -54,7 +54,7 @@ class CountTrunk(unittest.TestCase):
     def test_texts_that_decide(self):
         self.assertEqual(self.count(trunk.text_decides, {
             "src/world/a.cc": 'a = failure.text == kDiedText;\nb = what.text.size();\n'
-                             'if (text.starts_with("died")) {}\n',
+                              'if (text.starts_with("died")) {}\n',
             "src/base/b.cc": 'if (text == "on") {}\n',
         }), ["src/world/a.cc:1", "src/world/a.cc:3"])
 
