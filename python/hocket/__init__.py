@@ -21,6 +21,7 @@ from ._init import init
 from ._spawn import spawn
 from ._threads import run_threads
 from ._types import Received
+from ._waiting import wait_all, wait_any, wait_some
 from .bootstrap import Bootstrap, MPIBootstrap, TorchBootstrap
 from .errors import (
     Aborted,
@@ -73,4 +74,7 @@ __all__ = [
     "init",
     "run_threads",
     "spawn",
+    "wait_all",
+    "wait_any",
+    "wait_some",
 ]

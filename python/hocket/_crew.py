@@ -196,19 +196,22 @@ class Crew:
         return output + messages + ([Event("ended", member.index, returncode)] if ended else [])
 
 
-def processor_time(pid: int) -> float:
-    """Seconds that a process and those that it has started have used."""
+def processor_time(pid: int, without: Iterable[int] = ()) -> float:
+    """Seconds that a process and those that it has started have used, but for some of its threads."""
     tick = os.sysconf("SC_CLK_TCK")
     used = 0.0
     left = [pid]
+    apart = set(without)
     while left:
         number = left.pop()
         try:
-            fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-            used += (int(fields[11]) + int(fields[12])) / tick
             for task in os.listdir(f"/proc/{number}/task"):
-                children = Path(f"/proc/{number}/task/{task}/children").read_text()
-                left.extend(int(child) for child in children.split())
+                if int(task) in apart:
+                    continue
+                place = Path(f"/proc/{number}/task/{task}")
+                fields = (place / "stat").read_text().rpartition(")")[2].split()
+                used += (int(fields[11]) + int(fields[12])) / tick
+                left.extend(int(child) for child in (place / "children").read_text().split())
         except (OSError, IndexError, ValueError):
             continue
     return used

@@ -3,7 +3,7 @@
 
 
 from os import PathLike
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from typing import Any, NoReturn, Optional, Union
 
 from numpy.typing import NDArray
@@ -84,6 +84,26 @@ class Work:
         The error of a finished call; None while it is pending or when it succeeded.
         """
 
+    def add_done_callback(self, fn: Callable[[Work], object]) -> None:
+        """
+        Have ``fn(work)`` called once the call has ended, well or not.
+
+        In a thread of hocket's, or here and now where it has ended. Until then the Work is kept. What `fn`
+        raises is printed.
+        """
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """
+        ``await work``, under asyncio or trio: what `synchronize` returns, or raises.
+
+        Where the task that awaits it is cancelled, the call is given up, as by dropping the Work.
+        """
+
+    def _give_up(self) -> None: ...
+
+    @property
+    def _is_on_gpu(self) -> bool: ...
+
     def __repr__(self) -> str: ...
 
     @property
@@ -113,11 +133,19 @@ class _Endings:
     def __init__(self) -> None: ...
 
     def watch(self, work: Work, key: int) -> None:
-        """Have `next` return `key` once the call has ended. Once for each Work."""
+        """Have `next` return `key` once the call has ended, or `take`."""
 
-    def next(self) -> Optional[int]:
+    def next(self, timeout: Timeout = None) -> Optional[int]:
         """
-        Waits for the next call to end; None when all that has ended has been returned and this is closed. Several threads may wait.
+        Waits for the next call to end; None when all that has ended has been returned and this is closed, or when time ran out. Several threads may wait.
+        """
+
+    def take(self) -> list[int]:
+        """The keys of all that have ended since; never waits."""
+
+    def fileno(self) -> int:
+        """
+        A descriptor that can be read from while `take` has something to give. For polling.
         """
 
     def close(self) -> None: ...
@@ -782,6 +810,24 @@ class Communicator:
 
     def recv_async(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start a `recv`; the Work's result is `x`, its `received` who sent."""
+
+    def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]:
+        """
+        Messages one after the other: ``async for x, received in comm.receives(1000)``.
+
+        A receive is under way only while the loop waits, so that leaving the loop gives nothing up.
+
+        Parameters
+        ----------
+        shape, dtype
+            Of each message, which comes in a new NumPy array.
+        source : int
+            The rank to receive from; by default whoever sends first.
+        tag : int
+            At least 0.
+        count : int, optional
+            How many to wait for; by default the loop does not end.
+        """
 
     def send_recv(self, x: ArrayT, destination: int, out: Optional[ArrayT] = None, source: Optional[int] = None, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """

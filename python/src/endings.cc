@@ -1,14 +1,20 @@
-// Calls whose ends somebody waits for, whichever comes first: for layers that give handles of their
-// own their values.
+// Calls whose ends somebody waits for, whichever comes first: event loops, `wait_any`, and layers that
+// give handles of their own their values.
 #include <nanobind/stl/optional.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
+#include "hocket/error.h"
 #include "seat.h"
 
 namespace hocket::python {
@@ -19,11 +25,19 @@ using Keys = std::list<std::uint64_t>;
 // A resource, shared by those who wait and the calls that are watched. Any thread.
 class Endings {
  public:
+  Endings() = default;
+  Endings(const Endings&) = delete;
+  Endings& operator=(const Endings&) = delete;
+  ~Endings() {
+    if (event_ >= 0) ::close(event_);
+  }
+
   // Whoever ends a call must not wait, nor fail: `key` is in a list of its own already.
   void add(Keys& key) noexcept {
     const std::lock_guard lock(mutex_);
     ended_.splice(ended_.end(), key);
     changed_.notify_one();
+    signal();
   }
 
   void close() noexcept {
@@ -32,29 +46,109 @@ class Endings {
     changed_.notify_all();
   }
 
-  // Absent once it is closed and nothing is left. Every call that is watched ends, by its deadline
-  // at the latest.
-  std::optional<std::uint64_t> next() {
+  // Absent once it is closed and nothing is left, or when time ran out. Every call that is watched
+  // ends, by its deadline at the latest.
+  std::optional<std::uint64_t> next(Duration timeout) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || !ended_.empty(); });
+    const auto has_news = [&] { return closed_ || !ended_.empty(); };
+    if (timeout == kForever) {
+      changed_.wait(lock, has_news);
+    } else {
+      changed_.wait_for(lock, timeout, has_news);
+    }
     if (ended_.empty()) return std::nullopt;
     const std::uint64_t key = ended_.front();
     ended_.pop_front();
     return key;
   }
 
+  // All that have ended; never waits.
+  Keys take() {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t count = 0;
+    if (event_ >= 0 && ::read(event_, &count, sizeof count) < 0 && errno != EAGAIN) {
+      throw SystemError("cannot read an event's descriptor", errno);
+    }
+    return std::exchange(ended_, {});
+  }
+
+  // Can be read from while `take` has something to give. Made at the first call.
+  int descriptor() {
+    const std::lock_guard lock(mutex_);
+    if (event_ >= 0) return event_;
+    event_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (event_ < 0) throw SystemError("eventfd is refused", errno);
+    if (!ended_.empty()) signal();
+    return event_;
+  }
+
  private:
+  void signal() const noexcept {
+    if (event_ < 0) return;
+    const std::uint64_t one = 1;
+    // Full means that it can be read from, which is all that is wanted.
+    static_cast<void>(!::write(event_, &one, sizeof one));
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   Keys ended_;           // guarded by mutex_
   bool closed_ = false;  // guarded by mutex_
+  int event_ = -1;       // guarded by mutex_; -1: nobody has asked for it
 };
 
 using Shared = std::shared_ptr<Endings>;
 
+}  // namespace
+
+// A resource: who wants to know of one call's end. Any thread.
+class Watchers {
+ public:
+  // Tells `endings` of `key`, at once where the call has ended.
+  void add(const Shared& endings, std::uint64_t key) {
+    Keys own(1, key);
+    const std::lock_guard lock(mutex_);
+    if (has_ended_) {
+      endings->add(own);
+      return;
+    }
+    watching_.remove_if([](const Watch& watch) { return watch.endings.expired(); });
+    watching_.push_back({endings, std::move(own)});
+  }
+
+  void end() noexcept {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    for (Watch& watch : watching_) {
+      if (const Shared endings = watch.endings.lock()) endings->add(watch.key);
+    }
+    watching_.clear();
+  }
+
+ private:
+  struct Watch {
+    std::weak_ptr<Endings> endings;
+    Keys key;
+  };
+  std::mutex mutex_;
+  std::list<Watch> watching_;  // guarded by mutex_
+  bool has_ended_ = false;     // guarded by mutex_
+};
+
+namespace {
+
 void watch(const Shared& endings, WorkHandle& work, std::uint64_t key) {
-  const auto own = std::make_shared<Keys>(1, key);
-  work.work.on_done([endings, own] { endings->add(*own); });
+  if (work.watchers == nullptr) {
+    work.watchers = std::make_shared<Watchers>();
+    work.work.on_done([watchers = work.watchers] { watchers->end(); });
+  }
+  work.watchers->add(endings, key);
+}
+
+nb::list take(Endings& endings) {
+  nb::list keys;
+  for (const std::uint64_t key : endings.take()) keys.append(key);
+  return keys;
 }
 
 }  // namespace
@@ -72,13 +166,27 @@ void bind_endings(nb::module_& module) {
           arg("work").lock(),
           arg("key"),
           nb::sig("def watch(self, work: Work, key: int) -> None"),
-          "Have `next` return `key` once the call has ended. Once for each Work.")
+          "Have `next` return `key` once the call has ended, or `take`.")
       .def(
           "next",
-          [](Handle& h) { return without_gil([&] { return h.endings->next(); }); },
-          nb::sig("def next(self) -> Optional[int]"),
+          [](Handle& h, nb::handle timeout) {
+            const Duration limit = duration_argument(timeout, "timeout").value_or(kForever);
+            return without_gil([&] { return h.endings->next(limit); });
+          },
+          arg("timeout") = nb::none(),
+          nb::sig("def next(self, timeout: Timeout = None) -> Optional[int]"),
           "Waits for the next call to end; None when all that has ended has been returned and this "
-          "is closed. Several threads may wait.")
+          "is closed, or when time ran out. Several threads may wait.")
+      .def(
+          "take",
+          [](Handle& h) { return take(*h.endings); },
+          nb::sig("def take(self) -> list[int]"),
+          "The keys of all that have ended since; never waits.")
+      .def(
+          "fileno",
+          [](Handle& h) { return h.endings->descriptor(); },
+          nb::sig("def fileno(self) -> int"),
+          "A descriptor that can be read from while `take` has something to give. For polling.")
       .def(
           "close", [](Handle& h) { h.endings->close(); }, nb::sig("def close(self) -> None"));
 }

@@ -216,6 +216,39 @@ Received
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
               "deadline: Timeout = None, stream: Stream = None) -> Work"),
       "Start a `recv`; the Work's result is `x`, its `received` who sent.");
+  cls.def(
+      "receives",
+      [](nb::handle self,
+         nb::handle shape,
+         nb::handle dtype,
+         nb::handle source,
+         nb::handle tag,
+         nb::handle count) {
+        return nb::module_::import_("hocket._waiting")
+            .attr("receives")(self, shape, dtype, source, tag, count);
+      },
+      arg("shape").none(),
+      arg("dtype").none() = "float64",
+      arg("source").none() = kAnySource,
+      arg("tag").none() = 0,
+      arg("count") = nb::none(),
+      nb::sig("def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, "
+              "tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]"),
+      R"(Messages one after the other: ``async for x, received in comm.receives(1000)``.
+
+A receive is under way only while the loop waits, so that leaving the loop gives nothing up.
+
+Parameters
+----------
+shape, dtype
+    Of each message, which comes in a new NumPy array.
+source : int
+    The rank to receive from; by default whoever sends first.
+tag : int
+    At least 0.
+count : int, optional
+    How many to wait for; by default the loop does not end.
+)");
   cls.def("send_recv",
           &send_recv,
           arg("x").none(),

@@ -116,13 +116,17 @@ class Started : public Work {
   bool has_ended_ = true;
 };
 
+class Watchers;
+
 // Python's `Work`: the C++ one, and what must outlive it.
 struct WorkHandle {
   std::vector<nb::object> objects;  // the arrays of the call
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string call;  // its name
-  Started work;      // last: goes first, and nobody touches the arrays after it
+  std::shared_ptr<Watchers> watchers = {};  // null: nobody waits for its end but by `work`
+  bool given_up = false;                    // by the end of whoever awaited it
+  Started work;  // last: goes first, and nobody touches the arrays after it
 };
 
 // What streams of GPUs are not yet through with. Guarded by the GIL, or by the mutex where there is

@@ -16,6 +16,14 @@ std::optional<StreamRef> current_stream(const WorkHandle& handle) {
   return std::nullopt;
 }
 
+// What has been given up by whoever awaited it has no end of its own.
+void require_kept(const WorkHandle& handle) {
+  if (!handle.given_up) return;
+  throw Aborted({.code = ErrorCode::kAborted,
+                 .message = "the call was given up, as the task that awaited it was cancelled",
+                 .operation = handle.call});
+}
+
 // The call's result, once it has ended, or comes before what is put on `stream`.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
   if (!stream) handle.work.has_ended();
@@ -24,6 +32,7 @@ nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
 }
 
 nb::object wait(WorkHandle& handle, nb::handle timeout, nb::handle stream) {
+  require_kept(handle);
   const auto limit = duration_argument(timeout, "timeout");
   std::optional<StreamRef> ordered = stream_argument(stream);
   if (!limit && !ordered) ordered = current_stream(handle);
@@ -43,6 +52,7 @@ nb::object wait(WorkHandle& handle, nb::handle timeout, nb::handle stream) {
 }
 
 nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
+  require_kept(handle);
   const Duration limit = duration_argument(timeout, "timeout").value_or(kForever);
   if (!without_gil([&] { return handle.work.wait_for(limit); })) {
     PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
@@ -53,6 +63,7 @@ nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
 
 nb::object exception(WorkHandle& handle) {
   try {
+    require_kept(handle);
     without_gil([&] {
       if (handle.work.error()) handle.work.wait();  // finished: throws at once, and in full
     });
@@ -70,6 +81,7 @@ nb::object received(WorkHandle& handle) {
 std::string repr(WorkHandle& handle) {
   const std::string name =
       "<hocket.Work" + (handle.call.empty() ? std::string() : " of " + handle.call);
+  if (handle.given_up) return name + ", given up>";
   std::optional<Status> error;
   const bool has_ended = without_gil([&] {
     const bool ended = handle.work.test();
@@ -84,6 +96,18 @@ bool test(WorkHandle& handle) {
   const bool has_ended = without_gil([&] { return handle.work.test(); });
   if (has_ended) handle.work.has_ended();
   return has_ended;
+}
+
+// What dropping it does: a pending call is cancelled.
+void give_up(WorkHandle& handle) {
+  if (test(handle)) return;
+  handle.given_up = true;
+  without_gil_or_signals([&] { const Work last(std::move(static_cast<Work&>(handle.work))); });
+  handle.work.has_ended();
+}
+
+nb::object waiting(const char* function, nb::handle self) {
+  return nb::module_::import_("hocket._waiting").attr(function)(self);
 }
 
 WorkHandle start(PreparedHandle& prepared) {
@@ -174,6 +198,32 @@ Error
                    nb::lock_self(),
                    nb::sig("def exception(self) -> Optional[Error]"),
                    "The error of a finished call; None while it is pending or when it succeeded.")
+      .def(
+          "add_done_callback",
+          [](nb::handle self, nb::handle fn) {
+            nb::module_::import_("hocket._waiting").attr("add_done_callback")(self, fn);
+          },
+          arg("fn"),
+          nb::sig("def add_done_callback(self, fn: Callable[[Work], object]) -> None"),
+          R"(Have ``fn(work)`` called once the call has ended, well or not.
+
+In a thread of hocket's, or here and now where it has ended. Until then the Work is kept. What `fn`
+raises is printed.
+)")
+      .def(
+          "__await__",
+          [](nb::handle self) { return waiting("finished", self).attr("__await__")(); },
+          nb::sig("def __await__(self) -> Generator[Any, None, Any]"),
+          R"(``await work``, under asyncio or trio: what `synchronize` returns, or raises.
+
+Where the task that awaits it is cancelled, the call is given up, as by dropping the Work.
+)")
+      .def("_give_up", &give_up, nb::lock_self(), nb::sig("def _give_up(self) -> None"))
+      .def_prop_ro(
+          "_is_on_gpu",
+          [](const WorkHandle& h) { return current_stream(h).has_value(); },
+          nb::lock_self(),
+          nb::sig("def _is_on_gpu(self) -> bool"))
       .def(
           "__repr__", [](WorkHandle& h) { return to_text(repr(h)); }, nb::lock_self())
       .def_prop_ro(

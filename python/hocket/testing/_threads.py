@@ -6,6 +6,7 @@ import _thread
 import ctypes
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any, Optional
@@ -29,6 +30,7 @@ class ThreadRun:
         self._limits = limits
         self._comms: dict[int, Communicator] = {}
         self._threads: dict[int, int] = {}  # their idents; of those that have not ended
+        self._numbers: dict[int, int] = {}  # as the system has them
         self._bad: list[End] = []
         self._stopped = False
         self._ended: list[Optional[BaseException]] = []
@@ -68,6 +70,7 @@ class ThreadRun:
     def _rank(self, comm: Communicator) -> None:
         __tracebackhide__ = True
         rank = comm.rank
+        self._numbers[rank] = threading.get_native_id()
         self._threads[rank] = _thread.get_ident()
         self._comms[rank] = comm
         try:
@@ -100,7 +103,9 @@ class ThreadRun:
                 break
             except (Error, KeyError):
                 continue
-        used = dict.fromkeys(there, processor_time(os.getpid()))
+        # Who waits in a call may spin, and this thread looks around.
+        apart = [self._numbers[rank] for rank in there if rank < len(calls) and waits(calls[rank])]
+        used = dict.fromkeys(there, processor_time(os.getpid(), [threading.get_native_id(), *apart]))
         late = watch.missing(calls, used, there)
         why = f"did nothing for {self._limits.patience:g} s, while others wait for it"
         if not late and now() - begun > self._limits.timeout:

@@ -1,0 +1,267 @@
+"""Several calls at once: `await`, callbacks, and waiting for whichever ends first."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import threading
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
+from typing import Any, Optional
+
+import numpy as np
+
+from ._ends import Ends
+from ._hocket import Communicator, Work, _Endings
+from ._types import Received, Timeout
+from .errors import InvalidArgument
+
+# How often calls on GPUs are looked at, which tell nobody of their end.
+_LOOK_SECONDS = 0.001
+# How long a thread waits before it asks for signals.
+_SIGNAL_SECONDS = 0.05
+
+
+# --- Under an event loop --------------------------------------------------------------------------
+
+
+class _Loop:
+    """The calls that tasks of one event loop of asyncio wait for. One descriptor for all of them."""
+
+    def __init__(self) -> None:
+        self._endings = _Endings()
+        self._keys = itertools.count()
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+
+    async def until_end(self, work: Work, loop: asyncio.AbstractEventLoop) -> None:
+        """Returns when it has ended, well or not."""
+        key, future = next(self._keys), loop.create_future()
+        if not self._waiting:
+            loop.add_reader(self._endings.fileno(), self._wake, loop)
+        self._waiting[key] = future
+        self._endings.watch(work, key)
+        try:
+            await future
+        finally:
+            if self._waiting.pop(key, None) is not None:
+                self._rest(loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        for key in self._endings.take():
+            future = self._waiting.pop(key, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+        self._rest(loop)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._waiting:
+            loop.remove_reader(self._endings.fileno())
+
+
+_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = weakref.WeakKeyDictionary()
+_loops_lock = threading.Lock()
+
+
+def _loop_of(loop: asyncio.AbstractEventLoop) -> _Loop:
+    with _loops_lock:
+        found = _loops.get(loop)
+        if found is None:
+            _loops[loop] = found = _Loop()
+        return found
+
+
+def _trio() -> Any:
+    """The module where this thread runs trio, else None."""
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return None
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return None
+    return trio
+
+
+async def finished(work: Work) -> Any:
+    """What the blocking call would have returned. Cancelled, it gives the call up."""
+    if not work.test():
+        trio = _trio()
+        try:
+            if work._is_on_gpu:
+                await _look_until_end(work, trio.sleep if trio else asyncio.sleep)
+            elif trio:
+                endings = _Endings()
+                endings.watch(work, 0)
+                await trio.lowlevel.wait_readable(endings.fileno())
+            else:
+                loop = asyncio.get_running_loop()
+                await _loop_of(loop).until_end(work, loop)
+        except BaseException:
+            work._give_up()
+            raise
+    return work.synchronize()
+
+
+async def _look_until_end(work: Work, sleep: Callable[[float], Any]) -> None:
+    while not work.test():
+        await sleep(_LOOK_SECONDS)
+
+
+async def receives(
+    comm: Communicator, shape: Any, dtype: Any, source: int, tag: int, count: Optional[int]
+) -> AsyncIterator[tuple[Any, Received]]:
+    """See `Communicator.receives`."""
+    for _ in itertools.count() if count is None else range(count):
+        work = comm.recv_async(np.empty(shape, dtype), source, tag)
+        x = await work
+        received = work.received
+        assert received is not None
+        yield x, received
+
+
+# --- In a thread ----------------------------------------------------------------------------------
+
+
+class _Call:
+    """A callback, and the call whose end it waits for, which it keeps."""
+
+    def __init__(self, work: Work, fn: Callable[[Work], object]) -> None:
+        self._work = work
+        self._fn = fn
+
+    def complete(self) -> None:
+        """It has ended."""
+        try:
+            self._fn(self._work)
+        except BaseException as error:
+            sys.unraisablehook(
+                _Unraisable((type(error), error, error.__traceback__, None, self._fn))  # type: ignore[arg-type]
+            )
+
+
+class _Unraisable:
+    """What `sys.unraisablehook` is given."""
+
+    def __init__(self, fields: tuple[Any, ...]) -> None:
+        self.exc_type, self.exc_value, self.exc_traceback, self.err_msg, self.object = fields
+
+
+_callbacks: list[Ends] = []
+_callbacks_lock = threading.Lock()
+
+
+def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
+    """See `Work.add_done_callback`."""
+    call = _Call(work, fn)
+    if work.test():
+        call.complete()
+        return
+    if work._is_on_gpu:
+        # Nobody rings for it, so a thread of its own waits.
+        def wait() -> None:
+            _synchronize_quietly(work)
+            call.complete()
+
+        threading.Thread(target=wait, name="hocket callback", daemon=True).start()
+        return
+    with _callbacks_lock:
+        if not _callbacks:
+            _callbacks.append(Ends("hocket callbacks"))
+    _callbacks[0].watch(work, call)
+
+
+def _synchronize_quietly(work: Work) -> None:
+    try:
+        work.synchronize()
+    except Exception:
+        pass  # the callback finds it in the Work
+
+
+class _Until:
+    """A point in time. A value."""
+
+    def __init__(self, timeout: Timeout) -> None:
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self._at = None if seconds is None else time.monotonic() + seconds
+
+    def left(self) -> Optional[float]:
+        """Seconds; None for no end."""
+        return None if self._at is None else max(0.0, self._at - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has come."""
+        return self._at is not None and time.monotonic() >= self._at
+
+
+def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
+    """Wait for all calls to end.
+
+    Parameters
+    ----------
+    works : sequence of Work
+        Of one communicator or of several.
+    timeout : float or datetime.timedelta, optional
+        Seconds to wait here; each call's own deadline holds besides.
+
+    Returns
+    -------
+    list
+        What the blocking calls would have returned, in order.
+
+    Raises
+    ------
+    TimeoutError
+        Time ran out here; the calls go on.
+    Error
+        That of the first call in the list that has failed.
+    """
+    until = _Until(timeout)
+    return [work.synchronize(until.left()) for work in works]
+
+
+def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
+    """Wait until at least one call has ended.
+
+    Parameters
+    ----------
+    works : sequence of Work
+        At least one.
+    timeout : float or datetime.timedelta, optional
+        Seconds to wait here; each call's own deadline holds besides.
+
+    Returns
+    -------
+    list of int
+        The places in `works` of all that have ended, well or not: ``works[i].wait()`` has the result.
+
+    Raises
+    ------
+    TimeoutError
+        Time ran out here; the calls go on.
+    """
+    if not works:
+        raise InvalidArgument("works is empty, so that nothing can end")
+    until = _Until(timeout)
+    endings: Optional[_Endings] = None
+    while True:
+        ended = [i for i, work in enumerate(works) if work.test()]
+        if ended:
+            return ended
+        if until.is_over:
+            raise TimeoutError("no call has ended; they go on")
+        if endings is None:
+            endings = _Endings()
+            for i, work in enumerate(works):
+                endings.watch(work, i)
+            look = _LOOK_SECONDS if any(w._is_on_gpu for w in works) else _SIGNAL_SECONDS
+        left = until.left()
+        endings.next(look if left is None else min(look, left))
+
+
+def wait_any(works: Sequence[Work], timeout: Timeout = None) -> int:
+    """Wait until one call has ended: its place in `works`. For the rest see `wait_some`."""
+    return wait_some(works, timeout)[0]
