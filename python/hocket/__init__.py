@@ -18,11 +18,13 @@ from ._hocket import (
     connect_store,
 )
 from ._init import init
+from ._notebook import load_ipython_extension
 from ._spawn import spawn
 from ._threads import run_threads
 from ._types import Received
 from ._waiting import wait_all, wait_any, wait_some
 from .bootstrap import Bootstrap, MPIBootstrap, TorchBootstrap
+from .cluster import Cluster
 from .errors import (
     Aborted,
     DeadlineExceeded,
@@ -47,6 +49,7 @@ __all__ = [
     "ANY_SOURCE",
     "Aborted",
     "Bootstrap",
+    "Cluster",
     "Communicator",
     "Context",
     "DeadlineExceeded",
@@ -72,6 +75,7 @@ __all__ = [
     "Work",
     "connect_store",
     "init",
+    "load_ipython_extension",
     "run_threads",
     "spawn",
     "wait_all",

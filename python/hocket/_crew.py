@@ -13,11 +13,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from socket import socketpair
-from typing import Any, Literal, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple
 
 # What tells a process that it is a rank of some other job.
 _OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
@@ -55,14 +55,15 @@ def fresh_address() -> str:
 class Member:
     """One process. A resource: `end` ends it."""
 
-    def __init__(self, index: int, interpreter: Optional[str] = None) -> None:
+    def __init__(self, index: int) -> None:
         self.index = index
         ours, theirs = socketpair()
         package = str(Path(__file__).parent.parent)
         paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {k: v for k, v in os.environ.items() if k not in _OTHER_JOBS}
         with theirs:
-            command = [interpreter or sys.executable, "-m", "hocket._crew_member"]
+            program = "import sys; from hocket._crew_member import main; main(*map(int, sys.argv[1:]))"
+            command = [sys.executable, "-c", program]
             # The kernel ends it when the thread that starts it does: of that, only the main thread
             # is sure to stay.
             by_main_thread = threading.current_thread() is threading.main_thread()
@@ -194,6 +195,28 @@ class Crew:
         output = [Event("output", member.index, text)] if text else []
         returncode = member.process.returncode
         return output + messages + ([Event("ended", member.index, returncode)] if ended else [])
+
+
+class Labels:
+    """What members print, each line with its member's number before it."""
+
+    def __init__(self, show: Callable[[str], Any]) -> None:
+        self._show = show
+        self._half_lines: dict[int, str] = {}
+
+    def print(self, index: int, text: str) -> None:
+        """Show the lines that are whole."""
+        lines = (self._half_lines.pop(index, "") + text).split("\n")
+        if lines[-1]:
+            self._half_lines[index] = lines[-1]
+        for line in lines[:-1]:
+            self._show(f"[{index}] {line}\n")
+
+    def end(self) -> None:
+        """Show the rest."""
+        for index, line in sorted(self._half_lines.items()):
+            self._show(f"[{index}] {line}\n")
+        self._half_lines.clear()
 
 
 def processor_time(pid: int, without: Iterable[int] = ()) -> float:

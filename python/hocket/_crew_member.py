@@ -1,4 +1,4 @@
-"""One process of a crew: ``python -m hocket._crew_member DESCRIPTOR PARENT``.
+"""One process of a crew: `main` is given its end of a pair of sockets, and who started it.
 
 Its main thread runs tasks. A second thread listens, so that it can tell what the first one does.
 """
@@ -93,10 +93,18 @@ class Member:
         elif kind == "answer":
             number, content = rest
             self._answers.pop(number).put(content)
+        elif kind == "abort":
+            self._abort(*rest)
         elif kind == "calls":
             self.send("calls", self._calls())
         elif kind == "stack":
             self.send("stack", stack_of(threading.main_thread()))
+
+    def _abort(self, reason: str) -> None:
+        comm = self.comm
+        if comm is not None:
+            with contextlib.suppress(Error):
+                comm.abort(reason)
 
     def _calls(self) -> list[str]:
         """What each rank was last seen in."""
@@ -148,9 +156,3 @@ def main(descriptor: int, parent: int) -> None:
             stream.reconfigure(line_buffering=True)
     Member(Connection(descriptor)).run()
 
-
-if __name__ == "__main__":
-    # Tasks are functions of modules, which see this module by its name.
-    from hocket import _crew_member
-
-    _crew_member.main(int(sys.argv[1]), int(sys.argv[2]))

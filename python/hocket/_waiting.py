@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import sys
 import threading
@@ -10,7 +9,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -18,6 +17,9 @@ from ._ends import Ends
 from ._hocket import Communicator, Work, _Endings
 from ._types import Received, Timeout
 from .errors import InvalidArgument
+
+if TYPE_CHECKING:  # which takes its time
+    import asyncio
 
 # How often calls on GPUs are looked at, which tell nobody of their end.
 _LOOK_SECONDS = 0.001
@@ -88,6 +90,8 @@ def _trio() -> Any:
 async def finished(work: Work) -> Any:
     """What the blocking call would have returned. Cancelled, it gives the call up."""
     if not work.test():
+        import asyncio
+
         trio = _trio()
         try:
             if work._is_on_gpu:

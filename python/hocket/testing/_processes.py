@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .._crew import Crew, Event, fresh_address, how_it_ended, processor_time
+from .._crew import Crew, Event, Labels, fresh_address, how_it_ended, processor_time
 from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now
 
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "delay": signal.SIGSTOP}
@@ -23,7 +23,7 @@ class ProcessRun:
         self._crew = crew
         self._n = n
         self._limits = limits
-        self._show = show
+        self._labels = Labels(show)
         self._there: set[int] = set()  # those that have not ended
         self._bad: list[End] = []
         self._killed: set[int] = set()  # on purpose
@@ -33,7 +33,6 @@ class ProcessRun:
         self._count = itertools.count()
         self._calls: list[str] = []
         self._stacks: dict[int, list[tuple[str, int, str, str]]] = {}
-        self._half_lines: dict[int, str] = {}
 
     def run(self, task: bytes) -> Optional[Ends]:
         """Run a pickled (function, arguments); None where all went well.
@@ -52,7 +51,7 @@ class ProcessRun:
         finally:
             for rank in self._there:  # Ctrl-C, or the end of patience
                 self._crew.end(rank)
-            self._end_output()
+            self._labels.end()
         return Ends(self._n, self._bad) if self._bad else None
 
     def _until_end(self) -> None:
@@ -87,7 +86,7 @@ class ProcessRun:
     def _take(self, event: Event) -> None:
         rank = event.index
         if event.kind == "output":
-            self._print(rank, event.content)
+            self._labels.print(rank, event.content)
         elif event.kind == "ended":
             self._there.discard(rank)
             if rank not in self._killed:
@@ -116,17 +115,6 @@ class ProcessRun:
     def _interrupt(self) -> None:
         for rank in self._there - self._stopped:
             self._crew[rank].kill(signal.SIGINT)
-
-    def _print(self, rank: int, text: str) -> None:
-        lines = (self._half_lines.pop(rank, "") + text).split("\n")
-        if lines[-1]:
-            self._half_lines[rank] = lines[-1]
-        for line in lines[:-1]:
-            self._show(f"[{rank}] {line}\n")
-
-    def _end_output(self) -> None:
-        for rank, line in sorted(self._half_lines.items()):
-            self._show(f"[{rank}] {line}\n")
 
     # --- Faults -------------------------------------------------------------------------------
 

@@ -1,0 +1,112 @@
+"""What a process of `hocket.Cluster` does for it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+import hocket
+
+from ._crew_member import Member
+from ._spawned import _dumps, _failure
+
+
+class Answer(NamedTuple):
+    """What came of one rank's part."""
+
+    #: Pickled; of a `Failure` where `is_failure`.
+    content: bytes
+    is_failure: bool
+    #: Whether its communicator has ended.
+    is_broken: bool
+
+
+def _names(member: Member) -> dict[str, Any]:
+    names: dict[str, Any] = member.kept.setdefault("names", {"__name__": "__ranks__"})
+    return names
+
+
+def greet(member: Member, rank: int) -> Answer:
+    """Say that this process has started."""
+    return _answer(member, rank, lambda: None)
+
+
+def join(member: Member, rank: int, size: int, address: str) -> Answer:
+    """Leave the job that it was in, and join the one that meets at `address`."""
+
+    def body() -> None:
+        if member.comm is not None:
+            leave, member.comm = member.comm, None
+            try:
+                leave.abort("the cluster begins anew")
+            except hocket.Error:
+                pass
+            leave.close()
+        member.comm = hocket.init(rank=rank, size=size, address=address, timeout=60)
+        _names(member).update(comm=member.comm, hocket=hocket, np=np)
+
+    return _answer(member, rank, body)
+
+
+def call(member: Member, rank: int, task: bytes) -> Answer:
+    """Call a pickled function with pickled arguments."""
+
+    def body() -> Any:
+        function, arguments = pickle.loads(task)
+        return function(member.comm, *arguments)
+
+    return _answer(member, rank, body)
+
+
+def run_cell(member: Member, rank: int, source: str, number: int) -> Answer:
+    """Run a cell among this rank's names, and show its last value."""
+
+    def body() -> None:
+        file = f"<cell {number} on rank {rank}>"
+        # So that tracebacks have its lines.
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        tree = ast.parse(source, file)
+        last: Optional[ast.Expression] = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+            last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
+        names = _names(member)
+        exec(compile(tree, file, "exec"), names)
+        if last is not None:
+            value = eval(compile(last, file, "eval"), names)
+            if value is not None:
+                print(repr(value))
+
+    return _answer(member, rank, body)
+
+
+def get(member: Member, rank: int, name: str) -> Answer:
+    """The value of one of this rank's names."""
+
+    def body() -> Any:
+        names = _names(member)
+        if name not in names:
+            raise KeyError(f"there is no {name!r} on rank {rank}")
+        return names[name]
+
+    return _answer(member, rank, body)
+
+
+def put(member: Member, rank: int, name: str, value: bytes) -> Answer:
+    """Give one of this rank's names a value."""
+    return _answer(member, rank, lambda: _names(member).__setitem__(name, pickle.loads(value)))
+
+
+def _answer(member: Member, rank: int, body: Callable[[], Any]) -> Answer:
+    try:
+        with member.interruptible():
+            content, is_failure = _dumps(body()), False
+    except BaseException as error:
+        content, is_failure = _failure(rank, time.monotonic_ns(), error), True
+    comm = member.comm
+    return Answer(content, is_failure, comm is None or comm.status is not None)

@@ -1,0 +1,366 @@
+"""Ranks that are kept: for notebooks, and whoever calls functions on ranks again and again."""
+
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+import signal
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, Optional, TypeVar
+
+from . import _cluster_member
+from ._crew import Crew, Labels, fresh_address, how_it_ended, signal_of
+from ._crew_member import pickler
+from ._spawn import Failure, RankError
+from .errors import InvalidArgument, PeerDied
+
+T = TypeVar("T")
+
+# Once one rank has failed, how long the others have before their calls are ended.
+_LEAVE_SECONDS = 0.5
+# How long ranks have to stop after Ctrl-C.
+_STOP_SECONDS = 5.0
+_CONSEQUENCES = ("Aborted", "PeerDied", "KeyboardInterrupt")
+
+
+class CellError(RankError):
+    """A cell has failed on some rank; its traceback is that rank's."""
+
+    def __init__(self, summary: str, text: str) -> None:
+        super().__init__(summary)
+        self._text = text
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: nothing of what called the rank."""
+        return [self._text]
+
+
+class Cluster:
+    """Ranks that are processes of this host, and wait for work until they are closed.
+
+    >>> cluster = hocket.Cluster(4)
+    >>> cluster.run(lambda comm: comm.all_gather_object(comm.rank))[0]
+    [0, 1, 2, 3]
+
+    Each rank has names of its own, which last from cell to cell (``%%ranks``, see `run_cell`):
+    ``comm``, ``np`` and ``hocket`` are there from the beginning. The ranks end with this process,
+    however it ends.
+
+    Parameters
+    ----------
+    n : int
+        How many ranks.
+    """
+
+    def __init__(self, n: int) -> None:
+        if operator.index(n) < 1:
+            raise InvalidArgument(f"hocket.Cluster: n is {n}, expected at least 1")
+        self._n = n
+        self._crew = Crew()
+        self._finalizer = weakref.finalize(self, self._crew.close)
+        self._is_joined = False
+        self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
+        self._deaf: set[int] = set()  # those that did not stop
+        self._cells = 0
+        self._crew.complete(n)
+        self._join()
+        _clusters.append(weakref.ref(self))
+
+    # --- Life ---------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._n
+
+    @property
+    def pids(self) -> list[int]:
+        """The ranks' processes."""
+        self._require_open()
+        return [self._crew[rank].pid for rank in range(self._n)]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its ranks have been ended."""
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """End the ranks; again is fine."""
+        self._finalizer()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.is_closed else ""
+        lost = f", without rank {', '.join(map(str, sorted(self._lost)))}" if self._lost else ""
+        return f"<hocket.Cluster of {self._n} ranks{state}{lost}>"
+
+    def restart(self, ranks: Iterable[int] = ()) -> None:
+        """Replace ranks that have ended, or did not stop, by new ones.
+
+        The others keep their names. All of them get a new communicator.
+
+        Parameters
+        ----------
+        ranks : iterable of int
+            Others to replace.
+        """
+        self._require_open()
+        for rank in {*self._lost, *self._deaf, *ranks}:
+            self._require_rank(rank)
+            self._crew.end(rank)
+        self._lost.clear()
+        self._deaf.clear()
+        self._crew.complete(self._n)
+        self._join()
+
+    # --- Work ---------------------------------------------------------------------------------
+
+    def run(self, fn: Callable[..., T], *args: Any) -> list[T]:
+        """Call ``fn(comm, *args)`` on all ranks.
+
+        Parameters
+        ----------
+        fn : callable
+            Functions of notebooks and of ``__main__`` need the package cloudpickle.
+        *args
+            Passed on, pickled.
+
+        Returns
+        -------
+        list
+            What each rank returned, in order; it is pickled.
+
+        Raises
+        ------
+        Exception
+            The first one that a rank raised, with that rank's traceback as its cause. Ranks that wait
+            for it have their calls ended.
+        PeerDied
+            A rank has ended; `restart` replaces it.
+        KeyboardInterrupt
+            Ctrl-C has stopped all ranks. They can be used further.
+        """
+        task = pickler()((fn, args))
+        return self._run(_cluster_member.call, range(self._n), lambda _: (task,))
+
+    def run_cell(self, source: str, ranks: Optional[Iterable[int]] = None) -> None:
+        """Run a program's text among each rank's names; the value of its last line is shown.
+
+        What the ranks print comes labelled by rank.
+
+        Parameters
+        ----------
+        source : str
+            Python.
+        ranks : iterable of int, optional
+            Those that run it; by default all.
+
+        Raises
+        ------
+        CellError
+            The first one that a rank raised, with its traceback.
+        """
+        chosen = sorted(set(range(self._n) if ranks is None else ranks))
+        self._cells += 1
+        number = self._cells
+        self._run(_cluster_member.run_cell, chosen, lambda _: (source, number), _raise_cell)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The value of a name on each rank, in order."""
+        return self._run(_cluster_member.get, range(self._n), lambda _: (name,))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Give a name the same value on all ranks."""
+        content = pickler()(value)
+        self._run(_cluster_member.put, range(self._n), lambda _: (name, content))
+
+    # --- Inside -------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if self.is_closed:
+            raise InvalidArgument("the cluster is closed")
+
+    def _require_rank(self, rank: int) -> None:
+        if not 0 <= operator.index(rank) < self._n:
+            raise InvalidArgument(f"rank is {rank}, expected 0 to {self._n - 1}")
+
+    def _join(self) -> None:
+        address = fresh_address()
+        self._is_joined = True
+        # New processes take their time to start; the others are not to wait for them in a call.
+        self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
+        self._drive(_cluster_member.join, range(self._n), lambda _: (self._n, address), _raise)
+        self._is_joined = not self._lost
+
+    def _run(
+        self,
+        function: Callable[..., Any],
+        ranks: Iterable[int],
+        arguments: Callable[[int], tuple[Any, ...]],
+        fail: Optional[Callable[[list[Failure]], None]] = None,
+    ) -> list[Any]:
+        self._require_open()
+        chosen = list(ranks)
+        for rank in chosen:
+            self._require_rank(rank)
+        self._look_for_ended()
+        self._require_all()
+        if not self._is_joined:
+            self._join()
+        return self._drive(function, chosen, arguments, fail or _raise)
+
+    def _look_for_ended(self) -> None:
+        for rank in range(self._n):
+            member = self._crew[rank]
+            if not member.is_alive:
+                self._lost[rank] = (member.pid, member.process.returncode)
+
+    def _require_all(self) -> None:
+        if self._lost:
+            rank, (pid, code) = min(self._lost.items())
+            error = PeerDied(
+                f"rank {rank} (pid {pid}) {how_it_ended(code)}; cluster.restart() replaces it"
+            )
+            error.rank, error.pid, error.signal = rank, pid, signal_of(code)
+            raise error
+        if self._deaf:
+            who = ", ".join(map(str, sorted(self._deaf)))
+            raise RuntimeError(f"rank {who} has not stopped yet; cluster.restart() replaces it")
+
+    def _drive(
+        self,
+        function: Callable[..., Any],
+        ranks: Iterable[int],
+        arguments: Callable[[int], tuple[Any, ...]],
+        fail: Callable[[list[Failure]], None],
+    ) -> list[Any]:
+        round_ = _Round(self._crew, list(ranks), self._lost)
+        try:
+            for rank in round_.there:
+                task = pickle.dumps((function, (rank, *arguments(rank))))
+                self._crew[rank].send("task", 0, task)
+            round_.until_end()
+        except KeyboardInterrupt:
+            self._deaf |= round_.stop()
+            raise
+        finally:
+            round_.labels.end()
+            if round_.is_broken:
+                self._is_joined = False
+        if round_.failures and not (self._lost and all(map(_is_consequence, round_.failures))):
+            fail(round_.failures)
+        self._require_all()
+        return [pickle.loads(round_.results[rank]) for rank in sorted(round_.results)]
+
+
+class _Round:
+    """One task of each of some ranks."""
+
+    def __init__(self, crew: Crew, ranks: list[int], lost: dict[int, tuple[int, int]]) -> None:
+        self._crew = crew
+        self._lost = lost
+        self.there = set(ranks)
+        self.results: dict[int, bytes] = {}
+        self.failures: list[Failure] = []
+        self.is_broken = False
+        self.labels = Labels(sys.stdout.write)
+        self._abort_at: Optional[float] = None
+
+    def until_end(self, until: float = float("inf")) -> None:
+        """Until all have answered, or ended, or time is over."""
+        while self.there and time.monotonic() < until:
+            for event in self._crew.events(sorted(self.there), 0.1):
+                if event.kind == "output":
+                    self.labels.print(event.index, event.content)
+                elif event.kind == "ended":
+                    self._end(event.index, event.content)
+                elif event.content[0] == "done":
+                    self._take(event.index, _cluster_member.Answer(*event.content[2]))
+            sys.stdout.flush()
+            if self._abort_at is not None and time.monotonic() > self._abort_at:
+                self._abort_at = None
+                for rank in sorted(self.there):
+                    self._crew[rank].send("abort", "another rank has failed")
+                self.is_broken = True
+
+    def stop(self) -> set[int]:
+        """Ctrl-C for all of them; those that do not hear it."""
+        for rank in self.there:
+            self._crew[rank].kill(signal.SIGINT)
+        self.until_end(time.monotonic() + _STOP_SECONDS)
+        return set(self.there)
+
+    def _end(self, rank: int, code: int) -> None:
+        self.there.discard(rank)
+        self._lost[rank] = (self._crew[rank].pid, code)
+        self._fail()
+
+    def _take(self, rank: int, answer: _cluster_member.Answer) -> None:
+        self.there.discard(rank)
+        self.is_broken |= answer.is_broken
+        if answer.is_failure:
+            self.failures.append(pickle.loads(answer.content))
+            self._fail()
+        else:
+            self.results[rank] = answer.content
+
+    def _fail(self) -> None:
+        if self._abort_at is None:
+            self._abort_at = time.monotonic() + _LEAVE_SECONDS
+
+
+def _is_consequence(failure: Failure) -> bool:
+    return failure.summary.split(":")[0].split(".")[-1] in _CONSEQUENCES
+
+
+def _first(failures: list[Failure]) -> Failure:
+    return min(failures, key=lambda failure: (_is_consequence(failure), failure.when))
+
+
+def _raise(failures: list[Failure]) -> None:
+    first = _first(failures)
+    account = RankError(f"rank {first.rank} failed:\n{first.traceback}")
+    if first.error is None:
+        raise RuntimeError(f"rank {first.rank}: {first.summary}") from account
+    raise first.error from account
+
+
+def _raise_cell(failures: list[Failure]) -> None:
+    first = _first(failures)
+    lines = first.traceback.splitlines()
+    folder = os.path.dirname(__file__)
+    kept, inside = [], False
+    for line in lines:  # without the frames that called the cell
+        if line.startswith("  File "):
+            inside = f'"{folder}' in line and "_cluster_member" in line
+        elif not line.startswith("    "):
+            inside = False
+        if not inside:
+            kept.append(line)
+    others = [f for f in sorted(failures, key=lambda f: f.rank) if f is not first]
+    text = "\n".join([f"rank {first.rank} failed:", *kept, *(f"rank {f.rank}: {f.summary}" for f in others)])
+    raise CellError(f"rank {first.rank}: {first.summary}", text)
+
+
+_clusters: list[weakref.ref[Cluster]] = []
+
+
+def current() -> Cluster:
+    """The cluster that was made last and is open."""
+    for reference in reversed(_clusters):
+        cluster = reference()
+        if cluster is not None and not cluster.is_closed:
+            return cluster
+    raise InvalidArgument("there is no cluster; make one: cluster = hocket.Cluster(4)")

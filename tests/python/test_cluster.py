@@ -1,0 +1,221 @@
+"""Ranks that are kept between calls and cells, and the notebook that shows them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import ROOT
+
+import hocket
+
+NOTEBOOK = ROOT / "examples" / "cluster.ipynb"
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with hocket.Cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared):
+    """Whole, whatever the test before has done."""
+    shared.restart()
+    return shared
+
+
+def total(comm, offset):
+    return float(comm.all_reduce(np.array(comm.rank + offset))), os.getpid()
+
+
+def test_run(cluster):
+    results = cluster.run(total, 0.5)
+    assert [result[0] for result in results] == [4.5] * 3
+    assert [result[1] for result in results] == cluster.pids and len(set(cluster.pids)) == 3
+    assert cluster.run(total, 1)[0][1] == cluster.pids[0]
+    assert len(cluster) == cluster.size == 3
+
+
+def test_closures_and_large_results(cluster):
+    pytest.importorskip("cloudpickle")
+    offset = 7
+    found = cluster.run(lambda comm: np.arange(300_000) + comm.rank + offset)
+    for rank in range(3):
+        assert np.array_equal(found[rank], np.arange(300_000) + rank + offset)
+
+
+def test_cells_keep_names_and_label_what_is_printed(cluster, capsys):
+    cluster.run_cell("x = np.full(2, comm.rank + 1.0)\nprint('of', comm.rank)")
+    cluster.run_cell("comm.all_reduce(x)\nx[0] + comm.rank")
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines[:3]) == [f"[{rank}] of {rank}" for rank in range(3)]
+    assert sorted(lines[3:]) == [f"[{rank}] np.float64({6.0 + rank})" for rank in range(3)]
+    assert [x.tolist() for x in cluster["x"]] == [[6, 6]] * 3
+    cluster["y"] = {"k": [1, 2]}
+    cluster.run_cell("y['k'][1] + comm.rank;")
+    cluster.run_cell("print(y['k'][1] + comm.rank, end='')", ranks=[2])
+    assert capsys.readouterr().out == "[2] 4\n"
+    with pytest.raises(KeyError, match="there is no 'z' on rank"):
+        cluster["z"]
+
+
+def fails(comm):
+    if comm.rank == 1:
+        raise KeyError("the second rank")
+    comm.barrier()
+
+
+def test_the_first_failure_is_raised_and_the_cluster_goes_on(cluster):
+    with pytest.raises(KeyError, match="the second rank") as caught:
+        cluster.run(fails)
+    assert "rank 1 failed" in str(caught.value.__cause__) and "in fails" in str(caught.value.__cause__)
+    pids = cluster.pids
+    assert cluster.run(total, 0)[2] == (3.0, pids[2])
+
+
+def test_a_cell_that_fails(cluster):
+    cluster.run_cell("kept = 5")
+    with pytest.raises(hocket.cluster.CellError, match="rank 2: ZeroDivisionError") as caught:
+        cluster.run_cell("if comm.rank == 2:\n    1 / 0\ncomm.barrier()")
+    (text,) = caught.value._render_traceback_()
+    assert 'File "<cell 2 on rank 2>", line 2' in re.sub(r"<cell \d+", "<cell 2", text)
+    assert "    1 / 0" in text and "_cluster_member" not in text
+    assert re.search(r"^rank 0: Aborted", text, re.M)
+    assert cluster["kept"] == [5] * 3
+
+
+def test_a_typing_error_ends_no_communicator(cluster):
+    cluster.run_cell("own = comm.duplicate()")
+    with pytest.raises(hocket.cluster.CellError, match="NameError"):
+        cluster.run_cell("no_such_name")
+    cluster.run_cell("own.barrier()")
+
+
+def test_ctrl_c_stops_the_cell_and_leaves_the_ranks(cluster):
+    pids = cluster.pids
+    cluster.run_cell("kept = comm.rank * 2")
+    for cell in ("comm.recv(np.empty(1), source=(comm.rank + 1) % 3)",
+                 "import time\ntime.sleep(100)",
+                 "while True: pass"):
+        timer = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run_cell(cell)
+        timer.join()
+        assert cluster.pids == pids and cluster["kept"] == [0, 2, 4]
+    assert cluster.run(total, 0)[0] == (3.0, pids[0])
+
+
+def test_a_rank_that_is_killed_is_named_and_replaced(cluster):
+    pids = cluster.pids
+    cluster.run_cell("kept = comm.rank * 2")
+    threading.Timer(0.3, os.kill, [pids[1], signal.SIGKILL]).start()
+    with pytest.raises(hocket.PeerDied, match=r"rank 1 \(pid \d+\) was killed by SIGKILL") as caught:
+        cluster.run_cell("comm.recv(np.empty(1), source=1, tag=3)", ranks=[0, 1, 2])
+    assert (caught.value.rank, caught.value.pid, caught.value.signal) == (1, pids[1], 9)
+    with pytest.raises(hocket.PeerDied, match=r"cluster.restart\(\) replaces it"):
+        cluster.run(total, 0)
+    assert "without rank 1" in repr(cluster)
+    cluster.restart()
+    assert cluster.pids[0] == pids[0] and cluster.pids[1] != pids[1]
+    assert cluster.run(total, 0)[1] == (3.0, cluster.pids[1])
+    cluster.run_cell("kept", ranks=[0, 2])
+    with pytest.raises(KeyError, match="on rank 1"):
+        cluster["kept"]
+
+
+def test_a_rank_that_is_killed_between_cells(cluster):
+    os.kill(cluster.pids[2], signal.SIGKILL)
+    time.sleep(0.2)
+    with pytest.raises(hocket.PeerDied, match="rank 2"):
+        cluster.run(total, 0)
+    cluster.restart(ranks=[0])
+    assert cluster.run(total, 0)[0][0] == 3.0
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.0, "2"])
+def test_clusters_of_a_number_that_is_none(n):
+    with pytest.raises((hocket.InvalidArgument, TypeError)):
+        hocket.Cluster(n)
+
+
+def test_closed():
+    cluster = hocket.Cluster(1)
+    (pid,) = cluster.pids
+    cluster.close()
+    cluster.close()
+    assert not os.path.exists(f"/proc/{pid}") and repr(cluster).endswith("closed>")
+    with pytest.raises(hocket.InvalidArgument, match="closed"):
+        cluster.run(total, 0)
+
+
+ENDS = """
+import os, signal, hocket, threading, time
+cluster = hocket.Cluster(2)
+print(*cluster.pids, flush=True)
+{prepare}
+cluster.run_cell({cell!r})
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "end"),
+    [
+        ("1", "os.kill(os.getpid(), signal.SIGKILL)"),
+        ("import threading\nthreading.Event().wait(50)", ""),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", ""),
+        ("1", ""),
+    ],
+)
+def test_no_orphans(cell, end):
+    waits = cell != "1"
+    prepare = "threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGKILL]).start()" if waits else ""
+    program = ENDS.format(prepare=prepare, cell=cell, end=end)
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=50,
+                          env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)})
+    pids = [int(pid) for pid in done.stdout.splitlines()[0].split()]
+    assert len(pids) == 2
+    until = time.monotonic() + 30
+    while left := [pid for pid in pids if is_running(pid)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def cells_of(notebook):
+    """Of each cell of code: its text, and what it shows."""
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            shown = [output.get("text") or output.get("data", {}).get("text/plain") or
+                     output.get("traceback") for output in cell["outputs"]]
+            yield "".join(cell["source"]), re.sub(r"pid \d+", "pid N", "".join("".join(s) for s in shown))
+
+
+def test_the_notebook_in_a_kernel(tmp_path):
+    pytest.importorskip("nbconvert", reason="nbconvert is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", tmp_path,
+         NOTEBOOK],
+        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
+        capture_output=True, text=True, timeout=55)
+    assert done.returncode == 0, done.stderr
+    shown, found = (dict(cells_of(json.loads(path.read_text())))
+                    for path in (NOTEBOOK, tmp_path / NOTEBOOK.name))
+    for source, output in shown.items():
+        assert sorted(found[source].splitlines()) == sorted(output.splitlines()), source
