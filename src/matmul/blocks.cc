@@ -45,7 +45,7 @@ void copy_as(const std::vector<Run>& rows,
     }
   }
   each_run<T, T>(rows, columns, from, to, [](T* out, const T* in, std::size_t count) {
-    std::memcpy(static_cast<void*>(out), in, count * sizeof(T));
+    if (count > 0) std::memcpy(static_cast<void*>(out), in, count * sizeof(T));
   });
 }
 

@@ -1,7 +1,6 @@
 #include "matmul/feed.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 namespace hocket::matmul {
@@ -233,8 +232,8 @@ void Feed::show(const void* left, const void* right) {
   if (!is_shared_) return;
   for (const Side side : {kLeft, kRight}) {
     if (!is_shown_[side]) continue;
-    std::memcpy(
-        shelves_->mine() + shelf_at_[side], given_[side], factor(side).tiling.held(me_) * element_);
+    std::copy_n(
+        given_[side], factor(side).tiling.held(me_) * element_, shelves_->mine() + shelf_at_[side]);
   }
 }
 

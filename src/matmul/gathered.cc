@@ -103,10 +103,9 @@ class GatheredForm final : public ProductForm {
     const std::vector<InnerStep> steps =
         steps_of(problem.left.tiling.axis(1), problem.right.tiling.axis(0), nullptr, 0);
     std::vector<std::vector<InnerStep>> panels(panels_of(parts_.comm, problem));
-    for (std::size_t t = 0; t < panels.size(); ++t) {
-      for (const InnerStep& step : steps) {
-        panels[t].push_back(panels.size() == 1 ? step : part_of_step(step, t, panels.size()));
-      }
+    for (const InnerStep& step : steps) {
+      std::vector<InnerStep> parts = parts_of_step(step, panels.size());
+      for (std::size_t t = 0; t < panels.size(); ++t) panels[t].push_back(std::move(parts[t]));
     }
     return [&problem, panels = std::move(panels)](int rank) {
       const auto place = problem.result.place_of(rank);

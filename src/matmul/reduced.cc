@@ -2,7 +2,6 @@
 // over the ranks: a few columns of everybody's at a time, while the next ones are multiplied.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "matmul/feed.h"
 #include "matmul/forms.h"
@@ -125,7 +124,7 @@ class ReducedForm final : public ProductForm {
       }
       is_first = false;
     }
-    if (is_first) std::memset(sums, 0, count * element_);
+    if (is_first) std::fill_n(sums, count * element_, std::byte{0});
   }
 
   void multiply_block(std::size_t t,

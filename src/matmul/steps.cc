@@ -26,19 +26,26 @@ const AxisPart& at(const Axis& axis, std::size_t& which, std::size_t element) {
   return axis.stretches[which];
 }
 
-// Elements [first, first + length) of the step.
-InnerStep slice(const InnerStep& step, std::size_t first, std::size_t length) {
-  InnerStep part{.left_place = step.left_place, .right_place = step.right_place, .length = length};
-  std::size_t begin = 0;
-  for (const InnerRun& run : step.runs) {
-    const std::size_t low = std::max(begin, first);
-    const std::size_t high = std::min(begin + run.length, first + length);
-    if (low < high) {
-      part.runs.push_back({run.left + low - begin, run.right + low - begin, high - low});
+// The step in parts that begin at `begins`, the last of which is its end. One pass: runs may be
+// many.
+std::vector<InnerStep> cut_at(const InnerStep& step, const std::vector<std::size_t>& begins) {
+  std::vector<InnerStep> parts;
+  std::size_t begin = 0;  // of the run at hand
+  auto run = step.runs.begin();
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    InnerStep& part = parts.emplace_back(InnerStep{.left_place = step.left_place,
+                                                   .right_place = step.right_place,
+                                                   .length = begins[i + 1] - begins[i]});
+    for (; run != step.runs.end() && begin < begins[i + 1]; begin += run->length, ++run) {
+      const std::size_t low = std::max(begin, begins[i]);
+      const std::size_t high = std::min(begin + run->length, begins[i + 1]);
+      if (low < high) {
+        part.runs.push_back({run->left + low - begin, run->right + low - begin, high - low});
+      }
+      if (begin + run->length > begins[i + 1]) break;  // the next part has the rest
     }
-    begin += run.length;
   }
-  return part;
+  return parts;
 }
 
 }  // namespace
@@ -84,15 +91,13 @@ std::vector<InnerStep> steps_of(const Axis& left,
 }
 
 std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest) {
-  const std::size_t parts = std::max<std::size_t>(1, (step.length + longest - 1) / longest);
-  std::vector<InnerStep> all;
-  for (std::size_t i = 0; i < parts; ++i) all.push_back(part_of_step(step, i, parts));
-  return all;
+  return parts_of_step(step, std::max<std::size_t>(1, (step.length + longest - 1) / longest));
 }
 
-InnerStep part_of_step(const InnerStep& step, std::size_t i, std::size_t parts) {
-  const std::size_t first = step.length * i / parts;
-  return slice(step, first, step.length * (i + 1) / parts - first);
+std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts) {
+  std::vector<std::size_t> begins(parts + 1);
+  for (std::size_t i = 0; i <= parts; ++i) begins[i] = step.length * i / parts;
+  return cut_at(step, begins);
 }
 
 }  // namespace hocket::matmul

@@ -32,8 +32,8 @@ std::vector<InnerStep> steps_of(const Axis& left,
                                 std::size_t place);
 // The step in parts, none longer than `longest`.
 std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest);
-// Part `i` of `parts` that are as equal as can be; perhaps empty.
-InnerStep part_of_step(const InnerStep& step, std::size_t i, std::size_t parts);
+// The step in so many parts, as equal as can be; some may be empty.
+std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts);
 
 // What one rank multiplies, in panels of steps; rows and columns as the two axes have them. A
 // value.

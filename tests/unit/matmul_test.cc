@@ -192,6 +192,7 @@ std::vector<Case> cases() {
     for (const char* library : {"", "none"}) {
       all.push_back({ranks, MatmulForm::kCheapest, library});
     }
+    if (ranks == 2) all.push_back({ranks, MatmulForm::kCheapest, HOCKET_FAKE_BLAS "right.so"});
     all.push_back({ranks, MatmulForm::kGathered, ""});
     all.push_back({ranks, MatmulForm::kReduced, ""});
   }
@@ -282,6 +283,41 @@ TEST(Matmul, AnUnknownLibraryIsRefused) {
   ::unsetenv("HOCKET_BLAS_LIBRARY");
 }
 
+TEST(Matmul, ALibraryOf64BitIndicesIsFound) {
+  ::setenv("HOCKET_BLAS_LIBRARY", HOCKET_FAKE_BLAS "right.so", 1);
+  run_threads(1, [](Communicator& comm) {
+    const MatmulOperand rows{.spread = Slab{0}};
+    EXPECT_EQ(Matmul(comm, {4, 4, 4}, rows, rows, rows).library(), "FakeBLAS 1.2");
+  });
+  ::unsetenv("HOCKET_BLAS_LIBRARY");
+}
+
+TEST(Matmul, ALibraryWhoseProductsAreWrongIsRefused) {
+  ::setenv("HOCKET_BLAS_LIBRARY", HOCKET_FAKE_BLAS "wrong.so", 1);
+  run_threads(2, [](Communicator& comm) {
+    const MatmulOperand rows{.spread = Slab{0}};
+    try {
+      Matmul(comm, {4, 4, 4}, rows, rows, rows);
+      ADD_FAILURE() << "no error";
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find("makes wrong products on this processor"),
+                std::string::npos)
+          << error.what();
+    }
+  });
+  ::unsetenv("HOCKET_BLAS_LIBRARY");
+}
+
+// Where each element of a step lies, in both factors.
+void add_elements(const matmul::InnerStep& step, std::vector<std::size_t>& places) {
+  for (const matmul::InnerRun& run : step.runs) {
+    for (std::size_t i = 0; i < run.length; ++i) {
+      places.push_back(run.left + i);
+      places.push_back(run.right + i);
+    }
+  }
+}
+
 TEST(MatmulSteps, CoverTheInnerExtentOnce) {
   using namespace matmul;
   for (std::size_t n = 0; n < 40; ++n) {
@@ -293,12 +329,16 @@ TEST(MatmulSteps, CoverTheInnerExtentOnce) {
         std::size_t runs = 0;
         for (const InnerRun& run : step.runs) runs += run.length;
         EXPECT_EQ(runs, step.length);
-        std::size_t parts = 0;
-        for (const InnerStep& part : cut_step(step, 2)) {
-          EXPECT_LE(part.length, 2u);
-          parts += part.length;
+        for (const InnerStep& part : cut_step(step, 2)) EXPECT_LE(part.length, 2u);
+        // The parts, put together again, are the step.
+        std::vector<std::size_t> whole, parts;
+        add_elements(step, whole);
+        for (const InnerStep& part : parts_of_step(step, 7)) {
+          const std::size_t before = parts.size();
+          add_elements(part, parts);
+          EXPECT_EQ(parts.size() - before, 2 * part.length);
         }
-        EXPECT_EQ(parts, step.length);
+        EXPECT_EQ(parts, whole);
         length += step.length;
       }
     }

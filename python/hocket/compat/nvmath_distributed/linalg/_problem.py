@@ -41,6 +41,15 @@ def is_by_columns(operand: Any) -> bool:
     return bool(operand.T.is_contiguous())
 
 
+def in_columns(operand: Any) -> Any:
+    """The matrix in Fortran order without gaps: itself, or a copy."""
+    if is_by_columns(operand):
+        return operand
+    if hasattr(operand, "flags"):
+        return np.asfortranarray(operand)
+    return operand.T.contiguous().T
+
+
 def _words_of(distribution: Any) -> dict[str, Any]:
     """A distribution as plain data: its text, what must be equal, and whose rows and columns count."""
     said: dict[str, Any] = {"text": str(distribution), "key": [], "blocks": None, "error": ""}

@@ -15,7 +15,7 @@ from .._fft_memory import dtype_name
 from .._runtime import communicator
 from ..distribution import BlockCyclic
 from ..reshape import _is_on_gpu, _package_of
-from ._problem import NAMES, NO_GPUS, cut_axis, describe, is_by_columns, merge, spread_of, tell
+from ._problem import NAMES, NO_GPUS, cut_axis, describe, in_columns, merge, spread_of, tell
 from ._types import (
     DTYPES,
     SCALES,
@@ -416,10 +416,6 @@ class Matmul:
             )
         if _is_on_gpu(operand):
             raise ValueError(NO_GPUS)
-        if not is_by_columns(operand):
-            raise ValueError(
-                "The strides of the new operand must match the strides of the original operand."
-            )
 
     def execute(self, *, release_workspace: bool = False, stream: Any = None) -> Any:
         """Multiply. Collective.
@@ -432,17 +428,23 @@ class Matmul:
         """
         self._check("Execution")
         assert self._operands is not None and self._plan is not None
-        a, b = (operand.conj() if lazy else operand
+        # Those that were reset may lie in another order.
+        a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(self._operands[:2], self._lazy))
-        added = c = self._operands[2] if self.num_operands == 3 else None
-        if c is not None and self._epilog is not None:
-            added = self._sum_of_all(c)
-        out = c if self.inplace else None
-        return self._plan(a, b, added, out, self._alpha, self._beta)
+        if self.num_operands == 2:
+            return self._plan(a, b, alpha=self._alpha)
+        c = self._operands[2]
+        own = in_columns(c)
+        added = own if self._epilog is None else self._sum_of_all(own)
+        got = self._plan(a, b, added, own if self.inplace else None, self._alpha, self._beta)
+        if not self.inplace or own is c:
+            return got
+        c[...] = got
+        return c
 
     def _sum_of_all(self, c: Any) -> Any:
-        """Every process's C together, in Fortran order."""
-        summed = c.clone() if hasattr(c, "clone") else np.array(c, order="F")
+        """Every process's C together."""
+        summed = c.clone() if hasattr(c, "clone") else c.copy(order="F")
         self._comm.all_reduce(summed.T)
         return summed
 
