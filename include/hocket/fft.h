@@ -78,7 +78,8 @@ class Fft {
   // Mismatch where ranks execute different plans.
   //
   // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it
-  // cannot be captured into a graph.
+  // cannot be captured into a graph. What one rank alone refuses is Aborted on those whose GPUs had
+  // begun, as of any call on GPUs.
   void operator()(ConstArrayView in,
                   ArrayView out,
                   std::optional<FftDirection> direction = {},
