@@ -11,6 +11,7 @@
 
 #include "base/deadline.h"
 #include "base/interrupt.h"
+#include "control/host_layout.h"
 #include "control/kept_facts.h"
 #include "hocket/error.h"
 #include "os/process_exit.h"
@@ -18,41 +19,11 @@
 namespace hocket::control {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x74656b636f6861ULL;  // "ahocket"
-
-struct HostHeader {
-  base::Atomic<std::uint64_t> magic{0};  // written last
-  std::uint32_t ranks = 0;
-  std::uint32_t remote = 0;
-  std::uint64_t stripe_bytes = 0;
-  base::Atomic<std::uint64_t> world{0};  // offset of the world's group
-  alignas(kApart) base::Atomic<std::uint32_t> losses{0};
-  alignas(kApart) os::FutexWord network_bell{0};
-};
-
 // RankLine::end: 0 while unknown; else this, and waitpid's status.
 constexpr std::int32_t kEndKnown = 1 << 16;
 
 std::int64_t now_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
-std::size_t pages(std::size_t size, int count) {
-  return os::round_to_pages(size * static_cast<std::size_t>(count));
-}
-std::size_t lines_offset() { return pages(sizeof(HostHeader), 1); }
-std::size_t robust_offset(const HostShape& shape) {
-  return lines_offset() + pages(sizeof(RankLine), shape.ranks + shape.remote);
-}
-std::size_t groups_offset(const HostShape& shape) {
-  return robust_offset(shape) + pages(sizeof(os::RobustWord), shape.ranks * shape.ranks);
-}
-std::size_t kept_facts_offset(const HostShape& shape) {
-  return groups_offset(shape) + pages(sizeof(GroupEntry), kGroups);
-}
-std::size_t stripes_offset(const HostShape& shape) {
-  if (shape.remote == 0) return groups_offset(shape);
-  return kept_facts_offset(shape) + 2 * pages(sizeof(KeptFacts), 1) + pages(sizeof(GoneGroups), 1);
 }
 
 HostHeader& header_of(const os::Segment& segment) {

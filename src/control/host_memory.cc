@@ -8,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "control/host.h"
+#include "control/host_layout.h"
 #include "hocket/error.h"
 #include "os/process_exit.h"
 
@@ -16,13 +17,6 @@ namespace {
 
 constexpr std::size_t kLarge = 1 << 20;  // from here on it is worth looking for released memory
 
-// In front of each block of a stripe. Who still holds it: bit 0 is the network, the others are
-// ranks.
-struct alignas(kApart) BlockHeader {
-  std::uint64_t bytes;  // the header included
-  base::Atomic<std::uint64_t> held[31];
-};
-static_assert(sizeof(BlockHeader) == 256);
 constexpr int kHoldBits = 64;
 static_assert(HostControl::kMostRanks + 1 == 31 * kHoldBits);
 

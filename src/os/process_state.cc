@@ -107,6 +107,22 @@ std::string system_call_of(pid_t pid) {
   return where == "0" ? std::string() : where;
 }
 
+// See proc(5); the program's name may itself contain anything.
+int processor_of(pid_t pid) {
+  constexpr int kState = 3;
+  constexpr int kProcessor = 39;
+  const std::string text = read_file(fmt::format("/proc/{}/stat", pid));
+  std::string_view rest = text;
+  rest.remove_prefix(std::min(text.size(), text.rfind(')') + 1));
+  for (int field = kState; !rest.empty(); ++field) {
+    const std::string_view word = first_word(rest);
+    if (field == kProcessor) return static_cast<int>(number(word).value_or(-1));
+    const auto end = word.empty() ? rest.size() : word.data() + word.size() - rest.data();
+    rest.remove_prefix(static_cast<std::size_t>(end));
+  }
+  return -1;
+}
+
 int running_threads(pid_t pid) {
   const std::string folder = fmt::format("/proc/{}/task", pid);
   DIR* const threads = ::opendir(folder.c_str());
@@ -140,6 +156,7 @@ ProcessState process_state(pid_t pid, std::uint64_t start) {
   const std::string status = read_file(fmt::format("/proc/{}/status", pid));
   if (start == 0 || process_start(pid) != start) return state;
   state.tracer = tracer_of(status);
+  state.processor = processor_of(pid);
   if (field(status, "CoreDumping") == "1") {
     state.doing = Doing::kDumping;
     return state;

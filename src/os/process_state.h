@@ -23,6 +23,7 @@ struct ProcessState {
   std::string system_call;  // that the first thread is in
   std::string tracer;       // "gdb (pid 17)", of whoever traces it, held or not
   int running_threads = 0;  // others of its threads that run
+  int processor = -1;       // that the first thread last ran on
 };
 
 // `start`: as os::process_start, so that another process of the same number is none of it.
