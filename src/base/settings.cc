@@ -29,6 +29,7 @@ constexpr std::array kRows{
     Row{"HOCKET_DUMP_DIR", "Folder where a failing rank writes its last calls; default none"},
     Row{"HOCKET_TRACE",
         "Folder where each rank writes all its calls, for hocket trace; default none"},
+    Row{"HOCKET_TOP", "0: `hocket top` is not shown what this rank does; default 1"},
     Row{"HOCKET_NVSHMEM_LIBRARY",
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
     Row{"HOCKET_BLAS_LIBRARY",

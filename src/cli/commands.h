@@ -18,6 +18,7 @@ void add_run(CLI::App& app, Action& chosen);
 void add_bench(CLI::App& app, Action& chosen);
 void add_doctor(CLI::App& app, Action& chosen);
 void add_trace(CLI::App& app, Action& chosen);
+void add_top(CLI::App& app, Action& chosen);
 void add_key(CLI::App& app, Action& chosen);
 void add_store(CLI::App& app, Action& chosen);
 void add_version(CLI::App& app, Action& chosen);

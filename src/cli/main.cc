@@ -41,6 +41,7 @@ int parse_and_run(int argc, char** argv) {
   add_run(app, chosen);
   add_bench(app, chosen);
   add_doctor(app, chosen);
+  add_top(app, chosen);
   add_trace(app, chosen);
   add_key(app, chosen);
   add_store(app, chosen);

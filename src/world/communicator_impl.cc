@@ -9,6 +9,7 @@
 #include "control/succession.h"
 #include "device/calls.h"
 #include "failure/caught.h"
+#include "live/desk.h"
 
 namespace hocket::world {
 
@@ -71,7 +72,9 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       world_(std::move(world)),
       block_(block),
       entry_(entry) {
-  if (rank() >= 0) open(make_engines(*world_, membership(), group(), *this, block));
+  if (rank() < 0) return;
+  open(make_engines(*world_, membership(), group(), *this, block));
+  live::sit_down(world_->host(), block, rank(), membership().name);
 }
 
 CommunicatorImpl::~CommunicatorImpl() {
@@ -139,6 +142,7 @@ void CommunicatorImpl::close() {
   if (rank() >= 0 && !world_->has_left()) control::Succession(group()).close(rank());
   if (devices_) devices_->close();
   drop_engines();
+  if (rank() >= 0) live::stand_up(world_->host(), block_);
   world_->release_group(membership().id(), block_);
   if (entry_ != nullptr) world_->host().ring_network();
   if (how == Closing::kEntered) leave();

@@ -9,6 +9,7 @@
 #include "world/exit_list.h"
 #include "world/progress.h"
 #include "failure/witness.h"
+#include "live/desk.h"
 
 namespace hocket::world {
 
@@ -71,6 +72,7 @@ std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) 
 void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
+  live::lay_out_desk(*host_);
   witness_ = std::make_shared<failure::Witness>(host_);
   if (parts_.network) {
     attach(*carrier());

@@ -1,0 +1,110 @@
+// What jobs of this user on this host are doing, seen from outside: `hocket top` is made of this.
+// A job is read where its memory lies; nothing of it runs for that, so that one whose processes are
+// stopped can be seen as well as any other. Everything but JobView is a value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hocket/cplusplus.h"
+#include "hocket/error.h"
+
+namespace hocket {
+
+// A job, as it is found. Ranks that are threads of one process are not.
+struct FoundJob {
+  int pid = 0;  // of its lowest rank on this host that lives: what people name it by
+  int size = 1;
+  std::vector<int> pids;     // of its ranks on this host that live
+  std::string command = {};  // of the first of them
+  std::string name = {};     // HOCKET_JOB of it, where its launcher has set that
+  // Why it cannot be looked at: it does not want to be, or is of another version; empty: it can be.
+  std::string refusal = {};
+};
+// Those of this process's user, whom the kernel lets see them.
+std::vector<FoundJob> find_jobs();
+
+// A rank in one of its groups.
+struct LiveGroup {
+  std::string name;
+  int rank = 0;
+  int size = 1;
+  std::uint64_t calls = 0;   // so far
+  std::string call;          // the last one: "all_reduce #17 sum float32[1024]"
+  bool inside = false;       // it has not ended
+  bool failed = false;       // it ended otherwise than well
+  std::string message = {};  // that the rank waits for: "recv of float32[3] from rank 1 tag 0"
+  // World ranks that have not come to the call it is in.
+  std::vector<int> missing = {};
+  std::string failure = {};  // what has ended the group: "PeerDied", ...
+  std::vector<std::string> recent = {};  // the last calls, oldest first; where asked for
+};
+
+enum class LiveState : std::uint8_t { kAbsent, kAlive, kLeft, kDied, kSilent };
+
+struct LiveRank {
+  int rank = 0;
+  int pid = 0;   // here; 0: of another host, or in a container of its own
+  int host = 0;  // its number
+  bool is_here = true;
+  bool shows = true;  // false: it does not want to be looked at (HOCKET_TOP=0)
+  LiveState state = LiveState::kAbsent;
+  std::string process = {};  // "running", "sleeping in futex", "stopped by a signal ..."
+  bool stands_still = false;  // stopped, held by a debugger, or its memory is being written out
+  int processor = -1;
+  std::vector<LiveGroup> groups = {};
+  int doing = -1;             // in groups: where it is in a call or waits for a message, or called last
+  double since_s = 0;         // that it was first seen so; it may have been so for longer
+  double waiting = 0;         // share of the time looked at: in calls to which others had not come
+  double inside = 0;          // likewise: in calls altogether
+  double calls_per_s = 0;
+  double bytes_per_s = 0;     // of its larger array in each call
+  int blocked_by = -1;        // the world rank that it waits for in the end; -1: nobody
+};
+
+struct LiveJob {
+  int pid = 0;
+  int size = 1;
+  double looked_s = 0;  // for how long it has been looked at
+  std::vector<LiveRank> ranks = {};  // in order
+  // World ranks whom others wait for, and who wait for nobody: who is to blame when it hangs.
+  std::vector<int> blamed = {};
+  std::size_t memory_bytes = 0;   // of the shared memory, what is touched
+  std::size_t reserved_bytes = 0;
+};
+
+struct LiveOptions {
+  int recent = -1;          // the rank of which to list the last calls; -1: of none
+  bool processes = true;    // ask the system what the processes do, which takes 0.1 ms each
+};
+
+// A resource: a job's memory, mapped for reading. One thread at a time.
+class JobView {
+ public:
+  // The job of which `pid` is a rank. Throws InvalidArgument where that is none of this user's, or
+  // where the job does not want to be looked at or is of another version of hocket.
+  static JobView open(int pid);
+  JobView(JobView&& other) noexcept;
+  JobView& operator=(JobView&& other) noexcept;
+  ~JobView();
+
+  // Looks once; shares and rates are of what the looks have seen, so look ten times a second or
+  // more often. Takes some microseconds a rank.
+  void look();
+  // Begins shares and rates anew.
+  void begin_anew();
+  // Whether a rank of it still lives here.
+  bool lives() const;
+  // Puts all together.
+  LiveJob report(const LiveOptions& options = {});
+
+ private:
+  class Impl;
+  explicit JobView(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hocket

@@ -1,0 +1,60 @@
+#include "live/desk.h"
+
+#include <array>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "control/onlooker.h"
+#include "hocket/error.h"
+
+namespace hocket::live {
+namespace {
+
+// Null where the rank shows nothing.
+DeskLayout* desk_of(control::HostControl& host) noexcept {
+  auto* const desk = reinterpret_cast<DeskLayout*>(host.at(control::first_block_of(host)));
+  return desk->manner.load(std::memory_order_acquire) == DeskLayout::kShown ? desk : nullptr;
+}
+
+}  // namespace
+
+void lay_out_desk(control::HostControl& host) {
+  const bool shows = base::environment("HOCKET_TOP") != "0";
+  try {
+    const std::array holders{host.self()};
+    // Zero, as fresh seats and rows are. Memory is taken where it is written.
+    const std::uint64_t offset = host.allocate(sizeof(DeskLayout), holders);
+    reinterpret_cast<DeskLayout*>(host.at(offset))
+        ->manner.store(shows ? DeskLayout::kShown : DeskLayout::kPrivate,
+                       std::memory_order_release);
+  } catch (const SystemError& error) {  // then the job needs what there is for itself
+    base::log(base::LogLevel::kInfo, error.what());
+  }
+}
+
+void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::string_view group) {
+  DeskLayout* const desk = desk_of(host);
+  if (desk == nullptr) return;
+  for (GroupSeat& seat : desk->seats) {
+    std::uint64_t free = 0;
+    if (!seat.block.compare_exchange_strong(
+            free, GroupSeat::kBeingTaken, std::memory_order_acquire)) {
+      continue;
+    }
+    seat.rank.store(rank, std::memory_order_relaxed);
+    seat.name = group;
+    seat.block.store(block, std::memory_order_release);
+    return;
+  }
+}
+
+void stand_up(control::HostControl& host, std::uint64_t block) noexcept {
+  DeskLayout* const desk = desk_of(host);
+  if (desk == nullptr) return;
+  for (GroupSeat& seat : desk->seats) {
+    std::uint64_t own = block;
+    if (seat.block.compare_exchange_strong(own, 0, std::memory_order_release)) return;
+  }
+}
+
+}  // namespace hocket::live
