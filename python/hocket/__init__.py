@@ -38,6 +38,7 @@ from .errors import (
     Status,
     SystemError_,
 )
+from .grid import Grid
 from .pool import DevicePool, PoolWorker
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ __all__ = [
     "DevicePool",
     "Error",
     "GpuArray",
+    "Grid",
     "InvalidArgument",
     "MPIBootstrap",
     "Mismatch",

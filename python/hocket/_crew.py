@@ -27,7 +27,7 @@ class Event(NamedTuple):
     """What a member has done."""
 
     kind: Literal["message", "output", "ended"]
-    index: int
+    member: int
     #: A message, or the text that it has printed, or how it has ended.
     content: Any
 

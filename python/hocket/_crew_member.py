@@ -48,7 +48,8 @@ class Member:
     def ask(self, *request: Any) -> Any:
         """Send a request to whoever started this process; its answer. Any thread."""
         number = id(request)
-        self._answers[number] = answers = queue.SimpleQueue()
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._answers[number] = answers
         self.send("request", number, *request)
         return answers.get()
 
@@ -87,7 +88,7 @@ class Member:
 
     def _take(self, kind: str, *rest: Any) -> None:
         if kind == "task":
-            self._tasks.put(rest)  # type: ignore[arg-type]
+            self._tasks.put(rest)
         elif kind == "paths":
             (sys.path[:],) = rest
         elif kind == "answer":

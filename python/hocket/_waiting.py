@@ -142,7 +142,7 @@ class _Call:
             self._fn(self._work)
         except BaseException as error:
             sys.unraisablehook(
-                _Unraisable((type(error), error, error.__traceback__, None, self._fn))  # type: ignore[arg-type]
+                _Unraisable((type(error), error, error.__traceback__, None, self._fn))
             )
 
 

@@ -283,11 +283,11 @@ class _Round:
         while self.there and time.monotonic() < until:
             for event in self._crew.events(sorted(self.there), 0.1):
                 if event.kind == "output":
-                    self.labels.print(event.index, event.content)
+                    self.labels.print(event.member, event.content)
                 elif event.kind == "ended":
-                    self._end(event.index, event.content)
+                    self._end(event.member, event.content)
                 elif event.content[0] == "done":
-                    self._take(event.index, _cluster_member.Answer(*event.content[2]))
+                    self._take(event.member, _cluster_member.Answer(*event.content[2]))
             sys.stdout.flush()
             if self._abort_at is not None and time.monotonic() > self._abort_at:
                 self._abort_at = None

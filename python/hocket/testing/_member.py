@@ -131,7 +131,7 @@ def _describe(error: BaseException, spot: Spot) -> tuple[float, None, str, str, 
         return when, None, str(error), "", "skip"
     if isinstance(error, pytest.xfail.Exception):
         return when, None, str(error), "", "xfail"
-    info: Any = pytest.ExceptionInfo.from_exc_info((type(error), error, error.__traceback__))
+    info: Any = pytest.ExceptionInfo.from_exception(error)
     inside = info.traceback.cut(path=Path(spot.file))
     info.traceback = inside or info.traceback
     shown = str(info.getrepr(style="long"))

@@ -84,7 +84,7 @@ class ProcessRun:
     # --- What members do ----------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
-        rank = event.index
+        rank = event.member
         if event.kind == "output":
             self._labels.print(rank, event.content)
         elif event.kind == "ended":

@@ -112,7 +112,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
     if processes is None:
         processes = pyfuncitem.config.getoption("hocket_processes")
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    count = pyfuncitem.callspec.params[_COUNT]
+    count: Any = pyfuncitem.callspec.params[_COUNT]
     run = _run_in_processes if processes else _run_in_threads
     ends = run(pyfuncitem, count, arguments, limits, deadline)
     if ends is not None:

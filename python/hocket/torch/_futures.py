@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 import hocket
-from hocket._ends import Ends, Handle
 
 
 class Turn:

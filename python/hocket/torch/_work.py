@@ -13,8 +13,9 @@ import torch
 from torch._C._distributed_c10d import Work
 
 import hocket
+from hocket._ends import Ends
 
-from ._futures import CallFuture, Ends, Turns
+from ._futures import CallFuture, Turns
 
 
 class Kind(enum.Enum):
