@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from socket import socketpair
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Optional
 
 # What tells a process that it is a rank of some other job.
 _OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
@@ -219,8 +219,11 @@ class Labels:
         self._half_lines.clear()
 
 
-def processor_time(pid: int, without: Iterable[int] = ()) -> float:
-    """Seconds that a process and those that it has started have used, but for some of its threads."""
+def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:
+    """Seconds that a process and those that it has started have used, but for some of its threads.
+
+    None where one of them is at work right now, or would be if it were given a processor.
+    """
     tick = os.sysconf("SC_CLK_TCK")
     used = 0.0
     left = [pid]
@@ -233,6 +236,8 @@ def processor_time(pid: int, without: Iterable[int] = ()) -> float:
                     continue
                 place = Path(f"/proc/{number}/task/{task}")
                 fields = (place / "stat").read_text().rpartition(")")[2].split()
+                if fields[0] in "RD":
+                    return None
                 used += (int(fields[11]) + int(fields[12])) / tick
                 left.extend(int(child) for child in (place / "children").read_text().split())
         except (OSError, IndexError, ValueError):

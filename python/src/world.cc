@@ -85,6 +85,9 @@ void run_threads(nb::handle size, nb::object body) {
     try {
       body(Seat{Communicator(comm.impl())});
     } catch (...) {
+      // The interpreter has ended, and ends the threads that want it back by unwinding them (see
+      // GilGivenAway): a rank that was left behind sleeps until the process has gone.
+      while (Py_IsInitialized() == 0) ::pause();
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();
       throw;

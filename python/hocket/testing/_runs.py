@@ -117,7 +117,7 @@ class Watch:
         calls : list of str
             What each rank was last seen in.
         used : dict
-            For each rank the processor time of its process.
+            For each rank the processor time of its process; None where it is at work.
         there : set of int
             Ranks that have not ended.
         """
@@ -127,7 +127,10 @@ class Watch:
         idle = [rank for rank in away if self._idle_for(rank, used[rank]) >= self._patience]
         return idle if still and waiting and idle == away else []
 
-    def _idle_for(self, rank: int, used: float) -> float:
+    def _idle_for(self, rank: int, used: Optional[float]) -> float:
+        if used is None:
+            self._clocks.pop(rank, None)
+            return 0.0
         if used - self._used.setdefault(rank, used) > self.IDLE_SECONDS:
             self._used[rank] = used
         return self._clocks.setdefault(rank, Clock()).unchanged(self._used[rank])
