@@ -1,8 +1,10 @@
-// What jobs of this user on this host are doing, seen from outside: `hocket top` is made of this.
-// A job is read where its memory lies; nothing of it runs for that, so that one whose processes are
-// stopped can be seen as well as any other. Everything but JobView is a value.
+// What jobs of this user on this host are doing, seen from outside: `hocket top` and metrics are
+// made of this. A job is read where its memory lies; nothing of it runs for that, so that one whose
+// processes are stopped can be seen as well as any other. What is not said to be a resource is a
+// value.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,6 +67,21 @@ struct LiveRank {
   int blocked_by = -1;        // the world rank that it waits for in the end; -1: nobody
 };
 
+// Calls of one kind in one group by one engine, of one rank: where the job keeps metrics.
+struct LiveMeter {
+  int rank = 0;
+  std::string call;
+  std::string group;
+  std::string engine;
+  std::uint64_t failed = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  // By how long they took: up to meter_bounds()[i] seconds, and longer than the bounds before.
+  std::array<std::uint64_t, 14> ended = {};
+};
+// The last one is infinite.
+std::array<double, 14> meter_bounds();
+
 struct LiveJob {
   int pid = 0;
   int size = 1;
@@ -74,6 +91,7 @@ struct LiveJob {
   std::vector<int> blamed = {};
   std::size_t memory_bytes = 0;   // of the shared memory, what is touched
   std::size_t reserved_bytes = 0;
+  std::vector<LiveMeter> meters = {};
 };
 
 struct LiveOptions {
@@ -104,6 +122,34 @@ class JobView {
  private:
   class Impl;
   explicit JobView(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+// As Prometheus and others read them: its older form, or OpenMetrics 1.0.
+enum class MetricsForm : std::uint8_t { kPrometheus, kOpenMetrics };
+std::string metrics_text(const LiveJob& job, MetricsForm form);
+
+// A resource: a thread that serves the metrics of a job by HTTP, from construction to destruction.
+class MetricsServer {
+ public:
+  // A value. The job: by the process of one of its ranks, or by its name, once it is there.
+  struct Options {
+    std::string address = "127.0.0.1:9464";  // port 0: any
+    std::string token = {};  // that readers must show; needed where the address is no loopback
+    int pid = 0;
+    std::string job = {};
+  };
+  // Throws InvalidArgument for an address without a token that others than this host reach, and
+  // SystemError where it cannot be had.
+  explicit MetricsServer(const Options& options);
+  MetricsServer(MetricsServer&& other) noexcept;
+  MetricsServer& operator=(MetricsServer&& other) noexcept;
+  ~MetricsServer();
+  // Where it is served, with the port.
+  std::string address() const;
+
+ private:
+  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -54,7 +54,7 @@ Core::Core(std::shared_ptr<Surroundings> surroundings,
                                                                         membership_.rank,
                                                                         membership_.host_ranks,
                                                                         entry)),
-      tracing_(surroundings_->trace(), membership_),
+      tracing_(surroundings_->trace(), membership_, surroundings_->host()),
       turn_(surroundings_->host().fenced()),
       eager_polls_(surroundings_->host().may_spin() ? 1000 : 4),
       deadline_(deadline) {}

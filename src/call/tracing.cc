@@ -6,9 +6,14 @@ namespace hocket::call {
 
 using engine::Kind;
 
-Tracing::Tracing(std::shared_ptr<observe::TraceFile> file, const Membership& membership)
-    : file_(membership.rank < 0 ? nullptr : std::move(file)), size_(membership.size()) {
-  if (is_on()) group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
+Tracing::Tracing(std::shared_ptr<observe::TraceFile> file,
+                 const Membership& membership,
+                 control::HostControl& host)
+    : file_(membership.rank < 0 ? nullptr : std::move(file)),
+      size_(membership.size()),
+      meter_(host, membership.name),
+      is_on_(file_ != nullptr || meter_.is_on()) {
+  if (file_ != nullptr) group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
 }
 
 // What is under way then has been given up.
@@ -27,10 +32,13 @@ observe::TracedBegin Tracing::describe(const engine::Signature& signature,
 void Tracing::begin(const engine::Call& call,
                     const engine::Signature& shown,
                     std::string_view engine) {
-  if (!is_on()) return;
+  const std::size_t bytes = std::max(engine::whole_bytes(shown, size_), call.own_bytes);
+  meter_.end(true);
+  meter_.begin(shown.kind, engine, bytes);
+  if (file_ == nullptr) return;
   auto begun = describe(shown, call.sequence);
   begun.engine = engine;
-  begun.bytes = std::max(begun.bytes, call.own_bytes);
+  begun.bytes = bytes;
   collective_.end(true);
   collective_ = observe::Span(file_.get(), begun);
 }
@@ -38,7 +46,7 @@ void Tracing::begin(const engine::Call& call,
 observe::Span Tracing::device(const engine::Signature& call,
                               std::uint64_t sequence,
                               std::string_view engine) const {
-  if (!is_on()) return {};
+  if (file_ == nullptr) return {};
   auto begun = describe(call, sequence);
   begun.engine = engine;
   begun.on_gpu = true;
@@ -46,7 +54,7 @@ observe::Span Tracing::device(const engine::Signature& call,
 }
 
 observe::Span Tracing::message(const engine::Envelope& envelope, bool sends) const {
-  if (!is_on()) return {};
+  if (file_ == nullptr) return {};
   return {file_.get(),
           {.group = group_,
            .name = name_of(sends ? Kind::kSend : Kind::kRecv),

@@ -11,12 +11,14 @@
 #include <csignal>
 
 #include "cli/address.h"
+#include "cli/environment_block.h"
 #include "cli/guardian.h"
 #include "cli/job_plan.h"
 #include "cli/job_state.h"
 #include "cli/meeting.h"
 #include "cli/output.h"
 #include "cli/process_tree.h"
+#include "hocket/live.h"
 #include "hocket/store.h"
 
 namespace hocket::cli {
@@ -48,6 +50,7 @@ class Launcher {
 
   int run() {
     const auto store = serve();
+    const auto metrics = serve_metrics();
     const std::string address = store ? store->address() : options_.rendezvous;
     tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
     if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
@@ -80,6 +83,16 @@ class Launcher {
       options.port = address.port;
     }
     return StoreServer(std::move(options));
+  }
+
+  std::optional<MetricsServer> serve_metrics() {
+    if (options_.metrics.empty()) return std::nullopt;
+    MetricsServer server(MetricsServer::Options{
+        .address = options_.metrics,
+        .token = std::string(EnvironmentBlock::inherited().get("HOCKET_METRICS_TOKEN")),
+        .job = job_});
+    tell_verbosely("metrics are at http://{}/metrics", server.address());
+    return server;
   }
 
   // On host 0: waits for the launchers of the other hosts. Returns what to exit with instead, where

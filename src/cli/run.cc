@@ -33,6 +33,7 @@ Examples:
   hocket run -n 2 ./a.out
   hocket run -n 4 --log-dir logs --quiet -- python train.py   # rank 0 on screen, all in logs/
   hocket run -n 4 --trace slow -- python train.py && hocket trace slow
+  hocket run -n 4 --metrics 127.0.0.1:9464 -- python train.py
   hocket run -n 8 --bind none --env HOCKET_LOG=debug -- ./a.out
 
 On several hosts, start one on each, with the same --nnodes and --rendezvous, an address of host 0,
@@ -137,6 +138,11 @@ void add_run(CLI::App& app, Action& chosen) {
                    options.trace_dir,
                    "Write all calls of each rank into DIR, for `hocket trace DIR`")
       ->type_name("DIR");
+  command
+      ->add_option("--metrics",
+                   options.metrics,
+                   "Serve the job's metrics at http://HOST:PORT/metrics, for Prometheus")
+      ->type_name("HOST:PORT");
   command->add_flag(
       "-q,--quiet", options.quiet, "Standard output of rank 0 only; standard error of all");
   command->add_flag(

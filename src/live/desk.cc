@@ -24,8 +24,9 @@ void lay_out_desk(control::HostControl& host) {
     const std::array holders{host.self()};
     // Zero, as fresh seats and rows are. Memory is taken where it is written.
     const std::uint64_t offset = host.allocate(sizeof(DeskLayout), holders);
-    reinterpret_cast<DeskLayout*>(host.at(offset))
-        ->manner.store(shows ? DeskLayout::kShown : DeskLayout::kPrivate,
+    auto* const desk = reinterpret_cast<DeskLayout*>(host.at(offset));
+    desk->meters.store(base::environment("HOCKET_METRICS") ? 1 : 0, std::memory_order_relaxed);
+    desk->manner.store(shows ? DeskLayout::kShown : DeskLayout::kPrivate,
                        std::memory_order_release);
   } catch (const SystemError& error) {  // then the job needs what there is for itself
     base::log(base::LogLevel::kInfo, error.what());
@@ -55,6 +56,12 @@ void stand_up(control::HostControl& host, std::uint64_t block) noexcept {
     std::uint64_t own = block;
     if (seat.block.compare_exchange_strong(own, 0, std::memory_order_release)) return;
   }
+}
+
+DeskLayout* counting_desk(control::HostControl& host) noexcept {
+  DeskLayout* const desk = desk_of(host);
+  if (desk == nullptr || desk->meters.load(std::memory_order_relaxed) == 0) return nullptr;
+  return desk;
 }
 
 }  // namespace hocket::live

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "control/host.h"
+#include "hocket/live.h"
 #include "live/desk_layout.h"
 
 namespace hocket::live {
@@ -17,5 +19,11 @@ void lay_out_desk(control::HostControl& host);
 // too many are there.
 void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::string_view group);
 void stand_up(control::HostControl& host, std::uint64_t block) noexcept;
+
+// Where calls are counted, as HOCKET_METRICS is set; null where they are not.
+DeskLayout* counting_desk(control::HostControl& host) noexcept;
+// Serves the job's metrics where HOCKET_METRICS says, with the token HOCKET_METRICS_TOKEN; null where
+// it names no address. What stands in the way is logged.
+std::unique_ptr<MetricsServer> serve_metrics();
 
 }  // namespace hocket::live

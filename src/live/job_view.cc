@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -138,6 +139,7 @@ class JobView::Impl {
       if (by >= 0) blamed.insert(rank.blocked_by = number_of(by));
       if (job.pid == 0 && rank.is_here) job.pid = rank.pid;
       job.ranks.push_back(std::move(rank));
+      if (place < glance.here) add_meters(place, job.meters);
     }
     job.blamed.assign(blamed.begin(), blamed.end());
     std::ranges::sort(job.ranks, {}, &LiveRank::rank);
@@ -237,6 +239,28 @@ class JobView::Impl {
     return made;
   }
 
+  void add_meters(int place, std::vector<LiveMeter>& meters) const {
+    const live::DeskLayout* const desk = sampler_->desk(place);
+    if (desk == nullptr || desk->meters.load(std::memory_order_relaxed) == 0) return;
+    for (const live::MeterRow& row : desk->rows) {
+      if (row.used.load(std::memory_order_acquire) != live::MeterRow::kTaken) return;
+      const engine::Kind kind = row.kind;
+      if (static_cast<int>(kind) >= engine::kKindCount) continue;
+      LiveMeter meter{.rank = number_of(place),
+                      .call = std::string(engine::name_of(kind)),
+                      .group = std::string(row.group.view()),
+                      .engine = std::string(row.engine.view()),
+                      .failed = row.failed.load(std::memory_order_relaxed),
+                      .bytes = row.bytes.load(std::memory_order_relaxed),
+                      .seconds = 1e-9 * static_cast<double>(
+                                            row.nanoseconds.load(std::memory_order_relaxed))};
+      for (std::size_t i = 0; i < live::kBuckets; ++i) {
+        meter.ended[i] = row.ended[i].load(std::memory_order_relaxed);
+      }
+      meters.push_back(std::move(meter));
+    }
+  }
+
   const std::uint64_t memory_;
   const os::SegmentView view_;
   const Onlooker segment_;
@@ -244,6 +268,13 @@ class JobView::Impl {
   std::vector<int> pids_;  // by place; 0: it holds the memory no longer
   std::chrono::steady_clock::time_point found_at_;
 };
+
+std::array<double, 14> meter_bounds() {
+  std::array<double, live::kBuckets> bounds{};
+  for (std::size_t i = 0; i < bounds.size(); ++i) bounds[i] = live::upper_bound_s(i);
+  bounds.back() = std::numeric_limits<double>::infinity();
+  return bounds;
+}
 
 JobView JobView::open(int pid) {
   return JobView(std::make_unique<Impl>(holder_of(os::segment_holders(pid), pid)));

@@ -104,6 +104,7 @@ void WorldImpl::join(Deadline deadline) {
   host_->arrive(rank);
   host_->wait_for_all(by_place, parts_.machine_ranks, deadline);
   progress_->look_again();
+  if (parts_.host_rank == 0) metrics_ = live::serve_metrics();
 }
 
 call::Membership WorldImpl::membership() const {
@@ -125,6 +126,7 @@ WorldImpl::~WorldImpl() {
   if (forked()) {
     // The parent's thread and memory are not here.
     static_cast<void>(progress_.release());
+    static_cast<void>(metrics_.release());
     new std::shared_ptr<control::HostControl>(host_);
     new std::shared_ptr<control::Network>(parts_.network);
     new JobEngines(parts_.engines);

@@ -16,6 +16,7 @@
 #include "device/surroundings.h"
 #include "failure/witness.h"
 #include "hocket/group.h"
+#include "hocket/live.h"
 #include "observe/trace_file.h"
 #include "os/segment.h"
 
@@ -128,6 +129,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   std::shared_ptr<control::HostControl> host_;
   std::shared_ptr<failure::Witness> witness_;
   std::unique_ptr<ProgressThread> progress_;
+  std::unique_ptr<MetricsServer> metrics_;  // of one rank a host, where it is wanted
   std::shared_ptr<NetworkTick> network_tick_;
   std::atomic<bool> told_of_loss_{false};
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns

@@ -1,0 +1,202 @@
+"""Metrics of a job: what is served, to whom, and whether Prometheus' own tool takes it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from helpers import ROOT, find_command, free_address
+
+import hocket
+
+PROGRAM = """
+import time
+import numpy as np
+import hocket
+
+comm = hocket.init()
+for _ in range(50):
+    comm.all_reduce(np.ones(1000, "float32"))
+half = comm.split(color=comm.rank % 2)
+half.broadcast(np.ones(8), root=0)
+if comm.rank == 1:
+    print("ready", flush=True)
+    time.sleep(600)
+comm.barrier()
+"""
+
+
+@contextmanager
+def job(*before, n=3, **env):
+    package = str(Path(hocket.__file__).parent.parent)
+    process = subprocess.Popen(
+        [find_command(), "run", "-n", str(n), *before, "--", sys.executable, "-c", PROGRAM],
+        env={**os.environ, "PYTHONPATH": package, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert "ready" in process.stdout.readline(), process.stderr.read()
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+
+
+def read(address, path="/metrics", **headers):
+    request = urllib.request.Request(f"http://{address}{path}", headers=headers)
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        return reply.headers["Content-Type"], reply.read().decode()
+
+
+def await_metrics(address, text, **headers):
+    until = time.monotonic() + 30
+    while True:
+        try:
+            kind, found = read(address, **headers)
+            if text in found:
+                return kind, found
+        except urllib.error.URLError:
+            found = "nothing"
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
+
+
+def value(text, sample):
+    (found,) = re.findall(rf"^{re.escape(sample)} (\S+)$", text, re.M)
+    return float(found)
+
+
+def test_counts_calls_bytes_and_who_holds_up():
+    address = free_address()
+    with job("--metrics", address):
+        kind, text = await_metrics(address, 'hocket_holds_up_ranks{rank="1"} 2')
+        assert kind.startswith("text/plain")
+        labels = 'call="all_reduce",group="world",engine="shm"'
+        assert value(text, f"hocket_call_duration_seconds_count{{{labels}}}") == 150
+        assert value(text, f"hocket_call_bytes_total{{{labels}}}") == 150 * 4000
+        assert value(text, f'hocket_call_duration_seconds_bucket{{{labels},le="+Inf"}}') == 150
+        assert value(text, f"hocket_call_duration_seconds_sum{{{labels}}}") > 0
+        assert value(text, f"hocket_calls_failed_total{{{labels}}}") == 0
+        assert value(text, 'hocket_ranks{state="alive"}') == 3
+        assert 'call="broadcast",group="world/1"' in text or 'group="world/' in text
+        assert value(text, 'hocket_holds_up_ranks{rank="0"}') == 0
+        assert value(text, 'hocket_memory_bytes{kind="touched"}') > 0
+        # Time goes on for those who wait.
+        first = value(text, 'hocket_waiting_seconds_total{rank="0"}')
+        until = time.monotonic() + 20
+        while value(read(address)[1], 'hocket_waiting_seconds_total{rank="0"}') <= first:
+            assert time.monotonic() < until
+        # Buckets only grow.
+        buckets = re.findall(rf"_bucket{{{re.escape(labels)},le=.*}} (\S+)$", text, re.M)
+        assert len(buckets) == 14 and sorted(map(float, buckets)) == list(map(float, buckets))
+
+
+def test_speaks_open_metrics():
+    address = free_address()
+    with job("--metrics", address):
+        accept = "application/openmetrics-text; version=1.0.0"
+        kind, text = await_metrics(address, "hocket_call_bytes", Accept=accept)
+        assert kind.startswith("application/openmetrics-text; version=1.0.0")
+        assert text.endswith("# EOF\n")
+        assert "# TYPE hocket_call_bytes counter\n# UNIT hocket_call_bytes bytes\n" in text
+        families = re.findall(r"^# TYPE (\S+)", text, re.M)
+        assert len(families) == len(set(families)) >= 10
+        for path, code in (("/other", 404),):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                read(address, path)
+            assert refused.value.code == code
+
+
+def test_the_first_rank_serves_where_no_launcher_does():
+    address = free_address()
+    with job(HOCKET_METRICS=address):
+        _, text = await_metrics(address, 'hocket_ranks{state="alive"} 3')
+        assert 'call="all_reduce"' in text
+
+
+def test_a_token_is_needed_for_others():
+    port = free_address().rsplit(":", 1)[1]
+    done = subprocess.run(
+        [find_command(), "run", "-n", "1", "--metrics", f"0.0.0.0:{port}", "--", "true"],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert done.returncode == 2 and "HOCKET_METRICS_TOKEN" in done.stderr
+    with job("--metrics", f"0.0.0.0:{port}", HOCKET_METRICS_TOKEN="secret-4711"):
+        address = f"127.0.0.1:{port}"
+        for headers in ({}, {"Authorization": "Bearer secret"}, {"Authorization": "secret-4711"}):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                read(address, **headers)
+            assert refused.value.code == 401
+        await_metrics(address, "hocket_ranks", Authorization="Bearer secret-4711")
+
+
+def test_rubbish_does_not_hinder_others():
+    address = free_address()
+    host, port = address.split(":")
+    with job("--metrics", address):
+        await_metrics(address, "hocket_ranks")
+        silent = [socket.create_connection((host, int(port))) for _ in range(3)]
+        with socket.create_connection((host, int(port))) as loud:
+            try:
+                loud.sendall(b"\xff" * 100_000)
+            except OSError:
+                pass
+        assert "hocket_ranks" in read(address)[1]
+        for each in silent:
+            each.close()
+
+
+def test_nothing_runs_without():
+    with job() as process:
+        found = json.loads(subprocess.run(
+            [find_command(), "top", "--json", "--seconds", "0"],
+            capture_output=True, text=True, check=True).stdout)["jobs"]
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        pids = {int(pid) for each in children
+                for pid in Path(f"/proc/{each}/task/{each}/children").read_text().split()}
+        (mine,) = [each for each in found if set(map(int, children)) | pids & set(each["pids"])
+                   and set(each["pids"]) & (pids | set(map(int, children)))]
+        for pid in [process.pid, *mine["pids"]]:
+            names = {(task / "comm").read_text().strip()
+                     for task in Path(f"/proc/{pid}/task").iterdir()}
+            assert "hocket-metrics" not in names
+
+
+def test_prometheus_takes_it():
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("there is no promtool here (Debian: prometheus)")
+    address = free_address()
+    with job("--metrics", address):
+        _, text = await_metrics(address, "hocket_call_bytes_total")
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == "", done.stderr
+
+
+def test_a_dashboard_asks_for_what_is_served():
+    address = free_address()
+    with job("--metrics", address):
+        _, text = await_metrics(address, "hocket_call_bytes_total")
+    served = set(re.findall(r"^(hocket_\w+)", text, re.M))
+    served |= {"hocket_failed_groups"}  # has no sample while all is well
+    dashboard = json.loads((ROOT / "packaging/grafana/hocket.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    assert len(asked) >= 6
+    for expression in asked:
+        names = set(re.findall(r"hocket_\w+", expression))
+        assert names and names <= served, expression
