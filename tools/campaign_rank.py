@@ -177,8 +177,10 @@ class Rank:
         round_ = self.round
         for i, call in enumerate(round_.before):
             self.call(call, i)
-        if harm.waits:
+        if harm.waits or round_.harm == "stop and continue":
+            # What a rank has given may leave it only later, and who wakes it up may wait for that.
             self.call(plans.Call("barrier", 0, 0), 0)
+        if harm.waits:
             group.deadline = plans.SHORT
         try:
             if victim or harm.kind == "right":
