@@ -33,6 +33,7 @@ from pathlib import Path
 import campaign_plan as plans
 import campaign_rank
 import chaos_hosts
+import chaos_stacks
 import hocket
 
 MPIRUN = shutil.which("mpirun.openmpi")
@@ -169,13 +170,10 @@ class Running:
         """What hangs is shown and ended."""
         for rank, pid in self.processes.items():
             self.wrong.append((self.last_round(), f"rank {rank} hangs"))
-            if shutil.which("gdb"):
-                shown = subprocess.run(
-                    ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 14"],
-                    capture_output=True, text=True, timeout=60, check=False)
-                self.wrong.append((self.last_round(), shown.stdout[-6000:]))
-        os.killpg(self.group, signal.SIGKILL)
-        os.killpg(self.group, signal.SIGCONT)
+            self.wrong.append((self.last_round(), chaos_stacks.stacks_of(pid)))
+        for number in (signal.SIGKILL, signal.SIGCONT):
+            with contextlib.suppress(ProcessLookupError):  # they have ended while gdb looked
+                os.killpg(self.group, number)
         self.heard_at = time.monotonic()
 
     # --- The verdict ------------------------------------------------------------------------------

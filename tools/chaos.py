@@ -37,6 +37,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 import chaos_hosts
+import chaos_stacks
 import chaos_rank
 
 MPIRUN = shutil.which("mpirun.openmpi")
@@ -287,14 +288,10 @@ class Job:
         """What hangs is shown and ended."""
         for rank, pid in self.processes.items():
             self.wrong.append(f"rank {rank} hangs at stage {self.stage(max(rank, 0))}")
-            if shutil.which("gdb"):
-                shown = subprocess.run(
-                    ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 14"],
-                    capture_output=True, text=True, timeout=60, check=False)
-                self.wrong.append(shown.stdout[-6000:])
+            self.wrong.append(chaos_stacks.stacks_of(pid))
             self.killed.add(rank)
-            os.kill(pid, signal.SIGKILL)
-            os.kill(pid, signal.SIGCONT)
+            for number in (signal.SIGKILL, signal.SIGCONT):
+                os.kill(pid, number)  # a zombie at the least: it is reaped here
 
     # --- The verdict ------------------------------------------------------------------------------
     def known_after(self):

@@ -2,6 +2,7 @@
 likes."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ TOOLS = Path(__file__).parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 import campaign_plan as plans
 import campaign_tables
+import chaos_stacks
 
 PLACES = ["threads", "shm", "shm", "algorithm", "pretended", "pretended", "namespaces"]
 
@@ -121,3 +123,21 @@ def test_the_tables_are_made_of_the_log(tmp_path):
     assert "2 faults in 1 jobs, 1 of them with something wrong" in text
     assert "| kill | PeerDied |  | 1 | 1 | 4 ms | 4 ms | 4 ms |" in text
     assert "| kill | shm | 1 | 1, 2 | rank N ended with Aborted |" in text
+
+
+# A gdb that hangs, with a child that keeps its output open; that fails; that says what is no text;
+# that cannot be started.
+@pytest.mark.parametrize(("gdb", "expected"), [
+    ("echo 'Thread 1'; sleep 300 & sleep 300", r"Thread 1\n\(gdb was not through within 0.5 s\)"),
+    ("echo 'ptrace: Operation not permitted.'; exit 1", r"not permitted.\n\(gdb ended with status 1"),
+    (r"printf '#0 \377 at 7\n'", "#0 \ufffd at 7\n$"),
+    (None, r"\(no stacks: gdb does not start: "),
+])
+def test_a_gdb_that_fails_ends_nothing(gdb, expected, tmp_path, monkeypatch):
+    fake = tmp_path / "gdb"
+    fake.write_text("#!/bin/sh\n" + gdb if gdb else "#!/no/such/shell\n")
+    fake.chmod(0o755)
+    others = f":{os.environ['PATH']}" if gdb else ""
+    monkeypatch.setenv("PATH", f"{tmp_path}{others}")
+    shown = chaos_stacks.stacks_of(os.getpid(), patience=0.5 if "sleep" in str(gdb) else 20)
+    assert re.search(expected, shown), shown
