@@ -81,8 +81,9 @@ void Core::open(Engines engines) {
                   *inquiry_,
                   tracing_,
                   *long_waits_);
-  runner_->set_next_look(
-      [this] { return awaits_gpu() ? Deadline::in(kGpuLook) : Deadline::never(); });
+  runner_->set_next_look([this] {
+    return awaits_gpu() ? Deadline::in(kGpuLook) : inquiry_->next_look();
+  });
   open_ = true;
 }
 

@@ -44,6 +44,7 @@ class JobState {
   bool has_failure() const noexcept { return !failures_.empty(); }
   // True while a rank that may have failed first has not been seen to end.
   bool awaits_suspects() const noexcept { return !suspects_.empty(); }
+  const std::vector<int>& suspects() const noexcept { return suspects_; }
   // The failure that the others follow from, as far as can be told: of those seen first or under
   // way by then, the one that no peer's death explains (a signal rather than an exit with an
   // error).

@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSameWish{100};
 constexpr std::chrono::milliseconds kForSuspects{
     1000};                                            // who may have failed before the first seen
+constexpr std::chrono::milliseconds kForACoreFile{200};  // between two looks
 constexpr std::chrono::milliseconds kLookAround{20};  // while other hosts have not come
 constexpr std::size_t kMaxClients = 1 << 14;          // of a store for several hosts
 
@@ -272,15 +273,35 @@ class Launcher {
     kill_at_ = now + kGraceAfterSignal;
   }
 
+  // Killed now, a rank that has crashed would leave half a core file.
+  bool any_dumps_core() {
+    for (const int rank : state_.suspects()) {
+      if (!is_ending(state_.pid(rank))) continue;
+      if (!std::exchange(told_of_core_file_, true)) {
+        tell("rank {} (pid {}) ends, which takes long: its core file may be being written",
+             rank,
+             state_.pid(rank));
+      }
+      return true;
+    }
+    return false;
+  }
+
   void look_at_the_clock() {
     const auto now = Clock::now();
     output_.flush_idle(now);
     if (report_at_ && now >= *report_at_) {
       report_at_.reset();
-      report_culprit();
+      if (any_dumps_core()) {
+        report_at_ = now + kForACoreFile;
+      } else {
+        report_culprit();
+      }
     }
     if (end_at_ && now >= *end_at_) end_ranks();
-    if (kill_at_ && now >= *kill_at_) {
+    if (kill_at_ && now >= *kill_at_ && !ending_by_wish_ && any_dumps_core()) {
+      kill_at_ = now + kForACoreFile;
+    } else if (kill_at_ && now >= *kill_at_) {
       kill_at_.reset();
       tell_verbosely("the grace period is over: killing {} ranks", state_.living());
       guardian_.signal(SIGKILL);
@@ -342,6 +363,7 @@ class Launcher {
   bool all_ended_ = false;
   bool guardian_lost_ = false;
   bool reported_ = false;
+  bool told_of_core_file_ = false;
   bool any_ended_well_ = false;
   int others_at_failure_ = 0;
   std::optional<int> ending_by_wish_;  // a signal's or the time limit's: the exit code it makes

@@ -260,6 +260,14 @@ void HostControl::look_for_deaths() noexcept {
   }
 }
 
+void HostControl::look_for_core_dump(int rank) noexcept {
+  if (!is_here(rank) || state(rank) != RankState::kAlive || pid(rank) == pid(self_)) return;
+  const auto status = os::dumps_core_by(pid(rank), start(rank));
+  if (!status) return;
+  if (*status != 0) record_end(rank, *status);
+  record_death(rank);
+}
+
 void HostControl::record_end(int rank, int status) noexcept {
   lines_[rank].end.store(kEndKnown | (status & 0xffff), std::memory_order_release);
   ring_network();

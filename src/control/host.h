@@ -190,6 +190,9 @@ class HostControl {
   // Looks at the words of all ranks and records the deaths it finds. The progress thread is woken
   // for that; who waits and is running anyway sees it sooner.
   void look_for_deaths() noexcept;
+  // Records the death of `rank` where its memory is being written to a core file: the kernel marks
+  // its words when that is done. A few system calls.
+  void look_for_core_dump(int rank) noexcept;
   // The process of `rank`, see os::process_start; 0 where this one cannot see it.
   std::uint64_t start(int rank) const noexcept;
   // Tells everybody how `rank` ended: waitpid's status.

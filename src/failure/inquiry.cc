@@ -70,6 +70,10 @@ Verdict Inquiry::find(const Awaited& awaited) {
   messages_.progress();
   if (group_.failed()) return group_.failure();
   group_.host().look_for_deaths();
+  core_dumps_.look([&](int member) {
+    return awaited.sequence != 0 ? !has_finished(awaited, member)
+                                 : awaited.peer == engine::kAnyPeer || awaited.peer == member;
+  });
   group_.ask();
   // First what explains more: who refused the call, or called another, may have ended since.
   if (awaited.sequence != 0) {

@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "control/group.h"
 #include "engine/point_to_point.h"
+#include "failure/core_dumps.h"
 #include "failure/records.h"
 
 namespace hocket::failure {
@@ -42,10 +43,16 @@ class Inquiry {
   using Interrupted = std::function<bool()>;
 
   Inquiry(control::GroupControl& group, engine::PointToPoint& messages, Interrupted interrupted)
-      : group_(group), messages_(messages), interrupted_(std::move(interrupted)) {}
+      : group_(group),
+        messages_(messages),
+        interrupted_(std::move(interrupted)),
+        core_dumps_(group) {}
 
   // Looks at everything once. What `doubt` has been told of is believed when its time is over.
   Verdict look(const Awaited& awaited, Doubt& doubt);
+
+  // When to look again though nobody has rung.
+  static base::Deadline next_look() noexcept { return CoreDumps::next(); }
 
   // A rank that has ended and is needed for this. Absent, and cheap, where none has ended since all
   // were last found to be there.
@@ -70,6 +77,7 @@ class Inquiry {
   control::GroupControl& group_;
   engine::PointToPoint& messages_;
   const Interrupted interrupted_;
+  CoreDumps core_dumps_;
   std::uint32_t losses_seen_ = 0;
 };
 

@@ -86,6 +86,16 @@ std::optional<Stat> read_stat(pid_t pid) noexcept {
   return parse_stat({text.data(), static_cast<std::size_t>(length)});
 }
 
+// Whether the kernel writes its memory to a file. Far cheaper than the memory is large.
+bool dumps_core(pid_t pid) noexcept {
+  const Fd file(::open(path_of(pid, "status").data(), O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  std::array<char, 4096> text;
+  const ssize_t length = ::read(file.get(), text.data(), text.size());
+  const std::string_view status(text.data(), length <= 0 ? 0 : static_cast<std::size_t>(length));
+  return status.find("\nCoreDumping:\t1") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::uint64_t process_start(pid_t pid) noexcept {
@@ -96,13 +106,14 @@ std::uint64_t process_start(pid_t pid) noexcept {
 bool is_halted(pid_t pid, std::uint64_t start) noexcept {
   const auto stat = read_stat(pid);
   if (!stat || start == 0 || stat->start != start) return false;
-  if (stat->state == 'T' || stat->state == 't') return true;
-  const Fd file(::open(path_of(pid, "status").data(), O_RDONLY | O_CLOEXEC));
-  if (!file) return false;
-  std::array<char, 4096> text;
-  const ssize_t length = ::read(file.get(), text.data(), text.size());
-  const std::string_view status(text.data(), length <= 0 ? 0 : static_cast<std::size_t>(length));
-  return status.find("\nCoreDumping:\t1") != std::string_view::npos;
+  return stat->state == 'T' || stat->state == 't' || dumps_core(pid);
+}
+
+std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept {
+  if (start == 0 || !dumps_core(pid)) return std::nullopt;
+  const auto stat = read_stat(pid);
+  if (!stat || stat->start != start) return std::nullopt;
+  return stat->exit_code;
 }
 
 std::uint64_t process_space() noexcept {

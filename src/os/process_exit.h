@@ -20,6 +20,9 @@ std::uint64_t process_start(pid_t pid) noexcept;
 // Whether none of its threads runs though it has not ended: it was stopped, or its memory is being
 // written to a file (core dump). `start`: as above; another process by now is not.
 bool is_halted(pid_t pid, std::uint64_t start) noexcept;
+// Where its memory is being written to a file (core dump), which may take minutes: how the process
+// ends when that is done, as waitpid says, 0 where that is not known. It never runs again.
+std::optional<int> dumps_core_by(pid_t pid, std::uint64_t start) noexcept;
 // Within which numbers of processes mean what they mean to this one (its namespace of them). 0
 // where it cannot be known.
 std::uint64_t process_space() noexcept;

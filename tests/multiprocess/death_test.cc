@@ -1,10 +1,16 @@
 // Ranks that die: every survivor hears which one, whatever it was doing.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/fanotify.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -215,6 +221,84 @@ TEST(Death, WithMuchMemoryIsNoticed) {
                              },
                              {1});
   expect_named(ranks, 1, "call");
+}
+
+// A resource: whoever opens a file in `folder` stands still until this is gone, as the writer of a
+// core file does. Needs root.
+class HeldFolder {
+ public:
+  explicit HeldFolder(const char* folder)
+      : events_(fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY)) {
+    const std::uint64_t openings = FAN_OPEN_PERM | FAN_EVENT_ON_CHILD;
+    held_ = events_ >= 0 && fanotify_mark(events_, FAN_MARK_ADD, openings, AT_FDCWD, folder) == 0;
+  }
+  ~HeldFolder() { close(events_); }
+  HeldFolder(const HeldFolder&) = delete;
+  HeldFolder& operator=(const HeldFolder&) = delete;
+  bool is_held() const { return held_; }
+
+ private:
+  int events_;
+  bool held_ = false;
+};
+
+std::string core_pattern() {
+  std::string pattern;
+  std::ifstream("/proc/sys/kernel/core_pattern") >> pattern;
+  return pattern;
+}
+
+bool dumps_core(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line == "CoreDumping:\t1") return true;
+  }
+  return false;
+}
+
+// The kernel tells of its end only when the file has been written.
+TEST(Death, IsNoticedWhileACoreFileIsWritten) {
+  if (core_pattern() != "core") GTEST_SKIP() << "core dumps go to " << core_pattern();
+  char folder[] = "/tmp/hocket-core-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  if (!HeldFolder(folder).is_held()) GTEST_SKIP() << "needs root, to hold up the core file";
+  const int victim = 1;
+  const auto ranks = run_job(
+      {.size = 3},
+      [&](Rank& rank) {
+        World world = rank.join();
+        Communicator& comm = world.communicator();
+        std::vector<int> pid{static_cast<int>(getpid())};
+        comm.broadcast(pid, {.root = victim});
+        rank.check(chdir(folder) == 0, "the folder for the core file");
+        const std::vector<int> others{0, 2};
+        Communicator apart = comm.new_group(others);
+        if (rank.rank() == victim) {
+          const rlimit all{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+          rank.check(setrlimit(RLIMIT_CORE, &all) == 0, "core files are not allowed");
+          rank.await(0, 1);
+          die(Manner::kSegfault);
+        }
+        std::optional<HeldFolder> held;
+        if (rank.rank() == 0) {
+          held.emplace(folder);
+          rank.check(held->is_held(), "the core file is not held up");
+          rank.mark(0);
+          expect_death(rank.attempt("recv", [&] { comm.recv(pid, victim); }), rank, victim, "recv");
+        }
+        rank.await(1, rank.rank() == 0 ? 0 : 1);
+        rank.mark(1);
+        expect_death(until_it_throws(rank, "call", [&] { comm.barrier(); }), rank, victim, "call");
+        rank.check(dumps_core(pid[0]), "it was known only after the core file had been written");
+        Communicator next = comm.rebuild();
+        rank.check(next.size() == 2, "the one that dumps core goes on");
+        const std::string wrong = wrong_results(next, 1, 700);
+        rank.check(wrong.empty(), wrong);
+        apart.barrier();
+      },
+      {victim});
+  EXPECT_EQ(WTERMSIG(ranks[victim].status), SIGSEGV);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Death, FailsAllWorkUnderWay) {
