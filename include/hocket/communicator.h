@@ -342,8 +342,12 @@ class Communicator {
   // A rank that ends meanwhile is left out, or its loss shows in the first call. Throws
   // DeadlineExceeded, which names the ranks that live and did not come (it can be called again);
   // RendezvousError where the others have gone on without this rank, or may have, as they cannot be
-  // heard; SystemError where there is no memory left for it.
+  // heard; SystemError where there is no memory left for it; InvalidArgument where a rank has
+  // refused it, on all at once: all may call it again.
   Communicator rebuild(const RebuildOptions& = {});
+  // Comes to the next rebuild by refusing it, for `reason`: throws InvalidArgument, and so do the
+  // others there. See `refuse`; those who are in another call go on waiting in it.
+  [[noreturn]] void refuse_rebuild(const std::string& reason);
   // How often it has been rebuilt: 0 for the first, and for groups made of any.
   int epoch() const noexcept;
   // The error that ended this communicator; absent while it works.

@@ -196,8 +196,9 @@ int hocket_inter_node(hocket_comm* comm, hocket_comm** group) {
 int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hocket_comm** next) {
   return guarded("hocket_rebuild", [&] {
     hocket_comm& old = of(comm, "comm");
-    hocket_comm*& result = place(next, "next");
-    const Refusal refuse;
+    const Refusal refuse = Refusal::of_rebuild(old.comm);
+    if (next == nullptr) refuse("next is null; it takes the result");
+    hocket_comm*& result = *next;
     const hocket_rebuild_options o = hocket::capi::read(refuse, options, "hocket_rebuild_options");
     const hocket::RebuildOptions how{
         .deadline = hocket::capi::duration(refuse, o.deadline_ns, "options->deadline_ns"),

@@ -3,7 +3,7 @@
 namespace hocket::capi {
 
 void Refusal::operator()(const std::string& reason) const {
-  if (comm_) comm_->refuse(reason);
+  if (comm_) (comm_->*refuse_)(reason);
   throw InvalidArgument(reason);
 }
 

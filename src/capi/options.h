@@ -107,11 +107,18 @@ class Refusal {
   Refusal() noexcept = default;
   // Of a collective call of `comm`.
   explicit Refusal(Communicator& comm) noexcept : comm_(&comm) {}
+  // Of its rebuilding.
+  static Refusal of_rebuild(Communicator& comm) noexcept {
+    Refusal refusal(comm);
+    refusal.refuse_ = &Communicator::refuse_rebuild;
+    return refusal;
+  }
 
   [[noreturn]] void operator()(const std::string& reason) const;
 
  private:
   Communicator* comm_ = nullptr;
+  void (Communicator::*refuse_)(const std::string&) = &Communicator::refuse;
 };
 
 // What the first version of each struct had, which is the least that a program brings. A field that

@@ -23,6 +23,7 @@ enum class Tag : std::uint8_t {
   kCut,
   kCome,
   kVote,
+  kRebuildRefusal,
 };
 constexpr std::uint32_t kNoEnd = ~0u;
 constexpr std::size_t kMaxRanks = 2048;  // of one frame
@@ -157,6 +158,7 @@ struct Writer {
     put(to, fact.group);
     to.u32(static_cast<std::uint32_t>(fact.member));
     to.u32(fact.how);
+    put(to, fact.turn);
   }
   void operator()(const VoteFact& fact) {
     tag(Tag::kVote);
@@ -166,6 +168,14 @@ struct Writer {
     put(to, fact.other);
     put(to, fact.members);
     put(to, fact.lost);
+  }
+  void operator()(const RebuildRefusalFact& fact) {
+    tag(Tag::kRebuildRefusal);
+    put(to, fact.group);
+    to.u32(static_cast<std::uint32_t>(fact.member));
+    put(to, fact.refusal.count);
+    put(to, fact.refusal.after);
+    to.text(fact.refusal.reason);
   }
 };
 
@@ -233,6 +243,7 @@ std::optional<Fact> parse_failure(WireReader& from) {
 std::optional<Fact> parse_come(WireReader& from) {
   ComeFact fact{.group = get(from), .member = static_cast<int>(from.u32())};
   fact.how = from.u32();
+  fact.turn = get(from);
   return fact;
 }
 
@@ -246,6 +257,14 @@ std::optional<Fact> parse_vote(WireReader& from) {
   fact.lost = get_members(from, sane);
   if (!sane) return std::nullopt;
   fact.kind = static_cast<VoteFact::Kind>(kind);
+  return fact;
+}
+
+std::optional<Fact> parse_rebuild_refusal(WireReader& from) {
+  RebuildRefusalFact fact{.group = get(from), .member = static_cast<int>(from.u32())};
+  fact.refusal.count = get(from);
+  fact.refusal.after = get(from);
+  fact.refusal.reason = from.text(Failure::kTextBytes);
   return fact;
 }
 
@@ -271,6 +290,8 @@ std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
       return parse_come(from);
     case static_cast<std::uint8_t>(Tag::kVote):
       return parse_vote(from);
+    case static_cast<std::uint8_t>(Tag::kRebuildRefusal):
+      return parse_rebuild_refusal(from);
     default:
       return std::nullopt;
   }
@@ -283,6 +304,7 @@ std::optional<std::uint64_t> told_group(const Fact& fact) noexcept {
   if (const auto* refusal = std::get_if<RefusalFact>(&fact)) return refusal->group;
   if (const auto* failure = std::get_if<FailureFact>(&fact)) return failure->group;
   if (const auto* come = std::get_if<ComeFact>(&fact)) return come->group;
+  if (const auto* refused = std::get_if<RebuildRefusalFact>(&fact)) return refused->group;
   return std::nullopt;
 }
 

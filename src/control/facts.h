@@ -61,6 +61,13 @@ struct ComeFact {
   std::uint64_t group = 0;
   int member = 0;
   std::uint32_t how = 0;
+  std::uint64_t turn = 0;
+};
+// A member has refused a call of rebuild.
+struct RebuildRefusalFact {
+  std::uint64_t group = 0;
+  int member = 0;
+  RebuildRefusal refusal;
 };
 // Of the agreement who goes on; see agreement.h.
 struct VoteFact {
@@ -89,7 +96,8 @@ using Fact = std::variant<Beat,
                           FailureFact,
                           CutFact,
                           ComeFact,
-                          VoteFact>;
+                          VoteFact,
+                          RebuildRefusalFact>;
 
 // The group that it says something of which its members' blocks hold; absent where it says no such
 // thing.

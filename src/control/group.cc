@@ -156,6 +156,16 @@ std::optional<std::string> GroupControl::refusal(int rank, std::uint64_t sequenc
   return std::move(refusal->text);
 }
 
+void GroupControl::refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept {
+  member(rank_).rebuild_refusal.write(count, last_sequence(rank_), reason);
+  ring_peers();
+  if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kCome);
+}
+
+std::optional<RebuildRefusal> GroupControl::rebuild_refusal(int rank) const {
+  return member(rank).rebuild_refusal.read();
+}
+
 void GroupControl::fail(const Failure& failure) noexcept {
   std::uint32_t expected = kNoFailure;
   if (!header_->failure.compare_exchange_strong(

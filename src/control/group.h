@@ -44,6 +44,13 @@ struct Failure {
   ErrorCode code() const noexcept { return code_of(cause); }
 };
 
+// A call of rebuild whose arguments a rank has refused. A value.
+struct RebuildRefusal {
+  std::uint64_t count = 0;  // which of its refused calls, from 1; see rebuild_turns.h
+  std::uint64_t after = 0;  // the number of the rank's last call before it
+  std::string reason;
+};
+
 inline constexpr std::size_t kRecords = 32;
 inline constexpr std::size_t kDeviceCalls = 256;
 // Between two questions to the other hosts.
@@ -139,6 +146,11 @@ class GroupControl {
   void refuse(std::uint64_t sequence, engine::Kind kind, std::string_view reason) noexcept;
   // The reason for which `member` refused call `sequence`; absent where it did not.
   std::optional<std::string> refusal(int member, std::uint64_t sequence) const;
+
+  // Announces a call of rebuild as refused by this rank.
+  void refuse_rebuild(std::uint64_t count, std::string_view reason) noexcept;
+  // The last one that `member` has refused, if any.
+  std::optional<RebuildRefusal> rebuild_refusal(int member) const;
 
   // --- The first failure ------------------------------------------------------------------------
   bool failed() const noexcept { return failure_word_->load(std::memory_order_acquire) != 0; }

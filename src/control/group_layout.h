@@ -114,6 +114,31 @@ struct alignas(kApart) SharedRefusal {
   }
 };
 
+// A call of rebuild that its rank has refused; the same. `after`: the number of the rank's last call
+// before it.
+struct alignas(kApart) SharedRebuildRefusal {
+  base::Atomic<std::uint64_t> count{0};
+  base::Torn<std::uint64_t> after = 0;
+  base::Torn<FailureText> text;
+
+  void write(std::uint64_t number, std::uint64_t last_call, std::string_view reason) noexcept {
+    count.store(kBeingWritten, std::memory_order_relaxed);
+    base::thread_fence(std::memory_order_release);
+    after = last_call;
+    text = reason;
+    count.store(number, std::memory_order_release);
+  }
+  std::optional<RebuildRefusal> read() const {
+    const std::uint64_t number = count.load(std::memory_order_acquire);
+    if (number == 0 || number == kBeingWritten) return std::nullopt;
+    RebuildRefusal refusal{
+        .count = number, .after = after, .reason = std::string(text.view())};
+    base::thread_fence(std::memory_order_acquire);
+    if (count.load(std::memory_order_relaxed) != number) return std::nullopt;
+    return refusal;
+  }
+};
+
 // The message that a rank waits for; the same. `version` is odd while the text changes.
 struct alignas(kApart) SharedWait {
   base::Atomic<std::uint32_t> version{0};
@@ -146,9 +171,11 @@ struct alignas(kApart) GroupMember {
   base::Atomic<std::uint64_t> finished{0};  // as finished_mark
   std::int32_t place = 0;                   // on this host; see HostControl
   base::Atomic<std::uint32_t> come{0};
+  base::Atomic<std::uint64_t> come_turn{0};
   base::Atomic<std::uint8_t> chosen[3] = {};  // see GroupHeader
   alignas(kCacheLine) SharedRecord records[kRecords];
   SharedRefusal refusals[kRefusals];
+  SharedRebuildRefusal rebuild_refusal;
   SharedWait wait;
   alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
   base::Atomic<std::uint64_t> device_fingerprints[kDeviceCalls];

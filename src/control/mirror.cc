@@ -90,6 +90,12 @@ std::vector<RefusalFact> GroupMirror::refusals(int index) const {
   return facts;
 }
 
+std::optional<RebuildRefusalFact> GroupMirror::rebuild_refusal(int index) const {
+  auto refusal = at(index).rebuild_refusal.read();
+  if (!refusal) return std::nullopt;
+  return RebuildRefusalFact{.group = id_, .member = index, .refusal = std::move(*refusal)};
+}
+
 std::optional<FailureFact> GroupMirror::failure() const {
   const auto& header = *reinterpret_cast<const GroupHeader*>(memory_);
   if (header.failure.load(std::memory_order_acquire) != kFailureWritten) return std::nullopt;
@@ -119,7 +125,15 @@ void GroupMirror::write(const RefusalFact& fact) noexcept {
 
 void GroupMirror::write(const ComeFact& fact) noexcept {
   if (!is_remote(fact.member)) return;
-  if (succession(nullptr).note(fact.member, fact.how)) wake();
+  if (succession(nullptr).note(fact.member, fact.how, fact.turn)) wake();
+}
+
+void GroupMirror::write(const RebuildRefusalFact& fact) noexcept {
+  if (!is_remote(fact.member)) return;
+  SharedRebuildRefusal& shared = at(fact.member).rebuild_refusal;
+  if (!claim(shared.count, fact.refusal.count)) return;
+  shared.write(fact.refusal.count, fact.refusal.after, fact.refusal.reason);
+  wake();
 }
 
 void GroupMirror::write(const FailureFact& fact, GroupEntry& entry) {
@@ -138,6 +152,8 @@ void GroupMirror::write(const Fact& fact, const Source& source) {
   if (const auto* member = std::get_if<MemberFact>(&fact); is_senders(member)) write(*member);
   if (const auto* refusal = std::get_if<RefusalFact>(&fact); is_senders(refusal)) write(*refusal);
   if (const auto* come = std::get_if<ComeFact>(&fact); is_senders(come)) write(*come);
+  const auto* refused = std::get_if<RebuildRefusalFact>(&fact);
+  if (is_senders(refused)) write(*refused);
   // Hosts pass failures on, so that it may be another's; what this host's members found is known
   // here first.
   const auto* failure = std::get_if<FailureFact>(&fact);

@@ -27,6 +27,7 @@ class GroupMirror {
   int place(int member) const noexcept;
   MemberFact member(int index) const;
   std::vector<RefusalFact> refusals(int index) const;
+  std::optional<RebuildRefusalFact> rebuild_refusal(int index) const;
   std::optional<FailureFact> failure() const;
   // The group's words of who goes on.
   Succession succession(GroupEntry* entry) const {
@@ -43,6 +44,7 @@ class GroupMirror {
   void write(const MemberFact& fact) noexcept;
   void write(const RefusalFact& fact) noexcept;
   void write(const ComeFact& fact) noexcept;
+  void write(const RebuildRefusalFact& fact) noexcept;
   // Makes the failure this host's, unless the group has one.
   void write(const FailureFact& fact, GroupEntry& entry);
 

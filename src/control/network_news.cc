@@ -113,13 +113,16 @@ std::vector<Fact> Network::standing(GroupEntry& entry) {
   if (!group) return facts;
   if (auto failure = group->failure()) facts.emplace_back(std::move(*failure));
   Succession words = group->succession(&entry);
+  for (int member = 0; member < words.size(); ++member) {
+    if (!host_->is_here(words.place(member))) continue;
+    // What it has refused before it came is told before.
+    const std::uint64_t turn = words.turn(member);
+    const std::uint32_t how = words.how(member);
+    if (auto refused = group->rebuild_refusal(member)) facts.emplace_back(std::move(*refused));
+    if ((how & (kCame | kClosed)) == 0) continue;
+    facts.emplace_back(ComeFact{.group = group->id(), .member = member, .how = how, .turn = turn});
+  }
   if (words.anybody_said()) {
-    for (int member = 0; member < words.size(); ++member) {
-      const bool says = words.has_come(member) || words.has_closed(member);
-      if (!host_->is_here(words.place(member)) || !says) continue;
-      facts.emplace_back(
-          ComeFact{.group = group->id(), .member = member, .how = words.how(member)});
-    }
     const std::vector<int> hosts = hosts_of(*group);
     if (auto outcome = Agreement::outcome({group->id(), words, hosts})) {
       facts.emplace_back(std::move(*outcome));

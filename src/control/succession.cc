@@ -37,25 +37,43 @@ int Succession::place(int rank) const noexcept {
 
 // --- Who is there -------------------------------------------------------------------------------
 
-void Succession::come(int rank, std::uint32_t how) noexcept { announce(rank, how | kCame); }
-
-void Succession::close(int rank) noexcept {
-  if (!has_come(rank)) announce(rank, kClosed);
+void Succession::come(int rank, std::uint32_t how, std::uint64_t turn) noexcept {
+  announce(rank, how | kCame, turn);
 }
 
-void Succession::announce(int rank, std::uint32_t how) noexcept {
-  if (!note(rank, how)) return;
+void Succession::close(int rank) noexcept {
+  if (!has_come(rank)) announce(rank, kClosed, 0);
+}
+
+void Succession::announce(int rank, std::uint32_t how, std::uint64_t turn) noexcept {
+  if (!note(rank, how, turn)) return;
   for (int i = 0; i < size_; ++i) {
     if (i != rank) host_->ring(place(i));
   }
   if (entry_ != nullptr) host_->tell_network(*entry_, GroupEntry::kCome);
 }
 
-bool Succession::note(int rank, std::uint32_t how) noexcept {
+bool Succession::note(int rank, std::uint32_t how, std::uint64_t turn) noexcept {
+  std::uint64_t turn_before = member(rank).come_turn.load(std::memory_order_relaxed);
+  while (turn_before < turn && !member(rank).come_turn.compare_exchange_weak(
+                                   turn_before, turn, std::memory_order_acq_rel)) {
+  }
   const std::uint32_t before = member(rank).come.fetch_or(how, std::memory_order_acq_rel);
   // Calls that need it look up where losses have changed.
   if ((~before & how & (kCame | kClosed)) != 0) host_->count_loss();
-  return (before | how) != before;
+  return (before | how) != before || turn_before < turn;
+}
+
+std::uint64_t Succession::turn(int rank) const noexcept {
+  return member(rank).come_turn.load(std::memory_order_acquire);
+}
+
+std::uint64_t Succession::latest_turn() const noexcept {
+  std::uint64_t latest = 0;
+  for (int i = 0; i < size_; ++i) {
+    if (!is_lost(i)) latest = std::max(latest, turn(i));
+  }
+  return latest;
 }
 
 std::uint32_t Succession::how(int rank) const noexcept {
@@ -86,28 +104,31 @@ bool Succession::anybody_said() const noexcept {
 }
 
 bool Succession::is_ready() const noexcept {
+  const std::uint64_t latest = latest_turn();
   bool all = true;
   bool impatient = false;
   for (int i = 0; i < size_; ++i) {
-    all = all && (has_come(i) || is_lost(i));
-    impatient = impatient || (is_there(i) && (how(i) & kImpatient) != 0);
+    all = all && (is_there(i, latest) || is_lost(i));
+    impatient = impatient || (is_there(i, latest) && (how(i) & kImpatient) != 0);
   }
   return all || impatient;
 }
 
 Members Succession::there() const {
+  const std::uint64_t latest = latest_turn();
   Members members(static_cast<std::size_t>(size_));
-  for (int i = 0; i < size_; ++i) members[static_cast<std::size_t>(i)] = is_there(i);
+  for (int i = 0; i < size_; ++i) members[static_cast<std::size_t>(i)] = is_there(i, latest);
   return members;
 }
 
 // --- Between hosts ------------------------------------------------------------------------------
 
 std::vector<int> Succession::hosts_there(std::span<const int> hosts) const {
+  const std::uint64_t latest = latest_turn();
   std::vector<int> found;
   for (int i = 0; i < size_; ++i) {
     const int host = hosts[static_cast<std::size_t>(i)];
-    if (is_there(i) && std::find(found.begin(), found.end(), host) == found.end()) {
+    if (is_there(i, latest) && std::find(found.begin(), found.end(), host) == found.end()) {
       found.push_back(host);
     }
   }
@@ -135,8 +156,9 @@ bool Succession::outweighs(std::span<const int> hosts, const std::set<int>& with
 }
 
 bool Succession::may_go_alone() const noexcept {
+  const std::uint64_t latest = latest_turn();
   for (int i = 0; i < size_; ++i) {
-    if (is_there(i) && (how(i) & kAlone) == 0) return false;
+    if (is_there(i, latest) && (how(i) & kAlone) == 0) return false;
   }
   return true;
 }

@@ -1,7 +1,8 @@
 // How a group comes to an agreed end: which of its members go on, as the group of the next epoch.
 //
 // Within a host. Each member that calls `rebuild` says so by a word of its own in the group's block
-// (`come`), which it never takes back. When every member has come or is known to be gone, somebody
+// (`come`), which it never takes back. Where a call of `rebuild` is refused all come anew, and say in
+// which turn (rebuild_turns.h): only who has come in the latest one is there. When every member has come or is known to be gone, somebody
 // (the first who is there, or any other after a moment) writes down the group of those who are
 // there in a block of memory of its own, complete, and puts the block's place into one word of the
 // old group by compare-and-swap (`appoint`). Who comes first wins, for all, whatever ends then or
@@ -58,10 +59,14 @@ class Succession {
 
   // --- Who is there ---------------------------------------------------------------------------
   // Announces this rank; wakes those who may wait for it in a call.
-  void come(int member, std::uint32_t how) noexcept;
+  void come(int member, std::uint32_t how, std::uint64_t turn = 1) noexcept;
   // The same, of a member on another host. False where that is not news.
-  bool note(int member, std::uint32_t how) noexcept;
+  bool note(int member, std::uint32_t how, std::uint64_t turn = 1) noexcept;
   std::uint32_t how(int member) const noexcept;
+  // In which it has come last.
+  std::uint64_t turn(int member) const noexcept;
+  // In which any that is not lost has come.
+  std::uint64_t latest_turn() const noexcept;
   bool has_come(int member) const noexcept { return (how(member) & kCame) != 0; }
   // Announces that this rank has closed the group; wakes those who may wait for it in a call.
   void close(int member) noexcept;
@@ -72,7 +77,7 @@ class Succession {
   bool is_lost(int member) const noexcept;
   // Has ended, or closed the group, for certain.
   bool has_ended(int member) const noexcept;
-  bool is_there(int member) const noexcept { return has_come(member) && !is_lost(member); }
+  bool is_there(int member) const noexcept { return is_there(member, latest_turn()); }
   bool anybody_came() const noexcept;
   // Whether there is anything that a ComeFact tells.
   bool anybody_said() const noexcept;
@@ -136,7 +141,10 @@ class Succession {
 
  private:
   static constexpr int kDecidedSlot = 2;
-  void announce(int member, std::uint32_t how) noexcept;
+  bool is_there(int member, std::uint64_t latest) const noexcept {
+    return has_come(member) && turn(member) == latest && !is_lost(member);
+  }
+  void announce(int member, std::uint32_t how, std::uint64_t turn) noexcept;
   GroupMember& member(int rank) const noexcept;
   Members read(int slot) const;
   void learn(const VoteFact& vote) noexcept;

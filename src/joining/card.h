@@ -13,7 +13,7 @@ namespace hocket::joining {
 
 // To be counted up with every change of what ranks say to each other or choose alike: the segment's
 // layout, the facts between hosts, what engines write and send.
-inline constexpr std::int64_t kWireVersion = 2;
+inline constexpr std::int64_t kWireVersion = 3;
 
 // Whether two ranks can be of one job. A value.
 struct Build {

@@ -73,6 +73,7 @@ void Communicator::refuse(const std::string& reason) { impl_->refuse_call(Kind::
 Communicator Communicator::rebuild(const RebuildOptions& options) {
   return Communicator(impl_->rebuild(options));
 }
+void Communicator::refuse_rebuild(const std::string& reason) { impl_->refuse_rebuild(reason); }
 int Communicator::epoch() const noexcept { return impl_->membership().epoch; }
 std::optional<Status> Communicator::status() const { return impl_->status(); }
 void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }

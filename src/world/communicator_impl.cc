@@ -73,6 +73,7 @@ CommunicatorImpl::CommunicatorImpl(std::shared_ptr<WorldImpl> world,
       block_(block),
       entry_(entry) {
   if (rank() < 0) return;
+  rebuild_turns_.emplace(group());
   open(make_engines(*world_, membership(), group(), *this, block));
   live::sit_down(world_->host(), block, rank(), membership().name);
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "call/core.h"
 #include "control/group.h"
+#include "control/rebuild_turns.h"
 #include "hocket/communicator.h"
 
 namespace hocket::device {
@@ -54,6 +56,7 @@ class CommunicatorImpl final : public call::Core {
   // --- Its end ----------------------------------------------------------------------------------
   // The group of those who go on; see Communicator::rebuild.
   std::shared_ptr<CommunicatorImpl> rebuild(const RebuildOptions& options);
+  [[noreturn]] void refuse_rebuild(const std::string& reason);
   // Lets calls on GPUs end, well or not, until their deadlines, and gives all back. Throws what
   // ended one of them and has not been told: see DeviceCalls.
   void close();
@@ -74,6 +77,7 @@ class CommunicatorImpl final : public call::Core {
   const std::shared_ptr<WorldImpl> world_;
   const std::uint64_t block_;
   control::GroupEntry* const entry_;
+  std::optional<control::RebuildTurns> rebuild_turns_;  // a member's
   bool rebuilt_ = false;  // what comes after it has been handed out
   int groups_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;

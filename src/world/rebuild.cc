@@ -14,6 +14,7 @@
 #include "world/world.h"
 #include "control/succession.h"
 #include "device/calls.h"
+#include "failure/core_dumps.h"
 
 namespace hocket::world {
 
@@ -27,6 +28,8 @@ namespace {
 constexpr std::chrono::milliseconds kForTheFirst{10};
 // For hosts to agree once those who have not come are not waited for any longer.
 constexpr std::chrono::seconds kForAgreement{5};
+// For a refusal to come from the host of who refused, when others are known to have heard it.
+constexpr std::chrono::seconds kForReasons{1};
 constexpr std::size_t kNamed = 8;  // ranks in a message
 
 call::Membership heirs(const call::Membership& old, const Members& members, int rank) {
@@ -47,12 +50,14 @@ call::Membership heirs(const call::Membership& old, const Members& members, int 
 // The call of one rank, for its length.
 class Rebuild {
  public:
-  Rebuild(CommunicatorImpl& old, const RebuildOptions& options)
+  Rebuild(CommunicatorImpl& old, control::RebuildTurns& turns, const RebuildOptions& options)
       : old_(old),
+        turns_(turns),
         options_(options),
         words_(old.group()),
         allowed_(options.deadline.value_or(old.deadline())),
-        deadline_(Deadline::in(allowed_)) {}
+        deadline_(Deadline::in(allowed_)),
+        core_dumps_(old.group()) {}
 
   // Where the new group's block lies.
   std::uint64_t wait();
@@ -62,6 +67,7 @@ class Rebuild {
 
  private:
   bool in_reach() const;
+  void hear();
   void look();
   void try_to_appoint();
   std::optional<Members> choice();
@@ -72,20 +78,26 @@ class Rebuild {
   Status status(ErrorCode code, std::string message) const;
 
   CommunicatorImpl& old_;
+  control::RebuildTurns& turns_;
   const RebuildOptions& options_;
   Succession words_;
   const Duration allowed_;
   Deadline deadline_;
+  failure::CoreDumps core_dumps_;
   bool extended_ = false;
+  std::optional<Deadline> behind_until_;  // when a refusal is believed that has not been heard
   std::optional<Deadline> mine_at_;  // when it is anybody's turn to allocate
 };
 
 std::uint64_t Rebuild::wait() {
-  words_.come(old_.rank(), options_.allow_minority ? control::kAlone : control::kCame);
+  hear();
+  words_.come(
+      old_.rank(), options_.allow_minority ? control::kAlone : control::kCame, turns_.turn());
   call::Waiter waiter(old_.world()->host());
-  waiter.wake_by(deadline_);
   bool looks = true;
   for (;;) {
+    waiter.wake_by(std::min(deadline_, failure::CoreDumps::next()));
+    hear();
     if (const std::uint64_t block = words_.successor()) return block;
     if (looks) {
       look();
@@ -95,10 +107,32 @@ std::uint64_t Rebuild::wait() {
   }
 }
 
+// Throws where another rank has refused this call.
+void Rebuild::hear() {
+  auto refused = turns_.news();
+  if (!refused) {
+    const std::uint64_t latest = words_.latest_turn();
+    if (latest <= turns_.turn()) return;
+    if (!behind_until_) behind_until_ = Deadline::in(kForReasons);
+    if (!behind_until_->has_passed()) return;
+    turns_.catch_up(latest);
+    refused = {.member = -1, .reason = "it has ended since"};
+  }
+  const bool is_known = refused->member >= 0;
+  Status what = status(ErrorCode::kInvalidArgument,
+                       fmt::format("{} refused rebuild() of {}: {}; call it again on all ranks",
+                                   is_known ? fmt::format("rank {}", refused->member) : "a rank",
+                                   old_.membership().name,
+                                   refused->reason));
+  what.peer = refused->member;
+  throw InvalidArgument(std::move(what));
+}
+
 // Throws where there is nothing to wait for any longer.
 void Rebuild::look() {
   control::HostControl& host = old_.world()->host();
   host.look_for_deaths();
+  core_dumps_.look([this](int member) { return !words_.has_come(member); });
   if (old_.world()->interrupted()) {
     throw Aborted(status(
         ErrorCode::kAborted,
@@ -118,7 +152,7 @@ void Rebuild::look() {
   if (extended_ || (!ready && !options_.exclude_missing)) raise_missing();
   extended_ = true;
   deadline_ = Deadline::in(kForAgreement);
-  if (!ready) words_.come(old_.rank(), control::kImpatient);
+  if (!ready) words_.come(old_.rank(), control::kImpatient, turns_.turn());
 }
 
 // Whether those who are there may decide for all.
@@ -238,7 +272,7 @@ void Rebuild::raise_missing() const {
   std::vector<std::string> seen;
   const std::vector<RankCall> last = old_.last_calls();
   for (int i = 0; i < words_.size(); ++i) {
-    if (words_.has_come(i) || words_.is_lost(i)) continue;
+    if (words_.is_there(i) || words_.is_lost(i)) continue;
     missing.push_back(i);
     calls.push_back(last[static_cast<std::size_t>(i)]);
     if (seen.size() == kNamed) continue;
@@ -276,7 +310,7 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
   // where they have ended. They end, if they can, before this rank says that it has come.
   if (devices_ && !group().failed()) devices_->finish();
   drop_calls(control::Cause::kRebuild);
-  Rebuild rebuild(*this, options);
+  Rebuild rebuild(*this, *rebuild_turns_, options);
   const std::uint64_t block = rebuild.wait();
   const Members members = rebuild.members(block);
   // Work on GPUs, and whoever was counted out while waiting in a call, learn of it here.
@@ -291,6 +325,17 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
   impl->set_deadline(deadline());
   rebuilt_ = true;
   return impl;
+}
+
+void CommunicatorImpl::refuse_rebuild(const std::string& reason) {
+  const call::CallGuard guard(*this);
+  if (!is_open() || forks().forked()) raise_unusable();
+  if (!rebuilt_) rebuild_turns_->refuse(reason);
+  throw InvalidArgument(Status{.code = ErrorCode::kInvalidArgument,
+                               .message = fmt::format("rebuild() of {}: {}", membership().name, reason),
+                               .communicator = membership().name,
+                               .operation = "rebuild",
+                               .rank = rank()});
 }
 
 }  // namespace hocket::world

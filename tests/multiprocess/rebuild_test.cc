@@ -280,6 +280,74 @@ TEST(Rebuild, NamesARankThatDoesNotCome) {
   }
 }
 
+// What one rank is told of its arguments ends the others' calls at once, which all repeat.
+void refuse_and_repeat(Rank& rank, World& world) {
+  world.communicator().barrier();
+  for (int round = 0; round < 6; ++round) {
+    const int refuser = round % world.size();
+    const Outcome outcome = outcome_of([&] {
+      if (rank.rank() == refuser) world.communicator().refuse_rebuild("not now");
+      world.rebuild({.deadline = kPlenty});
+    });
+    const std::string expected = rank.rank() == refuser
+                                     ? "rebuild() of"
+                                     : fmt::format("rank {} refused rebuild() of world", refuser);
+    rank.check(outcome.kind == "InvalidArgument" &&
+                   outcome.message.find(expected) != std::string::npos &&
+                   outcome.message.find("not now") != std::string::npos,
+               fmt::format("round {}: {} {}", round, outcome.kind, outcome.message));
+    if (round % 2 == 0) continue;  // twice in a row
+    world.rebuild({.deadline = kPlenty});
+    check_works(rank, world.communicator(), round);
+  }
+  report_members(rank, world.communicator());
+}
+
+TEST(Rebuild, RefusedByOneIsHeardByAll) {
+  const auto ranks = run_job({.size = 4}, [](Rank& rank) {
+    World world = rank.join();
+    refuse_and_repeat(rank, world);
+  });
+  expect_members(ranks, {0, 1, 2, 3});
+}
+
+// One comes to it only after the refuser has called it again.
+TEST(Rebuild, RefusedByOneIsHeardByWhoComesLate) {
+  const auto ranks = run_job({.size = 3}, [](Rank& rank) {
+    World world = rank.join();
+    world.communicator().barrier();
+    if (rank.rank() == 2) rank.await(0, 2);
+    const Outcome outcome = outcome_of([&] {
+      if (rank.rank() == 1) world.communicator().refuse_rebuild("not now");
+      world.rebuild({.deadline = kPlenty});
+    });
+    rank.check(outcome.kind == "InvalidArgument", outcome.kind + outcome.message);
+    rank.mark(0);
+    world.rebuild({.deadline = kPlenty});
+    report_members(rank, world.communicator());
+    check_works(rank, world.communicator());
+  });
+  expect_members(ranks, {0, 1, 2});
+}
+
+// A refused rebuild of a healthy communicator that nobody else called for harms nothing, then or
+// later.
+TEST(Rebuild, RefusedByOneAndGivenUpHarmsNothing) {
+  const auto ranks = run_job({.size = 3}, [](Rank& rank) {
+    World world = rank.join();
+    if (rank.rank() == 1) {
+      const Outcome outcome =
+          outcome_of([&] { world.communicator().refuse_rebuild("a slip of the tongue"); });
+      rank.check(outcome.kind == "InvalidArgument", outcome.kind + outcome.message);
+    }
+    check_works(rank, world.communicator());
+    world.rebuild({.deadline = kPlenty});
+    report_members(rank, world.communicator());
+    check_works(rank, world.communicator());
+  });
+  expect_members(ranks, {0, 1, 2});
+}
+
 // A stopped rank is counted out; when it wakes up it is told.
 TEST(Rebuild, WithoutAStoppedRankThatWakesUpTooLate) {
   for (const int victim : {0, 2}) {
@@ -552,6 +620,16 @@ TEST_F(RebuildHosts, AgainAndAgain) {
     rank.check(open_descriptors() == descriptors, "descriptors are left");
     check_works(rank, world.communicator());
   });
+}
+
+TEST_F(RebuildHosts, RefusedByOneIsHeardByAll) {
+  for (const Placement placement : {in_pairs, each_alone}) {
+    const auto ranks = run_job({.size = 4}, [&](Rank& rank) {
+      World world = join(rank, placement);
+      refuse_and_repeat(rank, world);
+    });
+    expect_members(ranks, {0, 1, 2, 3});
+  }
 }
 
 TEST_F(RebuildHosts, AtAnyPointOfWhichAnotherIsKilled) {

@@ -61,13 +61,19 @@ std::vector<Fact> facts() {
                       .kind = engine::Kind::kBroadcast,
                       .text = std::string(Failure::kTextBytes, 'x')},
           failure,
-          ComeFact{.group = 3, .member = 2, .how = kCame | kAlone},
+          ComeFact{.group = 3, .member = 2, .how = kCame | kAlone, .turn = 7},
           VoteFact{.group = 4,
                    .kind = VoteFact::Kind::kPromise,
                    .ballot = (std::uint64_t{5} << 16) + 2,
                    .other = 77,
                    .members = {true, false, true, true, false, false, true, true, true},
-                   .lost = {false, true}}};
+                   .lost = {false, true}},
+          RebuildRefusalFact{
+              .group = 6,
+              .member = 3,
+              .refusal = {.count = 2,
+                          .after = ~std::uint64_t{1},
+                          .reason = std::string(Failure::kTextBytes, 'y')}}};
 }
 
 TEST(Mirror, FactsSurviveTheWay) {

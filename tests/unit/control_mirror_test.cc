@@ -106,16 +106,24 @@ TEST_F(MirrorTest, NoHostSpeaksForMembersOfAnother) {
   const Fact facts[] = {
       MemberFact{.group = kId, .member = 1, .last = 5},
       RefusalFact{.group = kId, .member = 1, .sequence = 5, .text = "not its own"},
-      ComeFact{.group = kId, .member = 1, .how = kCame}};
+      RebuildRefusalFact{
+          .group = kId, .member = 1, .refusal = {.count = 3, .after = 5, .reason = "nor this"}},
+      ComeFact{.group = kId, .member = 1, .how = kCame, .turn = 4}};
   for (const Fact& fact : facts) tell(fact, 2);
   for (const Fact& fact : facts) tell(fact, -1);
   EXPECT_EQ(seen.last_sequence(1), 0);
   EXPECT_FALSE(seen.refusal(1, 5));
+  EXPECT_FALSE(seen.rebuild_refusal(1));
   EXPECT_FALSE(mirror->succession(nullptr).has_come(1));
   for (const Fact& fact : facts) tell(fact, 1);
   EXPECT_EQ(seen.last_sequence(1), 5);
   EXPECT_EQ(seen.refusal(1, 5), "not its own");
+  ASSERT_TRUE(seen.rebuild_refusal(1));
+  EXPECT_EQ(seen.rebuild_refusal(1)->after, 5);
+  EXPECT_EQ(seen.rebuild_refusal(1)->reason, "nor this");
+  EXPECT_EQ(mirror->rebuild_refusal(1)->refusal.count, 3);
   EXPECT_TRUE(mirror->succession(nullptr).has_come(1));
+  EXPECT_EQ(mirror->succession(nullptr).turn(1), 4);
 
   tell(MemberFact{.group = kId, .member = 0, .last = 9}, 0);  // nobody, not even by this one's name
   EXPECT_EQ(seen.last_sequence(0), 0);
