@@ -255,6 +255,8 @@ class Communicator:
             Ranks that live did not come; it names them. It can be called again.
         RendezvousError
             The others have gone on without this rank, or may have, as they cannot be heard.
+        InvalidArgument
+            An argument is refused, here or on another rank, which is named; all may call it again.
         """
 
     @property
@@ -1105,6 +1107,11 @@ def init(rank: Optional[int] = None, size: Optional[int] = None, address: Option
     """Use it through `hocket.init`."""
 
 def _finish_calls() -> bool: ...
+
+def _check_stream(stream: Stream) -> None:
+    """
+    Raises where it is no stream; for calls of several parts, whose last ones have it.
+    """
 
 def _run_threads(size: int, body: Callable[[Communicator], None]) -> None: ...
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 from collections.abc import Iterator
-from typing import Optional
+from typing import Any, Optional
 
 from ._hocket import Communicator
+from ._keywords import F, takes_either
 from .errors import Error, InvalidArgument
 
 
@@ -30,3 +33,40 @@ def announcing(comm: Optional[Communicator]) -> Iterator[None]:
             with contextlib.suppress(Error):
                 comm.refuse(f"{type(error).__name__}: {error}")
         raise
+
+
+def collective(function: F) -> F:
+    """Has a function of Python's that all ranks call refuse for all what it does not take.
+
+    The communicator is an argument, or the `_comm` of the first one. `takes_either` is in it.
+    """
+    either = takes_either(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            return either(*args, **given)
+        except TypeError as error:
+            if _fits(function, args, given):
+                raise  # of what it does
+            with announcing(_communicator_of(*args, *given.values())):
+                raise error from None
+
+    return call  # type: ignore[return-value]
+
+
+def _fits(function: Any, args: tuple[Any, ...], given: dict[str, Any]) -> bool:
+    if "timeout" in given and "deadline" not in given:
+        given = {("deadline" if name == "timeout" else name): given[name] for name in given}
+    try:
+        inspect.signature(function).bind(*args, **given)
+    except TypeError:
+        return False
+    return True
+
+
+def _communicator_of(*args: Any) -> Optional[Communicator]:
+    for one in args:
+        if isinstance(one, Communicator):
+            return one
+    return getattr(args[0], "_comm", None) if args else None

@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple, Optional
 import numpy as np
 
 from ._hocket import Communicator, _Redistribution
-from ._keywords import takes_either
-from ._refusals import announcing
+from ._refusals import announcing, collective
 from ._types import Array, Timeout
 from .errors import InvalidArgument
 
@@ -231,7 +230,7 @@ class Redistribution:
         overlap or leave holes, or what is wanted is not held.
     """
 
-    @takes_either
+    @collective
     def __init__(
         self,
         comm: Communicator,
@@ -261,6 +260,7 @@ class Redistribution:
         lower, upper = self._plan.whole
         return Box(tuple(lower), tuple(upper))
 
+    @collective
     def __call__(self, x: Array, out: Optional[Array] = None) -> Any:
         """Move an array. Collective: one ``all_to_all_v``.
 
@@ -308,7 +308,7 @@ class Redistribution:
         return move(self._comm, x, out, self._source, self._target, self._boxes, self._order)
 
 
-@takes_either
+@collective
 def redistribute(
     comm: Communicator,
     x: Array,
@@ -356,9 +356,12 @@ def _whole(value: Any, name: str) -> int:
 
 def _wholes(values: Any, name: str) -> tuple[int, ...]:
     try:
-        return tuple(map(operator.index, values))
+        wholes = tuple(map(operator.index, values))
     except TypeError:
         raise InvalidArgument(f"{name} is {values!r}, expected whole numbers") from None
+    if any(not -(1 << 63) <= whole < 1 << 63 for whole in wholes):
+        raise InvalidArgument(f"{name} is {wholes}, more than any array has")
+    return wholes
 
 
 def _extents(shape: Any) -> tuple[int, ...]:

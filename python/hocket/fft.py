@@ -16,10 +16,9 @@ from typing import Any, Literal, Optional
 import numpy as np
 
 from ._hocket import Communicator, _Fft
-from ._keywords import takes_either
-from ._refusals import announcing
+from ._refusals import announcing, collective
 from ._types import Array, Timeout
-from .distribution import Box, _checked_box, _wholes
+from .distribution import Box, _checked_box, _whole, _wholes
 from .errors import InvalidArgument
 
 __all__ = ["FFT", "fft", "gpu_of", "ifft", "irfft", "rfft", "spectrum_of"]
@@ -79,7 +78,7 @@ class FFT:
         The same on all ranks: what they give differs, or does not fit together.
     """
 
-    @takes_either
+    @collective
     def __init__(
         self,
         comm: Communicator,
@@ -106,6 +105,11 @@ class FFT:
             self.shape = _wholes(shape, "shape")
             if not self.shape or min(self.shape) < 0:
                 raise InvalidArgument(f"shape is {self.shape}, expected the whole array's")
+            transformed = 0 if axes is None else _whole(axes, "axes")
+            if not 0 <= transformed < 1 << 63:
+                raise InvalidArgument(f"axes is {axes}, expected how many are transformed")
+            if gpu is not None and not 0 <= _whole(gpu, "gpu") < 1 << 31:
+                raise InvalidArgument(f"gpu is {gpu}, expected a GPU's number")
             real = _REALS.get(_name_of(dtype))
             if real is None:
                 raise InvalidArgument(
@@ -122,7 +126,7 @@ class FFT:
             [list(corner) for box in (source, target) for corner in box],
             _KINDS.index(kind),
             real == "float64",
-            axes or 0,
+            transformed,
             _NORMS.index(norm),
             planning == "measured",
             gpu,
@@ -139,6 +143,7 @@ class FFT:
         """How often the array is spread anew in one transform."""
         return self._plan.transposes
 
+    @collective
     def __call__(
         self,
         x: Array,
@@ -263,6 +268,7 @@ def _once(
     return plan(x, direction="inverse" if inverse else "forward")
 
 
+@collective
 def fft(
     comm: Communicator,
     x: Array,
@@ -276,6 +282,7 @@ def fft(
     return _once(comm, x, source, target, "c2c", False, axes=axes, norm=norm, deadline=deadline)
 
 
+@collective
 def ifft(
     comm: Communicator,
     x: Array,
@@ -289,6 +296,7 @@ def ifft(
     return _once(comm, x, source, target, "c2c", True, axes=axes, norm=norm, deadline=deadline)
 
 
+@collective
 def rfft(
     comm: Communicator,
     x: Array,
@@ -302,6 +310,7 @@ def rfft(
     return _once(comm, x, source, target, "r2c", False, axes=axes, norm=norm, deadline=deadline)
 
 
+@collective
 def irfft(
     comm: Communicator,
     x: Array,

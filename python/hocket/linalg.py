@@ -15,8 +15,7 @@ from typing import Any, Literal, Optional, Union
 import numpy as np
 
 from ._hocket import Communicator, _Matmul
-from ._keywords import takes_either
-from ._refusals import announcing
+from ._refusals import announcing, collective
 from ._types import Array, Timeout
 from .distribution import BlockCyclic, BlockNonCyclic, Slab, _wholes
 from .errors import InvalidArgument
@@ -84,7 +83,7 @@ class Matmul:
         The same on all ranks: what they give differs, or does not fit together.
     """
 
-    @takes_either
+    @collective
     def __init__(
         self,
         comm: Communicator,
@@ -147,6 +146,7 @@ class Matmul:
         """What travels: "gathered" or "reduced"."""
         return _FORMS[self._plan.form]
 
+    @collective
     def __call__(
         self,
         a: Array,
@@ -196,7 +196,7 @@ class Matmul:
         return out
 
 
-@takes_either
+@collective
 def matmul(
     comm: Communicator,
     a: Array,

@@ -21,9 +21,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._hocket import Communicator
+from ._hocket import Communicator, _check_stream
 from ._keywords import takes_either
-from ._refusals import announcing
+from ._refusals import announcing, collective
 from ._sparse_contents import (
     LENGTH,
     Description,
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 # --- Movement ---------------------------------------------------------------------------------
-@takes_either
+@collective
 def broadcast(
     comm: Communicator,
     array: Sparse,
@@ -92,6 +92,7 @@ def broadcast(
     """
     with announcing(comm):
         _check_root(comm, root)
+        _check_stream(stream)
         kind = kind_of(array, "array")
         row = np.zeros(LENGTH, "int64")
         if comm.rank == root:
@@ -109,12 +110,12 @@ def broadcast(
         return array if comm.rank == root else unpack(description, packed, kind)
 
 
-@takes_either
+@collective
 def all_gather(
     comm: Communicator, array: Sparse, *, deadline: Timeout = None, stream: Stream = None
 ) -> list[Sparse]:
     """Every rank's array, in rank order, on every rank."""
-    message, kind, table = _describe(comm, array, deadline)
+    message, kind, table = _describe(comm, array, deadline, stream)
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
@@ -122,7 +123,7 @@ def all_gather(
         return unpack_all(table, gathered, kind)
 
 
-@takes_either
+@collective
 def gather(
     comm: Communicator,
     array: Sparse,
@@ -134,14 +135,15 @@ def gather(
     """Every rank's array, in rank order, at the root; None elsewhere."""
     with announcing(comm):
         _check_root(comm, root)
-    message, kind, table = _describe(comm, array, deadline)
+    message, kind, table = _describe(comm, array, deadline, stream)
     return _gather(comm, message, kind, table, root, deadline, stream)
 
 
 def _describe(
-    comm: Communicator, array: Sparse, deadline: Timeout
+    comm: Communicator, array: Sparse, deadline: Timeout, stream: Stream
 ) -> tuple[Message, Kind, Any]:
     with announcing(comm):
+        _check_stream(stream)
         kind = kind_of(array, "array")
         message = make_message(array, "array")
         row = message.description.encode()
@@ -169,7 +171,7 @@ def _gather(
         return None if gathered is None else unpack_all(table, gathered, kind)
 
 
-@takes_either
+@collective
 def scatter(
     comm: Communicator,
     arrays: Optional[Sequence[Sparse]],
@@ -193,6 +195,7 @@ def scatter(
     packed, lengths = None, None
     with announcing(comm):
         _check_root(comm, root)
+        _check_stream(stream)
         kind = _kind_like(arrays[0] if arrays else like)
         table = np.zeros((comm.size, LENGTH), "int64")
         if comm.rank == root:
@@ -217,7 +220,7 @@ def _kind_like(array: Optional[Sparse]) -> Kind:
     return Kind(scipy.sparse, np)
 
 
-@takes_either
+@collective
 def all_to_all(
     comm: Communicator,
     arrays: Sequence[Sparse],
@@ -227,6 +230,7 @@ def all_to_all(
 ) -> list[Sparse]:
     """Send ``arrays[r]`` to rank r; the arrays that came, in the order of the ranks."""
     with announcing(comm):
+        _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
         kind = kind_of(arrays[0], "arrays[0]")
         own = np.array([message.description.encode() for message in messages])
@@ -303,7 +307,7 @@ def send_recv(
 
 
 # --- Reductions -------------------------------------------------------------------------------
-@takes_either
+@collective
 def reduce(
     comm: Communicator,
     array: Sparse,
@@ -330,7 +334,7 @@ def reduce(
     InvalidArgument
         The shapes do not fit, or `op` is another one; on every rank.
     """
-    message, kind, table, order = _describe_to_fold(comm, array, op, root, deadline)
+    message, kind, table, order = _describe_to_fold(comm, array, op, root, deadline, stream)
     arrays = _gather(comm, message, kind, table, root, deadline, stream)
     if arrays is None:
         return None
@@ -339,19 +343,19 @@ def reduce(
 
 
 def _describe_to_fold(
-    comm: Communicator, array: Sparse, op: str, root: int, deadline: Timeout
+    comm: Communicator, array: Sparse, op: str, root: int, deadline: Timeout, stream: Stream
 ) -> tuple[Message, Kind, Any, list[int]]:
     with announcing(comm):
         _check_op(op)
         _check_root(comm, root)
-    message, kind, table = _describe(comm, array, deadline)
+    message, kind, table = _describe(comm, array, deadline, stream)
     order = [root, *(rank for rank in range(comm.size) if rank != root)]
     with announcing(comm):
         _check_shapes([decode(row) for row in table], order, op)
     return message, kind, table, order
 
 
-@takes_either
+@collective
 def all_reduce(
     comm: Communicator,
     array: Sparse,
@@ -361,7 +365,7 @@ def all_reduce(
     stream: Stream = None,
 ) -> Sparse:
     """As `reduce` to rank 0; every rank gets the result."""
-    message, kind, table, order = _describe_to_fold(comm, array, op, 0, deadline)
+    message, kind, table, order = _describe_to_fold(comm, array, op, 0, deadline, stream)
     with on(stream, kind):
         with announcing(comm):
             packed, lengths = pack([message], kind.xp)[0], lengths_of(table)
@@ -376,7 +380,7 @@ def all_reduce(
     return broadcast(comm, array, 0, deadline=deadline, stream=stream)
 
 
-@takes_either
+@collective
 def reduce_scatter(
     comm: Communicator,
     arrays: Sequence[Sparse],
@@ -388,6 +392,7 @@ def reduce_scatter(
     """Rank r gets the sum or product of all ranks' ``arrays[r]``, in rank order; see `reduce`."""
     with announcing(comm):
         _check_op(op)
+        _check_stream(stream)
         messages = make_messages(arrays, comm, "arrays")
         own = np.array([message.description.encode() for message in messages])
     every = comm.all_gather(own, None, deadline)  # so that all ranks refuse what one cannot add

@@ -168,10 +168,13 @@ void bind_rebuild(CommunicatorClass& cls) {
   cls.def(
       "rebuild",
       [](Seat& s, nb::handle deadline, nb::handle exclude_missing, nb::handle allow_minority) {
-        const RebuildOptions options{
-            .deadline = duration_argument(deadline, "deadline"),
-            .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
-            .allow_minority = flag_argument(allow_minority, "allow_minority")};
+        const auto read = [&] {
+          return RebuildOptions{
+              .deadline = duration_argument(deadline, "deadline"),
+              .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
+              .allow_minority = flag_argument(allow_minority, "allow_minority")};
+        };
+        const RebuildOptions options = read_arguments(s, read, &Communicator::refuse_rebuild);
         return child(s, without_gil([&] { return s.comm.rebuild(options); }));
       },
       arg("deadline") = nb::none(),
@@ -202,6 +205,8 @@ DeadlineExceeded
     Ranks that live did not come; it names them. It can be called again.
 RendezvousError
     The others have gone on without this rank, or may have, as they cannot be heard.
+InvalidArgument
+    An argument is refused, here or on another rank, which is named; all may call it again.
 )");
   cls.def_prop_ro(
       "epoch",

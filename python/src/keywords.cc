@@ -1,17 +1,23 @@
 // A bound function's vectorcall slot (PEP 590) leads here and then to nanobind's. Calls without
-// keywords pay for one branch.
+// keywords pay for two branches.
 #include "keywords.h"
 
 #include <dlfcn.h>
 
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "arguments.h"
+#include "seat.h"
 
 namespace hocket::python {
 namespace {
@@ -26,6 +32,8 @@ struct Known {
   std::array<Vectorcall, kSlots> originals{};
   // Which of the two words a function takes, where it takes one.
   std::unordered_map<PyObject*, PyObject*> word;
+  // How other ranks are told of a refused call, where these take part in it.
+  std::unordered_map<PyObject*, Refuse> refuse;
   PyObject* deadline = nullptr;
   PyObject* timeout = nullptr;
 };
@@ -60,14 +68,57 @@ PyObject* reworded(PyObject* function, PyObject* names) {
   return nullptr;
 }
 
-// Puts a TypeError that names the keyword in the place of nanobind's.
+// Methods of a communicator that no other rank waits for.
+constexpr std::string_view kOfOneRank[] = {"abort",
+                                           "close",
+                                           "dump",
+                                           "exchange",
+                                           "last_calls",
+                                           "peer",
+                                           "recent_calls",
+                                           "recv",
+                                           "recv_async",
+                                           "refuse",
+                                           "send",
+                                           "send_async",
+                                           "send_recv"};
+
+Seat* seat_of(nb::handle self) {
+  if (nb::isinstance<Seat>(self)) return &nb::cast<Seat&>(self);
+  if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).seat;
+  return nullptr;
+}
+
+// Nanobind says so before it calls a function whose arguments are others.
+bool was_called(const nb::python_error& error) {
+  const std::string_view text = error.what();
+  return text.find("(): incompatible function arguments.") == std::string_view::npos;
+}
+
+// Has a TypeError name the keyword, where there is one that the function does not take.
 void explain(PyObject* function, PyObject* names) {
+  if (names == nullptr) return;
+  nb::module_::import_("hocket._keywords")
+      .attr("explain")(nb::handle(function), nb::handle(names));
+}
+
+// What a call without a result raises: the TypeError that is set, or a better one. The ranks that
+// take part in the call are told where it was not made.
+void answer(PyObject* function, PyObject* const* arguments, std::size_t count, PyObject* names) {
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
-  nb::python_error before;  // takes it
   try {
-    nb::module_::import_("hocket._keywords")
-        .attr("explain")(nb::handle(function), nb::handle(names));
-    before.restore();
+    const nb::python_error before;  // takes it
+    if (was_called(before)) throw before;
+    const auto refuse = known().refuse.find(function);
+    Seat* const seat =
+        refuse == known().refuse.end() || count == 0 ? nullptr : seat_of(arguments[0]);
+    try {
+      explain(function, names);
+      throw before;
+    } catch (const nb::python_error&) {
+      if (seat != nullptr) announce_refusal(*seat, refuse->second);
+      throw;
+    }
   } catch (nb::python_error& better) {
     better.restore();
   }
@@ -80,9 +131,7 @@ PyObject* call_with_keywords(Vectorcall original,
                              PyObject* names) {
   try {
     const nb::object other = nb::steal(reworded(self, names));
-    PyObject* result = original(self, arguments, count, other.is_valid() ? other.ptr() : names);
-    if (result == nullptr) explain(self, names);
-    return result;
+    return original(self, arguments, count, other.is_valid() ? other.ptr() : names);
   } catch (nb::python_error& error) {
     error.restore();
     return nullptr;
@@ -92,10 +141,11 @@ PyObject* call_with_keywords(Vectorcall original,
 template <std::size_t kSlot>
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, PyObject* names) {
   const Vectorcall original = known().originals[kSlot];
-  if (names != nullptr) [[unlikely]] {
-    return call_with_keywords(original, self, arguments, count, names);
-  }
-  return original(self, arguments, count, nullptr);
+  PyObject* const result = names == nullptr
+                               ? original(self, arguments, count, nullptr)
+                               : call_with_keywords(original, self, arguments, count, names);
+  if (result == nullptr) [[unlikely]] answer(self, arguments, PyVectorcall_NARGS(count), names);
+  return result;
 }
 
 template <std::size_t... kSlot>
@@ -150,6 +200,17 @@ void mind_keywords(nb::module_& module) {
   all.deadline = PyUnicode_InternFromString("deadline");
   all.timeout = PyUnicode_InternFromString("timeout");
   const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");
+  for (nb::handle owner : {nb::type<Seat>(), nb::type<Symmetric>()}) {
+    const nb::object members = nb::steal(PyMapping_Items(owner.attr("__dict__").ptr()));
+    for (nb::handle member : members) {
+      const std::string name = nb::cast<std::string>(member[0]);
+      const nb::object function = member[1];
+      if (!is_bound_function(function) || name.starts_with("_")) continue;
+      if (std::ranges::find(kOfOneRank, name) != std::end(kOfOneRank)) continue;
+      all.refuse[function.ptr()] =
+          name == "rebuild" ? &Communicator::refuse_rebuild : &Communicator::refuse;
+    }
+  }
   const auto mind_all = [&](nb::handle owner) {
     const nb::object members = nb::steal(PyMapping_Values(owner.attr("__dict__").ptr()));
     for (nb::handle member : members) {

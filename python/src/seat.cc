@@ -49,7 +49,7 @@ Seat::~Seat() {
   });
 }
 
-void announce_refusal(Seat& seat) {
+void announce_refusal(Seat& seat, Refuse refuse) {
   std::string reason = "its arguments were refused in Python";
   try {
     throw;
@@ -60,7 +60,7 @@ void announce_refusal(Seat& seat) {
   } catch (...) {
   }
   try {
-    without_gil([&] { seat.comm.refuse(reason); });
+    without_gil([&] { (seat.comm.*refuse)(reason); });
   } catch (const nb::python_error&) {
     throw;
   } catch (const std::exception&) {  // as it should

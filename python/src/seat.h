@@ -174,10 +174,18 @@ struct Seat {
   std::shared_ptr<HeldWork> held = std::make_shared<HeldWork>();
 };
 
+// Python's `SymmetricMemory`: what `comm.symmetric` is.
+struct Symmetric {
+  Seat seat;
+};
+
+// How a refused call is announced.
+using Refuse = void (Communicator::*)(const std::string& reason);
+
 // Tells the other ranks that this one's next collective call was refused before it was made, so
-// that they need not wait for it; the caller then raises what was wrong. Throws only what a
-// signal's handler raises meanwhile.
-void announce_refusal(Seat& seat);
+// that they need not wait for it, for the exception that is being handled; the caller then raises
+// what was wrong. Throws only what a signal's handler raises meanwhile.
+void announce_refusal(Seat& seat, Refuse refuse = &Communicator::refuse);
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);

@@ -19,11 +19,6 @@
 namespace hocket::python {
 namespace {
 
-// What `comm.symmetric` is.
-struct Symmetric {
-  Seat seat;
-};
-
 // The base of a symmetric NumPy array.
 struct Allocation {
   SymmetricArray array;

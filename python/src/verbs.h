@@ -45,11 +45,11 @@ void write_in_place(Plan<Options>& plan, nb::handle x) {
 
 // Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.
 template <typename Read>
-auto read_arguments(Seat& seat, Read&& read) {
+auto read_arguments(Seat& seat, Read&& read, Refuse refuse = &Communicator::refuse) {
   try {
     return read();
   } catch (...) {
-    announce_refusal(seat);
+    announce_refusal(seat, refuse);
     throw;
   }
 }

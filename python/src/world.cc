@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bootstrap.h"
+#include "device.h"
 #include "hocket/error.h"
 #include "hocket/exit.h"
 #include "hocket/interrupt.h"
@@ -184,6 +185,12 @@ void bind_world(nb::module_& module) {
       "_finish_calls",
       [] { return without_gil([] { return finish_calls(); }); },
       nb::sig("def _finish_calls() -> bool"));
+  module.def(
+      "_check_stream",
+      [](nb::handle stream) { stream_argument(stream); },
+      arg("stream").none(),
+      nb::sig("def _check_stream(stream: Stream) -> None"),
+      "Raises where it is no stream; for calls of several parts, whose last ones have it.");
   module.def("_run_threads",
              &run_threads,
              arg("size"),
