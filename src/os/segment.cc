@@ -62,7 +62,12 @@ Segment Segment::create(std::size_t bytes) {
         "the container's seccomp profile",
         errno);
   }
-  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+  // Beyond the limit, the kernel ends the process (SIGXFSZ) rather than refuse.
+  rlimit limit{};
+  const bool is_allowed = getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+                          limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+  if (!is_allowed) errno = EFBIG;
+  if (!is_allowed || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     throw SystemError("cannot size the job's shared memory (see `ulimit -f`)", errno);
   }
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {

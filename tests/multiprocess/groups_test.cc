@@ -305,6 +305,19 @@ TEST(Limits, ASegmentLargerThanAnyAddressSpaceIsAClearError) {
   EXPECT_THROW(init({.segment_bytes = SIZE_MAX}), SystemError);
 }
 
+// The kernel would end the process by a signal.
+TEST(Limits, TooSmallFilesAreAClearError) {
+  const auto ranks = run_job({.size = 2}, [](Rank& rank) {
+    const rlimit limit{.rlim_cur = 4096, .rlim_max = 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    rank.attempt("init", [&] { rank.join(); });
+  });
+  EXPECT_EQ(ranks[0].get("init"), "Error");
+  EXPECT_NE(ranks[0].get("init.message").find("ulimit -f"), std::string::npos)
+      << ranks[0].get("init.message");
+  EXPECT_EQ(ranks[1].get("init"), "RendezvousError") << ranks[1].get("init.message");
+}
+
 // What one rank cannot do the others hear from init, at once: nobody waits for it.
 TEST(Settings, ThatOneRankRefusesOthersHearOf) {
   const std::pair<const char*, const char*> wrong[] = {{"HOCKET_ENGINES", "none"},
