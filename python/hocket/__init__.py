@@ -6,6 +6,17 @@
 >>> comm.all_reduce(x)                  # in place, sum
 """
 
+from ._interpreter import require_main as _require_main
+
+_require_main()
+try:
+    from . import _hocket as _hocket
+except ImportError as error:
+    # It says so of whatever ends its own import, of Ctrl-C too.
+    if error.__cause__ is None or isinstance(error.__cause__, Exception):
+        raise
+    raise error.__cause__ from None
+
 from ._hocket import (
     Communicator,
     Context,

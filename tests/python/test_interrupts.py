@@ -62,3 +62,23 @@ def test_ctrl_c_is_a_keyboard_interrupt_in_every_wait(part):
         for rank in ranks:
             rank.kill()
             rank.wait()
+
+
+def test_ctrl_c_within_the_import():
+    """Which Python code is part of."""
+    program = """
+import sys
+class Interrupted:
+    def find_spec(self, name, *rest):
+        if name == "hocket._keywords":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+try:
+    import hocket
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50
+    )
+    assert done.stdout == "interrupted\n", done.stderr

@@ -80,3 +80,29 @@ def test_train_digits():
     digests = re.findall(r"\d ranks? +([0-9a-f]{64})", job.stdout)
     assert len(digests) == 8
     assert len(set(digests[:4])) == 1 and len(set(digests[4:])) > 1
+
+
+def test_a_subinterpreter_is_refused_and_harms_nobody():
+    program = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import numpy as np
+import hocket
+with hocket.init() as comm:
+    other = interpreters.create()
+    failed = ""
+    try:
+        failed = interpreters.run_string(other, "import hocket._hocket")  # what went wrong, from 3.13
+    except Exception as error:
+        failed = error
+    print(failed)
+    interpreters.destroy(other)
+    print(comm.all_reduce(np.ones(3))[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50
+    )
+    assert "hocket works in a process's main interpreter alone" in done.stdout, done
+    assert done.stdout.endswith("\n1.0\n"), done
