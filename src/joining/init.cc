@@ -7,6 +7,7 @@
 #include "joining/bootstrap.h"
 #include "world/exit_list.h"
 #include "joining/meeting.h"
+#include "os/standard_descriptors.h"
 #include "world/world.h"
 #include "rendezvous/launcher_space.h"
 
@@ -74,6 +75,7 @@ World join(const InitOptions& options,
 }  // namespace
 
 World init(const InitOptions& options, const world::MakeProviders& make) {
+  os::occupy_standard_descriptors();
   const StartSettings settings = read_settings(options, make);
   if (const auto meeting = rendezvous::find_launcher_meeting(options); meeting.bootstrap) {
     Introduced introduced = introduce(*meeting.bootstrap, options, "");
@@ -84,6 +86,7 @@ World init(const InitOptions& options, const world::MakeProviders& make) {
 }
 
 World init(Bootstrap& bootstrap, const InitOptions& options, const world::MakeProviders& make) {
+  os::occupy_standard_descriptors();
   StartSettings settings;
   std::string problem;
   try {

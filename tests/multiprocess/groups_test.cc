@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -316,6 +318,20 @@ TEST(Limits, TooSmallFilesAreAClearError) {
   EXPECT_NE(ranks[0].get("init.message").find("ulimit -f"), std::string::npos)
       << ranks[0].get("init.message");
   EXPECT_EQ(ranks[1].get("init"), "RendezvousError") << ranks[1].get("init.message");
+}
+
+// As daemons do. What such a program prints, with or without wanting to, goes nowhere.
+TEST(Limits, ClosedStandardDescriptorsAreNotHocketsOwn) {
+  run_job({.size = 2}, [](Rank& rank) {
+    for (const int descriptor : {0, 1, 2}) close(descriptor);
+    World world = rank.join();
+    for (const int descriptor : {0, 1, 2}) {
+      const std::string file = std::filesystem::read_symlink(
+          fmt::format("/proc/self/fd/{}", descriptor));
+      rank.check(file == "/dev/null", fmt::format("descriptor {} is {}", descriptor, file));
+    }
+    world.communicator().barrier();
+  });
 }
 
 // What one rank cannot do the others hear from init, at once: nobody waits for it.
