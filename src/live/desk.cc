@@ -36,16 +36,10 @@ void lay_out_desk(control::HostControl& host) {
 void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::string_view group) {
   DeskLayout* const desk = desk_of(host);
   if (desk == nullptr) return;
+  Seated seated{.block = block, .rank = rank, .name = {}};
+  seated.name = group;
   for (GroupSeat& seat : desk->seats) {
-    std::uint64_t free = 0;
-    if (!seat.block.compare_exchange_strong(
-            free, GroupSeat::kBeingTaken, std::memory_order_acquire)) {
-      continue;
-    }
-    seat.rank.store(rank, std::memory_order_relaxed);
-    seat.name = group;
-    seat.block.store(block, std::memory_order_release);
-    return;
+    if (seat.take(seated)) return;
   }
 }
 
@@ -53,8 +47,7 @@ void stand_up(control::HostControl& host, std::uint64_t block) noexcept {
   DeskLayout* const desk = desk_of(host);
   if (desk == nullptr) return;
   for (GroupSeat& seat : desk->seats) {
-    std::uint64_t own = block;
-    if (seat.block.compare_exchange_strong(own, 0, std::memory_order_release)) return;
+    if (seat.leave(block)) return;
   }
 }
 

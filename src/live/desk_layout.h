@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/atomic.h"
 #include "base/short_text.h"
@@ -19,12 +20,48 @@ inline constexpr std::size_t kRows = 128;  // kinds, groups and engines; more ar
 inline constexpr std::size_t kGroupNameBytes = 48;
 inline constexpr std::size_t kEngineNameBytes = 16;
 
-// One group of the rank. Taken by kBeingTaken; `block` is written last, and cleared first.
+using GroupName = base::ShortText<kGroupNameBytes>;
+using EngineName = base::ShortText<kEngineNameBytes>;
+
+// A group, as its rank has written it down. A value.
+struct Seated {
+  std::uint64_t block = 0;  // its offset
+  int rank = 0;             // of the rank in it
+  GroupName name;
+};
+
+// One group of the rank; written by its threads, each of which takes a seat of its own.
 struct alignas(control::kCacheLine) GroupSeat {
+  static constexpr std::uint64_t kFree = 0;
   static constexpr std::uint64_t kBeingTaken = 1;
-  base::Atomic<std::uint64_t> block{0};  // its offset; 0: the seat is free
-  base::Atomic<std::int32_t> rank{0};    // this rank's in it
-  base::Torn<base::ShortText<kGroupNameBytes>> name;
+  base::Atomic<std::uint64_t> block{kFree};
+  base::Torn<std::int32_t> rank = 0;
+  base::Torn<GroupName> name;
+
+  // False: another group has it.
+  bool take(const Seated& group) noexcept {
+    std::uint64_t free = kFree;
+    if (!block.compare_exchange_strong(free, kBeingTaken, std::memory_order_acquire)) return false;
+    // Who still reads of the group that was here sees that it is gone.
+    base::thread_fence(std::memory_order_release);
+    rank = group.rank;
+    name = group.name;
+    block.store(group.block, std::memory_order_release);
+    return true;
+  }
+  // False: this group has another seat.
+  bool leave(std::uint64_t group) noexcept {
+    return block.compare_exchange_strong(group, kFree, std::memory_order_release);
+  }
+  // Absent where no group has it, or another one has it meanwhile.
+  std::optional<Seated> read() const noexcept {
+    const std::uint64_t before = block.load(std::memory_order_acquire);
+    if (before <= kBeingTaken) return std::nullopt;
+    const Seated group{.block = before, .rank = rank, .name = name};
+    base::thread_fence(std::memory_order_acquire);
+    if (block.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return group;
+  }
 };
 
 // Calls of up to 1 us, 4 us, 16 us, ..., 16.8 s, and longer ones.
@@ -41,17 +78,37 @@ constexpr double upper_bound_s(std::size_t bucket) noexcept {
 static_assert(bucket_of(0) == 0 && bucket_of(1000) == 0 && bucket_of(1001) == 1 &&
               bucket_of(4000) == 1 && bucket_of(4001) == 2 && bucket_of(~0ULL / 2) == kBuckets - 1);
 
-// Calls of one kind in one group by one engine. `used` becomes kTaken last, once.
+// Calls of one kind in one group by one engine: for good.
 struct alignas(control::kCacheLine) MeterRow {
   enum : std::uint32_t { kFree, kBeingTaken, kTaken };
   base::Atomic<std::uint32_t> used{kFree};
   base::Plain<engine::Kind> kind = engine::Kind::kNone;
-  base::Plain<base::ShortText<kEngineNameBytes>> engine;
-  base::Plain<base::ShortText<kGroupNameBytes>> group;
+  base::Plain<EngineName> engine;
+  base::Plain<GroupName> group;
   base::Atomic<std::uint64_t> failed{0};
   base::Atomic<std::uint64_t> bytes{0};
   base::Atomic<std::uint64_t> nanoseconds{0};
   std::array<base::Atomic<std::uint64_t>, kBuckets> ended{};  // by how long they took
+
+  bool is_taken() const noexcept { return used.load(std::memory_order_acquire) == kTaken; }
+  // Whether it is theirs, from now on or before.
+  bool take(engine::Kind its_kind,
+            const EngineName& its_engine,
+            const GroupName& its_group) noexcept {
+    std::uint32_t state = kFree;
+    if (used.compare_exchange_strong(state, kBeingTaken, std::memory_order_acquire)) {
+      kind = its_kind;
+      engine = its_engine;
+      group = its_group;
+      used.store(kTaken, std::memory_order_release);
+      return true;
+    }
+    if (state != kTaken) return false;  // another group's, for all that is known
+    const EngineName named = engine;
+    const GroupName grouped = group;
+    return kind == its_kind && named.view() == its_engine.view() &&
+           grouped.view() == its_group.view();
+  }
 };
 
 // Lies where the rank has allocated first.

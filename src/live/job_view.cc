@@ -243,7 +243,7 @@ class JobView::Impl {
     const live::DeskLayout* const desk = sampler_->desk(place);
     if (desk == nullptr || desk->meters.load(std::memory_order_relaxed) == 0) return;
     for (const live::MeterRow& row : desk->rows) {
-      if (row.used.load(std::memory_order_acquire) != live::MeterRow::kTaken) return;
+      if (!row.is_taken()) return;
       const engine::Kind kind = row.kind;
       if (static_cast<int>(kind) >= engine::kKindCount) continue;
       LiveMeter meter{.rank = number_of(place),

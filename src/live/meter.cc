@@ -17,25 +17,12 @@ MeterRow* row_of(DeskLayout& desk,
                  engine::Kind kind,
                  std::string_view engine,
                  std::string_view group) noexcept {
-  base::ShortText<kEngineNameBytes> engine_name;
-  base::ShortText<kGroupNameBytes> group_name;
+  EngineName engine_name;
+  GroupName group_name;
   engine_name = engine;
   group_name = group;
   for (MeterRow& row : desk.rows) {
-    std::uint32_t state = MeterRow::kFree;
-    if (row.used.compare_exchange_strong(
-            state, MeterRow::kBeingTaken, std::memory_order_acq_rel)) {
-      row.kind = kind;
-      row.engine = engine_name;
-      row.group = group_name;
-      row.used.store(MeterRow::kTaken, std::memory_order_release);
-      return &row;
-    }
-    if (state != MeterRow::kTaken) continue;  // another group's
-    if (row.kind == kind && row.engine.view() == engine_name.view() &&
-        row.group.view() == group_name.view()) {
-      return &row;
-    }
+    if (row.take(kind, engine_name, group_name)) return &row;
   }
   return nullptr;
 }

@@ -76,13 +76,14 @@ void Sampler::read_rank(int place) {
   const DeskLayout* const layout = desk(place);
   if (layout == nullptr) return;
   for (const GroupSeat& seat : layout->seats) {
-    const std::uint64_t block = seat.block.load(std::memory_order_acquire);
-    if (block <= GroupSeat::kBeingTaken) continue;
-    const base::ShortText<kGroupNameBytes> name = seat.name;
-    const int index = seat.rank.load(std::memory_order_relaxed);
-    if (index < 0 || index >= segment_.size_of_group(block)) continue;
-    glance_.groups[block];
-    rank.groups.push_back({.block = block, .index = index, .name = std::string(name.view())});
+    const auto seated = seat.read();
+    if (!seated || seated->rank < 0 || seated->rank >= segment_.size_of_group(seated->block)) {
+      continue;
+    }
+    glance_.groups[seated->block];
+    rank.groups.push_back({.block = seated->block,
+                           .index = seated->rank,
+                           .name = std::string(seated->name.view())});
   }
 }
 

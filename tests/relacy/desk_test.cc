@@ -1,0 +1,92 @@
+// What a rank shows of its groups and of its calls to those who look from outside
+// (live/desk_layout.h).
+#include <array>
+#include <string>
+
+#include "live/desk_layout.h"
+#include "scenario.h"
+
+namespace hocket::live {
+namespace {
+
+Seated group_of(std::uint64_t block) {
+  Seated group{.block = block, .rank = static_cast<int>(10 * block), .name = {}};
+  group.name = "group " + std::to_string(block);
+  return group;
+}
+
+// Two threads of a rank make and close groups, and share two seats, while somebody looks.
+class Seats : public relacy::Program {
+ public:
+  static constexpr int kThreads = 3;
+  void thread(int number) override {
+    if (number == 2) return look();
+    const auto base = static_cast<std::uint64_t>(100 * (number + 1));
+    for (std::uint64_t block = base; block < base + 2; ++block) {
+      const Seated group = group_of(block);
+      const bool sits = seats_[0].take(group) || seats_[1].take(group);
+      HOCKET_CHECK(sits);
+      HOCKET_CHECK(seats_[0].leave(block) || seats_[1].leave(block));
+    }
+  }
+
+ private:
+  void look() {
+    for (int i = 0; i < 4; ++i) {
+      const auto seen = seats_[static_cast<std::size_t>(i % 2)].read();
+      if (!seen) continue;
+      const Seated expected = group_of(seen->block);
+      HOCKET_CHECK(seen->rank == expected.rank);
+      HOCKET_CHECK(seen->name.view() == expected.name.view());
+    }
+  }
+  std::array<GroupSeat, 2> seats_;
+};
+
+// Two groups look for their rows; who reads sees whole ones.
+class Rows : public relacy::Program {
+ public:
+  static constexpr int kThreads = 3;
+  void thread(int number) override {
+    if (number == 2) {
+      for (MeterRow& row : rows_) {
+        if (!row.is_taken()) continue;
+        const GroupName group = row.group;
+        HOCKET_CHECK(group.view() == "a" || group.view() == "b");
+      }
+      return;
+    }
+    EngineName engine;
+    engine = "shm";
+    GroupName group;
+    group = number == 0 ? "a" : "b";
+    const bool has = rows_[0].take(engine::Kind::kBarrier, engine, group) ||
+                     rows_[1].take(engine::Kind::kBarrier, engine, group);
+    HOCKET_CHECK(has);
+  }
+  void after() override {
+    HOCKET_CHECK(rows_[0].is_taken() && rows_[1].is_taken());
+    const GroupName first = rows_[0].group;
+    const GroupName second = rows_[1].group;
+    HOCKET_CHECK(first.view() != second.view());
+  }
+
+ private:
+  std::array<MeterRow, 2> rows_;
+};
+
+TEST(Seats, AreWholeOrNotThere) {
+  // Relacy makes what threads store in one place in the order of its steps, so that it does not see
+  // two groups' names in the wrong order.
+  const relacy::Harmless between_groups = {{"take compare_exchange", "it orders names"},
+                                           {"leave compare_exchange", "the same"}};
+  relacy::holds_and_needs_all<Seats>(between_groups, {}, 3'000);
+}
+
+TEST(Rows, AreWholeOrNotThere) {
+  relacy::holds_and_needs_all<Rows>(
+      {{"compare_exchange", "nothing was written before a row was free"}}, {}, 3'000);
+}
+
+}  // namespace
+}  // namespace hocket::live
