@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "os/proc_file.h"
 #include "os/process_exit.h"
 
 namespace hocket::os {
@@ -70,11 +69,6 @@ constexpr std::array kCalls{
 #endif
 };
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 std::string_view first_word(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\n");
   if (begin == std::string_view::npos) return {};
@@ -98,12 +92,12 @@ std::optional<long> number(std::string_view text) {
 
 // Whoever may trace the process may know; the others may know the kernel's function for it.
 std::string system_call_of(pid_t pid) {
-  const std::string text = read_file(fmt::format("/proc/{}/syscall", pid));
+  const std::string text = read_proc_file(fmt::format("/proc/{}/syscall", pid));
   if (const auto call = number(first_word(text)); call && *call >= 0) {
     const auto found = std::ranges::find(kCalls, *call, &NamedCall::number);
     return found != kCalls.end() ? std::string(found->name) : fmt::format("number {}", *call);
   }
-  std::string where = read_file(fmt::format("/proc/{}/wchan", pid));
+  std::string where = read_proc_file(fmt::format("/proc/{}/wchan", pid));
   return where == "0" ? std::string() : where;
 }
 
@@ -111,7 +105,7 @@ std::string system_call_of(pid_t pid) {
 int processor_of(pid_t pid) {
   constexpr int kState = 3;
   constexpr int kProcessor = 39;
-  const std::string text = read_file(fmt::format("/proc/{}/stat", pid));
+  const std::string text = read_proc_file(fmt::format("/proc/{}/stat", pid));
   std::string_view rest = text;
   rest.remove_prefix(std::min(text.size(), text.rfind(')') + 1));
   for (int field = kState; !rest.empty(); ++field) {
@@ -133,7 +127,7 @@ int running_threads(pid_t pid) {
     const auto thread = number(each->d_name);
     if (!thread || *thread == pid) continue;
     if (++looked_at > kMostThreads) break;
-    const std::string status = read_file(fmt::format("{}/{}/status", folder, *thread));
+    const std::string status = read_proc_file(fmt::format("{}/{}/status", folder, *thread));
     if (field(status, "State") == "R") ++running;
   }
   ::closedir(threads);
@@ -143,7 +137,7 @@ int running_threads(pid_t pid) {
 std::string tracer_of(std::string_view status) {
   const auto tracer = number(field(status, "TracerPid"));
   if (!tracer || *tracer == 0) return {};
-  std::string name = read_file(fmt::format("/proc/{}/comm", *tracer));
+  std::string name = read_proc_file(fmt::format("/proc/{}/comm", *tracer));
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return name.empty() ? fmt::format("pid {}", *tracer) : fmt::format("{} (pid {})", name, *tracer);
 }
@@ -153,7 +147,7 @@ std::string tracer_of(std::string_view status) {
 ProcessState process_state(pid_t pid, std::uint64_t start) {
   using Doing = ProcessState::Doing;
   ProcessState state;
-  const std::string status = read_file(fmt::format("/proc/{}/status", pid));
+  const std::string status = read_proc_file(fmt::format("/proc/{}/status", pid));
   if (start == 0 || process_start(pid) != start) return state;
   state.tracer = tracer_of(status);
   state.processor = processor_of(pid);

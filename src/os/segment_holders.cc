@@ -11,12 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string_view>
 
 #include "hocket/error.h"
+#include "os/proc_file.h"
 
 namespace hocket::os {
 namespace {
@@ -34,14 +33,9 @@ pid_t number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 // The last of the numbers that the process has in the spaces of pids that it is in.
 pid_t own_pid_of(pid_t pid) {
-  const std::string status = read_file(fmt::format("/proc/{}/status", pid));
+  const std::string status = read_proc_file(fmt::format("/proc/{}/status", pid));
   constexpr std::string_view kField = "\nNSpid:";
   const auto at = status.find(kField);
   if (at == std::string::npos) return pid;
@@ -117,7 +111,7 @@ std::size_t SegmentView::touched_bytes() const noexcept {
 }
 
 std::string variable_of(pid_t pid, std::string_view name) {
-  const std::string all = read_file(fmt::format("/proc/{}/environ", pid));
+  const std::string all = read_proc_file(fmt::format("/proc/{}/environ", pid));
   const std::string wanted = fmt::format("{}=", name);
   for (std::string_view rest = all; !rest.empty();) {
     const std::string_view each = rest.substr(0, rest.find('\0'));
@@ -129,7 +123,7 @@ std::string variable_of(pid_t pid, std::string_view name) {
 
 std::string command_of(pid_t pid) {
   constexpr std::size_t kMost = 200;
-  std::string text = read_file(fmt::format("/proc/{}/cmdline", pid));
+  std::string text = read_proc_file(fmt::format("/proc/{}/cmdline", pid));
   if (text.size() > kMost) text.resize(kMost);
   while (!text.empty() && text.back() == '\0') text.pop_back();
   for (char& each : text) {

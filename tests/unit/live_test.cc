@@ -1,13 +1,17 @@
 // A job as it is seen from outside: whom ranks wait for, what is counted, what metrics say.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "control/group.h"
@@ -17,6 +21,8 @@
 #include "live/desk.h"
 #include "live/meter.h"
 #include "live/sampler.h"
+#include "os/process_exit.h"
+#include "os/process_state.h"
 #include "os/segment.h"
 
 namespace hocket {
@@ -133,6 +139,28 @@ TEST(Blame, IsOfWhoIsLeftBehind) {
   job.put(0, 1, 8, 7);
   job.put(0, 2, 9, 8);
   EXPECT_EQ(blamed(job, 0), 1);
+}
+
+// What is told of a process may be asked for while it ends.
+TEST(ProcessState, IsToldOfWhoEndsMeanwhile) {
+  for (int round = 0; round < 300; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    const std::uint64_t start = os::process_start(child);
+    std::atomic<bool> ended{false};
+    std::thread asks([&] {
+      while (!ended) os::process_state(child, start);
+    });
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ended = true;
+    asks.join();
+    EXPECT_EQ(os::process_state(child, start).doing, os::ProcessState::Doing::kUnknown);
+  }
 }
 
 TEST(Sampler, CountsCallsAndBytesBetweenLooks) {
