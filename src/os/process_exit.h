@@ -8,7 +8,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <optional>
+#include <string>
 
 #include "os/fd.h"
 
@@ -59,5 +61,9 @@ class ProcessExit {
   std::uint64_t start_;
   Fd descriptor_;
 };
+
+// All of a file that the kernel makes up when it is read; empty where it cannot be, as when its
+// process ends meanwhile.
+std::string read_proc_file(const std::string& path);
 
 }  // namespace hocket::os

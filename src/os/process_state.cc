@@ -11,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "os/proc_file.h"
 #include "os/process_exit.h"
 
 namespace hocket::os {

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "hocket/error.h"
-#include "os/proc_file.h"
+#include "os/process_exit.h"
 
 namespace hocket::os {
 namespace {
