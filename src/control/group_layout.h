@@ -62,7 +62,7 @@ struct alignas(kCacheLine) SharedRecord {
   base::Atomic<std::uint64_t> sequence{0};
   base::Torn<std::uint64_t> fingerprint = 0;
   base::Torn<engine::Signature> signature;
-  base::Torn<bool> refused = false;
+  base::Torn<std::uint8_t> refused = 0;  // no bool: an onlooker may read any byte here
 
   void write(std::uint64_t number,
              std::uint64_t its_fingerprint,
@@ -72,14 +72,16 @@ struct alignas(kCacheLine) SharedRecord {
     base::thread_fence(std::memory_order_release);
     fingerprint = its_fingerprint;
     signature = its_signature;
-    refused = is_refused;
+    refused = is_refused ? 1 : 0;
     sequence.store(number, std::memory_order_release);
   }
   // Absent where it is another call's, or becomes another's meanwhile.
   std::optional<Record> read(std::uint64_t number) const noexcept {
     if (sequence.load(std::memory_order_acquire) != number) return std::nullopt;
-    const Record record{
-        .sequence = number, .fingerprint = fingerprint, .signature = signature, .refused = refused};
+    const Record record{.sequence = number,
+                        .fingerprint = fingerprint,
+                        .signature = signature,
+                        .refused = refused != 0};
     base::thread_fence(std::memory_order_acquire);
     if (sequence.load(std::memory_order_relaxed) != number) return std::nullopt;
     return record;
