@@ -5,11 +5,13 @@
 // Names: reduce/<dtype>/<op>/<sources>/<cached or streaming>/<bytes of one array>.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/digest.h"
 #include "core/reduce.h"
 
 namespace {
@@ -52,6 +54,19 @@ void copy(benchmark::State& state, Stores stores) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
+void digest(benchmark::State& state, DType dtype) {
+  const std::int64_t bytes = state.range(0);
+  const std::vector<std::byte> in = make_array(bytes);
+  std::vector<hocket::core::Digest> digests(64);
+  const std::size_t block = std::max<std::size_t>(1024, in.size() / 64);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        hocket::core::digest_blocks(in.data(), in.size(), block, dtype, digests.data()));
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
 void add_sizes(benchmark::internal::Benchmark* benchmark) {
   for (const std::int64_t bytes : kSizes) benchmark->Arg(bytes);
 }
@@ -65,6 +80,11 @@ void register_all() {
     add_sizes(
         benchmark::RegisterBenchmark(("copy/" + name_of_stores(stores)).c_str(),
                                      [stores](benchmark::State& state) { copy(state, stores); }));
+  }
+  for (const DType dtype : {DType::kUInt8, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    add_sizes(benchmark::RegisterBenchmark(
+        ("digest/" + std::string(name_of(dtype))).c_str(),
+        [dtype](benchmark::State& state) { digest(state, dtype); }));
   }
   for (int d = 0; d < hocket::kDTypeCount; ++d) {
     for (int o = 0; o < hocket::kReduceOpCount; ++o) {
