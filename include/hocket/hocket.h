@@ -3,6 +3,7 @@
 
 #include "hocket/algorithm.h"
 #include "hocket/array_view.h"
+#include "hocket/audit.h"
 #include "hocket/bootstrap.h"
 #include "hocket/communicator.h"
 #include "hocket/compression.h"

@@ -107,6 +107,14 @@ Duration longest_silence() {
       "HOCKET_SILENCE={} is not a number of seconds from 0.1 to 3600; correct or unset it", *text));
 }
 
+// 1: beside the trace, or in a folder of its own here.
+std::string audit_directory(const std::string& trace_dir) {
+  const std::string text = environment("HOCKET_AUDIT").value_or("");
+  if (text == "0") return {};
+  if (text != "1") return text;
+  return trace_dir.empty() ? "hocket-audit" : trace_dir;
+}
+
 }  // namespace
 
 Config Config::from_environment() {
@@ -121,6 +129,7 @@ Config Config::from_environment() {
   config.algorithm = environment("HOCKET_ALGORITHM").value_or("");
   config.flight_recorder_dir = environment("HOCKET_DUMP_DIR").value_or("");
   config.trace_dir = environment("HOCKET_TRACE").value_or("");
+  config.audit_dir = audit_directory(config.trace_dir);
   config.interface = environment("HOCKET_INTERFACE").value_or("");
   config.silence = longest_silence();
   config.costs = environment("HOCKET_COSTS").value_or("");

@@ -43,6 +43,7 @@ struct Config {
   std::string algorithm;            // HOCKET_ALGORITHM: forced algorithms, see docs/algorithms.md
   std::string flight_recorder_dir;  // HOCKET_DUMP_DIR: where a failing rank writes its calls
   std::string trace_dir;            // HOCKET_TRACE: where each rank writes its calls as it goes
+  std::string audit_dir;  // HOCKET_AUDIT: where each rank writes digests of its calls' arrays
 
   std::string interface;                       // HOCKET_INTERFACE: a name or an address
   Duration silence = std::chrono::seconds(3);  // HOCKET_SILENCE, seconds

@@ -29,6 +29,9 @@ constexpr std::array kRows{
     Row{"HOCKET_DUMP_DIR", "Folder where a failing rank writes its last calls; default none"},
     Row{"HOCKET_TRACE",
         "Folder where each rank writes all its calls, for hocket trace; default none"},
+    Row{"HOCKET_AUDIT",
+        "Folder where each rank keeps digests of its calls' arrays, for hocket trace --diff; 1: that "
+        "of HOCKET_TRACE, or hocket-audit; default none"},
     Row{"HOCKET_TOP", "0: `hocket top` is not shown what this rank does; default 1"},
     Row{"HOCKET_METRICS",
         "HOST:PORT where the job's metrics are served, or count: by others; default nowhere"},

@@ -54,7 +54,7 @@ Core::Core(std::shared_ptr<Surroundings> surroundings,
                                                                         membership_.rank,
                                                                         membership_.host_ranks,
                                                                         entry)),
-      tracing_(surroundings_->trace(), membership_, surroundings_->host()),
+      tracing_(surroundings_->trace(), surroundings_->audit(), membership_, surroundings_->host()),
       turn_(surroundings_->host().fenced()),
       eager_polls_(surroundings_->host().may_spin() ? 1000 : 4),
       deadline_(deadline) {}
@@ -287,14 +287,14 @@ void Core::run_message(Task task,
 std::shared_ptr<Operation> Core::start_message(Task task,
                                                const failure::MessageCall& call,
                                                std::optional<Duration> deadline,
-                                               observe::Span span) {
+                                               TracedMessage traced) {
   const Duration allowed = deadline.value_or(deadline_);
   auto operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
   operation->call.task = std::move(task);
   operation->begun = true;
   operation->message = call;
   operation->call.awaited = {.peer = call.envelope.peer, .message = &operation->message};
-  operation->span = std::move(span);
+  operation->traced = std::move(traced);
   runner_->messages().push_back(operation);
   runner_->advance(false);
   if (!operation->done()) surroundings_->watch(shared_from_this());

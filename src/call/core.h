@@ -104,7 +104,7 @@ class Core : public std::enable_shared_from_this<Core>,
   std::shared_ptr<Operation> start_message(engine::Task task,
                                            const failure::MessageCall& call,
                                            std::optional<Duration> deadline,
-                                           observe::Span span = {});
+                                           TracedMessage traced = {});
   // How often to look for a message before anything dearer than looking.
   int eager_polls() const noexcept { return eager_polls_; }
 

@@ -9,7 +9,8 @@ namespace hocket::call {
 void Operation::finish(std::exception_ptr error) noexcept {
   call.task.reset();
   carrying.reset();  // its stream goes on
-  span.end(error != nullptr);
+  if (received && error == nullptr) traced.set_peer(received->source);
+  traced.end(error != nullptr);
   error_ = std::move(error);
   std::function<void()> callback;
   {

@@ -14,10 +14,10 @@
 #include "base/this_thread.h"
 #include "call/planner.h"
 #include "call/request.h"
+#include "call/tracing.h"
 #include "engine/task.h"
 #include "failure/inquiry.h"
 #include "hocket/communicator.h"
-#include "observe/trace_file.h"
 
 namespace hocket::call {
 
@@ -40,7 +40,10 @@ struct Stepped {
 class Carrying {
  public:
   virtual ~Carrying() = default;
-  virtual engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) = 0;
+  // `arrived` is called once what goes in is there, before any of it is overwritten.
+  virtual engine::Task carry(engine::CollectiveEngine& engine,
+                             const engine::Call& call,
+                             std::function<void()> arrived) = 0;
   // Whether the program's call waits for the end, and so hears of an error.
   virtual bool is_awaited() const noexcept = 0;
 };
@@ -74,7 +77,7 @@ class Operation {
   CallStorage storage;
   // A message.
   failure::MessageCall message;
-  observe::Span span;
+  TracedMessage traced;
   std::shared_ptr<Received> received;  // of one that comes: who sent; written before done
   // A call that this rank does not begin, and why: to be announced when its turn comes.
   std::optional<std::string> refusal;

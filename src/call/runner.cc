@@ -162,7 +162,9 @@ bool Runner::advance_one(Operation& operation, bool look) {
   try {
     if (!operation.begun) {
       operation.begun = true;
-      begin(operation.plan, operation.call.shown);
+      begin(operation.plan,
+            operation.call.shown,
+            operation.carrying ? Arrays::kComing : Arrays::kHere);
       if (!start(operation)) return advance_one(operation, look);
     }
     if (!step(operation.call, look)) return false;
@@ -192,8 +194,10 @@ bool Runner::advance_one(Operation& operation, bool look) {
 bool Runner::start(Operation& operation) {
   const Plan& plan = operation.plan;
   try {
-    operation.call.task = operation.carrying ? operation.carrying->carry(*plan.engine, plan.call)
-                                             : plan.engine->start(plan.call);
+    operation.call.task =
+        operation.carrying
+            ? operation.carrying->carry(*plan.engine, plan.call, [this] { tracing_.arrived(); })
+            : plan.engine->start(plan.call);
     return true;
   } catch (...) {
     if (operation.carrying) throw;  // its call has returned, and nobody would hear of it

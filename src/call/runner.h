@@ -75,10 +75,10 @@ class Runner {
   std::vector<std::shared_ptr<Operation>>& messages() noexcept { return messages_; }
 
   // Gives the call, whose turn it is, its fingerprint, and tells everybody.
-  void begin(Plan& plan, const engine::Signature& shown) {
+  void begin(Plan& plan, const engine::Signature& shown, Arrays arrays = Arrays::kHere) {
     ledger_.announce(plan.call, plan.hash, shown);
     if (tracing_.is_on()) [[unlikely]]
-      tracing_.begin(plan.call, shown, plan.engine->name());
+      tracing_.begin(plan.call, shown, plan.engine->name(), arrays);
     if (engines_.collectives.size() != 1) skip_others(plan);
   }
   void end(std::uint64_t sequence, bool failed = false) noexcept {

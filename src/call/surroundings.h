@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/host.h"
+#include "observe/audit_file.h"
 #include "observe/trace_file.h"
 #include "os/segment.h"
 
@@ -40,6 +41,8 @@ class Surroundings {
   virtual int world_rank() const noexcept = 0;
   // Null where no trace is written.
   virtual const std::shared_ptr<observe::TraceFile>& trace() const noexcept = 0;
+  // Null where no audit is kept.
+  virtual const std::shared_ptr<observe::AuditFile>& audit() const noexcept = 0;
 };
 
 }  // namespace hocket::call

@@ -7,12 +7,14 @@ namespace hocket::call {
 using engine::Kind;
 
 Tracing::Tracing(std::shared_ptr<observe::TraceFile> file,
+                 std::shared_ptr<observe::AuditFile> audit,
                  const Membership& membership,
                  control::HostControl& host)
     : file_(membership.rank < 0 ? nullptr : std::move(file)),
       size_(membership.size()),
       meter_(host, membership.name),
-      is_on_(file_ != nullptr || meter_.is_on()) {
+      auditing_(std::move(audit), membership),
+      is_on_(file_ != nullptr || meter_.is_on() || auditing_.is_on()) {
   if (file_ != nullptr) group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
 }
 
@@ -31,7 +33,9 @@ observe::TracedBegin Tracing::describe(const engine::Signature& signature,
 
 void Tracing::begin(const engine::Call& call,
                     const engine::Signature& shown,
-                    std::string_view engine) {
+                    std::string_view engine,
+                    Arrays arrays) {
+  if (auditing_.is_on()) auditing_.begin(call, shown, arrays);
   const std::size_t bytes = std::max(engine::whole_bytes(shown, size_), call.own_bytes);
   meter_.end(true);
   meter_.begin(shown.kind, engine, bytes);
@@ -46,6 +50,7 @@ void Tracing::begin(const engine::Call& call,
 observe::Span Tracing::device(const engine::Signature& call,
                               std::uint64_t sequence,
                               std::string_view engine) const {
+  auditing_.unread(call, sequence);
   if (file_ == nullptr) return {};
   auto begun = describe(call, sequence);
   begun.engine = engine;
@@ -53,15 +58,21 @@ observe::Span Tracing::device(const engine::Signature& call,
   return {file_.get(), begun};
 }
 
-observe::Span Tracing::message(const engine::Envelope& envelope, bool sends) const {
-  if (file_ == nullptr) return {};
-  return {file_.get(),
-          {.group = group_,
-           .name = name_of(sends ? Kind::kSend : Kind::kRecv),
-           .engine = {},
-           .dtype = envelope.dtype,
-           .bytes = envelope.count * size_of(envelope.dtype),
-           .peer = envelope.peer}};
+TracedMessage Tracing::message(const engine::Envelope& envelope,
+                               bool sends,
+                               ConstArrayView array) const {
+  if (sends && auditing_.is_on()) auditing_.sent(envelope, array);
+  observe::Span span;
+  if (file_ != nullptr) {
+    span = {file_.get(),
+            {.group = group_,
+             .name = name_of(sends ? Kind::kSend : Kind::kRecv),
+             .engine = {},
+             .dtype = envelope.dtype,
+             .bytes = envelope.count * size_of(envelope.dtype),
+             .peer = envelope.peer}};
+  }
+  return {std::move(span), !sends && auditing_.is_on() ? &auditing_ : nullptr, envelope, array};
 }
 
 }  // namespace hocket::call

@@ -1,10 +1,12 @@
-// What a communicator writes into the trace of its rank, and counts for metrics.
+// What a communicator writes into the trace and the audit of its rank, and counts for metrics.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
+#include "call/auditing.h"
 #include "call/membership.h"
 #include "engine/call.h"
 #include "engine/point_to_point.h"
@@ -13,10 +15,39 @@
 
 namespace hocket::call {
 
-// A resource, used in the communicator's turn. Does nothing where neither is wanted.
+// A resource: a message under way, which is traced until this ends, and audited where it is told that
+// it has ended well: only then may its array be read. As long as its communicator. Empty: neither.
+class TracedMessage {
+ public:
+  TracedMessage() noexcept = default;
+  TracedMessage(observe::Span span,
+                Auditing* receiving,
+                const engine::Envelope& from,
+                ConstArrayView out) noexcept
+      : span_(std::move(span)), receiving_(receiving), from_(from), out_(out) {}
+
+  void set_peer(int peer) noexcept {
+    span_.set_peer(peer);
+    from_.peer = peer;
+  }
+  void end(bool failed) noexcept {
+    span_.end(failed);
+    Auditing* const receiving = std::exchange(receiving_, nullptr);
+    if (receiving != nullptr && !failed) receiving->received(from_, out_);
+  }
+
+ private:
+  observe::Span span_;
+  Auditing* receiving_ = nullptr;  // null: it is sent, or not audited
+  engine::Envelope from_;
+  ConstArrayView out_;
+};
+
+// A resource, used in the communicator's turn. Does nothing where none is wanted.
 class Tracing {
  public:
   Tracing(std::shared_ptr<observe::TraceFile> file,
+          std::shared_ptr<observe::AuditFile> audit,
           const Membership& membership,
           control::HostControl& host);
   Tracing(const Tracing&) = delete;
@@ -26,19 +57,32 @@ class Tracing {
   bool is_on() const noexcept { return is_on_; }
 
   // The collective under way: there is one at a time. `shown`: what it is called.
-  void begin(const engine::Call& call, const engine::Signature& shown, std::string_view engine);
+  void begin(const engine::Call& call,
+             const engine::Signature& shown,
+             std::string_view engine,
+             Arrays arrays);
   void end(bool failed) noexcept {
     meter_.end(failed);
+    auditing_.end(failed);
     collective_.end(failed);
   }
+  // What a call that was begun with Arrays::kComing gives is there.
+  void arrived() noexcept { auditing_.arrived(); }
 
   // The putting of a call on a GPU's stream.
   observe::Span device(const engine::Signature& call,
                        std::uint64_t sequence,
                        std::string_view engine) const;
-  observe::Span message(const engine::Envelope& envelope, bool sends) const;
+  // A message that begins.
+  TracedMessage sends(const engine::Envelope& to, ConstArrayView in) const {
+    return is_on_ ? message(to, true, in) : TracedMessage();
+  }
+  TracedMessage receives(const engine::Envelope& from, ConstArrayView out) const {
+    return is_on_ ? message(from, false, out) : TracedMessage();
+  }
 
  private:
+  TracedMessage message(const engine::Envelope& envelope, bool sends, ConstArrayView array) const;
   observe::TracedBegin describe(const engine::Signature& signature, std::uint64_t sequence) const;
 
   const std::shared_ptr<observe::TraceFile> file_;
@@ -46,6 +90,7 @@ class Tracing {
   std::uint32_t group_ = 0;
   observe::Span collective_;
   live::Meter meter_;
+  mutable Auditing auditing_;
   const bool is_on_;
 };
 

@@ -113,6 +113,9 @@ EnvironmentBlock common_environment(const RunOptions& options, const std::string
   if (!options.trace_dir.empty()) {
     environment.set("HOCKET_TRACE", std::filesystem::absolute(options.trace_dir).string());
   }
+  if (!options.audit_dir.empty()) {
+    environment.set("HOCKET_AUDIT", std::filesystem::absolute(options.audit_dir).string());
+  }
   if (!options.metrics.empty()) environment.set("HOCKET_METRICS", "count");
   // Output goes through a pipe, which Python would fill before it shows anything.
   if (!environment.has("PYTHONUNBUFFERED")) environment.set("PYTHONUNBUFFERED", "1");

@@ -22,6 +22,7 @@ struct RunOptions {
   bool keep_going = false;  // ranks that fail end nobody else
   std::string log_dir;      // empty: none
   std::string trace_dir;    // likewise
+  std::string audit_dir;    // likewise
   std::string metrics;      // where they are served; likewise
   std::optional<std::chrono::milliseconds> timeout;
   // How long ranks have to end by themselves once another has failed: within milliseconds they know

@@ -139,6 +139,12 @@ void add_run(CLI::App& app, Action& chosen) {
                    "Write all calls of each rank into DIR, for `hocket trace DIR`")
       ->type_name("DIR");
   command
+      ->add_option("--audit",
+                   options.audit_dir,
+                   "Keep digests of what goes into each call and comes out of it in DIR, for "
+                   "`hocket trace --diff DIR OTHER`")
+      ->type_name("DIR");
+  command
       ->add_option("--metrics",
                    options.metrics,
                    "Serve the job's metrics at http://HOST:PORT/metrics, for Prometheus")

@@ -8,14 +8,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/quantities.h"
 #include "cli/trace_chrome.h"
+#include "cli/trace_diff.h"
+#include "hocket/audit.h"
 #include "hocket/error.h"
 
 namespace hocket::cli {
@@ -29,17 +33,26 @@ The files survive a rank that is killed: its last call is seen to have begun.
 the share of it in which some were there and others were not yet; `last` is the rank that came last
 most often, and in how many of the calls. Calls on GPUs show the time of putting them on a stream.
 
-Exit code: 0, or 1 where there is no trace that can be read.
+--diff compares two runs by what they have kept of their calls' arrays: digests of about 64 blocks an
+array, which `hocket run --audit DIR` or HOCKET_AUDIT writes. It shows the first call that differs, on
+which rank, and in which elements; any single bit is found. Arrays that GPUs exchange by themselves
+are not digested.
+
+Exit code: 0, or 1 where there is no trace that can be read; of --diff 0 where the runs do not differ,
+1 where they do, 2 where they cannot be compared.
 
 Examples:
   hocket run -n 4 --trace slow -- python train.py
   hocket trace slow
   hocket trace slow --chrome slow.json    # open it in https://ui.perfetto.dev or chrome://tracing
+  hocket run -n 4 --audit good -- python train.py && hocket run -n 4 --audit bad -- python train.py
+  hocket trace --diff good bad
 )";
 
 struct Arguments {
   std::string folder;
   std::string chrome;
+  std::vector<std::string> diff;
   std::size_t lines = 20;
 };
 
@@ -146,9 +159,25 @@ void write_chrome(const JobTrace& trace, const std::string& path) {
   fmt::print(stderr, "hocket: {} is for https://ui.perfetto.dev or chrome://tracing\n", path);
 }
 
+// Whether a folder has an audit alone.
+bool has_only_audit(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".trace") return false;
+  }
+  return has_audit(folder);
+}
+
 int show(const Arguments& arguments) {
+  if (!arguments.diff.empty()) return show_difference(arguments.diff[0], arguments.diff[1]);
   JobTrace trace;
   try {
+    if (has_only_audit(arguments.folder)) {
+      fmt::print("An audit of {}, and no trace of the times of calls.\n",
+                 plural(read_audit(arguments.folder).ranks.size(), "rank"));
+      print_non_finite(arguments.folder);
+      return 0;
+    }
     trace = read_trace(arguments.folder);
   } catch (const InvalidArgument& error) {
     fmt::print(stderr, "hocket: {}\n", error.what());
@@ -159,6 +188,7 @@ int show(const Arguments& arguments) {
   print_lines(summary, arguments.lines);
   print_ranks(trace, summary);
   print_loose(summary, arguments.lines);
+  print_non_finite(arguments.folder);
   if (!arguments.chrome.empty()) write_chrome(trace, arguments.chrome);
   return 0;
 }
@@ -169,15 +199,24 @@ void add_trace(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("trace", "Show what the ranks of a job called, and whom they waited for");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("folder", arguments->folder, "Where the job wrote its trace")
-      ->type_name("DIR")
-      ->required();
+  CLI::Option* const folder =
+      command->add_option("folder", arguments->folder, "Where the job wrote its trace")
+          ->type_name("DIR");
+  CLI::Option* const diff =
+      command
+          ->add_option("--diff", arguments->diff, "Show where two runs part, by their audits")
+          ->type_name("DIR")
+          ->expected(2)
+          ->excludes(folder);
   command->add_option("--chrome", arguments->chrome, "Also write all calls for Perfetto or Chrome")
       ->type_name("FILE");
   command->add_option("--lines", arguments->lines, "At most so many lines a table; default 20")
       ->type_name("N");
   command->footer(kFooter);
-  command->callback([arguments, &chosen] { chosen = [arguments] { return show(*arguments); }; });
+  command->callback([arguments, folder, diff, &chosen] {
+    if (folder->empty() && diff->empty()) throw CLI::RequiredError("folder");
+    chosen = [arguments] { return show(*arguments); };
+  });
 }
 
 }  // namespace hocket::cli

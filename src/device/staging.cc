@@ -270,12 +270,15 @@ void StagedCall::release() noexcept {
   released_ = true;
 }
 
-Task StagedCall::carry(engine::CollectiveEngine& engine, const Call& call) {
+Task StagedCall::carry(engine::CollectiveEngine& engine,
+                       const Call& call,
+                       std::function<void()> arrived) {
   struct Releases {
     StagedCall& call;
     ~Releases() { call.release(); }
   } const releases{*this};
   co_await engine::until([this] { return is_here(); });
+  arrived();
   co_await engine.start(call);
 }
 

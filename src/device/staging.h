@@ -40,7 +40,9 @@ class StagedCall final : public call::Carrying {
   // Whether what goes in has been copied.
   bool is_here() const noexcept;
   // Carries it by `engine`, once the copies have come.
-  engine::Task carry(engine::CollectiveEngine& engine, const engine::Call& call) override;
+  engine::Task carry(engine::CollectiveEngine& engine,
+                     const engine::Call& call,
+                     std::function<void()> arrived) override;
   bool is_awaited() const noexcept override { return awaited_; }
 
  private:

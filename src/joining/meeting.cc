@@ -159,9 +159,14 @@ void heed_settings(world::WorldParts& parts,
                    const engine::ProviderList& providers) {
   parts.engines = world::JobEngines(providers, options, config, engine::Ranks::kProcesses);
   parts.algorithms = algorithm::Choices::parse(config.algorithm);
-  if (config.trace_dir.empty()) return;
-  parts.trace = observe::TraceFile::make(config.trace_dir,
-                                         {.rank = parts.launch.rank, .size = parts.launch.size});
+  if (!config.trace_dir.empty()) {
+    parts.trace = observe::TraceFile::make(config.trace_dir,
+                                           {.rank = parts.launch.rank, .size = parts.launch.size});
+  }
+  if (!config.audit_dir.empty()) {
+    parts.audit = observe::AuditFile::make(config.audit_dir,
+                                           {.rank = parts.launch.rank, .size = parts.launch.size});
+  }
 }
 
 std::size_t stripe_with_world(std::size_t wanted,

@@ -1,27 +1,21 @@
 #include "observe/trace_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <exception>
-#include <filesystem>
 #include <utility>
 
 #include "base/log.h"
 #include "hocket/error.h"
+#include "observe/mapped_file.h"
 
 namespace hocket::observe {
 namespace {
-
-std::int64_t clock_ns(clockid_t clock) noexcept {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
 
 // The clock that all processes of a host share.
 std::int64_t now_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
@@ -30,43 +24,16 @@ void publish(TraceRecord& record, TraceState state) noexcept {
   std::atomic_ref(record.state).store(static_cast<std::uint8_t>(state), std::memory_order_release);
 }
 
-void* map(int fd, std::size_t offset, std::size_t bytes) noexcept {
-  const int error = posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  if (error != 0) {
-    errno = error;
-    return nullptr;
-  }
-  void* at = mmap(nullptr,
-                  bytes,
-                  PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_POPULATE,
-                  fd,
-                  static_cast<off_t>(offset));
-  if (at == MAP_FAILED) return nullptr;
-  madvise(at, bytes, MADV_DONTFORK);
-  return at;
-}
-
 }  // namespace
 
 std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const Owner& owner) {
-  const auto path =
-      std::filesystem::path(directory) / ("rank-" + std::to_string(owner.rank) + ".trace");
-  const auto fail = [&path](int error) {
-    throw SystemError("HOCKET_TRACE: cannot write " + path.string(), error);
-  };
-  std::error_code made;
-  std::filesystem::create_directories(directory, made);
-  if (made) fail(made.value());
-  // A new file: one that is there may still be mapped by somebody.
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) fail(errno);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) fail(errno);
-  auto* header = static_cast<TraceHeader*>(map(fd, 0, kTraceHeaderBytes));
+  const int fd =
+      create_file(directory, "rank-" + std::to_string(owner.rank) + ".trace", "HOCKET_TRACE");
+  auto* header = static_cast<TraceHeader*>(map_piece(fd, 0, kTraceHeaderBytes));
   if (header == nullptr) {
     const int error = errno;
     close(fd);
-    fail(error);
+    throw SystemError("HOCKET_TRACE: no memory for a file in " + directory, error);
   }
   *header = {.magic = kTraceMagic,
              .version = kTraceVersion,
@@ -114,7 +81,7 @@ TraceRecord* TraceFile::chunk(std::size_t index) noexcept {
   if (found != nullptr || full_) return found;
   constexpr std::size_t kBytes = kChunkRecords * sizeof(TraceRecord);
   static_assert(kBytes % 4096 == 0 && kTraceHeaderBytes % 4096 == 0);
-  found = static_cast<TraceRecord*>(map(fd_, kTraceHeaderBytes + index * kBytes, kBytes));
+  found = static_cast<TraceRecord*>(map_piece(fd_, kTraceHeaderBytes + index * kBytes, kBytes));
   if (found == nullptr) {
     const int error = errno;
     drop(std::strerror(error));

@@ -102,7 +102,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
     impl_->devices().exchange({&one, 1}, {}, options);
     return;
   }
-  const observe::Span span = impl_->tracing().message(to, true);
+  const call::TracedMessage traced = impl_->tracing().sends(to, in);
   call::Message message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
   impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
@@ -116,18 +116,20 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     const Incoming one{out, source};
     return {impl_->devices().exchange({}, {&one, 1}, options), options.tag};
   }
-  observe::Span span = impl_->tracing().message(from, false);
+  call::TracedMessage traced = impl_->tracing().receives(from, out);
   call::Message message = begin_recv(*impl_, from, out);
   Envelope sender;
   if (is_through(message, impl_->eager_polls(), &sender)) {
-    span.set_peer(sender.peer);
+    traced.set_peer(sender.peer);
+    traced.end(false);
     return {sender.peer, static_cast<int>(sender.tag)};
   }
   Received received;  // of this frame, which outlives the task
   impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
                      {from, false},
                      options.deadline);
-  span.set_peer(received.source);
+  traced.set_peer(received.source);
+  traced.end(false);
   return received;
 }
 
@@ -143,7 +145,7 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   return Work(impl_->start_message(call::finish(begin_send(*impl_, to, in), nullptr),
                                    {to, true},
                                    options.deadline,
-                                   impl_->tracing().message(to, true)));
+                                   impl_->tracing().sends(to, in)));
 }
 
 Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& options) {
@@ -160,7 +162,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
     operation = impl_->start_message(call::finish(begin_recv(*impl_, from, out), received),
                                      {from, false},
                                      options.deadline,
-                                     impl_->tracing().message(from, false));
+                                     impl_->tracing().receives(from, out));
   }
   operation->received = std::move(received);
   return Work(std::move(operation));
@@ -198,18 +200,22 @@ void Communicator::send_recv(
       in = ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
     }
     if (destination == source) {
-      const observe::Span sent = impl_->tracing().message(to, true);
-      const observe::Span received = impl_->tracing().message(from, false);
+      const call::TracedMessage sent = impl_->tracing().sends(to, in);
+      call::TracedMessage received = impl_->tracing().receives(from, out);
       call::Message outgoing = begin_send(*impl_, to, in);
       call::Message incoming = begin_recv(*impl_, from, out);
-      if (are_through(outgoing, incoming, impl_->eager_polls())) return;
+      if (are_through(outgoing, incoming, impl_->eager_polls())) {
+        received.end(false);
+        return;
+      }
       impl_->run_message(call::finish_both(std::move(outgoing), std::move(incoming)),
                          {from, false},
                          options.deadline);
+      received.end(false);
       return;
     }
     // Two peers, each of whom is needed until its own message is through and no longer.
-    observe::Span sent = impl_->tracing().message(to, true);
+    call::TracedMessage sent = impl_->tracing().sends(to, in);
     call::Message outgoing = begin_send(*impl_, to, in);
     if (!is_through(outgoing, 0, nullptr)) {
       sends = Work(impl_->start_message(call::finish(std::move(outgoing), nullptr),

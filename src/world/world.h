@@ -42,6 +42,7 @@ struct WorldParts {
   Duration warn_after = kForever;
   std::string dump_directory;
   std::shared_ptr<observe::TraceFile> trace;  // null: no trace
+  std::shared_ptr<observe::AuditFile> audit;  // null: no audit
   std::shared_ptr<device::DeviceLibraries> device_libraries;
   std::shared_ptr<Store> store;  // lives as long as the world
 };
@@ -73,6 +74,9 @@ class WorldImpl final : public device::DeviceSurroundings,
   // Null where none is written.
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override {
     return parts_.trace;
+  }
+  const std::shared_ptr<observe::AuditFile>& audit() const noexcept override {
+    return parts_.audit;
   }
   int world_rank() const noexcept override { return parts_.launch.rank; }
   const os::ForkGuard& forks() const noexcept override { return guard_; }

@@ -90,6 +90,7 @@ class Process final : public Surroundings {
   const std::string& dump_directory() const noexcept override { return nowhere_; }
   int world_rank() const noexcept override { return host_->self(); }
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override { return trace_; }
+  const std::shared_ptr<observe::AuditFile>& audit() const noexcept override { return audit_; }
 
   bool wants_to_stop = false;
   int watched = 0;
@@ -100,6 +101,7 @@ class Process final : public Surroundings {
   os::ForkGuard forks_;
   std::string nowhere_;
   std::shared_ptr<observe::TraceFile> trace_;
+  std::shared_ptr<observe::AuditFile> audit_;
 };
 
 class CallCoreTest : public ::testing::Test {

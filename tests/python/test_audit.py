@@ -1,0 +1,168 @@
+"""`hocket run --audit` and `hocket trace --diff`: where two runs part, and what is not finite."""
+
+import subprocess
+
+import pytest
+from helpers import find_command, run_job
+
+PROGRAM = """
+import sys
+import numpy as np
+import hocket
+
+call, culprit, place = (int(each) for each in sys.argv[1:4])
+comm = hocket.init()
+me, size = comm.rank, comm.size
+half = comm.split(color=me % 2)
+number = 0
+
+
+def spoilt(array):
+    # The call of this number is given one bit less or more on one rank.
+    global number
+    number += 1
+    if number == call and me == culprit:
+        array.view(np.uint8)[place] ^= 4
+    return array
+
+
+for step in range(3):
+    x = spoilt(np.arange(3000, dtype=np.float32) + me + step)
+    total = comm.all_reduce(x)
+    half.broadcast(spoilt(np.full(10, total[0] + step)), root=0)
+    counts = [r + 1 for r in range(size)]
+    comm.all_gather_v(spoilt(np.full(counts[me], me + step, np.int64)), counts=counts)
+    comm.all_to_all_async(spoilt(np.arange(2.0 * size) + me)).wait()
+    comm.prepare_all_reduce(spoilt(np.full(5, 1.0 + me)))()
+    to, source = (me + 1) % size, (me - 1) % size
+    comm.send_recv(spoilt(np.arange(7) * me), to, np.empty(7, int), source, tag=4)
+    comm.all_gather_object({"step": step, "rank": me})
+"""
+
+SILENT = """
+import numpy as np
+import hocket
+
+comm = hocket.init()
+x = np.ones(5000, np.float32)
+comm.all_reduce(x)
+if comm.rank == 1:
+    x[4321] = np.nan
+comm.all_reduce(x, op="max")
+comm.all_reduce(x)
+"""
+
+
+def audited(tmp_path, name, program, *arguments, n=3):
+    script = tmp_path / f"{name}.py"
+    script.write_text(program)
+    folder = tmp_path / name
+    job = run_job(n, script, *arguments, before=["--audit", str(folder)])
+    assert job.returncode == 0, job.stdout
+    assert sorted(file.name for file in folder.iterdir()) == [f"rank-{r}.audit" for r in range(n)]
+    return folder, job
+
+
+def difference(a, b):
+    return subprocess.run(
+        [find_command(), "trace", "--diff", str(a), str(b)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("audit"), "good", PROGRAM, 0, 0, 0)[0]
+
+
+def test_two_runs_alike(good, tmp_path):
+    again, _ = audited(tmp_path, "again", PROGRAM, 0, 0, 0)
+    output = difference(good, again)
+    assert output.returncode == 0, output.stdout
+    assert "The runs do not differ." in output.stdout
+    assert "not digested" not in output.stdout
+
+
+# The number of the spoilt call among those of the program, its rank, a byte; then what is named.
+@pytest.mark.parametrize(
+    ("number", "rank", "byte", "named", "where"),
+    [
+        (1, 2, 9000, "all_reduce #2 on world", "what rank 2 gave differs: elements 2048 to 2303"),
+        (7, 0, 11999, "on world", "what rank 0 gave differs: elements 2816 to 2999"),
+        (3, 1, 15, "all_gather_v", "what rank 1 gave differs: elements 0 to 1 "),
+        (4, 2, 0, "all_to_all", "what rank 2 gave differs: elements 0 to 5 "),
+        (5, 1, 39, "all_reduce", "what rank 1 gave differs: elements 0 to 4 "),
+        (6, 1, 8, "send to rank 2, tag 4, on world", "what rank 1 gave differs: elements 0 to 6 "),
+    ],
+)
+def test_one_bit_of_one_rank_is_named(good, tmp_path, number, rank, byte, named, where):
+    bad, _ = audited(tmp_path, "bad", PROGRAM, number, rank, byte)
+    output = difference(good, bad)
+    assert output.returncode == 1, output.stdout
+    first, second, *rest = output.stdout.splitlines()
+    assert first.startswith("The runs part in ") and named in first
+    assert where in second
+    if "all_reduce" in first:
+        assert "  what came out of it differs on ranks 0, 1, 2" in rest
+    if "all_to_all" in first:
+        assert "  what came out of it differs on rank 0" in rest
+
+
+def test_the_root_alone_of_a_group(good, tmp_path):
+    bad, _ = audited(tmp_path, "bad", PROGRAM, 8, 0, 3)  # rank 0, the root of its half
+    output = difference(good, bad).stdout
+    assert "broadcast" in output.splitlines()[0]
+    assert "what rank 0 gave differs: elements 0 to 9 " in output
+    assert "  what came out of it differs on ranks 0, 2" in output
+
+
+def test_other_calls_are_told(good, tmp_path):
+    other = PROGRAM.replace("range(3):", "range(2):")
+    shorter, _ = audited(tmp_path, "shorter", other, 0, 0, 0)
+    output = difference(good, shorter)
+    assert output.returncode == 1
+    assert "rank 0 made it in the first run alone" in output.stdout
+    larger, _ = audited(tmp_path, "larger", PROGRAM.replace("3000", "3001"), 0, 0, 0)
+    output = difference(good, larger).stdout
+    assert "The runs part in all_reduce #2 on world, all_reduce of float32, 11.7 KiB in" in output
+    assert "in the second run rank 0 called all_reduce of float32" in output
+
+
+def test_what_is_not_finite_is_named(tmp_path):
+    folder, job = audited(tmp_path, "silent", SILENT, n=2)
+    assert "element 4321 of what goes into all_reduce #2 of communicator world on rank 1 is " in (
+        job.stdout
+    )
+    assert job.stdout.count("infinite or no number") == 2  # once a rank
+    output = subprocess.run(
+        [find_command(), "trace", str(folder)], capture_output=True, text=True, timeout=50
+    )
+    assert output.returncode == 0, output.stderr
+    assert (
+        "Infinite, or no number, for the first time: element 4321 of what rank 1 gave to "
+        "all_reduce #2 on world"
+    ) in output.stdout
+
+
+def test_beside_a_trace_by_the_variable_alone(tmp_path):
+    script = tmp_path / "silent.py"
+    script.write_text(SILENT)
+    folder = tmp_path / "both"
+    before = ["--trace", str(folder), "--env", "HOCKET_AUDIT=1"]
+    assert run_job(2, script, before=before).returncode == 0
+    assert {file.suffix for file in folder.iterdir()} == {".audit", ".trace"}
+    output = subprocess.run(
+        [find_command(), "trace", str(folder)], capture_output=True, text=True, timeout=50
+    ).stdout
+    assert "2 ranks on 1 host" in output and "element 4321 of what rank 1 gave" in output
+
+
+@pytest.mark.parametrize("contents", [None, b"", b"rubbish" * 1000])
+def test_what_is_no_audit(good, tmp_path, contents):
+    if contents is not None:
+        (tmp_path / "rank-0.audit").write_bytes(contents)
+    output = difference(good, tmp_path)
+    assert output.returncode == 2
+    assert ("no rank-N.audit" if contents is None else "rank-0.audit is") in output.stderr
