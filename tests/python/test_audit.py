@@ -89,7 +89,7 @@ def test_two_runs_alike(good, tmp_path):
 @pytest.mark.parametrize(
     ("number", "rank", "byte", "named", "where"),
     [
-        (1, 2, 9000, "all_reduce #2 on world", "what rank 2 gave differs: elements 2048 to 2303"),
+        (1, 2, 9000, "all_reduce #4 on world", "what rank 2 gave differs: elements 2048 to 2303"),
         (7, 0, 11999, "on world", "what rank 0 gave differs: elements 2816 to 2999"),
         (3, 1, 15, "all_gather_v", "what rank 1 gave differs: elements 0 to 1 "),
         (4, 2, 0, "all_to_all", "what rank 2 gave differs: elements 0 to 5 "),
@@ -126,7 +126,7 @@ def test_other_calls_are_told(good, tmp_path):
     assert "rank 0 made it in the first run alone" in output.stdout
     larger, _ = audited(tmp_path, "larger", PROGRAM.replace("3000", "3001"), 0, 0, 0)
     output = difference(good, larger).stdout
-    assert "The runs part in all_reduce #2 on world, all_reduce of float32, 11.7 KiB in" in output
+    assert "The runs part in all_reduce #4 on world, all_reduce of float32, 11.7 KiB in" in output
     assert "in the second run rank 0 called all_reduce of float32" in output
 
 
