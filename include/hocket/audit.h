@@ -2,8 +2,8 @@
 // compared without keeping their data.
 //
 // A job keeps one where HOCKET_AUDIT is set (`hocket run --audit DIR`): a file a rank, which can be
-// read too where the rank was killed. `hocket trace --diff A B` shows where two runs part. Everything
-// here is a value.
+// read too where the rank was killed. `hocket trace --diff A B` shows where two runs part.
+// Everything here is a value.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct AuditDigest {
 struct AuditedArray {
   bool digested = false;  // false: it was not there to be read, as on GPUs; or the call has failed
   std::size_t bytes = 0;
-  std::size_t block_bytes = 0;      // of a block but for the last of an array or of a part
-  std::vector<std::size_t> parts;   // bytes of each, where they are listed; blocks do not cross them
+  std::size_t block_bytes = 0;     // of a block but for the last of an array or of a part
+  std::vector<std::size_t> parts;  // bytes of each, where they are listed; blocks do not cross them
   std::vector<AuditDigest> blocks;
   // The first element that is an infinity or no number; over all parts.
   std::optional<std::size_t> non_finite;
@@ -42,8 +42,8 @@ struct AuditedGroup {
 };
 
 struct AuditedCall {
-  std::size_t group = 0;  // in RankAudit::groups
-  std::string name;       // "all_reduce", "send", ...
+  std::size_t group = 0;       // in RankAudit::groups
+  std::string name;            // "all_reduce", "send", ...
   std::uint64_t sequence = 0;  // its number in the group; 0: a message
   DType dtype = DType::kUInt8;
   ReduceOp op = ReduceOp::kSum;  // of a reduction
@@ -104,7 +104,7 @@ struct AuditDifference {
   What what = What::kGiven;
   int rank = 0;  // of the world, the first where it is so
   std::string group;
-  AuditedCall call;  // as the first run has it; of kMissing, as the run that has it
+  AuditedCall call;                  // as the first run has it; of kMissing, as the run that has it
   std::optional<AuditedCall> other;  // as the second has it; absent where it is missing
   bool first_has_it = true;          // of kMissing
   AuditBlock block;                  // of kGiven and kTaken: the first that differs

@@ -220,18 +220,18 @@ void Auditing::warn(const AuditRecord& record) noexcept {
   if (std::exchange(warned_, true)) return;
   try {
     const bool given = record.in.non_finite != 0;
-    const std::string number =
-        record.sequence == 0 ? fmt::format(" of rank {}", record.peer)
-                             : fmt::format(" #{}", record.sequence);
-    base::log(base::LogLevel::kWarning,
-              fmt::format("element {} of what {} {}{} of communicator {} on rank {} is infinite or no "
-                          "number, the first such that is seen here",
-                          (given ? record.in : record.out).non_finite - 1,
-                          given ? "goes into" : "comes out of",
-                          record.name.view(),
-                          number,
-                          name_,
-                          rank_));
+    const std::string number = record.sequence == 0 ? fmt::format(" of rank {}", record.peer)
+                                                    : fmt::format(" #{}", record.sequence);
+    base::log(
+        base::LogLevel::kWarning,
+        fmt::format("element {} of what {} {}{} of communicator {} on rank {} is infinite or no "
+                    "number, the first such that is seen here",
+                    (given ? record.in : record.out).non_finite - 1,
+                    given ? "goes into" : "comes out of",
+                    record.name.view(),
+                    number,
+                    name_,
+                    rank_));
   } catch (...) {  // the audit has it all the same
   }
 }

@@ -85,14 +85,9 @@ bool has_full_lane(std::uint64_t masked, std::uint32_t full) noexcept {
 
 bool has_full(std::uint64_t word, const Exponents& exponents) noexcept {
   const std::uint64_t masked = word & exponents.mask;
-  switch (exponents.lane_bytes) {
-    case 1:
-      return has_full_lane<std::uint8_t>(masked, exponents.full);
-    case 2:
-      return has_full_lane<std::uint16_t>(masked, exponents.full);
-    default:
-      return has_full_lane<std::uint32_t>(masked, exponents.full);
-  }
+  if (exponents.lane_bytes == 1) return has_full_lane<std::uint8_t>(masked, exponents.full);
+  if (exponents.lane_bytes == 2) return has_full_lane<std::uint16_t>(masked, exponents.full);
+  return has_full_lane<std::uint32_t>(masked, exponents.full);
 }
 
 }  // namespace
@@ -159,9 +154,9 @@ class Sums {
       order_[i] = hn::Add(hn::RotateRight<kTurn>(order_[i]), sums_[i]);
       if constexpr (kChecks) {
         const hn::Repartition<Lane, D> lanes;
-        largest_[i] = hn::BitCast(kD,
-                                  hn::Max(hn::BitCast(lanes, largest_[i]),
-                                          hn::BitCast(lanes, hn::And(words, mask_))));
+        largest_[i] = hn::BitCast(
+            kD,
+            hn::Max(hn::BitCast(lanes, largest_[i]), hn::BitCast(lanes, hn::And(words, mask_))));
       }
     }
   }
@@ -231,14 +226,13 @@ std::size_t blocks_of(const std::uint8_t* data,
   if (exponents.mask == 0) {
     return blocks<std::uint32_t, false>(data, bytes, block_bytes, exponents, digests);
   }
-  switch (exponents.lane_bytes) {
-    case 1:
-      return blocks<std::uint8_t, true>(data, bytes, block_bytes, exponents, digests);
-    case 2:
-      return blocks<std::uint16_t, true>(data, bytes, block_bytes, exponents, digests);
-    default:
-      return blocks<std::uint32_t, true>(data, bytes, block_bytes, exponents, digests);
+  if (exponents.lane_bytes == 1) {
+    return blocks<std::uint8_t, true>(data, bytes, block_bytes, exponents, digests);
   }
+  if (exponents.lane_bytes == 2) {
+    return blocks<std::uint16_t, true>(data, bytes, block_bytes, exponents, digests);
+  }
+  return blocks<std::uint32_t, true>(data, bytes, block_bytes, exponents, digests);
 }
 
 }  // namespace hocket::core::HWY_NAMESPACE

@@ -12,8 +12,9 @@ namespace {
 
 using What = AuditDifference::What;
 
-// Which call of a rank it is, in any run: the group's name and how many of that name came before it;
-// of a collective its number, of a message whom it is for or from, its tag and its place among those.
+// Which call of a rank it is, in any run: the group's name and how many of that name came before
+// it; of a collective its number, of a message whom it is for or from, its tag and its place among
+// those.
 using CallKey =
     std::tuple<std::string, std::size_t, std::string, std::uint64_t, int, int, std::size_t>;
 
@@ -236,11 +237,10 @@ std::optional<NonFinite> first_non_finite(const JobAudit& job) {
       if (!first) {
         first = std::move(here);
       } else {
-        const bool numbered = first->group == here.group && first->call.sequence != 0 &&
-                              here.call.sequence != 0;
+        const bool numbered =
+            first->group == here.group && first->call.sequence != 0 && here.call.sequence != 0;
         const auto order = [numbered](const NonFinite& of) {
-          return std::tuple(
-              numbered ? 0 : of.call.time, of.call.sequence, !of.given, of.rank);
+          return std::tuple(numbered ? 0 : of.call.time, of.call.sequence, !of.given, of.rank);
         };
         if (order(here) < order(*first)) first = std::move(here);
       }

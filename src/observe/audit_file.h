@@ -13,9 +13,9 @@
 
 namespace hocket::observe {
 
-// A resource: a mapped file that grows to at most 1 GiB; what is in it survives the process, however
-// that ends. Any thread. When the disk or the file is full, it says so once in the log and counts
-// what is dropped: it is the first difference that is looked for.
+// A resource: a mapped file that grows to at most 1 GiB; what is in it survives the process,
+// however that ends. Any thread. When the disk or the file is full, it says so once in the log and
+// counts what is dropped: it is the first difference that is looked for.
 class AuditFile {
  public:
   struct Owner {

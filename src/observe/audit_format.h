@@ -38,8 +38,8 @@ enum class AuditState : std::uint8_t {
   kFailed,
 };
 
-// How an array falls into blocks. The numbers of each of the listed parts' bytes come first behind a
-// record: those of what goes in, then those of what comes out; then the digests, likewise.
+// How an array falls into blocks. The numbers of each of the listed parts' bytes come first behind
+// a record: those of what goes in, then those of what comes out; then the digests, likewise.
 struct AuditArray {
   std::uint64_t bytes;
   std::uint64_t non_finite;  // the first element that is not finite, and one; 0: none

@@ -111,10 +111,8 @@ AuditedCall call_of(const AuditRecord& record, std::int64_t wall_ns, Words words
   read_parts(words, record.in, call.in);
   read_parts(words, record.out, call.out);
   read_digests(words, record.in, (record.digested & observe::kInDigested) != 0, call.in);
-  read_digests(words,
-               record.out,
-               call.ended && (record.digested & observe::kOutDigested) != 0,
-               call.out);
+  read_digests(
+      words, record.out, call.ended && (record.digested & observe::kOutDigested) != 0, call.out);
   return call;
 }
 
@@ -135,7 +133,9 @@ void read_chunk(RankAudit& audit, std::int64_t wall_ns, std::span<const std::byt
     std::memcpy(&record, chunk.data(), sizeof(record));
     const std::size_t bytes = record.words * kWord;
     if (bytes == 0) return;
-    if (bytes < sizeof(record)) throw InvalidArgument("has a record that cannot be");
+    if (bytes < sizeof(record) || record.state > static_cast<int>(AuditState::kFailed)) {
+      throw InvalidArgument("has a record that cannot be");
+    }
     if (bytes > chunk.size()) return;  // the file ends in it
     const auto behind = chunk.subspan(sizeof(record), bytes - sizeof(record));
     switch (static_cast<AuditState>(record.state)) {
@@ -149,8 +149,6 @@ void read_chunk(RankAudit& audit, std::int64_t wall_ns, std::span<const std::byt
       case AuditState::kFailed:
         audit.calls.push_back(call_of(record, wall_ns, Words(behind)));
         break;
-      default:
-        throw InvalidArgument("has a record that cannot be");
     }
     chunk = chunk.subspan(bytes);
   }
@@ -221,8 +219,7 @@ JobAudit read_audit(const std::string& folder) {
   }
   std::ranges::sort(job.ranks, {}, &RankAudit::rank);
   for (std::size_t i = 1; i < job.ranks.size(); ++i) {
-    if (job.ranks[i].rank == job.ranks[i - 1].rank ||
-        job.ranks[i].size != job.ranks[i - 1].size) {
+    if (job.ranks[i].rank == job.ranks[i - 1].rank || job.ranks[i].size != job.ranks[i - 1].size) {
       throw InvalidArgument(folder + " has audits of more than one job; give each job its own");
     }
   }

@@ -111,8 +111,7 @@ TEST_F(Audit, TenThousandSingleBitsAreNamed) {
     ASSERT_TRUE(found) << "bit " << bits[i];
     const bool given = bits[i] < kElements * 32;
     const std::size_t element = bits[i] % (kElements * 32) / 32;
-    EXPECT_EQ(found->what,
-              given ? AuditDifference::What::kGiven : AuditDifference::What::kTaken);
+    EXPECT_EQ(found->what, given ? AuditDifference::What::kGiven : AuditDifference::What::kTaken);
     EXPECT_EQ(found->call.sequence, 1U);
     EXPECT_EQ(found->rank, 0);
     EXPECT_EQ(found->blocks, 1U);
@@ -219,10 +218,10 @@ TEST_F(Audit, AnythingInAFileIsReadOrRefused) {
   for (int i = 0; i < 20'000; ++i) {
     auto changed = good;
     for (int k = 0; k < 3; ++k) {
-      const std::size_t at = random() % 3 == 0 ? random() % 64
-                                               : observe::kAuditHeaderBytes +
-                                                     random() % (good.size() -
-                                                                 observe::kAuditHeaderBytes);
+      const std::size_t at =
+          random() % 3 == 0
+              ? random() % 64
+              : observe::kAuditHeaderBytes + random() % (good.size() - observe::kAuditHeaderBytes);
       changed[at] = static_cast<std::byte>(random());
     }
     if (i % 4 == 0) changed.resize(random() % good.size());

@@ -1,4 +1,4 @@
-#include "cli/trace_diff.h"
+#include "cli/trace/diff.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -111,13 +111,13 @@ int show_difference(const std::string& first, const std::string& second) {
   } else {
     fmt::print("The runs do not differ.\n");
   }
-  fmt::print("{} calls of ranks are equal{}{}.\n",
-             comparison.calls,
-             comparison.not_digested == 0
-                 ? ""
-                 : fmt::format(", {} of them with arrays that were not digested",
-                               comparison.not_digested),
-             lost == 0 ? "" : fmt::format("; {} had no room in the files", lost));
+  fmt::print(
+      "{} calls of ranks are equal{}{}.\n",
+      comparison.calls,
+      comparison.not_digested == 0
+          ? ""
+          : fmt::format(", {} of them with arrays that were not digested", comparison.not_digested),
+      lost == 0 ? "" : fmt::format("; {} had no room in the files", lost));
   return comparison.first ? kExitFailure : 0;
 }
 
