@@ -113,9 +113,11 @@ void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays ar
   end(true);  // one that was given up
   call_ = call;
   arrays_ = arrays;
-  // What communicators tell each other, addresses among it, is not what a program computes.
+  // What communicators tell each other, addresses among it, is not what a program computes: neither
+  // in calls of kinds of their own, nor on the host before a call of GPUs.
   const bool is_of_data =
-      row_of(shown.kind).done == engine::Done::kByEngines && arrays != Arrays::kElsewhere;
+      row_of(shown.kind).done == engine::Done::kByEngines &&
+      (arrays == Arrays::kComing || (arrays == Arrays::kHere && shown.memory == MemoryKind::kHost));
   if (!is_of_data) call_.in = call_.out = nullptr;
   const Laid in = given();
   const Laid out = taken();

@@ -1,9 +1,12 @@
 """`hocket run --audit` and `hocket trace --diff`: where two runs part, and what is not finite."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from helpers import find_command, run_job
+
+import hocket
 
 PROGRAM = """
 import sys
@@ -166,3 +169,48 @@ def test_what_is_no_audit(good, tmp_path, contents):
     output = difference(good, tmp_path)
     assert output.returncode == 2
     assert ("no rank-N.audit" if contents is None else "rank-0.audit is") in output.stderr
+
+
+HERE = Path(__file__).parent
+BUILD = Path(hocket.__file__).parent.parent.parent
+GPUS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import hocket
+from fake_gpu import Array, Driver
+
+driver = Driver()
+comm = hocket.init(engines=[sys.argv[2]])
+driver.use(comm.rank)
+stream = driver.stream()
+x = Array(driver, np.arange(2000.0) + comm.rank)
+out = Array(driver, np.zeros(2000))
+for step in range(4):
+    if step == 2 and comm.rank == 1 and sys.argv[3] == "bad":
+        x.host[1000] += 1e-9
+    comm.all_reduce(x, out=out, stream=stream)
+    comm.all_reduce(x, stream=stream)
+    driver.synchronize(stream)
+comm.barrier()
+"""
+
+
+@pytest.mark.skipif(not (BUILD / "fake_nccl").exists(), reason="this build has no fake driver")
+@pytest.mark.parametrize("engine", ["shm", "nccl"])
+def test_arrays_of_gpus(tmp_path, engine):
+    nccl = BUILD / "fake_nccl" / "libnccl.so.2" if engine == "nccl" else "none"
+    for name in "good", "bad":
+        before = ["--audit", str(tmp_path / name)]
+        job = run_job(2, "-c", GPUS, HERE, engine, name, before=before,
+                      env={"LD_LIBRARY_PATH": str(BUILD / "fake_cuda"),
+                           "HOCKET_NCCL_LIBRARY": str(nccl)})
+        assert job.returncode == 0, job.stdout
+    output = difference(tmp_path / "good", tmp_path / "bad").stdout
+    if engine == "nccl":
+        assert "The runs do not differ." in output
+        assert "16 of them with arrays that were not digested" in output
+    else:
+        assert "The runs part in all_reduce #6 on world" in output
+        assert "what rank 1 gave differs: elements 896 to 1023 (1 of 16 blocks)" in output
+        assert "what came out of it differs on ranks 0, 1" in output
