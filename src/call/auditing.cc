@@ -115,8 +115,9 @@ void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays ar
   arrays_ = arrays;
   // What communicators tell each other, addresses among it, is not what a program computes: neither
   // in calls of kinds of their own, nor on the host before a call of GPUs.
+  const engine::KindRow& row = row_of(shown.kind);
   const bool is_of_data =
-      row_of(shown.kind).done == engine::Done::kByEngines &&
+      (row.done == engine::Done::kByEngines || row.operates) &&
       (arrays == Arrays::kComing || (arrays == Arrays::kHere && shown.memory == MemoryKind::kHost));
   if (!is_of_data) call_.in = call_.out = nullptr;
   const Laid in = given();

@@ -108,6 +108,9 @@ AuditedCall call_of(const AuditRecord& record, std::int64_t wall_ns, Words words
                    .ended = static_cast<AuditState>(record.state) == AuditState::kDone,
                    .in = {},
                    .out = {}};
+  if (call.time < 0 || call.time >= std::int64_t{1} << 62) {
+    throw InvalidArgument("has a call at a time that cannot be");
+  }
   read_parts(words, record.in, call.in);
   read_parts(words, record.out, call.out);
   read_digests(words, record.in, (record.digested & observe::kInDigested) != 0, call.in);

@@ -196,6 +196,21 @@ TEST_F(Audit, TheFirstOfSeveralRanks) {
   EXPECT_EQ(found->call.sequence, 2U);
   EXPECT_EQ(found->given_by, std::vector<int>{2});
   EXPECT_EQ(found->taken_by, (std::vector<int>{0, 1}));
+  // A message that comes at the same tick as it was sent, by a clock that is a little behind.
+  JobAudit sent = a;
+  for (auto& rank : sent.ranks) {
+    for (auto& each : rank.calls) each.sequence = 0;
+    rank.calls.resize(1);
+    rank.calls[0].name = rank.rank == 1 ? "send" : "recv";
+  }
+  sent.ranks[0].calls[0].time -= 50;
+  JobAudit other = sent;
+  other.ranks[0].calls[0].out.blocks[0].sums = 1;
+  other.ranks[1].calls[0].in.blocks[0].sums = 1;
+  const auto message = compare_audits(sent, other).first;
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->what, AuditDifference::What::kGiven);
+  EXPECT_EQ(message->rank, 1);
   b = a;
   b.ranks[1].calls.pop_back();
   const auto missing = compare_audits(a, b).first;
