@@ -25,6 +25,12 @@ namespace {
 // Python's `vectorcallfunc`, which its stable interface has only since 3.12.
 using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, std::size_t, PyObject*);
 
+// Python's PyVectorcall_NARGS, which is as new there: the highest bit is no part of the count, but says
+// that the place before the arguments may be written (PEP 590).
+constexpr std::size_t count_of(std::size_t count_and_flag) noexcept {
+  return count_and_flag & ~(std::size_t{1} << (8 * sizeof(std::size_t) - 1));
+}
+
 constexpr std::size_t kSlots = 8;  // nanobind has six ways of being called
 
 // What is known of the functions. Written while the module is made, under the GIL.
@@ -144,7 +150,7 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, Py
   PyObject* const result = names == nullptr
                                ? original(self, arguments, count, nullptr)
                                : call_with_keywords(original, self, arguments, count, names);
-  if (result == nullptr) [[unlikely]] answer(self, arguments, PyVectorcall_NARGS(count), names);
+  if (result == nullptr) [[unlikely]] answer(self, arguments, count_of(count), names);
   return result;
 }
 
