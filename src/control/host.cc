@@ -14,7 +14,7 @@
 #include "control/host_layout.h"
 #include "control/kept_facts.h"
 #include "hocket/error.h"
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 namespace hocket::control {
 namespace {

@@ -10,7 +10,7 @@
 #include "control/host.h"
 #include "control/host_layout.h"
 #include "hocket/error.h"
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 namespace hocket::control {
 namespace {

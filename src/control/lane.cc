@@ -4,7 +4,7 @@
 
 #include "control/facts.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/wire.h"
 
 namespace hocket::control {

@@ -11,9 +11,9 @@
 #include "base/threads.h"
 #include "control/kept_facts.h"
 #include "hocket/error.h"
-#include "os/process_exit.h"
-#include "os/scheduling.h"
-#include "os/socket.h"
+#include "os/process/process_exit.h"
+#include "os/process/scheduling.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::control {
 

@@ -13,7 +13,7 @@
 #include "base/interrupt.h"
 #include "control/network.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::control {
 

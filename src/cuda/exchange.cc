@@ -8,7 +8,7 @@
 #include <random>
 
 #include "hocket/error.h"
-#include "os/unix_socket.h"
+#include "os/sockets/unix_socket.h"
 
 namespace hocket::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "os/process_state.h"
+#include "os/process/process_state.h"
 
 namespace hocket::failure {
 

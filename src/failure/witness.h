@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "control/host.h"
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 namespace hocket::failure {
 

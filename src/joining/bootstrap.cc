@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "base/short_text.h"
 #include "hocket/error.h"
-#include "os/addresses.h"
-#include "os/host_identity.h"
+#include "os/machine/host_identity.h"
+#include "os/sockets/addresses.h"
 #include "rendezvous/address.h"
 
 namespace hocket::joining {

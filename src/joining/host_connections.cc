@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "hocket/object.h"
-#include "os/addresses.h"
-#include "os/socket.h"
+#include "os/sockets/addresses.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/address.h"
 
 namespace hocket::joining {

@@ -5,11 +5,11 @@
 
 #include "base/config.h"
 #include "joining/bootstrap.h"
-#include "world/exit_list.h"
 #include "joining/meeting.h"
-#include "os/standard_descriptors.h"
-#include "world/world.h"
+#include "os/process/standard_descriptors.h"
 #include "rendezvous/launcher_space.h"
+#include "world/exit_list.h"
+#include "world/world.h"
 
 namespace hocket {
 namespace joining {

@@ -17,8 +17,8 @@
 
 #include "base/interrupt.h"
 #include "hocket/error.h"
-#include "os/peer_credentials.h"
-#include "os/socket.h"
+#include "os/sockets/peer_credentials.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::joining {
 namespace {

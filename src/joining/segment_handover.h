@@ -10,7 +10,7 @@
 
 #include "base/deadline.h"
 #include "os/segment.h"
-#include "os/unix_socket.h"
+#include "os/sockets/unix_socket.h"
 
 namespace hocket::joining {
 

@@ -4,7 +4,7 @@
 #include "control/onlooker.h"
 #include "hocket/live.h"
 #include "live/sampler.h"
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 #include "os/segment_holders.h"
 
 namespace hocket {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 namespace hocket::live {
 namespace {

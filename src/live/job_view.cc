@@ -13,8 +13,8 @@
 #include "live/blame.h"
 #include "live/desk_layout.h"
 #include "live/sampler.h"
-#include "os/process_exit.h"
-#include "os/process_state.h"
+#include "os/process/process_exit.h"
+#include "os/process/process_state.h"
 #include "os/segment_holders.h"
 
 namespace hocket {

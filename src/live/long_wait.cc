@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "os/process_state.h"
+#include "os/process/process_state.h"
 
 namespace hocket::live {
 namespace {

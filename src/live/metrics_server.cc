@@ -22,7 +22,7 @@
 #include "hocket/error.h"
 #include "hocket/live.h"
 #include "live/desk.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "os/wakeup.h"
 
 namespace hocket {

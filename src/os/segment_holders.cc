@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "hocket/error.h"
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 namespace hocket::os {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::rendezvous {
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/wire.h"
 
 namespace hocket::rendezvous {

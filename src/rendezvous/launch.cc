@@ -8,7 +8,7 @@
 #include "base/config.h"
 #include "base/hash.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/address.h"
 #include "rendezvous/launchers.h"
 

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/channel.h"
 #include "rendezvous/wire.h"
 

@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "base/deadline.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/launcher_space.h"
 
 namespace hocket::rendezvous {

@@ -13,7 +13,7 @@
 #include "call/waiter.h"
 #include "failure/witness.h"
 #include "hocket/error.h"
-#include "os/scheduling.h"
+#include "os/process/scheduling.h"
 
 namespace hocket::world {
 

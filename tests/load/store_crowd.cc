@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "hocket/store.h"
-#include "os/addresses.h"
 #include "os/poller.h"
-#include "os/socket.h"
+#include "os/sockets/addresses.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/channel.h"
 #include "rendezvous/handshake.h"
 #include "rendezvous/request.h"

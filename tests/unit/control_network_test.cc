@@ -16,7 +16,7 @@
 
 #include "control/group.h"
 #include "control/network.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::control {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/deadline.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::testing {
 namespace {

@@ -18,7 +18,7 @@
 #include "control/succession.h"
 #include "fault_proxy.h"
 #include "os/segment.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::control {
 namespace {

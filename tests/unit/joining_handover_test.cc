@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "joining/segment_handover.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "joining/segment_handover.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::joining {
 namespace {

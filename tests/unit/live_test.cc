@@ -1,4 +1,6 @@
 // A job as it is seen from outside: whom ranks wait for, what is counted, what metrics say.
+#include "hocket/live.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,13 +18,12 @@
 
 #include "control/group.h"
 #include "control/host.h"
-#include "hocket/live.h"
 #include "live/blame.h"
 #include "live/desk.h"
 #include "live/meter.h"
 #include "live/sampler.h"
-#include "os/process_exit.h"
-#include "os/process_state.h"
+#include "os/process/process_exit.h"
+#include "os/process/process_state.h"
 #include "os/segment.h"
 
 namespace hocket {

@@ -12,8 +12,8 @@
 #include "base/deadline.h"
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/socket.h"
-#include "os/unix_socket.h"
+#include "os/sockets/socket.h"
+#include "os/sockets/unix_socket.h"
 #include "os/wakeup.h"
 #include "rendezvous_stores.h"
 

@@ -19,7 +19,7 @@
 
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::testing {
 

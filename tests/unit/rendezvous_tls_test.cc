@@ -14,7 +14,7 @@
 #include "base/deadline.h"
 #include "hocket/error.h"
 #include "hocket/store.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 #include "rendezvous/channel.h"
 #include "rendezvous_stores.h"
 

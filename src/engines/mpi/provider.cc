@@ -11,7 +11,7 @@
 #include "engines/mpi/mpi_device_engine.h"
 #include "engines/mpi/mpi_engine.h"
 #include "hocket/error.h"
-#include "os/probe.h"
+#include "os/machine/probe.h"
 
 namespace hocket::engines::mpi {
 namespace {

@@ -7,8 +7,8 @@
 #include "engines/ucx/ucx_device_engine.h"
 #include "engines/ucx/ucx_point_to_point.h"
 #include "hocket/error.h"
-#include "os/addresses.h"
-#include "os/probe.h"
+#include "os/machine/probe.h"
+#include "os/sockets/addresses.h"
 
 namespace hocket::engines::ucx {
 namespace {

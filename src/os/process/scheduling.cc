@@ -1,4 +1,4 @@
-#include "os/scheduling.h"
+#include "os/process/scheduling.h"
 
 #include <sched.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "os/standard_descriptors.h"
+#include "os/process/standard_descriptors.h"
 
 #include <fcntl.h>
 #include <unistd.h>

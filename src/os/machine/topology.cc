@@ -1,4 +1,4 @@
-#include "os/topology.h"
+#include "os/machine/topology.h"
 
 #include <sched.h>
 #include <unistd.h>

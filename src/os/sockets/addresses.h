@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::os {
 

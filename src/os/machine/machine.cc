@@ -13,10 +13,10 @@
 #include <memory>
 
 #include "base/words.h"
-#include "os/host_identity.h"
-#include "os/probe.h"
-#include "os/software.h"
-#include "os/topology.h"
+#include "os/machine/host_identity.h"
+#include "os/machine/probe.h"
+#include "os/machine/software.h"
+#include "os/machine/topology.h"
 
 namespace hocket {
 namespace {

@@ -1,4 +1,4 @@
-#include "os/process_state.h"
+#include "os/process/process_state.h"
 
 #include <dirent.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 namespace hocket::os {
 namespace {

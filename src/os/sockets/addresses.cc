@@ -1,4 +1,4 @@
-#include "os/addresses.h"
+#include "os/sockets/addresses.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

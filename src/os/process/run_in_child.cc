@@ -8,7 +8,7 @@
 #include <chrono>
 #include <csignal>
 
-#include "os/probe.h"
+#include "os/machine/probe.h"
 
 namespace hocket::os {
 namespace {

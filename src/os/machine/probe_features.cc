@@ -15,8 +15,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "os/machine/probe.h"
 #include "os/memfd.h"
-#include "os/probe.h"
 #include "os/segment.h"
 
 namespace hocket::os {

@@ -1,4 +1,4 @@
-#include "os/software.h"
+#include "os/machine/software.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "base/config.h"
 #include "os/library.h"
-#include "os/probe.h"
+#include "os/machine/probe.h"
 
 namespace hocket::os {
 namespace {

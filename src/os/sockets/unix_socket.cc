@@ -1,4 +1,4 @@
-#include "os/unix_socket.h"
+#include "os/sockets/unix_socket.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 #include "base/interrupt.h"
 #include "hocket/error.h"
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 namespace hocket::os {
 namespace {

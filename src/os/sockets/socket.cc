@@ -1,4 +1,4 @@
-#include "os/socket.h"
+#include "os/sockets/socket.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 
 #include "base/deadline.h"
 #include "os/fd.h"
-#include "os/peer_credentials.h"
+#include "os/sockets/peer_credentials.h"
 
 namespace hocket::os {
 

@@ -1,4 +1,4 @@
-#include "os/process_exit.h"
+#include "os/process/process_exit.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "os/host_identity.h"
+#include "os/machine/host_identity.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

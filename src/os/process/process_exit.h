@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <string>
 #include <optional>
 #include <string>
 

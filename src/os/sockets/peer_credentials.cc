@@ -1,4 +1,4 @@
-#include "os/peer_credentials.h"
+#include "os/sockets/peer_credentials.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
