@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::control {
 

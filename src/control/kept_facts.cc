@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::control {
 namespace {

@@ -5,7 +5,7 @@
 #include "control/facts.h"
 #include "hocket/error.h"
 #include "os/sockets/socket.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::control {
 

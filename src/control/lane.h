@@ -9,8 +9,8 @@
 #include <string>
 
 #include "hocket/store.h"
-#include "rendezvous/channel.h"
-#include "rendezvous/handshake.h"
+#include "rendezvous/wire/channel.h"
+#include "rendezvous/wire/handshake.h"
 
 namespace hocket::control {
 

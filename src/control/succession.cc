@@ -5,7 +5,7 @@
 #include "control/group_layout.h"
 #include "control/kept_facts.h"
 #include "control/mirror.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::control {
 

@@ -7,7 +7,7 @@
 #include "joining/bootstrap.h"
 #include "joining/meeting.h"
 #include "os/process/standard_descriptors.h"
-#include "rendezvous/launcher_space.h"
+#include "rendezvous/launchers/launcher_space.h"
 #include "world/exit_list.h"
 #include "world/world.h"
 

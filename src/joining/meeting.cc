@@ -17,9 +17,9 @@
 #include "os/machine/host_identity.h"
 #include "os/sockets/socket.h"
 #include "os/sockets/unix_socket.h"
-#include "rendezvous/establish.h"
 #include "rendezvous/join.h"
-#include "rendezvous/request_store.h"
+#include "rendezvous/store/request_store.h"
+#include "rendezvous/wire/establish.h"
 
 namespace hocket::joining {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/interrupt.h"
 #include "hocket/error.h"
 #include "rendezvous/address.h"
-#include "rendezvous/establish.h"
+#include "rendezvous/wire/establish.h"
 
 namespace hocket::rendezvous {
 namespace {

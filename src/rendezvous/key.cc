@@ -16,7 +16,7 @@
 #include "os/fd.h"
 #include "os/memfd.h"
 #include "os/segment.h"
-#include "rendezvous/handshake.h"
+#include "rendezvous/wire/handshake.h"
 
 namespace hocket {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/config.h"
 #include "hocket/error.h"
 #include "rendezvous/address.h"
-#include "rendezvous/launchers.h"
+#include "rendezvous/launchers/launchers.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "control/mirror.h"
 #include "os/fd.h"
 #include "os/segment.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace {
 

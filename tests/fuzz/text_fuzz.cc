@@ -14,7 +14,7 @@
 #include "engine/cost_table.h"
 #include "hocket/error.h"
 #include "os/fd.h"
-#include "rendezvous/launcher_space.h"
+#include "rendezvous/launchers/launcher_space.h"
 
 namespace {
 

@@ -29,10 +29,10 @@
 #include "os/poller.h"
 #include "os/sockets/addresses.h"
 #include "os/sockets/socket.h"
-#include "rendezvous/channel.h"
-#include "rendezvous/handshake.h"
-#include "rendezvous/request.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/store/request.h"
+#include "rendezvous/wire/channel.h"
+#include "rendezvous/wire/handshake.h"
+#include "rendezvous/wire/wire.h"
 #include "resident.h"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include "control/facts.h"
 #include "control/succession.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::control {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "control/kept_facts.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::control {
 namespace {

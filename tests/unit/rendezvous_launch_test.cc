@@ -19,7 +19,7 @@
 #include "hocket/error.h"
 #include "hocket/launch.h"
 #include "rendezvous/join.h"
-#include "rendezvous/launchers.h"
+#include "rendezvous/launchers/launchers.h"
 #include "rendezvous_stores.h"
 
 namespace hocket {

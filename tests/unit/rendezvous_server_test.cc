@@ -20,9 +20,9 @@
 #include "hocket/store.h"
 #include "os/sockets/socket.h"
 #include "os/sockets/unix_socket.h"
-#include "rendezvous/handshake.h"
-#include "rendezvous/request.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/store/request.h"
+#include "rendezvous/wire/handshake.h"
+#include "rendezvous/wire/wire.h"
 #include "rendezvous_stores.h"
 
 namespace hocket {

@@ -15,7 +15,7 @@
 #include "hocket/error.h"
 #include "hocket/store.h"
 #include "os/sockets/socket.h"
-#include "rendezvous/channel.h"
+#include "rendezvous/wire/channel.h"
 #include "rendezvous_stores.h"
 
 namespace hocket::rendezvous {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/handshake.h"
-#include "rendezvous/request.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/store/request.h"
+#include "rendezvous/wire/handshake.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

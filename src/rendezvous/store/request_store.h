@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hocket/error.h"
-#include "rendezvous/request.h"
+#include "rendezvous/store/request.h"
 
 namespace hocket::rendezvous {
 

@@ -3,8 +3,8 @@
 #include <cerrno>
 
 #include "os/sockets/socket.h"
-#include "rendezvous/channel.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/channel.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

@@ -1,4 +1,4 @@
-#include "rendezvous/launchers.h"
+#include "rendezvous/launchers/launchers.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

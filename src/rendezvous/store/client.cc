@@ -18,10 +18,10 @@
 #include "base/interrupt.h"
 #include "hocket/error.h"
 #include "os/wakeup.h"
-#include "rendezvous/channel.h"
-#include "rendezvous/establish.h"
-#include "rendezvous/request_store.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/store/request_store.h"
+#include "rendezvous/wire/channel.h"
+#include "rendezvous/wire/establish.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

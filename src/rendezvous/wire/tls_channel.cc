@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "hocket/error.h"
-#include "rendezvous/channel.h"
+#include "rendezvous/wire/channel.h"
 
 namespace hocket::rendezvous {
 namespace {

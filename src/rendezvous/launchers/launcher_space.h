@@ -7,7 +7,7 @@
 
 #include "hocket/bootstrap.h"
 #include "hocket/launch.h"
-#include "rendezvous/launchers.h"
+#include "rendezvous/launchers/launchers.h"
 
 namespace hocket::rendezvous {
 

@@ -1,6 +1,6 @@
-#include "rendezvous/request.h"
+#include "rendezvous/store/request.h"
 
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

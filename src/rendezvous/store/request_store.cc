@@ -1,4 +1,4 @@
-#include "rendezvous/request_store.h"
+#include "rendezvous/store/request_store.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

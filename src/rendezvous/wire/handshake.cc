@@ -1,4 +1,4 @@
-#include "rendezvous/handshake.h"
+#include "rendezvous/wire/handshake.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "hocket/error.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

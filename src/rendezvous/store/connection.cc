@@ -1,10 +1,10 @@
-#include "rendezvous/connection.h"
+#include "rendezvous/store/connection.h"
 
 #include <exception>
 #include <utility>
 
 #include "os/sockets/socket.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

@@ -10,7 +10,7 @@
 #include "hocket/error.h"
 #include "os/sockets/socket.h"
 #include "rendezvous/address.h"
-#include "rendezvous/launchers.h"
+#include "rendezvous/launchers/launchers.h"
 
 namespace hocket {
 namespace {

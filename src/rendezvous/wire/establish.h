@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "hocket/store.h"
-#include "rendezvous/channel.h"
+#include "rendezvous/wire/channel.h"
 
 namespace hocket::rendezvous {
 

@@ -11,7 +11,7 @@
 #include "base/deadline.h"
 #include "hocket/error.h"
 #include "os/sockets/socket.h"
-#include "rendezvous/launcher_space.h"
+#include "rendezvous/launchers/launcher_space.h"
 
 namespace hocket::rendezvous {
 namespace {

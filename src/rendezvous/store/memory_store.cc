@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/interrupt.h"
-#include "rendezvous/request_store.h"
-#include "rendezvous/table.h"
+#include "rendezvous/store/request_store.h"
+#include "rendezvous/store/table.h"
 
 namespace hocket {
 namespace rendezvous {

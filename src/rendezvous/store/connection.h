@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "os/poller.h"
-#include "rendezvous/channel.h"
-#include "rendezvous/handshake.h"
-#include "rendezvous/request.h"
+#include "rendezvous/store/request.h"
+#include "rendezvous/wire/channel.h"
+#include "rendezvous/wire/handshake.h"
 
 namespace hocket::rendezvous {
 

@@ -1,4 +1,4 @@
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/wire.h"
 
 #include <array>
 

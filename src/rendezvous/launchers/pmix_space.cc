@@ -8,7 +8,7 @@
 
 #include "base/config.h"
 #include "hocket/error.h"
-#include "rendezvous/launcher_space.h"
+#include "rendezvous/launchers/launcher_space.h"
 
 namespace hocket::rendezvous {
 namespace {

@@ -25,8 +25,8 @@
 #include "os/sockets/unix_socket.h"
 #include "os/wakeup.h"
 #include "rendezvous/address.h"
-#include "rendezvous/connection.h"
-#include "rendezvous/table.h"
+#include "rendezvous/store/connection.h"
+#include "rendezvous/store/table.h"
 
 namespace hocket {
 namespace rendezvous {

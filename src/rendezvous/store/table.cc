@@ -1,4 +1,4 @@
-#include "rendezvous/table.h"
+#include "rendezvous/store/table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

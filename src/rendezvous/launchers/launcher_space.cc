@@ -1,4 +1,4 @@
-#include "rendezvous/launcher_space.h"
+#include "rendezvous/launchers/launcher_space.h"
 
 #include <fmt/format.h>
 

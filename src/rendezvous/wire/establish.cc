@@ -1,4 +1,4 @@
-#include "rendezvous/establish.h"
+#include "rendezvous/wire/establish.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@
 #include "os/sockets/socket.h"
 #include "os/sockets/unix_socket.h"
 #include "rendezvous/address.h"
-#include "rendezvous/handshake.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/wire/handshake.h"
+#include "rendezvous/wire/wire.h"
 
 namespace hocket::rendezvous {
 namespace {

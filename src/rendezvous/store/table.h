@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/deadline.h"
-#include "rendezvous/request.h"
+#include "rendezvous/store/request.h"
 
 namespace hocket::rendezvous {
 
