@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "engines/peer/kernels/protocols.h"
 #include "engines/peer/plan.h"
-#include "engines/peer/protocols.h"
 
 namespace hocket::conformance {
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "engines/peer/elements.h"
-#include "engines/peer/marks.h"
+#include "engines/peer/kernels/elements.h"
+#include "engines/peer/kernels/marks.h"
 #include "hocket/types.h"
 
 namespace hocket::engines::peer {

@@ -23,7 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/peer/marks.h"
+#include "engines/peer/kernels/marks.h"
 
 namespace hocket::engines::peer {
 

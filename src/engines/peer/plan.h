@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/call.h"
-#include "engines/peer/params.h"
+#include "engines/peer/kernels/params.h"
 
 namespace hocket::engines::peer {
 

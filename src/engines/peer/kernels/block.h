@@ -35,8 +35,8 @@
 
 #include <cstdint>
 
-#include "engines/peer/params.h"
-#include "engines/peer/vectors.h"
+#include "engines/peer/kernels/params.h"
+#include "engines/peer/kernels/vectors.h"
 
 namespace hocket::engines::peer {
 

@@ -1,7 +1,7 @@
 // Chunks: parts of large arrays, moved by whole blocks.
 #pragma once
 
-#include "engines/peer/block.h"
+#include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 

@@ -4,8 +4,8 @@
 // nothing but loads that are under way together, stores, and what lies between them.
 #pragma once
 
-#include "engines/peer/block.h"
 #include "engines/peer/fold.h"
+#include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 

@@ -1,10 +1,10 @@
 // The kernels that come for up to HOCKET_PEER_RANKS ranks. The sums of some floats have code of
 // their own, all other reductions share one.
-#include "engines/peer/cuda_machine.cuh"
-#include "engines/peer/reduce_chunks.h"
-#include "engines/peer/reduce_even.h"
-#include "engines/peer/reduce_packets.h"
-#include "engines/peer/small.h"
+#include "engines/peer/kernels/cuda_machine.cuh"
+#include "engines/peer/kernels/reduce_chunks.h"
+#include "engines/peer/kernels/reduce_even.h"
+#include "engines/peer/kernels/reduce_packets.h"
+#include "engines/peer/kernels/small.h"
 
 using namespace hocket::engines::peer;
 

@@ -3,7 +3,7 @@
 // instead of sums, it is the broadcast of a large array.
 #pragma once
 
-#include "engines/peer/chunks.h"
+#include "engines/peer/kernels/chunks.h"
 
 namespace hocket::engines::peer {
 

@@ -1,8 +1,8 @@
 // The kernels that only move data, and the barrier.
-#include "engines/peer/barrier.h"
-#include "engines/peer/cuda_machine.cuh"
-#include "engines/peer/exchange_chunks.h"
-#include "engines/peer/exchange_packets.h"
+#include "engines/peer/kernels/barrier.h"
+#include "engines/peer/kernels/cuda_machine.cuh"
+#include "engines/peer/kernels/exchange_chunks.h"
+#include "engines/peer/kernels/exchange_packets.h"
 
 using namespace hocket::engines::peer;
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engines/peer/marks.h"
-#include "engines/peer/vectors.h"
+#include "engines/peer/kernels/marks.h"
+#include "engines/peer/kernels/vectors.h"
 #include "hocket/small_floats.h"
 
 namespace hocket::engines::peer {

@@ -1,7 +1,7 @@
 // Movement of fairly small arrays: every rank sends packets straight to those who get its data.
 #pragma once
 
-#include "engines/peer/bundles.h"
+#include "engines/peer/kernels/bundles.h"
 
 namespace hocket::engines::peer {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engines/peer/block.h"
+#include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 

@@ -4,7 +4,7 @@
 // of such a call's time.
 #pragma once
 
-#include "engines/peer/bundles.h"
+#include "engines/peer/kernels/bundles.h"
 
 namespace hocket::engines::peer {
 

@@ -1,7 +1,7 @@
 // The barrier: nobody's later work begins before everybody's earlier work has ended.
 #pragma once
 
-#include "engines/peer/block.h"
+#include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "engines/peer/block.h"
 #include "engines/peer/fold.h"
+#include "engines/peer/kernels/block.h"
 
 namespace hocket::engines::peer {
 

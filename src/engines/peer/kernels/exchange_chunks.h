@@ -2,7 +2,7 @@
 // where those are symmetric.
 #pragma once
 
-#include "engines/peer/chunks.h"
+#include "engines/peer/kernels/chunks.h"
 
 namespace hocket::engines::peer {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "engines/peer/kernels/marks.h"
 #include "engines/peer/layout.h"
-#include "engines/peer/marks.h"
 
 namespace hocket::engines::peer {
 

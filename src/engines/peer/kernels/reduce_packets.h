@@ -2,7 +2,7 @@
 // it, and in two, where the results of parts are sent to all.
 #pragma once
 
-#include "engines/peer/bundles.h"
+#include "engines/peer/kernels/bundles.h"
 
 namespace hocket::engines::peer {
 
