@@ -2,7 +2,7 @@
 
 Arguments: `cupy`, or `fake` for tests/fake_cuda; then what to try. The launcher (`hocket run`, or an
 mpirun), and how many hosts to pretend (HOCKET_TEST_HOSTS), come from the environment.
-tests/python/test_ucx_gpus.py and test_mpi_gpus.py run it on fake GPUs, tests/gpu/test_ucx.py and
+tests/python/gpus/test_ucx_gpus.py and test_mpi_gpus.py run it on fake GPUs, tests/gpu/test_ucx.py and
 test_mpi.py on real ones.
 """
 
@@ -23,7 +23,7 @@ os.environ["HOCKET_HOST"] = f"{RANK % int(os.environ['HOCKET_TEST_HOSTS'])}/"
 
 import hocket  # noqa: E402
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python" / "support"))
 
 
 class Fake:

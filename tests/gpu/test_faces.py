@@ -13,7 +13,7 @@ import hocket
 from hocket._command import find_command
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "python"))
+sys.path.insert(0, str(HERE.parent / "python" / "support"))
 
 import torch_ranks  # noqa: E402
 
@@ -252,7 +252,7 @@ def test_training_goes_as_with_nccl(tmp_path):
 
 @needs_gpus
 def test_communication_hooks_train_as_with_nccl(tmp_path):
-    program = HERE.parent / "python" / "torch_hooks.py"
+    program = HERE.parent / "python" / "support" / "torch_hooks.py"
     ours, theirs = (ranks(program, "many_buckets", tmp_path, backend)[0] for backend in ("hocket", "nccl"))
     for mine, wanted in zip(ours.splitlines(), theirs.splitlines()):
         (name, *mine), (same, *wanted) = mine.split(), wanted.split()

@@ -14,7 +14,7 @@ import pytest
 
 import hocket
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "support"))
 import torch_ranks  # noqa: E402
 
 cupy = pytest.importorskip("cupy")

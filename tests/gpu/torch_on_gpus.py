@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "python" / "support"))
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402

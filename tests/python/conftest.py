@@ -14,8 +14,8 @@ WATCHDOG_SECONDS = 60
 
 pytest_plugins = ["hocket.testing.plugin"]
 
-# Ranks that are processes import the test modules that their functions come from.
-sys.path.insert(0, str(HERE))
+# What tests share, and programs that they start.
+sys.path.insert(0, str(HERE / "support"))
 
 
 def pytest_addoption(parser):

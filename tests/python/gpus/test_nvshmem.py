@@ -27,7 +27,7 @@ def stand_ins(monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(CUDA))
     monkeypatch.setenv("HOCKET_NVSHMEM_LIBRARY", str(LIBRARY))
     monkeypatch.setenv("HOCKET_NCCL_LIBRARY", "none")
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{BUILD / 'python'}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{Path(__file__).parents[1] / 'support'}:{BUILD / 'python'}")
     for name in [name for name in os.environ if name.startswith("NVSHMEM_")]:
         monkeypatch.delenv(name)
 

@@ -11,7 +11,7 @@ from helpers import ROOT
 
 import hocket
 
-CASES = Path(__file__).with_name("testing_cases.py")
+CASES = Path(__file__).parents[1] / "support" / "testing_cases.py"
 # What ends a rank's wait once another one has ended the test.
 CONSEQUENCE = r"(Aborted|PeerDied|KeyboardInterrupt)"
 

@@ -11,7 +11,7 @@ import pytest
 
 import hocket
 
-CHAOS = Path(__file__).parents[2] / "tools" / "chaos.py"
+CHAOS = Path(__file__).parents[3] / "tools" / "chaos.py"
 
 
 def run(*arguments):

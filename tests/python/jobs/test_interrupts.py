@@ -13,7 +13,7 @@ from helpers import free_address
 
 import hocket
 
-PROGRAM = Path(__file__).parent / "interrupted_ranks.py"
+PROGRAM = Path(__file__).parents[1] / "support" / "interrupted_ranks.py"
 RANKS = 3
 KINDS = [
     "barrier", "all_reduce", "long all_reduce", "prepared", "wait", "wait with a timeout",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from gpu_ranks import FAKE, PRELUDE, environment, run, run_ranks
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 
 
@@ -104,7 +104,7 @@ if __name__ == "__main__":
 def test_children_of_multiprocessing_end_after_their_calls(tmp_path, method, call):
     program = tmp_path / "program.py"
     program.write_text(PRELUDE + CHILDREN)
-    done = subprocess.run([sys.executable, program, HERE, method, call], env=environment(),
+    done = subprocess.run([sys.executable, program, SUPPORT, method, call], env=environment(),
                           capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -254,7 +254,7 @@ if __name__ == "__main__":
             process.join()
         assert [process.exitcode for process in ranks] == [1, 1], how
 """)
-    done = subprocess.run([sys.executable, program, HERE], env=environment(),
+    done = subprocess.run([sys.executable, program, SUPPORT], env=environment(),
                           capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(SAID) == 6, done.stderr

@@ -9,7 +9,7 @@ import pytest
 
 import hocket
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 
@@ -38,7 +38,7 @@ for stream in mine:
 
 def run(program):
     package = str(Path(hocket.__file__).parent.parent)
-    paths = [package, str(HERE / "stand_ins" / "gpu_cupy"), str(HERE)]
+    paths = [package, str(SUPPORT / "stand_ins" / "gpu_cupy"), str(SUPPORT)]
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "LD_LIBRARY_PATH": str(FAKE),

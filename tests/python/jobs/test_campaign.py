@@ -12,7 +12,7 @@ import pytest
 
 import hocket
 
-TOOLS = Path(__file__).parents[2] / "tools"
+TOOLS = Path(__file__).parents[3] / "tools"
 sys.path.insert(0, str(TOOLS))
 import campaign_plan as plans
 import campaign_tables

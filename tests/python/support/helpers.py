@@ -12,7 +12,7 @@ import numpy as np
 import hocket
 from hocket._command import find_command
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 RANK_COUNTS = [1, 2, 3, 4]
 COUNTS = [0, 1, 2, 3, 17, 1000]
 

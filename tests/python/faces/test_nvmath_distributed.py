@@ -18,7 +18,7 @@ from hocket.compat.nvmath_distributed import distribution as dn
 from hocket.compat.nvmath_distributed.process_group import ReductionOp
 from hocket.compat.nvmath_distributed.reshape import InvalidReshapeState, Reshape, reshape
 
-STAND_INS = str(Path(__file__).parent / "stand_ins")
+STAND_INS = str(Path(__file__).parents[1] / "support" / "stand_ins")
 
 
 def raises(kind, match, call):

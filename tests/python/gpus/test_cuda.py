@@ -10,7 +10,7 @@ import pytest
 import hocket
 
 FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 
 PRELUDE = """
@@ -40,7 +40,7 @@ def run(program, **settings):
     package = str(Path(hocket.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": package, "LD_LIBRARY_PATH": str(FAKE),
                    "HOCKET_NCCL_LIBRARY": "none", **settings}
-    done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(HERE)], env=environment,
+    done = subprocess.run([sys.executable, "-c", PRELUDE + program, str(SUPPORT)], env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -14,7 +14,7 @@ import hocket
 HOCKET = hocket_command.find()
 PACKAGE = pathlib.Path(hocket.__file__).parent.parent
 FAKE = PACKAGE.parent / "fake_cuda"
-PROGRAM = pathlib.Path(__file__).parent.parent / "gpu" / "moves_on_gpus.py"
+PROGRAM = pathlib.Path(__file__).parents[2] / "gpu" / "moves_on_gpus.py"
 pytestmark = [
     pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver"),
     pytest.mark.skipif(not ctypes.util.find_library("ucp"), reason="there is no UCX here (libucp)"),

@@ -109,7 +109,7 @@ def test_a_started_call_keeps_the_arrays_of_the_prepared_one_exported():
 def test_a_work_is_dropped_in_one_thread_while_another_is_in_a_call():
     """The one that drops waits for the other, which looks for signals with the GIL meanwhile."""
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "dropped_work.py")],
+        [sys.executable, str(Path(__file__).parents[1] / "support" / "dropped_work.py")],
         env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
         capture_output=True,
         text=True,

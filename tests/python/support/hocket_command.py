@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 WATCHDOG = 50  # seconds; a test that meets it has found a hang
 
 # Read on import: later, tests have no HOCKET_ variables, so as to be no job's ranks.

@@ -12,7 +12,7 @@ from hocket import compat
 from hocket.compat import _finder
 
 ROOT = str(Path(hocket.__file__).parent.parent)
-STAND_INS = str(Path(__file__).parent / "stand_ins")
+STAND_INS = str(Path(__file__).parents[1] / "support" / "stand_ins")
 
 
 def run(*arguments, folder=None, paths=(), **environment):

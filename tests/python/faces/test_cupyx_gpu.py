@@ -10,7 +10,7 @@ import pytest
 import hocket
 
 FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 ON_THE_FAKE_DRIVER = """
@@ -87,6 +87,6 @@ def test_cupyx_on_the_fake_driver():
     package = str(Path(hocket.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": package, "LD_LIBRARY_PATH": str(FAKE),
                    "HOCKET_NCCL_LIBRARY": "none"}
-    done = subprocess.run([sys.executable, "-c", ON_THE_FAKE_DRIVER, str(HERE)], env=environment,
+    done = subprocess.run([sys.executable, "-c", ON_THE_FAKE_DRIVER, str(SUPPORT)], env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
     assert done.returncode == 0, done.stdout

@@ -19,7 +19,7 @@ import hocket
 
 PACKAGE = pathlib.Path(hocket.__file__).parent.parent
 FAKE = PACKAGE.parent / "fake_cuda"
-PROGRAM = pathlib.Path(__file__).parent.parent / "gpu" / "moves_on_gpus.py"
+PROGRAM = pathlib.Path(__file__).parents[2] / "gpu" / "moves_on_gpus.py"
 LAUNCHERS = ["openmpi", "mpich"]
 CARRIES = "carries movement and messages of GPUs"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")

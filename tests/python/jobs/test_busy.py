@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "busy_neighbours.py"
+TOOL = Path(__file__).parents[3] / "tools" / "busy_neighbours.py"
 
 
 @pytest.mark.skipif(ctypes.util.find_library("ucp") is None, reason="there is no UCX here")

@@ -522,6 +522,6 @@ def test_the_documented_program_runs():
         "comm.broadcast(array, 0, cupy.cuda.Stream())\n"
         "print(cupy.equal(array, cupy.ones(1)))"
     )
-    stand_ins = str(ROOT / "tests" / "python" / "stand_ins")
+    stand_ins = str(ROOT / "tests" / "python" / "support" / "stand_ins")
     program = f"import sys; sys.path.insert(0, {stand_ins!r})\n" + program
     assert finish(run_jobs(program, 2, free_port())) == ["[ True]\n"] * 2

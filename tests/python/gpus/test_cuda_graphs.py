@@ -7,7 +7,7 @@ from helpers import run_job
 
 import hocket
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 BUILD = Path(hocket.__file__).parent.parent.parent
 NCCL = BUILD / "fake_nccl" / "libnccl.so.2"
 pytestmark = pytest.mark.skipif(not NCCL.exists(), reason="this build has no fake NCCL")
@@ -40,7 +40,7 @@ comm.barrier()
 
 def run(n, program):
     """Every survivor's "done"; who is killed says nothing."""
-    job = run_job(n, "-c", PRELUDE + program + "print('done', comm.rank, flush=True)", HERE,
+    job = run_job(n, "-c", PRELUDE + program + "print('done', comm.rank, flush=True)", SUPPORT,
                   before=("--keep-going",),
                   env={"LD_LIBRARY_PATH": str(BUILD / "fake_cuda"), "HOCKET_NCCL_LIBRARY": str(NCCL)})
     return job
