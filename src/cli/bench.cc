@@ -15,9 +15,9 @@
 #include "cli/bench/report.h"
 #include "cli/bench/team.h"
 #include "cli/bench/worker.h"
-#include "cli/binding.h"
 #include "cli/commands.h"
-#include "cli/process_tree.h"
+#include "cli/run/binding.h"
+#include "cli/run/process_tree.h"
 #include "hocket/error.h"
 
 namespace hocket::cli {

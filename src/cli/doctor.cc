@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/environment_block.h"
 #include "cli/report.h"
+#include "cli/run/environment_block.h"
 
 namespace hocket::cli {
 namespace {

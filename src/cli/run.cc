@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/job_plan.h"
-#include "cli/launcher.h"
+#include "cli/run/job_plan.h"
+#include "cli/run/launcher.h"
 
 namespace hocket::cli {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "cli/commands.h"
 #include "cli/quantities.h"
-#include "cli/trace_chrome.h"
+#include "cli/trace/chrome.h"
 #include "cli/trace/diff.h"
 #include "hocket/audit.h"
 #include "hocket/error.h"

@@ -9,12 +9,12 @@
 #include <set>
 #include <string>
 
-#include "cli/binding.h"
-#include "cli/environment_block.h"
 #include "cli/fd.h"
-#include "cli/job_state.h"
-#include "cli/output.h"
-#include "cli/program.h"
+#include "cli/run/binding.h"
+#include "cli/run/environment_block.h"
+#include "cli/run/job_state.h"
+#include "cli/run/output.h"
+#include "cli/run/program.h"
 #include "hocket/error.h"
 
 namespace hocket::cli {

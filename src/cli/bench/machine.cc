@@ -7,7 +7,7 @@
 #include <ctime>
 #include <fstream>
 
-#include "cli/binding.h"
+#include "cli/run/binding.h"
 
 namespace hocket::cli::bench {
 namespace {

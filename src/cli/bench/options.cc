@@ -7,7 +7,7 @@
 #include <cctype>
 
 #include "cli/bench/libraries.h"
-#include "cli/launcher.h"
+#include "cli/run/launcher.h"
 #include "hocket/algorithm.h"
 #include "hocket/error.h"
 

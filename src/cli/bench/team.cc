@@ -18,7 +18,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "cli/environment_block.h"
+#include "cli/run/environment_block.h"
 
 namespace hocket::cli::bench {
 namespace {

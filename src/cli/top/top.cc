@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/environment_block.h"
+#include "cli/run/environment_block.h"
 #include "cli/top/json.h"
 #include "cli/top/screen.h"
 #include "cli/top/table.h"

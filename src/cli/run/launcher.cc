@@ -1,4 +1,4 @@
-#include "cli/launcher.h"
+#include "cli/run/launcher.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,13 +11,13 @@
 #include <csignal>
 
 #include "cli/address.h"
-#include "cli/environment_block.h"
-#include "cli/guardian.h"
-#include "cli/job_plan.h"
-#include "cli/job_state.h"
-#include "cli/meeting.h"
-#include "cli/output.h"
-#include "cli/process_tree.h"
+#include "cli/run/environment_block.h"
+#include "cli/run/guardian.h"
+#include "cli/run/job_plan.h"
+#include "cli/run/job_state.h"
+#include "cli/run/meeting.h"
+#include "cli/run/output.h"
+#include "cli/run/process_tree.h"
 #include "hocket/live.h"
 #include "hocket/store.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/binding.h"
+#include "cli/run/binding.h"
 
 namespace hocket::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/job_state.h"
+#include "cli/run/job_state.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "cli/program.h"
+#include "cli/run/program.h"
 
 namespace hocket::cli {
 

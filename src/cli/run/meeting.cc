@@ -1,4 +1,4 @@
-#include "cli/meeting.h"
+#include "cli/run/meeting.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

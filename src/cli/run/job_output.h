@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/output.h"
+#include "cli/run/output.h"
 
 namespace hocket::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/job_output.h"
+#include "cli/run/job_output.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

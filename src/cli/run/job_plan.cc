@@ -1,4 +1,4 @@
-#include "cli/job_plan.h"
+#include "cli/run/job_plan.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "cli/address.h"
-#include "cli/meeting.h"
-#include "cli/program.h"
+#include "cli/run/meeting.h"
+#include "cli/run/program.h"
 
 namespace hocket::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/environment_block.h"
 #include "cli/fd.h"
+#include "cli/run/environment_block.h"
 
 namespace hocket::cli {
 

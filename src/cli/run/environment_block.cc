@@ -1,4 +1,4 @@
-#include "cli/environment_block.h"
+#include "cli/run/environment_block.h"
 
 #include <unistd.h>
 

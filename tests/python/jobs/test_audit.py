@@ -173,7 +173,7 @@ def test_what_is_no_audit(good, tmp_path, contents):
     assert ("no rank-N.audit" if contents is None else "rank-0.audit is") in output.stderr
 
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 BUILD = Path(hocket.__file__).parent.parent.parent
 GPUS = """
 import sys
@@ -204,7 +204,7 @@ def test_arrays_of_gpus(tmp_path, engine):
     nccl = BUILD / "fake_nccl" / "libnccl.so.2" if engine == "nccl" else "none"
     for name in "good", "bad":
         before = ["--audit", str(tmp_path / name)]
-        job = run_job(2, "-c", GPUS, HERE, engine, name, before=before,
+        job = run_job(2, "-c", GPUS, SUPPORT, engine, name, before=before,
                       env={"LD_LIBRARY_PATH": str(BUILD / "fake_cuda"),
                            "HOCKET_NCCL_LIBRARY": str(nccl)})
         assert job.returncode == 0, job.stdout

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "cli/environment_block.h"
+#include "cli/run/environment_block.h"
 
 namespace hocket::cli {
 

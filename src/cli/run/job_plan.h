@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "cli/job_output.h"
-#include "cli/launch_plan.h"
-#include "cli/launcher.h"
+#include "cli/run/job_output.h"
+#include "cli/run/launch_plan.h"
+#include "cli/run/launcher.h"
 #include "hocket/store.h"
 
 namespace hocket::cli {

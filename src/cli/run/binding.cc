@@ -1,4 +1,4 @@
-#include "cli/binding.h"
+#include "cli/run/binding.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/rank_process.h"
+#include "cli/run/rank_process.h"
 
 #include <dirent.h>
 #include <linux/close_range.h>

@@ -1,4 +1,4 @@
-#include "cli/trace_chrome.h"
+#include "cli/trace/chrome.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include "cli/launch_plan.h"
+#include "cli/run/launch_plan.h"
 
 namespace hocket::cli {
 

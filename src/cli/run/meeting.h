@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/launcher.h"
+#include "cli/run/launcher.h"
 #include "hocket/store.h"
 
 namespace hocket::cli {

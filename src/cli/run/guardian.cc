@@ -1,4 +1,4 @@
-#include "cli/guardian.h"
+#include "cli/run/guardian.h"
 
 #include <poll.h>
 #include <sys/prctl.h>
@@ -12,8 +12,8 @@
 #include <csignal>
 #include <set>
 
-#include "cli/process_tree.h"
-#include "cli/rank_process.h"
+#include "cli/run/process_tree.h"
+#include "cli/run/rank_process.h"
 
 namespace hocket::cli {
 namespace {

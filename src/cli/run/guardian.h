@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "cli/fd.h"
-#include "cli/launch_plan.h"
+#include "cli/run/launch_plan.h"
 
 namespace hocket::cli {
 
