@@ -203,4 +203,19 @@ Object scatter_object(Communicator& comm,
                       std::span<const Object> objects = {},
                       const RootOptions& options = {});
 
+// An object to one rank, which takes it by recv_object: of the two, and outside the order of
+// collectives. A large one is two messages, so that one thread at a time sends objects to a rank
+// under one tag. Throws InvalidArgument, and sends nothing, where it cannot be encoded.
+void send_object(Communicator& comm,
+                 const Object& object,
+                 int destination,
+                 const MessageOptions& options = {});
+// An object, and who sent it.
+struct ReceivedObject {
+  Object object;
+  Received from;
+};
+// `source`: a rank, or kAnySource. Throws Mismatch where an array came.
+ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options = {});
+
 }  // namespace hocket

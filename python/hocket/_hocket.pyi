@@ -9,8 +9,9 @@ from typing import Any, NoReturn, Optional, Union
 from numpy.typing import NDArray
 
 from .bootstrap import Bootstrap
-from ._types import Array, ArrayT, Op, Received, Stream, Timeout
+from ._types import Array, ArrayT, Op, Received, ReceivedObject, Stream, Timeout
 from .errors import Error, RankCall, Status
+from .grid import Grid
 
 class Work:
     """
@@ -200,6 +201,11 @@ class Communicator:
 
         Every rank of this communicator makes the call, with the same list; those that are not in it get a
         communicator of which they are no member.
+        """
+
+    def grid(self, shape: Sequence[int], periodic: Union[bool, Sequence[bool]] = False) -> Grid:
+        """
+        The ranks as a grid; see `hocket.Grid`. Of this rank alone: nobody is asked.
         """
 
     def split(self, color: int, key: int = 0, deadline: Timeout = None) -> Communicator:
@@ -974,6 +980,33 @@ class Communicator:
     def scatter_object(self, objects: Optional[Sequence[Any]] = None, root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any:
         """
         Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.
+        """
+
+    def send_object(self, obj: Any, destination: int, tag: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> None:
+        """
+        Send an object to one rank, which receives it by `recv_object`.
+
+        One thread at a time sends objects to a rank under one tag. `obj` and `allow_pickle` are those of
+        `broadcast_object`, `destination` and `tag` those of `send`.
+        """
+
+    def recv_object(self, source: int = -1, tag: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> ReceivedObject:
+        """
+        Receive what a rank sent by `send_object`.
+
+        Parameters
+        ----------
+        source : int
+            The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
+        tag : int
+            At least 0.
+        allow_pickle : bool
+            Also take what only pickle can carry; see `broadcast_object`.
+
+        Returns
+        -------
+        ReceivedObject
+            Named tuple (object, source, tag).
         """
 
     @property

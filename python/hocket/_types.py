@@ -29,3 +29,11 @@ class Received(NamedTuple):
 
     source: int
     tag: int
+
+
+class ReceivedObject(NamedTuple):
+    """An object, and who sent it."""
+
+    object: Any
+    source: int
+    tag: int

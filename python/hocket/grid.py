@@ -18,7 +18,7 @@ Halo = Union[int, Sequence[Union[int, tuple[int, int]]]]
 class Grid:
     """The ranks of a communicator as a grid of any number of axes, in C order.
 
-    >>> grid = hocket.Grid(comm, (2, -1), periodic=(False, True))
+    >>> grid = comm.grid((2, -1), periodic=(False, True))
     >>> grid.coordinates                      # of this rank
     (1, 0)
     >>> grid.neighbour_exchange(x, halo=1)    # x has a border of one cell around its own part

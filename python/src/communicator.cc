@@ -112,6 +112,16 @@ Every rank of this communicator makes the call, with the same list; those that a
 communicator of which they are no member.
 )");
   cls.def(
+      "grid",
+      [](nb::handle self, nb::handle shape, nb::handle periodic) {
+        return nb::object(nb::module_::import_("hocket.grid").attr("Grid")(self, shape, periodic));
+      },
+      arg("shape").none(),
+      arg("periodic").none() = false,
+      nb::sig("def grid(self, shape: Sequence[int], "
+              "periodic: Union[bool, Sequence[bool]] = False) -> Grid"),
+      "The ranks as a grid; see `hocket.Grid`. Of this rank alone: nobody is asked.");
+  cls.def(
       "split",
       [](Seat& s, nb::handle color, nb::handle key, nb::handle deadline) {
         CallOptions options;

@@ -79,14 +79,17 @@ constexpr std::string_view kOfOneRank[] = {"abort",
                                            "close",
                                            "dump",
                                            "exchange",
+                                           "grid",
                                            "last_calls",
                                            "peer",
                                            "recent_calls",
                                            "recv",
                                            "recv_async",
+                                           "recv_object",
                                            "refuse",
                                            "send",
                                            "send_async",
+                                           "send_object",
                                            "send_recv"};
 
 Seat* seat_of(nb::handle self) {

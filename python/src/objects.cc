@@ -296,6 +296,38 @@ nb::object scatter_object(
   return from_object(mine, reading.pickle);
 }
 
+MessageOptions message_options(nb::handle tag, nb::handle deadline) {
+  return {integer_argument(tag, "tag"), duration_argument(deadline, "deadline")};
+}
+
+void send_object(Seat& seat,
+                 nb::handle object,
+                 nb::handle destination,
+                 nb::handle tag,
+                 nb::handle allow_pickle,
+                 nb::handle deadline) {
+  Reading reading{.pickle = pickle_argument(allow_pickle)};
+  const Object sent = to_object(object, reading, 0);
+  const int to = integer_argument(destination, "destination");
+  const MessageOptions options = message_options(tag, deadline);
+  without_gil([&] { hocket::send_object(seat.comm, sent, to, options); });
+}
+
+nb::object recv_object(Seat& seat,
+                       nb::handle source,
+                       nb::handle tag,
+                       nb::handle allow_pickle,
+                       nb::handle deadline) {
+  const Pickle pickle = pickle_argument(allow_pickle);
+  const int from = integer_argument(source, "source");
+  const MessageOptions options = message_options(tag, deadline);
+  const ReceivedObject received =
+      without_gil([&] { return hocket::recv_object(seat.comm, from, options); });
+  return nb::module_::import_("hocket._types")
+      .attr("ReceivedObject")(
+          from_object(received.object, pickle), received.from.source, received.from.tag);
+}
+
 }  // namespace
 
 void bind_objects(CommunicatorClass& cls) {
@@ -355,6 +387,44 @@ object
           nb::sig("def scatter_object(self, objects: Optional[Sequence[Any]] = None, "
                   "root: int = 0, allow_pickle: bool = False, deadline: Timeout = None) -> Any"),
           "Rank r gets objects[r] of the root. For the other arguments see `broadcast_object`.");
+  cls.def("send_object",
+          &send_object,
+          arg("obj").none(),
+          arg("destination").none(),
+          arg("tag").none() = 0,
+          arg("allow_pickle").none() = false,
+          arg("deadline") = nb::none(),
+          nb::sig("def send_object(self, obj: Any, destination: int, tag: int = 0, "
+                  "allow_pickle: bool = False, deadline: Timeout = None) -> None"),
+          R"(Send an object to one rank, which receives it by `recv_object`.
+
+One thread at a time sends objects to a rank under one tag. `obj` and `allow_pickle` are those of
+`broadcast_object`, `destination` and `tag` those of `send`.
+)");
+  cls.def("recv_object",
+          &recv_object,
+          arg("source").none() = kAnySource,
+          arg("tag").none() = 0,
+          arg("allow_pickle").none() = false,
+          arg("deadline") = nb::none(),
+          nb::sig("def recv_object(self, source: int = -1, tag: int = 0, "
+                  "allow_pickle: bool = False, deadline: Timeout = None) -> ReceivedObject"),
+          R"(Receive what a rank sent by `send_object`.
+
+Parameters
+----------
+source : int
+    The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
+tag : int
+    At least 0.
+allow_pickle : bool
+    Also take what only pickle can carry; see `broadcast_object`.
+
+Returns
+-------
+ReceivedObject
+    Named tuple (object, source, tag).
+)");
 }
 
 }  // namespace hocket::python

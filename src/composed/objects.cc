@@ -8,14 +8,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
 
 #include "base/deadline.h"
-#include "world/communicator_impl.h"
 #include "hocket/communicator.h"
 #include "hocket/error.h"
 #include "hocket/object.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 namespace {
@@ -47,6 +48,7 @@ class TimeLeft {
       : end_(base::Deadline::in(deadline.value_or(comm.deadline()))) {}
   CallOptions call() const { return {.deadline = end_.left()}; }
   RootOptions root(int rank) const { return {.root = rank, .deadline = end_.left()}; }
+  MessageOptions message(int tag) const { return {.tag = tag, .deadline = end_.left()}; }
 
  private:
   base::Deadline end_;
@@ -99,7 +101,59 @@ Contribution encode_batch(std::span<const Object> objects, int ranks) {
   return batch;
 }
 
+// The first message of an object: what it is, the object's size, and as much of it as there is room
+// for, so that a small one is one message. What is left is a second.
+struct Opening {
+  static constexpr std::uint64_t kObject = 0x31746a626f6b6368;
+  std::uint64_t what = kObject;
+  std::uint64_t size = 0;
+  std::array<std::byte, 240> part{};
+
+  std::size_t part_size() const { return std::min<std::size_t>(size, part.size()); }
+};
+
+std::span<std::byte> bytes_of(Opening& opening) {
+  return std::as_writable_bytes(std::span(&opening, 1));
+}
+
+void require_host(const MessageOptions& options) {
+  if (!options.stream) return;
+  throw InvalidArgument("stream is given, but objects lie in the host's memory; leave it out");
+}
+
 }  // namespace
+
+void send_object(Communicator& comm,
+                 const Object& object,
+                 int destination,
+                 const MessageOptions& options) {
+  require_host(options);
+  const TimeLeft time(comm, options.deadline);
+  const Bytes bytes = encode(object);
+  Opening opening{.size = bytes.size()};
+  std::copy_n(bytes.begin(), opening.part_size(), opening.part.begin());
+  comm.send(bytes_of(opening), destination, time.message(options.tag));
+  const auto rest = std::span(bytes).subspan(opening.part_size());
+  if (!rest.empty()) comm.send(rest, destination, time.message(options.tag));
+}
+
+ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options) {
+  require_host(options);
+  const TimeLeft time(comm, options.deadline);
+  Opening opening;
+  const Received from = comm.recv(bytes_of(opening), source, time.message(options.tag));
+  if (opening.what != Opening::kObject) {
+    throw InvalidArgument(fmt::format(
+        "recv_object: what rank {} sent under tag {} is an array; it is received by recv",
+        from.source,
+        from.tag));
+  }
+  Bytes bytes(opening.size);
+  std::copy_n(opening.part.begin(), opening.part_size(), bytes.begin());
+  const auto rest = std::span(bytes).subspan(opening.part_size());
+  if (!rest.empty()) comm.recv(rest, from.source, time.message(options.tag));
+  return {decode(bytes), from};
+}
 
 Object broadcast_object(Communicator& comm, const Object& object, const RootOptions& options) {
   constexpr const char* kCall = "broadcast_object";

@@ -1,6 +1,7 @@
 // The collectives of objects, on ranks that are threads.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -65,6 +66,40 @@ TEST_P(ObjectCollectives, AllGather) {
       require(got[static_cast<std::size_t>(r)] == object_of(r, 5),
               "all_gather of " + std::to_string(r));
     }
+  });
+}
+
+TEST_P(ObjectCollectives, FromRankToRank) {
+  run_threads(GetParam(), [](Communicator& comm) {
+    const int next = (comm.rank() + 1) % comm.size();
+    if (next == comm.rank()) return;
+    // None, one message, its largest and the least that are two, many.
+    const std::vector<Object> objects{Object(),
+                                      object_of(comm.rank(), 3),
+                                      Object(std::string(200, 'a')),
+                                      Object(std::string(300, 'b')),
+                                      Object(std::string(3'000'000, 'c'))};
+    for (const Object& object : objects) {
+      if (comm.rank() == 0) send_object(comm, object, next, {.tag = 3});
+      const ReceivedObject got = recv_object(comm, kAnySource, {.tag = 3});
+      if (comm.rank() != 0) send_object(comm, object, next, {.tag = 3});
+      const int before = (comm.rank() + comm.size() - 1) % comm.size();
+      require(got.from.source == before && got.from.tag == 3, "who sent");
+      require(got.object == (&object == &objects[1] ? object_of(before, 3) : object), "what");
+    }
+  });
+}
+
+TEST_P(ObjectCollectives, AnArrayIsNoObject) {
+  run_threads(GetParam(), [](Communicator& comm) {
+    if (comm.rank() == 0 && comm.size() > 1) {
+      const std::vector<std::uint8_t> array(256, 7);
+      comm.send(array, 1);
+    }
+    if (comm.rank() == 1) {
+      EXPECT_THROW(recv_object(comm, 0), InvalidArgument);
+    }
+    comm.barrier();
   });
 }
 

@@ -14,7 +14,8 @@ CASES = [(n, shape, periodic) for n, shapes in SHAPES.items() for shape in shape
 
 @pytest.mark.ranks(6)
 def test_places(comm):
-    grid = hocket.Grid(comm, (2, -1), periodic=(False, True))
+    grid = comm.grid((2, -1), periodic=(False, True))
+    assert isinstance(grid, hocket.Grid)
     assert grid.shape == (2, 3) and grid.periodic == (False, True)
     assert grid.coordinates == divmod(comm.rank, 3)
     assert [grid.coordinates_of(rank) for rank in range(6)] == list(itertools.product(range(2), range(3)))

@@ -43,6 +43,57 @@ def test_all_calls(n):
     threads(n, body)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_from_rank_to_rank(n):
+    def body(comm):
+        large = {"x": np.arange(100_000.0) + comm.rank}
+        for tag, sent in enumerate([None, tree(comm.rank), large]):
+            to = (comm.rank + 1) % n
+            before = (comm.rank - 1) % n
+            if comm.rank == 0:
+                comm.send_object(sent, to, tag=tag)
+            found, source, came = comm.recv_object(tag=tag)
+            if comm.rank != 0:
+                comm.send_object(sent, to, tag=tag)
+            assert (source, came) == (before, tag)
+            if tag == 2:
+                np.testing.assert_array_equal(found["x"], large["x"] - comm.rank + before)
+            else:
+                assert found == [None, tree(before)][tag]
+
+    threads(n, body)
+
+
+def test_pickled_from_rank_to_rank():
+    today = datetime.date(2020, 2, 3)
+
+    def body(comm):
+        if comm.rank == 0:
+            with pytest.raises(hocket.InvalidArgument, match="holds a date"):
+                comm.send_object(today, 1)
+            comm.send_object(today, 1, allow_pickle=True)
+            comm.send_object(today, 1, allow_pickle=True)
+            with pytest.raises(hocket.InvalidArgument, match="destination"):
+                comm.send_object(1, 2)
+            comm.send(np.zeros(256, np.uint8), 1)
+        else:
+            with pytest.raises(hocket.InvalidArgument, match="allow_pickle=True"):
+                comm.recv_object(0)
+            assert comm.recv_object(0, allow_pickle=True).object == today
+            with pytest.raises(hocket.InvalidArgument, match="received by recv"):
+                comm.recv_object(0)
+
+    threads(2, body)
+
+
+def test_an_object_that_nobody_sends():
+    def body(comm):
+        with pytest.raises(hocket.DeadlineExceeded, match="recv"):
+            comm.recv_object(1 - comm.rank, deadline=0.1)
+
+    threads(2, body)
+
+
 def test_types_survive():
     def body(comm):
         found = comm.all_gather_object([True, 1, 1.0, (1,), [1], b"1", "1"])[1]
