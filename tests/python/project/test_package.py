@@ -3,8 +3,10 @@
 import ast
 import inspect
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,21 @@ def test_stubs_are_the_module_s(tmp_path):
     subprocess.run(command, check=True, timeout=50)
     found, wanted = (ast.dump(ast.parse(path.read_text())) for path in (STUBS, fresh))
     assert found == wanted, f"make them anew: {' '.join(command[:-1])} {STUBS}"
+
+
+def test_the_module_keeps_to_the_stable_interface():
+    """The wheel is for Python 3.11's, and what is built here is for this Python's own."""
+    include = Path(sysconfig.get_path("include"))
+    if shutil.which("cc") is None or not (include / "Python.h").exists():
+        pytest.skip("there is no compiler, or Python's headers are missing")
+    header = "#define Py_LIMITED_API 0x030B0000\n#include <Python.h>\n"
+    words = re.compile(r"\b_?Py(?!Array|DataType)[A-Z_]\w+")  # NumPy has an interface of its own
+    seen = subprocess.run(["cc", "-E", "-dD", f"-I{include}", "-x", "c", "-"], input=header, text=True,
+                          capture_output=True, check=True, timeout=50).stdout
+    known = set(words.findall(seen)) | {"Py_LIMITED_API"}
+    for path in sorted((ROOT / "python" / "src").glob("*.[ch]*")):
+        code = re.sub(r'R"\(.*?\)"|//[^\n]*|"[^"\n]*"', "", path.read_text(), flags=re.DOTALL)
+        assert not set(words.findall(code)) - known, path
 
 
 def test_types_are_consistent(tmp_path):
