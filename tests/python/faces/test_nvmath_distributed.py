@@ -319,8 +319,37 @@ def symmetric_tensors(group):
     assert t.sum() == 6 * sum(range(group.nranks))
     h = nvd.allocate_symmetric_memory((2, 3), torch, dtype=torch.bfloat16, axis_order="F")
     assert h.stride() == (1, 2) and h.dtype == torch.bfloat16
-    raises(RuntimeError, "Unknown pointer", lambda: nvd.free_symmetric_memory(t[:1]))
-    nvd.free_symmetric_memory(t, h)
+    raises(RuntimeError, "Unknown pointer", lambda: nvd.free_symmetric_memory(t[1:]))
+    raises(RuntimeError, "Unknown pointer", lambda: nvd.free_symmetric_memory(t, t.view(-1)))
+    nvd.free_symmetric_memory(t.view(torch.int32), h)
+    raises(RuntimeError, "Unknown pointer", lambda: nvd.free_symmetric_memory(t))
+
+
+def handed_out(group):
+    """What `fft.allocate_operand` does on GPUs: the array that is kept is a view of the allocated one."""
+    from hocket.compat.nvmath_distributed import _symmetric
+
+    logger = logging.getLogger("handed_out")
+    said = []
+    logger.addHandler(logging.Handler())
+    logger.handlers[0].emit = said.append
+    array = nvd.allocate_symmetric_memory(12, np, dtype="float32", logger=logger)
+    view = _symmetric.hand_out(array, array.reshape(3, 4), logger)
+    del array
+    gc.collect()
+    view[...] = group.rank
+    assert not said
+    nvd.free_symmetric_memory(view)
+    array = nvd.allocate_symmetric_memory(12, np, logger=logger)
+    lost = _symmetric.hand_out(array, array.reshape(3, 4), logger)
+    del array
+    assert not said
+    del lost
+    assert "needs to be deallocated explicitly (allocation 2: float64 (12,))" in said[0].getMessage()
+
+
+def test_an_operand_is_a_view_of_what_was_allocated():
+    on_processes(2, handed_out)
 
 
 def test_symmetric_tensors():

@@ -60,7 +60,7 @@ def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     at = operand.storage_offset() * operand.element_size()
     if at % kind.itemsize or at + math.prod(shape) * kind.itemsize > storage.nbytes():
         return None
-    result = torch.empty(0, dtype=kind)
+    result = torch.empty(0, dtype=kind, device=operand.device)
     return result.set_(storage, at // kind.itemsize, tuple(shape))
 
 

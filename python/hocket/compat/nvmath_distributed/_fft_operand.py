@@ -14,7 +14,7 @@ from ... import distribution as _d
 from ._fft_memory import cut_last, new_buffer
 from ._fft_problem import FFTOptions, Problem, describe, own_copy, type_of
 from ._runtime import communicator
-from ._symmetric import allocate_symmetric_memory
+from ._symmetric import allocate_symmetric_memory, hand_out
 
 def merged(said: dict[str, Any]) -> Problem:
     """What all processes say together. Collective."""
@@ -100,4 +100,5 @@ def allocate_operand(
     padded = list(shape)
     if is_real and problem.is_slab:
         padded[-1] = 2 * problem.result_extents[-1]
-    return cut_last(buffer[: math.prod(padded)].reshape(padded), shape[-1])
+    operand = cut_last(buffer[: math.prod(padded)].reshape(padded), shape[-1])
+    return hand_out(buffer, operand, logger) if memory_space == "cuda" else operand

@@ -15,8 +15,8 @@ from ._runtime import communicator, require_context
 PACKAGES = ("numpy", "cupy", "torch")
 
 UNKNOWN = (
-    "Unknown pointer to free: the array was freed already, or it is a view of a symmetric array, "
-    "or shares its memory; free the one that allocate_symmetric_memory returned, once."
+    "Unknown pointer to free: the array was freed already, by itself or by another that begins where it "
+    "does, or it is a view that begins within a symmetric array; free each allocation once."
 )
 
 
@@ -139,10 +139,25 @@ def allocate_symmetric_memory(
     _heap.count += 1
     _heap.freed.discard(address)
     what = f"allocation {_heap.count}: {wanted.dtype} {wanted.shape}"
-    finalizer = weakref.finalize(array, _leaked, address, logger)
-    finalizer.atexit = False
+    finalizer = _at_the_end_of(array, address, logger)
     _heap.blocks[address] = _Block(_heap.count, max(nbytes, 1), what, memory, finalizer)
     return array
+
+
+def hand_out(array: Any, view: Any, logger: Optional[logging.Logger]) -> Any:
+    """The view, which a user gets in place of the whole allocated array."""
+    address = _allocation_of(array)
+    assert address is not None
+    block = _heap.blocks[address]
+    block.finalizer.detach()
+    _heap.blocks[address] = block._replace(finalizer=_at_the_end_of(view, address, logger))
+    return view
+
+
+def _at_the_end_of(array: Any, address: int, logger: Optional[logging.Logger]) -> Any:
+    finalizer = weakref.finalize(array, _leaked, address, logger)
+    finalizer.atexit = False
+    return finalizer
 
 
 def _make(comm: Any, package: Any, wanted: _Wanted, nbytes: int, on_gpu: bool) -> Any:
@@ -189,27 +204,39 @@ def is_symmetric(array: Any) -> bool:
     return any(a <= address < a + b.nbytes for a, b in _heap.blocks.items())
 
 
+def _allocation_of(array: Any) -> Optional[int]:
+    """Where the allocation begins that the array is, or begins with; None where there is none."""
+    for address, block in _heap.blocks.items():
+        if block.finalizer.peek()[0] is array:  # PyTorch's have no address where they are empty
+            return address
+    address = address_of(array)
+    return address if address in _heap.blocks else None
+
+
 def _verdict(array: Any) -> tuple[int, str]:
     """The allocation's number; 0 with what is wrong."""
     try:
-        address = address_of(array)
+        allocation = _allocation_of(array)
     except TypeError as error:
         return 0, str(error)
-    block = _heap.blocks.get(address)
-    if block is not None and block.finalizer.peek()[0] is array:
-        return block.number, ""
+    if allocation is not None:
+        return _heap.blocks[allocation].number, ""
+    address = address_of(array)
     return 0, "view" if is_symmetric(array) or address in _heap.freed else "ordinary"
 
 
 def free_symmetric_memory(*arrays: Any) -> None:
     """Free arrays that `allocate_symmetric_memory` returned. Collective, in one order.
 
+    Of arrays that share memory from its beginning, such as an operand and the result of its transform
+    in place, one is freed.
+
     Raises
     ------
     TypeError
         One is not in symmetric memory, here or on another process.
     RuntimeError
-        One is a view, or was freed already, or processes free different ones.
+        One is a view that begins within an array, or was freed already, or processes free different ones.
     """
     require_context()
     comm = communicator()
@@ -228,8 +255,12 @@ def free_symmetric_memory(*arrays: Any) -> None:
                 raise TypeError(wrong)
     if any([number for number, _ in v] != [number for number, _ in found] for v in everybody):
         raise RuntimeError("processes free different symmetric arrays, or in different orders")
+    numbers = [number for number, _ in found]
+    if len(set(numbers)) != len(numbers):
+        raise RuntimeError(UNKNOWN)
     for array in arrays:
-        address = address_of(array)
+        address = _allocation_of(array)
+        assert address is not None
         _heap.blocks.pop(address).finalizer.detach()
         _heap.freed.add(address)
 
