@@ -248,7 +248,10 @@ class Redistribution:
         self._order: Literal["C", "F"] = order
         self._plan = _Redistribution(
             comm,
-            *map(list, (*self._source, *self._target)),
+            list(self._source[0]),
+            list(self._source[1]),
+            list(self._target[0]),
+            list(self._target[1]),
             order == "F",
             deadline,
         )

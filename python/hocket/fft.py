@@ -193,7 +193,7 @@ class FFT:
 
 def _name_of(dtype: Any) -> str:
     try:
-        return np.dtype(dtype).name
+        return str(np.dtype(dtype).name)
     except TypeError:
         return str(dtype).rpartition(".")[2]  # PyTorch's
 

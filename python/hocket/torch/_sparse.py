@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Optional
 
 import torch
@@ -65,7 +64,7 @@ def all_reduce_sparse(comm: hocket.Communicator, tensor: torch.Tensor, op: Optio
         tensor.copy_(summed.coalesce())
 
 
-def _describe(row: Sequence[torch.Tensor]) -> str:
-    dtype, _, sparse, dense, *shape = (int(number) for number in row)
+def _describe(row: torch.Tensor) -> str:
+    dtype, _, sparse, dense, *shape = row.tolist()
     extents = tuple(shape[: sparse + dense])
     return f"shape {extents}, of which {sparse} axes are sparse, and dtype {_DTYPES[dtype]}"

@@ -350,7 +350,7 @@ def _is_complex(array: Any) -> bool:
 
 
 def _has_foreign_dtype(array: Any) -> bool:
-    dtype = getattr(array, "dtype", None)
+    dtype: Any = getattr(array, "dtype", None)
     kind = getattr(dtype, "kind", None)
     return kind is not None and kind in "OSUMmV" and dtype.names is None
 

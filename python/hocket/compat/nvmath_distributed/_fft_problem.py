@@ -91,13 +91,12 @@ def direction_of(direction: Any, fft_type: str) -> FFTDirection:
         return own
     if isinstance(direction, str) and direction.upper() in FFTDirection.__members__:
         direction = FFTDirection[direction.upper()]
-    direction = FFTDirection(direction)
-    if fft_type != "C2C" and direction != own:
+    asked = FFTDirection(direction)
+    if fft_type != "C2C" and asked != own:
         raise ValueError(
-            f"The specified direction {direction.name} is not compatible with the FFT type "
-            f"'{fft_type}'."
+            f"The specified direction {asked.name} is not compatible with the FFT type '{fft_type}'."
         )
-    return direction
+    return asked
 
 
 def type_of(dtype: str, fft_type: Optional[str]) -> FFTType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Literal, Optional
 
 from ... import distribution as _d
 from ... import fft as _fft
@@ -37,6 +37,10 @@ __all__ = [
     "irfft",
     "rfft",
 ]
+
+#: hocket's names of the types.
+KINDS: dict[str, Literal["c2c", "r2c", "c2r"]] = {"C2C": "c2c", "R2C": "r2c", "C2R": "c2r"}
+
 
 class InvalidFFTState(Exception):
     """An FFT was used after it was freed."""
@@ -154,7 +158,7 @@ class FFT:
             if self.fft_abstract_type != "C2R":
                 shape = self.global_extents
             self._plans[self._boxes] = _fft.FFT(
-                self._comm, shape, *self._boxes, kind=self.fft_abstract_type.lower(),
+                self._comm, shape, *self._boxes, kind=KINDS[self.fft_abstract_type],
                 dtype=self._dtype, norm="none", planning="estimated",
                 gpu=self._gpu)
         return self._plans[self._boxes]
