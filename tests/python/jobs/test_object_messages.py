@@ -1,0 +1,133 @@
+"""Objects from rank to rank between processes: over shared memory, between pretended hosts, over MPI."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import run_job
+
+import hocket
+
+PACKAGE = Path(hocket.__file__).parent.parent
+
+# `python -c PROGRAM HOSTS ENGINE...`: on as many pretended hosts; 0 for the one there is.
+PROGRAM = """
+import os, sys
+import numpy as np
+hosts = int(sys.argv[1])
+if hosts:
+    os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % hosts}/"
+import hocket
+comm = hocket.init(engines=sys.argv[2:] or None)
+n, rank = comm.size, comm.rank
+assert len(set(comm.hosts)) == (hosts or 1), comm.hosts
+to, before = (rank + 1) % n, (rank - 1) % n
+
+def equal(found, wanted):
+    if isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(equal(found[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, np.ndarray):
+        return found.dtype == wanted.dtype and np.array_equal(found, wanted)
+    return type(found) is type(wanted) and found == wanted
+
+def objects(rank):  # one message, about as large as one can be, and two messages
+    return [
+        None,
+        {"rank": rank, "list": [1, 2.5, "x" * rank], "array": np.arange(4.0) + rank},
+        *(bytes([rank]) * size for size in range(225, 245)),
+        np.arange(400_000.0) + rank,
+    ]
+
+# Round the ring, from whom is named and from whoever sends.
+for tag, (mine, wanted) in enumerate(zip(objects(rank), objects(before))):
+    for source in (before, hocket.ANY_SOURCE):
+        if rank == 0:
+            comm.send_object(mine, to, tag=tag)
+        found = comm.recv_object(source, tag=tag)
+        if rank != 0:
+            comm.send_object(mine, to, tag=tag)
+        assert (found.source, found.tag) == (before, tag), found[1:]
+        assert equal(found.object, wanted), (tag, source)
+
+# All send to rank 0 at once: the parts of one are not taken for those of another.
+if rank == 0:
+    came = [comm.recv_object(tag=99) for _ in range(2 * (n - 1))]
+    assert sorted(one.source for one in came) == sorted([*range(1, n)] * 2)
+    for one in came:
+        assert equal(one.object, np.full(50_000, one.source)), one.source
+else:
+    for _ in range(2):
+        comm.send_object(np.full(50_000, rank), 0, tag=99)
+comm.barrier()
+
+# What is refused is not sent.
+for wrong in [{"destination": n}, {"destination": -1}, {"destination": to, "tag": -1}]:
+    try:
+        comm.send_object(rank, **wrong)
+    except hocket.InvalidArgument as error:
+        assert list(wrong)[-1] in str(error), error
+    else:
+        raise AssertionError(wrong)
+comm.barrier()
+print("rank", rank, "is done")
+"""
+
+# Rank 1 dies while the others wait for its object.
+DEATH = """
+import os, signal, sys
+hosts = int(sys.argv[1])
+if hosts:
+    os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % hosts}/"
+import hocket
+comm = hocket.init()
+comm.barrier()
+if comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    comm.recv_object(1 if comm.rank == 0 else hocket.ANY_SOURCE, deadline=30)
+except hocket.PeerDied as error:
+    assert "rank 1 " in str(error), error
+    print("rank", comm.rank, "was told")
+"""
+
+
+def require_all(output, n, text="is done"):
+    for rank in range(n):
+        assert f"rank {rank} {text}" in output, output
+
+
+@pytest.mark.parametrize("hosts", [0, 2, 3])
+def test_between_processes(hosts):
+    job = run_job(3, "-c", PROGRAM, hosts)
+    assert job.returncode == 0, job.stdout
+    require_all(job.stdout, 3)
+
+
+@pytest.mark.parametrize("launcher", ["openmpi", "mpich"])
+def test_over_mpi(launcher):
+    mpirun = shutil.which(f"mpirun.{launcher}")
+    if mpirun is None:
+        pytest.skip(f"mpirun.{launcher} is not installed")
+    options = ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
+    job = subprocess.run(
+        [mpirun, "-n", "3", *(options if launcher == "openmpi" else []),
+         sys.executable, "-c", PROGRAM, "0", "mpi"],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=55,
+    )  # fmt: skip
+    assert job.returncode == 0, job.stdout
+    require_all(job.stdout, 3)
+
+
+@pytest.mark.parametrize("hosts", [0, 3])
+def test_a_sender_that_dies(hosts):
+    job = run_job(3, "-c", DEATH, hosts)
+    for rank in [0, 2]:
+        assert f"rank {rank} was told" in job.stdout, job.stdout
