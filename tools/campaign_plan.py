@@ -16,6 +16,7 @@ REASON = "the loss is not a number"
 
 
 CLOSED, LEFT = "closed the communicator", "ended in good order"
+OF_A_THREAD = "an exception ended its thread"
 
 
 class Harm(NamedTuple):
@@ -210,7 +211,7 @@ def judge(round_, rank, said, heard):
     is_victim = rank in round_.victims
     kind, word = harm.own if is_victim else harm.kind, harm.word
     if harm.closes and said["kind"] == "Aborted":
-        kind, word = "Aborted", CLOSED
+        kind, word = "Aborted", OF_A_THREAD if OF_A_THREAD in said["text"] else CLOSED
     wrong = []
     if said["kind"] != kind and not (round_.harm == "connection cut" and said["kind"] == "right"):
         return [f"ended with {said['kind']}, not with {kind}: {said.get('text')}"]
@@ -226,11 +227,17 @@ def judge(round_, rank, said, heard):
             wrong.append(f"the calls that differ are of ranks {said['calls']}: {text}")
     elif kind == "DeadlineExceeded":
         wrong += judge_missing(round_, said, heard)
-    elif harm.named and said["culprit"] not in round_.victims:
+    elif harm.named and said["culprit"] not in round_.victims and not was_told(said, heard):
         wrong.append(f"blames rank {said['culprit']}: {text}")
     if kind == "PeerDied" and said["signal"] not in (0, max(harm.dies, 0)):
         wrong.append(f"says signal {said['signal']}: {text}")
     return wrong
+
+
+def was_told(said, heard):
+    """Whether the rank that is blamed had heard of a thread's end itself, while it was in an earlier call,
+    and had left for it."""
+    return OF_A_THREAD in heard.get(said["culprit"], {}).get("text", "")
 
 
 def judge_missing(round_, said, heard):

@@ -75,6 +75,12 @@ def test_the_judge_takes_what_must_come():
     # Who returns early closes its communicators, and then leaves: either may be heard first.
     for kind, text in (("PeerDied", plans.LEFT), ("Aborted", plans.CLOSED)):
         assert not plans.judge(round_of("early return"), 0, said(kind, text=text), {})
+    # A thread's exception ends all calls. Who hears of it in an earlier call leaves, and is missed by
+    # those in the next.
+    told = said("Aborted", text=f"rank 1 called abort(): {plans.OF_A_THREAD}; every call ends here")
+    assert not plans.judge(round_of("exception in a thread"), 2, told, {})
+    missed = said("PeerDied", text=plans.LEFT, culprit=2)
+    assert not plans.judge(round_of("exception in a thread"), 0, missed, {2: told})
 
 
 @pytest.mark.parametrize("harm, end", [
@@ -84,6 +90,7 @@ def test_the_judge_takes_what_must_come():
     ("kill", said("PeerDied", then="right")),  # forgotten by the next call
     ("early return", said("Aborted", text=plans.LEFT)),  # for no reason of this kind
     ("exit without a word", said("Aborted", text=plans.CLOSED)),  # by who closes nothing
+    ("exception in a thread", said("PeerDied", text=plans.LEFT, culprit=2)),  # who was not told of it
     ("slow rank", said("DeadlineExceeded")),
     ("other root", said("Mismatch", calls=[0, 2])),  # of ranks that agree
     ("abort()", said("Aborted")),  # without the reason
