@@ -16,9 +16,15 @@ WORDS = ("deadline", "timeout")
 
 def names_of(function: Any) -> tuple[str, ...]:
     """The arguments that a bound function takes by keyword, as its signature has them."""
-    text = function.__nb_signature__[0][0]
+    return _names_in(function.__nb_signature__[0][0])
+
+
+# All of hocket's are asked for while it is imported, in one thread: of several that parse at once,
+# Python 3.11 gives one a SystemError (python/cpython#106905).
+@functools.cache
+def _names_in(signature: str) -> tuple[str, ...]:
     try:
-        arguments = ast.parse(f"{text}: ...").body[0].args  # type: ignore[attr-defined]
+        arguments = ast.parse(f"{signature}: ...").body[0].args  # type: ignore[attr-defined]
     except SyntaxError:  # a default value that is no literal; none of hocket's has a keyword then
         return ()
     return tuple(one.arg for one in arguments.args + arguments.kwonlyargs if one.arg != "self")

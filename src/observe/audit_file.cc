@@ -15,13 +15,13 @@
 namespace hocket::observe {
 
 std::shared_ptr<AuditFile> AuditFile::make(const std::string& directory, const Owner& owner) {
-  const int fd =
-      create_file(directory, "rank-" + std::to_string(owner.rank) + ".audit", "HOCKET_AUDIT");
+  const std::string name = "rank-" + std::to_string(owner.rank) + ".audit";
+  const int fd = create_file(directory, name, "HOCKET_AUDIT");
   auto* header = static_cast<AuditHeader*>(map_piece(fd, 0, kAuditHeaderBytes));
   if (header == nullptr) {
     const int error = errno;
     close(fd);
-    throw SystemError("HOCKET_AUDIT: no memory for a file in " + directory, error);
+    fail_to_write(directory, name, "HOCKET_AUDIT", error);
   }
   *header = {.magic = kAuditMagic,
              .version = kAuditVersion,

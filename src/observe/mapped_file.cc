@@ -17,11 +17,17 @@ std::int64_t clock_ns(clockid_t clock) noexcept {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+void fail_to_write(const std::string& directory,
+                   const std::string& name,
+                   const char* variable,
+                   int error) {
+  const auto path = std::filesystem::path(directory) / name;
+  throw SystemError(std::string(variable) + ": cannot write " + path.string(), error);
+}
+
 int create_file(const std::string& directory, const std::string& name, const char* variable) {
   const auto path = std::filesystem::path(directory) / name;
-  const auto fail = [&](int error) {
-    throw SystemError(std::string(variable) + ": cannot write " + path.string(), error);
-  };
+  const auto fail = [&](int error) { fail_to_write(directory, name, variable, error); };
   std::error_code made;
   std::filesystem::create_directories(directory, made);
   if (made) fail(made.value());

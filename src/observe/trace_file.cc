@@ -27,13 +27,13 @@ void publish(TraceRecord& record, TraceState state) noexcept {
 }  // namespace
 
 std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const Owner& owner) {
-  const int fd =
-      create_file(directory, "rank-" + std::to_string(owner.rank) + ".trace", "HOCKET_TRACE");
+  const std::string name = "rank-" + std::to_string(owner.rank) + ".trace";
+  const int fd = create_file(directory, name, "HOCKET_TRACE");
   auto* header = static_cast<TraceHeader*>(map_piece(fd, 0, kTraceHeaderBytes));
   if (header == nullptr) {
     const int error = errno;
     close(fd);
-    throw SystemError("HOCKET_TRACE: no memory for a file in " + directory, error);
+    fail_to_write(directory, name, "HOCKET_TRACE", error);
   }
   *header = {.magic = kTraceMagic,
              .version = kTraceVersion,

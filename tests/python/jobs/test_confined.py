@@ -243,10 +243,11 @@ def test_a_full_tmpdir_a_read_only_root_and_no_home_are_no_hindrance(tmp_path):
     expect_works(done, 3)
 
 
-def test_a_trace_that_finds_no_room_says_so(tmp_path):
-    done = run([*confined(tmp_path), *job(2, WORKS, "--trace", tmp_path / "trace")])
+@pytest.mark.parametrize("what", ["trace", "audit"])
+def test_a_file_that_finds_no_room_says_so(tmp_path, what):
+    done = run([*confined(tmp_path), *job(2, WORKS, f"--{what}", tmp_path / "kept")])
     assert done.returncode != 0
-    assert re.search(r"HOCKET_TRACE: cannot write .*No space left", done.stdout), done.stdout
+    assert re.search(rf"HOCKET_{what.upper()}: cannot write .*rank-.*No space left", done.stdout), done.stdout
 
 
 def test_a_flight_record_that_finds_no_room_hides_no_error(tmp_path):
