@@ -72,7 +72,7 @@ for wrong in [{"destination": n}, {"destination": -1}, {"destination": to, "tag"
     else:
         raise AssertionError(wrong)
 comm.barrier()
-print("rank", rank, "is done")
+print(f"rank {rank} is done\\n", end="")  # in one piece, as MPICH's mpirun mixes pieces
 """
 
 # Rank 1 dies while the others wait for its object.
@@ -90,7 +90,7 @@ try:
     comm.recv_object(1 if comm.rank == 0 else hocket.ANY_SOURCE, deadline=30)
 except hocket.PeerDied as error:
     assert "rank 1 " in str(error), error
-    print("rank", comm.rank, "was told")
+    print(f"rank {comm.rank} was told\\n", end="")
 """
 
 
