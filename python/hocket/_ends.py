@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from typing import Protocol
 
 from ._hocket import Work, _Endings
@@ -14,6 +15,35 @@ class Handle(Protocol):
 
     def complete(self) -> None:
         """The call has ended: give its future the value."""
+
+
+class _Telling:
+    """Who is being told. As Python ends nobody is any more: other packages' code in C++, such as that of
+    PyTorch's futures, does not survive it that Python then ends the thread."""
+
+    SECONDS = 2.0  # that the end waits for those who are being told
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self._stopped = False
+
+    def tell(self, handle: Handle) -> None:
+        with self._changed:
+            if self._stopped:
+                return
+            self._under_way += 1
+        try:
+            handle.complete()
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.wait_for(lambda: self._under_way == 0, self.SECONDS)
 
 
 class Ends:
@@ -29,6 +59,8 @@ class Ends:
         self._handles: dict[int, Handle] = {}
         self._keys = itertools.count()
         self._waiting = 0  # threads; guarded by the lock
+        self._telling = _Telling()
+        weakref.finalize(self, self._telling.stop)  # at the latest as Python ends
 
     def watch(self, work: Work, handle: Handle) -> None:
         """Have `handle.complete()` called when `work` has ended; once for each Work."""
@@ -52,7 +84,7 @@ class Ends:
             with self._lock:
                 self._waiting -= 1
                 self._keep_one_waiting()
-            self._handles.pop(key).complete()
+            self._telling.tell(self._handles.pop(key))
             with self._lock:
                 if self._waiting > 1:  # others have been started meanwhile, and are enough
                     return

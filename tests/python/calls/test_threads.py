@@ -33,6 +33,38 @@ def test_daemon_threads_in_calls_do_not_break_the_end():
         assert done.returncode == 0, done.stdout
 
 
+TOLD = """
+import threading, time
+import hocket
+from hocket._ends import Ends
+comm = hocket.init()
+begun = threading.Event()
+class Slow:
+    def complete(self):
+        begun.set()
+        time.sleep(0.3)
+        print(f"told {comm.rank}\\n", end="", flush=True)
+class Never:
+    def complete(self):
+        print("too late", flush=True)
+ends = Ends()
+ends.watch(comm.barrier_async(), Slow())
+begun.wait()
+if comm.rank == 0:  # ends as the process does
+    ends.watch(comm.duplicate().recv_async(bytearray(8), source=1), Never())
+else:
+    comm.duplicate()
+"""
+
+
+def test_who_is_being_told_is_waited_for_as_python_ends():
+    """Code in C++ that it runs, as PyTorch's futures do, is no more to be unwound than ours."""
+    done = run_job(2, "-c", TOLD)
+    assert done.returncode == 0, done.stdout
+    assert "told 0" in done.stdout and "told 1" in done.stdout, done.stdout
+    assert "too late" not in done.stdout
+
+
 @pytest.mark.parametrize("call", ["recv", "barrier", "large"])
 def test_closing_ends_the_call_of_another_thread(call):
     def body(comm):
