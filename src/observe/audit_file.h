@@ -1,21 +1,19 @@
 // The file into which a rank writes the digests of its calls' arrays while it runs.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "observe/audit_format.h"
+#include "observe/mapped_file.h"
 
 namespace hocket::observe {
 
-// A resource: a mapped file that grows to at most 1 GiB; what is in it survives the process,
-// however that ends. Any thread. When the disk or the file is full, it says so once in the log and
-// counts what is dropped: it is the first difference that is looked for.
+// A resource: a mapped file that grows to at most 1 GiB. Any thread. When it is full, later calls
+// are dropped and counted: it is the first difference that is looked for.
 class AuditFile {
  public:
   struct Owner {
@@ -37,17 +35,11 @@ class AuditFile {
   static void publish(AuditRecord& record, AuditState state) noexcept;
 
  private:
-  AuditFile(int fd, AuditHeader* header) noexcept;
-  std::byte* chunk(std::size_t index) noexcept;
-  void drop(const char* why) noexcept;
+  AuditFile(const std::string& directory, const Owner& owner);
 
-  const int fd_;
-  AuditHeader* const header_;
-  std::atomic<std::size_t> next_{0};
+  MappedFile file_;
+  std::atomic<std::size_t> next_{0};  // in bytes behind the header
   std::atomic<std::uint32_t> groups_{0};
-  std::atomic<bool> full_{false};
-  std::mutex mutex_;  // of who makes a chunk
-  std::array<std::atomic<std::byte*>, kAuditChunks> chunks_{};
 };
 
 }  // namespace hocket::observe

@@ -28,7 +28,6 @@ inline constexpr std::size_t kAuditHeaderBytes = 4096;
 static_assert(sizeof(AuditHeader) <= kAuditHeaderBytes);
 
 inline constexpr std::size_t kAuditChunkBytes = std::size_t{1} << 22;
-inline constexpr std::size_t kAuditChunks = 256;  // 1 GiB a rank
 
 enum class AuditState : std::uint8_t {
   kEmpty,  // not written, or not whole

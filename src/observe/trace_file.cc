@@ -1,18 +1,11 @@
 #include "observe/trace_file.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <exception>
 #include <utility>
-
-#include "base/log.h"
-#include "hocket/error.h"
-#include "observe/mapped_file.h"
 
 namespace hocket::observe {
 namespace {
@@ -27,83 +20,42 @@ void publish(TraceRecord& record, TraceState state) noexcept {
 }  // namespace
 
 std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const Owner& owner) {
-  const std::string name = "rank-" + std::to_string(owner.rank) + ".trace";
-  const int fd = create_file(directory, name, "HOCKET_TRACE");
-  auto* header = static_cast<TraceHeader*>(map_piece(fd, 0, kTraceHeaderBytes));
-  if (header == nullptr) {
-    const int error = errno;
-    close(fd);
-    fail_to_write(directory, name, "HOCKET_TRACE", error);
-  }
-  *header = {.magic = kTraceMagic,
-             .version = kTraceVersion,
-             .rank = owner.rank,
-             .size = owner.size,
-             .host = 0,
-             .pid = getpid(),
-             .record_bytes = sizeof(TraceRecord),
-             .wall_ns = clock_ns(CLOCK_REALTIME) - now_ns(),
-             .dropped = 0,
-             .host_name = {}};
-  gethostname(header->host_name.chars, sizeof(header->host_name) - 1);
-  return std::shared_ptr<TraceFile>(new TraceFile(fd, header));
+  return std::shared_ptr<TraceFile>(new TraceFile(directory, owner));
 }
 
-TraceFile::TraceFile(int fd, TraceHeader* header) noexcept : fd_(fd), header_(header) {}
+TraceFile::TraceFile(const std::string& directory, const Owner& owner)
+    : file_(directory,
+            "rank-" + std::to_string(owner.rank) + ".trace",
+            {.setting = "HOCKET_TRACE", .doing = "traced"},
+            kChunkBytes),
+      header_(static_cast<TraceHeader*>(file_.header())) {
+  static_assert(kTraceHeaderBytes == MappedFile::kHeaderBytes);
+  *header_ = {.magic = kTraceMagic,
+              .version = kTraceVersion,
+              .rank = owner.rank,
+              .size = owner.size,
+              .host = 0,
+              .pid = getpid(),
+              .record_bytes = sizeof(TraceRecord),
+              .wall_ns = clock_ns(CLOCK_REALTIME) - now_ns(),
+              .dropped = 0,
+              .host_name = {}};
+  gethostname(header_->host_name.chars, sizeof(header_->host_name) - 1);
+  file_.count_dropped_in(header_->dropped);
+}
 
 TraceFile::~TraceFile() {
-  for (auto& chunk : chunks_) {
-    if (chunk.load() != nullptr) munmap(chunk.load(), kChunkRecords * sizeof(TraceRecord));
-  }
-  // What was set aside and not used is given back; not so by a process that was forked meanwhile.
-  if (header_->pid == getpid()) {
-    const std::size_t used = std::min(next_.load(), kChunks * kChunkRecords);
-    if (ftruncate(fd_, static_cast<off_t>(kTraceHeaderBytes + used * sizeof(TraceRecord))) != 0) {
-      base::log(base::LogLevel::kDebug, "a trace's file could not be cut to its size");
-    }
-    munmap(header_, kTraceHeaderBytes);
-  }
-  close(fd_);
-}
-
-void TraceFile::drop(const char* why) noexcept {
-  std::atomic_ref(header_->dropped).fetch_add(1, std::memory_order_relaxed);
-  if (full_.exchange(true)) return;
-  try {
-    base::log(base::LogLevel::kWarning, std::string("no more calls are traced: ") + why);
-  } catch (...) {  // it is counted all the same
-  }
-}
-
-TraceRecord* TraceFile::chunk(std::size_t index) noexcept {
-  const std::lock_guard lock(mutex_);
-  TraceRecord* found = chunks_[index].load(std::memory_order_acquire);
-  if (found != nullptr || full_) return found;
-  constexpr std::size_t kBytes = kChunkRecords * sizeof(TraceRecord);
-  static_assert(kBytes % 4096 == 0 && kTraceHeaderBytes % 4096 == 0);
-  found = static_cast<TraceRecord*>(map_piece(fd_, kTraceHeaderBytes + index * kBytes, kBytes));
-  if (found == nullptr) {
-    const int error = errno;
-    drop(std::strerror(error));
-    return nullptr;
-  }
-  chunks_[index].store(found, std::memory_order_release);
-  return found;
+  file_.cut(std::min(next_.load(), MappedFile::kChunks * kChunkRecords) * sizeof(TraceRecord));
 }
 
 TraceRecord* TraceFile::next() noexcept {
   const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
-  if (at >= kChunks * kChunkRecords) {
-    drop("the file has as many as it may");
+  if (at >= MappedFile::kChunks * kChunkRecords) {
+    file_.drop("the file has as many as it may");
     return nullptr;
   }
-  TraceRecord* records = chunks_[at / kChunkRecords].load(std::memory_order_acquire);
-  if (records == nullptr) records = chunk(at / kChunkRecords);
-  if (records == nullptr) {
-    drop("there is no room");
-    return nullptr;
-  }
-  return records + at % kChunkRecords;
+  auto* const records = reinterpret_cast<TraceRecord*>(file_.chunk(at / kChunkRecords));
+  return records == nullptr ? nullptr : records + at % kChunkRecords;
 }
 
 std::uint32_t TraceFile::add_group(std::uint64_t id,

@@ -1,15 +1,14 @@
 // The file into which a rank writes each of its calls while it runs.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "hocket/types.h"
+#include "observe/mapped_file.h"
 #include "observe/trace_format.h"
 
 namespace hocket::observe {
@@ -26,8 +25,8 @@ struct TracedBegin {
   bool on_gpu = false;
 };
 
-// A resource: a mapped file that grows; what is in it survives the process, however that ends. Any
-// thread. When the disk or the file is full, it says so once in the log and counts what is dropped.
+// A resource: a mapped file that grows. Any thread. When it is full, later calls are dropped and
+// counted.
 class TraceFile {
  public:
   struct Owner {
@@ -50,21 +49,17 @@ class TraceFile {
   static void end(TraceRecord& record, bool failed) noexcept;
 
  private:
-  TraceFile(int fd, TraceHeader* header) noexcept;
+  TraceFile(const std::string& directory, const Owner& owner);
   TraceRecord* next() noexcept;
-  TraceRecord* chunk(std::size_t index) noexcept;
-  void drop(const char* why) noexcept;
 
-  static constexpr std::size_t kChunkRecords = 1 << 14;  // 1.25 MiB
-  static constexpr std::size_t kChunks = 256;            // 4 million calls
+  static constexpr std::size_t kChunkRecords = 1 << 14;  // 1.25 MiB; 4 million calls in all
+  static constexpr std::size_t kChunkBytes = kChunkRecords * sizeof(TraceRecord);
+  static_assert(kChunkBytes % 4096 == 0);
 
-  const int fd_;
+  MappedFile file_;
   TraceHeader* const header_;
-  std::atomic<std::size_t> next_{0};
+  std::atomic<std::size_t> next_{0};  // in records
   std::atomic<std::uint32_t> groups_{0};
-  std::atomic<bool> full_{false};
-  std::mutex mutex_;  // of who makes a chunk
-  std::array<std::atomic<TraceRecord*>, kChunks> chunks_{};
 };
 
 // A resource: a call under way, which ends with it. Empty: it is not traced. Where an exception
