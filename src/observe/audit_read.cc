@@ -1,14 +1,12 @@
 // Reading what ranks wrote of their calls' digests.
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "hocket/audit.h"
 #include "hocket/error.h"
 #include "observe/audit_format.h"
+#include "observe/rank_files.h"
 
 namespace hocket {
 namespace {
@@ -157,24 +155,6 @@ void read_chunk(RankAudit& audit, std::int64_t wall_ns, std::span<const std::byt
   }
 }
 
-std::vector<std::byte> contents_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) throw SystemError("cannot read " + path.string(), errno);
-  std::vector<std::byte> contents(static_cast<std::size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(contents.data()), static_cast<std::streamsize>(contents.size()));
-  if (!in) throw SystemError("cannot read " + path.string(), errno);
-  return contents;
-}
-
-std::vector<std::filesystem::path> files_of(const std::string& folder, std::error_code& error) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".audit") files.push_back(entry.path());
-  }
-  return files;
-}
-
 }  // namespace
 
 RankAudit parse_rank_audit(std::span<const std::byte> contents) {
@@ -200,26 +180,14 @@ RankAudit parse_rank_audit(std::span<const std::byte> contents) {
 
 bool has_audit(const std::string& folder) {
   std::error_code error;
-  return !files_of(folder, error).empty();
+  return !observe::rank_files(folder, ".audit", error).empty();
 }
 
 JobAudit read_audit(const std::string& folder) {
-  std::error_code error;
-  const auto files = files_of(folder, error);
-  if (error) throw SystemError("cannot read " + folder, error.value());
-  if (files.empty()) {
-    throw InvalidArgument(folder +
-                          " has no rank-N.audit; a job writes them with `hocket run --audit DIR`, "
-                          "or HOCKET_AUDIT=DIR");
-  }
   JobAudit job;
-  for (const auto& file : files) {
-    try {
-      job.ranks.push_back(parse_rank_audit(contents_of(file)));
-    } catch (const InvalidArgument& wrong) {
-      throw InvalidArgument(file.string() + " " + wrong.what());
-    }
-  }
+  observe::read_rank_files(folder, "audit", [&](std::span<const std::byte> contents) {
+    job.ranks.push_back(parse_rank_audit(contents));
+  });
   std::ranges::sort(job.ranks, {}, &RankAudit::rank);
   for (std::size_t i = 1; i < job.ranks.size(); ++i) {
     if (job.ranks[i].rank == job.ranks[i - 1].rank || job.ranks[i].size != job.ranks[i - 1].size) {

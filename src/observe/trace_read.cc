@@ -1,16 +1,13 @@
 // Reading what ranks wrote: the files, and the clocks of several hosts put together.
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "hocket/error.h"
 #include "hocket/trace.h"
+#include "observe/rank_files.h"
 #include "observe/trace_format.h"
 
 namespace hocket {
@@ -121,16 +118,6 @@ RankFile parse(std::span<const std::byte> contents) {
   return file;
 }
 
-std::vector<std::byte> contents_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in) throw SystemError("cannot read " + path.string(), errno);
-  std::vector<std::byte> contents(static_cast<std::size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(contents.data()), static_cast<std::streamsize>(contents.size()));
-  if (!in) throw SystemError("cannot read " + path.string(), errno);
-  return contents;
-}
-
 // --- Clocks -------------------------------------------------------------------------------------
 
 // Calls that end nowhere before they have begun everywhere.
@@ -209,21 +196,9 @@ RankTrace parse_rank_trace(std::span<const std::byte> contents) { return parse(c
 
 JobTrace read_trace(const std::string& folder) {
   std::vector<RankFile> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".trace") continue;
-    try {
-      files.push_back(parse(contents_of(entry.path())));
-    } catch (const InvalidArgument& wrong) {
-      throw InvalidArgument(entry.path().string() + " " + wrong.what());
-    }
-  }
-  if (error) throw SystemError("cannot read " + folder, error.value());
-  if (files.empty()) {
-    throw InvalidArgument(folder +
-                          " has no rank-N.trace; a job writes them with `hocket run --trace DIR`, "
-                          "or HOCKET_TRACE=DIR");
-  }
+  observe::read_rank_files(folder, "trace", [&](std::span<const std::byte> contents) {
+    files.push_back(parse(contents));
+  });
   std::ranges::sort(files, {}, [](const RankFile& file) { return file.trace.rank; });
   for (std::size_t i = 1; i < files.size(); ++i) {
     if (files[i].trace.rank == files[i - 1].trace.rank ||
