@@ -16,7 +16,7 @@
 namespace hocket {
 
 namespace symmetric {
-class Block;
+class SymmetricBlock;
 }
 
 // Whose memory on GPUs it is.
@@ -39,7 +39,7 @@ struct SymmetricOptions {
 // more. Cheap to move; any thread.
 class SymmetricArray {
  public:
-  explicit SymmetricArray(std::shared_ptr<symmetric::Block> block) noexcept;
+  explicit SymmetricArray(std::shared_ptr<symmetric::SymmetricBlock> block) noexcept;
 
   ArrayView local() const noexcept;
   operator ArrayView() const noexcept { return local(); }
@@ -63,7 +63,7 @@ class SymmetricArray {
   std::shared_ptr<void> owner() const noexcept;
 
  private:
-  std::shared_ptr<symmetric::Block> block_;
+  std::shared_ptr<symmetric::SymmetricBlock> block_;
 };
 
 // Makes symmetric arrays of one communicator.

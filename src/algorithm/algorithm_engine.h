@@ -15,7 +15,7 @@ namespace hocket::algorithm {
 
 // What the choice of algorithms and the estimate of their time go by. A value, equal on all ranks.
 struct Tuning {
-  Network network = kSharedMemory;
+  NetworkCosts network = kSharedMemory;
   // Whether reductions of floats are made in ascending rank order, which rules some algorithms out.
   bool ordered = true;
   // Whatever they cost, these; also where `ordered` rules them out.
@@ -79,7 +79,7 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;
   Tuning tuning_;
-  engine::Choices<Algorithm> chosen_;
+  engine::ChoiceMemo<Algorithm> chosen_;
 };
 
 }  // namespace hocket::algorithm

@@ -31,7 +31,7 @@ double widening(const Signature& s) noexcept {
 // share; all is n shares.
 class Terms {
  public:
-  Terms(const Signature& s, int n, const Network& net, const Pieces& pieces)
+  Terms(const Signature& s, int n, const NetworkCosts& net, const Pieces& pieces)
       : net_(net),
         beta_next_(net.beta_next > 0 ? net.beta_next : net.beta),
         n_(n),
@@ -113,7 +113,7 @@ class Terms {
   double barrier(Algorithm) const { return log_ * net_.alpha; }
 
  private:
-  Network net_;
+  NetworkCosts net_;
   double beta_next_;
   int n_;
   double peers_;
@@ -244,7 +244,7 @@ static_assert(kTerms.kinds() == engine::KindSet::where(engine::is_carried));
 double predicted_us(Algorithm algorithm,
                     const Signature& signature,
                     int n,
-                    const Network& network,
+                    const NetworkCosts& network,
                     const Pieces& pieces) noexcept {
   const Terms terms(signature, n, network, pieces);
   return (terms.*kTerms[signature.kind])(algorithm);

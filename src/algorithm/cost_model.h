@@ -12,7 +12,7 @@
 namespace hocket::algorithm {
 
 // What a carrier of messages costs. A value; microseconds.
-struct Network {
+struct NetworkCosts {
   double alpha = 0.4;     // from a send to its receipt, however short
   double overhead = 0.1;  // for one message more among those that are under way at once
   double beta = 7e-5;     // a byte that a rank sends, or receives
@@ -30,14 +30,15 @@ struct Pieces {
 
 // Of a host's shared memory, and between hosts by TCP over a fast network; measured, see
 // docs/algorithms.md.
-inline constexpr Network kSharedMemory{.alpha = 0.4, .overhead = 0.1, .beta = 7e-5, .gamma = 4e-5};
-inline constexpr Network kTcp{.alpha = 15, .overhead = 2, .beta = 4e-4, .gamma = 4e-5};
+inline constexpr NetworkCosts kSharedMemory{
+    .alpha = 0.4, .overhead = 0.1, .beta = 7e-5, .gamma = 4e-5};
+inline constexpr NetworkCosts kTcp{.alpha = 15, .overhead = 2, .beta = 4e-4, .gamma = 4e-5};
 
 // Microseconds that `algorithm`, a way of the signature's kind, takes on n ranks.
 double predicted_us(Algorithm algorithm,
                     const engine::Signature& signature,
                     int n,
-                    const Network& network,
+                    const NetworkCosts& network,
                     const Pieces& pieces) noexcept;
 
 }  // namespace hocket::algorithm

@@ -13,7 +13,7 @@ constexpr std::size_t kLeast = 4096;
 // Kept by a thread at most.
 constexpr std::size_t kMostKept = std::size_t{32} << 20;
 
-struct Block {
+struct KeptBlock {
   std::byte* data;
   std::size_t room;
 };
@@ -23,7 +23,7 @@ class Kept {
  public:
   Kept() { blocks_.reserve(kMostBlocks); }
   ~Kept() {
-    for (const Block& block : blocks_) ::operator delete(block.data, kAlignment);
+    for (const KeptBlock& block : blocks_) ::operator delete(block.data, kAlignment);
     closed_ = true;
   }
   Kept(const Kept&) = delete;
@@ -41,7 +41,7 @@ class Kept {
     }
     return nullptr;
   }
-  void give(Block block) noexcept {
+  void give(KeptBlock block) noexcept {
     if (closed_ || block.room > kMostKept) {
       ::operator delete(block.data, kAlignment);
       return;
@@ -57,7 +57,7 @@ class Kept {
 
  private:
   static constexpr std::size_t kMostBlocks = 16;
-  std::vector<Block> blocks_;
+  std::vector<KeptBlock> blocks_;
   std::size_t bytes_ = 0;
   bool closed_ = false;  // the thread is ending
 };

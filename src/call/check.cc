@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "base/hash.h"
@@ -53,7 +53,7 @@ void require_count(const char* name, std::size_t found, std::size_t expected, co
 }
 constexpr auto kAsIn = [] { return "as many as in"; };
 // The elements of all ranks' shares.
-std::size_t all_shares(const char* name, std::size_t share, const Place& place) {
+std::size_t all_shares(const char* name, std::size_t share, const RankAndSize& place) {
   const auto n = static_cast<std::size_t>(place.size);
   if (share > kMostBytes / n) refuse(too_many(name, share));
   return share * n;
@@ -140,7 +140,7 @@ Arrays arrays_to_broadcast(const Request& r, bool gives) {
   return a;
 }
 
-Arrays arrays_to_gather(const Request& r, const Place& place, bool takes) {
+Arrays arrays_to_gather(const Request& r, const RankAndSize& place, bool takes) {
   const auto rank = static_cast<std::size_t>(place.rank);
   Arrays a{.in = r.in, .out = r.out};
   if (r.in_place && takes) {
@@ -161,7 +161,7 @@ Arrays arrays_to_gather(const Request& r, const Place& place, bool takes) {
   return a;
 }
 
-Arrays arrays_to_scatter(const Request& r, const Place& place, bool gives) {
+Arrays arrays_to_scatter(const Request& r, const RankAndSize& place, bool gives) {
   const auto rank = static_cast<std::size_t>(place.rank);
   Arrays a{.in = r.in, .out = r.out};
   if (r.in_place && gives) {
@@ -183,7 +183,7 @@ Arrays arrays_to_scatter(const Request& r, const Place& place, bool gives) {
   return a;
 }
 
-Arrays arrays_to_reduce_scatter(const Request& r, const Place& place) {
+Arrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& place) {
   Arrays a{.in = r.in, .out = r.out};
   if (r.in_place) {
     a.in = r.out;
@@ -199,7 +199,7 @@ Arrays arrays_to_reduce_scatter(const Request& r, const Place& place) {
   return a;
 }
 
-Arrays arrays_to_swap(const Request& r, const Place& place) {
+Arrays arrays_to_swap(const Request& r, const RankAndSize& place) {
   Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
   a.share = share_of("in", a.in.count(), place.size);
   require_count("out", a.out.count(), a.in.count(), kAsIn);
@@ -207,7 +207,7 @@ Arrays arrays_to_swap(const Request& r, const Place& place) {
   return a;
 }
 
-Arrays arrays_of(const Request& r, const Place& place) {
+Arrays arrays_of(const Request& r, const RankAndSize& place) {
   const bool at_root = place.rank == r.root;
   const bool gives = engine::given(r.kind, at_root) != Has::kNothing;
   const bool takes = engine::taken(r.kind, at_root) != Has::kNothing;
@@ -221,7 +221,7 @@ Arrays arrays_of(const Request& r, const Place& place) {
 }
 
 // Fills in the regular kinds: signature.count, in and out.
-void lay_out(const Request& r, const Place& place, Call& call) {
+void lay_out(const Request& r, const RankAndSize& place, Call& call) {
   const Arrays a = arrays_of(r, place);
   require_same_dtype(a.in, a.out);
   require_array(a.in, "in");
@@ -293,7 +293,7 @@ void begin_at_first_part(const void*& array,
   array = has_any ? static_cast<const std::byte*>(array) + first : nullptr;
 }
 
-void lay_out_parts(const Request& r, const Place& place, Call& call, CallStorage& storage) {
+void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallStorage& storage) {
   const auto rank = static_cast<std::size_t>(place.rank);
   const bool at_root = place.rank == r.root;
   const engine::KindRow& row = engine::row_of(r.kind);
@@ -366,7 +366,7 @@ std::string fault_of(ConstArrayView array, std::string_view name) {
   return fmt::format("{} has {} elements at a null address", name, array.count());
 }
 
-Call check(const Request& r, const Place& place, CallStorage& storage) {
+Call check(const Request& r, const RankAndSize& place, CallStorage& storage) {
   Call call;
   call.signature.kind = r.kind;
   call.signature.digest = r.digest;

@@ -29,9 +29,7 @@ namespace hocket::call {
 
 // A resource, shared by its communicator and the operations under way. One thread at a time, which
 // is checked (see CallGuard), but for `abort`, `status` and the progress thread, which takes turns.
-class Core : public std::enable_shared_from_this<Core>,
-             public engine::Consistency,
-             private Owner {
+class Core : public std::enable_shared_from_this<Core>, public engine::Consistency, private Owner {
  public:
   // `block`: the group's memory, which must outlive this; null for a process that is not a member,
   // and makes no calls. `entry`: of a group between hosts.
@@ -49,7 +47,7 @@ class Core : public std::enable_shared_from_this<Core>,
   const Membership& membership() const noexcept { return membership_; }
   int rank() const noexcept { return membership_.rank; }
   int size() const noexcept { return membership_.size(); }
-  Place place() const noexcept { return {rank(), size()}; }
+  RankAndSize place() const noexcept { return {rank(), size()}; }
   Duration deadline() const noexcept { return deadline_; }
   void set_deadline(Duration deadline) { deadline_ = deadline; }
   Surroundings& surroundings() noexcept { return *surroundings_; }

@@ -38,13 +38,16 @@ class Planner {
  public:
   // `reaches_all`: every member reaches this host's segment, so that symmetric arrays can be known
   // by their addresses.
-  Planner(std::string communicator, Place place, const control::HostControl& host, bool reaches_all)
+  Planner(std::string communicator,
+          RankAndSize place,
+          const control::HostControl& host,
+          bool reaches_all)
       : communicator_(std::move(communicator)),
         place_(place),
         host_(host),
         reaches_all_(reaches_all) {}
 
-  const Place& place() const noexcept { return place_; }
+  const RankAndSize& place() const noexcept { return place_; }
   // Which outlive this, and must be set before the first plan.
   void set_engines(const Engines& engines) noexcept { engines_ = &engines; }
 
@@ -77,11 +80,11 @@ class Planner {
   void find_symmetric(engine::Call& call) const noexcept;
 
   const std::string communicator_;
-  const Place place_;
+  const RankAndSize place_;
   const control::HostControl& host_;
   const bool reaches_all_;
   const Engines* engines_ = nullptr;
-  engine::Choices<engine::CollectiveEngine*> choices_;
+  engine::ChoiceMemo<engine::CollectiveEngine*> choices_;
   // Of calls of different kinds: programs repeat themselves, and what was right is right again.
   std::array<Kept, 4> kept_;
 };

@@ -54,7 +54,7 @@ struct CallStorage {
 };
 
 // A rank of a group of so many: what checking needs to know of it. A value.
-struct Place {
+struct RankAndSize {
   int rank;
   int size;
 };
@@ -69,6 +69,6 @@ inline void require_array(ConstArrayView array, std::string_view name) {
 
 // Checks a request and writes it down as engines want it. Throws InvalidArgument, naming argument,
 // found and expected; has no effects.
-engine::Call check(const Request& request, const Place& place, CallStorage& storage);
+engine::Call check(const Request& request, const RankAndSize& place, CallStorage& storage);
 
 }  // namespace hocket::call

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "world/communicator_impl.h"
 #include "hocket/error.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
-using world::CommunicatorImpl;
 using call::Request;
 using engine::Kind;
+using world::CommunicatorImpl;
 
 namespace {
 
@@ -145,14 +145,14 @@ void check_pairs(std::span<const ConstArrayView> in,
 }
 
 // One of the arrays of a list, as the bytes that it takes.
-struct Piece {
+struct ListedArray {
   const std::byte* first;
   const std::byte* last;  // one beyond
   std::size_t index;
   bool is_out;
 };
 
-std::string text_of(const Piece& piece, bool has_in) {
+std::string text_of(const ListedArray& piece, bool has_in) {
   const char* list = !has_in ? "arrays" : piece.is_out ? "out" : "in";
   return std::string(list) + "[" + std::to_string(piece.index) + "]";
 }
@@ -161,7 +161,7 @@ std::string text_of(const Piece& piece, bool has_in) {
 void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
   const auto require = [&](ConstArrayView array, std::size_t index, bool is_out) {
     if (call::fault_of(array, "").empty()) return;
-    const Piece piece{.first = nullptr, .last = nullptr, .index = index, .is_out = is_out};
+    const ListedArray piece{.first = nullptr, .last = nullptr, .index = index, .is_out = is_out};
     throw InvalidArgument(call::fault_of(array, text_of(piece, !in.empty())));
   };
   for (std::size_t i = 0; i < in.size(); ++i) require(in[i], i, false);
@@ -171,7 +171,7 @@ void require_arrays(std::span<const ConstArrayView> in, std::span<const ArrayVie
 // Which array is written first depends on their sizes: none may take what another one writes. The
 // two of a pair are left to the call that carries them.
 void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView> out) {
-  std::vector<Piece> pieces;
+  std::vector<ListedArray> pieces;
   pieces.reserve(in.size() + out.size());
   const auto add = [&](ConstArrayView array, std::size_t index, bool is_out) {
     const auto* first = static_cast<const std::byte*>(array.data());
@@ -179,10 +179,10 @@ void require_apart(std::span<const ConstArrayView> in, std::span<const ArrayView
   };
   for (std::size_t i = 0; i < out.size(); ++i) add(out[i], i, true);
   for (std::size_t i = 0; i < in.size(); ++i) add(in[i], i, false);
-  std::ranges::sort(pieces, std::less<>(), &Piece::first);
+  std::ranges::sort(pieces, std::less<>(), &ListedArray::first);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     for (std::size_t k = i + 1; k < pieces.size() && pieces[k].first < pieces[i].last; ++k) {
-      const Piece &a = pieces[i], &b = pieces[k];
+      const ListedArray &a = pieces[i], &b = pieces[k];
       if ((!a.is_out && !b.is_out) || (a.is_out != b.is_out && a.index == b.index)) continue;
       const bool has_in = !in.empty();
       throw InvalidArgument(text_of(a, has_in) + " and " + text_of(b, has_in) +

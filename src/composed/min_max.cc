@@ -14,14 +14,14 @@ namespace {
 constexpr double kLevels = 255;
 
 // Before each block.
-struct Range {
+struct ValueRange {
   float least;  // NaN: the block holds what is not finite
   float step;
 };
-static_assert(sizeof(Range) == 8);
+static_assert(sizeof(ValueRange) == 8);
 
 // In lanes, as a compiler does not reorder floats by itself.
-Range range_of(const float* in, std::size_t count) noexcept {
+ValueRange range_of(const float* in, std::size_t count) noexcept {
   constexpr std::size_t kLanes = 16;
   std::array<float, kLanes> least, greatest, probe;
   least.fill(in[0]);
@@ -52,7 +52,7 @@ Range range_of(const float* in, std::size_t count) noexcept {
 }
 
 void compress_block(const float* in, std::size_t count, std::byte* out) noexcept {
-  const Range range = range_of(in, count);
+  const ValueRange range = range_of(in, count);
   std::memcpy(out, &range, sizeof range);
   auto* levels = reinterpret_cast<std::uint8_t*>(out + sizeof range);
   if (!(range.step > 0)) {  // one value, or none that can be told
@@ -71,7 +71,7 @@ template <typename Put>
 void read_blocks(const std::byte* in, std::size_t count, Put&& put) noexcept {
   for (std::size_t first = 0; first < count; first += kCompressionBlock) {
     const std::size_t length = std::min(kCompressionBlock, count - first);
-    Range range;
+    ValueRange range;
     std::memcpy(&range, in, sizeof range);
     const auto* levels = reinterpret_cast<const std::uint8_t*>(in + sizeof range);
     for (std::size_t i = 0; i < length; ++i) {
@@ -86,14 +86,14 @@ void read_blocks(const std::byte* in, std::size_t count, Put&& put) noexcept {
 
 std::size_t compressed_size(std::size_t count) noexcept {
   const std::size_t blocks = (count + kCompressionBlock - 1) / kCompressionBlock;
-  return count + blocks * sizeof(Range);
+  return count + blocks * sizeof(ValueRange);
 }
 
 void compress(const float* in, std::size_t count, std::byte* out) noexcept {
   for (std::size_t first = 0; first < count; first += kCompressionBlock) {
     const std::size_t length = std::min(kCompressionBlock, count - first);
     compress_block(in + first, length, out);
-    out += sizeof(Range) + length;
+    out += sizeof(ValueRange) + length;
   }
 }
 

@@ -13,16 +13,16 @@
 #include <optional>
 #include <type_traits>
 
-#include "world/communicator_impl.h"
 #include "core/reduce.h"
 #include "device/calls.h"
 #include "hocket/error.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
-using world::CommunicatorImpl;
 using engine::Kind;
 using engine::Signature;
+using world::CommunicatorImpl;
 
 namespace {
 
@@ -104,12 +104,12 @@ Slice slice_of(int rank, int size, std::size_t total) {
 }
 
 // One reproducible sum of one rank.
-class Sum {
+class ReproducibleSum {
  public:
-  Sum(world::CommunicatorImpl& impl,
-      ConstArrayView shards,
-      ArrayView out,
-      const ReduceOptions& options)
+  ReproducibleSum(world::CommunicatorImpl& impl,
+                  ConstArrayView shards,
+                  ArrayView out,
+                  const ReduceOptions& options)
       : impl_(impl),
         in_(shards),
         out_(out),
@@ -307,12 +307,12 @@ void Communicator::reproducible_sum(ConstArrayView shards,
                                     const ReduceOptions& options) {
   if (shards.memory() == MemoryKind::kCuda || out.memory() == MemoryKind::kCuda) {
     const auto sum = [&](ConstArrayView in, ArrayView result) {
-      Sum(*impl_, in, result, options).run();
+      ReproducibleSum(*impl_, in, result, options).run();
     };
     impl_->devices().on_host(shards, out, options.stream, sum);
     return;
   }
-  Sum(*impl_, shards, out, options).run();
+  ReproducibleSum(*impl_, shards, out, options).run();
 }
 
 }  // namespace hocket

@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
-#include "world/communicator_impl.h"
 #include "composed/sparse_layout.h"
 #include "composed/sparse_math.h"
 #include "hocket/error.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
@@ -65,7 +65,7 @@ Layouts layouts_of(const Communicator& comm, std::span<const SparseView> matrice
 }
 
 // Messages one after the other.
-struct Message {
+struct SparseMessage {
   std::vector<std::byte> bytes;
   std::vector<std::size_t> lengths;
 };
@@ -80,8 +80,8 @@ std::vector<std::byte> room_for(const std::vector<std::size_t>& lengths) {
   return std::vector<std::byte>(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}));
 }
 
-Message pack(std::span<const SparseView> matrices, const Layouts& layouts) {
-  Message message{.bytes = {}, .lengths = lengths_of(layouts)};
+SparseMessage pack(std::span<const SparseView> matrices, const Layouts& layouts) {
+  SparseMessage message{.bytes = {}, .lengths = lengths_of(layouts)};
   message.bytes = room_for(message.lengths);
   std::size_t at = 0;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
@@ -105,7 +105,7 @@ std::vector<SparseMatrix> unpack(const Layouts& layouts, std::span<const std::by
 // One matrix that goes to others, and room for every rank's description.
 struct Own {
   SparseLayout layout;
-  Message message;
+  SparseMessage message;
   Words words, all;
 };
 
@@ -236,7 +236,7 @@ SparseMatrix scatter_sparse(Communicator& comm,
                             std::span<const SparseView> matrices,
                             const RootOptions& options) {
   const bool is_root = comm.rank() == options.root;
-  Message message;
+  SparseMessage message;
   Words words, came;
   before_call(comm, [&] {
     check_root(comm, options.root);
@@ -263,7 +263,7 @@ SparseMatrix scatter_sparse(Communicator& comm,
 std::vector<SparseMatrix> all_to_all_sparse(Communicator& comm,
                                             std::span<const SparseView> matrices,
                                             const CallOptions& options) {
-  Message message;
+  SparseMessage message;
   Words words;
   before_call(comm, [&] {
     const Layouts layouts = layouts_of(comm, matrices);

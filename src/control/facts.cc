@@ -13,7 +13,7 @@ using rendezvous::WireWriter;
 
 namespace {
 
-enum class Tag : std::uint8_t {
+enum class FactTag : std::uint8_t {
   kBeat,
   kQuestion,
   kRanks,
@@ -94,17 +94,17 @@ std::vector<bool> get_members(WireReader& from, bool& sane) {
 
 // --- Out ----------------------------------------------------------------------------------------
 
-struct Writer {
+struct FactWriter {
   WireWriter& to;
-  void tag(Tag tag) { to.u8(static_cast<std::uint8_t>(tag)); }
+  void tag(FactTag tag) { to.u8(static_cast<std::uint8_t>(tag)); }
 
-  void operator()(const Beat&) { tag(Tag::kBeat); }
+  void operator()(const Beat&) { tag(FactTag::kBeat); }
   void operator()(const Question& question) {
-    tag(Tag::kQuestion);
+    tag(FactTag::kQuestion);
     put(to, question.group);
   }
   void operator()(const RanksFact& fact) {
-    tag(Tag::kRanks);
+    tag(FactTag::kRanks);
     to.u32(static_cast<std::uint32_t>(fact.ranks.size()));
     for (const RankFact& rank : fact.ranks) {
       to.u32(static_cast<std::uint32_t>(rank.world_rank));
@@ -114,7 +114,7 @@ struct Writer {
     }
   }
   void operator()(const MemberFact& fact) {
-    tag(Tag::kMember);
+    tag(FactTag::kMember);
     put(to, fact.group);
     to.u32(static_cast<std::uint32_t>(fact.member));
     put(to, fact.last);
@@ -128,7 +128,7 @@ struct Writer {
     }
   }
   void operator()(const RefusalFact& fact) {
-    tag(Tag::kRefusal);
+    tag(FactTag::kRefusal);
     put(to, fact.group);
     to.u32(static_cast<std::uint32_t>(fact.member));
     put(to, fact.sequence);
@@ -137,7 +137,7 @@ struct Writer {
   }
   void operator()(const FailureFact& fact) {
     const Failure& f = fact.failure;
-    tag(Tag::kFailure);
+    tag(FactTag::kFailure);
     put(to, fact.group);
     to.u8(static_cast<std::uint8_t>(f.cause));
     to.u32(static_cast<std::uint32_t>(f.reporter));
@@ -149,19 +149,19 @@ struct Writer {
     to.text(f.text);
   }
   void operator()(const CutFact& fact) {
-    tag(Tag::kCut);
+    tag(FactTag::kCut);
     to.u32(static_cast<std::uint32_t>(fact.own));
     to.u32(static_cast<std::uint32_t>(fact.other));
   }
   void operator()(const ComeFact& fact) {
-    tag(Tag::kCome);
+    tag(FactTag::kCome);
     put(to, fact.group);
     to.u32(static_cast<std::uint32_t>(fact.member));
     to.u32(fact.how);
     put(to, fact.turn);
   }
   void operator()(const VoteFact& fact) {
-    tag(Tag::kVote);
+    tag(FactTag::kVote);
     put(to, fact.group);
     to.u8(static_cast<std::uint8_t>(fact.kind));
     put(to, fact.ballot);
@@ -170,7 +170,7 @@ struct Writer {
     put(to, fact.lost);
   }
   void operator()(const RebuildRefusalFact& fact) {
-    tag(Tag::kRebuildRefusal);
+    tag(FactTag::kRebuildRefusal);
     put(to, fact.group);
     to.u32(static_cast<std::uint32_t>(fact.member));
     put(to, fact.refusal.count);
@@ -270,27 +270,27 @@ std::optional<Fact> parse_rebuild_refusal(WireReader& from) {
 
 std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
   switch (tag) {
-    case static_cast<std::uint8_t>(Tag::kBeat):
+    case static_cast<std::uint8_t>(FactTag::kBeat):
       return Beat{};
-    case static_cast<std::uint8_t>(Tag::kQuestion):
+    case static_cast<std::uint8_t>(FactTag::kQuestion):
       return Question{get(from)};
-    case static_cast<std::uint8_t>(Tag::kRanks):
+    case static_cast<std::uint8_t>(FactTag::kRanks):
       return parse_ranks(from);
-    case static_cast<std::uint8_t>(Tag::kMember):
+    case static_cast<std::uint8_t>(FactTag::kMember):
       return parse_member(from);
-    case static_cast<std::uint8_t>(Tag::kRefusal):
+    case static_cast<std::uint8_t>(FactTag::kRefusal):
       return parse_refusal(from);
-    case static_cast<std::uint8_t>(Tag::kFailure):
+    case static_cast<std::uint8_t>(FactTag::kFailure):
       return parse_failure(from);
-    case static_cast<std::uint8_t>(Tag::kCut): {
+    case static_cast<std::uint8_t>(FactTag::kCut): {
       const int own = static_cast<int>(from.u32());
       return CutFact{.own = own, .other = static_cast<int>(from.u32())};
     }
-    case static_cast<std::uint8_t>(Tag::kCome):
+    case static_cast<std::uint8_t>(FactTag::kCome):
       return parse_come(from);
-    case static_cast<std::uint8_t>(Tag::kVote):
+    case static_cast<std::uint8_t>(FactTag::kVote):
       return parse_vote(from);
-    case static_cast<std::uint8_t>(Tag::kRebuildRefusal):
+    case static_cast<std::uint8_t>(FactTag::kRebuildRefusal):
       return parse_rebuild_refusal(from);
     default:
       return std::nullopt;
@@ -310,7 +310,7 @@ std::optional<std::uint64_t> told_group(const Fact& fact) noexcept {
 
 Bytes encode(const Fact& fact) {
   WireWriter writer;
-  std::visit(Writer{writer}, fact);
+  std::visit(FactWriter{writer}, fact);
   return std::move(writer).frame();
 }
 

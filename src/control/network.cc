@@ -87,7 +87,7 @@ std::string Network::name_of(int rank) const {
 
 // --- The thread ---------------------------------------------------------------------------------
 
-void Network::start(std::shared_ptr<HostControl> host, Carrier carrier) {
+void Network::start(std::shared_ptr<HostControl> host, CarrierHooks carrier) {
   host_ = std::move(host);
   carrier_ = std::move(carrier);
   told_.resize(static_cast<std::size_t>(host_->places()));

@@ -41,7 +41,7 @@ struct NetworkOptions {
 };
 
 // What brings messages from other hosts, and what the network's thread does for it. A value.
-struct Carrier {
+struct CarrierHooks {
   int event_fd = -1;               // readable when something may have come since `arm` said true
   std::function<bool()> arm;       // false: something has come already
   std::function<bool()> pending;   // somebody has to call `progress`
@@ -62,7 +62,7 @@ class Network {
   // Connects with the other hosts where this rank is the first of its own. Returns what is wrong,
   // naming both ends; empty: nothing.
   std::string establish(base::Deadline deadline);
-  void start(std::shared_ptr<HostControl> host, Carrier carrier);
+  void start(std::shared_ptr<HostControl> host, CarrierHooks carrier);
   // Has the thread look at what has changed in the segment.
   void notify() noexcept { wakeup_.notify(); }
   // See HostControl::set_arming.
@@ -153,7 +153,7 @@ class Network {
   std::map<int, Peer> peers_;  // by host
   std::vector<std::unique_ptr<Lane>> strangers_;
   std::shared_ptr<HostControl> host_;
-  Carrier carrier_;
+  CarrierHooks carrier_;
   std::vector<int> place_hosts_;  // of each place: its host's number
   Agreement agreement_;
   std::vector<Told> told_;                   // of each place

@@ -44,7 +44,7 @@ class Finder {
 
 }  // namespace
 
-Found Driver::find() {
+FoundDriver Driver::find() {
   const std::shared_ptr<Driver> driver(new Driver);
   std::string why_not = driver->load();
   if (!why_not.empty()) return {nullptr, std::move(why_not)};

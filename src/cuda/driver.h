@@ -9,7 +9,7 @@
 
 namespace hocket::cuda {
 
-struct Found;
+struct FoundDriver;
 
 // A resource: the loaded library and a table of its functions, under the driver's names without
 // "cu". Immutable once made, so any thread; kept by everything that uses it. Functions of the
@@ -17,7 +17,7 @@ struct Found;
 class Driver {
  public:
   // Loads and initializes the driver. Never throws for what is not there: then `why_not` says so.
-  static Found find();
+  static FoundDriver find();
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -154,7 +154,7 @@ class Driver {
 };
 
 // What `Driver::find` found: a driver, or the reason why there is none. A value.
-struct Found {
+struct FoundDriver {
   std::shared_ptr<const Driver> driver;
   std::string why_not;
 };

@@ -16,7 +16,7 @@ namespace {
 using Token = std::array<std::byte, 16>;
 
 // Where a rank waits for the others' descriptors, and what they have to show.
-struct Meeting {
+struct DescriptorMeeting {
   std::array<char, 24> name{};
   Token token{};
 };
@@ -34,18 +34,24 @@ Token random_token() {
   return token;
 }
 
-std::vector<Meeting> meet(const Meeting& own, int size, const GatherAll& gather) {
+std::vector<DescriptorMeeting> meet(const DescriptorMeeting& own,
+                                    int size,
+                                    const GatherAll& gather) {
   const std::vector<std::byte> all = gather(std::as_bytes(std::span(&own, 1)));
-  std::vector<Meeting> meetings(static_cast<std::size_t>(size));
-  if (all.size() != meetings.size() * sizeof(Meeting)) {
+  std::vector<DescriptorMeeting> meetings(static_cast<std::size_t>(size));
+  if (all.size() != meetings.size() * sizeof(DescriptorMeeting)) {
     throw RendezvousError("the ranks' meeting places came back in the wrong size");
   }
   std::memcpy(meetings.data(), all.data(), all.size());
-  for (Meeting& meeting : meetings) meeting.name.back() = '\0';
+  for (DescriptorMeeting& meeting : meetings) meeting.name.back() = '\0';
   return meetings;
 }
 
-void give(const Meeting& to, int rank, const os::Fd& fd, std::size_t bytes, base::Deadline until) {
+void give(const DescriptorMeeting& to,
+          int rank,
+          const os::Fd& fd,
+          std::size_t bytes,
+          base::Deadline until) {
   const os::Fd socket = os::connect_abstract(to.name.data(), until);
   os::require_same_user(socket);
   Note note{.token = to.token, .rank = rank, .bytes = bytes};
@@ -61,9 +67,9 @@ std::vector<Handed> exchange_descriptors(int rank,
                                          const GatherAll& gather,
                                          base::Deadline deadline) {
   os::UnixListener listener = os::UnixListener::autobind();
-  Meeting here{.token = random_token()};
+  DescriptorMeeting here{.token = random_token()};
   listener.name().copy(here.name.data(), here.name.size() - 1);
-  const std::vector<Meeting> meetings = meet(here, size, gather);
+  const std::vector<DescriptorMeeting> meetings = meet(here, size, gather);
   // A note and its descriptor fit into a socket's buffer, so nobody has to be there to take them.
   for (int step = 1; step < size; ++step) {
     give(meetings[static_cast<std::size_t>((rank + step) % size)], rank, own, own_bytes, deadline);

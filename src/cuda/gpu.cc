@@ -31,12 +31,12 @@ Duration allowed(std::optional<Duration> asked) {
 }  // namespace
 
 int Gpu::count() {
-  const cuda::Found found = cuda::Driver::find();
+  const cuda::FoundDriver found = cuda::Driver::find();
   return found.driver ? found.driver->devices() : 0;
 }
 
 Gpu::Gpu(int ordinal) {
-  const cuda::Found found = cuda::Driver::find();
+  const cuda::FoundDriver found = cuda::Driver::find();
   if (!found.driver) throw DeviceError("there is no GPU to be used: " + found.why_not);
   if (ordinal < 0 || ordinal >= found.driver->devices()) {
     throw DeviceError(
@@ -46,7 +46,7 @@ Gpu::Gpu(int ordinal) {
 }
 
 Gpu Gpu::holding(const void* address) {
-  const cuda::Found found = cuda::Driver::find();
+  const cuda::FoundDriver found = cuda::Driver::find();
   if (!found.driver) throw DeviceError("there is no GPU to be used: " + found.why_not);
   const cuda::Whereabouts where = cuda::whereabouts(*found.driver, address);
   if (where.memory != MemoryKind::kCuda) {

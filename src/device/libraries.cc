@@ -27,7 +27,7 @@ engine::CostTable read_costs(const std::string& file) {
 DeviceLibraries::DeviceLibraries(std::string costs, std::vector<std::string> folders)
     : costs_file_(std::move(costs)), folders_(std::move(folders)) {}
 
-const cuda::Found& DeviceLibraries::driver() {
+const cuda::FoundDriver& DeviceLibraries::driver() {
   std::call_once(driver_once_, [this] { driver_ = cuda::Driver::find(); });
   return driver_;
 }

@@ -19,7 +19,7 @@ class DeviceLibraries {
   // have their libraries.
   DeviceLibraries(std::string costs, std::vector<std::string> folders);
 
-  const cuda::Found& driver();
+  const cuda::FoundDriver& driver();
   // Throws InvalidArgument where a file was named that is none.
   const engine::CostTable& costs();
   // The process's. Null: there is none, and why.
@@ -30,7 +30,7 @@ class DeviceLibraries {
   const std::vector<std::string> folders_;
   std::once_flag driver_once_;
   std::once_flag costs_once_;
-  cuda::Found driver_;
+  cuda::FoundDriver driver_;
   engine::CostTable costs_;
 };
 

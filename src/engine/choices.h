@@ -12,7 +12,7 @@ namespace hocket::engine {
 
 // A value: what was chosen for the last signatures, a few of them. One thread at a time.
 template <typename Choice>
-class Choices {
+class ChoiceMemo {
  public:
   // `choose(signature)`, or what it has said of that signature before.
   template <typename Choose>

@@ -15,13 +15,12 @@ namespace {
 using os::LibraryName;
 
 constexpr std::array kNames{
-    LibraryName{
-        "libcufft.so.12", "HOCKET_CUFFT_LIBRARY", "cuFFT", "of CUDA 13; pip: nvidia-cufft"},
+    LibraryName{"libcufft.so.12", "HOCKET_CUFFT_LIBRARY", "cuFFT", "of CUDA 13; pip: nvidia-cufft"},
     LibraryName{
         "libcufft.so.11", "HOCKET_CUFFT_LIBRARY", "cuFFT", "of CUDA 12; pip: nvidia-cufft-cu12"},
 };
 
-std::string name_of(cufft::Status status) {
+std::string name_of(cufft::CufftResult status) {
   constexpr std::array kStatus{"CUFFT_SUCCESS",
                                "CUFFT_INVALID_PLAN",
                                "CUFFT_ALLOC_FAILED",
@@ -61,18 +60,18 @@ std::shared_ptr<const Cufft> Cufft::find(const std::vector<std::string>& folders
     library.need("cufftExecZ2D", found->exec_z2d);
     why_not = library.why_not_whole();
     if (!why_not.empty()) break;
-    cufft::Status (*get_version)(int*) = nullptr;
+    cufft::CufftResult (*get_version)(int*) = nullptr;
     int version = 0;
     if (library.look("cufftGetVersion", get_version)) get_version(&version);
-    found->name_ = fmt::format(
-        "cuFFT {}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
+    found->name_ =
+        fmt::format("cuFFT {}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
     return found;
   }
   throw InvalidArgument("arrays in a GPU's memory are transformed by cuFFT: " + why_not);
 }
 
-void Cufft::check(cufft::Status status, std::string_view what) const {
-  if (status == cufft::Status::kSuccess) return;
+void Cufft::check(cufft::CufftResult status, std::string_view what) const {
+  if (status == cufft::CufftResult::kSuccess) return;
   throw DeviceError(fmt::format("cuFFT cannot {}: {}", what, name_of(status)));
 }
 

@@ -14,8 +14,8 @@ namespace hocket::fft {
 // The part of cuFFT's interface that is used, as of CUDA 12: values are cuFFT's.
 namespace cufft {
 using Handle = int;
-enum class Status : int { kSuccess = 0 };
-enum class Type : int {
+enum class CufftResult : int { kSuccess = 0 };
+enum class CufftType : int {
   kRealToComplex = 0x2a,
   kComplexToReal = 0x2c,
   kComplex = 0x29,
@@ -34,30 +34,30 @@ class Cufft {
 
   const std::string& name() const noexcept { return name_; }  // "cuFFT 12.0.0"
 
-  cufft::Status (*create)(cufft::Handle*) = nullptr;
-  cufft::Status (*destroy)(cufft::Handle) = nullptr;
-  cufft::Status (*make_plan_many)(cufft::Handle,
-                                  int rank,
-                                  long long* n,
-                                  long long* in_embed,
-                                  long long in_stride,
-                                  long long in_distance,
-                                  long long* out_embed,
-                                  long long out_stride,
-                                  long long out_distance,
-                                  cufft::Type,
-                                  long long batch,
-                                  std::size_t* work) = nullptr;
-  cufft::Status (*set_stream)(cufft::Handle, cuda::Stream) = nullptr;
-  cufft::Status (*exec_c2c)(cufft::Handle, void* in, void* out, int direction) = nullptr;
-  cufft::Status (*exec_z2z)(cufft::Handle, void* in, void* out, int direction) = nullptr;
-  cufft::Status (*exec_r2c)(cufft::Handle, void* in, void* out) = nullptr;
-  cufft::Status (*exec_d2z)(cufft::Handle, void* in, void* out) = nullptr;
-  cufft::Status (*exec_c2r)(cufft::Handle, void* in, void* out) = nullptr;
-  cufft::Status (*exec_z2d)(cufft::Handle, void* in, void* out) = nullptr;
+  cufft::CufftResult (*create)(cufft::Handle*) = nullptr;
+  cufft::CufftResult (*destroy)(cufft::Handle) = nullptr;
+  cufft::CufftResult (*make_plan_many)(cufft::Handle,
+                                       int rank,
+                                       long long* n,
+                                       long long* in_embed,
+                                       long long in_stride,
+                                       long long in_distance,
+                                       long long* out_embed,
+                                       long long out_stride,
+                                       long long out_distance,
+                                       cufft::CufftType,
+                                       long long batch,
+                                       std::size_t* work) = nullptr;
+  cufft::CufftResult (*set_stream)(cufft::Handle, cuda::Stream) = nullptr;
+  cufft::CufftResult (*exec_c2c)(cufft::Handle, void* in, void* out, int direction) = nullptr;
+  cufft::CufftResult (*exec_z2z)(cufft::Handle, void* in, void* out, int direction) = nullptr;
+  cufft::CufftResult (*exec_r2c)(cufft::Handle, void* in, void* out) = nullptr;
+  cufft::CufftResult (*exec_d2z)(cufft::Handle, void* in, void* out) = nullptr;
+  cufft::CufftResult (*exec_c2r)(cufft::Handle, void* in, void* out) = nullptr;
+  cufft::CufftResult (*exec_z2d)(cufft::Handle, void* in, void* out) = nullptr;
 
   // Throws DeviceError: "cuFFT cannot WHAT: CUFFT_ALLOC_FAILED".
-  void check(cufft::Status status, std::string_view what) const;
+  void check(cufft::CufftResult status, std::string_view what) const;
 
  private:
   Cufft() = default;

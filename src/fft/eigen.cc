@@ -173,7 +173,7 @@ class EigenTransform final : public Transform {
   Eigen::FFT<Real> fft_;
 };
 
-class EigenLibrary final : public Library {
+class EigenLibrary final : public FftLibrary {
  public:
   const std::string& name() const noexcept override { return name_; }
   std::unique_ptr<Transform> make(const Lines& lines) override {
@@ -188,6 +188,6 @@ class EigenLibrary final : public Library {
 
 }  // namespace
 
-std::unique_ptr<Library> eigen() { return std::make_unique<EigenLibrary>(); }
+std::unique_ptr<FftLibrary> eigen() { return std::make_unique<EigenLibrary>(); }
 
 }  // namespace hocket::fft

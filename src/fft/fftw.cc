@@ -160,7 +160,7 @@ class FftwTransform final : public Transform {
   Plan plan_ = nullptr, anywhere_ = nullptr;
 };
 
-class FftwLibrary final : public Library {
+class FftwLibrary final : public FftLibrary {
  public:
   FftwLibrary(std::string name, const Functions& doubles, const Functions& floats)
       : name_(std::move(name)), doubles_(doubles), floats_(floats) {}
@@ -177,11 +177,11 @@ class FftwLibrary final : public Library {
   Functions doubles_, floats_;
 };
 
-std::unique_ptr<Library> with_functions_of(const os::LibraryName& doubles,
-                                           const os::LibraryName& floats,
-                                           const std::string& file,
-                                           const std::string& float_file,
-                                           std::string& why_not) {
+std::unique_ptr<FftLibrary> with_functions_of(const os::LibraryName& doubles,
+                                              const os::LibraryName& floats,
+                                              const std::string& file,
+                                              const std::string& float_file,
+                                              std::string& why_not) {
   os::LoadedLibrary one(doubles, {file, {}}, why_not);
   if (!one) return nullptr;
   os::LoadedLibrary other(floats, {float_file, {}}, why_not);
@@ -206,7 +206,7 @@ std::unique_ptr<Library> with_functions_of(const os::LibraryName& doubles,
 
 }  // namespace
 
-std::unique_ptr<Library> fftw(const std::string& file, std::string& why_not) {
+std::unique_ptr<FftLibrary> fftw(const std::string& file, std::string& why_not) {
   constexpr auto kSystem = os::LibraryName::Rather::kSystem;
   constexpr os::LibraryName kDoubles{
       "libfftw3.so.3", "HOCKET_FFT_LIBRARY", "FFTW", "Debian: libfftw3-double3", kSystem};
@@ -220,7 +220,7 @@ std::unique_ptr<Library> fftw(const std::string& file, std::string& why_not) {
   return with_functions_of(kDoubles, kFloats, file, float_file, why_not);
 }
 
-std::unique_ptr<Library> mkl(std::string& why_not) {
+std::unique_ptr<FftLibrary> mkl(std::string& why_not) {
   constexpr os::LibraryName kMkl{
       "libmkl_rt.so.2", "HOCKET_FFT_LIBRARY", "MKL", "pip: mkl", os::LibraryName::Rather::kSystem};
   return with_functions_of(kMkl, kMkl, "", "", why_not);

@@ -7,18 +7,18 @@
 namespace hocket::fft {
 namespace {
 
-using cufft::Type;
+using cufft::CufftType;
 
-Type type_of(FftKind kind, bool is_double) noexcept {
+CufftType type_of(FftKind kind, bool is_double) noexcept {
   switch (kind) {
     case FftKind::kComplex:
-      return is_double ? Type::kDoubleComplex : Type::kComplex;
+      return is_double ? CufftType::kDoubleComplex : CufftType::kComplex;
     case FftKind::kRealToComplex:
-      return is_double ? Type::kDoubleToComplex : Type::kRealToComplex;
+      return is_double ? CufftType::kDoubleToComplex : CufftType::kRealToComplex;
     case FftKind::kComplexToReal:
-      return is_double ? Type::kComplexToDouble : Type::kComplexToReal;
+      return is_double ? CufftType::kComplexToDouble : CufftType::kComplexToReal;
   }
-  return Type::kComplex;
+  return CufftType::kComplex;
 }
 
 std::size_t product(const Extents& shape, std::size_t begin, std::size_t end) {
@@ -73,10 +73,7 @@ GpuTransform::GpuTransform(std::shared_ptr<const Cufft> cufft,
   }
 }
 
-void GpuTransform::add(FftKind kind,
-                       const Extents& shape,
-                       std::size_t first,
-                       std::size_t last) {
+void GpuTransform::add(FftKind kind, const Extents& shape, std::size_t first, std::size_t last) {
   const Extents complex_side = kind == FftKind::kComplex ? shape : Fft::spectrum_of(shape);
   const Extents& in = kind == FftKind::kComplexToReal ? complex_side : shape;
   const Extents& out = kind == FftKind::kRealToComplex ? complex_side : shape;
@@ -95,20 +92,19 @@ void GpuTransform::add(FftKind kind,
                                 .step = (by_inner ? block(in) * inner : 1) * element});
   std::size_t work = 0;
   const auto stride = static_cast<long long>(inner);
-  cufft_->check(
-      cufft_->make_plan_many(pass.plan.get(),
-                             static_cast<int>(n.size()),
-                             n.data(),
-                             in_embed.data(),
-                             stride,
-                             by_inner ? 1 : static_cast<long long>(block(in) * inner),
-                             out_embed.data(),
-                             stride,
-                             by_inner ? 1 : static_cast<long long>(block(out) * inner),
-                             type_of(kind, is_double_),
-                             static_cast<long long>(by_inner ? inner : outer),
-                             &work),
-      "plan a transform");
+  cufft_->check(cufft_->make_plan_many(pass.plan.get(),
+                                       static_cast<int>(n.size()),
+                                       n.data(),
+                                       in_embed.data(),
+                                       stride,
+                                       by_inner ? 1 : static_cast<long long>(block(in) * inner),
+                                       out_embed.data(),
+                                       stride,
+                                       by_inner ? 1 : static_cast<long long>(block(out) * inner),
+                                       type_of(kind, is_double_),
+                                       static_cast<long long>(by_inner ? inner : outer),
+                                       &work),
+                "plan a transform");
 }
 
 void GpuTransform::execute(const Pass& pass, std::byte* from, std::byte* to) const {
@@ -125,7 +121,7 @@ void GpuTransform::execute(const Pass& pass, std::byte* from, std::byte* to) con
         return is_double_ ? cufft_->exec_z2d(pass.plan.get(), from, to)
                           : cufft_->exec_c2r(pass.plan.get(), from, to);
     }
-    return cufft::Status::kSuccess;
+    return cufft::CufftResult::kSuccess;
   }();
   cufft_->check(status, "transform");
 }

@@ -87,8 +87,8 @@ class HostPlan final : public FftPlan {
     const std::size_t count =
         is_shared ? std::max<std::size_t>(1, leg.before[me()].count() * before / kPieceBytes)
                   : std::clamp<std::size_t>(all / kPieceBytes, 1, kMessagePieces);
-    Part& part =
-        *parts_.emplace_back(std::make_unique<Part>(leg, me(), is_first, count, options_.kind));
+    LegPart& part =
+        *parts_.emplace_back(std::make_unique<LegPart>(leg, me(), is_first, count, options_.kind));
     part.element_before = before;
     part.element_after = after;
     if (!is_first && !is_shared) {
@@ -130,7 +130,7 @@ class HostPlan final : public FftPlan {
   }
 
   // What a leg has made, which lies in `lay`.
-  void scale_made(const Part& part, const Lay& lay, std::byte* made, double by) const {
+  void scale_made(const LegPart& part, const Lay& lay, std::byte* made, double by) const {
     if (by == 1) return;
     const std::size_t reals = part.element_after / size_of(options_.precision);
     if (options_.precision == DType::kFloat64) {
@@ -146,15 +146,14 @@ class HostPlan final : public FftPlan {
   }
 
   void first(const void* in, std::byte* target, FftDirection direction, double by, bool in_place) {
-    Part& part = *parts_.front();
+    LegPart& part = *parts_.front();
     const Piece& piece = part.pieces.front();
     if (piece.before.is_empty()) return;
     if (!part.transforms_any()) {
       if (in != target) piece.pulls.front()(static_cast<const std::byte*>(in), target);
       return;
     }
-    Transform& transform =
-        *part.transforms[is_inverse(direction)][piece.variant];
+    Transform& transform = *part.transforms[is_inverse(direction)][piece.variant];
     void* source = const_cast<void*>(in);  // of those that keep it
     if (in_place || !transform.keeps_input()) {
       std::memcpy(spare_.data(), in, spare_.size());
@@ -165,7 +164,7 @@ class HostPlan final : public FftPlan {
   }
 
   void later(std::size_t k, std::byte* target, FftDirection direction, double by) {
-    Part& part = *parts_[k];
+    LegPart& part = *parts_[k];
     for (std::size_t j = 0; j < part.pieces.size(); ++j) {
       const Piece& piece = part.pieces[j];
       if (part.messages) part.messages->wait(j);
@@ -186,19 +185,19 @@ class HostPlan final : public FftPlan {
     }
   }
 
-  std::shared_ptr<Library> library_;
+  std::shared_ptr<FftLibrary> library_;
   std::optional<Shelves> shelves_;
-  std::vector<std::unique_ptr<Part>> parts_;  // before the library goes, their transforms do
+  std::vector<std::unique_ptr<LegPart>> parts_;  // before the library goes, their transforms do
   std::vector<std::byte> gathered_, finished_, spare_;
 };
 
 }  // namespace
 
 std::unique_ptr<FftPlan> host_plan(Communicator& comm,
-                                const Extents& shape,
-                                const Box& from,
-                                const Box& to,
-                                const FftOptions& options) {
+                                   const Extents& shape,
+                                   const Box& from,
+                                   const Box& to,
+                                   const FftOptions& options) {
   return std::make_unique<HostPlan>(comm, shape, from, to, options);
 }
 

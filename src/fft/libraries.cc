@@ -6,10 +6,10 @@
 
 namespace hocket::fft {
 
-std::shared_ptr<Library> find_library() {
+std::shared_ptr<FftLibrary> find_library() {
   const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
   std::string why_not;
-  std::shared_ptr<Library> found;
+  std::shared_ptr<FftLibrary> found;
   if (wanted == "eigen") return eigen();
   if (wanted == "mkl") {
     found = mkl(why_not);

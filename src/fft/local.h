@@ -32,22 +32,22 @@ class Transform {
 };
 
 // A library. Any thread.
-class Library {
+class FftLibrary {
  public:
-  virtual ~Library() = default;
+  virtual ~FftLibrary() = default;
   virtual const std::string& name() const noexcept = 0;  // with its version
   // Null where it cannot.
   virtual std::unique_ptr<Transform> make(const Lines& lines) = 0;
 };
 
 // The one that is always there.
-std::unique_ptr<Library> eigen();
+std::unique_ptr<FftLibrary> eigen();
 // FFTW 3, or what has its functions: `file` names another one than the system's. Null, and why.
-std::unique_ptr<Library> fftw(const std::string& file, std::string& why_not);
+std::unique_ptr<FftLibrary> fftw(const std::string& file, std::string& why_not);
 // MKL by FFTW's functions. Null, and why.
-std::unique_ptr<Library> mkl(std::string& why_not);
+std::unique_ptr<FftLibrary> mkl(std::string& why_not);
 
 // As HOCKET_FFT_LIBRARY says. Throws InvalidArgument where that one is not there.
-std::shared_ptr<Library> find_library();
+std::shared_ptr<FftLibrary> find_library();
 
 }  // namespace hocket::fft

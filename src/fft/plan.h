@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "world/communicator_impl.h"
 #include "fft/agreement.h"
 #include "fft/route.h"
 #include "hocket/communicator.h"
 #include "hocket/fft.h"
+#include "world/communicator_impl.h"
 
 namespace hocket::fft {
 
@@ -33,14 +33,14 @@ class FftPlan {
  protected:
   // Collective: agrees with the others.
   FftPlan(Communicator& comm,
-       const Extents& shape,
-       const Box& from,
-       const Box& to,
-       const FftOptions& options);
+          const Extents& shape,
+          const Box& from,
+          const Box& to,
+          const FftOptions& options);
 
   // What this rank cannot do before the next barrier it refuses, in the barrier's place.
-  template <typename Part>
-  void before_barrier(Part&& part) {
+  template <typename LegPart>
+  void before_barrier(LegPart&& part) {
     comm_.impl()->before_call(engine::Kind::kBarrier, part);
   }
   // Of ranks that execute the same plan, in the same step; on GPUs on `stream`.
@@ -77,14 +77,14 @@ class FftPlan {
 
 // Collective; see Fft.
 std::unique_ptr<FftPlan> host_plan(Communicator& comm,
-                                const Extents& shape,
-                                const Box& from,
-                                const Box& to,
-                                const FftOptions& options);
+                                   const Extents& shape,
+                                   const Box& from,
+                                   const Box& to,
+                                   const FftOptions& options);
 std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
-                               const Extents& shape,
-                               const Box& from,
-                               const Box& to,
-                               const FftOptions& options);
+                                  const Extents& shape,
+                                  const Box& from,
+                                  const Box& to,
+                                  const FftOptions& options);
 
 }  // namespace hocket::fft

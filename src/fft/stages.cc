@@ -4,7 +4,8 @@
 
 namespace hocket::fft {
 
-Part::Part(const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind whole_kind)
+LegPart::LegPart(
+    const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind whole_kind)
     : axes(leg.axes),
       kind(leg.turns ? whole_kind : FftKind::kComplex),
       source(Lay::packed(leg.before[me])),
@@ -27,8 +28,8 @@ Part::Part(const Leg& leg, std::size_t me, bool is_first, std::size_t count, Fft
   }
 }
 
-void Part::make(
-    Library& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first) {
+void LegPart::make(
+    FftLibrary& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first) {
   auto& made = transforms[is_inverse ? 1 : 0];
   if (!transforms_any() || made.size() == variants.size()) return;
   made.clear();
@@ -50,7 +51,7 @@ void Part::make(
   }
 }
 
-std::size_t Part::room() const noexcept {
+std::size_t LegPart::room() const noexcept {
   std::size_t most = 0;
   for (const Piece& piece : pieces) {
     most = std::max(most, piece.gathered.span() * element_before);

@@ -23,8 +23,8 @@ struct Piece {
 };
 
 // A resource: one leg of one rank.
-struct Part {
-  Part(const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind kind);
+struct LegPart {
+  LegPart(const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind kind);
 
   const std::vector<std::size_t> axes;
   const FftKind kind;                                 // of this leg's transforms
@@ -37,7 +37,8 @@ struct Part {
   std::array<std::vector<std::unique_ptr<Transform>>, 2> transforms;
 
   bool transforms_any() const noexcept { return !axes.empty(); }
-  void make(Library& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first);
+  void make(
+      FftLibrary& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first);
   // Bytes of the largest piece, on either side of the transform.
   std::size_t room() const noexcept;
 };

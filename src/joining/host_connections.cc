@@ -18,21 +18,21 @@ namespace {
 using base::Deadline;
 
 // What each rank tells the others, through the store.
-struct Card {
+struct ConnectionCard {
   std::string lane;     // "host:port" where it listens for other hosts
   Bytes carrier;        // how messages reach it
   Bytes key;            // rank 0's becomes the lanes'
   std::string problem;  // why it has none of these; else empty
 };
 
-Bytes to_bytes(const Card& card) {
+Bytes to_bytes(const ConnectionCard& card) {
   return encode(Object::list({card.lane,
                               Object::bytes(std::span<const std::byte>(card.carrier)),
                               Object::bytes(std::span<const std::byte>(card.key)),
                               card.problem}));
 }
 
-Card to_card(const Bytes& bytes) {
+ConnectionCard to_card(const Bytes& bytes) {
   const Object object = decode(bytes);
   const auto to_vector = [](const auto& from) { return Bytes(from.begin(), from.end()); };
   return {.lane = object[0].as_string(),
@@ -65,7 +65,7 @@ std::vector<Bytes> exchange(
 
 // A host that messages have no way to; empty: there is none.
 std::string find_unreachable(const world::WorldParts& parts,
-                             const std::vector<Card>& cards,
+                             const std::vector<ConnectionCard>& cards,
                              const std::vector<std::string>& host_names) {
   const auto own = static_cast<std::size_t>(parts.launch.rank);
   std::set<int> known{parts.hosts[own]};
@@ -94,7 +94,7 @@ void connect_hosts(world::WorldParts& parts,
   const auto& [config, host_names] = how;
   engine::Provider& far = *parts.engines.far();
   const LaunchInfo& launch = parts.launch;
-  Card own;
+  ConnectionCard own;
   os::Fd listener;
   try {
     const os::Interface interface = interface_for(launch, config);
@@ -109,7 +109,7 @@ void connect_hosts(world::WorldParts& parts,
   } catch (const Error& error) {
     own.problem = error.what();
   }
-  std::vector<Card> cards;
+  std::vector<ConnectionCard> cards;
   for (const Bytes& bytes : exchange(store, "hocket/network", launch, to_bytes(own), deadline)) {
     cards.push_back(to_card(bytes));
   }
@@ -135,7 +135,7 @@ void connect_hosts(world::WorldParts& parts,
     throw RendezvousError("rank 0's card at the store is damaged");
   }
   options.identity.key = Key(Key::View(cards[0].key));
-  for (Card& card : cards) ::explicit_bzero(card.key.data(), card.key.size());
+  for (ConnectionCard& card : cards) ::explicit_bzero(card.key.data(), card.key.size());
   ::explicit_bzero(own.key.data(), own.key.size());
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
   far.meet(carriers);

@@ -17,7 +17,8 @@ using engine::Kind;
 constexpr std::uint64_t kCounts[] = {1, 3000, 1'000'000, 100'000'000};
 constexpr int kRanks[] = {2, 5, 64};
 
-std::uint64_t hash_of_model(const algorithm::Network& network, const algorithm::Pieces& pieces) {
+std::uint64_t hash_of_model(const algorithm::NetworkCosts& network,
+                            const algorithm::Pieces& pieces) {
   std::uint64_t hash = base::kHashSeed;
   for (const engine::KindRow& row : engine::kKinds) {
     const Kind kind = row.kind;

@@ -45,7 +45,7 @@ constexpr int kSpins = 2000;
 constexpr auto kNap = std::chrono::microseconds(30);
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
-struct Card {
+struct MovementCard {
   base::ShortText<120> why_not;
   bool surprising = false;  // somebody should be told of that
 };
@@ -84,7 +84,7 @@ std::optional<engine::Score> MovingEngine::score(const Signature& s) const noexc
 // wait for it.
 void MovingEngine::connect(const engine::Introduction& introduction) {
   agree(introduction);
-  Card own;
+  MovementCard own;
   try {
     prepare();
     own.surprising = true;
@@ -92,7 +92,7 @@ void MovingEngine::connect(const engine::Introduction& introduction) {
   } catch (const Error& error) {
     own.why_not = error.what();
   }
-  const std::vector<Card> cards = engine::gather_values(introduction.gather, own);
+  const std::vector<MovementCard> cards = engine::gather_values(introduction.gather, own);
   for (std::size_t i = 0; i < cards.size(); ++i) {
     if (cards[i].why_not.empty()) continue;
     const std::string why_not = fmt::format("rank {}: {}", i, cards[i].why_not.view());

@@ -7,7 +7,7 @@
 namespace hocket::nvshmem {
 
 // How far NVSHMEM has come in this process.
-enum class Status : int {
+enum class NvshmemStatus : int {
   kNotInitialized = 0,
   kBootstrapped = 1,
   kInitialized = 2,

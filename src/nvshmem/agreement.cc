@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kInstead = "hocket's own memory of GPUs (heap \"hocket\") has no such limit";
 
-bool is_initialized(const Facts& f) { return f.status >= Status::kInitialized; }
+bool is_initialized(const Facts& f) { return f.status >= NvshmemStatus::kInitialized; }
 
 std::string check_libraries(std::span<const Facts> facts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
@@ -30,7 +30,7 @@ std::string check_libraries(std::span<const Facts> facts) {
         return fmt::format("ranks {} and {} use one GPU, and NVSHMEM wants one a rank", j, i);
       }
     }
-    if (f.status == Status::kBootstrapped) {
+    if (f.status == NvshmemStatus::kBootstrapped) {
       return fmt::format("rank {} has begun to start NVSHMEM and not ended it; end it there first",
                          i);
     }
@@ -90,8 +90,8 @@ std::string check_world(std::span<const Facts> facts, bool whole_job) {
 
 }  // namespace
 
-Agreement agree(std::span<const Facts> facts, bool whole_job) {
-  Agreement agreed{.why_not = check_libraries(facts), .pes = std::vector<int>(facts.size())};
+HeapAgreement agree(std::span<const Facts> facts, bool whole_job) {
+  HeapAgreement agreed{.why_not = check_libraries(facts), .pes = std::vector<int>(facts.size())};
   if (!agreed.why_not.empty()) return agreed;
   const auto running = std::ranges::count_if(facts, is_initialized);
   if (running == 0) {

@@ -16,7 +16,7 @@ namespace hocket::nvshmem {
 struct Facts {
   cuda::Uuid gpu{};
   std::int32_t version = 0;
-  Status status = Status::kNotInitialized;
+  NvshmemStatus status = NvshmemStatus::kNotInitialized;
   std::int32_t pe = -1;     // where it is initialized
   std::int32_t pes = 0;     // likewise
   std::uint64_t world = 0;  // of the world, as hocket has named it; 0: it has not
@@ -25,7 +25,7 @@ struct Facts {
 };
 
 // A value: equal on all ranks.
-struct Agreement {
+struct HeapAgreement {
   std::string why_not;   // empty: they can
   bool start = false;    // a world has to be started, with these ranks as PEs
   bool name = false;     // one runs that the program has started, and needs a name
@@ -34,7 +34,7 @@ struct Agreement {
 
 // `facts`: of all ranks. `whole_job`: they are all of the job; a world that hocket did not start is
 // only taken for theirs then.
-Agreement agree(std::span<const Facts> facts, bool whole_job);
+HeapAgreement agree(std::span<const Facts> facts, bool whole_job);
 
 // The same of a team, whose members are PEs of a world that runs. A value.
 struct TeamAgreement {

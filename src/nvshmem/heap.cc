@@ -97,7 +97,7 @@ void clear(const Device& device, std::byte* at, std::size_t bytes) {
 
 }  // namespace
 
-Heap::Heap(std::shared_ptr<const Library> library, bool multicast)
+Heap::Heap(std::shared_ptr<const NvshmemLibrary> library, bool multicast)
     : library_(std::move(library)), multicast_(multicast) {}
 
 Facts Heap::facts(const cuda::DeviceContext& device) const {
@@ -115,7 +115,7 @@ Facts Heap::facts(const cuda::DeviceContext& device) const {
   own.why_not = why_not;
   if (!why_not.empty()) return own;
   own.status = library_->init_status();
-  if (own.status < Status::kInitialized) return own;
+  if (own.status < NvshmemStatus::kInitialized) return own;
   own.pe = library_->my_pe();
   own.pes = library_->n_pes();
   own.world = world_;
@@ -178,7 +178,7 @@ void Heap::start(Device device, const UniqueId& id, int pe, int pes, const Wait&
                 .version = tag<UniqueIdArguments>(1), .id = &id, .rank = pe, .ranks = pes}}};
     const int status = library->hostlib_init_attr(kWithUniqueId, &attributes);
     // It also returns 0 where it has got no further than to meet the others.
-    if (status != 0 || library->init_status() < Status::kInitialized) {
+    if (status != 0 || library->init_status() < NvshmemStatus::kInitialized) {
       throw DeviceError(
           fmt::format("NVSHMEM {} did not start (status {}); NVSHMEM_DEBUG=INFO says "
                       "more",

@@ -34,7 +34,7 @@ struct Wait {
 class Heap {
  public:
   // `multicast`: let NVSHMEM use NVLink multicast.
-  Heap(std::shared_ptr<const Library> library, bool multicast);
+  Heap(std::shared_ptr<const NvshmemLibrary> library, bool multicast);
 
   // Of this process, whose GPU is `device`.
   Facts facts(const cuda::DeviceContext& device) const;
@@ -105,7 +105,7 @@ class Heap {
     std::shared_ptr<std::atomic<bool>> dropped;
   };
 
-  std::shared_ptr<const Library> library_;
+  std::shared_ptr<const NvshmemLibrary> library_;
   bool multicast_;
   std::shared_ptr<std::mutex> turn_ = std::make_shared<std::mutex>();  // of calls
   mutable std::mutex mutex_;                                           // of what follows

@@ -12,19 +12,19 @@ constexpr int kNext = 40000;  // may be laid out otherwise
 
 }  // namespace
 
-Found Library::find(const os::LibrarySearch& search) {
-  Found found;
+FoundNvshmem NvshmemLibrary::find(const os::LibrarySearch& search) {
+  FoundNvshmem found;
   os::LoadedLibrary library(kName, search, found.why_not);
   if (!library) return found;
-  const auto made = std::make_shared<Library>();
+  const auto made = std::make_shared<NvshmemLibrary>();
   found.why_not = made->fill(library);
   if (found.why_not.empty()) found.library = made;
   return found;
 }
 
-std::string Library::version_text() const { return os::text_of_version(version_); }
+std::string NvshmemLibrary::version_text() const { return os::text_of_version(version_); }
 
-std::string Library::fill(os::LoadedLibrary& library) {
+std::string NvshmemLibrary::fill(os::LoadedLibrary& library) {
   path_ = library.path();
   if (!library.look("nvshmemx_vendor_get_version_info", vendor_get_version_info)) {
     return fmt::format("{} does not say its version", path_);

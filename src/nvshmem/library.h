@@ -9,21 +9,21 @@
 
 namespace hocket::nvshmem {
 
-struct Found;
+struct FoundNvshmem;
 
 // A resource: the loaded library and a table of its functions, under NVSHMEM's names without
 // "nvshmem" and "nvshmemx". Immutable once made, so any thread. Never unloaded.
-class Library {
+class NvshmemLibrary {
  public:
   // Never throws for what is not there: then `why_not` says so.
-  static Found find(const os::LibrarySearch& search);
+  static FoundNvshmem find(const os::LibrarySearch& search);
 
   int version() const noexcept { return version_; }  // 30405 is 3.4.5
   std::string version_text() const;
   const std::string& path() const noexcept { return path_; }
 
   void (*vendor_get_version_info)(int* major, int* minor, int* patch) = nullptr;
-  Status (*init_status)() = nullptr;
+  NvshmemStatus (*init_status)() = nullptr;
   int (*get_uniqueid)(UniqueId*) = nullptr;
   int (*hostlib_init_attr)(unsigned flags, InitAttributes*) = nullptr;
   int (*my_pe)() = nullptr;
@@ -42,8 +42,8 @@ class Library {
   int version_ = 0;
 };
 
-struct Found {
-  std::shared_ptr<const Library> library;
+struct FoundNvshmem {
+  std::shared_ptr<const NvshmemLibrary> library;
   std::string why_not;
 };
 

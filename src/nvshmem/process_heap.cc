@@ -13,7 +13,7 @@ std::shared_ptr<Heap> heap_of_process(const std::vector<std::string>& folders,
   static auto& heap = *new std::shared_ptr<Heap>;
   const std::lock_guard lock(mutex);
   if (!heap) {
-    const Found found = Library::find(
+    const FoundNvshmem found = NvshmemLibrary::find(
         {.file = base::environment("HOCKET_NVSHMEM_LIBRARY").value_or(""), .folders = folders});
     why_not = found.why_not;
     if (found.library) {

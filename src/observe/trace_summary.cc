@@ -9,7 +9,7 @@
 namespace hocket {
 namespace {
 
-struct Part {
+struct CallPart {
   std::size_t rank;  // in JobTrace::ranks
   const TracedCall* call;
 };
@@ -18,20 +18,21 @@ struct Part {
 struct Meeting {
   std::string group;
   int size = 0;
-  std::vector<Part> parts;
+  std::vector<CallPart> parts;
 
   TraceTime first_begin() const {
-    return std::ranges::min(parts, {}, [](const Part& p) { return p.call->begin; }).call->begin;
+    return std::ranges::min(parts, {}, [](const CallPart& p) { return p.call->begin; }).call->begin;
   }
   // Who came last.
-  Part last() const {
-    return std::ranges::max(parts, {}, [](const Part& p) { return p.call->begin; });
+  CallPart last() const {
+    return std::ranges::max(parts, {}, [](const CallPart& p) { return p.call->begin; });
   }
   TraceTime last_end() const {
-    return *std::ranges::max(parts, {}, [](const Part& p) { return *p.call->end; }).call->end;
+    return *std::ranges::max(parts, {}, [](const CallPart& p) { return *p.call->end; }).call->end;
   }
   bool ended_well() const {
-    return std::ranges::all_of(parts, [](const Part& p) { return p.call->end && !p.call->failed; });
+    return std::ranges::all_of(parts,
+                               [](const CallPart& p) { return p.call->end && !p.call->failed; });
   }
 };
 
@@ -74,7 +75,7 @@ TraceLoose loose_of(const JobTrace& trace,
                    .inside = {},
                    .failed = {}};
   for (const std::size_t member : members) {
-    const auto part = std::ranges::find(meeting.parts, member, &Part::rank);
+    const auto part = std::ranges::find(meeting.parts, member, &CallPart::rank);
     const int rank = trace.ranks[member].rank;
     if (part == meeting.parts.end()) {
       if (trace.ranks[member].dropped == 0) loose.missing.push_back(rank);
@@ -121,7 +122,7 @@ constexpr double kSeconds = 1e-9;  // in a nanosecond
 
 void add_waiting(TraceSummary& summary, const Meeting& meeting) {
   const TraceTime last = meeting.last().call->begin;
-  for (const Part& part : meeting.parts) {
+  for (const CallPart& part : meeting.parts) {
     if (!part.call->end) continue;
     const TraceTime alone = std::min(last, *part.call->end) - part.call->begin;
     summary.waiting_s[part.rank] += static_cast<double>(alone) * kSeconds;
@@ -170,7 +171,7 @@ TraceSummary summarize(const JobTrace& trace) {
     const TraceTime begin = meeting.first_begin();
     gathered.times_us.push_back(static_cast<double>(meeting.last_end() - begin) * 1e-3);
     if (meeting.parts.size() < 2) continue;
-    const Part last = meeting.last();
+    const CallPart last = meeting.last();
     gathered.waited_s += static_cast<double>(last.call->begin - begin) * kSeconds;
     ++gathered.came_last[trace.ranks[last.rank].rank];
   }

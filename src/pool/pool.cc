@@ -72,7 +72,7 @@ Pool::~Pool() {
 }
 
 void Pool::open_lanes() {
-  const cuda::Found& found = resources_.device_libraries->driver();
+  const cuda::FoundDriver& found = resources_.device_libraries->driver();
   if (!found.driver) throw DeviceError("there is no GPU for a pool's workers: " + found.why_not);
   for (const int device : options_.devices) {
     if (device < 0 || device >= found.driver->devices()) {
@@ -195,7 +195,8 @@ void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOpt
     for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->conclude(caller(i), lanes_);
   };
   try {
-    crew_->run(workers, one, [this](const std::string& reason) { stop(reason); }, options.start);
+    crew_->run(
+        workers, one, [this](const std::string& reason) { stop(reason); }, options.start);
   } catch (...) {
     conclude();
     throw;

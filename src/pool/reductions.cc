@@ -17,13 +17,13 @@ constexpr std::size_t kChunkBytes = std::size_t{32} << 10;
 // Parts begin on lines of their own.
 constexpr std::size_t kLineBytes = 64;
 
-struct Range {
+struct RowRange {
   std::size_t first = 0, last = 0;
   std::size_t count() const noexcept { return last - first; }
 };
 
 // The part of `index` among `parts` of an array.
-Range part_of(ConstArrayView array, int index, int parts) {
+RowRange part_of(ConstArrayView array, int index, int parts) {
   const std::size_t line = std::max<std::size_t>(1, kLineBytes / size_of(array.dtype()));
   const std::size_t lines = (array.count() + line - 1) / line;
   const auto cut = [&](int i) {
@@ -35,7 +35,7 @@ Range part_of(ConstArrayView array, int index, int parts) {
 
 // Calls `f(first, count)` for chunks of a range.
 template <typename F>
-void in_chunks(Range range, DType dtype, F&& f) {
+void in_chunks(RowRange range, DType dtype, F&& f) {
   const std::size_t chunk = kChunkBytes / size_of(dtype);
   for (std::size_t at = range.first; at < range.last; at += chunk) {
     f(at, std::min(chunk, range.last - at));
@@ -46,7 +46,7 @@ void* at(ArrayView array, std::size_t element) { return array.slice(element, 0).
 const void* at(ConstArrayView array, std::size_t element) { return array.slice(element, 0).data(); }
 
 // A part of `out` becomes the reduction of that of all of `in`, and then those of `copies`.
-void reduce_part(Range part, In in, ArrayView out, Out copies, ReduceOp op) {
+void reduce_part(RowRange part, In in, ArrayView out, Out copies, ReduceOp op) {
   const DType dtype = out.dtype();
   const int n = static_cast<int>(in.size());
   const auto kernel = core::reduce_kernel(dtype, op, Stores::kCached);
@@ -61,7 +61,7 @@ void reduce_part(Range part, In in, ArrayView out, Out copies, ReduceOp op) {
 }
 
 // Sums that came from other processes become averages, and are handed to the other workers.
-void finish_part(Range part, ArrayView from, Out copies, ReduceOp op, int average_over) {
+void finish_part(RowRange part, ArrayView from, Out copies, ReduceOp op, int average_over) {
   const DType dtype = from.dtype();
   in_chunks(part, dtype, [&](std::size_t first, std::size_t count) {
     const void* source = at(from, first);

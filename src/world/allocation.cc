@@ -20,9 +20,10 @@ constexpr std::uint64_t kNoPlace = 2;
 constexpr Duration kForClosed = std::chrono::seconds(1);
 
 // A rank's part of allocate_together.
-class Part {
+class AllocationPart {
  public:
-  Part(control::HostControl& host, const Allocation& wanted) : host_(host), wanted_(wanted) {}
+  AllocationPart(control::HostControl& host, const Allocation& wanted)
+      : host_(host), wanted_(wanted) {}
 
   // What this rank tells.
   std::uint64_t attempt(Duration patience) {
@@ -86,7 +87,7 @@ std::vector<std::uint64_t> allocate_together(CommunicatorImpl& communicator,
   auto told = communicator.before_call(shown.kind, [&] {
     return std::vector<std::uint64_t>(static_cast<std::size_t>(communicator.size()));
   });
-  Part part(communicator.world()->host(), own);
+  AllocationPart part(communicator.world()->host(), own);
   // What others have released before they come here counts at the second try.
   for (int tries = 0; tries < 2; ++tries) {
     try {

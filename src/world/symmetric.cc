@@ -7,18 +7,18 @@
 
 #include <algorithm>
 
+#include "device/calls.h"
 #include "world/allocation.h"
 #include "world/communicator_impl.h"
 #include "world/world.h"
-#include "device/calls.h"
 
 namespace hocket {
 namespace symmetric {
 
 // A resource: this rank's hold on the parts of all ranks. Released when the last view dies.
-class Block {
+class SymmetricBlock {
  public:
-  virtual ~Block() = default;
+  virtual ~SymmetricBlock() = default;
   virtual ArrayView part(int rank) const = 0;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
@@ -26,7 +26,7 @@ class Block {
 
 namespace {
 
-class OnHost final : public Block {
+class OnHost final : public SymmetricBlock {
  public:
   OnHost(std::shared_ptr<world::WorldImpl> world, int rank, std::size_t count, DType dtype)
       : world_(std::move(world)), rank_(rank), count_(count), dtype_(dtype) {}
@@ -53,7 +53,7 @@ class OnHost final : public Block {
   DType dtype_;
 };
 
-class OnGpus final : public Block {
+class OnGpus final : public SymmetricBlock {
  public:
   OnGpus(std::shared_ptr<device::DeviceBlock> block, std::size_t count, DType dtype)
       : block_(std::move(block)), count_(count), dtype_(dtype) {}
@@ -73,7 +73,7 @@ class OnGpus final : public Block {
 }  // namespace
 }  // namespace symmetric
 
-SymmetricArray::SymmetricArray(std::shared_ptr<symmetric::Block> block) noexcept
+SymmetricArray::SymmetricArray(std::shared_ptr<symmetric::SymmetricBlock> block) noexcept
     : block_(std::move(block)) {}
 
 ArrayView SymmetricArray::local() const noexcept {

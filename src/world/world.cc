@@ -6,10 +6,10 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "world/exit_list.h"
-#include "world/progress.h"
 #include "failure/witness.h"
 #include "live/desk.h"
+#include "world/exit_list.h"
+#include "world/progress.h"
 
 namespace hocket::world {
 
@@ -36,7 +36,7 @@ engine::Fate fate_of(control::RankState state) noexcept {
 }
 
 // As the network's thread looks after it.
-control::Carrier for_network(const std::shared_ptr<engine::Carrier>& carrier) {
+control::CarrierHooks for_network(const std::shared_ptr<engine::Carrier>& carrier) {
   return {.event_fd = carrier->event_fd(),
           .arm = [carrier] { return carrier->arm(); },
           .pending = [carrier] { return carrier->pending(); },

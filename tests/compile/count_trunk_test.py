@@ -86,7 +86,7 @@ class CountTrunk(unittest.TestCase):
 
     def test_waits_and_memos(self):
         files = {"src/a/a.cc": "std::this_thread::yield();\nwaiter.pause();\nwait();\n",
-                 "src/a/a.h": "Choices<Way> chosen_;\nRequest repeated_;\nint lastly_;\n"}
+                 "src/a/a.h": "ChoiceMemo<Way> chosen_;\nRequest repeated_;\nint lastly_;\n"}
         self.assertEqual(self.count(trunk.waits, files), ["src/a/a.cc:1", "src/a/a.cc:2"])
         self.assertEqual(self.count(trunk.memos, files), ["src/a/a.h:1", "src/a/a.h:2"])
 

@@ -13,32 +13,32 @@ constexpr bool equal(A ours, B theirs) {
   return static_cast<long long>(ours) == static_cast<long long>(theirs);
 }
 
-static_assert(equal(ours::Status::kSuccess, ncclSuccess));
-static_assert(equal(ours::Status::kInProgress, ncclInProgress));
-static_assert(equal(ours::Type::kInt8, ncclInt8));
-static_assert(equal(ours::Type::kUInt8, ncclUint8));
-static_assert(equal(ours::Type::kInt32, ncclInt32));
-static_assert(equal(ours::Type::kUInt32, ncclUint32));
-static_assert(equal(ours::Type::kInt64, ncclInt64));
-static_assert(equal(ours::Type::kUInt64, ncclUint64));
-static_assert(equal(ours::Type::kFloat16, ncclFloat16));
-static_assert(equal(ours::Type::kBFloat16, ncclBfloat16));
-static_assert(equal(ours::Type::kFloat32, ncclFloat32));
-static_assert(equal(ours::Type::kFloat64, ncclFloat64));
-static_assert(equal(ours::Op::kSum, ncclSum));
-static_assert(equal(ours::Op::kProduct, ncclProd));
-static_assert(equal(ours::Op::kMin, ncclMin));
-static_assert(equal(ours::Op::kMax, ncclMax));
-static_assert(equal(ours::Op::kAvg, ncclAvg));
-static_assert(sizeof(ours::UniqueId) == sizeof(ncclUniqueId));
+static_assert(equal(ours::NcclResult::kSuccess, ncclSuccess));
+static_assert(equal(ours::NcclResult::kInProgress, ncclInProgress));
+static_assert(equal(ours::NcclType::kInt8, ncclInt8));
+static_assert(equal(ours::NcclType::kUInt8, ncclUint8));
+static_assert(equal(ours::NcclType::kInt32, ncclInt32));
+static_assert(equal(ours::NcclType::kUInt32, ncclUint32));
+static_assert(equal(ours::NcclType::kInt64, ncclInt64));
+static_assert(equal(ours::NcclType::kUInt64, ncclUint64));
+static_assert(equal(ours::NcclType::kFloat16, ncclFloat16));
+static_assert(equal(ours::NcclType::kBFloat16, ncclBfloat16));
+static_assert(equal(ours::NcclType::kFloat32, ncclFloat32));
+static_assert(equal(ours::NcclType::kFloat64, ncclFloat64));
+static_assert(equal(ours::RedOp::kSum, ncclSum));
+static_assert(equal(ours::RedOp::kProduct, ncclProd));
+static_assert(equal(ours::RedOp::kMin, ncclMin));
+static_assert(equal(ours::RedOp::kMax, ncclMax));
+static_assert(equal(ours::RedOp::kAvg, ncclAvg));
+static_assert(sizeof(ours::NcclUniqueId) == sizeof(ncclUniqueId));
 
-static_assert(sizeof(ours::Config) <= sizeof(ncclConfig_t));
-static_assert(offsetof(ours::Config, magic) == offsetof(ncclConfig_t, magic));
-static_assert(offsetof(ours::Config, blocking) == offsetof(ncclConfig_t, blocking));
-static_assert(offsetof(ours::Config, cga_cluster_size) == offsetof(ncclConfig_t, cgaClusterSize));
-static_assert(offsetof(ours::Config, network) == offsetof(ncclConfig_t, netName));
-static_assert(offsetof(ours::Config, share_resources) == offsetof(ncclConfig_t, splitShare));
-static_assert(NCCL_CONFIG_UNDEF_INT == ours::Config{}.min_blocks);
+static_assert(sizeof(ours::CommConfig) <= sizeof(ncclConfig_t));
+static_assert(offsetof(ours::CommConfig, magic) == offsetof(ncclConfig_t, magic));
+static_assert(offsetof(ours::CommConfig, blocking) == offsetof(ncclConfig_t, blocking));
+static_assert(offsetof(ours::CommConfig, cga_cluster_size) == offsetof(ncclConfig_t, cgaClusterSize));
+static_assert(offsetof(ours::CommConfig, network) == offsetof(ncclConfig_t, netName));
+static_assert(offsetof(ours::CommConfig, share_resources) == offsetof(ncclConfig_t, splitShare));
+static_assert(NCCL_CONFIG_UNDEF_INT == ours::CommConfig{}.min_blocks);
 
 // The table's signatures, but for what is ours by name.
 using Translate = ncclResult_t(

@@ -12,14 +12,14 @@ constexpr bool equal(A one, B other) {
   return static_cast<long long>(one) == static_cast<long long>(other);
 }
 
-static_assert(sizeof(ours::Status) == sizeof(ucs_status_t));
-static_assert(equal(ours::Status::kOk, UCS_OK));
-static_assert(equal(ours::Status::kInProgress, UCS_INPROGRESS));
-static_assert(equal(ours::Status::kTruncated, UCS_ERR_MESSAGE_TRUNCATED));
-static_assert(equal(ours::Status::kNoResource, UCS_ERR_NO_RESOURCE));
-static_assert(equal(ours::Status::kBusy, UCS_ERR_BUSY));
-static_assert(equal(ours::Status::kCancelled, UCS_ERR_CANCELED));
-static_assert(equal(ours::Status::kLast, UCS_ERR_LAST));
+static_assert(sizeof(ours::UcsStatus) == sizeof(ucs_status_t));
+static_assert(equal(ours::UcsStatus::kOk, UCS_OK));
+static_assert(equal(ours::UcsStatus::kInProgress, UCS_INPROGRESS));
+static_assert(equal(ours::UcsStatus::kTruncated, UCS_ERR_MESSAGE_TRUNCATED));
+static_assert(equal(ours::UcsStatus::kNoResource, UCS_ERR_NO_RESOURCE));
+static_assert(equal(ours::UcsStatus::kBusy, UCS_ERR_BUSY));
+static_assert(equal(ours::UcsStatus::kCancelled, UCS_ERR_CANCELED));
+static_assert(equal(ours::UcsStatus::kLast, UCS_ERR_LAST));
 
 using ours::ContextParams;
 static_assert(sizeof(ContextParams) >= offsetof(ucp_params_t, estimated_num_ppn));
@@ -35,8 +35,8 @@ static_assert(sizeof(ContextAttributes) >= sizeof(ucp_context_attr_t));
 static_assert(offsetof(ContextAttributes, memory_types) ==
               offsetof(ucp_context_attr_t, memory_types));
 static_assert(equal(ContextAttributes::kMemoryTypes, UCP_ATTR_FIELD_MEMORY_TYPES));
-static_assert(equal(ours::MemoryType::kHost, UCS_MEMORY_TYPE_HOST));
-static_assert(equal(ours::MemoryType::kCuda, UCS_MEMORY_TYPE_CUDA));
+static_assert(equal(ours::UcsMemoryType::kHost, UCS_MEMORY_TYPE_HOST));
+static_assert(equal(ours::UcsMemoryType::kCuda, UCS_MEMORY_TYPE_CUDA));
 
 using ours::WorkerParams;
 static_assert(offsetof(WorkerParams, thread_mode) == offsetof(ucp_worker_params_t, thread_mode));

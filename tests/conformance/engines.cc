@@ -286,7 +286,7 @@ namespace ucx = engines::ucx;
 // Each rank with a worker of its own, as processes on different hosts have.
 class UcxTeam final : public Team {
  public:
-  UcxTeam(const std::shared_ptr<const ucx::Library>& library, int size, ucx::Bulk bulk) {
+  UcxTeam(const std::shared_ptr<const ucx::UcxLibrary>& library, int size, ucx::Bulk bulk) {
     std::vector<std::vector<std::byte>> addresses;
     ucx::Members members{.group = 7,
                          .world_ranks = std::vector<int>(static_cast<std::size_t>(size))};
@@ -347,7 +347,7 @@ class UcxTeam final : public Team {
 
 // None where there is no UCX.
 std::vector<EngineCase> ucx_cases() {
-  const auto library = ucx::Library::find().library;
+  const auto library = ucx::UcxLibrary::find().library;
   if (!library) return {};
   const auto make = [&](std::string name, ucx::Bulk bulk) {
     return EngineCase{.name = std::move(name), .run = [library, bulk](int size, const Body& body) {
@@ -367,7 +367,7 @@ engine::Task nothing_left() { co_return; }
 
 class PeerOnHost final : public engine::CollectiveEngine {
  public:
-  PeerOnHost(const peer::Member& member, const peer::Tuning& tuning, int threads)
+  PeerOnHost(const peer::Member& member, const peer::PeerTuning& tuning, int threads)
       : member_(member), tuning_(tuning), threads_(threads) {}
   std::string_view name() const noexcept override { return "peer"; }
   std::optional<engine::Score> score(const engine::Signature&) const noexcept override {
@@ -386,13 +386,14 @@ class PeerOnHost final : public engine::CollectiveEngine {
 
  private:
   peer::Member member_;
-  peer::Tuning tuning_;
+  peer::PeerTuning tuning_;
   int threads_;  // of a block
 };
 
 class PeerTeam final : public Team {
  public:
-  PeerTeam(int size, const peer::Tuning& tuning, int threads, std::uint64_t step) : staging_(size) {
+  PeerTeam(int size, const peer::PeerTuning& tuning, int threads, std::uint64_t step)
+      : staging_(size) {
     staging_.start_at(step);
     for (int rank = 0; rank < size; ++rank) {
       engines_.push_back(
@@ -412,7 +413,7 @@ class PeerTeam final : public Team {
 
 // `threads`: of a block. `step`: which the links count from.
 EngineCase peer_case(std::string name,
-                     const peer::Tuning& tuning,
+                     const peer::PeerTuning& tuning,
                      int threads = 1,
                      std::uint64_t step = 0) {
   return {.name = std::move(name),

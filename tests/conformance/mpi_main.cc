@@ -19,7 +19,7 @@ std::string launcher() {
 }
 
 int run() {
-  const auto found = engines::mpi::Library::find(launcher());
+  const auto found = engines::mpi::MpiLibrary::find(launcher());
   if (!found.library) {
     std::printf("no MPI: %s\n", found.why_not.c_str());
     return 77;

@@ -133,19 +133,19 @@ class HostMachine {
     std::this_thread::yield();
     if (is_dead()) return true;
     if (std::atomic_ref(params_.host->abort).load(std::memory_order_relaxed) != 0) {
-      report(peer::Verdict::kAborted, missing);
+      report(peer::KernelVerdict::kAborted, missing);
       return true;
     }
     const auto now = std::chrono::steady_clock::now();
     if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
     if (params_.limit_ns == 0) return false;
     if (now - since_ < std::chrono::nanoseconds(params_.limit_ns)) return false;
-    report(peer::Verdict::kDeadline, missing);
+    report(peer::KernelVerdict::kDeadline, missing);
     return true;
   }
 
  private:
-  void report(peer::Verdict verdict, std::uint32_t missing) const {
+  void report(peer::KernelVerdict verdict, std::uint32_t missing) const {
     std::uint32_t none = 0;
     if (!std::atomic_ref(*params_.dead())
              .compare_exchange_strong(none, static_cast<std::uint32_t>(verdict))) {

@@ -1,5 +1,7 @@
 // The calls that hocket makes. What an array holds is read and written as cuFFT's advanced layout
 // says, so that wrong strides give wrong numbers here, too.
+#include "fft/cufft.h"
+
 #include <dlfcn.h>
 
 #include <complex>
@@ -10,17 +12,15 @@
 #include <numbers>
 #include <vector>
 
-#include "fft/cufft.h"
-
 using hocket::cuda::Stream;
-using hocket::fft::cufft::Status;
-using hocket::fft::cufft::Type;
+using hocket::fft::cufft::CufftResult;
+using hocket::fft::cufft::CufftType;
 
 namespace {
 
 using Complex = std::complex<double>;
-constexpr Status kInvalidPlan{1};
-constexpr Status kInvalidSize{8};
+constexpr CufftResult kInvalidPlan{1};
+constexpr CufftResult kInvalidSize{8};
 
 struct Side {
   std::vector<long long> embed;
@@ -29,7 +29,7 @@ struct Side {
 struct Plan {
   std::vector<long long> n;
   Side in, out;
-  Type type{};
+  CufftType type{};
   long long batch = 0;
   Stream stream = nullptr;
 };
@@ -80,11 +80,11 @@ void sum_along(std::vector<Complex>& x,
   x = std::move(y);
 }
 
-bool gives_reals(Type type) {
-  return type == Type::kComplexToReal || type == Type::kComplexToDouble;
+bool gives_reals(CufftType type) {
+  return type == CufftType::kComplexToReal || type == CufftType::kComplexToDouble;
 }
-bool takes_reals(Type type) {
-  return type == Type::kRealToComplex || type == Type::kDoubleToComplex;
+bool takes_reals(CufftType type) {
+  return type == CufftType::kRealToComplex || type == CufftType::kDoubleToComplex;
 }
 
 template <typename Real>
@@ -139,7 +139,7 @@ void run(void* argument) {
   }
 }
 
-Status put(int handle, Type type, void* in, void* out, int sign, bool is_double) {
+CufftResult put(int handle, CufftType type, void* in, void* out, int sign, bool is_double) {
   using Launch = hocket::cuda::Result(Stream, void (*)(void*), void*);
   using Find = hocket::cuda::Result(const char*, void**, int, std::uint64_t, int*);
   static Launch* const launch = [] {
@@ -155,36 +155,36 @@ Status put(int handle, Type type, void* in, void* out, int sign, bool is_double)
   if (at >= plans.size() || !plans[at] || plans[at]->type != type) return kInvalidPlan;
   auto job = std::make_unique<Job>(Job{*plans[at], in, out, sign, is_double});
   launch(plans[at]->stream, run, job.release());
-  return Status::kSuccess;
+  return CufftResult::kSuccess;
 }
 
 }  // namespace
 
 extern "C" {
 
-Status cufftCreate(int* handle) {
+CufftResult cufftCreate(int* handle) {
   const std::lock_guard lock(mutex);
   *handle = static_cast<int>(plans.size());
   plans.push_back(std::make_unique<Plan>());
-  return Status::kSuccess;
+  return CufftResult::kSuccess;
 }
-Status cufftDestroy(int handle) {
+CufftResult cufftDestroy(int handle) {
   const std::lock_guard lock(mutex);
   plans[static_cast<std::size_t>(handle)].reset();
-  return Status::kSuccess;
+  return CufftResult::kSuccess;
 }
-Status cufftMakePlanMany64(int handle,
-                           int rank,
-                           long long* n,
-                           long long* in_embed,
-                           long long in_stride,
-                           long long in_distance,
-                           long long* out_embed,
-                           long long out_stride,
-                           long long out_distance,
-                           Type type,
-                           long long batch,
-                           std::size_t* work) {
+CufftResult cufftMakePlanMany64(int handle,
+                                int rank,
+                                long long* n,
+                                long long* in_embed,
+                                long long in_stride,
+                                long long in_distance,
+                                long long* out_embed,
+                                long long out_stride,
+                                long long out_distance,
+                                CufftType type,
+                                long long batch,
+                                std::size_t* work) {
   if (rank < 1 || rank > 3 || batch < 1) return kInvalidSize;
   const std::lock_guard lock(mutex);
   Plan& plan = *plans[static_cast<std::size_t>(handle)];
@@ -194,34 +194,34 @@ Status cufftMakePlanMany64(int handle,
   plan.type = type;
   plan.batch = batch;
   *work = 0;
-  return Status::kSuccess;
+  return CufftResult::kSuccess;
 }
-Status cufftSetStream(int handle, Stream stream) {
+CufftResult cufftSetStream(int handle, Stream stream) {
   const std::lock_guard lock(mutex);
   plans[static_cast<std::size_t>(handle)]->stream = stream;
-  return Status::kSuccess;
+  return CufftResult::kSuccess;
 }
-Status cufftExecC2C(int plan, void* in, void* out, int sign) {
-  return put(plan, Type::kComplex, in, out, sign, false);
+CufftResult cufftExecC2C(int plan, void* in, void* out, int sign) {
+  return put(plan, CufftType::kComplex, in, out, sign, false);
 }
-Status cufftExecZ2Z(int plan, void* in, void* out, int sign) {
-  return put(plan, Type::kDoubleComplex, in, out, sign, true);
+CufftResult cufftExecZ2Z(int plan, void* in, void* out, int sign) {
+  return put(plan, CufftType::kDoubleComplex, in, out, sign, true);
 }
-Status cufftExecR2C(int plan, void* in, void* out) {
-  return put(plan, Type::kRealToComplex, in, out, -1, false);
+CufftResult cufftExecR2C(int plan, void* in, void* out) {
+  return put(plan, CufftType::kRealToComplex, in, out, -1, false);
 }
-Status cufftExecD2Z(int plan, void* in, void* out) {
-  return put(plan, Type::kDoubleToComplex, in, out, -1, true);
+CufftResult cufftExecD2Z(int plan, void* in, void* out) {
+  return put(plan, CufftType::kDoubleToComplex, in, out, -1, true);
 }
-Status cufftExecC2R(int plan, void* in, void* out) {
-  return put(plan, Type::kComplexToReal, in, out, 1, false);
+CufftResult cufftExecC2R(int plan, void* in, void* out) {
+  return put(plan, CufftType::kComplexToReal, in, out, 1, false);
 }
-Status cufftExecZ2D(int plan, void* in, void* out) {
-  return put(plan, Type::kComplexToDouble, in, out, 1, true);
+CufftResult cufftExecZ2D(int plan, void* in, void* out) {
+  return put(plan, CufftType::kComplexToDouble, in, out, 1, true);
 }
-Status cufftGetVersion(int* version) {
+CufftResult cufftGetVersion(int* version) {
   *version = 12000;
-  return Status::kSuccess;
+  return CufftResult::kSuccess;
 }
 
 }  // extern "C"

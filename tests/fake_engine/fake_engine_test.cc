@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "joining/thread_team.h"
 #include "compose/providers.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "fake_engine/provider.h"
 #include "hocket/hocket.h"
+#include "joining/thread_team.h"
 
 namespace hocket {
 namespace {
@@ -85,7 +85,7 @@ TEST(FakeEngine, ABadSettingOfItsOwnIsRefused) {
 
 // On the fake driver's GPUs, whose memory is the host's.
 TEST(FakeEngine, MovesGpusArrays) {
-  const cuda::Found found = cuda::Driver::find();
+  const cuda::FoundDriver found = cuda::Driver::find();
   if (!found.driver) GTEST_SKIP() << found.why_not;
   if (found.driver->path().find("fake_cuda") == std::string::npos) {
     GTEST_SKIP() << "the host does not reach this GPU's memory";

@@ -28,8 +28,8 @@ std::size_t Ring::take(std::byte* to, std::size_t most) {
   return now;
 }
 
-hocket::engines::nccl::UniqueId make_meeting() {
-  hocket::engines::nccl::UniqueId id{};
+hocket::engines::nccl::NcclUniqueId make_meeting() {
+  hocket::engines::nccl::NcclUniqueId id{};
   const int fd = ::memfd_create("fake_nccl", MFD_CLOEXEC);
   if (fd >= 0 && ::ftruncate(fd, sizeof(Meeting)) == 0) {
     std::snprintf(id.internal, sizeof(id.internal), "/proc/%d/fd/%d", ::getpid(), fd);
@@ -37,7 +37,7 @@ hocket::engines::nccl::UniqueId make_meeting() {
   return id;  // the descriptor stays, for the others to come by
 }
 
-Meeting* open_meeting(const hocket::engines::nccl::UniqueId& id) {
+Meeting* open_meeting(const hocket::engines::nccl::NcclUniqueId& id) {
   const int fd = ::open(id.internal, O_RDWR | O_CLOEXEC);
   if (fd < 0) return nullptr;
   void* memory = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

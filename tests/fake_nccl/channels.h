@@ -29,8 +29,8 @@ struct Meeting {
 };
 
 // Where ranks meet; the file has no name, and is gone with its last process.
-hocket::engines::nccl::UniqueId make_meeting();
+hocket::engines::nccl::NcclUniqueId make_meeting();
 // Null: there is no such.
-Meeting* open_meeting(const hocket::engines::nccl::UniqueId& id);
+Meeting* open_meeting(const hocket::engines::nccl::NcclUniqueId& id);
 
 }  // namespace fake_nccl

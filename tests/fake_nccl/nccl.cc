@@ -55,7 +55,7 @@ struct ncclComm {
 namespace fake_nccl {
 namespace {
 
-constexpr Status kInvalidArgument = static_cast<Status>(4);
+constexpr NcclResult kInvalidArgument = static_cast<NcclResult>(4);
 
 // Parts of one way with one rank come one after the other.
 bool is_next(const Work& work, const std::vector<std::size_t>& done, std::size_t which) {
@@ -95,7 +95,7 @@ void run(void* argument) {
   --comm.running;
 }
 
-Status put(ncclComm* comm, std::unique_ptr<Work> work, Stream stream) {
+NcclResult put(ncclComm* comm, std::unique_ptr<Work> work, Stream stream) {
   using Launch = hocket::cuda::Result(Stream, void (*)(void*), void*);
   using Find = hocket::cuda::Result(const char*, void**, int, std::uint64_t, int*);
   static Launch* const launch = [] {
@@ -113,7 +113,7 @@ Status put(ncclComm* comm, std::unique_ptr<Work> work, Stream stream) {
     comm->works.push_back(std::move(work));
   }
   launch(stream, run, kept);
-  return Status::kSuccess;
+  return NcclResult::kSuccess;
 }
 
 // Messages of this thread, until the group ends.
@@ -125,19 +125,19 @@ struct Group {
 };
 thread_local Group group;
 
-Status end_group() {
-  if (group.parts.empty()) return Status::kSuccess;
+NcclResult end_group() {
+  if (group.parts.empty()) return NcclResult::kSuccess;
   auto work = std::make_unique<Work>();
   work->parts = std::exchange(group.parts, {});
   return put(group.comm, std::move(work), group.stream);
 }
 
-Status add(Part part, ncclComm* comm, Stream stream) {
+NcclResult add(Part part, ncclComm* comm, Stream stream) {
   if (part.peer < 0 || part.peer >= comm->size || part.peer == comm->rank) return kInvalidArgument;
   group.comm = comm;
   group.stream = stream;
   group.parts.push_back(part);
-  return group.depth > 0 ? Status::kSuccess : end_group();
+  return group.depth > 0 ? NcclResult::kSuccess : end_group();
 }
 
 std::byte* at(const void* array, std::size_t offset = 0) {
@@ -145,15 +145,15 @@ std::byte* at(const void* array, std::size_t offset = 0) {
 }
 
 // Each rank that `reduces` gets everybody's piece, of `bytes` and at `stride` times its number.
-Status reduce_pieces(const void* in,
-                     void* out,
-                     std::size_t count,
-                     std::size_t stride,
-                     Type type,
-                     Op op,
-                     const std::function<bool(int)>& reduces,
-                     ncclComm* comm,
-                     Stream stream) {
+NcclResult reduce_pieces(const void* in,
+                         void* out,
+                         std::size_t count,
+                         std::size_t stride,
+                         NcclType type,
+                         RedOp op,
+                         const std::function<bool(int)>& reduces,
+                         ncclComm* comm,
+                         Stream stream) {
   const std::size_t bytes = count * size_of(type);
   auto work = std::make_unique<Work>();
   std::vector<const void*> sources;
@@ -184,18 +184,19 @@ using namespace fake_nccl;
 
 extern "C" {
 
-Status ncclGetVersion(int* version) {
+NcclResult ncclGetVersion(int* version) {
   *version = 22809;
-  return Status::kSuccess;
+  return NcclResult::kSuccess;
 }
-Status ncclGetUniqueId(UniqueId* id) {
+NcclResult ncclGetUniqueId(NcclUniqueId* id) {
   *id = make_meeting();
-  return Status::kSuccess;
+  return NcclResult::kSuccess;
 }
-const char* ncclGetErrorString(Status) { return "the fake NCCL says no"; }
+const char* ncclGetErrorString(NcclResult) { return "the fake NCCL says no"; }
 const char* ncclGetLastError(ncclComm*) { return ""; }
 
-Status ncclCommInitRankConfig(ncclComm** comm, int size, UniqueId id, int rank, Config*) {
+NcclResult ncclCommInitRankConfig(
+    ncclComm** comm, int size, NcclUniqueId id, int rank, CommConfig*) {
   if (size > kMaxRanks) return kInvalidArgument;
   auto* made = new ncclComm;
   made->rank = rank;
@@ -204,64 +205,75 @@ Status ncclCommInitRankConfig(ncclComm** comm, int size, UniqueId id, int rank, 
   if (made->meeting == nullptr) return kInvalidArgument;
   ++made->meeting->attached;
   *comm = made;
-  return Status::kInProgress;
+  return NcclResult::kInProgress;
 }
-Status ncclCommGetAsyncError(ncclComm* comm, Status* state) {
-  *state = comm->meeting->attached < comm->size ? Status::kInProgress : Status::kSuccess;
-  return Status::kSuccess;
+NcclResult ncclCommGetAsyncError(ncclComm* comm, NcclResult* state) {
+  *state = comm->meeting->attached < comm->size ? NcclResult::kInProgress : NcclResult::kSuccess;
+  return NcclResult::kSuccess;
 }
-Status ncclCommFinalize(ncclComm*) { return Status::kSuccess; }
-Status ncclCommDestroy(ncclComm*) { return Status::kSuccess; }
+NcclResult ncclCommFinalize(ncclComm*) { return NcclResult::kSuccess; }
+NcclResult ncclCommDestroy(ncclComm*) { return NcclResult::kSuccess; }
 // As NCCL: returns when its kernels have ended.
-Status ncclCommAbort(ncclComm* comm) {
+NcclResult ncclCommAbort(ncclComm* comm) {
   comm->aborted = true;
   while (comm->running > 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
-  return Status::kSuccess;
+  return NcclResult::kSuccess;
 }
 
-Status ncclGroupStart() {
+NcclResult ncclGroupStart() {
   ++group.depth;
-  return Status::kSuccess;
+  return NcclResult::kSuccess;
 }
-Status ncclGroupEnd() { return --group.depth > 0 ? Status::kSuccess : end_group(); }
+NcclResult ncclGroupEnd() { return --group.depth > 0 ? NcclResult::kSuccess : end_group(); }
 
-Status ncclSend(
-    const void* data, std::size_t count, Type type, int peer, ncclComm* comm, Stream stream) {
+NcclResult ncclSend(
+    const void* data, std::size_t count, NcclType type, int peer, ncclComm* comm, Stream stream) {
   return add({true, peer, at(data), count * size_of(type)}, comm, stream);
 }
-Status ncclRecv(void* data, std::size_t count, Type type, int peer, ncclComm* comm, Stream stream) {
+NcclResult ncclRecv(
+    void* data, std::size_t count, NcclType type, int peer, ncclComm* comm, Stream stream) {
   return add({false, peer, at(data), count * size_of(type)}, comm, stream);
 }
 
-Status ncclAllReduce(
-    const void* in, void* out, std::size_t count, Type type, Op op, ncclComm* comm, Stream stream) {
+NcclResult ncclAllReduce(const void* in,
+                         void* out,
+                         std::size_t count,
+                         NcclType type,
+                         RedOp op,
+                         ncclComm* comm,
+                         Stream stream) {
   return reduce_pieces(
       in, out, count, 0, type, op, [](int) { return true; }, comm, stream);
 }
-Status ncclReduce(const void* in,
-                  void* out,
-                  std::size_t count,
-                  Type type,
-                  Op op,
-                  int root,
-                  ncclComm* comm,
-                  Stream stream) {
+NcclResult ncclReduce(const void* in,
+                      void* out,
+                      std::size_t count,
+                      NcclType type,
+                      RedOp op,
+                      int root,
+                      ncclComm* comm,
+                      Stream stream) {
   const auto reduces = [root](int rank) { return rank == root; };
   return reduce_pieces(in, out, count, 0, type, op, reduces, comm, stream);
 }
-Status ncclReduceScatter(
-    const void* in, void* out, std::size_t count, Type type, Op op, ncclComm* comm, Stream stream) {
+NcclResult ncclReduceScatter(const void* in,
+                             void* out,
+                             std::size_t count,
+                             NcclType type,
+                             RedOp op,
+                             ncclComm* comm,
+                             Stream stream) {
   const std::size_t stride = count * size_of(type);
   return reduce_pieces(
       in, out, count, stride, type, op, [](int) { return true; }, comm, stream);
 }
-Status ncclBroadcast(const void* in,
-                     void* out,
-                     std::size_t count,
-                     Type type,
-                     int root,
-                     ncclComm* comm,
-                     Stream stream) {
+NcclResult ncclBroadcast(const void* in,
+                         void* out,
+                         std::size_t count,
+                         NcclType type,
+                         int root,
+                         ncclComm* comm,
+                         Stream stream) {
   const std::size_t bytes = count * size_of(type);
   auto work = std::make_unique<Work>();
   if (comm->rank != root) {
@@ -276,8 +288,8 @@ Status ncclBroadcast(const void* in,
   }
   return put(comm, std::move(work), stream);
 }
-Status ncclAllGather(
-    const void* in, void* out, std::size_t count, Type type, ncclComm* comm, Stream stream) {
+NcclResult ncclAllGather(
+    const void* in, void* out, std::size_t count, NcclType type, ncclComm* comm, Stream stream) {
   const std::size_t bytes = count * size_of(type);
   auto work = std::make_unique<Work>();
   for (int peer = 0; peer < comm->size; ++peer) {

@@ -7,8 +7,8 @@
 
 namespace fake_nccl {
 
-using hocket::engines::nccl::Op;
-using hocket::engines::nccl::Type;
+using hocket::engines::nccl::NcclType;
+using hocket::engines::nccl::RedOp;
 
 namespace {
 
@@ -25,7 +25,7 @@ struct BFloat16 {
 };
 
 template <typename T, typename Wide>
-void reduce_as(void* out, const std::vector<const void*>& sources, std::size_t count, Op op) {
+void reduce_as(void* out, const std::vector<const void*>& sources, std::size_t count, RedOp op) {
   const auto at = [](const void* array, std::size_t i) {
     return static_cast<Wide>(static_cast<const T*>(array)[i]);
   };
@@ -34,72 +34,75 @@ void reduce_as(void* out, const std::vector<const void*>& sources, std::size_t c
     for (std::size_t s = 1; s < sources.size(); ++s) {
       const Wide next = at(sources[s], i);
       switch (op) {
-        case Op::kSum:
-        case Op::kAvg:
+        case RedOp::kSum:
+        case RedOp::kAvg:
           value = static_cast<Wide>(value + next);
           break;
-        case Op::kProduct:
+        case RedOp::kProduct:
           value = static_cast<Wide>(value * next);
           break;
-        case Op::kMax:
+        case RedOp::kMax:
           value = std::max(value, next);
           break;
-        case Op::kMin:
+        case RedOp::kMin:
           value = std::min(value, next);
           break;
       }
     }
-    if (op == Op::kAvg) value = static_cast<Wide>(value / static_cast<Wide>(sources.size()));
+    if (op == RedOp::kAvg) value = static_cast<Wide>(value / static_cast<Wide>(sources.size()));
     static_cast<T*>(out)[i] = static_cast<T>(value);
   }
 }
 
 }  // namespace
 
-std::size_t size_of(Type type) {
+std::size_t size_of(NcclType type) {
   switch (type) {
-    case Type::kInt8:
-    case Type::kUInt8:
+    case NcclType::kInt8:
+    case NcclType::kUInt8:
       return 1;
-    case Type::kFloat16:
-    case Type::kBFloat16:
+    case NcclType::kFloat16:
+    case NcclType::kBFloat16:
       return 2;
-    case Type::kInt32:
-    case Type::kUInt32:
-    case Type::kFloat32:
+    case NcclType::kInt32:
+    case NcclType::kUInt32:
+    case NcclType::kFloat32:
       return 4;
-    case Type::kInt64:
-    case Type::kUInt64:
-    case Type::kFloat64:
+    case NcclType::kInt64:
+    case NcclType::kUInt64:
+    case NcclType::kFloat64:
       break;
   }
   return 8;
 }
 
-void reduce(
-    void* out, const std::vector<const void*>& sources, std::size_t count, Type type, Op op) {
+void reduce(void* out,
+            const std::vector<const void*>& sources,
+            std::size_t count,
+            NcclType type,
+            RedOp op) {
   switch (type) {
-    case Type::kInt8:
+    case NcclType::kInt8:
       return reduce_as<std::int8_t, std::int8_t>(out, sources, count, op);
-    case Type::kUInt8:
+    case NcclType::kUInt8:
       return reduce_as<std::uint8_t, std::uint8_t>(out, sources, count, op);
-    case Type::kInt32:
-    case Type::kUInt32:  // sums wrap around alike
-      return type == Type::kInt32 && (op == Op::kMax || op == Op::kMin)
+    case NcclType::kInt32:
+    case NcclType::kUInt32:  // sums wrap around alike
+      return type == NcclType::kInt32 && (op == RedOp::kMax || op == RedOp::kMin)
                  ? reduce_as<std::int32_t, std::int32_t>(out, sources, count, op)
                  : reduce_as<std::uint32_t, std::uint32_t>(out, sources, count, op);
-    case Type::kInt64:
-    case Type::kUInt64:
-      return type == Type::kInt64 && (op == Op::kMax || op == Op::kMin)
+    case NcclType::kInt64:
+    case NcclType::kUInt64:
+      return type == NcclType::kInt64 && (op == RedOp::kMax || op == RedOp::kMin)
                  ? reduce_as<std::int64_t, std::int64_t>(out, sources, count, op)
                  : reduce_as<std::uint64_t, std::uint64_t>(out, sources, count, op);
-    case Type::kFloat16:
+    case NcclType::kFloat16:
       return reduce_as<_Float16, float>(out, sources, count, op);
-    case Type::kBFloat16:
+    case NcclType::kBFloat16:
       return reduce_as<BFloat16, float>(out, sources, count, op);
-    case Type::kFloat32:
+    case NcclType::kFloat32:
       return reduce_as<float, float>(out, sources, count, op);
-    case Type::kFloat64:
+    case NcclType::kFloat64:
       return reduce_as<double, double>(out, sources, count, op);
   }
 }

@@ -8,12 +8,12 @@
 
 namespace fake_nccl {
 
-std::size_t size_of(hocket::engines::nccl::Type type);
+std::size_t size_of(hocket::engines::nccl::NcclType type);
 // Of all of `sources`, in their order, into `out`.
 void reduce(void* out,
             const std::vector<const void*>& sources,
             std::size_t count,
-            hocket::engines::nccl::Type type,
-            hocket::engines::nccl::Op op);
+            hocket::engines::nccl::NcclType type,
+            hocket::engines::nccl::RedOp op);
 
 }  // namespace fake_nccl

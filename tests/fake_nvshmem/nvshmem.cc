@@ -37,7 +37,7 @@ struct Shared {
 };
 
 struct World {
-  Status status = Status::kNotInitialized;
+  NvshmemStatus status = NvshmemStatus::kNotInitialized;
   int pe = 0;
   int pes = 0;
   Shared* shared = nullptr;
@@ -130,7 +130,7 @@ void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch) {
   }
 }
 
-Status nvshmemx_init_status() { return world.status; }
+NvshmemStatus nvshmemx_init_status() { return world.status; }
 int nvshmem_my_pe() { return world.pe; }
 int nvshmem_n_pes() { return world.pes; }
 
@@ -149,7 +149,7 @@ int nvshmemx_hostlib_init_attr(unsigned flags, InitAttributes* attributes) {
   if (!expected || !says("NVSHMEM_DISABLE_NVLS", "1")) return 1;
   world.pe = given.rank;
   world.pes = given.ranks;
-  world.status = Status::kBootstrapped;
+  world.status = NvshmemStatus::kBootstrapped;
   end_in("start");
   if (fails("start")) return 7;
   const char* id = given.id->internal;
@@ -169,7 +169,7 @@ int nvshmemx_hostlib_init_attr(unsigned flags, InitAttributes* attributes) {
     ::unlink(path(id, "control").c_str());
     for (int pe = 0; pe < world.pes; ++pe) ::unlink(path(id, std::to_string(pe).c_str()).c_str());
   }
-  world.status = Status::kInitialized;
+  world.status = NvshmemStatus::kInitialized;
   return 0;
 }
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kGuard = 64;  // what conformance::Buffers has on either side
 
-const cuda::Found& found() {
-  static const cuda::Found once = [] {
+const cuda::FoundDriver& found() {
+  static const cuda::FoundDriver once = [] {
     // Read as the driver starts: eight ranks may share a GPU here, with streams of their own.
     base::default_environment("CUDA_DEVICE_MAX_CONNECTIONS", "32");
     return cuda::Driver::find();

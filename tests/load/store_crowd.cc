@@ -159,7 +159,7 @@ class Guest {
     }
   }
 
-  void ask(const hocket::rendezvous::Request& request) {
+  void ask(const hocket::rendezvous::StoreRequest& request) {
     to_send_ = hocket::rendezvous::encode_request(++asked_, request);
   }
 

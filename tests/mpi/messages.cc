@@ -22,7 +22,7 @@ using hocket::engine::Envelope;
 using hocket::engine::EnvelopeMismatch;
 using hocket::engine::MessageId;
 using hocket::engines::mpi::Comm;
-using hocket::engines::mpi::Library;
+using hocket::engines::mpi::MpiLibrary;
 using hocket::engines::mpi::MpiMessages;
 using Bytes = std::vector<std::byte>;
 
@@ -59,7 +59,7 @@ class Scene {
   // As calls of MPI by anybody do.
   void look_at_what_was_given_up() {
     steps_.progress();
-    Library::sweep();
+    MpiLibrary::sweep();
   }
   // Both have come here.
   void step() {
@@ -272,7 +272,7 @@ constexpr int kMoreThanThereAre = 2100;
 
 // What never ends keeps its own communicator, and no other.
 void other_communicators_are_freed(const Comm& world) {
-  Library& library = world.library();
+  MpiLibrary& library = world.library();
   const auto create = [&] { return library.create(world, std::array{0, 1}, 5); };
   auto kept = create();
   auto memory = std::make_shared<Bytes>(std::size_t{1} << 20);
@@ -311,7 +311,7 @@ void check_the_end() {
   check(made_current > made_current_before_the_end, "MPI has ended without the GPU's context");
 }
 
-void use_a_gpu(Library& library) {
+void use_a_gpu(MpiLibrary& library) {
   const auto found = hocket::cuda::Driver::find();
   if (!found.driver || found.driver->devices() == 0) return;
   auto& driver = const_cast<hocket::cuda::Driver&>(*found.driver);
@@ -326,13 +326,13 @@ void use_a_gpu(Library& library) {
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  const auto found = Library::load(name == "openmpi" ? "Open MPI" : "MPICH");
+  const auto found = MpiLibrary::load(name == "openmpi" ? "Open MPI" : "MPICH");
   if (!found.library) {
     std::printf("%s\n", found.why_not.c_str());
     return 1;
   }
-  Library& library = *found.library;
-  check(Library::load(name == "openmpi" ? "Open MPI" : "MPICH").library == found.library,
+  MpiLibrary& library = *found.library;
+  check(MpiLibrary::load(name == "openmpi" ? "Open MPI" : "MPICH").library == found.library,
         "a process has more than one, whose calls would not take turns");
   std::atexit(&check_the_end);  // after what `start` leaves for the end
   library.start();

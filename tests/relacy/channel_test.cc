@@ -41,7 +41,7 @@ class Traffic : public relacy::Program {
   }
   void read() {
     for (int i = 0; i < kMessages; ++i) {
-      std::optional<Channel::Record> record;
+      std::optional<RingChannel::Record> record;
       while (!(record = reader_.front())) relacy::yield();
       HOCKET_CHECK(record->header.count == static_cast<std::uint64_t>(i));
       HOCKET_CHECK(record->payload.bytes.size() == kBytes);
@@ -55,11 +55,11 @@ class Traffic : public relacy::Program {
   static constexpr std::size_t kCapacity = 1024;
   std::unique_ptr<ChannelShared> shared_ = std::make_unique<ChannelShared>();
   std::unique_ptr<std::byte[]> ring_ = std::make_unique<std::byte[]>(kCapacity);
-  Channel writer_{shared_.get(), ring_.get(), kCapacity};
-  Channel reader_{shared_.get(), ring_.get(), kCapacity};
+  RingChannel writer_{shared_.get(), ring_.get(), kCapacity};
+  RingChannel reader_{shared_.get(), ring_.get(), kCapacity};
 };
 
-TEST(Channel, ShortMessagesComeWholeAndInOrder) {
+TEST(RingChannel, ShortMessagesComeWholeAndInOrder) {
   // Of 35 records a place is written a second time; three are enough to see that one is not
   // believed before it is there.
   relacy::holds_and_needs_all<Traffic<8, 3>>(
@@ -68,7 +68,7 @@ TEST(Channel, ShortMessagesComeWholeAndInOrder) {
       400);
 }
 
-TEST(Channel, LongMessagesWaitForRoom) {
+TEST(RingChannel, LongMessagesWaitForRoom) {
   relacy::holds_and_needs_all<Traffic<500, 4>>({}, {}, 400);
 }
 

@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 std::shared_ptr<const DeviceContext> device(int ordinal = 0) {
-  const Found found = Driver::find();
+  const FoundDriver found = Driver::find();
   if (!found.driver) throw DeviceError(found.why_not);
   return std::make_shared<DeviceContext>(found.driver, ordinal);
 }
@@ -27,7 +27,7 @@ std::shared_ptr<const DeviceContext> device(int ordinal = 0) {
 base::Deadline soon() { return base::Deadline::in(seconds(20)); }
 
 TEST(CudaDriver, IsFoundAndSaysWhatItHas) {
-  const Found found = Driver::find();
+  const FoundDriver found = Driver::find();
   ASSERT_TRUE(found.driver) << found.why_not;
   EXPECT_EQ(found.driver->version(), 12040);
   EXPECT_EQ(found.driver->devices(), 4);

@@ -51,7 +51,7 @@ class Host {
     network_ = std::make_unique<Network>(std::move(options), std::move(listener));
   }
   std::string establish(Deadline deadline) { return network_->establish(deadline); }
-  void start(Carrier carrier = {}) {
+  void start(CarrierHooks carrier = {}) {
     const HostShape shape{.ranks = 1, .remote = 1, .stripe_bytes = 1 << 20};
     auto segment = std::make_shared<os::Segment>(
         os::Segment::create_private(HostControl::segment_bytes(shape)));

@@ -67,7 +67,7 @@ class Engine final : public MovingEngine {
 class Movement : public testing::Test {
  protected:
   void SetUp() override {
-    const cuda::Found found = cuda::Driver::find();
+    const cuda::FoundDriver found = cuda::Driver::find();
     ASSERT_TRUE(found.driver) << found.why_not;
     device_ = std::make_shared<cuda::DeviceContext>(found.driver, 0);
     engine_.emplace(device_, Mover{.library = "Seeming", .size = 2, .interrupted = [this] {

@@ -35,13 +35,13 @@ Wait patient() {
 }
 
 TEST(NvshmemHeap, AFailureHeardOfWhileNewMemoryIsClearedLosesNothing) {
-  const cuda::Found found = cuda::Driver::find();
+  const cuda::FoundDriver found = cuda::Driver::find();
   ASSERT_TRUE(found.driver) << found.why_not;
   auto& driver = const_cast<cuda::Driver&>(*found.driver);
   driver_memset = driver.memset_d8_async;
   driver.memset_d8_async = gated_memset;
   const auto device = std::make_shared<const cuda::DeviceContext>(found.driver, 0);
-  const auto library = Library::find({.file = HOCKET_FAKE_NVSHMEM, .folders = {}});
+  const auto library = NvshmemLibrary::find({.file = HOCKET_FAKE_NVSHMEM, .folders = {}});
   ASSERT_TRUE(library.library) << library.why_not;
   const cuda::DeviceGuard guard(*device);
   Heap heap(library.library, false);

@@ -31,7 +31,7 @@ std::vector<Facts> not_started(int ranks) {
 std::vector<Facts> running(const std::vector<int>& pes, std::uint64_t world) {
   auto facts = not_started(static_cast<int>(pes.size()));
   for (std::size_t i = 0; i < pes.size(); ++i) {
-    facts[i].status = Status::kInitialized;
+    facts[i].status = NvshmemStatus::kInitialized;
     facts[i].pe = pes[i];
     facts[i].pes = static_cast<int>(pes.size());
     facts[i].world = world;
@@ -40,14 +40,14 @@ std::vector<Facts> running(const std::vector<int>& pes, std::uint64_t world) {
 }
 
 void expect_refusal(const std::vector<Facts>& facts, const char* part, bool whole_job = true) {
-  const Agreement agreed = agree(facts, whole_job);
+  const HeapAgreement agreed = agree(facts, whole_job);
   EXPECT_NE(agreed.why_not.find(part), std::string::npos) << agreed.why_not;
   EXPECT_FALSE(agreed.start);
 }
 
 TEST(NvshmemAgreement, RanksWithoutItStartIt) {
   for (const bool whole : {false, true}) {
-    const Agreement agreed = agree(not_started(3), whole);
+    const HeapAgreement agreed = agree(not_started(3), whole);
     EXPECT_EQ(agreed.why_not, "");
     EXPECT_TRUE(agreed.start);
     EXPECT_EQ(agreed.pes, (std::vector<int>{0, 1, 2}));
@@ -55,7 +55,7 @@ TEST(NvshmemAgreement, RanksWithoutItStartIt) {
 }
 
 TEST(NvshmemAgreement, ARunningWorldIsUsedInItsOwnOrder) {
-  const Agreement agreed = agree(running({2, 0, 1}, 77), false);
+  const HeapAgreement agreed = agree(running({2, 0, 1}, 77), false);
   EXPECT_EQ(agreed.why_not, "");
   EXPECT_FALSE(agreed.start);
   EXPECT_EQ(agreed.pes, (std::vector<int>{2, 0, 1}));
@@ -89,7 +89,7 @@ TEST(NvshmemAgreement, AWorldOfOtherRanksIsRefused) {
   facts = running({0, 1}, 5);
   facts[1].pieces = 3;
   expect_refusal(facts, "rank 0 has 0 pieces of NVSHMEM's heap and rank 1 3");
-  facts[1].status = Status::kBootstrapped;
+  facts[1].status = NvshmemStatus::kBootstrapped;
   expect_refusal(facts, "rank 1 has begun to start NVSHMEM");
 }
 
@@ -207,27 +207,27 @@ TEST(NvshmemAbi, HasItsSizes) {
   EXPECT_EQ(tag<InitAttributes>(1), 0x10090);
 }
 
-class NvshmemLibrary : public testing::Test {
+class NvshmemLibraryTest : public testing::Test {
  protected:
   void TearDown() override { ::unsetenv("FAKE_NVSHMEM_VERSION"); }
   static constexpr const char* kFake = HOCKET_FAKE_NVSHMEM;
 };
 
 // One test, as what has been loaded stays in the process and is used.
-TEST_F(NvshmemLibrary, IsFoundAndCheckedOrSaysWhatToDo) {
+TEST_F(NvshmemLibraryTest, IsFoundAndCheckedOrSaysWhatToDo) {
   if (void* system = ::dlopen("libnvshmem_host.so.3", RTLD_NOW)) {
     ::dlclose(system);
     GTEST_SKIP() << "this system has one";
   }
-  const Found absent = Library::find({.file = "", .folders = {"/nowhere"}});
+  const FoundNvshmem absent = NvshmemLibrary::find({.file = "", .folders = {"/nowhere"}});
   EXPECT_EQ(absent.library, nullptr);
   EXPECT_NE(absent.why_not.find("pip: nvidia-nvshmem"), std::string::npos) << absent.why_not;
-  const Found named = Library::find({.file = "/nowhere/lib.so", .folders = {}});
+  const FoundNvshmem named = NvshmemLibrary::find({.file = "/nowhere/lib.so", .folders = {}});
   EXPECT_EQ(named.why_not.rfind("HOCKET_NVSHMEM_LIBRARY: /nowhere/lib.so", 0), 0u) << named.why_not;
 
   for (const char* version : {"3.1.7", "2.11.0", "4.0.0"}) {
     ::setenv("FAKE_NVSHMEM_VERSION", version, 1);
-    const Found found = Library::find({.file = kFake, .folders = {}});
+    const FoundNvshmem found = NvshmemLibrary::find({.file = kFake, .folders = {}});
     EXPECT_EQ(found.library, nullptr);
     EXPECT_NE(found.why_not.find(std::string("is NVSHMEM ") + version + ", and hocket needs 3.2.0"),
               std::string::npos)
@@ -235,7 +235,7 @@ TEST_F(NvshmemLibrary, IsFoundAndCheckedOrSaysWhatToDo) {
   }
   for (const char* version : {"3.2.0", "3.4.5", "3.99.0"}) {
     ::setenv("FAKE_NVSHMEM_VERSION", version, 1);
-    const Found found = Library::find({.file = kFake, .folders = {}});
+    const FoundNvshmem found = NvshmemLibrary::find({.file = kFake, .folders = {}});
     ASSERT_NE(found.library, nullptr) << found.why_not;
     EXPECT_EQ(found.library->version_text(), version);
     EXPECT_EQ(found.library->path(), kFake);

@@ -17,7 +17,7 @@ std::span<const std::byte> body_of(const Bytes& frame) {
   return std::span(frame).subspan(kFrameHeaderBytes);
 }
 
-std::vector<Request> requests() {
+std::vector<StoreRequest> requests() {
   return {
       {.op = Op::kSet, .key = "k", .value = to_bytes("value")},
       {.op = Op::kGet, .timeout = Duration(123456789), .key = std::string(kMaxKeyBytes, 'x')},
@@ -74,7 +74,7 @@ TEST(WireTest, ReadingPastTheEndIsSeenAndHarmless) {
 
 TEST(RequestTest, SurvivesTheWire) {
   std::uint32_t id = 4000000000U;
-  for (const Request& request : requests()) {
+  for (const StoreRequest& request : requests()) {
     const Bytes frame = encode_request(++id, request);
     const auto parsed = parse_request(body_of(frame));
     ASSERT_TRUE(parsed);
@@ -92,7 +92,7 @@ TEST(RequestTest, SurvivesTheWire) {
 }
 
 TEST(RequestTest, IsNothingButWhole) {
-  for (const Request& request : requests()) {
+  for (const StoreRequest& request : requests()) {
     Bytes frame = encode_request(7, request);
     const auto payload = body_of(frame);
     for (std::size_t size = 0; size < payload.size(); ++size) {

@@ -13,9 +13,9 @@ namespace {
 class UcxDevices : public testing::Test {
  protected:
   void SetUp() override {
-    ucx_ = Library::find();
+    ucx_ = UcxLibrary::find();
     if (!ucx_.library) GTEST_SKIP() << ucx_.why_not;
-    const cuda::Found found = cuda::Driver::find();
+    const cuda::FoundDriver found = cuda::Driver::find();
     ASSERT_TRUE(found.driver) << found.why_not;
     for (int i = 0; i < 2; ++i) {
       devices_.push_back(std::make_shared<cuda::DeviceContext>(found.driver, i));
@@ -29,7 +29,7 @@ class UcxDevices : public testing::Test {
   }
 
   static constexpr std::array kRanks{0, 1};
-  Found ucx_;
+  FoundUcx ucx_;
   std::vector<DeviceFabrics::Device> devices_;
 };
 

@@ -35,7 +35,7 @@ Envelope envelope(int peer, std::uint64_t tag, std::size_t count = kBytes) {
 class UcxMessages : public testing::TestWithParam<Bulk> {
  protected:
   void SetUp() override {
-    const Found found = Library::find();
+    const FoundUcx found = UcxLibrary::find();
     if (!found.library) GTEST_SKIP() << found.why_not;
     std::vector<Bytes> addresses;
     for (int rank = 0; rank < 2; ++rank) {
@@ -63,7 +63,8 @@ class UcxMessages : public testing::TestWithParam<Bulk> {
   }
 
   // For tests with a UCX that does as it likes.
-  virtual std::shared_ptr<const Library> library_for(int, std::shared_ptr<const Library> found) {
+  virtual std::shared_ptr<const UcxLibrary> library_for(int,
+                                                        std::shared_ptr<const UcxLibrary> found) {
     return found;
   }
 
@@ -373,10 +374,10 @@ INSTANTIATE_TEST_SUITE_P(Both,
 // Rank 1's UCX gives nothing back, whatever it is asked.
 class UcxKeepsMemory : public UcxMessages {
  protected:
-  std::shared_ptr<const Library> library_for(int rank,
-                                             std::shared_ptr<const Library> found) override {
+  std::shared_ptr<const UcxLibrary> library_for(int rank,
+                                                std::shared_ptr<const UcxLibrary> found) override {
     if (rank != 1) return found;
-    auto stubborn = std::make_shared<Library>(*found);
+    auto stubborn = std::make_shared<UcxLibrary>(*found);
     stubborn->request_cancel = [](Worker, void*) {};
     stubborn->ep_close_nbx = [](Endpoint, const RequestParam*) -> StatusPointer { return nullptr; };
     return stubborn;

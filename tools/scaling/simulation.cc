@@ -54,7 +54,7 @@ class Simulation::Carrier final : public engine::PointToPoint {
   int rank_;
 };
 
-Simulation::Costs Simulation::costs_of(const algorithm::Network& network) {
+Simulation::Costs Simulation::costs_of(const algorithm::NetworkCosts& network) {
   return {.latency = picoseconds(network.alpha - 2 * network.overhead),
           .overhead = picoseconds(network.overhead),
           .per_byte = picoseconds(network.beta)};

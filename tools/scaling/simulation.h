@@ -27,8 +27,8 @@ namespace hocket::scaling {
 // A value.
 struct Cluster {
   std::vector<int> hosts;  // of each rank, from 0
-  algorithm::Network within = algorithm::kSharedMemory;
-  algorithm::Network across = algorithm::kTcp;
+  algorithm::NetworkCosts within = algorithm::kSharedMemory;
+  algorithm::NetworkCosts across = algorithm::kTcp;
 };
 
 // `ranks` in blocks of `per_host`.
@@ -114,7 +114,7 @@ class Simulation {
     Time overhead = 0;
     Time per_byte = 0;
   };
-  static Costs costs_of(const algorithm::Network& network);
+  static Costs costs_of(const algorithm::NetworkCosts& network);
 
   bool same_host(int a, int b) const noexcept { return host(a) == host(b); }
   int host(int rank) const noexcept { return hosts_[static_cast<std::size_t>(rank)]; }

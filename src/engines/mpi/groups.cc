@@ -14,7 +14,7 @@ bool ClosedGroup::look() noexcept {
 }
 
 void ClosedGroup::end(bool is_quiet) noexcept {
-  if (!is_quiet) Library::keep(std::move(group_.comm));
+  if (!is_quiet) MpiLibrary::keep(std::move(group_.comm));
   group_.comm.reset();
   hold_.reset();
 }
@@ -72,7 +72,7 @@ void Groups::end() noexcept {
   const std::lock_guard lock(mutex_);
   for (ClosedGroup& group : closed_) group.end(false);
   closed_.clear();
-  for (auto& [id, group] : open_) Library::keep(std::move(group.comm));
+  for (auto& [id, group] : open_) MpiLibrary::keep(std::move(group.comm));
   open_.clear();
 }
 

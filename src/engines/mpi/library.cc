@@ -15,7 +15,7 @@
 namespace hocket::engines::mpi {
 namespace {
 
-struct Kind {
+struct ShimKind {
   const char* name;            // of the shim
   std::string_view title;      // for people, and for a launcher's own
   const char* files[2];        // as the dynamic linker knows it
@@ -23,15 +23,16 @@ struct Kind {
 };
 // Of those that are loaded the last counts: what is written to the standard may stand on others.
 constexpr std::array kKinds{
-    Kind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}, "libopenmpi-dev"},
-    Kind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libmpich-dev"},
-    Kind{"standard", "MPI's standard ABI", {"libmpi_abi.so.1", "libmpi_abi.so.0"}, "no headers"},
+    ShimKind{"openmpi", "Open MPI", {"libmpi.so.40", nullptr}, "libopenmpi-dev"},
+    ShimKind{"mpich", "MPICH", {"libmpich.so.12", "libmpi.so.12"}, "libmpich-dev"},
+    ShimKind{
+        "standard", "MPI's standard ABI", {"libmpi_abi.so.1", "libmpi_abi.so.0"}, "no headers"},
 };
-constexpr const Kind& kStandard = kKinds.back();
+constexpr const ShimKind& kStandard = kKinds.back();
 
 // Loads it, for the shim to find MPI's functions; where `flags` say so, only if it is loaded
 // already. The handle stays: a library of MPI must not go while it is in use.
-bool open(const Kind& kind, int flags) {
+bool open(const ShimKind& kind, int flags) {
   for (const char* file : kind.files) {
     if (file != nullptr && ::dlopen(file, RTLD_LAZY | flags) != nullptr) return true;
   }
@@ -47,7 +48,7 @@ std::string folder_of_this_library() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-std::string shim_of(const Kind& kind) {
+std::string shim_of(const ShimKind& kind) {
   return fmt::format("{}/libhocket_mpi_{}.so", folder_of_this_library(), kind.name);
 }
 
@@ -80,9 +81,9 @@ Comm::~Comm() { library_->release(handle_); }
 
 // A call of MPI: it may move whatever is under way, GPUs' memory with a current context, and beside
 // what this thread captures.
-class Library::Turn {
+class MpiLibrary::Turn {
  public:
-  explicit Turn(const Library& library) : lock_(library.mutex_) {
+  explicit Turn(const MpiLibrary& library) : lock_(library.mutex_) {
     if (!library.device_) return;
     device_.emplace(*library.device_);
     outside_.emplace(library.device_->driver());
@@ -94,15 +95,15 @@ class Library::Turn {
   std::optional<cuda::OutsideCapture> outside_;
 };
 
-Found Library::find(const std::string& launcher) {
-  const Kind* chosen = nullptr;
-  for (const Kind& kind : kKinds) {
+FoundMpi MpiLibrary::find(const std::string& launcher) {
+  const ShimKind* chosen = nullptr;
+  for (const ShimKind& kind : kKinds) {
     if (open(kind, RTLD_LOCAL | RTLD_NOLOAD)) chosen = &kind;
   }
   if (chosen == nullptr) {
-    const auto own = std::ranges::find(kKinds, launcher, &Kind::title);
+    const auto own = std::ranges::find(kKinds, launcher, &ShimKind::title);
     if (own == kKinds.end()) {
-      Found found;
+      FoundMpi found;
       found.why_not =
           "no MPI is loaded in this process, and no mpirun started it; start it by the mpirun of "
           "Open MPI or MPICH, or import mpi4py first";
@@ -115,9 +116,9 @@ Found Library::find(const std::string& launcher) {
   return load(chosen->title);
 }
 
-Found Library::load(std::string_view title) {
-  const auto chosen = std::ranges::find(kKinds, title, &Kind::title);
-  Found found;
+FoundMpi MpiLibrary::load(std::string_view title) {
+  const auto chosen = std::ranges::find(kKinds, title, &ShimKind::title);
+  FoundMpi found;
   if (chosen == kKinds.end()) {
     found.why_not = fmt::format("hocket knows no MPI that is called {}", title);
     return found;
@@ -152,11 +153,11 @@ Found Library::load(std::string_view title) {
   // Whatever worlds come and go, those of one MPI take turns with each other. Never freed: what
   // uses it may outlive the process's globals.
   static std::mutex& mutex = *new std::mutex;
-  static auto& made = *new std::array<std::shared_ptr<Library>, kKinds.size()>;
+  static auto& made = *new std::array<std::shared_ptr<MpiLibrary>, kKinds.size()>;
   const std::lock_guard lock(mutex);
   auto& library = made[static_cast<std::size_t>(chosen - kKinds.begin())];
   if (!library) {
-    auto fresh = std::make_shared<Library>();
+    auto fresh = std::make_shared<MpiLibrary>();
     fresh->shim_ = entry();
     std::array<char, 256> text{};
     fresh->shim_->version(text.data(), text.size());
@@ -167,29 +168,29 @@ Found Library::load(std::string_view title) {
   return found;
 }
 
-std::vector<std::string> Library::built_for() {
+std::vector<std::string> MpiLibrary::built_for() {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) {
+  for (const ShimKind& kind : kKinds) {
     if (std::filesystem::exists(shim_of(kind))) names.emplace_back(kind.title);
   }
   return names;
 }
 
-void Library::require(int code, const char* what) const {
+void MpiLibrary::require(int code, const char* what) const {
   if (code == 0) return;
   std::array<char, 512> text{};
   shim_->error_text(code, text.data(), text.size());
   throw SystemError(fmt::format("{} of {} failed: {}", what, name_, text.data()), EIO);
 }
 
-void Library::start() {
+void MpiLibrary::start() {
   const std::lock_guard lock(mutex_);
   if (shim_->is_finalized()) {
     throw InvalidArgument("engine mpi: MPI_Finalize was called before hocket::init");
   }
   Threads threads{};
   // Libraries are never freed, so that this one is there at the process's end.
-  require(shim_->start(&fold, {.run = &Library::at_end, .self = this}, &threads),
+  require(shim_->start(&fold, {.run = &MpiLibrary::at_end, .self = this}, &threads),
           "MPI_Init_thread");
   if (threads == Threads::kOne) {
     throw InvalidArgument(
@@ -199,19 +200,19 @@ void Library::start() {
   }
 }
 
-std::shared_ptr<Comm> Library::world() {
+std::shared_ptr<Comm> MpiLibrary::world() {
   const std::lock_guard lock(mutex_);
   void* made = nullptr;
   require(shim_->world(&made), "MPI_COMM_WORLD");
   return std::make_shared<Comm>(shared_from_this(), made);
 }
 
-void Library::place(const Comm& comm, int& rank, int& size) {
+void MpiLibrary::place(const Comm& comm, int& rank, int& size) {
   const std::lock_guard lock(mutex_);
   require(shim_->place(comm.handle(), &rank, &size), "MPI_Comm_rank");
 }
 
-std::shared_ptr<Comm> Library::create(const Comm& parent, std::span<const int> ranks, int tag) {
+std::shared_ptr<Comm> MpiLibrary::create(const Comm& parent, std::span<const int> ranks, int tag) {
   const Turn turn(*this);
   void* made = nullptr;
   require(shim_->create(
@@ -220,12 +221,12 @@ std::shared_ptr<Comm> Library::create(const Comm& parent, std::span<const int> r
   return std::make_shared<Comm>(shared_from_this(), made);
 }
 
-void Library::begin(const Comm& comm, Flight& flight) {
+void MpiLibrary::begin(const Comm& comm, Flight& flight) {
   const Turn turn(*this);
   require(shim_->begin(comm.handle(), &flight.call, &flight.request), "a collective");
 }
 
-bool Library::test(Flight& flight) {
+bool MpiLibrary::test(Flight& flight) {
   const Turn turn(*this);
   bool done = false;
   const int code = shim_->test(flight.request, &done);
@@ -235,31 +236,31 @@ bool Library::test(Flight& flight) {
   return done;
 }
 
-void Library::abandon(std::unique_ptr<Flight> flight) noexcept {
+void MpiLibrary::abandon(std::unique_ptr<Flight> flight) noexcept {
   const std::lock_guard lock(mutex_);
   Flight* left = flight.release();  // MPI may write to it until it is done, if it ever is
   shim_->give_up(
       left->request, [](void* memory) { delete static_cast<Flight*>(memory); }, left);
 }
 
-void Library::forsake() noexcept {
+void MpiLibrary::forsake() noexcept {
   const std::lock_guard lock(mutex_);
   shim_->forsake();
 }
 
-void Library::release(void* comm) noexcept {
+void MpiLibrary::release(void* comm) noexcept {
   const Turn turn(*this);
   shim_->release(comm);
 }
 
-void* Library::post(const Comm& comm, const ShimMessage& message) {
+void* MpiLibrary::post(const Comm& comm, const ShimMessage& message) {
   const Turn turn(*this);
   void* request = nullptr;
   require(shim_->post(comm.handle(), &message, &request), "a message");
   return request;
 }
 
-bool Library::test(void*& request) {
+bool MpiLibrary::test(void*& request) {
   const Turn turn(*this);
   bool done = false;
   const int code = shim_->test(request, &done);
@@ -268,14 +269,14 @@ bool Library::test(void*& request) {
   return done;
 }
 
-std::optional<int> Library::probe(const Comm& comm, int tag) {
+std::optional<int> MpiLibrary::probe(const Comm& comm, int tag) {
   const Turn turn(*this);
   std::int32_t source = -1;
   require(shim_->probe(comm.handle(), tag, &source), "MPI_Iprobe");
   return source < 0 ? std::nullopt : std::optional<int>(source);
 }
 
-void Library::abandon(void* request, std::shared_ptr<void> memory) noexcept {
+void MpiLibrary::abandon(void* request, std::shared_ptr<void> memory) noexcept {
   using Held = std::shared_ptr<void>;
   const std::lock_guard lock(mutex_);
   const auto release = [](void* held) {
@@ -286,28 +287,28 @@ void Library::abandon(void* request, std::shared_ptr<void> memory) noexcept {
   shim_->give_up(request, release, new Held(std::move(memory)));
 }
 
-void Library::withdraw(void* request) noexcept {
+void MpiLibrary::withdraw(void* request) noexcept {
   const Turn turn(*this);
   shim_->withdraw(request);
 }
 
-void Library::sweep() noexcept {
+void MpiLibrary::sweep() noexcept {
   std::vector<std::shared_ptr<void>> memory;
   const std::lock_guard lock(given_up().mutex);
   memory.swap(given_up().ended);
 }
 
-void Library::keep(std::shared_ptr<void> memory) noexcept {
+void MpiLibrary::keep(std::shared_ptr<void> memory) noexcept {
   const std::lock_guard lock(given_up().mutex);
   given_up().kept.push_back(std::move(memory));
 }
 
-Gpus Library::gpus() const {
+Gpus MpiLibrary::gpus() const {
   const std::lock_guard lock(mutex_);
   return shim_->gpus();
 }
 
-void Library::use(std::shared_ptr<const cuda::DeviceContext> device) {
+void MpiLibrary::use(std::shared_ptr<const cuda::DeviceContext> device) {
   const std::lock_guard lock(mutex_);
   if (device_ && device_->ordinal() != device->ordinal()) {
     throw DeviceError(
@@ -320,15 +321,15 @@ void Library::use(std::shared_ptr<const cuda::DeviceContext> device) {
 }
 
 // Takes no turn: at the process's end a thread that has it may never go on.
-void Library::at_end(void* self, void (*work)(bool can_move)) {
-  const auto* device = static_cast<Library*>(self)->used_.load(std::memory_order_acquire);
+void MpiLibrary::at_end(void* self, void (*work)(bool can_move)) {
+  const auto* device = static_cast<MpiLibrary*>(self)->used_.load(std::memory_order_acquire);
   if (device == nullptr) return work(true);
   const cuda::DeviceGuard guard(*device);
   const cuda::OutsideCapture outside(device->driver());
   work(guard.is_current());
 }
 
-void Library::end() noexcept {
+void MpiLibrary::end() noexcept {
   const Turn turn(*this);
   shim_->end();
 }

@@ -16,13 +16,13 @@
 
 namespace hocket::engines::mpi {
 
-class Library;
+class MpiLibrary;
 
 inline constexpr std::string_view kName = "mpi";  // of the engine
 
 // What was looked for, and why it was not found.
-struct Found {
-  std::shared_ptr<Library> library;
+struct FoundMpi {
+  std::shared_ptr<MpiLibrary> library;
   std::string why_not;
 };
 
@@ -41,28 +41,28 @@ struct Flight {
 // A communicator of MPI. A resource; freed with its last user.
 class Comm {
  public:
-  Comm(std::shared_ptr<Library> library, void* handle) noexcept
+  Comm(std::shared_ptr<MpiLibrary> library, void* handle) noexcept
       : library_(std::move(library)), handle_(handle) {}
   ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
   void* handle() const noexcept { return handle_; }
-  Library& library() const noexcept { return *library_; }
+  MpiLibrary& library() const noexcept { return *library_; }
 
  private:
-  std::shared_ptr<Library> library_;
+  std::shared_ptr<MpiLibrary> library_;
   void* handle_;
 };
 
 // A resource, one a process at most; never unloaded. Any thread: calls of MPI take turns. What MPI
 // refuses is thrown as SystemError with its own words.
-class Library : public std::enable_shared_from_this<Library> {
+class MpiLibrary : public std::enable_shared_from_this<MpiLibrary> {
  public:
   // The MPI that is loaded already, or else the one of the launcher that started this process
   // (`launcher`: as LaunchInfo has it). MPI is not started.
-  static Found find(const std::string& launcher);
+  static FoundMpi find(const std::string& launcher);
   // That of one of them, by the name that `built_for` has.
-  static Found load(std::string_view title);
+  static FoundMpi load(std::string_view title);
   // The MPIs that this build has shims for: "Open MPI", "MPICH", "MPI's standard ABI".
   static std::vector<std::string> built_for();
 

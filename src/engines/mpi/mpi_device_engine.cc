@@ -9,7 +9,7 @@
 namespace hocket::engines::mpi {
 namespace {
 
-movement::Mover mover_of(const DeviceOptions& options) {
+movement::Mover mover_of(const MpiDeviceOptions& options) {
   return {.library = options.comm->library().name(),
           .rank = options.rank,
           .size = options.size,
@@ -20,14 +20,14 @@ movement::Mover mover_of(const DeviceOptions& options) {
 }  // namespace
 
 MpiDeviceEngine::MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device,
-                                 DeviceOptions options)
+                                 MpiDeviceOptions options)
     : MovingEngine(std::move(device), mover_of(options)), options_(std::move(options)) {}
 
 // An MPI that knows nothing of GPUs would take such an address for one of the host's, and end with
 // the process.
 void MpiDeviceEngine::prepare() {
-  Library::sweep();
-  Library& library = options_.comm->library();
+  MpiLibrary::sweep();
+  MpiLibrary& library = options_.comm->library();
   const Gpus says = library.gpus();
   if (says == Gpus::kSaysNothing && !options_.always) {
     throw DeviceError(

@@ -10,7 +10,7 @@
 namespace hocket::engines::mpi {
 
 // A value.
-struct DeviceOptions {
+struct MpiDeviceOptions {
   std::shared_ptr<Comm> comm;  // of the group, in which only collectives were called so far
   int rank = 0;
   int size = 1;
@@ -24,7 +24,7 @@ struct DeviceOptions {
 // end in a segmentation fault there. MPI is called while a call waits, and by nobody in between.
 class MpiDeviceEngine final : public movement::MovingEngine {
  public:
-  MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, DeviceOptions options);
+  MpiDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, MpiDeviceOptions options);
 
   std::string_view name() const noexcept override { return kName; }
 
@@ -35,7 +35,7 @@ class MpiDeviceEngine final : public movement::MovingEngine {
       const std::shared_ptr<movement::Slots>& slots) override;
   bool is_broken(int peer) noexcept override;
 
-  const DeviceOptions options_;
+  const MpiDeviceOptions options_;
   const MpiMessages* messages_ = nullptr;
 };
 

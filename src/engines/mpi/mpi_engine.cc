@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kForAnExplanation{3};
 // A flight of a task: given up with it.
 class Boarded {
  public:
-  explicit Boarded(Library& library) : library_(library) {}
+  explicit Boarded(MpiLibrary& library) : library_(library) {}
   ~Boarded() {
     if (flight_->request != nullptr) {
       library_.abandon(std::move(flight_));
@@ -42,7 +42,7 @@ class Boarded {
   Flight& flight() noexcept { return *flight_; }
 
  private:
-  Library& library_;
+  MpiLibrary& library_;
   std::unique_ptr<Flight> flight_ = std::make_unique<Flight>();
 };
 
@@ -55,7 +55,8 @@ std::optional<Score> MpiEngine::score(const Signature& s) const noexcept {
   const bool whole = !is_listed(s.kind) && !has_parts(s.kind);
   const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
   if (s.count > (whole ? most : most / n)) return std::nullopt;
-  const algorithm::Network& network = facts_.one_host ? algorithm::kSharedMemory : algorithm::kTcp;
+  const algorithm::NetworkCosts& network =
+      facts_.one_host ? algorithm::kSharedMemory : algorithm::kTcp;
   double least = 0;
   for (const algorithm::Way& way : algorithm::ways_of(s.kind)) {
     const double time =
@@ -112,13 +113,13 @@ void MpiEngine::make_up(std::uint64_t sequence, const Signature& signature) {
   call.in = call.out = nothing.data();
   auto flight = std::make_unique<Flight>();
   stage_in(*flight, call, facts_);
-  Library& library = comm_->library();
+  MpiLibrary& library = comm_->library();
   library.begin(*comm_, *flight);
   library.abandon(std::move(flight));
 }
 
 Task MpiEngine::carry(Call call) {
-  Library& library = comm_->library();
+  MpiLibrary& library = comm_->library();
   Begun begun(*this, call.sequence);
   while (!skipped_.empty()) {
     const auto [sequence, given_up] = skipped_.front();

@@ -65,7 +65,7 @@ void MpiMessages::require_whole() const {
 // Whoever waits is told by `is_broken`: others may know of a death that is behind it.
 void MpiMessages::break_off(const char* what) noexcept {
   if (std::exchange(broken_, true)) return;
-  Library::keep(memory_);
+  MpiLibrary::keep(memory_);
   base::log(base::LogLevel::kDebug, what);
 }
 

@@ -89,7 +89,7 @@ class MpiMessages final : public engine::PointToPoint {
   void break_off(const char* what) noexcept;
 
   std::shared_ptr<Comm> comm_;
-  Library& library_;
+  MpiLibrary& library_;
   const std::shared_ptr<void> memory_;
   std::vector<Message> messages_;
   std::vector<std::uint32_t> free_;

@@ -28,7 +28,7 @@ constexpr base::SettingRow kRows[]{
 // Starts one of the MPIs that this build can use and ends it, which may crash or hang. What it is,
 // and what it says of GPUs' memory: "Open MPI v4.1.4 says no".
 std::string look_at(const std::string& which) {
-  const auto found = Library::load(which);
+  const auto found = MpiLibrary::load(which);
   if (!found.library) return fmt::format("{} cannot be had ({})", which, found.why_not);
   found.library->start();
   const Gpus says = found.library->gpus();
@@ -41,7 +41,7 @@ std::string look_at(const std::string& which) {
 }
 
 // What a rank tells the others: its number in MPI's world, then what must be alike everywhere.
-std::string card_of(Library& library) {
+std::string card_of(MpiLibrary& library) {
   int rank = 0;
   int size = 1;
   library.place(*library.world(), rank, size);
@@ -75,7 +75,7 @@ std::span<const base::SettingRow> MpiProvider::settings() const noexcept { retur
 
 // And, where there are GPUs, what each MPI says of their memory.
 std::optional<Engine> MpiProvider::probe(const Machine& machine) const {
-  const std::vector<std::string> mpis = Library::built_for();
+  const std::vector<std::string> mpis = MpiLibrary::built_for();
   Engine mpi{.name = std::string(name()), .available = !mpis.empty(), .note = {}};
   if (mpis.empty()) {
     mpi.note = "this build has none of MPI's headers";
@@ -95,7 +95,7 @@ std::optional<Engine> MpiProvider::probe(const Machine& machine) const {
 }
 
 std::vector<std::byte> MpiProvider::join(const engine::JobSite& site) {
-  const auto found = Library::find(site.launcher);
+  const auto found = MpiLibrary::find(site.launcher);
   if (!found.library) throw RendezvousError("engine mpi: " + found.why_not);
   own_ = site.rank;
   library_ = found.library;
@@ -159,11 +159,11 @@ std::unique_ptr<engine::DeviceEngine> MpiProvider::make_device_engine(
     const engine::DeviceSite& site) {
   return std::make_unique<MpiDeviceEngine>(
       site.device,
-      DeviceOptions{.comm = groups_.find(site.id),
-                    .rank = site.facts.rank,
-                    .size = site.facts.size,
-                    .always = movement::agreed_use(site.cards) == UseGpus::kAlways,
-                    .interrupted = site.interrupted});
+      MpiDeviceOptions{.comm = groups_.find(site.id),
+                       .rank = site.facts.rank,
+                       .size = site.facts.size,
+                       .always = movement::agreed_use(site.cards) == UseGpus::kAlways,
+                       .interrupted = site.interrupted});
 }
 
 }  // namespace hocket::engines::mpi

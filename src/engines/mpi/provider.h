@@ -48,7 +48,7 @@ class MpiProvider final : public engine::Provider {
   int own_ = 0;             // this rank's number in hocket's world
   std::string card_;        // what it told the others
   std::vector<int> ranks_;  // in MPI's world, of hocket's world's
-  std::shared_ptr<Library> library_;
+  std::shared_ptr<MpiLibrary> library_;
   std::shared_ptr<Comm> everybody_;  // of MPI
   Groups groups_;
 };

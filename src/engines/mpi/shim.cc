@@ -24,7 +24,7 @@ struct Comm {
   bool is_owned;
   std::uint64_t number = 0;  // never given out twice, as addresses are
 };
-struct Request {
+struct ShimRequest {
   MPI_Request request;
   std::uint64_t comm;     // its number
   bool receives = false;  // a message
@@ -32,7 +32,7 @@ struct Request {
 
 // What nobody waits for any more.
 struct GivenUp {
-  Request* request;
+  ShimRequest* request;
   void (*release)(void* memory);
   void* memory;
 };
@@ -117,7 +117,7 @@ bool settle() {
 }
 
 void withdraw(void* request) {
-  auto* owned = static_cast<Request*>(request);
+  auto* owned = static_cast<ShimRequest*>(request);
   if (!is_finalized()) MPI_Cancel(&owned->request);
 }
 
@@ -173,7 +173,7 @@ int start(Fold fold_function, AtEnd end_function, Threads* threads) {
 }
 
 void give_up(void* request, void (*release)(void* memory), void* memory) {
-  given_up().push_back({static_cast<Request*>(request), release, memory});
+  given_up().push_back({static_cast<ShimRequest*>(request), release, memory});
 }
 
 // Errors on it come back as codes.
@@ -226,7 +226,7 @@ void release(void* comm) {
 }
 
 int begin_reduction(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
-  Operation operation{};
+  MpiOperation operation{};
   const int code = operation_of(call, operation);
   if (code != MPI_SUCCESS) return code;
   const auto [type, op] = operation;
@@ -313,7 +313,7 @@ int begin_movement(MPI_Comm c, const ShimCall& call, MPI_Request* request) {
 int begin(void* comm, const ShimCall* call, void** made) {
   const auto* where = static_cast<Comm*>(comm);
   const MPI_Comm c = where->comm;
-  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, where->number};
+  auto* owned = new (std::nothrow) ShimRequest{MPI_REQUEST_NULL, where->number};
   if (owned == nullptr) return MPI_ERR_NO_MEM;
   const bool reduces = call->kind == Collective::kReduce || call->kind == Collective::kAllReduce ||
                        call->kind == Collective::kScan || call->kind == Collective::kExscan ||
@@ -343,7 +343,7 @@ int begin_message(MPI_Comm c, const ShimMessage& message, MPI_Request* request) 
 int post(void* comm, const ShimMessage* message, void** made) {
   const bool receives = message->way == ShimMessage::Way::kReceive;
   const auto* where = static_cast<Comm*>(comm);
-  auto* owned = new (std::nothrow) Request{MPI_REQUEST_NULL, where->number, receives};
+  auto* owned = new (std::nothrow) ShimRequest{MPI_REQUEST_NULL, where->number, receives};
   if (owned == nullptr) return MPI_ERR_NO_MEM;
   const int code = begin_message(where->comm, *message, &owned->request);
   if (code != MPI_SUCCESS) {
@@ -383,7 +383,7 @@ Gpus gpus() {
 
 int test(void* request, bool* done) {
   if (!given_up().empty()) settle();
-  auto* owned = static_cast<Request*>(request);
+  auto* owned = static_cast<ShimRequest*>(request);
   int flag = 0;
   const int code = MPI_Test(&owned->request, &flag, MPI_STATUS_IGNORE);
   *done = flag != 0 || code != MPI_SUCCESS;

@@ -84,12 +84,12 @@ MPI_Op native_op(DType dtype, ReduceOp op) {
   return op == ReduceOp::kProduct && !is_complex ? MPI_PROD : MPI_OP_NULL;
 }
 
-struct Operation {
+struct MpiOperation {
   MPI_Datatype type;
   MPI_Op op;
 };
 
-int operation_of(const ShimCall& call, Operation& found) {
+int operation_of(const ShimCall& call, MpiOperation& found) {
   const auto dtype = static_cast<DType>(call.dtype);
   const auto op = static_cast<ReduceOp>(call.op);
   found = {native_type(dtype), native_op(dtype, op)};

@@ -56,29 +56,29 @@ bool is_root(const Call& call, const GroupFacts& facts) {
 }
 
 // Which of its two arrays a rank has, as parts of all ranks, as one part, or not at all.
-enum class Side { kNone, kOne, kAll };
+enum class ArraySide { kNone, kOne, kAll };
 
-Side side_of(Has has) {
+ArraySide side_of(Has has) {
   switch (has) {
     case Has::kNothing:
-      return Side::kNone;
+      return ArraySide::kNone;
     case Has::kCount:
     case Has::kShare:
-      return Side::kOne;
+      return ArraySide::kOne;
     case Has::kAll:
-      return Side::kAll;
+      return ArraySide::kAll;
   }
-  return Side::kNone;
+  return ArraySide::kNone;
 }
 
 // MPI's broadcast has one array.
-Side in_side(const Call& call, const GroupFacts& facts) {
+ArraySide in_side(const Call& call, const GroupFacts& facts) {
   const Kind kind = call.signature.kind;
-  if (only_moves(kind) && !has_parts(kind)) return Side::kNone;
+  if (only_moves(kind) && !has_parts(kind)) return ArraySide::kNone;
   return side_of(engine::given(kind, is_root(call, facts)));
 }
 
-Side out_side(const Call& call, const GroupFacts& facts) {
+ArraySide out_side(const Call& call, const GroupFacts& facts) {
   return side_of(engine::taken(call.signature.kind, is_root(call, facts)));
 }
 
@@ -103,28 +103,28 @@ std::size_t list(const PartsView& parts,
 }
 
 // Elements that a side's copy has; lists them where MPI wants that.
-std::size_t elements_of(Side side,
+std::size_t elements_of(ArraySide side,
                         const Call& call,
                         const PartsView& parts,
                         const GroupFacts& facts,
                         std::vector<std::int32_t>& counts,
                         std::vector<std::int32_t>& places) {
   const std::size_t element = size_of(call.signature.dtype);
-  if (side == Side::kNone) return 0;
-  if (side == Side::kOne) return own_count(call);
+  if (side == ArraySide::kNone) return 0;
+  if (side == ArraySide::kOne) return own_count(call);
   if (is_listed(call.signature.kind)) return list(parts, element, facts.size, counts, places);
   return call.signature.count * static_cast<std::size_t>(facts.size);
 }
 
 // Calls `copy(bytes offset in the array, element in the copy, elements)` for each part.
 template <typename Copy>
-void for_each_part(Side side,
+void for_each_part(ArraySide side,
                    const Call& call,
                    const PartsView& parts,
                    int n,
                    std::size_t elements,
                    const Copy& copy) {
-  if (side != Side::kAll || !is_listed(call.signature.kind)) {
+  if (side != ArraySide::kAll || !is_listed(call.signature.kind)) {
     if (elements > 0) copy(std::size_t{0}, std::size_t{0}, elements);
     return;
   }
@@ -150,8 +150,8 @@ void stage_in(Flight& flight, const Call& call, const GroupFacts& facts) {
   const auto partial = partial_of(s, facts);
   const std::size_t narrow = size_of(s.dtype);
   const std::size_t wide = partial ? partial->element() : narrow;
-  const Side in = in_side(call, facts);
-  const Side out = out_side(call, facts);
+  const ArraySide in = in_side(call, facts);
+  const ArraySide out = out_side(call, facts);
   const std::size_t in_count =
       elements_of(in, call, call.in_parts, facts, flight.in_counts, flight.in_places);
   const std::size_t out_count =

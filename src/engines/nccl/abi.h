@@ -13,9 +13,9 @@ namespace hocket::engines::nccl {
 
 using Comm = ncclComm*;
 
-enum class Status : int { kSuccess = 0, kInProgress = 7 };
+enum class NcclResult : int { kSuccess = 0, kInProgress = 7 };
 
-enum class Type : int {
+enum class NcclType : int {
   kInt8 = 0,
   kUInt8 = 1,
   kInt32 = 2,
@@ -27,15 +27,15 @@ enum class Type : int {
   kFloat64 = 8,
   kBFloat16 = 9,
 };
-enum class Op : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAvg = 4 };
+enum class RedOp : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAvg = 4 };
 
-struct UniqueId {
+struct NcclUniqueId {
   char internal[128];
 };
 
 // NCCL reads as much of it as `size` and `version` say there is.
-struct Config {
-  std::size_t size = sizeof(Config);
+struct CommConfig {
+  std::size_t size = sizeof(CommConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21800;
   int blocking = INT_MIN;  // INT_MIN: as NCCL likes

@@ -16,53 +16,53 @@ namespace {
 
 // Elements as NCCL counts and adds them: a complex number is two, a bool a byte.
 struct Elements {
-  Type type;
+  NcclType type;
   std::size_t each;
 };
 
 Elements elements_of(DType dtype) {
   switch (dtype) {
     case DType::kInt8:
-      return {Type::kInt8, 1};
+      return {NcclType::kInt8, 1};
     case DType::kInt32:
-      return {Type::kInt32, 1};
+      return {NcclType::kInt32, 1};
     case DType::kInt64:
-      return {Type::kInt64, 1};
+      return {NcclType::kInt64, 1};
     case DType::kUInt32:
-      return {Type::kUInt32, 1};
+      return {NcclType::kUInt32, 1};
     case DType::kUInt64:
-      return {Type::kUInt64, 1};
+      return {NcclType::kUInt64, 1};
     case DType::kFloat16:
-      return {Type::kFloat16, 1};
+      return {NcclType::kFloat16, 1};
     case DType::kBFloat16:
-      return {Type::kBFloat16, 1};
+      return {NcclType::kBFloat16, 1};
     case DType::kFloat32:
-      return {Type::kFloat32, 1};
+      return {NcclType::kFloat32, 1};
     case DType::kFloat64:
-      return {Type::kFloat64, 1};
+      return {NcclType::kFloat64, 1};
     case DType::kComplex64:
-      return {Type::kFloat32, 2};
+      return {NcclType::kFloat32, 2};
     case DType::kComplex128:
-      return {Type::kFloat64, 2};
+      return {NcclType::kFloat64, 2};
     default:
-      return {Type::kUInt8, size_of(dtype)};
+      return {NcclType::kUInt8, size_of(dtype)};
   }
 }
 
 // The logical operators on bools are those of numbers 0 and 1.
-Op op_of(const Signature& s) {
+RedOp op_of(const Signature& s) {
   const bool is_bool = s.dtype == DType::kBool;
   switch (s.op) {
     case ReduceOp::kProduct:
-      return is_bool ? Op::kMin : Op::kProduct;
+      return is_bool ? RedOp::kMin : RedOp::kProduct;
     case ReduceOp::kMin:
-      return Op::kMin;
+      return RedOp::kMin;
     case ReduceOp::kMax:
-      return Op::kMax;
+      return RedOp::kMax;
     case ReduceOp::kAvg:
-      return Op::kAvg;
+      return RedOp::kAvg;
     default:
-      return is_bool ? Op::kMax : Op::kSum;
+      return is_bool ? RedOp::kMax : RedOp::kSum;
   }
 }
 
@@ -88,11 +88,11 @@ void NcclEngine::group(const Calls& calls) {
 }
 
 void NcclEngine::send(const void* data, std::size_t bytes, int peer, cuda::Stream stream) {
-  if (bytes != 0) check(library_->send(data, bytes, Type::kUInt8, peer, comm_, stream));
+  if (bytes != 0) check(library_->send(data, bytes, NcclType::kUInt8, peer, comm_, stream));
 }
 
 void NcclEngine::receive(void* data, std::size_t bytes, int peer, cuda::Stream stream) {
-  if (bytes != 0) check(library_->recv(data, bytes, Type::kUInt8, peer, comm_, stream));
+  if (bytes != 0) check(library_->recv(data, bytes, NcclType::kUInt8, peer, comm_, stream));
 }
 
 void NcclEngine::put(const Call& call, cuda::Stream stream) {
@@ -101,12 +101,12 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
   const std::size_t count = s.count * each;
   if (s.kind == Kind::kBarrier) {
     const cuda::ScratchMemory word(*device_, sizeof(std::uint32_t), stream);
-    return check(
-        library_->all_reduce(word.data(), word.data(), 1, Type::kUInt32, Op::kSum, comm_, stream));
+    return check(library_->all_reduce(
+        word.data(), word.data(), 1, NcclType::kUInt32, RedOp::kSum, comm_, stream));
   }
   if (is_reduction(s.kind)) {
     if (is_listed(s.kind)) return put_reduce_scatter_v(call, stream);
-    const Op op = op_of(s);
+    const RedOp op = op_of(s);
     if (has_parts(s.kind)) {
       return check(library_->reduce_scatter(call.in, call.out, count, type, op, comm_, stream));
     }
@@ -119,10 +119,11 @@ void NcclEngine::put(const Call& call, cuda::Stream stream) {
   if (!has_parts(s.kind)) {
     const void* in = call.in == nullptr ? call.out : call.in;
     return check(
-        library_->broadcast(in, call.out, bytes_of(s), Type::kUInt8, s.root, comm_, stream));
+        library_->broadcast(in, call.out, bytes_of(s), NcclType::kUInt8, s.root, comm_, stream));
   }
   if (is_rooted(s.kind) || is_listed(s.kind)) return put_movement(call, stream);
-  return check(library_->all_gather(call.in, call.out, bytes_of(s), Type::kUInt8, comm_, stream));
+  return check(
+      library_->all_gather(call.in, call.out, bytes_of(s), NcclType::kUInt8, comm_, stream));
 }
 
 // gather, scatter, and the v-forms of all_gather: each rank sends and receives parts; its own is

@@ -13,24 +13,25 @@ constexpr int kOldest = 21800;
 
 }  // namespace
 
-Found Library::find(const os::LibrarySearch& search, const Allowed& allowed) {
-  Found found;
+FoundNccl NcclLibrary::find(const os::LibrarySearch& search, const Allowed& allowed) {
+  FoundNccl found;
   os::LoadedLibrary library(kName, search, found.why_not);
   if (!library) return found;
   // NCCL reads these once, when it starts; what the user has set stays.
   if (!allowed.multicast) base::default_environment("NCCL_NVLS_ENABLE", "0");
   if (!allowed.ras) base::default_environment("NCCL_RAS_ENABLE", "0");
-  const auto made = std::make_shared<Library>();
+  const auto made = std::make_shared<NcclLibrary>();
   found.why_not = made->fill(library);
   if (found.why_not.empty()) found.library = made;
   return found;
 }
 
-std::string Library::version_text() const { return os::text_of_version(version_); }
+std::string NcclLibrary::version_text() const { return os::text_of_version(version_); }
 
-std::string Library::fill(os::LoadedLibrary& library) {
+std::string NcclLibrary::fill(os::LoadedLibrary& library) {
   path_ = library.path();
-  if (!library.look("ncclGetVersion", get_version) || get_version(&version_) != Status::kSuccess) {
+  if (!library.look("ncclGetVersion", get_version) ||
+      get_version(&version_) != NcclResult::kSuccess) {
     return fmt::format("{} does not say its version", path_);
   }
   if (version_ < kOldest) {

@@ -9,7 +9,7 @@
 
 namespace hocket::engines::nccl {
 
-struct Found;
+struct FoundNccl;
 
 // What NCCL may do. A value.
 struct Allowed {
@@ -19,35 +19,38 @@ struct Allowed {
 
 // A resource: the loaded library and a table of its functions, under NCCL's names without "nccl".
 // Immutable once made, so any thread. Never unloaded.
-class Library {
+class NcclLibrary {
  public:
   // Never throws for what is not there: then `why_not` says so.
-  static Found find(const os::LibrarySearch& search, const Allowed& allowed);
+  static FoundNccl find(const os::LibrarySearch& search, const Allowed& allowed);
 
   int version() const noexcept { return version_; }  // 22809 is 2.28.9
   std::string version_text() const;
   const std::string& path() const noexcept { return path_; }
 
-  Status (*get_version)(int*) = nullptr;
-  Status (*get_unique_id)(UniqueId*) = nullptr;
-  const char* (*get_error_string)(Status) = nullptr;
+  NcclResult (*get_version)(int*) = nullptr;
+  NcclResult (*get_unique_id)(NcclUniqueId*) = nullptr;
+  const char* (*get_error_string)(NcclResult) = nullptr;
   const char* (*get_last_error)(Comm) = nullptr;
-  Status (*comm_init_rank_config)(Comm*, int ranks, UniqueId, int rank, Config*) = nullptr;
-  Status (*comm_finalize)(Comm) = nullptr;
-  Status (*comm_destroy)(Comm) = nullptr;
-  Status (*comm_abort)(Comm) = nullptr;
-  Status (*comm_get_async_error)(Comm, Status*) = nullptr;
-  Status (*group_start)() = nullptr;
-  Status (*group_end)() = nullptr;
-  Status (*all_reduce)(const void*, void*, std::size_t, Type, Op, Comm, cuda::Stream) = nullptr;
-  Status (*reduce)(const void*, void*, std::size_t, Type, Op, int root, Comm, cuda::Stream) =
+  NcclResult (*comm_init_rank_config)(Comm*, int ranks, NcclUniqueId, int rank, CommConfig*) =
       nullptr;
-  Status (*reduce_scatter)(const void*, void*, std::size_t, Type, Op, Comm, cuda::Stream) = nullptr;
-  Status (*broadcast)(const void*, void*, std::size_t, Type, int root, Comm, cuda::Stream) =
+  NcclResult (*comm_finalize)(Comm) = nullptr;
+  NcclResult (*comm_destroy)(Comm) = nullptr;
+  NcclResult (*comm_abort)(Comm) = nullptr;
+  NcclResult (*comm_get_async_error)(Comm, NcclResult*) = nullptr;
+  NcclResult (*group_start)() = nullptr;
+  NcclResult (*group_end)() = nullptr;
+  NcclResult (*all_reduce)(const void*, void*, std::size_t, NcclType, RedOp, Comm, cuda::Stream) =
       nullptr;
-  Status (*all_gather)(const void*, void*, std::size_t, Type, Comm, cuda::Stream) = nullptr;
-  Status (*send)(const void*, std::size_t, Type, int peer, Comm, cuda::Stream) = nullptr;
-  Status (*recv)(void*, std::size_t, Type, int peer, Comm, cuda::Stream) = nullptr;
+  NcclResult (*reduce)(
+      const void*, void*, std::size_t, NcclType, RedOp, int root, Comm, cuda::Stream) = nullptr;
+  NcclResult (*reduce_scatter)(
+      const void*, void*, std::size_t, NcclType, RedOp, Comm, cuda::Stream) = nullptr;
+  NcclResult (*broadcast)(const void*, void*, std::size_t, NcclType, int root, Comm, cuda::Stream) =
+      nullptr;
+  NcclResult (*all_gather)(const void*, void*, std::size_t, NcclType, Comm, cuda::Stream) = nullptr;
+  NcclResult (*send)(const void*, std::size_t, NcclType, int peer, Comm, cuda::Stream) = nullptr;
+  NcclResult (*recv)(void*, std::size_t, NcclType, int peer, Comm, cuda::Stream) = nullptr;
 
  private:
   std::string fill(os::LoadedLibrary& library);  // why not, or empty
@@ -56,8 +59,8 @@ class Library {
   int version_ = 0;
 };
 
-struct Found {
-  std::shared_ptr<const Library> library;
+struct FoundNccl {
+  std::shared_ptr<const NcclLibrary> library;
   std::string why_not;
 };
 

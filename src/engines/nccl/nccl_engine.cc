@@ -56,7 +56,7 @@ bool reduces(DType dtype, ReduceOp op) {
 
 }  // namespace
 
-NcclEngine::NcclEngine(std::shared_ptr<const Library> library,
+NcclEngine::NcclEngine(std::shared_ptr<const NcclLibrary> library,
                        std::shared_ptr<const cuda::DeviceContext> device,
                        const engine::GroupFacts& facts)
     : library_(std::move(library)), device_(std::move(device)), facts_(facts) {}
@@ -73,10 +73,10 @@ std::optional<engine::Score> NcclEngine::score(const Signature& s) const noexcep
 }
 
 void NcclEngine::connect(const engine::Introduction& introduction) {
-  UniqueId id{};
+  NcclUniqueId id{};
   if (facts_.rank == 0) check(library_->get_unique_id(&id));
   id = engine::gather_values(introduction.gather, id).front();
-  Config config{.blocking = 0};
+  CommConfig config{.blocking = 0};
   const std::lock_guard lock(mutex_);
   check(library_->comm_init_rank_config(&comm_, facts_.size, id, facts_.rank, &config));
   settle(introduction.deadline, introduction.look);
@@ -85,11 +85,11 @@ void NcclEngine::connect(const engine::Introduction& introduction) {
 // Every call returns at once; what NCCL has still to begin it begins in a thread of its own.
 void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
   for (int polls = 0;; ++polls) {
-    Status state = Status::kSuccess;
-    const Status asked = library_->comm_get_async_error(comm_, &state);
-    if (asked != Status::kSuccess) check(asked);
-    if (state == Status::kSuccess) return;
-    if (state != Status::kInProgress) check(state);
+    NcclResult state = NcclResult::kSuccess;
+    const NcclResult asked = library_->comm_get_async_error(comm_, &state);
+    if (asked != NcclResult::kSuccess) check(asked);
+    if (state == NcclResult::kSuccess) return;
+    if (state != NcclResult::kInProgress) check(state);
     if (aborted_.load(std::memory_order_acquire)) throw DeviceError("NCCL was told to abort");
     if (deadline.has_passed()) {
       throw DeviceError("NCCL did not get ready in time: a rank is missing, or cannot be reached");
@@ -103,8 +103,8 @@ void NcclEngine::settle_call() {
   settle(allowed_ == kForever ? Deadline::never() : Deadline::in(allowed_ + kLaunchGrace));
 }
 
-void NcclEngine::check(Status status) {
-  if (status == Status::kSuccess || status == Status::kInProgress) return;
+void NcclEngine::check(NcclResult status) {
+  if (status == NcclResult::kSuccess || status == NcclResult::kInProgress) return;
   const char* last = comm_ == nullptr ? nullptr : library_->get_last_error(comm_);
   throw engine::MaybeLoss(fmt::format("NCCL {}: {}{}{}",
                                       library_->version_text(),
@@ -144,9 +144,9 @@ void NcclEngine::exchange(std::span<const engine::DeviceMessage> messages, Strea
 std::optional<engine::DeviceProblem> NcclEngine::problem() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || comm_ == nullptr) return std::nullopt;
-  Status state = Status::kSuccess;
-  if (library_->comm_get_async_error(comm_, &state) != Status::kSuccess ||
-      state == Status::kSuccess || state == Status::kInProgress) {
+  NcclResult state = NcclResult::kSuccess;
+  if (library_->comm_get_async_error(comm_, &state) != NcclResult::kSuccess ||
+      state == NcclResult::kSuccess || state == NcclResult::kInProgress) {
     return std::nullopt;
   }
   const char* last = library_->get_last_error(comm_);

@@ -24,7 +24,7 @@ inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
 // in the deadline; it is destroyed in bounded time.
 class NcclEngine final : public engine::DeviceEngine {
  public:
-  NcclEngine(std::shared_ptr<const Library> library,
+  NcclEngine(std::shared_ptr<const NcclLibrary> library,
              std::shared_ptr<const cuda::DeviceContext> device,
              const engine::GroupFacts& facts);
   ~NcclEngine() override;
@@ -55,14 +55,14 @@ class NcclEngine final : public engine::DeviceEngine {
   // Runs `calls` as one group.
   template <typename Calls>
   void group(const Calls& calls);
-  void check(Status status);
+  void check(NcclResult status);
   // Waits until what the last calls began in the background has been begun.
   void settle(base::Deadline deadline, const std::function<void()>& look = {});
   // The same after a call. Its first needs the peers, as NCCL makes its connections then.
   void settle_call();
   void destroy() noexcept;
 
-  std::shared_ptr<const Library> library_;
+  std::shared_ptr<const NcclLibrary> library_;
   std::shared_ptr<const cuda::DeviceContext> device_;
   engine::GroupFacts facts_;
   std::mutex mutex_;  // one call at a time into NCCL for this communicator

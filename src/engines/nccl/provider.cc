@@ -57,9 +57,9 @@ std::optional<Engine> NcclProvider::probe(const Machine& machine) const {
       std::string(name()), why_not.empty(), why_not.empty() ? "a GPU a rank, GPU memory" : why_not};
 }
 
-const Found& NcclProvider::found() {
+const FoundNccl& NcclProvider::found() {
   std::call_once(once_, [this] {
-    found_ = Library::find({.file = settings_.library, .folders = folders_}, settings_.allowed);
+    found_ = NcclLibrary::find({.file = settings_.library, .folders = folders_}, settings_.allowed);
   });
   return found_;
 }

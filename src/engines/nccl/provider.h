@@ -37,12 +37,12 @@ class NcclProvider final : public engine::Provider {
   std::unique_ptr<engine::DeviceEngine> make_device_engine(const engine::DeviceSite& site) override;
 
  private:
-  const Found& found();
+  const FoundNccl& found();
 
   NcclSettings settings_;
   const std::vector<std::string> folders_;
   std::once_flag once_;
-  Found found_;
+  FoundNccl found_;
 };
 
 }  // namespace hocket::engines::nccl

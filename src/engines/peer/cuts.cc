@@ -22,7 +22,7 @@ void for_parts(Params& p, const Cut& cut) {
   if (p.kept_to.bytes > 0) cut(p.kept_to);
 }
 
-bool overlap(const Part& a, const Part& b) {
+bool overlap(const CutArray& a, const CutArray& b) {
   return a.bytes > 0 && b.bytes > 0 && a.at < b.at + b.bytes && b.at < a.at + a.bytes;
 }
 
@@ -47,22 +47,22 @@ void cut_small(Step& step) {
     if (p.sends != 0 || p.keeps != 0) see(p.in_bytes);
     if (p.receives != 0) see(p.out_bytes);
   } else {
-    for_parts(step.params, [&](const Part& part) { see(part.bytes); });
+    for_parts(step.params, [&](const CutArray& part) { see(part.bytes); });
   }
   step.blocks = static_cast<int>(pieces(most, kSmallThreads));
   step.threads = static_cast<int>(
       std::min<std::uint64_t>(kSmallThreads, pieces(most, kLanesOfGroup) * kLanesOfGroup));
 }
 
-void cut_packets(Step& step, const Tuning& tuning) {
+void cut_packets(Step& step, const PeerTuning& tuning) {
   Params& p = step.params;
   const std::uint32_t most = std::min(tuning.channels, tuning.blocks);
   std::uint32_t channels = 1;
   std::uint64_t longest = 0;
   if (step.protocol == Protocol::kAllReducePackets) {  // its parts are cut alike
-    for_parts(p, [&](const Part& part) { longest = std::max(longest, part.bytes); });
+    for_parts(p, [&](const CutArray& part) { longest = std::max(longest, part.bytes); });
   }
-  for_parts(p, [&](Part& part) {
+  for_parts(p, [&](CutArray& part) {
     const std::uint64_t vectors = vectors_in(std::max(part.bytes, longest));
     const auto groups = static_cast<std::uint32_t>(pieces(vectors, kVectorsOfGroup));
     part.channels = std::clamp(static_cast<std::uint32_t>(pieces(groups, tuning.groups)), 1u, most);
@@ -77,7 +77,7 @@ void cut_packets(Step& step, const Tuning& tuning) {
   step.threads = std::min(packet_block(p.size()), static_cast<int>(warps * kLanesOfGroup));
 }
 
-void cut_chunks(Step& step, const Tuning& tuning) {
+void cut_chunks(Step& step, const PeerTuning& tuning) {
   Params& p = step.params;
   const bool is_direct = step.protocol == Protocol::kExchangeDirect;
   if (p.roles != kWithResults) p.roles = !is_direct && overwrites(p) ? 1 : 2;
@@ -89,7 +89,7 @@ void cut_chunks(Step& step, const Tuning& tuning) {
   // What the threads of a block move at once.
   constexpr std::uint64_t kAtOnce = std::uint64_t{kChunkBlock} * kVectorBytes;
   std::uint32_t channels = 1;
-  for_parts(p, [&](Part& part) {
+  for_parts(p, [&](CutArray& part) {
     part.channels = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(pieces(part.bytes, tuning.least_chunk), 1, most));
     const std::uint64_t wanted = pieces(part.bytes, std::uint64_t{part.channels} * tuning.turns);

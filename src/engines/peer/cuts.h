@@ -8,7 +8,7 @@ namespace hocket::engines::peer {
 
 // Fill in what `step` lacks: units and channels of its parts, rounds, groups, blocks, threads.
 void cut_small(Step& step);
-void cut_packets(Step& step, const Tuning& tuning);
-void cut_chunks(Step& step, const Tuning& tuning);
+void cut_packets(Step& step, const PeerTuning& tuning);
+void cut_chunks(Step& step, const PeerTuning& tuning);
 
 }  // namespace hocket::engines::peer

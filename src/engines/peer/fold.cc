@@ -64,11 +64,11 @@ FoldCode fold_of_bool(ReduceOp op) noexcept {
     case ReduceOp::kProduct:
     case ReduceOp::kMin:
     case ReduceOp::kBitAnd:
-      return {Form::kBool, Operation::kAnd, 1};
+      return {Form::kBool, FoldOperation::kAnd, 1};
     case ReduceOp::kBitXor:
-      return {Form::kBool, Operation::kXor, 1};
+      return {Form::kBool, FoldOperation::kXor, 1};
     default:
-      return {Form::kBool, Operation::kOr, 1};
+      return {Form::kBool, FoldOperation::kOr, 1};
   }
 }
 
@@ -82,21 +82,21 @@ FoldCode fold_code(DType dtype, ReduceOp op, int ranks) noexcept {
                                                  : form;
   switch (op) {
     case ReduceOp::kSum:
-      return {without_sign(parts), Operation::kSum, 1};
+      return {without_sign(parts), FoldOperation::kSum, 1};
     case ReduceOp::kAvg:
-      return {parts, Operation::kSum, static_cast<std::uint16_t>(ranks)};
+      return {parts, FoldOperation::kSum, static_cast<std::uint16_t>(ranks)};
     case ReduceOp::kProduct:
-      return {without_sign(form), Operation::kProduct, 1};
+      return {without_sign(form), FoldOperation::kProduct, 1};
     case ReduceOp::kMin:
-      return {form, Operation::kMin, 1};
+      return {form, FoldOperation::kMin, 1};
     case ReduceOp::kMax:
-      return {form, Operation::kMax, 1};
+      return {form, FoldOperation::kMax, 1};
     case ReduceOp::kBitAnd:
-      return {Form::kBits, Operation::kAnd, 1};
+      return {Form::kBits, FoldOperation::kAnd, 1};
     case ReduceOp::kBitOr:
-      return {Form::kBits, Operation::kOr, 1};
+      return {Form::kBits, FoldOperation::kOr, 1};
     case ReduceOp::kBitXor:
-      return {Form::kBits, Operation::kXor, 1};
+      return {Form::kBits, FoldOperation::kXor, 1};
   }
   return {};
 }

@@ -32,12 +32,12 @@ enum class Form : std::uint8_t {
   kComplex64,
   kComplex128,
 };
-enum class Operation : std::uint8_t { kSum, kProduct, kMin, kMax, kAnd, kOr, kXor };
+enum class FoldOperation : std::uint8_t { kSum, kProduct, kMin, kMax, kAnd, kOr, kXor };
 
 // A value: one reduction. Sums are divided by `divisor`.
 struct FoldCode {
   Form form = Form::kBits;
-  Operation operation = Operation::kAnd;
+  FoldOperation operation = FoldOperation::kAnd;
   std::uint16_t divisor = 1;
 };
 // For each dtype and op of hocket, where is_defined.
@@ -64,18 +64,18 @@ HOCKET_ANYWHERE T greater(T a, T b) {
 
 // Integers wrap around, which signed ones may not do by themselves.
 template <typename T>
-HOCKET_ANYWHERE T combine(Operation operation, T a, T b) {
+HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
   switch (operation) {
-    case Operation::kProduct:
+    case FoldOperation::kProduct:
       if constexpr (std::is_integral_v<T>) {
         using Unsigned = std::make_unsigned_t<T>;
         return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
       } else {
         return a * b;
       }
-    case Operation::kMin:
+    case FoldOperation::kMin:
       return lesser(a, b);
-    case Operation::kMax:
+    case FoldOperation::kMax:
       return greater(a, b);
     default:
       if constexpr (std::is_integral_v<T>) {
@@ -88,12 +88,14 @@ HOCKET_ANYWHERE T combine(Operation operation, T a, T b) {
 }
 // Sums of complex numbers are sums of their parts; this is the product.
 template <typename Real>
-HOCKET_ANYWHERE Pair<Real> combine(Operation, Pair<Real> a, Pair<Real> b) {
+HOCKET_ANYWHERE Pair<Real> combine(FoldOperation, Pair<Real> a, Pair<Real> b) {
   return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
 }
-HOCKET_ANYWHERE std::uint32_t combine_bits(Operation operation, std::uint32_t a, std::uint32_t b) {
-  if (operation == Operation::kAnd) return a & b;
-  return operation == Operation::kOr ? a | b : a ^ b;
+HOCKET_ANYWHERE std::uint32_t combine_bits(FoldOperation operation,
+                                           std::uint32_t a,
+                                           std::uint32_t b) {
+  if (operation == FoldOperation::kAnd) return a & b;
+  return operation == FoldOperation::kOr ? a | b : a ^ b;
 }
 
 // Sums of integers wrap around in the element's own width first. Products of complex numbers, of
@@ -124,7 +126,7 @@ HOCKET_ANYWHERE Vector truths_of(Vector vector) {
 // The elements of a part of a vector, `Cell`; value(s) is that of source s. Sources up to kMost, or
 // any number where that is 0.
 template <typename T, int kMost, typename Cell, typename Value>
-HOCKET_ANYWHERE Cell fold_cell(Operation operation, int n, int divisor, const Value& value) {
+HOCKET_ANYWHERE Cell fold_cell(FoldOperation operation, int n, int divisor, const Value& value) {
   using Stored = typename Number<T>::Stored;
   constexpr int kCount = static_cast<int>(sizeof(Cell) / sizeof(Stored));
   struct Elements {
@@ -163,7 +165,7 @@ HOCKET_ANYWHERE Cell fold_cell(Operation operation, int n, int divisor, const Va
 // Whole vectors at once, in registers.
 template <typename T, int kMost>
 HOCKET_ANYWHERE Vector sum_vectors(const Vector (&v)[kMost], int n, int divisor) {
-  return fold_cell<T, kMost, Vector>(Operation::kSum, n, divisor, [&](int s) { return v[s]; });
+  return fold_cell<T, kMost, Vector>(FoldOperation::kSum, n, divisor, [&](int s) { return v[s]; });
 }
 
 // Word by word, or element by element where those are larger: little code, for the many.

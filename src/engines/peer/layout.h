@@ -92,7 +92,7 @@ struct Link {
 };
 static_assert(sizeof(Link) == 64);
 
-enum class Verdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
+enum class KernelVerdict : std::uint32_t { kNone = 0, kAborted = 1, kDeadline = 2 };
 
 // What else a rank keeps for itself. Zero at first.
 struct Header {

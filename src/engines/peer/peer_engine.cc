@@ -30,7 +30,7 @@ std::string PeerEngine::why_not(const engine::GroupFacts& facts) {
 
 PeerEngine::PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
                        const engine::GroupFacts& facts,
-                       const Tuning& tuning,
+                       const PeerTuning& tuning,
                        int ranks_a_gpu)
     : device_(std::move(device)),
       tuning_(tuning),
@@ -216,10 +216,10 @@ void PeerEngine::enqueue_symmetric(const Call& call, PeerOuts outs, StreamRef st
 void PeerEngine::exchange(std::span<const DeviceMessage> messages, StreamRef stream) {
   std::vector<DeviceMessage> left(messages.begin(), messages.end());
   while (!left.empty()) {
-    Message now[kMaxRanks];
+    PeerMessage now[kMaxRanks];
     std::vector<DeviceMessage> later;
     for (const DeviceMessage& message : left) {
-      Message& pair = now[message.peer];
+      PeerMessage& pair = now[message.peer];
       pair.peer = message.peer;
       const bool sends = message.way == DeviceMessage::Way::kSend;
       if ((sends ? pair.send_bytes : pair.receive_bytes) > 0) {
@@ -256,15 +256,15 @@ std::optional<engine::DeviceProblem> PeerEngine::problem() noexcept {
     return ranks;
   };
   const auto verdict =
-      static_cast<Verdict>(std::atomic_ref(words().verdict).load(std::memory_order_acquire));
+      static_cast<KernelVerdict>(std::atomic_ref(words().verdict).load(std::memory_order_acquire));
   switch (verdict) {
-    case Verdict::kNone:
+    case KernelVerdict::kNone:
       return std::nullopt;
-    case Verdict::kAborted:
+    case KernelVerdict::kAborted:
       return engine::DeviceProblem{.code = ErrorCode::kAborted,
                                    .missing = missing(),
                                    .text = "the kernels were told to end"};
-    case Verdict::kDeadline:
+    case KernelVerdict::kDeadline:
       break;
   }
   return engine::DeviceProblem{.code = ErrorCode::kDeadlineExceeded,

@@ -35,7 +35,7 @@ class PeerEngine final : public engine::DeviceEngine {
   // `ranks_a_gpu`: the most that share one, which leave each other room; the same on all ranks.
   PeerEngine(std::shared_ptr<const cuda::DeviceContext> device,
              const engine::GroupFacts& facts,
-             const Tuning& tuning,
+             const PeerTuning& tuning,
              int ranks_a_gpu);
   // Aborts, and waits for this GPU's work, though not for ever.
   ~PeerEngine() override;
@@ -67,7 +67,7 @@ class PeerEngine final : public engine::DeviceEngine {
   std::span<const Step> steps_of(const engine::Call& call, PeerOuts outs);
 
   std::shared_ptr<const cuda::DeviceContext> device_;
-  Tuning tuning_;
+  PeerTuning tuning_;
   int rank_;
   int size_;
   int ranks_a_gpu_;

@@ -26,8 +26,8 @@ std::vector<Step> plan_alone(const Call& call) {
 
 }  // namespace
 
-Tuning default_tuning(int size) noexcept {
-  Tuning tuning;
+PeerTuning default_tuning(int size) noexcept {
+  PeerTuning tuning;
   if (size == 2) {
     tuning.one_hop = 512 * 1024;
     tuning.scattered = 8 << 20;
@@ -37,7 +37,7 @@ Tuning default_tuning(int size) noexcept {
   return tuning;
 }
 
-Tuning with_room(Tuning tuning, std::uint32_t blocks) noexcept {
+PeerTuning with_room(PeerTuning tuning, std::uint32_t blocks) noexcept {
   tuning.blocks = std::min(tuning.blocks, blocks);
   tuning.small = std::min(tuning.small, std::size_t{blocks} * kSmallThreads * kVectorBytes);
   return tuning;
@@ -60,7 +60,7 @@ Member make_member(int rank, int size, std::byte* const* staging, HostWords* hos
 }
 
 Folding folding_of(FoldCode code) noexcept {
-  if (code.operation != Operation::kSum) return Folding::kAny;
+  if (code.operation != FoldOperation::kSum) return Folding::kAny;
   if (code.form == Form::kFloat32) return Folding::kSumFloat32;
   if (code.form == Form::kFloat16) return Folding::kSumFloat16;
   if (code.form == Form::kBFloat16) return Folding::kSumBFloat16;
@@ -69,7 +69,7 @@ Folding folding_of(FoldCode code) noexcept {
 
 std::vector<Step> plan(const Call& call,
                        const Member& member,
-                       const Tuning& tuning,
+                       const PeerTuning& tuning,
                        PeerOuts outs) {
   if (member.size == 1) return plan_alone(call);
   const engine::Signature& s = call.signature;

@@ -17,7 +17,7 @@ inline constexpr engine::KindSet kCarries = engine::kCommonKinds;
 
 // Where one protocol takes over from another, equal on all ranks of a group. A value. Sizes are
 // bytes that one rank sends another, unless said otherwise.
-struct Tuning {
+struct PeerTuning {
   std::size_t one_hop = 256 * 1024;  // all_reduce: bytes of the array times size - 1
   std::size_t two_hops = 16 << 20;   // all_reduce by packets: bytes of the array
   std::size_t scattered = 4 << 20;   // reduce_scatter: what goes by packets
@@ -38,9 +38,9 @@ struct Tuning {
   std::uint32_t blocks = 2 * kMaxChannels;  // of a launch, the most that may wait for peers
 };
 // The defaults, as measured, for groups of `size`.
-Tuning default_tuning(int size) noexcept;
+PeerTuning default_tuning(int size) noexcept;
 // The same where there is room for so many blocks of a launch.
-Tuning with_room(Tuning tuning, std::uint32_t blocks) noexcept;
+PeerTuning with_room(PeerTuning tuning, std::uint32_t blocks) noexcept;
 
 // One rank's view of its group's memory, ready for each lane. A value.
 struct Member {
@@ -127,11 +127,11 @@ struct Step {
 // `outs`: for symmetric calls.
 std::vector<Step> plan(const engine::Call& call,
                        const Member& member,
-                       const Tuning& tuning,
+                       const PeerTuning& tuning,
                        PeerOuts outs = {});
 
 // A message to or from another rank; both where they are exchanged.
-struct Message {
+struct PeerMessage {
   int peer = 0;
   const void* send = nullptr;
   std::size_t send_bytes = 0;
@@ -140,8 +140,8 @@ struct Message {
 };
 // Messages of one launch, at most one each way with a peer; the peer's launch may hold others too.
 // Messages between two ranks meet in the order of their launches.
-std::vector<Step> plan_messages(std::span<const Message> messages,
+std::vector<Step> plan_messages(std::span<const PeerMessage> messages,
                                 const Member& member,
-                                const Tuning& tuning);
+                                const PeerTuning& tuning);
 
 }  // namespace hocket::engines::peer

@@ -16,8 +16,8 @@ using engine::Kind;
 namespace {
 
 // What this rank moves: to and from each rank, itself included.
-struct Moves {
-  std::array<Part, kMaxRanks> send{}, receive{};
+struct PeerMoves {
+  std::array<CutArray, kMaxRanks> send{}, receive{};
   bool same = false;  // to all ranks the same
   // Where each rank takes what comes from here, by its address here; null: not known.
   std::array<std::byte*, kMaxRanks> direct{};
@@ -32,7 +32,7 @@ class MovesOf {
   MovesOf(const Call& call, const Member& member, PeerOuts outs)
       : call_(call), member_(member), outs_(outs) {}
 
-  Moves make() {
+  PeerMoves make() {
     const auto rank = static_cast<std::size_t>(member_.rank);
     const auto root = static_cast<std::size_t>(call_.signature.root);
     const bool at_root = rank == root;
@@ -91,7 +91,7 @@ class MovesOf {
   const Call& call_;
   const Member& member_;
   PeerOuts outs_;
-  Moves moves_;
+  PeerMoves moves_;
 };
 
 // A small call whose pieces lie at equal distances.
@@ -120,13 +120,13 @@ SmallParams small_call(const Call& call, const Member& member) {
 }
 
 // Both ends of a link take the small way for what is small, by whichever of its kernels.
-std::size_t most_small(const Tuning& tuning) {
+std::size_t most_small(const PeerTuning& tuning) {
   return std::min({tuning.small, tuning.packets, kSmallBytes});
 }
 
 class Movement {
  public:
-  Movement(const Moves& moves, const Params& params, int rank, const Tuning& tuning)
+  Movement(const PeerMoves& moves, const Params& params, int rank, const PeerTuning& tuning)
       : moves_(moves),
         params_(params),
         tuning_(tuning),
@@ -170,7 +170,9 @@ class Movement {
   void add_exchange(Protocol protocol, std::size_t over, std::size_t upto) {
     Step step{.protocol = protocol, .params = params_};
     Params& p = step.params;
-    const auto within = [&](const Part& part) { return part.bytes > over && part.bytes <= upto; };
+    const auto within = [&](const CutArray& part) {
+      return part.bytes > over && part.bytes <= upto;
+    };
     bool any = false;
     for (std::size_t q = 0; q < size_; ++q) {
       if (q == rank_) continue;
@@ -203,23 +205,23 @@ class Movement {
     steps_.push_back(barrier);
     for (std::size_t i = 1; i < size_; ++i) {
       const std::size_t q = (rank_ + i) % size_;
-      const Part& part = moves_.send[q];
+      const CutArray& part = moves_.send[q];
       if (part.bytes > 0) steps_.push_back(copy_step(moves_.direct[q], part.at, part.bytes));
     }
     if (stays()) steps_.push_back(copy_own());
     steps_.push_back(barrier);
   }
 
-  const Moves& moves_;
+  const PeerMoves& moves_;
   const Params& params_;
-  const Tuning& tuning_;
+  const PeerTuning& tuning_;
   std::size_t rank_;
   std::size_t size_;
   std::size_t most_ = 0;  // bytes to or from a peer
   std::vector<Step> steps_;
 };
 
-bool is_small(std::size_t bytes, const Tuning& tuning) { return bytes <= most_small(tuning); }
+bool is_small(std::size_t bytes, const PeerTuning& tuning) { return bytes <= most_small(tuning); }
 std::vector<Step> one_small(const SmallParams& params) {
   Step step{.protocol = Protocol::kExchangeSmall, .small = params};
   cut_small(step);
@@ -227,11 +229,11 @@ std::vector<Step> one_small(const SmallParams& params) {
 }
 
 // At most one small message each way, and none of a rank to itself: the common case.
-std::optional<SmallParams> small_messages(std::span<const Message> messages,
+std::optional<SmallParams> small_messages(std::span<const PeerMessage> messages,
                                           const Member& member,
-                                          const Tuning& tuning) {
+                                          const PeerTuning& tuning) {
   SmallParams p = small_of(member, kMessages);
-  for (const Message& message : messages) {
+  for (const PeerMessage& message : messages) {
     if (message.send_bytes == 0 && message.receive_bytes == 0) continue;
     if (message.peer == member.rank) return std::nullopt;
     if (message.send_bytes > 0) {
@@ -255,7 +257,7 @@ std::optional<SmallParams> small_messages(std::span<const Message> messages,
 
 std::vector<Step> plan_movement(const Call& call,
                                 const Member& member,
-                                const Tuning& tuning,
+                                const PeerTuning& tuning,
                                 PeerOuts outs) {
   const engine::Signature& s = call.signature;
   if (!is_listed(s.kind) && is_small(engine::bytes_of(s), tuning)) {
@@ -263,16 +265,16 @@ std::vector<Step> plan_movement(const Call& call,
     if (params.sends == 0 && params.receives == 0) return {};
     return one_small(params);
   }
-  const Moves moves = MovesOf(call, member, outs).make();
+  const PeerMoves moves = MovesOf(call, member, outs).make();
   return Movement(moves, params_of(member, kCollectives), member.rank, tuning).steps();
 }
 
-std::vector<Step> plan_messages(std::span<const Message> messages,
+std::vector<Step> plan_messages(std::span<const PeerMessage> messages,
                                 const Member& member,
-                                const Tuning& tuning) {
+                                const PeerTuning& tuning) {
   if (const auto params = small_messages(messages, member, tuning)) return one_small(*params);
-  Moves moves;
-  for (const Message& message : messages) {
+  PeerMoves moves;
+  for (const PeerMessage& message : messages) {
     const auto q = static_cast<std::size_t>(message.peer);
     if (message.send_bytes > 0) moves.send[q] = part_at(message.send, 0, message.send_bytes);
     if (message.receive_bytes > 0) {

@@ -8,13 +8,13 @@ namespace hocket::engines::peer {
 // Movement: broadcast, all_gather, gather, scatter, all_to_all and their v-forms.
 std::vector<Step> plan_movement(const engine::Call& call,
                                 const Member& member,
-                                const Tuning& tuning,
+                                const PeerTuning& tuning,
                                 PeerOuts outs);
 
 // all_reduce, reduce, reduce_scatter and its v-form; a large broadcast, of more than two ranks.
 std::vector<Step> plan_reduction(const engine::Call& call,
                                  const Member& member,
-                                 const Tuning& tuning,
+                                 const PeerTuning& tuning,
                                  PeerOuts outs);
 
 inline Params params_of(const Member& member, int lane) {
@@ -39,7 +39,7 @@ inline Step copy_step(void* to, const void* from, std::size_t bytes) {
           .copy_bytes = bytes};
 }
 // A part of an array, empty where there are no bytes. Kernels only read what is sent.
-inline Part part_at(const void* array, std::size_t offset, std::size_t bytes) {
+inline CutArray part_at(const void* array, std::size_t offset, std::size_t bytes) {
   if (bytes == 0) return {};
   auto* at = static_cast<std::byte*>(const_cast<void*>(array));
   return {.at = at != nullptr ? at + offset : nullptr, .bytes = bytes};

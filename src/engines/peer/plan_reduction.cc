@@ -10,20 +10,20 @@ using engine::Kind;
 
 namespace {
 
-struct Range {
+struct ByteRange {
   std::size_t first = 0, bytes = 0;
 };
 // Part `index` of `bytes` cut into `parts` of whole vectors, the last ones perhaps shorter.
-Range range_of(std::size_t bytes, int parts, int index) {
+ByteRange range_of(std::size_t bytes, int parts, int index) {
   const auto n = static_cast<std::uint64_t>(parts);
   const std::size_t length = (vectors_in(bytes) + n - 1) / n * kVectorBytes;
   const std::size_t first = std::min(bytes, length * static_cast<std::size_t>(index));
   return {first, std::min(bytes - first, length)};
 }
 
-class Reduction {
+class ReductionPlan {
  public:
-  Reduction(const Call& call, const Member& member, const Tuning& tuning, PeerOuts outs)
+  ReductionPlan(const Call& call, const Member& member, const PeerTuning& tuning, PeerOuts outs)
       : call_(call),
         tuning_(tuning),
         outs_(outs),
@@ -42,7 +42,7 @@ class Reduction {
       return {one_hop(bytes)};
     }
     for (int q = 0; q < size_; ++q) {
-      const Range range = range_of(bytes, size_, q);
+      const ByteRange range = range_of(bytes, size_, q);
       reduced_by(q, range.first, range.bytes);
       wanted_from(q, range.first, range.bytes);
     }
@@ -64,7 +64,7 @@ class Reduction {
     }
     // All but the root reduce a part each.
     p_.roles = kWithResults;
-    for_relays(bytes, root, [&](int q, Range range) {
+    for_relays(bytes, root, [&](int q, ByteRange range) {
       reduced_by(q, range.first, range.bytes);
       if (at_root) wanted_from(q, range.first, range.bytes);
     });
@@ -99,7 +99,7 @@ class Reduction {
     p_.fold = FoldCode{};
     p_.sources = at_root ? 0 : 1u << peer_number(root, rank_);
     p_.own_source = 0;
-    for_relays(bytes, root, [&](int q, Range range) {
+    for_relays(bytes, root, [&](int q, ByteRange range) {
       if (at_root || q == rank_) reduced_by(q, range.first, range.bytes);
       if (!at_root) wanted_from(q, range.first, range.bytes);
       if (q != rank_) return;
@@ -115,12 +115,12 @@ class Reduction {
  private:
   // Rank `q` reduces these bytes of all.
   void reduced_by(int q, std::size_t first, std::size_t bytes) {
-    Part& part = q == rank_ ? p_.kept : p_.send[peer_number(q, rank_)];
+    CutArray& part = q == rank_ ? p_.kept : p_.send[peer_number(q, rank_)];
     part = part_at(call_.in, first, bytes);
   }
   // This rank wants the bytes that rank `q` reduces.
   void wanted_from(int q, std::size_t first, std::size_t bytes) {
-    Part& part = q == rank_ ? p_.kept_to : p_.receive[peer_number(q, rank_)];
+    CutArray& part = q == rank_ ? p_.kept_to : p_.receive[peer_number(q, rank_)];
     part = part_at(call_.out, first, bytes);
   }
   // Everybody reduces everything.
@@ -208,7 +208,7 @@ class Reduction {
   }
 
   const Call& call_;
-  const Tuning& tuning_;
+  const PeerTuning& tuning_;
   PeerOuts outs_;
   int rank_;
   int size_;
@@ -219,9 +219,9 @@ class Reduction {
 
 std::vector<Step> plan_reduction(const Call& call,
                                  const Member& member,
-                                 const Tuning& tuning,
+                                 const PeerTuning& tuning,
                                  PeerOuts outs) {
-  Reduction reduction(call, member, tuning, outs);
+  ReductionPlan reduction(call, member, tuning, outs);
   const Kind kind = call.signature.kind;
   if (!is_reduction(kind)) return reduction.broadcast();
   if (has_parts(kind)) return reduction.reduce_scatter();

@@ -17,19 +17,19 @@ std::size_t padded(std::size_t bytes) {
 
 }  // namespace
 
-void Channel::learn_what_is_done() noexcept {
+void RingChannel::learn_what_is_done() noexcept {
   const std::uint64_t done = shared_->done.load(std::memory_order_acquire);  // pairs with pop
   if (done <= done_ || done > count_) return;
   done_ = done;
   freed_ = ends_[(done - 1) % ChannelShared::kRecords];
 }
 
-bool Channel::has_record() noexcept {
+bool RingChannel::has_record() noexcept {
   if (count_ - done_ == ChannelShared::kRecords) learn_what_is_done();
   return count_ - done_ < ChannelShared::kRecords;
 }
 
-std::size_t Channel::room(std::size_t wanted, std::size_t least) noexcept {
+std::size_t RingChannel::room(std::size_t wanted, std::size_t least) noexcept {
   if (!has_record()) return 0;
   if (wanted <= RecordLines::kInline) return wanted;
   for (int look = 0; look < 2; ++look) {
@@ -46,9 +46,9 @@ std::size_t Channel::room(std::size_t wanted, std::size_t least) noexcept {
   return 0;
 }
 
-void Channel::write(RecordHeader header,
-                    std::span<const std::byte> payload,
-                    std::size_t message) noexcept {
+void RingChannel::write(RecordHeader header,
+                        std::span<const std::byte> payload,
+                        std::size_t message) noexcept {
   RecordLines& lines = this->lines();
   header.bytes = static_cast<std::uint32_t>(payload.size());
   if (payload.size() > RecordLines::kInline) {
@@ -65,13 +65,13 @@ void Channel::write(RecordHeader header,
   lines.stamp.store(++count_, std::memory_order_release);  // pairs with front
 }
 
-void Channel::claim_next(std::size_t bytes) const noexcept {
+void RingChannel::claim_next(std::size_t bytes) const noexcept {
   if (bytes <= RecordLines::kInline || bytes >= kClaimedAhead || !stager_.claimable()) return;
   const std::size_t at = position_ % capacity_;
   core::claim(ring_ + at, std::min(bytes, capacity_ - at));
 }
 
-std::optional<Channel::Record> Channel::front() const noexcept {
+std::optional<RingChannel::Record> RingChannel::front() const noexcept {
   const RecordLines& lines = this->lines();
   if (lines.stamp.load(std::memory_order_acquire) != count_ + 1) return std::nullopt;
   const RecordHeader header = lines.header;
@@ -84,7 +84,7 @@ std::optional<Channel::Record> Channel::front() const noexcept {
   return Record{header, {{ring_ + at, bytes}, header.claimable != 0}};
 }
 
-void Channel::pop() noexcept {
+void RingChannel::pop() noexcept {
   shared_->done.store(++count_, std::memory_order_release);  // pairs with learn_what_is_done
 }
 

@@ -60,10 +60,10 @@ struct ChannelShared {
 };
 
 // A view of one channel; each end keeps its own count.
-class Channel {
+class RingChannel {
  public:
   // `capacity`: bytes of `ring`, a multiple of 64.
-  Channel(ChannelShared* shared, std::byte* ring, std::size_t capacity) noexcept
+  RingChannel(ChannelShared* shared, std::byte* ring, std::size_t capacity) noexcept
       : shared_(shared), ring_(ring), capacity_(capacity) {}
 
   std::size_t capacity() const noexcept { return capacity_; }

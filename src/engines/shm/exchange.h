@@ -64,11 +64,11 @@ inline std::uint64_t steps_for(std::size_t bytes, std::size_t piece) {
 }
 
 // Bytes [step * piece, ...) of something of `bytes`.
-struct Range {
+struct StepRange {
   std::size_t first;
   std::size_t length;
 };
-inline Range range_of(std::uint64_t step, std::size_t piece, std::size_t bytes) {
+inline StepRange range_of(std::uint64_t step, std::size_t piece, std::size_t bytes) {
   const std::size_t first = std::min(bytes, static_cast<std::size_t>(step) * piece);
   return {first, std::min(piece, bytes - first)};
 }
@@ -78,9 +78,9 @@ inline Range range_of(std::uint64_t step, std::size_t piece, std::size_t bytes) 
 enum class Sizes : std::uint8_t { kAgreed, kCompared };
 inline constexpr std::size_t kSizeBytes = 64;  // a cache line, for alignment's sake
 
-class Piece {
+class PieceSize {
  public:
-  Piece(std::size_t room, Sizes sizes) : room_(room), sizes_(sizes) {}
+  PieceSize(std::size_t room, Sizes sizes) : room_(room), sizes_(sizes) {}
 
   // Bytes of data in one.
   std::size_t bytes() const { return room_ - header(); }
@@ -99,7 +99,7 @@ class Piece {
       const std::uint64_t size = total;
       base::copy_plain(at, &size, sizeof(size));
     }
-    const Range range = range_of(step, bytes(), total);
+    const StepRange range = range_of(step, bytes(), total);
     stager.copy(at + header(), data + range.first, range.length, is_long);
   }
   // Throws engine::EnvelopeMismatch when `peer` gives another number of bytes.
@@ -117,7 +117,7 @@ class Piece {
                                        {.peer = peer, .count = given}};
       }
     }
-    const Range range = range_of(step, bytes(), total);
+    const StepRange range = range_of(step, bytes(), total);
     staged.part(header(), range.length).copy_to(out + range.first, stores);
   }
 
@@ -140,7 +140,7 @@ struct OwnPart {
   }
   // Piece `step` of `piece` bytes; with the last one all that is left.
   void copy(std::uint64_t step, std::size_t piece, bool last) const {
-    Range range = range_of(step, piece, bytes);
+    StepRange range = range_of(step, piece, bytes);
     if (last) range.length = bytes - range.first;
     if (range.length != 0) {
       core::copy(out + range.first, in + range.first, range.length, stores_for(bytes));
@@ -155,7 +155,7 @@ struct GiveShared {
   const std::byte* data;
   std::size_t bytes;
   std::size_t long_from = Stager::kCopiedFrom;  // bytes; see Stager
-  Piece piece{kChunkBytes, Sizes::kAgreed};
+  PieceSize piece{kChunkBytes, Sizes::kAgreed};
   OwnPart own = {};  // no larger than `bytes`
 
   std::uint64_t steps() const { return piece.steps(bytes); }
@@ -166,7 +166,7 @@ struct GiveShared {
 };
 
 // Where each rank's part lies: evenly, or as the v-forms say.
-struct Parts {
+struct ShmParts {
   std::size_t share = 0;  // bytes, where `view` is empty
   engine::PartsView view;
   bool at_front = false;  // every part begins at 0: there is only one
@@ -182,7 +182,7 @@ struct Parts {
 };
 
 // A chunk cut into one piece for each other rank.
-struct Pieces {
+struct ChunkPieces {
   int rank;  // whose chunk
   int size;
 
@@ -198,16 +198,16 @@ struct Pieces {
 struct GiveParts {
   static constexpr Readers kReaders = Readers::kOne;
   const std::byte* data;
-  Parts parts;
-  Pieces pieces;
-  Piece piece;
+  ShmParts parts;
+  ChunkPieces pieces;
+  PieceSize piece;
   OwnPart own;
   std::uint64_t most = 0;                       // steps; set by make
   std::size_t long_from = Stager::kCopiedFrom;  // bytes of a part; see Stager
 
   static GiveParts make(
-      const void* data, const Parts& parts, int rank, int size, Sizes sizes, OwnPart own = {}) {
-    const Pieces pieces{rank, size};
+      const void* data, const ShmParts& parts, int rank, int size, Sizes sizes, OwnPart own = {}) {
+    const ChunkPieces pieces{rank, size};
     GiveParts give{
         static_cast<const std::byte*>(data), parts, pieces, {pieces.bytes(), sizes}, own};
     for (int peer = 0; peer < size; ++peer) {

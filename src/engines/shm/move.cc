@@ -16,10 +16,10 @@ namespace {
 // Takes a part from each rank (or from one), each into its place.
 struct TakeParts {
   std::byte* out;
-  Parts parts;
+  ShmParts parts;
   int only;   // -1: from everybody
   bool each;  // chunks are cut into pieces, one a reader
-  Piece piece;
+  PieceSize piece;
   int rank;
   int size;
   core::Stores stores;
@@ -37,7 +37,7 @@ struct TakeParts {
     return (only < 0 || peer == only) && step < piece.steps(parts.bytes(peer));
   }
   void take(int peer, const Staged& chunk, std::uint64_t step) const {
-    const Pieces pieces{peer, size};
+    const ChunkPieces pieces{peer, size};
     const Staged staged = each ? chunk.part(pieces.offset(rank), pieces.bytes()) : chunk;
     piece.take(out + parts.offset(peer), staged, parts.bytes(peer), step, peer, stores);
   }
@@ -45,7 +45,7 @@ struct TakeParts {
 };
 
 TakeParts take_parts(
-    const ShmGroup& group, void* out, const Parts& parts, int only, bool each, Sizes sizes) {
+    const ShmGroup& group, void* out, const ShmParts& parts, int only, bool each, Sizes sizes) {
   std::size_t total = 0;
   for (int i = 0; i < group.size(); ++i) {
     if (only < 0 || i == only) total += parts.bytes(i);
@@ -54,7 +54,7 @@ TakeParts take_parts(
                  .parts = parts,
                  .only = only,
                  .each = each,
-                 .piece = {each ? Pieces{0, group.size()}.bytes() : kChunkBytes, sizes},
+                 .piece = {each ? ChunkPieces{0, group.size()}.bytes() : kChunkBytes, sizes},
                  .rank = group.rank(),
                  .size = group.size(),
                  .stores = stores_for(total)};
@@ -65,7 +65,7 @@ TakeParts take_parts(
 // Everything from the root lands at the beginning of `out`.
 TakeParts take_from_root(
     const ShmGroup& group, const Call& call, std::size_t bytes, bool each, Sizes sizes) {
-  const Parts whole{.share = bytes, .view = {}, .at_front = true};
+  const ShmParts whole{.share = bytes, .view = {}, .at_front = true};
   return take_parts(group, call.out, whole, call.signature.root, each, sizes);
 }
 
@@ -82,8 +82,12 @@ Task broadcast(ShmGroup& group, const Call& call) {
 }
 
 // all_gather and gather: every rank gives its part to everybody, or to the root.
-Task gather(
-    ShmGroup& group, const Call& call, const Parts& parts, std::size_t own, int root, Sizes sizes) {
+Task gather(ShmGroup& group,
+            const Call& call,
+            const ShmParts& parts,
+            std::size_t own,
+            int root,
+            Sizes sizes) {
   GiveShared give{
       .data = static_cast<const std::byte*>(call.in), .bytes = own, .piece = {kChunkBytes, sizes}};
   if (root >= 0 && group.rank() != root) return exchange(group, call, give, TakeNothing{});
@@ -95,7 +99,8 @@ Task gather(
   return exchange(group, call, GiveNothing{}, take);
 }
 
-Task scatter(ShmGroup& group, const Call& call, const Parts& parts, std::size_t own, Sizes sizes) {
+Task scatter(
+    ShmGroup& group, const Call& call, const ShmParts& parts, std::size_t own, Sizes sizes) {
   const int rank = group.rank();
   if (rank == call.signature.root) {
     const auto* mine = static_cast<const std::byte*>(call.in) + parts.offset(rank);
@@ -108,7 +113,8 @@ Task scatter(ShmGroup& group, const Call& call, const Parts& parts, std::size_t 
   return exchange(group, call, GiveNothing{}, take_from_root(group, call, own, true, sizes));
 }
 
-Task all_to_all(ShmGroup& group, const Call& call, const Parts& in, const Parts& out, Sizes sizes) {
+Task all_to_all(
+    ShmGroup& group, const Call& call, const ShmParts& in, const ShmParts& out, Sizes sizes) {
   const int rank = group.rank();
   const OwnPart own = OwnPart::make(static_cast<std::byte*>(call.out) + out.offset(rank),
                                     static_cast<const std::byte*>(call.in) + in.offset(rank),
@@ -127,9 +133,9 @@ Task move(ShmGroup& group, const Call& call) {
   const bool listed = is_listed(kind);
   const std::size_t share = bytes_of(call.signature);
   const std::size_t own = listed ? call.own_bytes : share;
-  const Parts even{.share = share, .view = {}};
-  const Parts in = listed ? Parts{.view = call.in_parts} : even;
-  const Parts out = listed ? Parts{.view = call.out_parts} : even;
+  const ShmParts even{.share = share, .view = {}};
+  const ShmParts in = listed ? ShmParts{.view = call.in_parts} : even;
+  const ShmParts out = listed ? ShmParts{.view = call.out_parts} : even;
   const Sizes sizes = !listed || counts_parts(kind) ? Sizes::kAgreed : Sizes::kCompared;
   switch (row.flow) {
     case Flow::kFromRoot:

@@ -34,12 +34,12 @@ struct TakeReduced {
   std::uint64_t steps() const { return steps_for(bytes, piece); }
   bool from(int, std::uint64_t) const { return true; }
   void take(int peer, const Staged& chunk, std::uint64_t) {
-    const std::size_t first = each ? Pieces{peer, group->size()}.offset(group->rank()) : 0;
+    const std::size_t first = each ? ChunkPieces{peer, group->size()}.offset(group->rank()) : 0;
     group->sources()[peer] = chunk.bytes.data() + first;
     claims |= chunk.claimable;
   }
   void finish(std::uint64_t step) {
-    const Range range = range_of(step, piece, bytes);
+    const StepRange range = range_of(step, piece, bytes);
     const void** sources = group->sources();
     sources[group->rank()] = own + range.first;
     if (!std::exchange(claims, false)) return reduce(range, stores);
@@ -54,7 +54,7 @@ struct TakeReduced {
       }
     }
   }
-  void reduce(const Range& range, core::Stores how) const {
+  void reduce(const StepRange& range, core::Stores how) const {
     const core::ReduceKernel kernel = group->kernel(call, how);
     void* const to = out + range.first;
     kernel(&to,
@@ -67,13 +67,13 @@ struct TakeReduced {
 };
 
 // Where the parts of a reduce_scatter lie in the input.
-Parts parts_of(const Call& call) {
+ShmParts parts_of(const Call& call) {
   if (call.signature.kind == Kind::kReduceScatterV) return {.view = call.in_parts};
   return {.share = bytes_of(call.signature)};
 }
 
 // Part `rank` of `elements`, cut as evenly as whole cache lines allow. In elements.
-Range part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
+StepRange part_of(int rank, int size, std::size_t elements, std::size_t element_bytes) {
   const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element_bytes);
   const std::size_t lines = (elements + line - 1) / line;
   const auto n = static_cast<std::size_t>(size);
@@ -105,7 +105,7 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
 }
 
 Task reduce_scatter(ShmGroup& group, const Call& call) {
-  const Parts parts = parts_of(call);
+  const ShmParts parts = parts_of(call);
   const auto* in = static_cast<const std::byte*>(call.in);
   const std::size_t own = parts.bytes(group.rank());
   GiveParts give = GiveParts::make(call.in, parts, group.rank(), group.size(), Sizes::kAgreed);
@@ -118,7 +118,7 @@ Task reduce_scatter(ShmGroup& group, const Call& call) {
                               .out = static_cast<std::byte*>(call.out),
                               .own = in + parts.offset(group.rank()),
                               .bytes = own,
-                              .piece = Pieces{0, group.size()}.bytes(),
+                              .piece = ChunkPieces{0, group.size()}.bytes(),
                               .each = true,
                               .stores = stores_for(own)});
 }
@@ -141,8 +141,8 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const bool is_long = bytes >= Stager::kReducedFrom;
   Stager& stager = group.stager(Readers::kSeveral);
   const auto part_bytes = [&](int part, std::size_t chunk_bytes) {
-    const Range p = part_of(part, size, chunk_bytes / element, element);
-    return Range{p.first * element, p.length * element};
+    const StepRange p = part_of(part, size, chunk_bytes / element, element);
+    return StepRange{p.first * element, p.length * element};
   };
 
   co_await until([&] { return group.may_write(call); });
@@ -150,8 +150,8 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   for (std::uint64_t k = 0; k <= steps; ++k) {
     if (k < steps) {
       if (k >= kChunks) co_await until([&] { return group.all_done(call, k - kChunks + 1); });
-      const Range range = range_of(k, kChunkBytes, bytes);
-      const Range mine = part_bytes(rank, range.length);
+      const StepRange range = range_of(k, kChunkBytes, bytes);
+      const StepRange mine = part_bytes(rank, range.length);
       std::byte* chunk = group.chunk(rank, call.sequence, k);
       const auto give = [&](std::size_t first, std::size_t end) {
         stager.copy(chunk + first, in + range.first + first, end - first, is_long);
@@ -161,7 +161,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       group.stage(call, k + 1);
     }
     if (k == 0) continue;
-    const Range range = range_of(k - 1, kChunkBytes, bytes);
+    const StepRange range = range_of(k - 1, kChunkBytes, bytes);
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
       if (!group.staged(peer, call, k)) {
@@ -169,7 +169,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       }
       if (k == 1) group.check_staged(peer, call);
     }
-    const Range mine = part_bytes(rank, range.length);
+    const StepRange mine = part_bytes(rank, range.length);
     // A block at a time, which goes to the others and to this rank's result while it is in the
     // cache.
     for (std::size_t done = 0; done < mine.length; done += kBlockBytes) {
@@ -190,7 +190,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       if (!group.is_reduced(peer, call, k)) {
         co_await until([&] { return group.is_reduced(peer, call, k); });
       }
-      const Range part = part_bytes(peer, range.length);
+      const StepRange part = part_bytes(peer, range.length);
       core::copy(out + range.first + part.first,
                  group.chunk(peer, call.sequence, k - 1) + part.first,
                  part.length,

@@ -40,7 +40,7 @@ class ScanStep {
   // Step k: what the rank before has combined is there, and room for what goes on. A block at a
   // time, which stays in the cache between what is done with it.
   void pass(std::uint64_t k) const {
-    const Range range = range_of(k, step_, call_->signature.count);
+    const StepRange range = range_of(k, step_, call_->signature.count);
     const std::size_t narrow = size_of(call_->signature.dtype);
     const std::size_t wide = partial_.element();
     const auto* in = static_cast<const std::byte*>(call_->in) + range.first * narrow;

@@ -31,7 +31,7 @@ bool ShmPointToPoint::read_from(int rank) {
   return moved;
 }
 
-void ShmPointToPoint::take(int rank, const Channel::Record& record) {
+void ShmPointToPoint::take(int rank, const RingChannel::Record& record) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   const auto find = [&](const std::vector<std::uint32_t>& list) {
     return std::find_if(list.begin(), list.end(), [&](std::uint32_t index) {
@@ -70,7 +70,7 @@ void ShmPointToPoint::take(int rank, const Channel::Record& record) {
   }
 }
 
-void ShmPointToPoint::take_message(int rank, const Channel::Record& record) {
+void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) {
   const RecordHeader& header = record.header;
   Early message{
       .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
@@ -134,7 +134,7 @@ bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
   return true;
 }
 
-void ShmPointToPoint::take_bulk(Peer& peer, const Channel::Record& record) {
+void ShmPointToPoint::take_bulk(Peer& peer, const RingChannel::Record& record) {
   const Staged& piece = record.payload;
   const auto at = std::ranges::find_if(
       peer.receiving, [&](std::uint32_t index) { return slots_[index].id == record.header.id; });

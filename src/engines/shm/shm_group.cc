@@ -7,9 +7,9 @@ namespace {
 constexpr std::size_t kChunksAt = 4096;
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kChunksAt - 1) / kChunksAt * kChunksAt; }
-std::size_t slots_offset(std::size_t size) { return sizeof(Words) * size; }
+std::size_t slots_offset(std::size_t size) { return sizeof(RankWords) * size; }
 std::size_t chunks_offset(std::size_t size) {
-  return round_up(slots_offset(size) + sizeof(Slots) * size);
+  return round_up(slots_offset(size) + sizeof(RankSlots) * size);
 }
 
 }  // namespace
@@ -29,8 +29,9 @@ ShmGroup::ShmGroup(control::GroupControl& control,
       rank_(facts.rank),
       size_(facts.size),
       spins_(control.host().may_spin()),
-      words_(reinterpret_cast<Words*>(memory)),
-      slots_(reinterpret_cast<Slots*>(memory + slots_offset(static_cast<std::size_t>(facts.size)))),
+      words_(reinterpret_cast<RankWords*>(memory)),
+      slots_(reinterpret_cast<RankSlots*>(memory +
+                                          slots_offset(static_cast<std::size_t>(facts.size)))),
       chunks_(memory + chunks_offset(static_cast<std::size_t>(facts.size))),
       sources_(static_cast<std::size_t>(facts.size)),
       outs_(static_cast<std::size_t>(facts.size)),

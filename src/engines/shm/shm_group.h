@@ -66,7 +66,7 @@ constexpr Lot lot_of(std::size_t bytes, bool rooted) noexcept {
   return bytes <= kMiddleBytes ? Lot::kMiddleRooted : Lot::kWideRooted;
 }
 // Of one rank.
-struct Slots {
+struct RankSlots {
   Slot<kBriefBytes> brief[slots_of(Lot::kBrief)];
   Slot<kBriefBytes> brief_rooted[slots_of(Lot::kBriefRooted)];
   Slot<kMiddleBytes> middle_rooted[slots_of(Lot::kMiddleRooted)];
@@ -74,11 +74,12 @@ struct Slots {
   Slot<kSlotBytes> wide_rooted[slots_of(Lot::kWideRooted)];
 };
 
-struct alignas(control::kApart) Words {
+struct alignas(control::kApart) RankWords {
   base::Atomic<std::uint64_t> staged{0};
   // Of the calls of each parity, written before staged.
   base::Plain<std::uint64_t> fingerprint[2] = {};
-  base::Plain<std::uint64_t> in[2] = {};  // symmetric calls: where the rank's arrays lie in the host's segment
+  // Symmetric calls: where the rank's arrays lie in the host's segment.
+  base::Plain<std::uint64_t> in[2] = {};
   base::Plain<std::uint64_t> out[2] = {};
   // Of each chunk, written before staged: see Stager.
   base::Plain<std::uint8_t> claimable[2 * kChunks] = {};
@@ -137,7 +138,7 @@ class ShmGroup {
 
   // The slot of a rank, and the data in it.
   SlotHead& slot(int rank, std::uint64_t sequence, Lot lot) const noexcept {
-    Slots& slots = slots_[rank];
+    RankSlots& slots = slots_[rank];
     switch (lot) {
       case Lot::kBrief:
         return slots.brief[sequence % slots_of(Lot::kBrief)];
@@ -200,7 +201,7 @@ class ShmGroup {
   void begin_sharing(const engine::Call& call) noexcept {
     begin_staging(call);
     const auto& host = control_.host();
-    Words& own = words_[rank_];
+    RankWords& own = words_[rank_];
     if (host.contains(call.in)) own.in[call.sequence & 1] = host.offset_of(call.in);
     if (host.contains(call.out)) own.out[call.sequence & 1] = host.offset_of(call.out);
   }
@@ -289,8 +290,8 @@ class ShmGroup {
   // Every peer has finished all calls before this one.
   std::uint64_t floor_ = 1;
   std::uint64_t posted_ = 0;  // the last call for which this rank posted
-  Words* words_;
-  Slots* slots_;
+  RankWords* words_;
+  RankSlots* slots_;
   std::byte* chunks_;
   std::vector<const void*> sources_;
   std::vector<void*> outs_;

@@ -64,7 +64,7 @@ ShmPointToPoint::ShmPointToPoint(control::GroupControl& control, std::byte* memo
   std::byte* rings = memory + index_of(size, 0, size) * sizeof(ChannelShared);
   const auto channel = [&](int from, int to) {
     const std::size_t index = index_of(from, to, size);
-    return Channel(shared + index, rings + index * ring, ring);
+    return RingChannel(shared + index, rings + index * ring, ring);
   };
   peers_.reserve(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) {
@@ -185,7 +185,7 @@ void ShmPointToPoint::note(int rank, const RecordHeader& header) {
 bool ShmPointToPoint::write_eager(const Envelope& to,
                                   std::uint32_t id,
                                   std::span<const std::byte> bytes) {
-  Channel& out = peers_[static_cast<std::size_t>(to.peer)].out;
+  RingChannel& out = peers_[static_cast<std::size_t>(to.peer)].out;
   if (!out.has_record() || out.room(bytes.size(), bytes.size()) < bytes.size()) return false;
   out.write(header_of(RecordType::kEager, to, id), bytes, bytes.size());
   if (posted_.empty()) out.claim_next(bytes.size());  // else what comes would wait for it

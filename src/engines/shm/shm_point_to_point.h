@@ -68,8 +68,8 @@ class ShmPointToPoint final : public engine::PointToPoint {
   };
   // One peer, both directions. The vectors hold slots' indices.
   struct Peer {
-    Channel out;
-    Channel in;
+    RingChannel out;
+    RingChannel in;
     std::deque<std::uint32_t> queued;  // sends, in order
     std::vector<std::uint32_t> requested;
     std::vector<std::uint32_t> streaming;
@@ -91,9 +91,9 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool write_streams(int rank);
   void note(int rank, const RecordHeader& header);
   bool read_from(int rank);
-  void take(int rank, const Channel::Record& record);
-  void take_message(int rank, const Channel::Record& record);
-  void take_bulk(Peer& peer, const Channel::Record& record);
+  void take(int rank, const RingChannel::Record& record);
+  void take_message(int rank, const RingChannel::Record& record);
+  void take_bulk(Peer& peer, const RingChannel::Record& record);
   void match(int rank, std::uint32_t receive, const Early& message, const Staged& payload);
   void take_piece(Peer& peer, std::uint32_t receive, const Staged& piece);
   bool match_early(std::uint32_t receive, int rank);

@@ -108,8 +108,8 @@ std::size_t given_bytes(const Shape& shape, const engine::Signature& s, int size
 }
 
 // One rank's part in a call. A value.
-struct Part {
-  Part(const ShmGroup& group, const Call& call)
+struct SmallPart {
+  SmallPart(const ShmGroup& group, const Call& call)
       : shape(kShapes[call.signature.kind]),
         bytes(given_bytes(shape, call.signature, group.size())),
         lot(lot_of(bytes, shape.upwards || shape.flow != Flow::kAmongAll)) {
@@ -136,7 +136,7 @@ struct Part {
 };
 
 // Writes this rank's slot and announces it. `may_write` must hold.
-void post(ShmGroup& group, const Call& call, const Part& part) {
+void post(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.bytes != 0) {
     base::copy_plain(group.data(group.rank(), call.sequence, part.lot), call.in, part.bytes);
   }
@@ -144,7 +144,7 @@ void post(ShmGroup& group, const Call& call, const Part& part) {
 }
 
 // What follows the last peer's post.
-void finish(ShmGroup& group, const Call& call, const Part& part) {
+void finish(ShmGroup& group, const Call& call, const SmallPart& part) {
   if (part.last - part.first == group.size()) group.saw_everybody(call);
   if (part.takes) part.shape.use(group, call, part.lot);
 }
@@ -156,7 +156,7 @@ std::size_t slot_bytes(const engine::Signature& s, int size) noexcept {
 }
 
 bool attempt_small(ShmGroup& group, const Call& call) {
-  const Part part(group, call);
+  const SmallPart part(group, call);
   if (part.posts) {
     if (!group.may_write(call, part.lot)) return false;
     post(group, call, part);
@@ -184,7 +184,7 @@ bool attempt_small(ShmGroup& group, const Call& call) {
 
 Task small(ShmGroup& group, Call call) {
   const Turn turn(group, call);
-  const Part part(group, call);
+  const SmallPart part(group, call);
   if (part.posts && !group.has_posted(call)) {  // else an attempt has
     if (!group.may_write(call, part.lot))
       co_await until([&] { return group.may_write(call, part.lot); });

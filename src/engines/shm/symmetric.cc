@@ -59,7 +59,7 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
   const std::size_t line = std::max<std::size_t>(1, control::kCacheLine / element);
   const auto n = static_cast<std::size_t>(group.size());
   const std::size_t part = ((s.count + line - 1) / line + n - 1) / n * line;
-  const Range mine = range_of(static_cast<std::uint64_t>(group.rank()), part, s.count);
+  const StepRange mine = range_of(static_cast<std::uint64_t>(group.rank()), part, s.count);
   const core::Stores stores = stores_for(bytes_of(s));
   // A block at a time: where it stays in the caches, it is copied to the others from there.
   const std::size_t block =

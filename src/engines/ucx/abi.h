@@ -8,7 +8,7 @@
 namespace hocket::engines::ucx {
 
 // One byte, as UCX declares it.
-enum class Status : signed char {
+enum class UcsStatus : signed char {
   kOk = 0,
   kInProgress = 1,
   kNoResource = -2,
@@ -26,10 +26,10 @@ using Address = struct ucp_address;
 
 // What operations return: null when done, an error in disguise, or a request.
 using StatusPointer = void*;
-inline Status error_in(StatusPointer pointer) noexcept {
+inline UcsStatus error_in(StatusPointer pointer) noexcept {
   const auto value = reinterpret_cast<std::intptr_t>(pointer);
-  return value < 0 && value >= static_cast<int>(Status::kLast) ? static_cast<Status>(value)
-                                                               : Status::kOk;
+  return value < 0 && value >= static_cast<int>(UcsStatus::kLast) ? static_cast<UcsStatus>(value)
+                                                                  : UcsStatus::kOk;
 }
 
 struct ContextParams {
@@ -57,7 +57,7 @@ struct ContextAttributes {
   char name[32] = {};
   std::size_t reserved = 0;
 };
-enum class MemoryType : int { kHost = 0, kCuda = 1 };
+enum class UcsMemoryType : int { kHost = 0, kCuda = 1 };
 
 struct WorkerParams {
   static constexpr std::uint64_t kThreadMode = 1;
@@ -74,7 +74,7 @@ struct WorkerParams {
   std::uint64_t client_id = 0;
 };
 
-using ErrorHandler = void (*)(void* argument, Endpoint endpoint, Status status);
+using ErrorHandler = void (*)(void* argument, Endpoint endpoint, UcsStatus status);
 
 struct SocketAddress {
   const void* address = nullptr;
@@ -103,12 +103,12 @@ struct AmReceiveParam {
   Endpoint reply;
 };
 
-using AmHandler = Status (*)(void* argument,
-                             const void* header,
-                             std::size_t header_length,
-                             void* data,
-                             std::size_t length,
-                             const AmReceiveParam* param);
+using AmHandler = UcsStatus (*)(void* argument,
+                                const void* header,
+                                std::size_t header_length,
+                                void* data,
+                                std::size_t length,
+                                const AmReceiveParam* param);
 
 struct AmHandlerParam {
   static constexpr std::uint64_t kId = 1, kCallback = 4, kArgument = 8;
@@ -125,9 +125,9 @@ struct TagReceived {
   std::size_t length;
 };
 
-using OnSent = void (*)(void* request, Status status, void* user_data);
+using OnSent = void (*)(void* request, UcsStatus status, void* user_data);
 using OnReceived = void (*)(void* request,
-                            Status status,
+                            UcsStatus status,
                             const TagReceived* received,
                             void* user_data);
 
@@ -146,7 +146,7 @@ struct RequestParam {
   std::uint64_t datatype = 0;
   void* user_data = nullptr;
   void* reply_buffer = nullptr;
-  MemoryType memory_type = MemoryType::kHost;
+  UcsMemoryType memory_type = UcsMemoryType::kHost;
   void* receive_info = nullptr;
   void* memory = nullptr;
 };

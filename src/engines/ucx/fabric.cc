@@ -25,9 +25,9 @@ constexpr auto kGrace = std::chrono::milliseconds(100);  // for what is to leave
 
 // The GPU's context, where there is one, for what UCX does in it: it may free, and wait for streams
 // of its own, while other streams of the program are captured.
-class Current {
+class CurrentDevice {
  public:
-  explicit Current(const std::shared_ptr<const cuda::DeviceContext>& device) {
+  explicit CurrentDevice(const std::shared_ptr<const cuda::DeviceContext>& device) {
     if (!device) return;
     guard_.emplace(*device);
     outside_.emplace(device->driver());
@@ -44,12 +44,12 @@ class Current {
 // A message's header, and its bytes where they were copied, while UCX may read them.
 struct Fabric::Outgoing {
   Fabric* fabric = nullptr;
-  Header header;
+  MessageHeader header;
   std::vector<std::byte> payload;
   Count left;
 };
 
-Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
+Fabric::Fabric(std::shared_ptr<const UcxLibrary> library, FabricOptions options)
     : device_(std::move(options.device)),
       library_(std::move(library)),
       wake_(std::move(options.wake)),
@@ -67,7 +67,7 @@ Fabric::Fabric(std::shared_ptr<const Library> library, FabricOptions options)
   }
 }
 
-void Fabric::refuse(const char* what, Status status) const {
+void Fabric::refuse(const char* what, UcsStatus status) const {
   throw Error(
       {.code = ErrorCode::kSystem,
        .message = fmt::format("{} cannot {}: {}", name(), what, library_->status_string(status))});
@@ -76,14 +76,14 @@ void Fabric::refuse(const char* what, Status status) const {
 std::string Fabric::name() const { return "UCX " + library_->version(); }
 
 void Fabric::start(const FabricOptions& options) {
-  const auto require = [this](Status status, const char* what) {
-    if (status != Status::kOk) refuse(what, status);
+  const auto require = [this](UcsStatus status, const char* what) {
+    if (status != UcsStatus::kOk) refuse(what, status);
   };
   Config config = nullptr;
   require(library_->config_read(nullptr, nullptr, &config), "read its configuration");
   const auto set = [&](std::initializer_list<const char*> names, const std::string& value) {
     for (const char* name : names) {
-      if (library_->config_modify(config, name, value.c_str()) == Status::kOk) return;
+      if (library_->config_modify(config, name, value.c_str()) == UcsStatus::kOk) return;
     }
     base::log(base::LogLevel::kWarning,
               fmt::format("UCX does not take {}={}", *names.begin(), value));
@@ -102,12 +102,12 @@ void Fabric::start(const FabricOptions& options) {
     set({"RX_SEG_SIZE", "TCP_RX_SEG_SIZE"}, std::to_string(kReceivedAtOnce));
   }
   const ContextParams context;
-  const Status made = library_->init_version(1, 12, &context, config, &context_);
+  const UcsStatus made = library_->init_version(1, 12, &context, config, &context_);
   library_->config_release(config);
   require(made, "start");
   ContextAttributes attributes;
   require(library_->context_query(context_, &attributes), "say what memory it knows");
-  knows_gpus_ = (attributes.memory_types >> static_cast<int>(MemoryType::kCuda) & 1) != 0;
+  knows_gpus_ = (attributes.memory_types >> static_cast<int>(UcsMemoryType::kCuda) & 1) != 0;
   const WorkerParams worker;
   require(library_->worker_create(context_, &worker, &worker_), "make a worker");
   require(library_->worker_get_efd(worker_, &event_fd_), "tell when messages come");
@@ -122,7 +122,7 @@ void Fabric::start(const FabricOptions& options) {
 // those of the dead. Where there are such, UCX keeps its memory until the process ends; likewise
 // where the GPU's context is there no more.
 Fabric::~Fabric() {
-  const Current current(device_);
+  const CurrentDevice current(device_);
   if (!current.is_current() || retired_ || knows_dead_ || !flush_all(Deadline::in(kGrace))) {
     new std::shared_ptr<const cuda::DeviceContext>(device_);
     return;
@@ -135,8 +135,8 @@ Fabric::~Fabric() {
 std::vector<std::byte> Fabric::address() const {
   Address* address = nullptr;
   std::size_t length = 0;
-  const Status status = library_->worker_get_address(worker_, &address, &length);
-  if (status != Status::kOk) refuse("tell its address", status);
+  const UcsStatus status = library_->worker_get_address(worker_, &address, &length);
+  if (status != UcsStatus::kOk) refuse("tell its address", status);
   const auto* bytes = reinterpret_cast<const std::byte*>(address);
   std::vector<std::byte> result(bytes, bytes + length);
   library_->worker_release_address(worker_, address);
@@ -166,7 +166,7 @@ bool Fabric::arm() noexcept {
   const std::lock_guard lock(mutex_);
   if (retired_) return true;
   if (poll()) return false;
-  return library_->worker_arm(worker_) == Status::kOk;
+  return library_->worker_arm(worker_) == UcsStatus::kOk;
 }
 
 bool Fabric::progress() noexcept {
@@ -188,9 +188,9 @@ bool Fabric::poll() noexcept {
 }
 
 bool Fabric::wait_for(StatusPointer request, Deadline deadline) noexcept {
-  if (request == nullptr || error_in(request) != Status::kOk) return true;
+  if (request == nullptr || error_in(request) != UcsStatus::kOk) return true;
   bool done = false;
-  while (!(done = library_->request_check_status(request) != Status::kInProgress) &&
+  while (!(done = library_->request_check_status(request) != UcsStatus::kInProgress) &&
          !deadline.has_passed()) {
     poll();
   }
@@ -203,7 +203,7 @@ bool Fabric::has_died(std::size_t rank) const noexcept {
 }
 
 bool Fabric::flush(Deadline deadline) noexcept {
-  const Current current(device_);
+  const CurrentDevice current(device_);
   const std::lock_guard lock(mutex_);
   if (retired_) return false;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
@@ -249,8 +249,8 @@ Endpoint Fabric::endpoint(int rank) {
   params.address = reinterpret_cast<const Address*>(peer.address.data());
   params.error_handler = &Fabric::on_error;
   params.error_argument = this;
-  const Status status = library_->ep_create(worker_, &params, &peer.endpoint);
-  if (status == Status::kOk) return peer.endpoint;
+  const UcsStatus status = library_->ep_create(worker_, &params, &peer.endpoint);
+  if (status == UcsStatus::kOk) return peer.endpoint;
   peer.endpoint = nullptr;
   peer.broken = true;
   peer.why_broken = library_->status_string(status);
@@ -272,7 +272,7 @@ bool Fabric::is_broken(int rank) noexcept {
   return peer < peers_.size() && peers_[peer].broken;
 }
 
-void Fabric::on_error(void* argument, Endpoint endpoint, Status) {
+void Fabric::on_error(void* argument, Endpoint endpoint, UcsStatus) {
   auto& self = *static_cast<Fabric*>(argument);
   for (std::size_t rank = 0; rank < self.peers_.size(); ++rank) {
     Peer& peer = self.peers_[rank];
@@ -303,7 +303,7 @@ void Fabric::close_broken() noexcept {
     force.flags = RequestParam::kCloseForce;
     const StatusPointer request =
         library_->ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force);
-    if (request != nullptr && error_in(request) == Status::kOk) library_->request_free(request);
+    if (request != nullptr && error_in(request) == UcsStatus::kOk) library_->request_free(request);
   }
 }
 
@@ -314,11 +314,11 @@ RequestParam Fabric::param_for(MemoryKind memory) const noexcept {
   RequestParam param;
   param.mask = RequestParam::kCallback | RequestParam::kUserData | RequestParam::kMemoryType;
   const bool of_gpu = memory == MemoryKind::kCuda && knows_gpus_;
-  param.memory_type = of_gpu ? MemoryType::kCuda : MemoryType::kHost;
+  param.memory_type = of_gpu ? UcsMemoryType::kCuda : UcsMemoryType::kHost;
   return param;
 }
 
-std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing(const Header& header) {
+std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing(const MessageHeader& header) {
   std::unique_ptr<Outgoing> taken;
   if (free_.empty()) {
     taken = std::make_unique<Outgoing>();
@@ -331,7 +331,7 @@ std::unique_ptr<Fabric::Outgoing> Fabric::take_outgoing(const Header& header) {
   return taken;
 }
 
-void Fabric::on_sent(void* request, Status, void* user_data) {
+void Fabric::on_sent(void* request, UcsStatus, void* user_data) {
   std::unique_ptr<Outgoing> done(static_cast<Outgoing*>(user_data));
   Fabric& self = *done->fabric;
   self.library_->request_free(request);
@@ -341,19 +341,21 @@ void Fabric::on_sent(void* request, Status, void* user_data) {
 }
 
 // Whether nothing has to be kept for it: UCX has sent it, or copied what the system did not take.
-bool Fabric::send_at_once(int rank, const Header& header, std::span<const std::byte> payload) {
+bool Fabric::send_at_once(int rank,
+                          const MessageHeader& header,
+                          std::span<const std::byte> payload) {
   const Endpoint to = retired_ ? nullptr : endpoint(rank);
   if (to == nullptr) return true;  // never leaves
   RequestParam param;
   param.mask = RequestParam::kFlags | RequestParam::kMemoryType | RequestParam::kAtOnce;
   param.flags = RequestParam::kAmEager;
-  param.memory_type = MemoryType::kHost;
+  param.memory_type = UcsMemoryType::kHost;
   const StatusPointer sent = library_->am_send_nbx(
       to, kMessageId, &header, sizeof(header), payload.data(), payload.size(), &param);
-  return error_in(sent) != Status::kNoResource;
+  return error_in(sent) != UcsStatus::kNoResource;
 }
 
-void Fabric::send(int rank, const Header& header, std::span<const std::byte> payload) {
+void Fabric::send(int rank, const MessageHeader& header, std::span<const std::byte> payload) {
   if (payload.size() <= kMostAtOnce && send_at_once(rank, header, payload)) return;
   auto outgoing = take_outgoing(header);
   outgoing->payload.assign(payload.begin(), payload.end());
@@ -362,7 +364,7 @@ void Fabric::send(int rank, const Header& header, std::span<const std::byte> pay
 }
 
 void Fabric::send_in_place(int rank,
-                           const Header& header,
+                           const MessageHeader& header,
                            std::span<const std::byte> payload,
                            const Count& left) {
   hand_over(rank, take_outgoing(header), payload, left);
@@ -380,10 +382,15 @@ void Fabric::hand_over(int rank,
     param.flags = RequestParam::kAmEager;
     param.callback.sent = &Fabric::on_sent;
     param.user_data = outgoing.get();
-    request = library_->am_send_nbx(
-        to, kMessageId, &outgoing->header, sizeof(Header), payload.data(), payload.size(), &param);
+    request = library_->am_send_nbx(to,
+                                    kMessageId,
+                                    &outgoing->header,
+                                    sizeof(MessageHeader),
+                                    payload.data(),
+                                    payload.size(),
+                                    &param);
   }
-  if (request != nullptr && error_in(request) == Status::kOk) {
+  if (request != nullptr && error_in(request) == UcsStatus::kOk) {
     if (left) ++*left;
     outgoing->left = left;
     static_cast<void>(outgoing.release());  // on_sent has it

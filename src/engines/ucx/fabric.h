@@ -30,7 +30,7 @@ inline constexpr std::size_t kReceivedAtOnce = std::size_t{128} << 10;
 // What the messages of one group are handed to. Called while the fabric's mutex is held.
 class Port {
  public:
-  virtual void take(const Header& header, std::span<const std::byte> payload) = 0;
+  virtual void take(const MessageHeader& header, std::span<const std::byte> payload) = 0;
 
  protected:
   ~Port() = default;
@@ -81,7 +81,7 @@ struct Transfer {
 // thrown: who is dead is others' to say. Throws SystemError where UCX refuses to start.
 class Fabric {
  public:
-  Fabric(std::shared_ptr<const Library> library, FabricOptions options);
+  Fabric(std::shared_ptr<const UcxLibrary> library, FabricOptions options);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
@@ -135,11 +135,11 @@ class Fabric {
   void open(std::uint64_t id, Port& port);
   void close(std::uint64_t id) noexcept;
   // Sends copies of both.
-  void send(int rank, const Header& header, std::span<const std::byte> payload);
+  void send(int rank, const MessageHeader& header, std::span<const std::byte> payload);
   // The same without a copy of `payload`, which is in UCX's hands while `left` counts it.
   using Count = std::shared_ptr<int>;
   void send_in_place(int rank,
-                     const Header& header,
+                     const MessageHeader& header,
                      std::span<const std::byte> payload,
                      const Count& left);
   bool poll() noexcept;
@@ -175,20 +175,20 @@ class Fabric {
     std::optional<bool> direct;  // what moves_directly has found
   };
   struct Early {
-    Header header;
+    MessageHeader header;
     std::vector<std::byte> payload;
   };
-  static Status on_message(
+  static UcsStatus on_message(
       void*, const void*, std::size_t, void*, std::size_t, const AmReceiveParam*);
-  static void on_error(void*, Endpoint, Status);
-  static void on_sent(void*, Status, void*);
-  static void on_moved(void*, Status, void*);
-  static void on_came(void*, Status, const TagReceived*, void*);
-  static void on_drained(void*, Status, const TagReceived*, void*);
+  static void on_error(void*, Endpoint, UcsStatus);
+  static void on_sent(void*, UcsStatus, void*);
+  static void on_moved(void*, UcsStatus, void*);
+  static void on_came(void*, UcsStatus, const TagReceived*, void*);
+  static void on_drained(void*, UcsStatus, const TagReceived*, void*);
 
   void start(const FabricOptions& options);
-  [[noreturn]] void refuse(const char* what, Status status) const;
-  void take(const Header& header, std::span<const std::byte> payload);
+  [[noreturn]] void refuse(const char* what, UcsStatus status) const;
+  void take(const MessageHeader& header, std::span<const std::byte> payload);
   Endpoint endpoint(int rank);
   void close_broken() noexcept;
   void note_broken(std::size_t rank);
@@ -200,21 +200,21 @@ class Fabric {
   bool flush_living(base::Deadline deadline) noexcept;
   bool has_lane(Endpoint endpoint, MemoryKind memory) const;
   void begin(Transfer& transfer, StatusPointer request) noexcept;
-  void end(Transfer& transfer, Status status) noexcept;
+  void end(Transfer& transfer, UcsStatus status) noexcept;
   void drain(std::uint64_t tag) noexcept;
   template <typename Condition>
   bool wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept;
   template <typename Condition>
   bool see_to_its_end(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept;
-  bool send_at_once(int rank, const Header& header, std::span<const std::byte> payload);
-  std::unique_ptr<Outgoing> take_outgoing(const Header& header);
+  bool send_at_once(int rank, const MessageHeader& header, std::span<const std::byte> payload);
+  std::unique_ptr<Outgoing> take_outgoing(const MessageHeader& header);
   void hand_over(int rank,
                  std::unique_ptr<Outgoing> outgoing,
                  std::span<const std::byte> payload,
                  const Count& left);
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
-  const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<const UcxLibrary> library_;
   const std::function<void()> wake_;
   const std::function<void()> help_;
   const std::function<bool(int)> lost_;

@@ -12,26 +12,26 @@ constexpr std::size_t kMostEarly = std::size_t{64} << 20;
 
 }  // namespace
 
-Status Fabric::on_message(void* argument,
-                          const void* header,
-                          std::size_t header_length,
-                          void* data,
-                          std::size_t length,
-                          const AmReceiveParam* param) {
+UcsStatus Fabric::on_message(void* argument,
+                             const void* header,
+                             std::size_t header_length,
+                             void* data,
+                             std::size_t length,
+                             const AmReceiveParam* param) {
   auto& self = *static_cast<Fabric*>(argument);
-  Header read;
+  MessageHeader read;
   // Nobody sends those; who does is not of this job.
   if (header_length != sizeof(read) || (param->attributes & AmReceiveParam::kRendezvous) != 0) {
-    return Status::kOk;
+    return UcsStatus::kOk;
   }
   std::memcpy(&read, header, sizeof(read));
   if (static_cast<std::uint8_t>(read.type) < kTypes) {
     self.take(read, {static_cast<const std::byte*>(data), length});
   }
-  return Status::kOk;
+  return UcsStatus::kOk;
 }
 
-void Fabric::take(const Header& header, std::span<const std::byte> payload) {
+void Fabric::take(const MessageHeader& header, std::span<const std::byte> payload) {
   came_ = true;
   if (const auto found = ports_.find(header.group); found != ports_.end()) {
     found->second->take(header, payload);

@@ -18,8 +18,8 @@ constexpr unsigned kOldestMinor = 12;  // active messages as they are used here
 
 }  // namespace
 
-Found Library::find(const os::LibrarySearch& search) {
-  Found found;
+FoundUcx UcxLibrary::find(const os::LibrarySearch& search) {
+  FoundUcx found;
   // UCX reads these when it is loaded; what the user has set stays. Its handlers of signals and its
   // reports of broken connections are not wanted: hocket says itself who died.
   base::default_environment("UCX_HANDLE_ERRORS", "none");
@@ -32,13 +32,13 @@ Found Library::find(const os::LibrarySearch& search) {
   base::default_environment("UCX_SYSV_ERROR_HANDLING", "y");
   os::LoadedLibrary library(kName, search, found.why_not);
   if (!library) return found;
-  const auto made = std::make_shared<Library>();
+  const auto made = std::make_shared<UcxLibrary>();
   found.why_not = made->fill(library);
   if (found.why_not.empty()) found.library = made;
   return found;
 }
 
-std::string Library::fill(os::LoadedLibrary& library) {
+std::string UcxLibrary::fill(os::LoadedLibrary& library) {
   path_ = library.path();
   if (!library.look("ucp_get_version", get_version))
     return fmt::format("{} does not say its version", path_);

@@ -10,35 +10,35 @@
 
 namespace hocket::engines::ucx {
 
-struct Found;
+struct FoundUcx;
 
 // A resource: the loaded library and a table of its functions, under UCP's names without "ucp".
 // Immutable once made, so any thread. Never unloaded.
-class Library {
+class UcxLibrary {
  public:
   // Never throws for what is not there: then `why_not` says so.
-  static Found find(const os::LibrarySearch& search = {});
+  static FoundUcx find(const os::LibrarySearch& search = {});
 
   const std::string& version() const noexcept { return version_; }  // "1.13.1"
   const std::string& path() const noexcept { return path_; }
 
   void (*get_version)(unsigned*, unsigned*, unsigned*) = nullptr;
-  Status (*config_read)(const char* prefix, const char* file, Config*) = nullptr;
-  Status (*config_modify)(Config, const char* name, const char* value) = nullptr;
+  UcsStatus (*config_read)(const char* prefix, const char* file, Config*) = nullptr;
+  UcsStatus (*config_modify)(Config, const char* name, const char* value) = nullptr;
   void (*config_release)(Config) = nullptr;
-  Status (*init_version)(unsigned, unsigned, const ContextParams*, Config, Context*) = nullptr;
+  UcsStatus (*init_version)(unsigned, unsigned, const ContextParams*, Config, Context*) = nullptr;
   void (*cleanup)(Context) = nullptr;
-  Status (*context_query)(Context, ContextAttributes*) = nullptr;
-  Status (*worker_create)(Context, const WorkerParams*, Worker*) = nullptr;
+  UcsStatus (*context_query)(Context, ContextAttributes*) = nullptr;
+  UcsStatus (*worker_create)(Context, const WorkerParams*, Worker*) = nullptr;
   void (*worker_destroy)(Worker) = nullptr;
-  Status (*worker_get_address)(Worker, Address**, std::size_t*) = nullptr;
+  UcsStatus (*worker_get_address)(Worker, Address**, std::size_t*) = nullptr;
   void (*worker_release_address)(Worker, Address*) = nullptr;
-  Status (*worker_get_efd)(Worker, int*) = nullptr;
-  Status (*worker_arm)(Worker) = nullptr;
+  UcsStatus (*worker_get_efd)(Worker, int*) = nullptr;
+  UcsStatus (*worker_arm)(Worker) = nullptr;
   unsigned (*worker_progress)(Worker) = nullptr;
   StatusPointer (*worker_flush_nbx)(Worker, const RequestParam*) = nullptr;
-  Status (*worker_set_am_recv_handler)(Worker, const AmHandlerParam*) = nullptr;
-  Status (*ep_create)(Worker, const EndpointParams*, Endpoint*) = nullptr;
+  UcsStatus (*worker_set_am_recv_handler)(Worker, const AmHandlerParam*) = nullptr;
+  UcsStatus (*ep_create)(Worker, const EndpointParams*, Endpoint*) = nullptr;
   StatusPointer (*ep_flush_nbx)(Endpoint, const RequestParam*) = nullptr;
   StatusPointer (*ep_close_nbx)(Endpoint, const RequestParam*) = nullptr;
   StatusPointer (*am_send_nbx)(Endpoint,
@@ -61,9 +61,9 @@ class Library {
                                 const RequestParam*) = nullptr;
   void (*request_cancel)(Worker, void*) = nullptr;
   void (*ep_print_info)(Endpoint, std::FILE*) = nullptr;
-  Status (*request_check_status)(void*) = nullptr;
+  UcsStatus (*request_check_status)(void*) = nullptr;
   void (*request_free)(void*) = nullptr;
-  const char* (*status_string)(Status) = nullptr;
+  const char* (*status_string)(UcsStatus) = nullptr;
 
  private:
   std::string fill(os::LoadedLibrary& library);  // why not, or empty
@@ -72,8 +72,8 @@ class Library {
   std::string version_;
 };
 
-struct Found {
-  std::shared_ptr<const Library> library;
+struct FoundUcx {
+  std::shared_ptr<const UcxLibrary> library;
   std::string why_not;
 };
 

@@ -32,7 +32,7 @@ constexpr base::SettingRow kRows[]{
 std::string about_ucx() {
   try {
     const UcxSettings settings = UcxSettings::from_environment();
-    const auto found = Library::find({.file = settings.library, .folders = {}});
+    const auto found = UcxLibrary::find({.file = settings.library, .folders = {}});
     if (!found.library) return "\n" + found.why_not;
     const Fabric fabric(found.library, {.gpus = true});
     return found.library->version() + "\n" + (fabric.knows_gpus() ? "1" : "0");
@@ -96,7 +96,7 @@ std::optional<Engine> UcxProvider::probe(const Machine& machine) const {
 }
 
 std::vector<std::byte> UcxProvider::join(const engine::JobSite& site) {
-  const auto found = Library::find({.file = settings_.library, .folders = folders_});
+  const auto found = UcxLibrary::find({.file = settings_.library, .folders = folders_});
   if (!found.library) {
     throw RendezvousError("messages between hosts need UCX, and " + found.why_not);
   }
@@ -130,14 +130,15 @@ std::unique_ptr<engine::DeviceEngine> UcxProvider::make_device_engine(
     const engine::DeviceSite& site) {
   return std::make_unique<UcxDeviceEngine>(
       site.device,
-      DeviceOptions{.fabrics = {carrier_, &carrier_->gpu_fabrics()},
-                    .members = {.group = ~site.id,  // not that of its messages in host memory
-                                .rank = site.facts.rank,
-                                .world_ranks = {site.world_ranks.begin(), site.world_ranks.end()},
-                                .memory = MemoryKind::kCuda},
-                    .world = static_cast<std::size_t>(site.world_size),
-                    .always = movement::agreed_use(site.cards) == UseGpus::kAlways,
-                    .interrupted = site.interrupted});
+      UcxDeviceOptions{
+          .fabrics = {carrier_, &carrier_->gpu_fabrics()},
+          .members = {.group = ~site.id,  // not that of its messages in host memory
+                      .rank = site.facts.rank,
+                      .world_ranks = {site.world_ranks.begin(), site.world_ranks.end()},
+                      .memory = MemoryKind::kCuda},
+          .world = static_cast<std::size_t>(site.world_size),
+          .always = movement::agreed_use(site.cards) == UseGpus::kAlways,
+          .interrupted = site.interrupted});
 }
 
 }  // namespace hocket::engines::ucx

@@ -68,34 +68,37 @@ bool Fabric::reaches_gpus(int rank) {
 // --- Under way ----------------------------------------------------------------------------------
 
 void Fabric::begin(Transfer& transfer, StatusPointer request) noexcept {
-  if (request != nullptr && error_in(request) == Status::kOk) {
+  if (request != nullptr && error_in(request) == UcsStatus::kOk) {
     transfer.request = request;
   } else {
     // Nothing can have come to a tag that nobody was told.
     const bool impossible = transfer.receives && request == nullptr;
-    end(transfer, impossible ? Status::kTruncated : error_in(request));
+    end(transfer, impossible ? UcsStatus::kTruncated : error_in(request));
   }
 }
 
-void Fabric::end(Transfer& transfer, Status status) noexcept {
-  transfer.state = status == Status::kOk          ? Transfer::State::kDone
-                   : status == Status::kCancelled ? Transfer::State::kCancelled
-                                                  : Transfer::State::kFailed;
+void Fabric::end(Transfer& transfer, UcsStatus status) noexcept {
+  transfer.state = status == UcsStatus::kOk          ? Transfer::State::kDone
+                   : status == UcsStatus::kCancelled ? Transfer::State::kCancelled
+                                                     : Transfer::State::kFailed;
   came_ = true;
 }
 
-void Fabric::on_moved(void* request, Status status, void* user_data) {
+void Fabric::on_moved(void* request, UcsStatus status, void* user_data) {
   auto& transfer = *static_cast<Transfer*>(user_data);
   Fabric& self = *transfer.fabric;
   self.end(transfer, status);
   self.library_->request_free(request);
 }
 
-void Fabric::on_came(void* request, Status status, const TagReceived* received, void* user_data) {
+void Fabric::on_came(void* request,
+                     UcsStatus status,
+                     const TagReceived* received,
+                     void* user_data) {
   auto& transfer = *static_cast<Transfer*>(user_data);
   Fabric& self = *transfer.fabric;
-  const bool whole = status != Status::kOk || received->length == transfer.bytes;
-  self.end(transfer, whole ? status : Status::kTruncated);
+  const bool whole = status != UcsStatus::kOk || received->length == transfer.bytes;
+  self.end(transfer, whole ? status : UcsStatus::kTruncated);
   self.library_->request_free(request);
 }
 
@@ -206,7 +209,7 @@ void Fabric::take_back(int rank, const Count& left, std::unique_lock<std::mutex>
   see_to_its_end([&left] { return *left == 0; }, rank, lock);
 }
 
-void Fabric::on_drained(void* request, Status, const TagReceived*, void* user_data) {
+void Fabric::on_drained(void* request, UcsStatus, const TagReceived*, void* user_data) {
   auto& self = *static_cast<Fabric*>(user_data);
   self.drains_.erase(request);
   self.library_->request_free(request);
@@ -219,7 +222,7 @@ void Fabric::drain(std::uint64_t tag) noexcept {
   param.user_data = this;
   const StatusPointer request =
       library_->tag_recv_nbx(worker_, nullptr, 0, tag, ~std::uint64_t{0}, &param);
-  if (request != nullptr && error_in(request) == Status::kOk) drains_.insert(request);
+  if (request != nullptr && error_in(request) == UcsStatus::kOk) drains_.insert(request);
 }
 
 }  // namespace hocket::engines::ucx

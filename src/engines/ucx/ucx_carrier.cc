@@ -12,7 +12,7 @@ constexpr std::size_t kForcedFrom = 64 * 1024;
 
 }  // namespace
 
-UcxCarrier::UcxCarrier(std::shared_ptr<const Library> library, std::string interface, Bulk bulk)
+UcxCarrier::UcxCarrier(std::shared_ptr<const UcxLibrary> library, std::string interface, Bulk bulk)
     : library_(std::move(library)),
       interface_(std::move(interface)),
       fabric_(std::make_shared<Fabric>(library_, options(bulk))),

@@ -16,7 +16,7 @@ namespace hocket::engines::ucx {
 class UcxCarrier final : public engine::Carrier {
  public:
   // `interface`: by name; empty: UCX chooses. Throws SystemError where UCX refuses to start.
-  UcxCarrier(std::shared_ptr<const Library> library, std::string interface, Bulk bulk);
+  UcxCarrier(std::shared_ptr<const UcxLibrary> library, std::string interface, Bulk bulk);
 
   const std::shared_ptr<Fabric>& fabric() const noexcept { return fabric_; }
   // Others, for arrays in GPUs' memory.
@@ -40,7 +40,7 @@ class UcxCarrier final : public engine::Carrier {
 
   engine::CarrierLinks links_;  // written before `attached_`
   std::atomic<bool> attached_{false};
-  const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<const UcxLibrary> library_;
   const std::string interface_;
   std::shared_ptr<Fabric> fabric_;
   DeviceFabrics gpu_fabrics_;

@@ -21,13 +21,13 @@ constexpr auto kLongestIdle = std::chrono::milliseconds(500);
 constexpr int kMostRounds = 100;
 
 // How far a rank comes, as it tells the others. A value of fixed size.
-struct Reach {
+struct RankReach {
   bool direct = true;  // by lanes for GPUs' memory
   int missing = -1;    // a rank that it does not reach at all, and why
   base::ShortText<120> why_not;
 };
 
-movement::Mover mover_of(const DeviceOptions& options) {
+movement::Mover mover_of(const UcxDeviceOptions& options) {
   return {.library = "UCX",
           .rank = options.members.rank,
           .size = static_cast<int>(options.members.world_ranks.size()),
@@ -38,7 +38,7 @@ movement::Mover mover_of(const DeviceOptions& options) {
 }  // namespace
 
 UcxDeviceEngine::UcxDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device,
-                                 DeviceOptions options)
+                                 UcxDeviceOptions options)
     : MovingEngine(std::move(device), mover_of(options)), options_(std::move(options)) {}
 
 UcxDeviceEngine::~UcxDeviceEngine() {
@@ -83,7 +83,7 @@ std::string UcxDeviceEngine::meet(const engine::Introduction& introduction) {
   }
   const Members& members = options_.members;
   fabric_->introduce(options_.world, members.world_ranks, addresses);
-  Reach own_reach;
+  RankReach own_reach;
   for (std::size_t i = 0; i < members.world_ranks.size(); ++i) {
     if (static_cast<int>(i) == members.rank) continue;
     const int rank = members.world_ranks[i];
@@ -101,7 +101,7 @@ std::string UcxDeviceEngine::meet(const engine::Introduction& introduction) {
                                   all[i].missing,
                                   all[i].why_not.view()));
   }
-  return std::ranges::all_of(all, &Reach::direct)
+  return std::ranges::all_of(all, &RankReach::direct)
              ? ""
              : "between some ranks it has no lane for their memory";
 }

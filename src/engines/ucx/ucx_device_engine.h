@@ -16,7 +16,7 @@
 namespace hocket::engines::ucx {
 
 // A value.
-struct DeviceOptions {
+struct UcxDeviceOptions {
   std::shared_ptr<DeviceFabrics> fabrics;
   Members members;
   std::size_t world = 0;  // ranks
@@ -28,7 +28,7 @@ struct DeviceOptions {
 
 class UcxDeviceEngine final : public movement::MovingEngine {
  public:
-  UcxDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, DeviceOptions options);
+  UcxDeviceEngine(std::shared_ptr<const cuda::DeviceContext> device, UcxDeviceOptions options);
   ~UcxDeviceEngine() override;
 
   std::string_view name() const noexcept override { return "ucx"; }
@@ -43,7 +43,7 @@ class UcxDeviceEngine final : public movement::MovingEngine {
   bool is_broken(int peer) noexcept override;
   void answer() noexcept;
 
-  const DeviceOptions options_;
+  const UcxDeviceOptions options_;
   int number_ = 0;  // of the fabric
   std::shared_ptr<Fabric> fabric_;
   std::vector<std::byte> address_;

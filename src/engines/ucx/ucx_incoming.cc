@@ -14,7 +14,7 @@ namespace {
 // What is acknowledged by a message of its own; less goes along with what is sent anyway.
 constexpr std::size_t kAcknowledgeFrom = std::size_t{2} << 20;
 
-Envelope envelope_of(const Header& header) {
+Envelope envelope_of(const MessageHeader& header) {
   // An unknown dtype compares unequal to all and is never looked up by.
   return {.peer = header.source,
           .tag = header.tag,
@@ -29,19 +29,19 @@ void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
   Peer& sender = peer(rank);
   sender.consumed += bytes;
   if (sender.consumed < kAcknowledgeFrom) return;
-  Header credit = header(Type::kCredit, {}, 0);
+  MessageHeader credit = header(PacketType::kCredit, {}, 0);
   credit.credit = std::exchange(sender.consumed, 0);
   fabric_->send(world(rank), credit, {});
 }
 
-void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payload) {
+void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byte> payload) {
   if (header.source < 0 || header.source >= static_cast<int>(peers_.size())) return;
   Peer& sender = peer(header.source);
   ++sender.heard;
   sender.unacknowledged -= std::min<std::size_t>(sender.unacknowledged, header.credit);
   switch (header.type) {
-    case Type::kEager:
-    case Type::kRequest: {
+    case PacketType::kEager:
+    case PacketType::kRequest: {
       if (header.tag >= engine::kCallTag) sender.in_call = header.tag;
       // Different sizes may take different ways.
       if (header.number != sender.next_in) {
@@ -60,20 +60,21 @@ void UcxPointToPoint::take(const Header& header, std::span<const std::byte> payl
       }
       return;
     }
-    case Type::kBulk:
+    case PacketType::kBulk:
       return take_bulk(header, payload);
-    case Type::kMore:
+    case PacketType::kMore:
       return take_more(header, payload);
-    case Type::kGrant:
-    case Type::kRefuse:
-    case Type::kCancel:
+    case PacketType::kGrant:
+    case PacketType::kRefuse:
+    case PacketType::kCancel:
       return take_answer(header);
-    case Type::kCredit:
+    case PacketType::kCredit:
       return;
   }
 }
 
-void UcxPointToPoint::take_message(const Header& header, std::span<const std::byte> payload) {
+void UcxPointToPoint::take_message(const MessageHeader& header,
+                                   std::span<const std::byte> payload) {
   const auto at = std::find_if(posted_.begin(), posted_.end(), [&](std::uint32_t index) {
     const Envelope& wanted = slots_[index].envelope;
     return (wanted.peer == header.source || wanted.peer == engine::kAnyPeer) &&
@@ -111,12 +112,12 @@ bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
 
 // Brings a message and its receive together.
 void UcxPointToPoint::match(std::uint32_t receive,
-                            const Header& header,
+                            const MessageHeader& header,
                             std::span<const std::byte> payload) {
   Slot& message = slots_[receive];
   message.received = envelope_of(header);
   message.id = header.id;
-  const bool requested = header.type == Type::kRequest;
+  const bool requested = header.type == PacketType::kRequest;
   if (!requested) acknowledge(header.source, payload.size());
   const bool reachable = members_.memory == MemoryKind::kHost ||
                          (requested && header.direct != 0) || message.bytes == 0;
@@ -124,12 +125,12 @@ void UcxPointToPoint::match(std::uint32_t receive,
                     (requested || payload.size() <= message.bytes);
   if (!fits) {
     message.state = Slot::State::kMismatch;
-    if (requested) tell(header.source, Type::kRefuse, message.envelope, header.id);
+    if (requested) tell(header.source, PacketType::kRefuse, message.envelope, header.id);
     return;
   }
   if (requested && message.bytes != 0) {
     message.state = Slot::State::kReceiving;
-    Header grant = this->header(Type::kGrant, message.envelope, header.id);
+    MessageHeader grant = this->header(PacketType::kGrant, message.envelope, header.id);
     if (header.direct != 0) {
       if (message.taker != nullptr) {
         message.held.resize(message.bytes);
@@ -142,7 +143,7 @@ void UcxPointToPoint::match(std::uint32_t receive,
     fabric_->send(world(header.source), grant, {});
     return;
   }
-  if (requested) tell(header.source, Type::kGrant, message.envelope, header.id);
+  if (requested) tell(header.source, PacketType::kGrant, message.envelope, header.id);
   place(message, 0, payload);
   message.moved = payload.size();
   message.state =
@@ -159,7 +160,7 @@ void UcxPointToPoint::place(Slot& message, std::size_t offset, std::span<const s
 }
 
 // A later piece of a message that came unasked; maybe before its first.
-void UcxPointToPoint::take_more(const Header& header, std::span<const std::byte> payload) {
+void UcxPointToPoint::take_more(const MessageHeader& header, std::span<const std::byte> payload) {
   Peer& sender = peer(header.source);
   if (static_cast<std::int32_t>(header.number - sender.next_in) >= 0) {
     sender.overtaking.emplace(header.number, Early{header, {payload.begin(), payload.end()}, {}});
@@ -169,7 +170,7 @@ void UcxPointToPoint::take_more(const Header& header, std::span<const std::byte>
 }
 
 // The same when its first has been taken.
-void UcxPointToPoint::add_more(const Header& header, std::span<const std::byte> payload) {
+void UcxPointToPoint::add_more(const MessageHeader& header, std::span<const std::byte> payload) {
   auto& early = peer(header.source).early;
   const auto first = std::find_if(early.begin(), early.end(), [&](const Early& message) {
     return message.header.number == header.number;
@@ -182,7 +183,7 @@ void UcxPointToPoint::add_more(const Header& header, std::span<const std::byte> 
   take_bulk(header, payload);
 }
 
-void UcxPointToPoint::take_bulk(const Header& header, std::span<const std::byte> payload) {
+void UcxPointToPoint::take_bulk(const MessageHeader& header, std::span<const std::byte> payload) {
   for (Slot& message : slots_) {
     if (message.state != Slot::State::kReceiving || message.id != header.id ||
         message.received.peer != header.source || message.transfer) {
@@ -197,7 +198,7 @@ void UcxPointToPoint::take_bulk(const Header& header, std::span<const std::byte>
   // Its receive was cancelled here.
 }
 
-std::optional<std::uint32_t> UcxPointToPoint::find_requested(const Header& header) const {
+std::optional<std::uint32_t> UcxPointToPoint::find_requested(const MessageHeader& header) const {
   for (std::uint32_t index = 0; index < slots_.size(); ++index) {
     const Slot& message = slots_[index];
     if (message.state == Slot::State::kRequested && message.id == header.id &&
@@ -208,17 +209,17 @@ std::optional<std::uint32_t> UcxPointToPoint::find_requested(const Header& heade
   return std::nullopt;
 }
 
-void UcxPointToPoint::take_answer(const Header& header) {
-  if (header.type == Type::kCancel) {
+void UcxPointToPoint::take_answer(const MessageHeader& header) {
+  if (header.type == PacketType::kCancel) {
     std::erase_if(peer(header.source).early, [&](const Early& message) {
-      return message.header.type == Type::kRequest && message.header.id == header.id;
+      return message.header.type == PacketType::kRequest && message.header.id == header.id;
     });
     return;
   }
   const auto index = find_requested(header);
   if (!index) return;  // cancelled here
   Slot& message = slots_[*index];
-  if (header.type == Type::kRefuse) {
+  if (header.type == PacketType::kRefuse) {
     message.received = envelope_of(header);
     message.state = Slot::State::kMismatch;
     return;

@@ -58,7 +58,9 @@ void UcxPointToPoint::free(std::uint32_t index) {
   free_.push_back(index);
 }
 
-Header UcxPointToPoint::header(Type type, const Envelope& envelope, std::uint32_t id) const {
+MessageHeader UcxPointToPoint::header(PacketType type,
+                                      const Envelope& envelope,
+                                      std::uint32_t id) const {
   return {.group = members_.group,
           .tag = envelope.tag,
           .count = envelope.count,
@@ -69,7 +71,7 @@ Header UcxPointToPoint::header(Type type, const Envelope& envelope, std::uint32_
           .order = static_cast<std::uint8_t>(envelope.order)};
 }
 
-void UcxPointToPoint::tell(int rank, Type type, const Envelope& envelope, std::uint32_t id) {
+void UcxPointToPoint::tell(int rank, PacketType type, const Envelope& envelope, std::uint32_t id) {
   fabric_->send(world(rank), header(type, envelope, id), {});
 }
 
@@ -83,7 +85,7 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
       members_.memory == MemoryKind::kCuda || fabric_->moves_directly(rank, bytes.size());
   const bool eager = !direct && bytes.size() <= kUnaskedBytes &&
                      receiver.unacknowledged + bytes.size() <= kMostUnacknowledged;
-  Header piece = header(eager ? Type::kEager : Type::kRequest, to, ++next_id_);
+  MessageHeader piece = header(eager ? PacketType::kEager : PacketType::kRequest, to, ++next_id_);
   piece.number = receiver.next_out++;
   piece.credit = std::exchange(receiver.consumed, 0);
   piece.direct = direct;
@@ -122,7 +124,7 @@ MessageId UcxPointToPoint::send(const Envelope& to, std::span<const std::byte> b
     } else {
       fabric_->send(rank, piece, part);
     }
-    piece.type = Type::kMore;
+    piece.type = PacketType::kMore;
     piece.credit = 0;
   }
   return id;
@@ -200,7 +202,7 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   std::erase(posted_, index);
   std::erase(streaming_, index);
   if (message.state == Slot::State::kRequested || message.state == Slot::State::kStreaming) {
-    tell(message.envelope.peer, Type::kCancel, message.envelope, message.id);
+    tell(message.envelope.peer, PacketType::kCancel, message.envelope, message.id);
   }
   message.state = Slot::State::kDone;  // nothing that comes meanwhile is for it
   if (message.transfer) fabric_->take_back(std::move(message.transfer), lock);
@@ -238,7 +240,7 @@ bool UcxPointToPoint::stream(std::uint32_t index) {
   bool moved = false;
   while (message.moved < message.bytes && *message.left < kPieces) {
     const std::size_t length = std::min(kLongPieceBytes, message.bytes - message.moved);
-    Header piece = header(Type::kBulk, message.envelope, message.id);
+    MessageHeader piece = header(PacketType::kBulk, message.envelope, message.id);
     piece.offset = message.moved;
     fabric_->send_in_place(
         world(message.envelope.peer), piece, {message.from + message.moved, length}, message.left);

@@ -79,7 +79,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   };
   // A message that came before its receive.
   struct Early {
-    Header header;
+    MessageHeader header;
     std::vector<std::byte> bytes;
     std::vector<Early> more;  // later pieces of it
   };
@@ -102,20 +102,22 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   int world(int rank) const { return members_.world_ranks[static_cast<std::size_t>(rank)]; }
-  Header header(Type type, const engine::Envelope& envelope, std::uint32_t id) const;
-  void tell(int rank, Type type, const engine::Envelope& envelope, std::uint32_t id);
+  MessageHeader header(PacketType type, const engine::Envelope& envelope, std::uint32_t id) const;
+  void tell(int rank, PacketType type, const engine::Envelope& envelope, std::uint32_t id);
 
-  void take(const Header& header, std::span<const std::byte> payload) override;
-  void take_message(const Header& header, std::span<const std::byte> payload);
-  void take_more(const Header& header, std::span<const std::byte> payload);
-  void add_more(const Header& header, std::span<const std::byte> payload);
-  void take_bulk(const Header& header, std::span<const std::byte> payload);
-  void take_answer(const Header& header);
-  void match(std::uint32_t receive, const Header& header, std::span<const std::byte> payload);
+  void take(const MessageHeader& header, std::span<const std::byte> payload) override;
+  void take_message(const MessageHeader& header, std::span<const std::byte> payload);
+  void take_more(const MessageHeader& header, std::span<const std::byte> payload);
+  void add_more(const MessageHeader& header, std::span<const std::byte> payload);
+  void take_bulk(const MessageHeader& header, std::span<const std::byte> payload);
+  void take_answer(const MessageHeader& header);
+  void match(std::uint32_t receive,
+             const MessageHeader& header,
+             std::span<const std::byte> payload);
   bool match_early(std::uint32_t receive, int rank);
   void acknowledge(int rank, std::size_t bytes);
   bool stream(std::uint32_t index);
-  std::optional<std::uint32_t> find_requested(const Header& header) const;
+  std::optional<std::uint32_t> find_requested(const MessageHeader& header) const;
 
   const std::shared_ptr<Fabric> fabric_;
   const Members members_;

@@ -6,7 +6,7 @@
 
 namespace hocket::engines::ucx {
 
-enum class Type : std::uint8_t {
+enum class PacketType : std::uint8_t {
   kEager,    // a message unasked: all of it, or its first bytes
   kRequest,  // a message too long to send unasked; its bytes follow when they are granted
   kGrant,    // the reader of message `id` is ready for its bytes, which come under `offset` as
@@ -19,7 +19,7 @@ enum class Type : std::uint8_t {
 };
 inline constexpr std::uint8_t kTypes = 8;
 
-struct Header {
+struct MessageHeader {
   std::uint64_t group = 0;
   std::uint64_t tag = 0;
   std::uint64_t count = 0;   // elements of the message
@@ -28,11 +28,11 @@ struct Header {
   std::uint32_t id = 0;      // the sender's number of the message
   std::uint32_t number = 0;  // counts what one rank sends another as kEager and kRequest
   std::int32_t source = 0;   // the sender, in the group
-  Type type = Type::kEager;
+  PacketType type = PacketType::kEager;
   std::uint8_t dtype = 0;
   std::uint8_t direct = 0;  // of a kRequest: UCX moves the bytes, not pieces
   std::uint8_t order = 0;
 };
-static_assert(sizeof(Header) == 56);
+static_assert(sizeof(MessageHeader) == 56);
 
 }  // namespace hocket::engines::ucx

@@ -132,7 +132,7 @@ std::string blas_note(const std::string& version) {
                          : "multiplies in hocket::Matmul, where the program has loaded no other";
 }
 
-struct Library {
+struct KnownLibrary {
   const char* name;
   std::array<const char*, 3> files;
   std::string (*version)(void*);
@@ -154,31 +154,31 @@ std::string nvshmem_note(const std::string& version) {
 }
 
 const std::array kLibraries{
-    Library{"Open MPI", {"libmpi.so.40", nullptr}, mpi_version},
-    Library{"MPICH", {"libmpich.so.12", "libmpi.so.12"}, mpi_version},
-    Library{"UCX", {"libucp.so.0", nullptr}, ucx_version, "HOCKET_UCX_LIBRARY"},
-    Library{"CUDA driver", {"libcuda.so.1", nullptr}, cuda_version},
-    Library{"NCCL", {"libnccl.so.2", nullptr}, nccl_version, "HOCKET_NCCL_LIBRARY"},
-    Library{"NVSHMEM",
-            {"libnvshmem_host.so.3", nullptr},
-            nvshmem_version,
-            "HOCKET_NVSHMEM_LIBRARY",
-            nvshmem_note},
-    Library{"cuFFT",
-            {"libcufft.so.12", "libcufft.so.11"},
-            cufft_version,
-            "HOCKET_CUFFT_LIBRARY",
-            cufft_note},
-    Library{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
-    Library{"BLAS",
-            {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4"},
-            blas_version,
-            "HOCKET_BLAS_LIBRARY",
-            blas_note},
+    KnownLibrary{"Open MPI", {"libmpi.so.40", nullptr}, mpi_version},
+    KnownLibrary{"MPICH", {"libmpich.so.12", "libmpi.so.12"}, mpi_version},
+    KnownLibrary{"UCX", {"libucp.so.0", nullptr}, ucx_version, "HOCKET_UCX_LIBRARY"},
+    KnownLibrary{"CUDA driver", {"libcuda.so.1", nullptr}, cuda_version},
+    KnownLibrary{"NCCL", {"libnccl.so.2", nullptr}, nccl_version, "HOCKET_NCCL_LIBRARY"},
+    KnownLibrary{"NVSHMEM",
+                 {"libnvshmem_host.so.3", nullptr},
+                 nvshmem_version,
+                 "HOCKET_NVSHMEM_LIBRARY",
+                 nvshmem_note},
+    KnownLibrary{"cuFFT",
+                 {"libcufft.so.12", "libcufft.so.11"},
+                 cufft_version,
+                 "HOCKET_CUFFT_LIBRARY",
+                 cufft_note},
+    KnownLibrary{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
+    KnownLibrary{"BLAS",
+                 {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4"},
+                 blas_version,
+                 "HOCKET_BLAS_LIBRARY",
+                 blas_note},
 };
 
 // Where it may be, in the order in which hocket looks.
-std::vector<std::string> candidates(const Library& wanted,
+std::vector<std::string> candidates(const KnownLibrary& wanted,
                                     const std::vector<std::string>& folders) {
   const auto named = wanted.variable == nullptr ? std::nullopt : base::environment(wanted.variable);
   // A word stands for a library by its usual name.
@@ -196,7 +196,7 @@ std::vector<std::string> candidates(const Library& wanted,
 }
 
 // "version\npath", or "" where it is not installed.
-std::string look_for(const Library& wanted, const std::vector<std::string>& folders) {
+std::string look_for(const KnownLibrary& wanted, const std::vector<std::string>& folders) {
   for (const std::string& file : candidates(wanted, folders)) {
     void* library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) continue;
@@ -240,7 +240,7 @@ std::string ask_python() {
 
 std::vector<Software> find_libraries(const std::vector<std::string>& folders) {
   std::vector<Software> result;
-  for (const Library& wanted : kLibraries) {
+  for (const KnownLibrary& wanted : kLibraries) {
     const auto answer = run_in_child([&] { return look_for(wanted, folders); }, 5000);
     if (!answer) {
       result.push_back({wanted.name, "unusable: it crashed or hung when it was loaded", "", ""});

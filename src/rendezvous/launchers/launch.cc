@@ -15,7 +15,7 @@
 namespace hocket {
 namespace {
 
-using rendezvous::Place;
+using rendezvous::LaunchPlace;
 
 bool trusts_network() {
   const auto text = base::environment("HOCKET_TRUST_NETWORK");
@@ -25,7 +25,7 @@ bool trusts_network() {
       fmt::format("HOCKET_TRUST_NETWORK={} is neither 1 nor 0; correct or unset it", *text));
 }
 
-Place place_from_options(const InitOptions& options) {
+LaunchPlace place_from_options(const InitOptions& options) {
   if (!options.rank || !options.size) {
     throw InvalidArgument(fmt::format("init was given a {} and no {}; give both or none",
                                       options.rank ? "rank" : "size",
@@ -42,7 +42,7 @@ Place place_from_options(const InitOptions& options) {
           .size = *options.size};
 }
 
-Place find_place(const InitOptions& options) {
+LaunchPlace find_place(const InitOptions& options) {
   if (options.rank || options.size) return place_from_options(options);
   for (auto* find : {rendezvous::place_from_hocket,
                      rendezvous::place_from_torchrun,
@@ -78,7 +78,7 @@ std::string meeting_at(const std::string& text, std::string_view what, const Lau
 
 // Where they meet when nobody said so: where the launcher says rank 0 is, if there is a key and it
 // does not say that all ranks are here; else on this host, if they are all here.
-std::string default_meeting(const Place& place, const LaunchInfo& launch) {
+std::string default_meeting(const LaunchPlace& place, const LaunchInfo& launch) {
   const bool is_trusted = launch.key || launch.trust_network;
   const bool may_span = place.local_rank < 0 || place.local_size < place.size;
   if (is_trusted && may_span && !place.address.empty()) return place.address;
@@ -98,7 +98,7 @@ std::string default_meeting(const Place& place, const LaunchInfo& launch) {
       why));
 }
 
-std::optional<Key> find_key(const InitOptions& options, const Place& place) {
+std::optional<Key> find_key(const InitOptions& options, const LaunchPlace& place) {
   if (options.key) return options.key;
   if (place.launcher == "hocket run") {
     const auto fd = base::environment_integer("HOCKET_KEY_FD", 0, 1 << 20);
@@ -111,7 +111,7 @@ std::optional<Key> find_key(const InitOptions& options, const Place& place) {
 }  // namespace
 
 LaunchInfo detect_launch(const InitOptions& options) {
-  const Place place = find_place(options);
+  const LaunchPlace place = find_place(options);
   LaunchInfo launch{.rank = place.rank,
                     .size = place.size,
                     .local_rank = place.local_rank,

@@ -42,7 +42,7 @@ void read_digits(const std::string& text, std::span<std::byte> bytes) {
 // Every call has keys of its own, as nothing that was put can be put again.
 class SpaceBootstrap final : public Bootstrap {
  public:
-  SpaceBootstrap(std::unique_ptr<LauncherSpace> space, const Place& place)
+  SpaceBootstrap(std::unique_ptr<LauncherSpace> space, const LaunchPlace& place)
       : space_(std::move(space)), rank_(place.rank), size_(place.size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -102,7 +102,7 @@ bool says_where_to_meet(const InitOptions& options) {
 }  // namespace
 
 std::unique_ptr<Bootstrap> make_space_bootstrap(std::unique_ptr<LauncherSpace> space,
-                                                const Place& place) {
+                                                const LaunchPlace& place) {
   return std::make_unique<SpaceBootstrap>(std::move(space), place);
 }
 

@@ -30,7 +30,7 @@ std::unique_ptr<LauncherSpace> open_pmix_space();
 
 // A bootstrap by such a space, for the ranks of `place`.
 std::unique_ptr<Bootstrap> make_space_bootstrap(std::unique_ptr<LauncherSpace> space,
-                                                const Place& place);
+                                                const LaunchPlace& place);
 
 // A job that a launcher of MPI has started on several hosts, and how its ranks can meet. Absent
 // where options or variables say how, where all ranks are on this host, or where the launcher has

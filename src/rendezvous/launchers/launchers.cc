@@ -36,7 +36,7 @@ void require_below(const char* what, int value, const char* limit_name, int limi
       "{}={} must be below {}={}; they contradict each other", what, value, limit_name, limit));
 }
 
-std::optional<Place> read_place(const Names& names) {
+std::optional<LaunchPlace> read_place(const Names& names) {
   const auto rank = integer(names.rank);
   const auto size = integer(names.size, 1);
   if (!rank && !size) return std::nullopt;
@@ -46,11 +46,11 @@ std::optional<Place> read_place(const Names& names) {
                                       rank ? names.size : names.rank));
   }
   require_below(names.rank, *rank, names.size, *size);
-  Place place{.launcher = names.launcher,
-              .rank_variable = names.rank,
-              .size_variable = names.size,
-              .rank = *rank,
-              .size = *size};
+  LaunchPlace place{.launcher = names.launcher,
+                    .rank_variable = names.rank,
+                    .size_variable = names.size,
+                    .rank = *rank,
+                    .size = *size};
   if (names.local_rank != nullptr) place.local_rank = integer(names.local_rank).value_or(-1);
   if (names.local_size != nullptr) place.local_size = integer(names.local_size, 1).value_or(-1);
   if (place.local_size >= 0) {
@@ -83,7 +83,7 @@ pid_t hydra_proxy() {
 
 }  // namespace
 
-std::optional<Place> place_from_hocket() {
+std::optional<LaunchPlace> place_from_hocket() {
   auto place = read_place({.launcher = "hocket run",
                            .rank = "HOCKET_RANK",
                            .size = "HOCKET_SIZE",
@@ -93,7 +93,7 @@ std::optional<Place> place_from_hocket() {
   return place;
 }
 
-std::optional<Place> place_from_torchrun() {
+std::optional<LaunchPlace> place_from_torchrun() {
   auto place = read_place({.launcher = "torchrun",
                            .rank = "RANK",
                            .size = "WORLD_SIZE",
@@ -114,7 +114,7 @@ std::optional<Place> place_from_torchrun() {
   return place;
 }
 
-std::optional<Place> place_from_open_mpi() {
+std::optional<LaunchPlace> place_from_open_mpi() {
   auto place = read_place({.launcher = "Open MPI",
                            .rank = "OMPI_COMM_WORLD_RANK",
                            .size = "OMPI_COMM_WORLD_SIZE",
@@ -125,7 +125,7 @@ std::optional<Place> place_from_open_mpi() {
   return place;
 }
 
-std::optional<Place> place_from_mpich() {
+std::optional<LaunchPlace> place_from_mpich() {
   auto place = read_place({.launcher = "MPICH",
                            .rank = "PMI_RANK",
                            .size = "PMI_SIZE",
@@ -138,7 +138,7 @@ std::optional<Place> place_from_mpich() {
   return place;
 }
 
-std::optional<Place> place_from_slurm() {
+std::optional<LaunchPlace> place_from_slurm() {
   // A batch script has the job's variables too, but no step's.
   const auto job = base::environment("SLURM_JOB_ID");
   const auto step = base::environment("SLURM_STEP_ID");

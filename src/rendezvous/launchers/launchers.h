@@ -7,7 +7,7 @@
 namespace hocket::rendezvous {
 
 // A value: a process's place, as one launcher tells it.
-struct Place {
+struct LaunchPlace {
   std::string launcher;
   std::string rank_variable;  // for messages
   std::string size_variable;
@@ -27,11 +27,11 @@ struct Place {
 
 // Each is absent where the process was not started so, and throws InvalidArgument where the
 // variables contradict each other or one lacks.
-std::optional<Place> place_from_hocket();
-std::optional<Place> place_from_torchrun();
-std::optional<Place> place_from_open_mpi();
-std::optional<Place> place_from_mpich();
-std::optional<Place> place_from_slurm();
+std::optional<LaunchPlace> place_from_hocket();
+std::optional<LaunchPlace> place_from_torchrun();
+std::optional<LaunchPlace> place_from_open_mpi();
+std::optional<LaunchPlace> place_from_mpich();
+std::optional<LaunchPlace> place_from_slurm();
 
 // The number of tasks on one node out of Slurm's "4(x2),3". Absent where it says no such thing.
 std::optional<int> slurm_tasks_on_node(const std::string& tasks_per_node, int node);

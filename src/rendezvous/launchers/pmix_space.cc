@@ -29,7 +29,7 @@ struct Value {
 constexpr std::uint16_t kString = 3;
 constexpr std::uint8_t kGlobal = 3;  // the scope: ranks of this host and of others
 
-struct Interface {
+struct PmixFunctions {
   int (*init)(Proc* self, void* info, std::size_t infos);
   int (*finalize)(const void* info, std::size_t infos);
   int (*put)(std::uint8_t scope, const char* key, Value* value);
@@ -63,7 +63,7 @@ class Ending {
 
 class PmixSpace final : public LauncherSpace {
  public:
-  explicit PmixSpace(const Interface& pmix) : pmix_(pmix) {
+  explicit PmixSpace(const PmixFunctions& pmix) : pmix_(pmix) {
     require(pmix_.init(&self_, nullptr, 0), "PMIx_Init");
     static const Ending ending(pmix_.finalize);
   }
@@ -98,7 +98,7 @@ class PmixSpace final : public LauncherSpace {
         code));
   }
 
-  Interface pmix_;
+  PmixFunctions pmix_;
   Proc self_{};
 };
 
@@ -107,7 +107,7 @@ class PmixSpace final : public LauncherSpace {
 std::unique_ptr<LauncherSpace> open_pmix_space() {
   if (!base::environment("PMIX_NAMESPACE")) return nullptr;
   void* library = ::dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  Interface pmix{};
+  PmixFunctions pmix{};
   if (library == nullptr || !pmix.fill(library)) return nullptr;
   return std::make_unique<PmixSpace>(pmix);
 }

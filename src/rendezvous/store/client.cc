@@ -55,7 +55,7 @@ class Client final : public RequestStore {
   }
 
  protected:
-  Reply perform(Request&& request) override {
+  Reply perform(StoreRequest&& request) override {
     const Duration limit = may_wait(request.op) ? sum(request.timeout, kGrace) : timeout_;
     return ask(std::move(request), Deadline::in(limit), Interrupts::kAskedFor);
   }
@@ -64,7 +64,7 @@ class Client final : public RequestStore {
   using Slot = std::shared_ptr<std::optional<Reply>>;
   enum class Interrupts : std::uint8_t { kAskedFor, kIgnored };
 
-  Reply ask(Request&& request, Deadline deadline, Interrupts interrupts) {
+  Reply ask(StoreRequest&& request, Deadline deadline, Interrupts interrupts) {
     std::unique_lock lock(mutex_);
     const std::uint32_t id = next_id_++;
     const auto slot = std::make_shared<std::optional<Reply>>();

@@ -15,7 +15,7 @@ namespace {
 // A resource: a table behind a lock. Waiting threads look after each other's deadlines.
 class MemoryStore final : public RequestStore {
  protected:
-  Reply perform(Request&& request) override {
+  Reply perform(StoreRequest&& request) override {
     std::unique_lock lock(mutex_);
     // Shared with the table, whose wait may outlive this call where it throws.
     const auto reply = std::make_shared<std::optional<Reply>>();

@@ -5,7 +5,7 @@
 namespace hocket::rendezvous {
 namespace {
 
-void write_fields(WireWriter& writer, const Request& request) {
+void write_fields(WireWriter& writer, const StoreRequest& request) {
   switch (request.op) {
     case Op::kGet:
       writer.i64(request.timeout.count());
@@ -45,7 +45,7 @@ Bytes read_value(WireReader& reader) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-void read_fields(WireReader& reader, Request& request) {
+void read_fields(WireReader& reader, StoreRequest& request) {
   switch (request.op) {
     case Op::kGet:
       request.timeout = Duration(reader.i64());
@@ -84,7 +84,7 @@ void read_fields(WireReader& reader, Request& request) {
 
 }  // namespace
 
-Bytes encode_request(std::uint32_t id, const Request& request) {
+Bytes encode_request(std::uint32_t id, const StoreRequest& request) {
   WireWriter writer;
   writer.u32(id);
   writer.u8(static_cast<std::uint8_t>(request.op));

@@ -26,7 +26,7 @@ enum class Op : std::uint8_t {
 };
 
 // A value. Which fields count is told by `op`.
-struct Request {
+struct StoreRequest {
   Op op = Op::kSet;
   Duration timeout{};  // get, wait, exchange, barrier: from its arrival on
   std::string key;     // or the name of an exchange or barrier
@@ -59,11 +59,11 @@ inline constexpr std::size_t kMaxMissing = 64;
 inline constexpr std::size_t kMaxPayload = 2 * kMaxValueBytes + 8 * kMaxKeyBytes;
 
 // A request as a frame. `id` returns with the reply.
-Bytes encode_request(std::uint32_t id, const Request& request);
+Bytes encode_request(std::uint32_t id, const StoreRequest& request);
 
 struct NumberedRequest {
   std::uint32_t id = 0;
-  Request request;
+  StoreRequest request;
 };
 // Absent where the bytes are no request, or go past a limit.
 std::optional<NumberedRequest> parse_request(std::span<const std::byte> payload);

@@ -34,7 +34,7 @@ std::string listed(const Reply& reply) {
 }
 
 // What the ranks in a room waited for in vain.
-[[noreturn]] void throw_absent_ranks(const Request& request, const Reply& reply) {
+[[noreturn]] void throw_absent_ranks(const StoreRequest& request, const Reply& reply) {
   const bool one = reply.number == 1;
   const char* verb = request.op == Op::kExchange ? "joined" : "reached the barrier";
   const std::string after = base::in_seconds(request.timeout);
@@ -59,7 +59,7 @@ std::string listed(const Reply& reply) {
                      others);
 }
 
-[[noreturn]] void throw_timeout(const Request& request, const Reply& reply) {
+[[noreturn]] void throw_timeout(const StoreRequest& request, const Reply& reply) {
   if (request.op == Op::kExchange || request.op == Op::kBarrier) {
     throw_absent_ranks(request, reply);
   }
@@ -83,8 +83,8 @@ void check_rank(std::string_view name, int rank, int size) {
 
 }  // namespace
 
-Reply RequestStore::checked(Request&& request) {
-  const Request told{.op = request.op, .timeout = request.timeout, .key = request.key};
+Reply RequestStore::checked(StoreRequest&& request) {
+  const StoreRequest told{.op = request.op, .timeout = request.timeout, .key = request.key};
   Reply reply = perform(std::move(request));
   if (reply.code == ReplyCode::kTimeout) throw_timeout(told, reply);
   if (reply.code == ReplyCode::kRefused) throw RendezvousError(reply.text);
@@ -136,7 +136,7 @@ std::optional<Bytes> RequestStore::compare_and_set(
     std::span<const std::byte> desired) {
   check_key(key);
   check_value(key, desired);
-  Request request{.op = Op::kCompareAndSet, .key = std::string(key), .value = copy(desired)};
+  StoreRequest request{.op = Op::kCompareAndSet, .key = std::string(key), .value = copy(desired)};
   if (expected) {
     check_value(key, *expected);
     request.expected = copy(*expected);

@@ -47,10 +47,10 @@ class RequestStore : public Store {
 
  protected:
   // Blocks until the answer, which comes at the request's timeout at the latest.
-  virtual Reply perform(Request&& request) = 0;
+  virtual Reply perform(StoreRequest&& request) = 0;
 
  private:
-  Reply checked(Request&& request);
+  Reply checked(StoreRequest&& request);
 };
 
 }  // namespace hocket::rendezvous

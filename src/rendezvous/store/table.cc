@@ -16,7 +16,7 @@ constexpr std::size_t kOverhead = 128;
 Reply refused(std::string text) { return {.code = ReplyCode::kRefused, .text = std::move(text)}; }
 
 // What a request costs while it waits. Each of its keys is noted twice.
-std::size_t cost_of(const Request& request) {
+std::size_t cost_of(const StoreRequest& request) {
   std::size_t bytes = kOverhead + request.key.size() + request.value.size();
   for (const std::string& key : request.keys) bytes += 2 * (key.size() + kOverhead);
   return bytes;
@@ -34,7 +34,7 @@ std::optional<std::int64_t> as_number(const Bytes& bytes) {
 
 }  // namespace
 
-void Table::execute(ClientId client, Request&& request, Answer answer) {
+void Table::execute(ClientId client, StoreRequest&& request, Answer answer) {
   switch (request.op) {
     case Op::kSet:
       return answer(set(std::move(request)));
@@ -59,7 +59,7 @@ void Table::execute(ClientId client, Request&& request, Answer answer) {
 
 // --- Keys --------------------------------------------------------------------------------------
 
-Reply Table::set(Request&& request) {
+Reply Table::set(StoreRequest&& request) {
   if (!put(request.key, std::move(request.value))) {
     return full();
   }
@@ -74,7 +74,7 @@ Reply Table::full() const {
                   max_bytes_));
 }
 
-bool Table::has_room_for(const Request& waiting) const {
+bool Table::has_room_for(const StoreRequest& waiting) const {
   return used_bytes_ + cost_of(waiting) <= max_bytes_;
 }
 
@@ -84,7 +84,7 @@ Reply Table::find(const std::string& key) const {
   return done_with(found->second);
 }
 
-Reply Table::add(const Request& request) {
+Reply Table::add(const StoreRequest& request) {
   std::int64_t number = 0;
   if (const auto found = values_.find(request.key); found != values_.end()) {
     const auto held = as_number(*found->second);
@@ -104,7 +104,7 @@ Reply Table::add(const Request& request) {
   return stored;
 }
 
-Reply Table::compare_and_set(Request&& request) {
+Reply Table::compare_and_set(StoreRequest&& request) {
   Reply before = find(request.key);
   const bool equal =
       before.value ? request.expected && *request.expected == *before.value : !request.expected;
@@ -113,7 +113,7 @@ Reply Table::compare_and_set(Request&& request) {
   return stored.code == ReplyCode::kDone ? before : stored;
 }
 
-Reply Table::erase(const Request& request) {
+Reply Table::erase(const StoreRequest& request) {
   const auto found = values_.find(request.key);
   if (found == values_.end()) return {.code = ReplyCode::kAbsent};
   used_bytes_ -= request.key.size() + found->second->size() + kOverhead;
@@ -147,7 +147,7 @@ void Table::announce(const std::string& key) {
   }
 }
 
-void Table::wait_for_keys(ClientId client, Request&& request, Answer&& answer) {
+void Table::wait_for_keys(ClientId client, StoreRequest&& request, Answer&& answer) {
   if (request.op == Op::kGet) request.keys = {request.key};
   std::set<std::string> missing;
   for (const auto& key : request.keys) {
@@ -162,7 +162,7 @@ void Table::wait_for_keys(ClientId client, Request&& request, Answer&& answer) {
 
 // --- Rooms -------------------------------------------------------------------------------------
 
-void Table::enter_room(ClientId client, Request&& request, Answer&& answer) {
+void Table::enter_room(ClientId client, StoreRequest&& request, Answer&& answer) {
   const int rank = request.rank;
   const int size = request.size;
   if (size < 1 || size > (1 << 20) || rank < 0 || rank >= size) {
@@ -216,7 +216,7 @@ void Table::complete(const RoomId& id) {
 
 // --- Waiters -----------------------------------------------------------------------------------
 
-Table::WaiterId Table::add_waiter(ClientId client, Request&& request, Answer&& answer) {
+Table::WaiterId Table::add_waiter(ClientId client, StoreRequest&& request, Answer&& answer) {
   const WaiterId id = next_waiter_++;
   const auto deadline = base::Deadline::in(request.timeout);
   used_bytes_ += cost_of(request);
@@ -295,7 +295,7 @@ void Table::expire(base::Deadline::Clock::time_point now) {
     expired.emplace_back(id, timeout_of(waiters_.at(id)));
   }
   for (auto& [id, reply] : expired) {
-    const Request& request = waiters_.at(id).request;
+    const StoreRequest& request = waiters_.at(id).request;
     if (const auto room = rooms_.find({request.op, request.key}); room != rooms_.end()) {
       room->second.gave_up.insert(request.rank);
     }

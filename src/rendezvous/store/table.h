@@ -26,7 +26,7 @@ class Table {
 
   explicit Table(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  void execute(ClientId client, Request&& request, Answer answer);
+  void execute(ClientId client, StoreRequest&& request, Answer answer);
   // The client is gone: its waits end unanswered and count as not made.
   void drop(ClientId client);
   // Answers the waits whose time has run out.
@@ -40,7 +40,7 @@ class Table {
   struct Waiter {
     ClientId client = 0;
     base::Deadline deadline;
-    Request request;
+    StoreRequest request;
     Answer answer;
     std::set<std::string> missing;  // keys, for get and wait
   };
@@ -52,20 +52,20 @@ class Table {
     std::set<int> gave_up;            // those that ran out of time, and did not return
   };
 
-  Reply set(Request&& request);
-  Reply add(const Request& request);
-  Reply compare_and_set(Request&& request);
-  Reply erase(const Request& request);
+  Reply set(StoreRequest&& request);
+  Reply add(const StoreRequest& request);
+  Reply compare_and_set(StoreRequest&& request);
+  Reply erase(const StoreRequest& request);
   Reply find(const std::string& key) const;
-  void wait_for_keys(ClientId client, Request&& request, Answer&& answer);
-  void enter_room(ClientId client, Request&& request, Answer&& answer);
+  void wait_for_keys(ClientId client, StoreRequest&& request, Answer&& answer);
+  void enter_room(ClientId client, StoreRequest&& request, Answer&& answer);
   void complete(const RoomId& id);
 
   bool put(const std::string& key, Bytes&& bytes);
   Reply full() const;
-  bool has_room_for(const Request& waiting) const;
+  bool has_room_for(const StoreRequest& waiting) const;
   void announce(const std::string& key);
-  WaiterId add_waiter(ClientId client, Request&& request, Answer&& answer);
+  WaiterId add_waiter(ClientId client, StoreRequest&& request, Answer&& answer);
   Waiter take_waiter(WaiterId id);
   Reply timeout_of(const Waiter& waiter) const;
 

@@ -20,7 +20,7 @@ struct Strip {
   std::uint32_t count = 0;
 };
 // What of a part one channel moves in one round.
-HOCKET_ANYWHERE Strip strip_of(const Part& part, int channel, std::uint32_t round) {
+HOCKET_ANYWHERE Strip strip_of(const CutArray& part, int channel, std::uint32_t round) {
   const auto c = static_cast<std::uint32_t>(channel);
   if (c >= part.channels) return {};
   const auto vectors = static_cast<std::uint32_t>(vectors_in(part.bytes));
@@ -40,7 +40,7 @@ HOCKET_ANYWHERE Strip group_of(const Strip& strip, std::uint32_t group) {
 }
 
 // A lane of a group. A value.
-struct Lane {
+struct GroupLane {
   std::uint32_t number;
 
   HOCKET_ANYWHERE bool ends_line() const { return number % kLanesOfLine == kLanesOfLine - 1; }
@@ -65,12 +65,12 @@ struct PackedBundle {
 };
 
 // Whether all vectors are there and plain: the common case, of large arrays.
-HOCKET_ANYWHERE bool is_plain(const Part& part, const Strip& group) {
+HOCKET_ANYWHERE bool is_plain(const CutArray& part, const Strip& group) {
   const std::uint64_t end = std::uint64_t{group.first + kVectorsOfGroup} * kVectorBytes;
   return group.count == kVectorsOfGroup && end <= part.bytes && is_plain(part.at, 0);
 }
 
-HOCKET_ANYWHERE Bundle load_bundle(const Part& part, const Strip& group, Lane lane) {
+HOCKET_ANYWHERE Bundle load_bundle(const CutArray& part, const Strip& group, GroupLane lane) {
   Bundle bundle;
   if (is_plain(part, group)) {
     const std::byte* from = part.at + std::uint64_t{group.first} * kVectorBytes;
@@ -90,9 +90,9 @@ HOCKET_ANYWHERE Bundle load_bundle(const Part& part, const Strip& group, Lane la
   }
   return bundle;
 }
-HOCKET_ANYWHERE void store_bundle(const Part& part,
+HOCKET_ANYWHERE void store_bundle(const CutArray& part,
                                   const Strip& group,
-                                  Lane lane,
+                                  GroupLane lane,
                                   const Bundle& bundle) {
   if (is_plain(part, group)) {
     std::byte* to = part.at + std::uint64_t{group.first} * kVectorBytes;
@@ -115,7 +115,7 @@ template <typename Machine>
 HOCKET_ANYWHERE void send_bundle(Machine& m,
                                  Packet* slot,
                                  std::uint32_t count,
-                                 Lane lane,
+                                 GroupLane lane,
                                  std::uint32_t flag,
                                  const Bundle& bundle) {
   m.all_lanes(true);  // side by side
@@ -135,8 +135,8 @@ HOCKET_ANYWHERE void send_bundle(Machine& m,
 // Reads without waiting. Rows that are not there are read from where others are, so that there is
 // no branch between the loads.
 template <typename Machine>
-HOCKET_ANYWHERE PackedBundle
-peek_bundle(Machine& m, const Packet* slot, std::uint32_t count, Lane lane, std::uint32_t flag) {
+HOCKET_ANYWHERE PackedBundle peek_bundle(
+    Machine& m, const Packet* slot, std::uint32_t count, GroupLane lane, std::uint32_t flag) {
   PackedBundle packed;
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
@@ -149,7 +149,7 @@ HOCKET_ANYWHERE bool is_there(const PackedBundle& packed, std::uint32_t flag) {
   return packed.row[0].flag == flag && packed.row[1].flag == flag && packed.row[2].flag == flag &&
          packed.row[3].flag == flag;
 }
-HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, std::uint32_t row, Lane lane) {
+HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, std::uint32_t row, GroupLane lane) {
   const Packet& packet = packed.row[row].packet;
   if (!lane.ends_line()) {
     return {{packet.word[0], packet.word[1], packet.word[2], packet.flag}};
@@ -157,7 +157,7 @@ HOCKET_ANYWHERE Vector row_of(const PackedBundle& packed, std::uint32_t row, Lan
   const Packet& second = packed.row[row | 1].packet;
   return {{packet.word[0], packet.word[1], second.word[0], second.word[1]}};
 }
-HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed, Lane lane) {
+HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed, GroupLane lane) {
   Bundle bundle;
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) bundle.row[r] = row_of(packed, r, lane);
@@ -170,7 +170,7 @@ HOCKET_ANYWHERE Bundle unpacked(const PackedBundle& packed, Lane lane) {
 template <int kPeers, typename Machine, typename Counts>
 HOCKET_ANYWHERE bool collect(Block<Machine>& block,
                              std::uint32_t packet,
-                             Lane lane,
+                             GroupLane lane,
                              std::uint64_t ahead,
                              const Counts& counts,
                              PackedBundle (&packed)[kPeers]) {
@@ -204,7 +204,7 @@ template <typename Machine>
 HOCKET_ANYWHERE bool collect_one(Block<Machine>& block,
                                  int peer,
                                  std::uint32_t packet,
-                                 Lane lane,
+                                 GroupLane lane,
                                  std::uint32_t count,
                                  PackedBundle& packed) {
   Machine& m = block.m;
@@ -224,7 +224,7 @@ HOCKET_ANYWHERE Bundle fold_bundles(const Told& p,
                                     const PackedBundle (&packed)[kPeers],
                                     const Bundle& own,
                                     std::uint32_t count,
-                                    Lane lane) {
+                                    GroupLane lane) {
   Bundle sum;
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {

@@ -11,7 +11,7 @@ struct Stretch {
   std::uint64_t first = 0;
   std::uint32_t bytes = 0;
 };
-HOCKET_ANYWHERE Stretch stretch_of(const Part& part, int channel, std::uint32_t round) {
+HOCKET_ANYWHERE Stretch stretch_of(const CutArray& part, int channel, std::uint32_t round) {
   const auto c = static_cast<std::uint32_t>(channel);
   if (c >= part.channels) return {};
   const std::uint64_t first = (static_cast<std::uint64_t>(round) * part.channels + c) * part.unit;

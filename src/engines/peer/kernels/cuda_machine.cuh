@@ -184,10 +184,10 @@ class CudaMachine {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     if (since == 0) since = now;
     auto* host = static_cast<volatile HostWords*>(p.host);
-    Verdict verdict = Verdict::kNone;
-    if (takes_its_turn(p, now) && host->abort != 0) verdict = Verdict::kAborted;
-    if (p.limit_ns != 0 && now - since >= p.limit_ns) verdict = Verdict::kDeadline;
-    if (verdict == Verdict::kNone) return since;
+    KernelVerdict verdict = KernelVerdict::kNone;
+    if (takes_its_turn(p, now) && host->abort != 0) verdict = KernelVerdict::kAborted;
+    if (p.limit_ns != 0 && now - since >= p.limit_ns) verdict = KernelVerdict::kDeadline;
+    if (verdict == KernelVerdict::kNone) return since;
     if (atomicCAS(p.dead(), 0u, static_cast<std::uint32_t>(verdict)) == 0) {
       host->missing = missing;
       host->lane = p.lane;

@@ -10,8 +10,8 @@ namespace exchange_chunks_detail {
 
 template <typename Machine>
 HOCKET_ANYWHERE void copy_kept(Block<Machine>& block, std::uint32_t round) {
-  const Part& from = block.p.kept;
-  const Part& to = block.p.kept_to;
+  const CutArray& from = block.p.kept;
+  const CutArray& to = block.p.kept_to;
   const Stretch stretch = stretch_of(to, block.m.channel(), round);
   if (stretch.bytes == 0) return;
   copy_chunk(whole(block.m), {from.at + stretch.first, to.at + stretch.first, stretch.bytes});

@@ -12,13 +12,13 @@ namespace exchange_packets_detail {
 struct Place {
   int peer = 0;
   std::uint32_t offset = 0;  // of its first packet in the slot
-  Lane lane{};
+  GroupLane lane{};
   Strip group;
 };
 
 template <typename Machine>
 HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
-                               const Part (&parts)[kMaxPeers],
+                               const CutArray (&parts)[kMaxPeers],
                                std::uint32_t round,
                                std::uint32_t i) {
   const Params& p = block.p;
@@ -29,15 +29,15 @@ HOCKET_ANYWHERE Place place_of(const Block<Machine>& block,
   if (peer >= p.peers) peer -= p.peers;
   return {static_cast<int>(peer),
           group * kPacketsOfGroup + lane,
-          Lane{lane},
+          GroupLane{lane},
           group_of(strip_of(parts[peer], block.m.channel(), round), group)};
 }
 
 // The part that stays: all blocks together.
 template <typename Machine>
 HOCKET_ANYWHERE void copy_kept(const Block<Machine>& block) {
-  const Part& from = block.p.kept;
-  const Part& to = block.p.kept_to;
+  const CutArray& from = block.p.kept;
+  const CutArray& to = block.p.kept_to;
   const auto threads = static_cast<std::uint64_t>(block.m.threads());
   const std::uint64_t vectors = vectors_in(to.bytes);
   auto i = static_cast<std::uint64_t>(block.m.channel()) * threads +

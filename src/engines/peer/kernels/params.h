@@ -13,7 +13,7 @@ namespace hocket::engines::peer {
 //
 // As packets: channel c < channels has groups [c * unit, (c + 1) * unit), kGroupsOfSlot a round.
 // As chunks: chunk i, of `unit` bytes, is of channel i % channels and round i / channels.
-struct Part {
+struct CutArray {
   std::byte* at = nullptr;
   std::uint64_t bytes = 0;
   std::uint32_t unit = 0;
@@ -72,7 +72,7 @@ struct LaneParams {
 inline constexpr std::uint32_t kWithResults = 3;
 
 // Small calls: a piece is what goes to a peer, or comes from it, a vector a thread.
-struct Piece {
+struct SmallPiece {
   std::byte* at = nullptr;
   std::uint32_t bytes = 0;
 };
@@ -94,22 +94,22 @@ struct SmallParams : LaneParams {
 
   // Whether all that goes out is the same, and where it is.
   HOCKET_ANYWHERE bool has_one_source() const { return in_stride == 0; }
-  HOCKET_ANYWHERE Piece source() const { return {in, in_bytes}; }
+  HOCKET_ANYWHERE SmallPiece source() const { return {in, in_bytes}; }
   // Where the own part of a reduction goes.
-  HOCKET_ANYWHERE Piece reduced() const { return {out, in_bytes}; }
-  HOCKET_ANYWHERE Piece piece_to(int j) const {
+  HOCKET_ANYWHERE SmallPiece reduced() const { return {out, in_bytes}; }
+  HOCKET_ANYWHERE SmallPiece piece_to(int j) const {
     const std::uint32_t bytes = (sends >> j & 1) != 0 ? in_bytes : 0;
     return {in + static_cast<std::size_t>(in_stride) * rank_at(j), bytes};
   }
-  HOCKET_ANYWHERE Piece piece_from(int j) const {
+  HOCKET_ANYWHERE SmallPiece piece_from(int j) const {
     const std::uint32_t bytes = (receives >> j & 1) != 0 ? out_bytes : 0;
     return {out + static_cast<std::size_t>(out_stride) * rank_at(j), bytes};
   }
   // The own part, and where it goes.
-  HOCKET_ANYWHERE Piece own() const {
+  HOCKET_ANYWHERE SmallPiece own() const {
     return {in + static_cast<std::size_t>(in_stride) * rank, keeps != 0 ? in_bytes : 0};
   }
-  HOCKET_ANYWHERE Piece own_to() const {
+  HOCKET_ANYWHERE SmallPiece own_to() const {
     return {out + static_cast<std::size_t>(out_stride) * rank, keeps != 0 ? in_bytes : 0};
   }
   // A bit a peer that something goes to, or comes from, at a place in the pieces.
@@ -155,10 +155,10 @@ struct Params : LaneParams {
   // Reductions: send[j] is this rank's data of the part that peer j reduces, `kept` of the part
   // that it reduces itself; receive[j] is where peer j's result is wanted, kept_to where the own
   // one is.
-  Part send[kMaxPeers] = {};
-  Part receive[kMaxPeers] = {};
-  Part kept;
-  Part kept_to;
+  CutArray send[kMaxPeers] = {};
+  CutArray receive[kMaxPeers] = {};
+  CutArray kept;
+  CutArray kept_to;
   // Where peers' arrays are entered directly: the peer's address of what it receives from here.
   std::byte* direct[kMaxPeers] = {};
   std::uint32_t rounds = 0;   // the most of any part in any channel
@@ -174,21 +174,21 @@ struct Params : LaneParams {
 
   // As pieces of a small call.
   HOCKET_ANYWHERE bool has_one_source() const { return same != 0; }
-  HOCKET_ANYWHERE Piece source() const { return piece(send[0]); }
-  HOCKET_ANYWHERE Piece piece_to(int j) const { return piece(send[j]); }
-  HOCKET_ANYWHERE Piece piece_from(int j) const { return piece(receive[j]); }
-  HOCKET_ANYWHERE Piece own() const { return piece(kept); }
-  HOCKET_ANYWHERE Piece own_to() const { return piece(kept_to); }
+  HOCKET_ANYWHERE SmallPiece source() const { return piece(send[0]); }
+  HOCKET_ANYWHERE SmallPiece piece_to(int j) const { return piece(send[j]); }
+  HOCKET_ANYWHERE SmallPiece piece_from(int j) const { return piece(receive[j]); }
+  HOCKET_ANYWHERE SmallPiece own() const { return piece(kept); }
+  HOCKET_ANYWHERE SmallPiece own_to() const { return piece(kept_to); }
   HOCKET_ANYWHERE std::uint32_t gives(std::uint32_t place) const { return with_more(send, place); }
   HOCKET_ANYWHERE std::uint32_t takes(std::uint32_t place) const {
     return with_more(receive, place);
   }
 
  private:
-  static HOCKET_ANYWHERE Piece piece(const Part& part) {
+  static HOCKET_ANYWHERE SmallPiece piece(const CutArray& part) {
     return {part.at, static_cast<std::uint32_t>(part.bytes)};
   }
-  static HOCKET_ANYWHERE std::uint32_t with_more(const Part (&parts)[kMaxPeers],
+  static HOCKET_ANYWHERE std::uint32_t with_more(const CutArray (&parts)[kMaxPeers],
                                                  std::uint32_t than) {
     std::uint32_t peers = 0;
     HOCKET_UNROLL

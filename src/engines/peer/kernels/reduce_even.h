@@ -12,7 +12,7 @@ namespace reduce_even_detail {
 
 // One thread's bundle of each part: the lane of a group.
 struct Place {
-  Lane lane;
+  GroupLane lane;
   std::uint32_t first;   // vector of the group, in a part
   std::uint32_t packet;  // the lane's first one in a slot
 
@@ -23,7 +23,7 @@ struct Place {
   }
 };
 
-HOCKET_ANYWHERE Bundle load(const std::byte* from, Lane lane, std::uint32_t count) {
+HOCKET_ANYWHERE Bundle load(const std::byte* from, GroupLane lane, std::uint32_t count) {
   Bundle bundle;
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
@@ -33,7 +33,10 @@ HOCKET_ANYWHERE Bundle load(const std::byte* from, Lane lane, std::uint32_t coun
   }
   return bundle;
 }
-HOCKET_ANYWHERE void store(std::byte* to, Lane lane, std::uint32_t count, const Bundle& bundle) {
+HOCKET_ANYWHERE void store(std::byte* to,
+                           GroupLane lane,
+                           std::uint32_t count,
+                           const Bundle& bundle) {
   HOCKET_UNROLL
   for (std::uint32_t r = 0; r < kRows; ++r) {
     if (!lane.has(r, count)) continue;
@@ -76,7 +79,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
     });
     return sources;
   };
-  const auto load_all = [&](const Sources& sources, Lane lane, Bundle(&out)[kPeers]) {
+  const auto load_all = [&](const Sources& sources, GroupLane lane, Bundle(&out)[kPeers]) {
     HOCKET_UNROLL
     for (int j = 0; j < kPeers; ++j) out[j] = load(sources.at[j], lane, sources.count[j]);
   };
@@ -84,7 +87,8 @@ HOCKET_ANYWHERE void run(Machine& machine) {
     const std::uint32_t begin =
         static_cast<std::uint32_t>(m.channel()) * p.unit + round * kGroupsOfSlot;
     const std::uint32_t group = i / kLanesOfGroup, lane = i % kLanesOfGroup;
-    return Place{Lane{lane}, (begin + group) * kVectorsOfGroup, group * kPacketsOfGroup + lane};
+    return Place{
+        GroupLane{lane}, (begin + group) * kVectorsOfGroup, group * kPacketsOfGroup + lane};
   };
 
   Sources sources = sources_of(place_of(0, first));
@@ -101,7 +105,7 @@ HOCKET_ANYWHERE void run(Machine& machine) {
     // The first bundles are under way while the counters come.
     Bundle out[kPeers];
     if (round > 0) sources = sources_of(place_of(round, first));
-    if (first < bundles) load_all(sources, Lane{first % kLanesOfGroup}, out);
+    if (first < bundles) load_all(sources, GroupLane{first % kLanesOfGroup}, out);
     if (round == 0) block.open();
     block.reserve(kPacketSlots, kHops - 1, everybody);
     if (!block.meet()) return;

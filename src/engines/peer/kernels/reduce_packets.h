@@ -18,11 +18,11 @@ struct Outgoing {
 // One thread's place in a round.
 struct Place {
   std::uint32_t round, number;
-  Lane lane;
+  GroupLane lane;
 
   HOCKET_ANYWHERE Place(std::uint32_t r, std::uint32_t i)
       : round(r), number(i / kLanesOfGroup), lane{i % kLanesOfGroup} {}
-  HOCKET_ANYWHERE Strip group(const Part& part, int channel) const {
+  HOCKET_ANYWHERE Strip group(const CutArray& part, int channel) const {
     return group_of(strip_of(part, channel, round), number);
   }
   HOCKET_ANYWHERE std::uint32_t packet() const { return number * kPacketsOfGroup + lane.number; }

@@ -39,7 +39,7 @@ struct Spot {
   std::uint32_t bytes = 0;
   std::uint32_t unit = 0;  // in which it can be moved; 0: there is no such vector
 };
-HOCKET_ANYWHERE Spot spot_of(const Piece& piece, std::uint32_t index) {
+HOCKET_ANYWHERE Spot spot_of(const SmallPiece& piece, std::uint32_t index) {
   const std::uint32_t begin = index * kVectorBytes;
   if (begin >= piece.bytes) return {};
   const std::uint32_t left = piece.bytes - begin;
@@ -162,7 +162,7 @@ class Place {
   }
 
  private:
-  HOCKET_ANYWHERE void set(Spot& spot, const Piece& piece) const {
+  HOCKET_ANYWHERE void set(Spot& spot, const SmallPiece& piece) const {
     spot = spot_of(piece, index_);
     m_.work_out(spot.at, spot.unit);
   }
