@@ -12,6 +12,7 @@
 #include "hocket/distribution.h"
 #include "hocket/error.h"
 #include "hocket/exit.h"
+#include "hocket/extremes.h"
 #include "hocket/fft.h"
 #include "hocket/gpu.h"
 #include "hocket/group.h"

@@ -512,6 +512,39 @@ class Communicator:
             `out`.
         """
 
+    def argmin(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None) -> tuple[Any, ...]:
+        """
+        The least of each element over all ranks, and who has it.
+
+        Where several ranks have it, it is the lowest of them; 0.0 and -0.0 are equal here. A NaN of any rank
+        is the extreme: the value is NaN, and the rank the lowest that brings one.
+
+        Parameters
+        ----------
+        x : array
+            This rank's elements, in the host's memory. All ranks bring as many, of one dtype that has an
+            order: any but complex numbers.
+        index : array of integers, optional
+            What this rank knows each element by, such as its place in a larger array. All ranks bring one,
+            or none does.
+        deadline : float or datetime.timedelta, optional
+            Seconds this call may take; by default the communicator's `deadline`.
+
+        Returns
+        -------
+        value : array
+            The least of all ranks' elements, on every rank, of the shape and dtype of `x`.
+        rank : numpy.ndarray of int32
+            The rank that has it.
+        index : array
+            That rank's `index` of it. Where `index` was given.
+        """
+
+    def argmax(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None) -> tuple[Any, ...]:
+        """
+        The greatest of each element over all ranks, and who has it; as `argmin`.
+        """
+
     def broadcast(self, x: ArrayT, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Send the root's array to all ranks, in place.

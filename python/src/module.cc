@@ -20,6 +20,7 @@ NB_MODULE(_hocket, module) {
   bind_immutable(module);
   CommunicatorClass cls = bind_communicator(module);
   bind_reductions(cls);
+  bind_extremes(cls);
   bind_movement(cls);
   bind_parts(cls);
   bind_messages(cls);

@@ -222,6 +222,7 @@ using CommunicatorClass = nb::class_<Seat>;
 
 // One for each group of methods.
 void bind_reductions(CommunicatorClass& cls);
+void bind_extremes(CommunicatorClass& cls);
 void bind_movement(CommunicatorClass& cls);
 void bind_parts(CommunicatorClass& cls);
 void bind_messages(CommunicatorClass& cls);
