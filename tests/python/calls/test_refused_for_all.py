@@ -48,6 +48,8 @@ IN_PARTS = {
     "reduce_scatter_v": lambda c: {"x": np.ones(6), "counts": TWO},
 }
 BLOCKING_ALONE = {
+    "argmin": lambda c: {"x": np.ones(6), "index": np.arange(6)},
+    "argmax": lambda c: {"x": np.ones(6)},
     "reproducible_sum": lambda c: {"shards": np.ones((1, 4)), "out": np.ones(4)},
     "all_reduce_coalesced": lambda c: {"arrays": [np.ones(2), np.ones(3)]},
     "broadcast_coalesced": lambda c: {"arrays": [np.ones(2), np.ones(3)]},
@@ -123,6 +125,7 @@ def read_only():
 WRONG = {
     "x": [lambda: "text", Odd, lambda: np.array(["a"]), lambda: np.ones((6, 6))[:, ::2]],
     "out": [lambda: np.ones(5), lambda: np.ones(2, "int8"), lambda: "text", read_only],
+    "index": [lambda: np.arange(5), lambda: np.ones(6), lambda: "text", Odd],
     "shards": [lambda: np.ones((1, 5)), Odd],
     "op": [lambda: "median", lambda: None, lambda: "band"],  # no bitwise and of floats
     "root": [lambda: RANKS, lambda: -1, lambda: LARGE, lambda: "0", lambda: 0.5, lambda: None],
