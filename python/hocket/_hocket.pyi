@@ -820,7 +820,8 @@ class Communicator:
         Parameters
         ----------
         x : array
-            What is sent. The receiver's array has as many elements, of the same dtype.
+            What is sent. The receiver's array has as many elements, of the same dtype. One of NumPy need
+            not be contiguous: it is packed, in C order.
         destination : int
             The rank to send to.
         tag : int
@@ -834,7 +835,8 @@ class Communicator:
         Parameters
         ----------
         x : array
-            Where it goes: as many elements as were sent, of the same dtype.
+            Where it goes: as many elements as were sent, of the same dtype. One of NumPy need not be
+            contiguous: it is written to in C order.
         source : int
             The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
         tag : int
@@ -850,7 +852,9 @@ class Communicator:
         """Start a `send`; the array must be left alone until the Work is done."""
 
     def recv_async(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
-        """Start a `recv`; the Work's result is `x`, its `received` who sent."""
+        """
+        Start a `recv`; the Work's result is `x`, its `received` who sent. An array that is not contiguous is written to by whichever method of the Work says first that it is done.
+        """
 
     def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]:
         """

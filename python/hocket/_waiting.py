@@ -138,6 +138,7 @@ class _Call:
 
     def complete(self) -> None:
         """It has ended."""
+        self._work.test()  # which puts what has come where it belongs
         try:
             self._fn(self._work)
         except BaseException as error:

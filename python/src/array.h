@@ -20,13 +20,16 @@ namespace hocket::python {
 
 namespace nb = nanobind;
 
-// What keeps foreign memory exported (a DLPack tensor, a buffer); released under the GIL.
+// What keeps foreign memory exported (a DLPack tensor, a buffer), or is memory in an array's place;
+// released under the GIL.
 class Lease {
  public:
   Lease() noexcept = default;
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   virtual ~Lease() = default;
+  // See strided.h.
+  virtual void land() {}
 };
 
 // A resource: an argument seen as contiguous memory. Borrows the Python object: whoever keeps an
@@ -82,6 +85,8 @@ nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle ow
 // scalars.
 bool is_plain_numpy(nb::handle object) noexcept;
 bool is_numpy_scalar(nb::handle object) noexcept;
+// Whether it is a NumPy array that is not contiguous. Throws InvalidArgument for one with a mask.
+bool is_strided_numpy(nb::handle object, const char* name);
 // A new array without dimensions that holds the scalar.
 nb::object array_of_numpy_scalar(nb::handle scalar);
 

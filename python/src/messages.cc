@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "immutable.h"
+#include "strided.h"
 
 namespace hocket::python {
 
@@ -27,14 +28,15 @@ nb::object send_recv(Seat& seat,
                      nb::handle tag,
                      nb::handle deadline,
                      nb::handle stream) {
-  Array in = read_array(x, "x");
+  Array in = array_to_send(x, "x");
   nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
-  Array target = writable_array(result, "out");
+  Array target = array_to_receive(result, "out");
   require_same_order(in, "x", target, "out");
   const int to = integer_argument(destination, "destination");
   const int from = source.is_none() ? to : integer_argument(source, "source");
   const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, target));
   without_gil([&] { seat.comm.send_recv(in.input(), to, target.output(), from, options); });
+  land(target);
   if (in.is_on_gpu()) retain(seat, {&in, &target}, options.stream);
   return finished(std::move(result), options.stream);
 }
@@ -65,8 +67,8 @@ void exchange(Seat& seat,
               nb::handle tag,
               nb::handle deadline,
               nb::handle stream) {
-  Side out = read_side(outgoing, "outgoing", read_array);
-  Side in = read_side(incoming, "incoming", writable_array);
+  Side out = read_side(outgoing, "outgoing", array_to_send);
+  Side in = read_side(incoming, "incoming", array_to_receive);
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
   for (std::size_t i = 0; i < out.peers.size(); ++i) {
@@ -82,6 +84,7 @@ void exchange(Seat& seat,
                       out.arrays.empty() ? stream_of(stream, {}, in.arrays.front())
                                          : stream_of(stream, out.arrays.front(), {}));
   without_gil([&] { seat.comm.exchange(sent, received, options); });
+  for (const Array& array : in.arrays) land(array);
   for (Side* side : {&out, &in}) {
     if (!side->arrays.empty() && side->arrays.front().is_on_gpu()) {
       retain(seat, side->arrays, options.stream);
@@ -101,7 +104,7 @@ void bind_messages(CommunicatorClass& cls) {
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array in = read_array(x, "x");
+        Array in = array_to_send(x, "x");
         const int to = integer_argument(destination, "destination");
         const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
         without_gil([&] { s.comm.send(in.input(), to, options); });
@@ -121,7 +124,8 @@ Messages pair by peer, tag and order, outside the order of collectives.
 Parameters
 ----------
 x : array
-    What is sent. The receiver's array has as many elements, of the same dtype.
+    What is sent. The receiver's array has as many elements, of the same dtype. One of NumPy need
+    not be contiguous: it is packed, in C order.
 destination : int
     The rank to send to.
 tag : int
@@ -135,11 +139,12 @@ tag : int
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array out = writable_array(x, "x");
+        Array out = array_to_receive(x, "x");
         const int from = integer_argument(source, "source");
         const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
         const Received received =
             without_gil([&] { return s.comm.recv(out.output(), from, options); });
+        land(out);
         if (out.is_on_gpu()) retain(s, {&out}, options.stream);
         return to_python(received);
       },
@@ -155,7 +160,8 @@ tag : int
 Parameters
 ----------
 x : array
-    Where it goes: as many elements as were sent, of the same dtype.
+    Where it goes: as many elements as were sent, of the same dtype. One of NumPy need not be
+    contiguous: it is written to in C order.
 source : int
     The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
 tag : int
@@ -174,7 +180,7 @@ Received
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array in = read_array(x, "x");
+        Array in = array_to_send(x, "x");
         const int to = integer_argument(destination, "destination");
         const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, {}));
         WorkHandle handle{.result = nb::none()};
@@ -199,7 +205,7 @@ Received
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array out = writable_array(x, "x");
+        Array out = array_to_receive(x, "x");
         const int from = integer_argument(source, "source");
         const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
         WorkHandle handle{.result = nb::borrow(x)};
@@ -215,7 +221,8 @@ Received
       arg("stream") = nb::none(),
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
               "deadline: Timeout = None, stream: Stream = None) -> Work"),
-      "Start a `recv`; the Work's result is `x`, its `received` who sent.");
+      "Start a `recv`; the Work's result is `x`, its `received` who sent. An array that is not "
+      "contiguous is written to by whichever method of the Work says first that it is done.");
   cls.def(
       "receives",
       [](nb::handle self,
@@ -232,8 +239,9 @@ Received
       arg("source").none() = kAnySource,
       arg("tag").none() = 0,
       arg("count") = nb::none(),
-      nb::sig("def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, "
-              "tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]"),
+      nb::sig(
+          "def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, "
+          "tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]"),
       R"(Messages one after the other: ``async for x, received in comm.receives(1000)``.
 
 A receive is under way only while the loop waits, so that leaving the loop gives nothing up.

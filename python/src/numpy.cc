@@ -252,6 +252,14 @@ Shape shape_of(const Array& array) {
   return shape;
 }
 
+bool is_strided_numpy(nb::handle object, const char* name) {
+  if (!PyArray_Check(object.ptr())) return false;
+  constexpr int kEitherOrder = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS;
+  if ((PyArray_FLAGS(as_numpy(object)) & kEitherOrder) != 0) return false;
+  if (!PyArray_CheckExact(object.ptr())) refuse_mask(object, name);
+  return true;
+}
+
 bool is_plain_numpy(nb::handle object) noexcept { return PyArray_CheckExact(object.ptr()); }
 
 bool is_numpy_scalar(nb::handle object) noexcept { return PyArray_IsScalar(object.ptr(), Generic); }

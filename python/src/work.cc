@@ -24,9 +24,15 @@ void require_kept(const WorkHandle& handle) {
                  .operation = handle.call});
 }
 
+// Puts what has come where it belongs, once the call has ended well.
+void land(const WorkHandle& handle) {
+  for (const auto& lease : handle.leases) lease->land();
+}
+
 // The call's result, once it has ended, or comes before what is put on `stream`.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
   if (!stream) handle.work.has_ended();
+  land(handle);
   handle.result = finished(std::move(handle.result), stream);
   return handle.result;
 }
@@ -75,7 +81,9 @@ nb::object exception(WorkHandle& handle) {
 
 nb::object received(WorkHandle& handle) {
   const std::optional<Received> from = handle.work.received();
-  return from ? to_python(*from) : nb::none();
+  if (!from) return nb::none();
+  land(handle);
+  return to_python(*from);
 }
 
 std::string repr(WorkHandle& handle) {
@@ -94,8 +102,10 @@ std::string repr(WorkHandle& handle) {
 
 bool test(WorkHandle& handle) {
   const bool has_ended = without_gil([&] { return handle.work.test(); });
-  if (has_ended) handle.work.has_ended();
-  return has_ended;
+  if (!has_ended) return false;
+  handle.work.has_ended();
+  if (!handle.leases.empty() && !handle.work.error()) land(handle);
+  return true;
 }
 
 // What dropping it does: a pending call is cancelled.

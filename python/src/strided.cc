@@ -1,0 +1,99 @@
+#include "strided.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "hocket/error.h"
+#include "immutable.h"
+#include "seat.h"
+
+namespace hocket::python {
+namespace {
+
+// A copy of an array, for as long as it is sent.
+class Packed final : public Lease {
+ public:
+  explicit Packed(nb::object memory) : memory_(std::move(memory)) {}
+
+ private:
+  nb::object memory_;
+};
+
+// Memory that is received into, and the array that it is for.
+class Landing final : public Lease {
+ public:
+  Landing(nb::object memory, nb::handle array)
+      : memory_(std::move(memory)), array_(nb::borrow(array)) {}
+
+  // Once: the program may write to the array afterwards. A signal's handler may ask within it.
+  void land() override {
+    std::unique_lock lock(mutex_, std::defer_lock);
+    without_gil_or_signals([&] { lock.lock(); });
+    if (has_landed_) return;
+    nb::module_::import_("numpy").attr("copyto")(array_, memory_);
+    has_landed_ = true;
+  }
+
+ private:
+  nb::object memory_;
+  nb::object array_;
+  std::recursive_mutex mutex_;
+  bool has_landed_ = false;
+};
+
+nb::object copy_in_c_order(nb::handle object) {
+  return nb::module_::import_("numpy").attr("array")(object, nb::arg("order") = "C");
+}
+
+// Whether no two elements share a place, as none of what slicing and transposing makes do.
+bool lies_apart(nb::handle object, std::size_t element) {
+  std::vector<std::pair<std::size_t, std::size_t>> axes;  // stride in bytes, length
+  const nb::object strides = object.attr("strides");
+  std::size_t axis = 0;
+  for (nb::handle extent : object.attr("shape")) {
+    const auto stride = nb::cast<std::ptrdiff_t>(nb::object(strides[axis++]));
+    const auto length = nb::cast<std::size_t>(extent);
+    if (length > 1) axes.emplace_back(static_cast<std::size_t>(std::abs(stride)), length);
+  }
+  std::sort(axes.begin(), axes.end());
+  std::size_t span = element;  // of what the axes so far reach over
+  for (const auto& [stride, length] : axes) {
+    if (stride < span) return false;
+    span += stride * (length - 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+Array array_to_send(nb::handle object, const char* name) {
+  if (!is_strided_numpy(object, name)) return read_array(object, name);
+  nb::object copy = copy_in_c_order(object);
+  Array array = read_array(copy, name);
+  array.lease = std::make_unique<Packed>(std::move(copy));
+  return array;
+}
+
+Array array_to_receive(nb::handle object, const char* name) {
+  if (!is_strided_numpy(object, name)) return writable_array(object, name);
+  if (!nb::cast<bool>(object.attr("flags").attr("writeable"))) refuse_unwritable(object, name);
+  nb::object memory =
+      nb::module_::import_("numpy").attr("empty")(object.attr("shape"), object.attr("dtype"));
+  Array array = writable_array(memory, name);
+  if (!lies_apart(object, size_of(array.dtype))) {
+    throw InvalidArgument(std::string(name) +
+                          " has several elements at one place in memory; receive into an array of "
+                          "its own, and copy");
+  }
+  array.lease = std::make_unique<Landing>(std::move(memory), object);
+  return array;
+}
+
+void land(const Array& array) {
+  if (array.lease) array.lease->land();
+}
+
+}  // namespace hocket::python
