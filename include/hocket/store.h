@@ -170,6 +170,12 @@ class StoreServer {
   const std::string& address() const noexcept;
   // Clients that have proved themselves and are connected.
   std::size_t clients() const;
+  // The ranks that have left cleanly, in the order of their goodbyes. Any thread.
+  std::vector<int> departures() const;
+  // For who sees the ranks' processes end: `rank` of `size` comes no more, as `how` says ("exited
+  // with code 0"). Who waits for it where so many meet, or comes there later, gets a RendezvousError
+  // with these words at once. Any thread.
+  void rank_ended(int rank, int size, std::string how);
   // Sends what is under way (for a second at most) and stops. Never throws.
   void close() noexcept;
 

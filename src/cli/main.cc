@@ -32,6 +32,14 @@ std::vector<std::string> arguments_of(int argc, char** argv, const CLI::App& app
   return arguments;
 }
 
+int refuse_unknown(const char* word) {
+  std::fprintf(stderr,
+               "hocket: there is no %s '%s'\nTry: hocket --help\n",
+               word[0] == '-' ? "option" : "command",
+               word);
+  return kExitUsage;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Collective communication for arrays.", "hocket");
   app.require_subcommand(1);
@@ -40,12 +48,17 @@ int parse_and_run(int argc, char** argv) {
   Action chosen;
   add_run(app, chosen);
   add_bench(app, chosen);
+  add_demo(app, chosen);
   add_doctor(app, chosen);
   add_top(app, chosen);
   add_trace(app, chosen);
   add_key(app, chosen);
   add_store(app, chosen);
   add_version(app, chosen);
+  // Before a --help behind it would be answered.
+  const auto is_named = [argv](const CLI::App* command) { return command->get_name() == argv[1]; };
+  const bool names_one = argc > 1 && argv[1][0] != '-';
+  if (names_one && app.get_subcommands(is_named).empty()) return refuse_unknown(argv[1]);
   try {
     std::vector<std::string> arguments = arguments_of(argc, argv, app);
     std::ranges::reverse(arguments);  // as CLI11 takes them
@@ -54,11 +67,7 @@ int parse_and_run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const auto named = app.get_subcommands();
     if (named.empty() && argc > 1) {
-      std::fprintf(stderr,
-                   "hocket: there is no %s '%s'\nTry: hocket --help\n",
-                   argv[1][0] == '-' ? "option" : "command",
-                   argv[1]);
-      return kExitUsage;
+      return refuse_unknown(argv[1]);
     }
     const std::string command = named.empty() ? "hocket" : "hocket " + named.front()->get_name();
     std::fprintf(stderr, "hocket: %s\nTry: %s --help\n", error.what(), command.c_str());

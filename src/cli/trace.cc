@@ -203,8 +203,7 @@ void add_trace(CLI::App& app, Action& chosen) {
       command->add_option("folder", arguments->folder, "Where the job wrote its trace")
           ->type_name("DIR");
   CLI::Option* const diff =
-      command
-          ->add_option("--diff", arguments->diff, "Show where two runs part, by their audits")
+      command->add_option("--diff", arguments->diff, "Show where two runs part, by their audits")
           ->type_name("DIR")
           ->expected(2)
           ->excludes(folder);

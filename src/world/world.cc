@@ -199,10 +199,11 @@ void WorldImpl::leave() noexcept {
                     "views, or symmetric.free it, before",
                     fmt::join(left, ", ")));
   }
-  depart(Manner::kOrdinary);
-  // A goodbye waits for the store's answer, and the store may have been that of a rank that died,
+  // Before others can see this rank leave and end by it: a launcher goes by the goodbyes' order. A
+  // goodbye waits for the store's answer, and the store may have been that of a rank that died,
   // whose connection lasts for as long as its memory is being freed.
   if (parts_.store && !has_lost_one_of(host_->ranks())) parts_.store->close();
+  depart(Manner::kOrdinary);
   parts_.store.reset();
 }
 

@@ -13,11 +13,11 @@ constexpr bool equal(A ours, B theirs) {
   return static_cast<long long>(ours) == static_cast<long long>(theirs);
 }
 
-static_assert(equal(ours::Status::kNotInitialized, NVSHMEM_STATUS_NOT_INITIALIZED));
-static_assert(equal(ours::Status::kBootstrapped, NVSHMEM_STATUS_IS_BOOTSTRAPPED));
-static_assert(equal(ours::Status::kInitialized, NVSHMEM_STATUS_IS_INITIALIZED));
-static_assert(equal(ours::Status::kLimitedSharing, NVSHMEM_STATUS_LIMITED_MPG));
-static_assert(equal(ours::Status::kFullSharing, NVSHMEM_STATUS_FULL_MPG));
+static_assert(equal(ours::NvshmemStatus::kNotInitialized, NVSHMEM_STATUS_NOT_INITIALIZED));
+static_assert(equal(ours::NvshmemStatus::kBootstrapped, NVSHMEM_STATUS_IS_BOOTSTRAPPED));
+static_assert(equal(ours::NvshmemStatus::kInitialized, NVSHMEM_STATUS_IS_INITIALIZED));
+static_assert(equal(ours::NvshmemStatus::kLimitedSharing, NVSHMEM_STATUS_LIMITED_MPG));
+static_assert(equal(ours::NvshmemStatus::kFullSharing, NVSHMEM_STATUS_FULL_MPG));
 static_assert(equal(ours::kWithUniqueId, NVSHMEMX_INIT_WITH_UNIQUEID));
 static_assert(equal(ours::kWorldTeam, NVSHMEM_TEAM_WORLD));
 static_assert(equal(ours::kInvalidTeam, NVSHMEM_TEAM_INVALID));

@@ -57,6 +57,27 @@ TEST(JobState, ASuspectThatEndsWellIsInnocent) {
   EXPECT_EQ(state.failures(), 1);
 }
 
+TEST(JobState, BlamesWhoLeftTheJobFirstRatherThanWhoEndedFirst) {
+  JobState state(4);
+  for (const int rank : {2, 0}) state.said_goodbye(rank);
+  for (const int rank : {2, 0, 3}) state.said_goodbye(rank);
+  state.ended({.rank = 0, .pid = 10, .status = exited(1)});
+  EXPECT_TRUE(state.awaits_suspects());  // rank 2, which left before
+  state.ended({.rank = 3, .pid = 13, .status = exited(1)});
+  state.ended({.rank = 2, .pid = 12, .status = exited(3)});
+  EXPECT_FALSE(state.awaits_suspects());
+  EXPECT_EQ(state.culprit().rank, 2);
+  EXPECT_EQ(state.culprit().exit_code(), 3);
+}
+
+TEST(JobState, WhoLeftOnAnotherHostIsNotWaitedFor) {
+  JobState state(2, 2);
+  state.said_goodbye(0);
+  state.ended({.rank = 3, .pid = 13, .status = exited(1)});
+  EXPECT_FALSE(state.awaits_suspects());
+  EXPECT_EQ(state.culprit().rank, 3);
+}
+
 TEST(RankEnd, SaysWhatHappened) {
   const RankEnd end{.rank = 2, .pid = 123, .status = killed(SIGSEGV)};
   EXPECT_NE(end.describe().find("rank 2 (pid 123) was killed by SIGSEGV"), std::string::npos);

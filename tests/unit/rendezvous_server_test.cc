@@ -261,7 +261,8 @@ TEST(StoreServerTest, WhatWaitsCountsAgainstItsLimit) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_LT(std::chrono::steady_clock::now(), limit);
-  for (const std::string& key : keys) EXPECT_EQ(message_of([&] { other->set(key, {}); }), "no RendezvousError");
+  for (const std::string& key : keys)
+    EXPECT_EQ(message_of([&] { other->set(key, {}); }), "no RendezvousError");
   waiter.join();
   for (const std::string& key : keys) other->erase(key);
   other->set("large", Bytes(8000));
@@ -380,6 +381,34 @@ TEST(StoreServerTest, SendsWhatIsUnderWayBeforeItCloses) {
     server.reset();
     other.join();
   }
+}
+
+TEST(StoreServerTest, WhoseProcessHasEndedIsNotWaitedFor) {
+  const StoreServer::Options options = options_of(3);
+  StoreServer server(options);
+  const std::array clients{connect_store(client_of(server, options, 0)),
+                           connect_store(client_of(server, options, 2))};
+  const auto refused = [&](int i) {
+    return message_of([&] { clients[i]->exchange("init", 2 * i, 3, {}, kPatience); });
+  };
+  std::string first;
+  std::thread waits([&] { first = refused(0); });
+  server.rank_ended(1, 3, "exited with code 0");
+  server.rank_ended(0, 3, "exited with code 1");
+  waits.join();
+  expect_says(first, "rank 1 of 3 exited with code 0 before it had joined \"init\"");
+  EXPECT_EQ(refused(1), first);  // who comes later hears the same
+  // Of two that meet, it is none.
+  in_threads(2, [&](int i) { clients[i]->barrier("two", 2, i, kPatience); });
+}
+
+TEST(StoreServerTest, KnowsInWhichOrderRanksHaveLeft) {
+  const StoreServer::Options options = options_of(3);
+  StoreServer server(options);
+  EXPECT_TRUE(server.departures().empty());
+  const auto stays = connect_store(client_of(server, options, 0));
+  for (const int rank : {2, 1}) connect_store(client_of(server, options, rank))->close();
+  EXPECT_EQ(server.departures(), (std::vector{2, 1}));
 }
 
 TEST(StoreServerTest, WhoDiesInAnExchangeIsMissing) {

@@ -25,27 +25,25 @@ int RankEnd::exit_code() const noexcept {
 }
 
 std::string RankEnd::describe() const {
+  if (start_error != 0) return fmt::format("rank {} {}", rank, how());
+  return fmt::format("rank {} (pid {}) {}", rank, pid, how());
+}
+
+std::string RankEnd::how() const {
   if (start_error == ENOEXEC) {
-    return fmt::format(
-        "rank {} could not be started: the program is neither a binary for this machine nor a "
-        "script that begins with #!",
-        rank);
+    return "could not be started: the program is neither a binary for this machine nor a script "
+           "that begins with #!";
   }
   if (start_error != 0) {
-    return fmt::format("rank {} could not be started: {}{}",
-                       rank,
+    return fmt::format("could not be started: {}{}",
                        std::strerror(start_error),
                        start_error == EAGAIN ? "; see `ulimit -u`, which counts the threads of all "
                                                "processes of this user"
                                              : "");
   }
-  if (!WIFSIGNALED(status)) {
-    return fmt::format("rank {} (pid {}) exited with code {}", rank, pid, WEXITSTATUS(status));
-  }
+  if (!WIFSIGNALED(status)) return fmt::format("exited with code {}", WEXITSTATUS(status));
   const int number = WTERMSIG(status);
-  return fmt::format("rank {} (pid {}) was killed by {} ({}){}",
-                     rank,
-                     pid,
+  return fmt::format("was killed by {} ({}){}",
                      signal_name(number),
                      ::sigdescr_np(number) != nullptr ? ::sigdescr_np(number) : "unknown",
                      WCOREDUMP(status) ? ", core dumped" : "");
@@ -59,17 +57,35 @@ static int likelihood_of_being_first(const RankEnd& end) {
 }
 
 void JobState::ending(int rank) {
-  if (failures_.empty()) suspects_.push_back(rank);
+  if (failures_.empty() && !std::ranges::count(suspects_, rank)) suspects_.push_back(rank);
+}
+
+void JobState::said_goodbye(int rank) {
+  if (std::ranges::count(goodbyes_, rank) > 0) return;
+  goodbyes_.push_back(rank);
 }
 
 void JobState::ended(RankEnd end) {
   --living_;
+  ended_.insert(end.rank);
   const bool was_suspect = std::erase(suspects_, end.rank) > 0;
+  if (end.failed() && failures_.empty()) {
+    // Who left before it, and is ending still.
+    for (const int rank : goodbyes_) {
+      if (rank == end.rank) break;
+      if (is_local(rank) && !ended_.contains(rank)) ending(rank);
+    }
+  }
   if (end.failed() && (failures_.empty() || was_suspect)) failures_.push_back(end);
 }
 
 const RankEnd& JobState::culprit() const {
-  return *std::ranges::max_element(failures_, {}, likelihood_of_being_first);
+  // Of those alike the first in this order.
+  const auto order = [&](const RankEnd& end) {
+    const auto goodbye = std::ranges::find(goodbyes_, end.rank);
+    return std::pair(-likelihood_of_being_first(end), goodbye - goodbyes_.begin());
+  };
+  return *std::ranges::min_element(failures_, {}, order);
 }
 
 }  // namespace hocket::cli

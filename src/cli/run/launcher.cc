@@ -27,10 +27,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSameWish{100};
 constexpr std::chrono::milliseconds kForSuspects{
-    1000};                                            // who may have failed before the first seen
+    1000};  // who may have failed before the first seen
 constexpr std::chrono::milliseconds kForACoreFile{200};  // between two looks
-constexpr std::chrono::milliseconds kLookAround{20};  // while other hosts have not come
-constexpr std::size_t kMaxClients = 1 << 14;          // of a store for several hosts
+constexpr std::chrono::milliseconds kLookAround{20};     // while other hosts have not come
+constexpr std::size_t kMaxClients = 1 << 14;             // of a store for several hosts
 
 // The event loop, from the first fork to the last line of output. One thread.
 class Launcher {
@@ -50,12 +50,12 @@ class Launcher {
         }) {}
 
   int run() {
-    const auto store = serve();
+    store_ = serve();
     const auto metrics = serve_metrics();
-    const std::string address = store ? store->address() : options_.rendezvous;
+    const std::string address = store_ ? store_->address() : options_.rendezvous;
     tell_verbosely("the store is on {}, the guardian is pid {}", address, guardian_.pid());
     if (options_.timeout) time_limit_ = Clock::now() + *options_.timeout;
-    if (options_.nodes > 1 && store) {
+    if (options_.nodes > 1 && store_) {
       if (const auto code = meet(address)) return without_ranks(*code);
     }
     tell_verbosely("ranks {} to {} of {}", first_rank_, first_rank_ + options_.ranks - 1, size_);
@@ -189,6 +189,10 @@ class Launcher {
     // What it said last belongs before what is said about it.
     output_.drain(end.rank);
     const bool first_failure = end.failed() && !state_.has_failure();
+    if (store_) {
+      for (const int rank : store_->departures()) state_.said_goodbye(rank);
+      store_->rank_ended(end.rank, size_, end.how());
+    }
     state_.ended(end);
     if (!end.failed()) {
       any_ended_well_ = true;
@@ -351,6 +355,7 @@ class Launcher {
   }
 
   const RunOptions& options_;
+  std::optional<StoreServer> store_;  // on several hosts that of the first has it
   int first_rank_;
   JobState state_;
   int size_;  // ranks of the job; on host 0 of several not known at first

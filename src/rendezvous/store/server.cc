@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -89,7 +90,7 @@ StoreServer::Options with_defaults(StoreServer::Options options) {
 }  // namespace
 }  // namespace rendezvous
 
-// A resource: everything but the constructor, `clients` and `close` happens in its thread.
+// A resource: all but the constructor and what is public happens in its thread.
 class StoreServer::Impl final : private rendezvous::Connection::Owner {
  public:
   explicit Impl(Options options)
@@ -120,8 +121,22 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   }
   std::size_t clients() const noexcept { return clients_.load(std::memory_order_relaxed); }
 
+  std::vector<int> departures() const {
+    const std::lock_guard lock(mutex_);
+    return departures_;
+  }
+
+  void rank_ended(int rank, int size, std::string how) {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_.push_back({.rank = rank, .size = size, .how = std::move(how)});
+    }
+    wakeup_.notify();
+  }
+
   void close() noexcept {
     if (!thread_.joinable()) return;
+    is_asked_to_stop_.store(true, std::memory_order_release);
     wakeup_.notify();
     thread_.join();
   }
@@ -131,6 +146,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   using Connection = rendezvous::Connection;
   using Deadline = base::Deadline;
   using Connections = std::unordered_map<std::uint64_t, std::shared_ptr<Connection>>;
+  struct Ended {
+    int rank, size;
+    std::string how;
+  };
 
   // --- The thread -----------------------------------------------------------------------------
   void start_thread() {
@@ -153,7 +172,7 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     const auto until = put_off_.empty() ? next_deadline() : Deadline::at(Clock::time_point::min());
     for (const auto& event : poller_.wait(until)) {
       if (event.token == rendezvous::kWakeupToken) {
-        stop();
+        take_orders();
       } else if (event.token == rendezvous::kListenerToken) {
         accept_some();
       } else if (const auto connection = find(event.token)) {
@@ -174,8 +193,18 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
     return std::min(next, Deadline::at(stranger_deadlines_.front().first));
   }
 
-  void stop() {
+  void take_orders() {
     wakeup_.take();
+    std::vector<Ended> ended;
+    {
+      const std::lock_guard lock(mutex_);
+      ended.swap(ended_);
+    }
+    for (Ended& each : ended) table_.rank_ended(each.rank, each.size, std::move(each.how));
+    if (is_asked_to_stop_.load(std::memory_order_acquire)) stop();
+  }
+
+  void stop() {
     is_stopping_ = true;
     listener_.socket.reset();
     accepts_again_ = Deadline::never();
@@ -321,7 +350,12 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
 
   void handle(Connection& connection, rendezvous::NumberedRequest&& request) override {
     if (request.request.op == rendezvous::Op::kGoodbye) {
-      std::erase_if(claims_, [&](const auto& claim) { return claim.second == connection.id(); });
+      std::erase_if(claims_, [&](const auto& claim) {
+        if (claim.second != connection.id()) return false;
+        const std::lock_guard lock(mutex_);
+        departures_.push_back(claim.first);
+        return true;
+      });
     }
     table_.execute(
         connection.id(),
@@ -354,6 +388,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   std::vector<std::shared_ptr<Connection>> gone_;  // closed in this turn
   std::unordered_map<int, std::uint64_t> claims_;  // rank to connection, which may be gone
   std::atomic<std::size_t> clients_ = 0;           // relaxed: a number to look at
+  std::atomic<bool> is_asked_to_stop_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<int> departures_;
+  std::vector<Ended> ended_;  // not yet told to the table
   std::thread thread_;
 };
 
@@ -365,6 +403,10 @@ StoreServer::~StoreServer() = default;
 int StoreServer::port() const noexcept { return impl_->port(); }
 const std::string& StoreServer::address() const noexcept { return impl_->address(); }
 std::size_t StoreServer::clients() const { return impl_->clients(); }
+std::vector<int> StoreServer::departures() const { return impl_->departures(); }
+void StoreServer::rank_ended(int rank, int size, std::string how) {
+  impl_->rank_ended(rank, size, std::move(how));
+}
 void StoreServer::close() noexcept { impl_->close(); }
 
 }  // namespace hocket

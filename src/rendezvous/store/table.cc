@@ -186,7 +186,34 @@ void Table::enter_room(ClientId client, StoreRequest&& request, Answer&& answer)
   }
   room.gave_up.erase(rank);
   room.by_rank[rank] = add_waiter(client, std::move(request), std::move(answer));
-  if (room.by_rank.size() == static_cast<std::size_t>(size)) complete(id);
+  if (room.by_rank.size() == static_cast<std::size_t>(size)) return complete(id);
+  refuse_where_missing(id);
+}
+
+void Table::rank_ended(int rank, int size, std::string how) {
+  ended_.push_back({.rank = rank, .size = size, .how = std::move(how)});
+  std::vector<RoomId> rooms;
+  for (const auto& [id, room] : rooms_) rooms.push_back(id);
+  for (const auto& id : rooms) refuse_where_missing(id);
+}
+
+void Table::refuse_where_missing(const RoomId& id) {
+  const Room& room = rooms_.at(id);
+  const auto lost = std::ranges::find_if(ended_, [&](const Ended& ended) {
+    return ended.size == room.size && !room.by_rank.contains(ended.rank);
+  });
+  if (lost == ended_.end()) return;
+  const Reply reply = refused(fmt::format("rank {} of {} {} before it had {} \"{}\"",
+                                          lost->rank,
+                                          room.size,
+                                          lost->how,
+                                          id.first == Op::kExchange ? "joined" : "reached",
+                                          id.second));
+  // Copied before the first waiter is taken: that may empty the room, which ends it.
+  const std::map<int, WaiterId> members = room.by_rank;
+  std::vector<Waiter> waiters;
+  for (const auto& [rank, waiter] : members) waiters.push_back(take_waiter(waiter));
+  for (auto each = waiters.rbegin(); each != waiters.rend(); ++each) each->answer(Reply(reply));
 }
 
 void Table::complete(const RoomId& id) {

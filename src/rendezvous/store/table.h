@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/deadline.h"
 #include "rendezvous/store/request.h"
@@ -27,6 +28,9 @@ class Table {
   explicit Table(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   void execute(ClientId client, StoreRequest&& request, Answer answer);
+  // `rank` of `size` comes no more: who waits for it in a room of so many, or comes to one later,
+  // is refused with `how`.
+  void rank_ended(int rank, int size, std::string how);
   // The client is gone: its waits end unanswered and count as not made.
   void drop(ClientId client);
   // Answers the waits whose time has run out.
@@ -52,6 +56,11 @@ class Table {
     std::set<int> gave_up;            // those that ran out of time, and did not return
   };
 
+  struct Ended {
+    int rank, size;
+    std::string how;
+  };
+
   Reply set(StoreRequest&& request);
   Reply add(const StoreRequest& request);
   Reply compare_and_set(StoreRequest&& request);
@@ -60,6 +69,8 @@ class Table {
   void wait_for_keys(ClientId client, StoreRequest&& request, Answer&& answer);
   void enter_room(ClientId client, StoreRequest&& request, Answer&& answer);
   void complete(const RoomId& id);
+  // Answers who waits in a room for a rank that comes no more.
+  void refuse_where_missing(const RoomId& id);
 
   bool put(const std::string& key, Bytes&& bytes);
   Reply full() const;
@@ -78,6 +89,7 @@ class Table {
   std::set<std::pair<base::Deadline::Clock::time_point, WaiterId>> by_deadline_;
   std::unordered_map<std::string, std::set<WaiterId>> by_key_;
   std::map<RoomId, Room> rooms_;
+  std::vector<Ended> ended_;  // in the order of their ends
 };
 
 }  // namespace hocket::rendezvous

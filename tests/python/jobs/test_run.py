@@ -420,6 +420,33 @@ time.sleep(1000)
     assert "rank 2" in done.stderr and "SIGKILL" in done.stderr
 
 
+def test_who_left_first_is_blamed_though_others_end_sooner():
+    script = """
+import atexit, os, time
+late = os.environ["HOCKET_RANK"] == "1"
+if late: atexit.register(time.sleep, 0.3)  # runs after hocket's own
+import hocket
+comm = hocket.init()
+comm.barrier()
+if late: raise SystemExit(3)
+try: comm.barrier()
+except hocket.PeerDied: os._exit(1)
+"""
+    done = hocket_command.run("run", "-n", 3, *python(script))
+    assert done.returncode == 3, done.stderr
+    assert re.search(r"hocket: rank 1 \(pid \d+\) exited with code 3", done.stderr)
+
+
+def test_a_rank_that_ends_before_it_joins_is_not_waited_for():
+    script = """
+import os, hocket
+if os.environ["HOCKET_RANK"] != "1": hocket.init()
+"""
+    done = hocket_command.run("run", "-n", 3, *python(script))
+    assert done.returncode == 1
+    assert done.stderr.count("RendezvousError: rank 1 of 3 exited with code 0 before it had joined") == 2
+
+
 def test_ranks_that_ignore_sigterm_are_killed():
     job = sh("[ $HOCKET_RANK = 0 ] && exit 5; trap '' TERM; while :; do sleep 0.05; done")
     begin = time.monotonic()
