@@ -14,7 +14,7 @@ import numpy as np
 import hocket
 
 from ._crew_member import Member
-from ._spawned import _dumps, _failure
+from ._spawn import dumps, failure_of
 
 
 class Answer(NamedTuple):
@@ -105,8 +105,8 @@ def put(member: Member, rank: int, name: str, value: bytes) -> Answer:
 def _answer(member: Member, rank: int, body: Callable[[], Any]) -> Answer:
     try:
         with member.interruptible():
-            content, is_failure = _dumps(body()), False
+            content, is_failure = dumps(body()), False
     except BaseException as error:
-        content, is_failure = _failure(rank, time.monotonic_ns(), error), True
+        content, is_failure = failure_of(rank, time.monotonic_ns(), error), True
     comm = member.comm
     return Answer(content, is_failure, comm is None or comm.status is not None)

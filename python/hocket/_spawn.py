@@ -8,10 +8,12 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from ._command import find_command
+from .errors import InvalidArgument
 
 T = TypeVar("T")
 
@@ -24,6 +26,27 @@ class Failure(NamedTuple):
     error: Optional[BaseException]  # None where it cannot be pickled
     summary: str
     traceback: str
+
+
+def dumps(value: Any) -> bytes:
+    """Pickled, by cloudpickle where it is installed."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(value)
+    return bytes(cloudpickle.dumps(value))
+
+
+def failure_of(rank: int, when: int, error: BaseException) -> bytes:
+    """A pickled `Failure`, without the exception where that cannot be pickled."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    summary = f"{type(error).__name__}: {error}"
+    try:
+        content = dumps(Failure(rank, when, error, summary, text))
+        pickle.loads(content)  # some exceptions can be written, but not read
+        return content
+    except Exception:
+        return pickle.dumps(Failure(rank, when, None, summary, text))
 
 
 class RankError(Exception):
@@ -56,8 +79,12 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         The first one that a rank raised, with that rank's traceback as its cause; the other ranks
         are ended.
     """
-    if operator.index(n) < 1:
-        raise ValueError(f"hocket.spawn: n is {n}, expected at least 1")
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise InvalidArgument(f"hocket.spawn: n is {n!r}, expected a number of ranks") from None
+    if count < 1:
+        raise InvalidArgument(f"hocket.spawn: n is {n}, expected at least 1")
     with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
         here = Path(folder)
         (here / "task").write_bytes(_pickle_task(fn, args))
@@ -68,7 +95,8 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         results = [here / f"result-{rank}" for rank in range(n)]
         missing = [rank for rank, path in enumerate(results) if not path.exists()]
         if returncode != 0 or missing:
-            who = f"ranks {missing} ended before fn had returned; " if missing else ""
+            some = f"ranks {missing}" if len(missing) < 9 else f"{len(missing)} of {n} ranks"
+            who = f"{some} ended before fn had returned; " if missing else ""
             raise RuntimeError(f"hocket.spawn: {who}the job ended with code {returncode}\n{output}")
         return [pickle.loads(path.read_bytes()) for path in results]
 

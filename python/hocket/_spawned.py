@@ -5,12 +5,10 @@ from __future__ import annotations
 import pickle
 import sys
 import time
-import traceback
 from pathlib import Path
-from typing import Any
 
 import hocket
-from hocket._spawn import Failure
+from hocket._spawn import dumps, failure_of
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -18,25 +16,6 @@ def _write(path: Path, content: bytes) -> None:
     partial = path.with_suffix(".partial")
     partial.write_bytes(content)
     partial.rename(path)
-
-
-def _dumps(value: Any) -> bytes:
-    try:
-        import cloudpickle
-    except ImportError:
-        return pickle.dumps(value)
-    return bytes(cloudpickle.dumps(value))
-
-
-def _failure(rank: int, when: int, error: BaseException) -> bytes:
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    summary = f"{type(error).__name__}: {error}"
-    try:
-        content = _dumps(Failure(rank, when, error, summary, text))
-        pickle.loads(content)  # some exceptions can be written, but not read
-        return content
-    except Exception:
-        return pickle.dumps(Failure(rank, when, None, summary, text))
 
 
 def main(folder: Path) -> None:
@@ -47,11 +26,11 @@ def main(folder: Path) -> None:
         rank = comm.rank
         try:
             fn, args = pickle.loads(task)
-            result = _dumps(fn(comm, *args))
+            result = dumps(fn(comm, *args))
             comm.close()  # which raises what has become of its last calls on a GPU
         except BaseException as error:
             when = time.monotonic_ns()
-            _write(folder / f"failure-{rank}", _failure(rank, when, error))
+            _write(folder / f"failure-{rank}", failure_of(rank, when, error))
             sys.exit(1)
         _write(folder / f"result-{rank}", result)
 

@@ -274,6 +274,14 @@ engine::PartsView place_parts(const Parts& parts,
     positions[begin + n + i] = at * size_of(dtype);
     packed += parts.counts[i];
   }
+  // Elements in no part would be left out in silence, or keep what was there before.
+  if (parts.displacements.empty() && packed != array_count) {
+    refuse(fmt::format("{} has {} elements and the counts of all ranks together make {}; give the "
+                       "part of it that is meant, or displacements",
+                       name,
+                       array_count,
+                       packed));
+  }
   return {positions.data() + begin, positions.data() + begin + n};
 }
 

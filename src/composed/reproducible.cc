@@ -8,7 +8,9 @@
 // the rest of the tree, rounds, and the slices are gathered.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <type_traits>
@@ -101,6 +103,18 @@ Slice slice_of(int rank, int size, std::size_t total) {
   const std::size_t each = (total + n - 1) / n;
   const std::size_t first = std::min(total, static_cast<std::size_t>(rank) * each);
   return {first, std::min(each, total - first)};
+}
+
+// Which NaN a sum gives depends on the order of its two terms, and of which infinities it was made.
+template <typename T>
+void make_nans_alike(std::vector<std::byte>& sums) {
+  for (std::size_t at = 0; at + sizeof(T) <= sums.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, sums.data() + at, sizeof(T));
+    if (!std::isnan(value)) continue;
+    value = std::numeric_limits<T>::quiet_NaN();
+    std::memcpy(sums.data() + at, &value, sizeof(T));
+  }
 }
 
 // One reproducible sum of one rank.
@@ -271,6 +285,8 @@ class ReproducibleSum {
     };
     std::vector<std::byte> sum(count * element());
     Tree(total_, count, type_).sum(whole_tree(total_), sum.data(), known);
+    if (type_ == DType::kFloat32 || type_ == DType::kComplex64) make_nans_alike<float>(sum);
+    if (type_ == DType::kFloat64 || type_ == DType::kComplex128) make_nans_alike<double>(sum);
     Gathering made{.own = std::vector<std::byte>(count * size_of(out_.dtype())), .counts = {}};
     core::narrow(
         made.own.data(), sum.data(), count, out_.dtype(), options_.op, static_cast<int>(total_));

@@ -11,8 +11,8 @@
 #include <climits>
 #include <ctime>
 #include <exception>
-#include <thread>
 
+#include "base/threads.h"
 #include "hocket/error.h"
 
 namespace hocket::os {
@@ -115,7 +115,7 @@ void RobustHold::add(RobustWord& word) noexcept {
 void require_robust_words() {
   std::exception_ptr refusal;
   // The caller's own list stays.
-  std::thread([&refusal] {
+  base::start_thread("hocket-robust", [&refusal] {
     try {
       const RobustHold hold;
     } catch (...) {

@@ -175,7 +175,13 @@ void Key::write_file(const std::string& path) const {
   text.reserve(kDigits + 1);  // so that it leaves no copies
   for (const std::byte each : bytes()) text += fmt::format("{:02x}", std::to_integer<int>(each));
   text += '\n';
-  write_all(file.get(), text.data(), text.size());
+  try {
+    write_all(file.get(), text.data(), text.size());
+  } catch (const SystemError&) {
+    ::unlink(path.c_str());  // else the next try would find half a key
+    OPENSSL_cleanse(text.data(), text.size());
+    throw;
+  }
   OPENSSL_cleanse(text.data(), text.size());
 }
 

@@ -45,7 +45,8 @@ std::vector<Case> cases() {
   const auto gather_v = [](std::array<std::size_t, 3> counts) {
     return [=](World3 w) {
       const std::size_t own = counts[static_cast<std::size_t>(w.comm.rank())];
-      w.comm.all_gather_v(part(w, own), w.arrays.out, {.counts = counts});
+      const std::size_t all = counts[0] + counts[1] + counts[2];
+      w.comm.all_gather_v(part(w, own), out(w, all), {.counts = counts});
     };
   };
   const auto coalesced = [](std::array<std::size_t, 2> counts) {
@@ -127,17 +128,17 @@ std::vector<Case> cases() {
       {"Parts", gather_v({1, 2, 3}), gather_v({1, 3, 3}), "all_gather_v #2", "all_gather_v #2"},
       {"PartsGivenAndNot",
        gather_v({2, 2, 2}),
-       [](World3 w) { w.comm.all_gather_v(part(w, 2), w.arrays.out); },
+       [](World3 w) { w.comm.all_gather_v(part(w, 2), out(w, 6)); },
        "#2",
        "#2"},
       {"PartsOfAllToAll",
        [](World3 w) {
          const std::array<std::size_t, 3> two{2, 2, 2};
-         w.comm.all_to_all_v(part(w, 6), {.counts = two}, w.arrays.out, {.counts = two});
+         w.comm.all_to_all_v(part(w, 6), {.counts = two}, out(w, 6), {.counts = two});
        },
        [](World3 w) {
          const std::array<std::size_t, 3> three{3, 3, 3};
-         w.comm.all_to_all_v(part(w, 9), {.counts = three}, w.arrays.out, {.counts = three});
+         w.comm.all_to_all_v(part(w, 9), {.counts = three}, out(w, 9), {.counts = three});
        },
        "all_to_all_v #2",
        "all_to_all_v #2"},

@@ -203,6 +203,17 @@ TEST(StoreServerTest, RefusesWhatDoesNotBelong) {
   connect_store(client);
 }
 
+TEST(StoreServerTest, TellsOfAnotherJobWhenTheTimeRunsOutInAHandshake) {
+  const StoreServer::Options options = options_of(1);
+  const StoreServer server(options);
+  for (int i = 0; i < 50; ++i) {
+    StoreClientOptions other = client_of(server, options, 0);
+    other.job = "job 2";
+    other.timeout = std::chrono::milliseconds(30) + std::chrono::microseconds(100 * i);
+    expect_says(message_of([&] { connect_store(other); }), "another job");
+  }
+}
+
 TEST(StoreServerTest, ObserversClaimNothing) {
   const auto options = options_of(1);
   const StoreServer server(options);

@@ -18,7 +18,7 @@ import hocket
 from hocket import testing
 from hocket._crew_member import Member
 
-from ._runs import now, summary_of
+from ._runs import call, now, summary_of
 
 
 class Spot(NamedTuple):
@@ -105,7 +105,7 @@ def run_test(
             )
             arguments = pickle.loads(contents)
             names = arguments.pop("communicators")
-            function(**arguments, **dict.fromkeys(names, comm))
+            call(function, {**arguments, **dict.fromkeys(names, comm)})
             comm.close()
         return None
     except BaseException as error:

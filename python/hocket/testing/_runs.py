@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .._crew import Clock
 from ..errors import Aborted, PeerDied
@@ -13,6 +15,16 @@ from ..errors import Aborted, PeerDied
 #: has ended, whatever they do.
 LEAVE_SECONDS = 0.2
 END_SECONDS = 0.5
+
+
+def call(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Run a test's function to its end, one that is async in an event loop of its own."""
+    __tracebackhide__ = True
+    result = function(**arguments)
+    if inspect.iscoroutine(result):
+        asyncio.run(result)
+    elif inspect.isasyncgen(result):
+        raise TypeError(f"{function.__name__} yields, so nothing of it has run; a test may not yield")
 
 
 @dataclass(frozen=True)

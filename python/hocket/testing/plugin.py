@@ -13,7 +13,7 @@ import pytest
 from .._crew import Crew
 from .._crew_member import pickler
 from ._processes import ProcessRun, show_in_test
-from ._runs import Ends, Limits, RankFailure
+from ._runs import Ends, Limits, RankFailure, call
 from ._threads import ThreadRun
 
 _COUNT = "hocket_rank_count"
@@ -128,7 +128,7 @@ def _run_in_threads(
     def body(each: Any) -> None:
         __tracebackhide__ = True
         each.deadline = deadline
-        item.obj(**{k: each if v is _COMMUNICATORS else v for k, v in arguments.items()})
+        call(item.obj, {k: each if v is _COMMUNICATORS else v for k, v in arguments.items()})
 
     return ThreadRun(n, body, limits).run()
 

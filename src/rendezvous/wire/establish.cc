@@ -270,10 +270,19 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
   const auto deadline = Deadline::in(options.timeout);
   const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
   auto silent_until = Deadline::in(kSilentWait);
+  std::string stale;  // what the attempt before found
   for (auto pause = milliseconds(1);; pause = std::min(2 * pause, milliseconds(50))) {
-    Attempt tried = attempt(address, options, deadline);
+    Attempt tried;
+    try {
+      tried = attempt(address, options, deadline);
+    } catch (const RendezvousError&) {
+      // In the midst of a handshake the time was over.
+      if (!stale.empty() && deadline.has_passed()) throw RendezvousError(stale);
+      throw;
+    }
     if (tried.channel) return std::move(tried.channel);
-    if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(tried.reason);
+    stale = tried.stale ? tried.reason : "";
+    if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(stale);
     if (deadline.has_passed()) {
       throw RendezvousError(fmt::format(
           "no store could be reached at {} in {}: {}. Is rank 0, or the launcher, running, and "

@@ -194,6 +194,28 @@ def test_what_python_refuses_reaches_everybody(call):
     threads(3, body)
 
 
+# Of two ranks; elements in no part would be dropped, or keep what was there.
+LEFT_OVER = {
+    "reduce_scatter_v": lambda c: c.reduce_scatter_v(np.arange(4.0), counts=[1, 1]),
+    "reduce_scatter_v, nothing": lambda c: c.reduce_scatter_v(np.arange(4.0), np.zeros(0)),
+    "scatter_v": lambda c: c.scatter_v(np.arange(4.0), [1, 1], np.zeros(1)),
+    "all_to_all_v": lambda c: c.all_to_all_v(np.arange(4.0), [1, 1]),
+    "all_to_all_v, out": lambda c: c.all_to_all_v(np.arange(4.0), [2, 2], np.zeros(9)),
+    "all_gather_v": lambda c: c.all_gather_v(np.arange(4.0), np.zeros(50)),
+    "gather_v": lambda c: c.gather_v(np.arange(4.0), np.zeros(100)),
+}
+
+
+@pytest.mark.parametrize("call", LEFT_OVER.values(), ids=LEFT_OVER)
+def test_parts_are_the_whole_array(call):
+    def body(comm):
+        with pytest.raises(hocket.InvalidArgument, match="the counts of all ranks together make"):
+            call(comm)
+        assert comm.all_reduce(np.ones(1))[0] == comm.size
+
+    threads(2, body)
+
+
 def test_refusal_reaches_everybody():
     def body(comm):
         bad = np.zeros((4, 4))[:, 1] if comm.rank == 2 else np.zeros(4)

@@ -241,6 +241,20 @@ def test_reproducible_sum_has_one_value(dtype):
     assert (np.abs(total - shards.astype(wide).sum(axis=0)) <= 1e-2 * scale + 1e-6).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", ml_dtypes.float8_e5m2])
+def test_reproducible_sum_of_what_is_not_finite_has_one_value(dtype):
+    some = np.array([np.nan, -np.nan, np.inf, -np.inf, 1.0, -2.0])
+    shards = np.random.default_rng(3).choice(some, (7, 50)).astype(dtype)
+
+    def body(comm):
+        return comm.reproducible_sum(shards_of(comm, shards), np.empty(50, dtype)).tobytes()
+
+    outcomes = {result for n in (1, 2, 3, 5) for result in threads(n, body)}
+    assert len(outcomes) == 1
+    total = np.frombuffer(outcomes.pop(), dtype).astype("complex128").real
+    assert np.array_equal(np.isnan(total), np.isnan(shards.astype("complex128").real.sum(axis=0)))
+
+
 def test_coalesced():
     def body(comm):
         arrays = [values(comm.rank, 5, "int16"), values(comm.rank, (2, 3), "float64"), np.array(comm.rank)]

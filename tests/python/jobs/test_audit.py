@@ -164,6 +164,13 @@ def test_beside_a_trace_by_the_variable_alone(tmp_path):
     assert "2 ranks on 1 host" in output and "element 4321 of what rank 1 gave" in output
 
 
+def test_nothing_to_compare(tmp_path):
+    empty, _ = audited(tmp_path, "empty", "import hocket\nhocket.init()\n")
+    output = difference(empty, empty)
+    assert output.returncode == 2 and not output.stdout
+    assert "no call of" in output.stderr
+
+
 @pytest.mark.parametrize("contents", [None, b"", b"rubbish" * 1000])
 def test_what_is_no_audit(good, tmp_path, contents):
     if contents is not None:

@@ -123,6 +123,16 @@ def test_key_is_private_and_never_overwritten(tmp_path):
     assert other.read_bytes() != first
 
 
+def test_a_key_that_cannot_be_written_leaves_no_file(tmp_path):
+    def without_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+
+    done = hocket_command.run("key", tmp_path / "job.key", preexec_fn=without_room)
+    assert done.returncode == 1 and "cannot write" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_store_serves_until_it_is_told_to_end(tmp_path, number):
     key = tmp_path / "job.key"

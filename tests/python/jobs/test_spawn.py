@@ -23,6 +23,17 @@ def test_spawn(n):
     assert {r[2] for r in results} == {n}
 
 
+def test_spawn_prints_what_the_ranks_print_and_nothing_else(capfd):
+    hocket.spawn(total, 2, 0)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("n", [0, -1, None, "2"])
+def test_a_wrong_number_of_processes(n):
+    with pytest.raises(hocket.InvalidArgument, match="n is"):
+        hocket.spawn(total, n, 0)
+
+
 def fails(comm):
     if comm.rank == 1:
         raise KeyError("the second rank")

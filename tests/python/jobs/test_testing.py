@@ -58,6 +58,7 @@ def section(output, name):
     "name",
     [
         *(f"test_well[{n}]" for n in ("1 rank", "2 ranks", "4 ranks")),
+        "test_async[2 ranks]",
         "test_comes_late[2 ranks]",
         "test_computes_long[2 ranks]",
         "TestInAClass::test_method[2 ranks-1]",
@@ -82,6 +83,8 @@ FAILURES = {
         rf"rank 2: {CONSEQUENCE}",
         r"seen by rank 1",
     ],
+    "test_async_fails[2 ranks]": [r"> +assert comm.rank == 0", r"rank 1 of 2"],
+    "test_yields[2 ranks]": [r"TypeError: test_yields yields, so nothing of it has run"],
     "test_fails_while_others_compute[3 ranks]": [r"> +raise KeyError", r"rank 2 of 3"],
     "test_exits[3 ranks]": [r"> +sys.exit\(3\)", r"rank 1 of 3: SystemExit: 3"],
     "test_returns_early[3 ranks]": [r"> +comm.barrier\(\)", r"rank 1 \(pid \d+\) ended in good order"],

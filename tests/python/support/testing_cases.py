@@ -29,6 +29,24 @@ def test_fails(comm):
     comm.barrier()
 
 
+@pytest.mark.ranks(2)
+async def test_async(comm):
+    x = np.full(3, comm.rank + 1.0)
+    await comm.all_reduce_async(x)
+    assert (x == 3).all()
+
+
+@pytest.mark.ranks(2)
+async def test_async_fails(comm):
+    await comm.barrier_async()
+    assert comm.rank == 0
+
+
+@pytest.mark.ranks(2)
+async def test_yields(comm):
+    yield comm
+
+
 @pytest.mark.ranks(3)
 def test_fails_while_others_compute(comm):
     if comm.rank == 2:
