@@ -227,7 +227,7 @@ std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
   std::shared_ptr<Operation> operation;
   try {
     operation = std::make_shared<Operation>(shared_from_this(), Deadline::in(allowed), allowed);
-    runner_->queue().push_back(operation);
+    runner_->enqueue(operation);
   } catch (...) {
     refuse_caught(shown.kind);
   }

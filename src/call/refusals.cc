@@ -31,7 +31,7 @@ void Core::announce_refusal(std::uint64_t sequence, Kind kind, std::string_view 
     operation->set_sequence(sequence);
     operation->call.shown.kind = kind;
     operation->refusal = reason;
-    runner_->queue().push_back(operation);
+    runner_->enqueue(operation);
     runner_->advance(false);
     // After the others have read earlier refusals; but never after work under way, which may need
     // what this thread does next.

@@ -207,8 +207,21 @@ bool Runner::start(Operation& operation) {
   }
 }
 
+void Runner::enqueue(std::shared_ptr<Operation> operation) {
+  const base::Deadline deadline = *operation->call.deadline;
+  queue_.push_back(std::move(operation));
+  first_deadline_ = std::min(first_deadline_, deadline);
+}
+
 // Calls that wait for their turn have deadlines too.
 void Runner::check_deadlines() {
+  if (!first_deadline_.has_passed()) return;
+  first_deadline_ = base::Deadline::never();
+  for (const auto& operation : queue_) {
+    if (!operation->begun) {
+      first_deadline_ = std::min(first_deadline_, base::Deadline(*operation->call.deadline));
+    }
+  }
   for (const auto& operation : queue_) {
     if (operation->begun || !operation->call.deadline->has_passed()) continue;
     Failure failure = inquiry_.lateness(operation->call.awaited, operation->call.allowed);

@@ -71,7 +71,8 @@ class Runner {
 
   bool busy() const noexcept { return !queue_.empty() || !messages_.empty(); }
   const std::deque<std::shared_ptr<Operation>>& queue() const noexcept { return queue_; }
-  std::deque<std::shared_ptr<Operation>>& queue() noexcept { return queue_; }
+  // Puts a collective behind the others, with the deadline that it has.
+  void enqueue(std::shared_ptr<Operation> operation);
   std::vector<std::shared_ptr<Operation>>& messages() noexcept { return messages_; }
 
   // Gives the call, whose turn it is, its fingerprint, and tells everybody.
@@ -159,6 +160,8 @@ class Runner {
   live::LongWaits& long_waits_;
   std::deque<std::shared_ptr<Operation>> queue_;      // collectives, in order
   std::vector<std::shared_ptr<Operation>> messages_;  // in no order
+  // No call of the queue is late before; looked at often, where there may be thousands of calls.
+  base::Deadline first_deadline_ = base::Deadline::never();
   std::size_t shown_messages_ = 0;                    // how many waited when they were shown
   std::function<base::Deadline()> next_look_;
   // The thread that runs a callback of an operation, with the turn, by this_thread(); 0: none does.

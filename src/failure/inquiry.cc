@@ -135,7 +135,11 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
                   .text = base::in_seconds(allowed)};
   if (awaited.sequence == 0) {
     failure.culprit = awaited.peer;
-    if (awaited.peer >= 0 && awaited.peer < 64) failure.missing = std::uint64_t{1} << awaited.peer;
+    for (int i = 0; i < std::min(group_.size(), 64); ++i) {
+      const bool may_come =
+          awaited.peer == engine::kAnyPeer ? i != group_.rank() : i == awaited.peer;
+      if (may_come) failure.missing |= std::uint64_t{1} << i;
+    }
     failure.text =
         fmt::format("{} within {}", describe(*awaited.message), base::in_seconds(allowed));
     return failure;

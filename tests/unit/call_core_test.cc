@@ -1,5 +1,5 @@
-// One call's way, from its request to its end, with an engine that does what a test says and a group
-// whose other rank is the test itself: no world, no other process.
+// One call's way, from its request to its end, with an engine that does what a test says and a
+// group whose other rank is the test itself: no world, no other process.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -143,8 +143,8 @@ class CallCoreTest : public ::testing::Test {
   std::shared_ptr<Process> own_ = std::make_shared<Process>(segment_, 0);
   std::shared_ptr<Process> other_ = std::make_shared<Process>(segment_, 1);
   const std::vector<int> places_{0, 1};
-  std::byte* const block_ = own_->host().at(own_->host().allocate(
-      control::GroupControl::bytes(2), std::vector<int>{0, 1}));
+  std::byte* const block_ = own_->host().at(
+      own_->host().allocate(control::GroupControl::bytes(2), std::vector<int>{0, 1}));
   // The other rank's words.
   control::GroupControl peer_{other_->host(), block_, 1, places_};
   std::shared_ptr<Core> core_ = std::make_shared<Core>(
@@ -303,10 +303,20 @@ TEST_F(CallCoreTest, ADeadlineNamesWhoHasNotCome) {
   EXPECT_EQ(peer_.failure().cause, Cause::kLate);
 }
 
+TEST_F(CallCoreTest, ACallBehindOthersIsLateByItsOwnDeadline) {
+  engine_->is_through = [] { return false; };
+  const auto first = start(all_reduce());
+  deadline_ = std::chrono::milliseconds(1);
+  const auto second = start(all_reduce());
+  EXPECT_TRUE(core_->wait(*first, base::Deadline::in(std::chrono::seconds(30))));
+  EXPECT_THROW(first->rethrow(), DeadlineExceeded);
+  EXPECT_TRUE(second->done());
+  EXPECT_EQ(peer_.failure().sequence, second->sequence());
+}
+
 TEST_F(CallCoreTest, AnAbortOfAPeerEndsTheCallWithItsWords) {
   engine_->is_through = [] { return false; };
-  peer_.fail(
-      {.cause = Cause::kAbortCalled, .reporter = 1, .culprit = 1, .text = "nothing to do"});
+  peer_.fail({.cause = Cause::kAbortCalled, .reporter = 1, .culprit = 1, .text = "nothing to do"});
   try {
     run(all_reduce());
     FAIL();

@@ -194,6 +194,21 @@ def test_what_python_refuses_reaches_everybody(call):
     threads(3, body)
 
 
+def test_a_message_from_anybody_that_does_not_come_names_all_who_might_send_it():
+    told = threading.Event()
+
+    def body(comm):
+        if comm.rank != 1:
+            return told.wait(50)
+        with pytest.raises(hocket.DeadlineExceeded) as caught:
+            comm.recv(np.zeros(3), deadline=0.1)
+        told.set()
+        assert caught.value.missing == (0, 2)
+        assert "rank 0 (pid" in str(caught.value) and "rank 2 (pid" in str(caught.value)
+
+    threads(3, body)
+
+
 # Of two ranks; elements in no part would be dropped, or keep what was there.
 LEFT_OVER = {
     "reduce_scatter_v": lambda c: c.reduce_scatter_v(np.arange(4.0), counts=[1, 1]),
