@@ -56,5 +56,10 @@ install(FILES
 
 # From lib/pkgconfig to the prefix: as many steps up as the folder has.
 file(RELATIVE_PATH HOCKET_PC_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
+# A program that is linked so finds the library when it starts; packages of a distribution need no help.
+set(HOCKET_PC_RPATH " -Wl,-rpath,\${libdir}")
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(HOCKET_PC_RPATH "")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/hocket.pc.in ${PROJECT_BINARY_DIR}/cmake/hocket.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/hocket.pc DESTINATION ${pkgconfig_dir})

@@ -71,7 +71,8 @@ void add_store(CLI::App& app, Action& chosen) {
       ->type_name("NAME");
   command->footer(R"(
 Prints its address and serves until Ctrl-C, SIGTERM or SIGHUP. `hocket run` has a store of its own,
-and without any launcher rank 0 serves one: this is for jobs whose rank 0 may move.
+and without any launcher rank 0 serves one: this is for jobs whose rank 0 may move. It serves one
+start of one job; the next start, also after one that failed, needs a new one.
 
 Exit code: 0 when it was told to end, 1 when it could not serve, 2 for wrong options.
 

@@ -23,25 +23,22 @@ cmake --build "$work/cmake"
 if command -v pkg-config >/dev/null; then
   echo "by pkg-config"
   pc=$(find "$work/prefix" -name hocket.pc)
-  library=$(dirname "$(dirname "$pc")")
   PKG_CONFIG_PATH=$(dirname "$pc")
   export PKG_CONFIG_PATH
   # shellcheck disable=SC2046  # flags are words
-  "$cxx" -std=c++20 "$source/main.cc" -o "$work/outside" $(pkg-config --cflags --libs hocket) \
-    "-Wl,-rpath,$library"
+  "$cxx" -std=c++20 "$source/main.cc" -o "$work/outside" $(pkg-config --cflags --libs hocket)
   "$work/outside"
   echo "in C"
   examples=$source/../../../examples
   # shellcheck disable=SC2046
-  cc -std=c11 "$examples/all_reduce_in_c.c" $(pkg-config --cflags --libs hocket) -o "$work/in_c" \
-    "-Wl,-rpath,$library"
+  cc -std=c11 "$examples/all_reduce_in_c.c" $(pkg-config --cflags --libs hocket) -o "$work/in_c"
   "$work/in_c"
   if command -v gfortran >/dev/null; then
     echo "in Fortran"
     prefix=$(pkg-config --variable=includedir hocket)
     # shellcheck disable=SC2046
     gfortran -J"$work" "$prefix/hocket/hocket.f90" "$examples/all_reduce.f90" \
-      $(pkg-config --libs hocket) -o "$work/in_fortran" "-Wl,-rpath,$library"
+      $(pkg-config --libs hocket) -o "$work/in_fortran"
     "$work/in_fortran"
   fi
 else

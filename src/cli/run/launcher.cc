@@ -118,6 +118,7 @@ class Launcher {
         return 128 + number;
       }
       if (time_limit_ && Clock::now() >= *time_limit_) {
+        time_limit_.reset();
         tell("the time limit of {} s is over; other hosts have not come, and no rank was started",
              std::chrono::duration<double>(*options_.timeout).count());
         return kExitTimeout;
