@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "call/request.h"
 #include "core/dispatch.h"
+#include "engine/made_of_calls.h"
 #include "hocket/error.h"
 #include "world/communicator_impl.h"
 
@@ -134,7 +135,7 @@ void require_sound(ReduceOp op,
 std::uint64_t digest_of(ConstArrayView in, const std::optional<ConstArrayView>& index) {
   const auto order = in.order() == MemoryOrder::kFortran ? MemoryOrder::kFortran : MemoryOrder::kC;
   const std::uint64_t with = index ? 1 + static_cast<std::uint64_t>(index->dtype()) : 0;
-  return base::mix(base::mix(base::hash_of("extremes"), engine::digest_of(order)), with);
+  return engine::digest_of_extremes(base::mix(engine::digest_of(order), with));
 }
 
 void find_extremes(Communicator& comm,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/made_of_calls.h"
 #include "os/process/process_state.h"
 
 namespace hocket::failure {
@@ -35,6 +36,7 @@ std::string_view unseen_difference(const engine::Signature& s) {
   if (s.kind == Kind::kNewGroup) return " with another list of ranks";
   if (engine::is_listed(s.kind)) return " with other counts";
   if (s.symmetric != 0) return " at another place of a symmetric array";
+  if (engine::made_of(s.kind, s.digest) != engine::Made::kNot) return " with other arguments";
   if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
   if (s.kind == Kind::kSymmetricFree) return " of another array";
   return " with other arguments";

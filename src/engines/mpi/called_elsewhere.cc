@@ -36,6 +36,8 @@ Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence
     const auto theirs = control.find(rank, sequence);
     if (theirs && !theirs->refused) called = theirs->signature;
   }
+  // A barrier has no more than that, whatever it is recorded with.
+  if (called && called->kind == engine::Kind::kBarrier) called = {.kind = engine::Kind::kBarrier};
   if (called && !is_carried_by_mpi(*site.rivals, *called)) called.reset();
   return {.known = true, .signature = called};
 }
