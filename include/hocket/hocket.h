@@ -20,6 +20,7 @@
 #include "hocket/launch.h"
 #include "hocket/matmul.h"
 #include "hocket/object.h"
+#include "hocket/operator.h"
 #include "hocket/redistribute.h"
 #include "hocket/sparse.h"
 #include "hocket/store.h"

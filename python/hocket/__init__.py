@@ -50,6 +50,7 @@ from .errors import (
     SystemError_,
 )
 from .grid import Grid
+from .operators import Operator
 from .pool import DevicePool, PoolWorker
 
 __version__ = "0.1.0"
@@ -73,6 +74,7 @@ __all__ = [
     "InvalidArgument",
     "MPIBootstrap",
     "Mismatch",
+    "Operator",
     "PeerDied",
     "PoolWorker",
     "Prepared",

@@ -12,6 +12,7 @@ from .bootstrap import Bootstrap
 from ._types import Array, ArrayT, Op, Received, ReceivedObject, Stream, Timeout
 from .errors import Error, RankCall, Status
 from .grid import Grid
+from .operators import Operator
 
 class Work:
     """
@@ -333,7 +334,7 @@ class Communicator:
 
     def __exit__(self, *exc_info: object) -> None: ...
 
-    def all_reduce(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+    def all_reduce(self, x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over all ranks; every rank gets the result.
 
@@ -344,9 +345,10 @@ class Communicator:
         out : array, optional
             Where the result goes: as many elements, of any shape, as elements correspond in the order in
             which they lie. Without it, into `x`.
-        op : str
+        op : str or Operator
             "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
-            floats accumulate in float32; on one host ranks are taken in ascending order.
+            floats accumulate in float32; on one host ranks are taken in ascending order. Or a
+            `hocket.Operator`, made of a function of one's own, for arrays in the host's memory.
         deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
 
@@ -363,17 +365,17 @@ class Communicator:
             See :mod:`hocket.errors`.
         """
 
-    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+    def all_reduce_async(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `all_reduce`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_all_reduce(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check `all_reduce` once, to call it again and again on the same arrays.
         """
 
-    def reduce(self, x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Optional[ArrayT]:
+    def reduce(self, x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Optional[ArrayT]:
         """
         Reduce arrays over all ranks; the root alone gets the result.
 
@@ -395,13 +397,13 @@ class Communicator:
             The result at the root, None elsewhere.
         """
 
-    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+    def reduce_async(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start `reduce`; the arrays must be left alone until the Work is done."""
 
-    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_reduce(self, x: Array, out: Optional[Array] = None, root: int = 0, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `reduce` once, to call it again and again on the same arrays."""
 
-    def scan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+    def scan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over the ranks up to each one: a prefix reduction.
 
@@ -413,7 +415,7 @@ class Communicator:
             This rank's elements. All ranks bring as many, of one dtype.
         out : array, optional
             Where the result goes, as for `all_reduce`. Without it, into `x`.
-        op : str
+        op : str or Operator
             As for `all_reduce`; "avg" divides by how many ranks are combined, r + 1. NaN of one rank makes
             NaN of it and all after it, also by "min" and "max".
         deadline
@@ -425,13 +427,13 @@ class Communicator:
             `out`, or `x` where there is none.
         """
 
-    def scan_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+    def scan_async(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start `scan`; the arrays must be left alone until the Work is done."""
 
-    def prepare_scan(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_scan(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `scan` once, to call it again and again on the same arrays."""
 
-    def exscan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+    def exscan(self, x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over the ranks before each one: an exclusive prefix reduction.
 
@@ -453,13 +455,13 @@ class Communicator:
             `out`, or `x` where there is none.
         """
 
-    def exscan_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+    def exscan_async(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start `exscan`; the arrays must be left alone until the Work is done."""
 
-    def prepare_exscan(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_exscan(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """Check `exscan` once, to call it again and again on the same arrays."""
 
-    def reduce_scatter(self, x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
+    def reduce_scatter(self, x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """
         Reduce arrays over all ranks; rank r gets the r-th share of the result.
 
@@ -479,12 +481,12 @@ class Communicator:
             `out`, or a new array of the shape of a share.
         """
 
-    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
+    def reduce_scatter_async(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Work:
         """
         Start `reduce_scatter`; the arrays must be left alone until the Work is done.
         """
 
-    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Op = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
+    def prepare_reduce_scatter(self, x: Array, out: Optional[Array] = None, op: Union[Op, Operator] = 'sum', deadline: Timeout = None, stream: Stream = None) -> Prepared:
         """
         Check `reduce_scatter` once, to call it again and again on the same arrays.
         """

@@ -1,30 +1,90 @@
 // all_reduce, reduce, scan, exscan, reduce_scatter, reproducible_sum.
 #include "hocket/error.h"
+#include "own_operator.h"
 #include "verbs.h"
 
 namespace hocket::python {
 namespace {
 
-constexpr auto kAllReduce = regular_verbs<ReduceOptions,
-                                          &Communicator::all_reduce,
-                                          &Communicator::all_reduce_async,
-                                          &Communicator::prepare_all_reduce>();
-constexpr auto kReduce = regular_verbs<ReduceRootOptions,
-                                       &Communicator::reduce,
-                                       &Communicator::reduce_async,
-                                       &Communicator::prepare_reduce>();
-constexpr auto kScan = regular_verbs<ReduceOptions,
-                                     &Communicator::scan,
-                                     &Communicator::scan_async,
-                                     &Communicator::prepare_scan>();
-constexpr auto kExscan = regular_verbs<ReduceOptions,
-                                       &Communicator::exscan,
-                                       &Communicator::exscan_async,
-                                       &Communicator::prepare_exscan>();
-constexpr auto kReduceScatter = regular_verbs<ReduceOptions,
-                                              &Communicator::reduce_scatter,
-                                              &Communicator::reduce_scatter_async,
-                                              &Communicator::prepare_reduce_scatter>();
+// With an operator of hocket's, or one of the program's own.
+template <typename Public>
+struct WithOwn : Public {
+  using Base = Public;
+  std::shared_ptr<OwnOperator> own = {};
+};
+using OwnReduceOptions = WithOwn<ReduceOptions>;
+using OwnReduceRootOptions = WithOwn<ReduceRootOptions>;
+
+template <typename Options>
+OperatorOptions operator_options(const Options& options) {
+  if constexpr (std::is_same_v<Options, OwnReduceRootOptions>) {
+    return {.root = options.root, .deadline = options.deadline};
+  } else {
+    return {.deadline = options.deadline};
+  }
+}
+
+template <typename Options>
+void refuse_own(Communicator& comm, const Options& options) {
+  if (!options.own) return;
+  comm.refuse(
+      "op is a hocket.Operator, whose function this thread has to call; make the call that blocks");
+}
+
+// As regular_verbs; `kOwn` is for an operator of the program's own.
+template <
+    typename Options,
+    void (Communicator::*kBlock)(ConstArrayView, ArrayView, const typename Options::Base&),
+    Work (Communicator::*kStart)(ConstArrayView, ArrayView, const typename Options::Base&),
+    Prepared (Communicator::*kPrepare)(ConstArrayView, ArrayView, const typename Options::Base&),
+    OwnOperator::Reduction kOwn>
+constexpr Verbs<Options> verbs_of() {
+  using P = Plan<Options>;
+  return {[](Communicator& c, const P& p) {
+            if (!p.options.own) return (c.*kBlock)(p.input(), p.output(), p.options);
+            p.options.own->run(kOwn, c, p.input(), p.output(), operator_options(p.options));
+          },
+          [](Communicator& c, const P& p) {
+            refuse_own(c, p.options);
+            return (c.*kStart)(p.input(), p.output(), p.options);
+          },
+          [](Communicator& c, const P& p) {
+            refuse_own(c, p.options);
+            return (c.*kPrepare)(p.input(), p.output(), p.options);
+          }};
+}
+
+constexpr auto kAllReduce = verbs_of<OwnReduceOptions,
+                                     &Communicator::all_reduce,
+                                     &Communicator::all_reduce_async,
+                                     &Communicator::prepare_all_reduce,
+                                     &all_reduce>();
+constexpr auto kReduce = verbs_of<OwnReduceRootOptions,
+                                  &Communicator::reduce,
+                                  &Communicator::reduce_async,
+                                  &Communicator::prepare_reduce,
+                                  &reduce>();
+constexpr auto kScan = verbs_of<OwnReduceOptions,
+                                &Communicator::scan,
+                                &Communicator::scan_async,
+                                &Communicator::prepare_scan,
+                                &scan>();
+constexpr auto kExscan = verbs_of<OwnReduceOptions,
+                                  &Communicator::exscan,
+                                  &Communicator::exscan_async,
+                                  &Communicator::prepare_exscan,
+                                  &exscan>();
+constexpr auto kReduceScatter = verbs_of<OwnReduceOptions,
+                                         &Communicator::reduce_scatter,
+                                         &Communicator::reduce_scatter_async,
+                                         &Communicator::prepare_reduce_scatter,
+                                         &reduce_scatter>();
+
+template <typename Options>
+void read_op(Options& options, nb::handle op) {
+  options.own = OwnOperator::of(op);
+  if (!options.own) options.op = op_argument(op);
+}
 
 // The arrays of a reduction whose result has the shape of what is reduced.
 template <typename Options>
@@ -41,26 +101,31 @@ void read_alike(Plan<Options>& plan, nb::handle x, nb::handle out) {
   require_same_order(plan.in, "x", plan.out, "out");
 }
 
-Plan<ReduceOptions> plan_alike(
+Plan<OwnReduceOptions> plan_alike(
     Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<ReduceOptions> plan{.options = {op_argument(op), duration_argument(deadline, "deadline")}};
+    Plan<OwnReduceOptions> plan;
+    read_op(plan.options, op);
+    plan.options.deadline = duration_argument(deadline, "deadline");
     read_alike(plan, x, out);
+    if (plan.options.own) plan.options.own->fit(plan.in_place ? plan.out : plan.in, "x");
     return plan;
   });
 }
 
-Plan<ReduceRootOptions> plan_reduce(
+Plan<OwnReduceRootOptions> plan_reduce(
     Seat& seat, nb::handle x, nb::handle out, nb::handle root, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<ReduceRootOptions> plan{.options = {op_argument(op),
-                                             integer_argument(root, "root"),
-                                             duration_argument(deadline, "deadline")}};
+    Plan<OwnReduceRootOptions> plan;
+    read_op(plan.options, op);
+    plan.options.root = integer_argument(root, "root");
+    plan.options.deadline = duration_argument(deadline, "deadline");
     if (seat.comm.rank() == plan.options.root) {
       read_alike(plan, x, out);
     } else {
       plan.in = read_array(x, "x");
     }
+    if (plan.options.own) plan.options.own->fit(plan.in_place ? plan.out : plan.in, "x");
     return plan;
   });
 }
@@ -81,18 +146,18 @@ Shape share_shape(const Array& x, int size) {
   return shape;
 }
 
-Plan<ReduceOptions> plan_reduce_scatter(
+Plan<OwnReduceOptions> plan_reduce_scatter(
     Seat& seat, nb::handle x, nb::handle out, nb::handle op, nb::handle deadline) {
   return read_arguments(seat, [&] {
-    Plan<ReduceOptions> plan{
-        .in = read_array(x, "x"),
-        .options = {op_argument(op), duration_argument(deadline, "deadline")},
-    };
+    Plan<OwnReduceOptions> plan{.in = read_array(x, "x")};
+    read_op(plan.options, op);
+    plan.options.deadline = duration_argument(deadline, "deadline");
     require_c_order(plan.in, "x");
     plan.result = out.is_none() ? new_array_like(plan.in, share_shape(plan.in, seat.comm.size()))
                                 : nb::borrow(out);
     plan.out = writable_array(plan.result, "out");
     require_c_order(plan.out, "out");
+    if (plan.options.own) plan.options.own->fit(plan.out, "out");
     return plan;
   });
 }
@@ -157,7 +222,7 @@ void bind_reductions(CommunicatorClass& cls) {
   define(cls,
          kAllReduce,
          {"all_reduce",
-          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
           R"(Reduce arrays over all ranks; every rank gets the result.
 
@@ -168,9 +233,10 @@ x : array
 out : array, optional
     Where the result goes: as many elements, of any shape, as elements correspond in the order in
     which they lie. Without it, into `x`.
-op : str
+op : str or Operator
     "sum", "product" (or "prod"), "min", "max", "avg", "band", "bor", "bxor". 16-bit and 8-bit
-    floats accumulate in float32; on one host ranks are taken in ascending order.
+    floats accumulate in float32; on one host ranks are taken in ascending order. Or a
+    `hocket.Operator`, made of a function of one's own, for arrays in the host's memory.
 deadline : float or datetime.timedelta, optional
     Seconds this call may take; by default the communicator's `deadline`.
 
@@ -193,7 +259,7 @@ Mismatch, PeerDied, DeadlineExceeded, Aborted
   define(cls,
          kReduce,
          {"reduce",
-          "x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Op = 'sum'",
+          "x: ArrayT, out: Optional[ArrayT] = None, root: int = 0, op: Union[Op, Operator] = 'sum'",
           "Optional[ArrayT]",
           R"(Reduce arrays over all ranks; the root alone gets the result.
 
@@ -222,7 +288,7 @@ array or None
   define(cls,
          kScan,
          {"scan",
-          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
           R"(Reduce arrays over the ranks up to each one: a prefix reduction.
 
@@ -234,7 +300,7 @@ x : array
     This rank's elements. All ranks bring as many, of one dtype.
 out : array, optional
     Where the result goes, as for `all_reduce`. Without it, into `x`.
-op : str
+op : str or Operator
     As for `all_reduce`; "avg" divides by how many ranks are combined, r + 1. NaN of one rank makes
     NaN of it and all after it, also by "min" and "max".
 deadline
@@ -252,7 +318,7 @@ array
   define(cls,
          kExscan,
          {"exscan",
-          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
           R"(Reduce arrays over the ranks before each one: an exclusive prefix reduction.
 
@@ -280,7 +346,7 @@ array
   define(cls,
          kReduceScatter,
          {"reduce_scatter",
-          "x: ArrayT, out: Optional[ArrayT] = None, op: Op = 'sum'",
+          "x: ArrayT, out: Optional[ArrayT] = None, op: Union[Op, Operator] = 'sum'",
           "ArrayT",
           R"(Reduce arrays over all ranks; rank r gets the r-th share of the result.
 

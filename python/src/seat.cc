@@ -93,6 +93,12 @@ ReduceOp op_argument(nb::handle op) {
       PyUnicode_Check(op.ptr()) ? PyUnicode_AsUTF8AndSize(op.ptr(), &length) : nullptr;
   if (name == nullptr) {
     PyErr_Clear();
+    if (name_of_type(op) == "Operator") {
+      throw InvalidArgument(
+          "op is a hocket.Operator, which all_reduce, reduce, reduce_scatter, scan and exscan "
+          "take, "
+          "and no other call");
+    }
     throw InvalidArgument(std::string("op is a ") + name_of_type(op) +
                           "; give a name: \"sum\", \"product\", \"min\", \"max\", \"avg\", "
                           "\"band\", \"bor\" or \"bxor\"");

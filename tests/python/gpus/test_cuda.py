@@ -277,6 +277,27 @@ on(2, body)
 """)
 
 
+def test_what_works_on_the_host_alone_says_so():
+    run("""
+def body(comm):
+    x = Array(driver, np.ones(5))
+    only = x if comm.rank else np.ones(5)
+    refused("lies in a GPU's memory", lambda: comm.argmin(only))
+    refused("index lies in a GPU's memory" if comm.rank else "GPU's memory",
+            lambda: comm.argmax(np.ones(5), index=only if comm.rank else np.arange(5)))
+    refused("lies in a GPU's memory", lambda: comm.all_reduce(only, op=hocket.Operator(np.add)))
+    refused("lies in a GPU's memory", lambda: comm.scan(only, op=hocket.Operator(np.add)))
+    class Sliced:
+        __cuda_array_interface__ = {**x.__cuda_array_interface__, "strides": (16,), "shape": (3,)}
+    refused("not contiguous", lambda: comm.send(Sliced(), comm.rank))
+    refused("not contiguous", lambda: comm.recv(Sliced(), comm.rank))
+    comm.all_reduce(x)
+    driver.synchronize()
+    assert np.array_equal(x.host, np.full(5, 2.0))
+on(2, body)
+""")
+
+
 def test_all_forms():
     run("""
 def body(comm):

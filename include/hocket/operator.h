@@ -1,0 +1,96 @@
+// Reductions by an operator of the program's own, of arrays in the host's memory.
+//
+// The ranks are taken in ascending order, whatever carries the call: ((x0 op x1) op x2) ... op
+// x(n-1), which every element of a result is made by on one rank. So the operator may be neither
+// commutative nor associative, and all ranks get the same bits.
+//
+// Each rank combines a part of the array. An operator that fails on one rank fails the call on all:
+// they throw InvalidArgument, which names the rank and says what was wrong, and can go on; the
+// array that was written to holds anything then. What else is refused on one rank is refused on
+// all.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "hocket/array_view.h"
+#include "hocket/communicator.h"
+#include "hocket/types.h"
+
+namespace hocket {
+
+// Replaces each of the `count` elements at `left` by itself and what is at `right`, combined.
+// Whatever it throws is an error of the call. Called in the thread that makes the call, and outside
+// of it: it may neither call the communicator nor take longer than the deadline.
+using Combine = void (*)(void* left, const void* right, std::size_t count, void* context);
+
+// A value. `context` must outlive the call.
+struct Operator {
+  Combine combine = nullptr;
+  void* context = nullptr;
+  // Of the arrays it is for; absent: of whatever dtype they are.
+  std::optional<DType> dtype = {};
+  // So many elements that follow each other are combined together, as the numbers of a matrix:
+  // `count` is a multiple of it. The array, or for reduce_scatter a share of it, holds whole ones.
+  std::size_t unit = 1;
+};
+
+// That of a function of two elements, which must outlive it.
+//
+//     const auto larger = [](double a, double b) { return std::hypot(a, b); };
+//     hocket::all_reduce(comm, x, x, hocket::operator_of<double>(larger));
+template <Element T, std::invocable<T, T> F>
+Operator operator_of(F& function) noexcept {
+  const auto combine = [](void* left, const void* right, std::size_t count, void* context) {
+    F& combined = *static_cast<F*>(context);
+    for (std::size_t i = 0; i < count; ++i) {
+      T a, b;  // arrays may lie anywhere
+      std::memcpy(&a, static_cast<std::byte*>(left) + i * sizeof(T), sizeof(T));
+      std::memcpy(&b, static_cast<const std::byte*>(right) + i * sizeof(T), sizeof(T));
+      a = static_cast<T>(combined(a, b));
+      std::memcpy(static_cast<std::byte*>(left) + i * sizeof(T), &a, sizeof(T));
+    }
+  };
+  return {.combine = combine,
+          .context = const_cast<void*>(static_cast<const void*>(std::addressof(function))),
+          .dtype = dtype_of<T>};
+}
+
+struct OperatorOptions {
+  int root = 0;  // of reduce
+  std::optional<Duration> deadline = {};
+};
+
+// As the communicator's methods of these names. `in` and `out` may be one array; overlap them in
+// another way and it is refused. Of reduce, ranks but the root may leave out `out`; of exscan, rank
+// 0, where it stays as it is.
+void all_reduce(Communicator& comm,
+                ConstArrayView in,
+                ArrayView out,
+                const Operator& op,
+                const OperatorOptions& options = {});
+void reduce(Communicator& comm,
+            ConstArrayView in,
+            ArrayView out,
+            const Operator& op,
+            const OperatorOptions& options = {});
+void reduce_scatter(Communicator& comm,
+                    ConstArrayView in,
+                    ArrayView out,
+                    const Operator& op,
+                    const OperatorOptions& options = {});
+void scan(Communicator& comm,
+          ConstArrayView in,
+          ArrayView out,
+          const Operator& op,
+          const OperatorOptions& options = {});
+void exscan(Communicator& comm,
+            ConstArrayView in,
+            ArrayView out,
+            const Operator& op,
+            const OperatorOptions& options = {});
+
+}  // namespace hocket

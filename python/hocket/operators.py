@@ -1,0 +1,103 @@
+"""Operators of a program's own, for reductions of arrays in the host's memory."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional
+
+import numpy as np
+
+from .errors import InvalidArgument
+
+
+class Operator:
+    """What `all_reduce`, `reduce`, `reduce_scatter`, `scan` and `exscan` take as `op`, made of a function.
+
+    The ranks are taken in ascending order: ``((x0 op x1) op x2) ...``. So the function may be neither
+    commutative nor associative. A function that fails on one rank fails the call on all ranks, which can go on.
+
+    Parameters
+    ----------
+    function : callable, Numba cfunc, ctypes function or int
+        A function ``f(a, b)`` of two NumPy arrays, which returns what they come to, element by element: an
+        array of their shape. It is given blocks of the ranks' arrays with one axis, of whatever length.
+
+        Or one of C, or its address: ``void f(void *left, const void *right, size_t count, void *context)``,
+        which replaces each of the `count` elements at `left` by itself and what is at `right`, combined. Its
+        `context` is NULL.
+    commutative : bool
+        Whether ``f(a, b)`` is ``f(b, a)``. As ranks are taken in order, nothing depends on it.
+    dtype : optional
+        Of the arrays that it is for; others are refused. Required of a function of C.
+    rows : bool
+        Whether arrays are cut along their first axis alone, so that blocks have the other axes, as where
+        each entry of an array is a matrix. Of a function of C `count` then is a multiple of a row's elements.
+
+    Examples
+    --------
+    >>> import hocket, numpy as np
+    >>> longer = hocket.Operator(lambda a, b: np.where(abs(b) > abs(a), b, a))
+    >>> def rank(comm):
+    ...     return comm.all_reduce(np.array([1.0, -2.0 * comm.rank]), op=longer)
+    >>> hocket.run_threads(rank, 3)[0]
+    array([ 1., -4.])
+    """
+
+    __slots__ = ("_address", "_commutative", "_dtype", "_function", "_is_ufunc", "_rows")
+
+    def __init__(
+        self, function: Any, commutative: bool = True, *, dtype: Any = None, rows: bool = False
+    ) -> None:
+        self._function = function
+        self._commutative = bool(commutative)
+        self._dtype = dtype
+        self._rows = bool(rows)
+        self._address = _address_of(function)
+        #: One of these writes where it is told to, and keeps nothing.
+        self._is_ufunc = (
+            type(function) is np.ufunc
+            and (function.nin, function.nout, function.signature) == (2, 1, None)
+        )  # fmt: skip
+        if self._address is None and not callable(function):
+            raise InvalidArgument(
+                f"function is a {type(function).__name__}; give a function of two arrays, a cfunc of Numba, a "
+                "function of ctypes, or the address of one of C"
+            )
+        if self._address is not None and dtype is None:
+            raise InvalidArgument(
+                "dtype is missing: a function of C takes its elements for what it was written for; give that"
+            )
+
+    @property
+    def commutative(self) -> bool:
+        """Whether it is said to be."""
+        return self._commutative
+
+    @property
+    def dtype(self) -> Any:
+        """Of the arrays that it is for; None for any."""
+        return self._dtype
+
+    @property
+    def rows(self) -> bool:
+        """Whether arrays are cut along their first axis alone."""
+        return self._rows
+
+    def __repr__(self) -> str:
+        """What it is made of."""
+        return f"hocket.Operator({self._function!r})"
+
+
+def _address_of(function: Any) -> Optional[int]:
+    """Of a function of C; None for one of Python."""
+    if isinstance(function, int) and not isinstance(function, bool):
+        address: Any = function
+    elif isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
+        address = ctypes.cast(function, ctypes.c_void_p).value
+    else:
+        address = getattr(function, "address", None)  # a cfunc of Numba
+        if not isinstance(address, int):
+            return None
+    if not address or not 0 < address < 2**64:
+        raise InvalidArgument("function is at address NULL or at none; give that of a function of C")
+    return int(address)

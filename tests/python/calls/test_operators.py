@@ -1,0 +1,397 @@
+"""Reductions by an operator of one's own, against the same function applied rank by rank."""
+
+import ctypes
+import gc
+import time
+import weakref
+
+import numpy as np
+import pytest
+from helpers import DTYPES, RANK_COUNTS, run_job, threads, values
+from places import PLACES, run_at
+
+import hocket
+from hocket import Operator
+
+COUNTS = [0, 1, 2, 3, 17, 1000, 300_001]
+
+
+def half_and_all(a, b):
+    """Neither commutative nor associative: any other order gives other numbers."""
+    return a * 0.5 + b
+
+
+HALF_AND_ALL = Operator(half_and_all, commutative=False)
+
+
+def mine(rank, count):
+    return np.arange(count) % 1000 + 1000.0 * (rank + 1) + 1 / (np.arange(count) + 3)
+
+
+def folded(n, count, function=half_and_all, bring=mine):
+    """What ranks 0 to n - 1 come to."""
+    result = bring(0, count)
+    for rank in range(1, n):
+        result = function(result, bring(rank, count))
+    return result
+
+
+def every_call(comm):
+    n, rank = comm.size, comm.rank
+    for count in COUNTS:
+        wanted = folded(n, count)
+        x = mine(rank, count)
+        out = np.empty_like(x)
+        assert comm.all_reduce(x, out=out, op=HALF_AND_ALL) is out
+        assert np.array_equal(out, wanted) and np.array_equal(x, mine(rank, count))
+        assert comm.all_reduce(x, op=HALF_AND_ALL) is x
+        assert np.array_equal(x, wanted)
+        for root in {0, n - 1}:
+            x = mine(rank, count)
+            found = comm.reduce(x, root=root, op=HALF_AND_ALL)
+            assert (found is x and np.array_equal(x, wanted)) if rank == root else found is None
+        x = mine(rank, count)
+        assert np.array_equal(comm.scan(x, out=out, op=HALF_AND_ALL), folded(rank + 1, count))
+        assert comm.exscan(x, op=HALF_AND_ALL) is x
+        assert np.array_equal(x, folded(rank, count) if rank else mine(0, count))
+        x = mine(rank, count * n).reshape(n, count)
+        share = comm.reduce_scatter(x, op=HALF_AND_ALL)
+        assert share.shape == (count,)
+        assert np.array_equal(share, folded(n, count * n).reshape(n, count)[rank])
+
+
+def every_dtype(comm):
+    def second(a, b):
+        return b
+
+    for dtype in DTYPES:
+        x = values(comm.rank, 100, dtype)
+        comm.all_reduce(x, op=Operator(second))
+        assert x.tobytes() == values(comm.size - 1, 100, dtype).tobytes(), dtype
+
+
+def matrices(comm):
+    """Blocks of whole matrices, in order."""
+
+    def bring(rank, count):
+        return np.random.default_rng(rank).integers(0, 5, (count, 2, 3, 3))
+
+    seen = []
+
+    def product(a, b):
+        seen.append((a.shape, b.shape))
+        return a @ b
+
+    for count in [1, 2, 7, 50]:
+        x = bring(comm.rank, count)
+        wanted = folded(comm.size, count, np.matmul, bring)
+        out = np.empty_like(x)
+        comm.all_reduce(x, out=out, op=Operator(product, False, rows=True))
+        assert np.array_equal(out, wanted)
+        comm.all_reduce(x, op=Operator(np.matmul, False, rows=True))
+        assert np.array_equal(x, wanted)
+    assert all(a == b and a[1:] == (2, 3, 3) for a, b in seen)
+
+
+def ufuncs(comm):
+    x = mine(comm.rank, 1000)
+    assert np.array_equal(comm.all_reduce(x, op=Operator(np.hypot)), folded(comm.size, 1000, np.hypot))
+    x = (mine(comm.rank, 1000) * 7).astype("int32")
+    wanted = folded(comm.size, 1000, np.gcd, lambda rank, count: (mine(rank, count) * 7).astype("int32"))
+    assert np.array_equal(comm.all_reduce(x, op=Operator(np.gcd)), wanted)
+
+
+CFUNC = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+@CFUNC
+def half_and_all_of_ctypes(left, right, count, context):
+    assert context is None
+    of_doubles = ctypes.POINTER(ctypes.c_double)
+    a = np.ctypeslib.as_array(ctypes.cast(left, of_doubles), (count,))
+    a[:] = half_and_all(a, np.ctypeslib.as_array(ctypes.cast(right, of_doubles), (count,)))
+
+
+def functions_of_c(comm):
+    class Compiled:
+        """What a cfunc of Numba shows."""
+
+        address = ctypes.cast(half_and_all_of_ctypes, ctypes.c_void_p).value
+
+    for function in [half_and_all_of_ctypes, Compiled(), Compiled.address]:
+        op = Operator(function, dtype="float64")
+        x = mine(comm.rank, 10_001)
+        assert np.array_equal(comm.all_reduce(x, op=op), folded(comm.size, 10_001))
+        assert np.array_equal(comm.scan(mine(comm.rank, 9), op=op), folded(comm.rank + 1, 9))
+        with pytest.raises(hocket.InvalidArgument, match="holds float32, and the operator is for float64"):
+            comm.all_reduce(np.ones(3, "float32"), op=op)
+
+
+def refused_on_one(comm):
+    """What one rank's function raises is told to all, and all go on."""
+    for failing in {0, comm.size - 1}:
+        for count in [3, 1000, 300_001]:
+            exscan = comm.exscan
+            for call in [comm.all_reduce, comm.reduce, comm.scan, exscan, comm.reduce_scatter]:
+
+                def unlucky(a, b):
+                    if comm.rank == failing:
+                        raise ZeroDivisionError("no such number: \udcff")
+                    return a + b
+
+                x = np.ones((comm.size, count))
+                text = f"the operator has failed on rank {failing}: ZeroDivisionError: no such number"
+                if comm.size == 1 or (call is exscan and comm.size == 2):
+                    call(x, op=Operator(unlucky))  # there is nothing to combine
+                    continue
+                with pytest.raises(hocket.InvalidArgument, match=text) as caught:
+                    call(x, op=Operator(unlucky))
+                cause = caught.value.__cause__
+                assert isinstance(cause, ZeroDivisionError) == (comm.rank == failing), cause
+                x = np.ones(count)
+                assert (comm.all_reduce(x, op=Operator(np.add)) == comm.size).all()
+
+
+def everything(comm):
+    parts = [every_call, every_dtype, matrices, ufuncs, functions_of_c, refused_on_one]
+    for part in parts:
+        part(comm)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_everywhere(place):
+    run_at(place, 3, everything)
+
+
+@pytest.mark.parametrize("n", RANK_COUNTS)
+@pytest.mark.parametrize(
+    "body", [every_call, every_dtype, matrices, ufuncs, functions_of_c, refused_on_one]
+)
+def test_threads(n, body):
+    threads(n, body)
+
+
+@pytest.mark.parametrize(
+    "function, text",
+    [
+        (lambda a, b: a[1:], r"returned an array of shape \(9,\) for two of shape \(10,\)"),
+        (lambda a, b: None, r"returned an array of shape \(\) for two"),
+        (lambda a, b: 0.0, r"returned an array of shape \(\) for two"),
+        (lambda a, b: a + 1j * b, "returned complex128 for float64"),
+        (lambda a, b: (a + b).astype(object), "returned object for float64"),
+        (lambda a, b: "text", "returned an array of shape"),
+        (lambda a: a, "TypeError"),
+        (np.frompyfunc(lambda a, b: a, 2, 1), "Cannot cast"),
+        (np.bitwise_xor, "TypeError"),
+        (np.divmod, "returned an array of shape"),
+    ],
+)
+def test_what_is_no_result(function, text):
+    def body(comm):
+        with pytest.raises(hocket.InvalidArgument, match=text):
+            comm.all_reduce(np.ones(20), op=Operator(function))
+        assert comm.all_reduce(np.ones(1)) == 2
+
+    threads(2, body)
+
+
+def test_results_of_the_same_kind():
+    def body(comm):
+        x = np.full(10, 0.5 + comm.rank, "float32")
+        comm.all_reduce(x, op=Operator(lambda a, b: a.astype("float64") + b))
+        assert (x == 2).all() and x.dtype == np.float32
+        y = np.full((4, 6), comm.rank + 1, "int32", order="F")
+        comm.all_reduce(y, op=Operator(lambda a, b: (a * b)[::-1][::-1]))
+        assert (y == 2).all()
+        z = np.array(3.0 + comm.rank)  # no axis
+        assert comm.all_reduce(z, op=Operator(np.subtract)) == -1
+        z[...] = 3 + comm.rank
+        assert comm.all_reduce(z, op=Operator(lambda a, b: a - b, rows=True)) == -1
+
+    threads(2, body)
+
+
+def test_what_a_function_may_do_to_its_blocks():
+    """It may keep them, and write to them."""
+    kept = {0: [], 1: []}
+
+    def body(comm):
+        def keeping(a, b):
+            kept[comm.rank].append((a, b))
+            b += a
+            return b
+
+        for _ in range(20):
+            x = np.full(2000, comm.rank + 1.0)
+            assert (comm.all_reduce(x, op=Operator(keeping)) == 3).all()
+
+    threads(2, body)
+    gc.collect()
+    for pairs in kept.values():
+        assert len(pairs) == 20
+        assert all((a == 1).all() and (b == 3).all() for a, b in pairs)
+
+
+def test_what_is_refused():
+    def body(comm):
+        x = np.ones(4)
+        for call in [comm.all_reduce_async, comm.prepare_all_reduce, comm.scan_async]:
+            with pytest.raises(hocket.InvalidArgument, match="the call that blocks"):
+                work = call(x, op=HALF_AND_ALL if comm.rank else "sum")
+                work.wait() if isinstance(work, hocket.Work) else work()
+        with pytest.raises(hocket.InvalidArgument, match="and no other call"):
+            comm.reduce_scatter_v(x, counts=[2, 2], op=HALF_AND_ALL if comm.rank else "sum")
+        fortran = np.ones((4, 4), order="F")
+        with pytest.raises(hocket.InvalidArgument, match="Fortran order"):
+            comm.all_reduce(fortran, op=Operator(np.add, rows=True))
+        with pytest.raises(hocket.Mismatch, match="all_reduce #.* by an operator"):
+            comm.all_reduce(x, op=HALF_AND_ALL if comm.rank else "sum")
+
+    threads(2, body)
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (dict(function=None), "function is a NoneType"),
+        (dict(function="sum"), "function is a str"),
+        (dict(function=True), "function is a bool"),
+        (dict(function=0, dtype="float64"), "NULL"),
+        (dict(function=-5, dtype="float64"), "NULL"),
+        (dict(function=2**64, dtype="float64"), "NULL"),
+        (dict(function=CFUNC(0), dtype="float64"), "NULL"),
+        (dict(function=half_and_all_of_ctypes), "dtype is missing"),
+    ],
+)
+def test_what_is_no_operator(arguments, text):
+    with pytest.raises(hocket.InvalidArgument, match=text):
+        Operator(**arguments)
+
+
+def test_an_operator_tells_what_it_is():
+    op = Operator(np.hypot, False, dtype="float32", rows=True)
+    assert (op.commutative, op.dtype, op.rows) == (False, "float32", True)
+    assert repr(op) == "hocket.Operator(<ufunc 'hypot'>)"
+    with pytest.raises(hocket.InvalidArgument, match="dtype"):
+        hocket.run_threads(
+            lambda comm: comm.all_reduce(np.ones(3), op=Operator(np.add, dtype="float7")), 2
+        )
+
+
+def test_nothing_is_kept():
+    class Function:
+        def __call__(self, a, b):
+            return a + b
+
+    function = Function()
+    gone = weakref.ref(function)
+
+    def body(comm, op):
+        comm.all_reduce(np.ones(10), op=op)
+
+    threads(2, body, Operator(function))
+    del function
+    gc.collect()
+    assert gone() is None
+
+
+def test_calls_within_an_operator():
+    """Other communicators can be used, as from anywhere."""
+
+    def body(comm):
+        other = comm.duplicate()
+
+        def summed(a, b):
+            other.all_reduce(np.ones(3))  # on every rank once: there are two ranks
+            return a + b
+
+        assert (comm.all_reduce(np.ones(10), op=Operator(summed)) == 2).all()
+
+    threads(2, body)
+
+
+def test_an_operator_that_takes_too_long():
+    def body(comm):
+        def slow(a, b):
+            if comm.rank == 1:
+                time.sleep(0.5)
+            return a + b
+
+        with pytest.raises(hocket.Error) as caught:
+            comm.all_reduce(np.ones(10), op=Operator(slow), deadline=0.1)
+        assert isinstance(caught.value, hocket.DeadlineExceeded)
+
+    threads(2, body)
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+import numpy as np
+import hocket
+comm = hocket.init()
+
+def endless(a, b):
+    if comm.rank == 1:
+        print("working", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    return a + b
+
+try:
+    comm.all_reduce(np.ones(10), op=hocket.Operator(endless), deadline=40)
+except KeyboardInterrupt:
+    assert comm.rank == 1
+except hocket.InvalidArgument as error:
+    assert comm.rank != 1 and "failed on rank 1: KeyboardInterrupt" in str(error), error
+assert comm.all_reduce(np.ones(1)) == comm.size
+print(f"rank {comm.rank} went on\\n", end="", flush=True)
+"""
+
+
+def test_ctrl_c_within_an_operator():
+    job = run_job(3, "-c", INTERRUPTED)
+    assert job.returncode == 0, job.stdout
+    for rank in range(3):
+        assert f"rank {rank} went on" in job.stdout, job.stdout
+
+
+DEATH = """
+import os, signal
+import numpy as np
+import hocket
+comm = hocket.init()
+
+def deadly(a, b):
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return a + b
+
+try:
+    comm.all_reduce(np.ones(10), op=hocket.Operator(deadly), deadline=40)
+except hocket.PeerDied as error:
+    assert error.rank == 1, error
+    print(f"rank {comm.rank} was told\\n", end="", flush=True)
+"""
+
+
+def test_a_death_within_an_operator():
+    job = run_job(3, "-c", DEATH)
+    for rank in (0, 2):
+        assert f"rank {rank} was told" in job.stdout, job.stdout
+
+
+def test_numba():
+    numba = pytest.importorskip("numba")
+    types = numba.types
+
+    @numba.cfunc(types.void(types.CPointer(types.float64), types.CPointer(types.float64), types.uintp, types.voidptr))
+    def function(left, right, count, context):
+        for i in range(count):
+            left[i] = left[i] * 0.5 + right[i]
+
+    def body(comm):
+        x = mine(comm.rank, 1000)
+        comm.all_reduce(x, op=Operator(function, dtype="float64"))
+        assert np.allclose(x, folded(comm.size, 1000), rtol=1e-15)
+
+    threads(3, body)
