@@ -149,7 +149,7 @@ What `help(hocket)` says. Arrays are those of NumPy, CuPy, PyTorch, JAX and what
 MODULES = {
     "Joining": ["init", "spawn", "run_threads", "connect_store"],
     "Classes": [
-        "Communicator", "Work", "Prepared", "SymmetricMemory", "GpuArray", "Context", "DevicePool",
+        "Communicator", "Operator", "Work", "Prepared", "SymmetricMemory", "GpuArray", "Context", "DevicePool",
         "PoolWorker", "Store", "StoreServer", "Bootstrap", "MPIBootstrap", "TorchBootstrap",
         "Received", "RankCall", "Status",
     ],
