@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "engine/made_of_calls.h"
 #include "hocket/error.h"
 #include "world/communicator_impl.h"
 
@@ -94,12 +95,12 @@ class Calls {
     if (parts_.size() > 1 &&
         std::ranges::none_of(parts_, &call::Request::is_device, &Part::request)) {
       const call::Request& first = parts_.front().request;
-      impl_.run_as({.kind = common_.kind,
+      impl_.run_as({.kind = Kind::kBarrier,
                     .dtype = first.out.dtype(),
                     .op = common_.op,
                     .root = common_.root,
                     .count = first.out.count(),
-                    .digest = common_.digest},
+                    .digest = engine::digest_of_meeting(common_.kind, common_.digest)},
                    {.kind = Kind::kBarrier, .deadline = common_.deadline});
     }
     std::optional<call::Core::Bound> bound;

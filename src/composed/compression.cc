@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "call/request.h"
-#include "world/communicator_impl.h"
 #include "composed/min_max.h"
 #include "core/reduce.h"
 #include "device/calls.h"
+#include "engine/made_of_calls.h"
 #include "hocket/error.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 namespace {
@@ -237,11 +238,13 @@ void hierarchical_all_reduce(Communicator& within,
       carried.emplace(inout);
     });
     // Who only gives to a reduction leaves it before others have come.
-    within.impl()->run_as({.kind = engine::Kind::kAllReduce,
-                           .dtype = inout.dtype(),
-                           .op = options.op,
-                           .count = inout.count()},
-                          {.kind = engine::Kind::kBarrier, .deadline = options.deadline});
+    within.impl()->run_as(
+        {.kind = engine::Kind::kBarrier,
+         .dtype = inout.dtype(),
+         .op = options.op,
+         .count = inout.count(),
+         .digest = engine::digest_of_meeting(engine::Kind::kAllReduce, inout.count())},
+        {.kind = engine::Kind::kBarrier, .deadline = options.deadline});
     const call::Core::Bound bound(*within.impl());
     within.reduce(carried->view(), {.op = step, .root = 0, .deadline = options.deadline});
   };

@@ -14,7 +14,8 @@ std::size_t whole_bytes(const Signature& s, int ranks) noexcept {
 
 std::string describe(const Signature& s) {
   const Made made = made_of(s.kind, s.digest);
-  const KindRow& row = row_of(made == Made::kByOperator ? kind_by_operator(s.digest) : s.kind);
+  const bool is_as_recorded = made == Made::kNot || made == Made::kExtremes;
+  const KindRow& row = row_of(is_as_recorded ? s.kind : kind_made(s.digest));
   std::string text(row.name);
   if (row.done == Done::kByCalls && !row.typed) return text;
   if (made == Made::kExtremes) {

@@ -36,7 +36,10 @@ std::string_view unseen_difference(const engine::Signature& s) {
   if (s.kind == Kind::kNewGroup) return " with another list of ranks";
   if (engine::is_listed(s.kind)) return " with other counts";
   if (s.symmetric != 0) return " at another place of a symmetric array";
-  if (engine::made_of(s.kind, s.digest) != engine::Made::kNot) return " with other arguments";
+  const engine::Made made = engine::made_of(s.kind, s.digest);
+  if (made == engine::Made::kExtremes || made == engine::Made::kByOperator) {
+    return " with other arguments";
+  }
   if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
   if (s.kind == Kind::kSymmetricFree) return " of another array";
   return " with other arguments";

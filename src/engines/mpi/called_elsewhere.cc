@@ -3,6 +3,9 @@
 #include "control/group.h"
 
 namespace hocket::engines::mpi {
+
+using engine::Kind;
+
 namespace {
 
 bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
@@ -16,6 +19,31 @@ bool is_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
     least = score->microseconds;
   }
   return best != nullptr && best->name() == kName;
+}
+
+// What the others did, of which the record has the name of the call that it was made for. Absent:
+// nobody can tell which of that one's calls it was.
+std::optional<engine::Signature> as_made(const engine::Signature& recorded) {
+  if (recorded.kind == Kind::kBarrier) return engine::Signature{.kind = Kind::kBarrier};
+  if (is_listed(recorded.kind) && recorded.digest == engine::kAsksForCounts) {
+    const bool each = engine::swaps_parts(recorded.kind);
+    return engine::Signature{.kind = each ? engine::regular_of(recorded.kind) : Kind::kAllGather,
+                             .dtype = DType::kUInt64,
+                             .count = 1};
+  }
+  if (!is_carried(recorded.kind)) return std::nullopt;
+  return recorded;
+}
+
+// Whether MPI may have carried one of the calls that others are made of.
+bool may_be_carried_by_mpi(const std::vector<engine::CollectiveEngine*>& engines,
+                           const engine::Signature& recorded) {
+  return is_carried_by_mpi(engines, {.kind = Kind::kBarrier}) ||
+         is_carried_by_mpi(engines,
+                           {.kind = Kind::kAllGather, .dtype = DType::kUInt64, .count = 1}) ||
+         is_carried_by_mpi(
+             engines,
+             {.kind = Kind::kAllGatherV, .dtype = recorded.dtype, .count = recorded.count});
 }
 
 }  // namespace
@@ -36,9 +64,12 @@ Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence
     const auto theirs = control.find(rank, sequence);
     if (theirs && !theirs->refused) called = theirs->signature;
   }
-  // A barrier has no more than that, whatever it is recorded with.
-  if (called && called->kind == engine::Kind::kBarrier) called = {.kind = engine::Kind::kBarrier};
-  if (called && !is_carried_by_mpi(*site.rivals, *called)) called.reset();
+  if (!called) return {.known = true};
+  if (const auto made = as_made(*called)) {
+    if (!is_carried_by_mpi(*site.rivals, *made)) return {.known = true};
+    return {.known = true, .signature = made};
+  }
+  if (!may_be_carried_by_mpi(*site.rivals, *called)) return {.known = true};
   return {.known = true, .signature = called};
 }
 

@@ -97,13 +97,15 @@ class MpiEngine::Begun {
 
 // Takes part in a call of the others, whose results nobody will look at.
 void MpiEngine::make_up(std::uint64_t sequence, const Signature& signature) {
-  if (is_listed(signature.kind)) {
-    throw Error({.code = ErrorCode::kSystem,
-                 .message = fmt::format(
-                     "engine mpi: call #{} was refused here and begun elsewhere, and MPI cannot "
-                     "leave out {} whose sizes only its ranks know; make the communicator anew",
-                     sequence,
-                     engine::name_of(signature.kind))});
+  if (is_listed(signature.kind) || !is_carried(signature.kind)) {
+    throw Error(
+        {.code = ErrorCode::kSystem,
+         .message = fmt::format(
+             "engine mpi: call #{} was refused here and begun elsewhere, and MPI cannot "
+             "leave out {}, of which only those who made it know how; make the communicator "
+             "anew",
+             sequence,
+             engine::name_of(signature.kind))});
   }
   const std::size_t bytes = bytes_of(signature) * static_cast<std::size_t>(facts_.size);
   std::vector<std::byte> nothing(bytes);

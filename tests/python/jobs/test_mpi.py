@@ -191,6 +191,60 @@ comm.barrier()
 """
 
 
+MADE_OF_OTHERS = """
+import sys
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+n, odd = comm.size, comm.rank == 1
+call = {
+    "split": lambda: comm.split("none" if odd else 0),
+    "new_group": lambda: comm.new_group([0, 0] if odd else [0, 1]),
+    "reproducible_sum": lambda: comm.reproducible_sum(5 if odd else np.ones((1, 4)), np.ones(4)),
+    "all_gather_v": lambda: comm.all_gather_v(5 if odd else np.ones(2), counts=[2] * n),
+    "all_to_all_v": lambda: comm.all_to_all_v(np.ones(2 * n), 5 if odd else [2] * n),
+    "all_reduce_coalesced": lambda: comm.all_reduce_coalesced(5 if odd else [np.ones(40_000)] * 2),
+    "operator": lambda: comm.all_reduce(5 if odd else np.ones(9), op=hocket.Operator(np.add)),
+    "argmin": lambda: comm.argmin(5 if odd else np.ones(9)),
+}[sys.argv[1]]
+try:
+    call()
+except hocket.InvalidArgument:
+    pass
+try:
+    for i in range(3):
+        x = np.full(50_000, comm.rank + i)
+        comm.all_reduce(x)
+        assert (x == n * (n - 1) // 2 + n * i).all(), x
+    end = "went on"
+except hocket.Error as error:
+    end = "was told" if "make the communicator anew" in str(error) or "cannot go on" in str(error) else str(error)
+print(f"rank {comm.rank} {end}\\n", end="", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "call, end",
+    [
+        ("split", "was told"),
+        ("new_group", "was told"),
+        ("reproducible_sum", "was told"),
+        ("all_gather_v", "was told"),
+        ("all_to_all_v", "went on"),
+        ("all_reduce_coalesced", "went on"),
+        ("operator", "went on"),
+        ("argmin", "went on"),
+    ],
+)
+def test_no_refused_call_is_taken_for_another(call, end):
+    """What is made of other calls is recorded by its own name: either those are known, or all are told."""
+    if shim("openmpi") is None:
+        pytest.skip("hocket was built without Open MPI")
+    job = run("openmpi", 3, MADE_OF_OTHERS, call)
+    for rank in range(3):
+        assert f"rank {rank} {end}" in job.stdout, job.stdout
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_what_comes_for_a_group_that_is_closed_is_not_taken_for_another(launcher):
     if shim(launcher) is None:
