@@ -159,8 +159,11 @@ class GroupControl {
   // What ended the group. To be called once `failed`.
   Failure failure() const;
 
+  // Where the group lies, for who looks at its other words; the entry is null on a host of its own.
+  std::byte* block() const noexcept { return block_; }
+  GroupEntry* entry() const noexcept { return entry_; }
+
  private:
-  friend class Succession;
   GroupMember& member(int rank) const noexcept;
 
   HostControl* host_;

@@ -50,6 +50,12 @@ struct CarrierHooks {
   std::function<bool()> give_up;  // nobody can be reached any more; false: ask again
 };
 
+// Why two hosts do not reach each other. A value.
+struct Unreached {
+  bool was_refused = false;  // whoever called knows more than who waited for a call
+  std::string text;          // names both ends; empty: they do
+};
+
 // A resource: the lanes and a thread. `establish` and `start` come first, once, in this order;
 // `notify`, `arm` and `leave` are for any thread.
 class Network {
@@ -59,9 +65,8 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Connects with the other hosts where this rank is the first of its own. Returns what is wrong,
-  // naming both ends; empty: nothing.
-  std::string establish(base::Deadline deadline);
+  // Connects with the other hosts where this rank is the first of its own. Returns what is wrong.
+  Unreached establish(base::Deadline deadline);
   void start(std::shared_ptr<HostControl> host, CarrierHooks carrier);
   // Has the thread look at what has changed in the segment.
   void notify() noexcept { wakeup_.notify(); }

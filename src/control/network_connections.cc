@@ -141,20 +141,21 @@ void Network::move_lanes() {
   adopt_strangers();
 }
 
-std::string Network::establish(Deadline deadline) {
+Unreached Network::establish(Deadline deadline) {
   if (!is_first()) return {};
   deadline = std::min(deadline, Deadline::in(kReach));
-  std::string wrong;
+  Unreached wrong;
   std::set<int> given_up;
   const auto call = [&](int host, Peer& peer) {
     try {
       peer.lanes.push_back(dial(peer.ranks.front(), deadline));
     } catch (const Error& error) {
-      wrong = fmt::format("{} cannot reach {}: {}; {}",
-                          name_of(options_.identity.rank),
-                          name_of(peer.ranks.front()),
-                          error.what(),
-                          kMendWay);
+      wrong = {.was_refused = true,
+               .text = fmt::format("{} cannot reach {}: {}; {}",
+                                   name_of(options_.identity.rank),
+                                   name_of(peer.ranks.front()),
+                                   error.what(),
+                                   kMendWay)};
       given_up.insert(host);
     }
   };
@@ -184,12 +185,12 @@ std::string Network::establish(Deadline deadline) {
     base::throw_if_interrupted("the wait for the other hosts");
   }
   for (const auto& entry : peers_) {
-    if (!wrong.empty() || is_settled(entry)) continue;
-    wrong = fmt::format("{} and {} could not connect within {}; {}",
-                        name_of(options_.identity.rank),
-                        name_of(entry.second.ranks.front()),
-                        base::in_seconds(kReach),
-                        kMendWay);
+    if (!wrong.text.empty() || is_settled(entry)) continue;
+    wrong.text = fmt::format("{} and {} could not connect within {}; {}",
+                             name_of(options_.identity.rank),
+                             name_of(entry.second.ranks.front()),
+                             base::in_seconds(kReach),
+                             kMendWay);
   }
   return wrong;
 }

@@ -12,7 +12,7 @@ namespace hocket::control {
 using rendezvous::kFrameHeaderBytes;
 
 Succession::Succession(GroupControl& group)
-    : Succession(*group.host_, group.block_, group.entry_) {}
+    : Succession(group.host(), group.block(), group.entry()) {}
 
 Succession::Succession(HostControl& host, std::byte* memory, GroupEntry* entry)
     : Succession(

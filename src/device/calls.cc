@@ -75,10 +75,10 @@ std::vector<std::byte> DeviceCalls::gather(const Signature& shown,
   std::vector<std::byte> all(own.size() * static_cast<std::size_t>(owner_.size()));
   call::CallStorage storage;
   call::Plan plan = owner_.planner().plan({.kind = Kind::kAllGather,
-                           .in = {own.data(), own.size(), DType::kUInt8},
-                           .out = {all.data(), all.size(), DType::kUInt8}},
-                          storage,
-                          &shown);
+                                           .in = {own.data(), own.size(), DType::kUInt8},
+                                           .out = {all.data(), all.size(), DType::kUInt8}},
+                                          storage,
+                                          &shown);
   owner_.execute(plan, shown, deadline, nullptr);
   return all;
 }
@@ -151,9 +151,9 @@ void DeviceCalls::choose(DevicePlan& plan, bool captured) {
 }
 
 std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
-                                           const Launch& how,
-                                           call::CallStorage storage,
-                                           Wants wants) {
+                                                 const Launch& how,
+                                                 call::CallStorage storage,
+                                                 Wants wants) {
   const cuda::DeviceGuard guard(*device_);
   try {
     require_engines(plan.call.signature);
@@ -190,9 +190,8 @@ std::shared_ptr<DeviceWork> DeviceCalls::mark_end(const Launch& how) {
 }
 
 // A Work's operation: what is under way on the host, if anything is, and a mark on the stream.
-std::shared_ptr<call::Operation> DeviceCalls::with_work(const DevicePlan& plan,
-                                                  const Launch& how,
-                                                  std::shared_ptr<call::Operation> operation) {
+std::shared_ptr<call::Operation> DeviceCalls::with_work(
+    const DevicePlan& plan, const Launch& how, std::shared_ptr<call::Operation> operation) {
   if (operation) return operation;
   operation =
       std::make_shared<call::Operation>(owner_.shared_from_this(), Deadline::never(), how.allowed);
@@ -272,12 +271,15 @@ void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool
 void DeviceCalls::raise(const DeviceError& error,
                         std::uint64_t sequence,
                         const Signature& signature) {
-  if (dynamic_cast<const engine::MaybeLoss*>(&error) != nullptr) {
+  try {
+    throw;  // `error`, as what it was thrown as
+  } catch (const engine::MaybeLoss&) {
     surroundings_.look_again();
     const Deadline doubt = Deadline::in(engine::kLossDoubt);
     while (!owner_.group().failed() && !doubt.has_passed()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+  } catch (const DeviceError&) {
   }
   owner_.raise({.cause = control::Cause::kDevice,
                 .reporter = owner_.rank(),
@@ -354,12 +356,8 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
   }
   call::Plan host = host_plan(plan, *staged);
   // The parts' positions are this rank's own again.
-  auto operation = owner_.enqueue(host,
-                                  plan.call.signature,
-                                  std::move(storage),
-                                  how.allowed,
-                                  staged,
-                                  std::move(end));
+  auto operation = owner_.enqueue(
+      host, plan.call.signature, std::move(storage), how.allowed, staged, std::move(end));
   if (watch_->was_asleep()) surroundings_.look_again();
   return operation;
 }
@@ -396,11 +394,8 @@ void DeviceCalls::carry_in_place(DevicePlan& plan, const Launch& how, call::Call
     order_->follow(how.stream);
     staging_->bring(*staged, how.stream);
   });
-  const auto operation = owner_.enqueue(host_plan(plan, *staged),
-                                        plan.call.signature,
-                                        std::move(storage),
-                                        how.allowed,
-                                        staged);
+  const auto operation = owner_.enqueue(
+      host_plan(plan, *staged), plan.call.signature, std::move(storage), how.allowed, staged);
   owner_.runner().advance_until([&] { return operation->done(); });
   operation->rethrow();
   plan.call.sequence = operation->sequence();

@@ -57,30 +57,34 @@ os::Interface interface_for(const LaunchInfo& launch, const base::Config& config
   return {.name = "", .address = tcp == nullptr ? "127.0.0.1" : os::address_toward(*tcp)};
 }
 
+// A rank's word of what it cannot reach begins with how it knows.
+constexpr char kRefused = 'r', kWaited = 'w';
+
 // Every rank's word, in order.
 std::vector<Bytes> exchange(
     Store& store, const char* name, const LaunchInfo& launch, const Bytes& own, Deadline deadline) {
   return store.exchange(name, launch.rank, launch.size, own, deadline.left());
 }
 
-// A host that messages have no way to; empty: there is none.
-std::string find_unreachable(const world::WorldParts& parts,
-                             const std::vector<ConnectionCard>& cards,
-                             const std::vector<std::string>& host_names) {
+// A host that messages have no way to.
+control::Unreached find_unreachable(const world::WorldParts& parts,
+                                    const std::vector<ConnectionCard>& cards,
+                                    const std::vector<std::string>& host_names) {
   const auto own = static_cast<std::size_t>(parts.launch.rank);
   std::set<int> known{parts.hosts[own]};
   for (std::size_t i = 0; i < cards.size(); ++i) {
     if (!known.insert(parts.hosts[i]).second) continue;
     const std::string why = parts.engines.far()->carrier()->why_unreachable(static_cast<int>(i));
     if (why.empty()) continue;
-    return fmt::format("rank {} on {} ({}) cannot reach rank {} on {} ({}) {}",
-                       own,
-                       host_names[own],
-                       cards[own].lane,
-                       i,
-                       host_names[i],
-                       cards[i].lane,
-                       why);
+    return {.was_refused = true,
+            .text = fmt::format("rank {} on {} ({}) cannot reach rank {} on {} ({}) {}",
+                                own,
+                                host_names[own],
+                                cards[own].lane,
+                                i,
+                                host_names[i],
+                                cards[i].lane,
+                                why)};
   }
   return {};
 }
@@ -140,15 +144,14 @@ void connect_hosts(world::WorldParts& parts,
   base::log(base::LogLevel::kInfo, fmt::format("other hosts reach this rank at {}", own.lane));
   far.meet(carriers);
   parts.network = std::make_shared<control::Network>(std::move(options), std::move(listener));
-  std::string wrong = parts.network->establish(deadline);
-  if (wrong.empty()) wrong = find_unreachable(parts, cards, host_names);
-  // Who called and was refused knows more than who waited.
+  control::Unreached wrong = parts.network->establish(deadline);
+  if (wrong.text.empty()) wrong = find_unreachable(parts, cards, host_names);
+  const Bytes own_word = hocket::to_bytes((wrong.was_refused ? kRefused : kWaited) + wrong.text);
   std::string told;
-  for (const Bytes& word :
-       exchange(store, "hocket/lanes", launch, hocket::to_bytes(wrong), deadline)) {
-    const std::string text = to_string(word);
-    const bool knows = text.find("cannot reach") != std::string::npos;
-    if (!text.empty() && (told.empty() || knows)) told = text;
+  for (const Bytes& word : exchange(store, "hocket/lanes", launch, own_word, deadline)) {
+    const std::string said = to_string(word);
+    if (said.size() <= 1) continue;
+    if (told.empty() || said.starts_with(kRefused)) told = said.substr(1);
   }
   if (!told.empty()) throw RendezvousError(told);
 }

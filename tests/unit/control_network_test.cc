@@ -154,8 +154,8 @@ TEST(Network, WhatEndedAGroupIsToldWithTheLastOfIt) {
   Host one(0, std::move(listeners[0]), addresses);
   Host other(1, std::move(listeners[1]), addresses);
   const auto deadline = base::Deadline::in(std::chrono::seconds(30));
-  std::thread establishes([&] { EXPECT_EQ(other.network().establish(deadline), ""); });
-  EXPECT_EQ(one.network().establish(deadline), "");
+  std::thread establishes([&] { EXPECT_EQ(other.network().establish(deadline).text, ""); });
+  EXPECT_EQ(one.network().establish(deadline).text, "");
   establishes.join();
   one.start();
   other.start();

@@ -50,7 +50,7 @@ class Host {
     options.host_names = {"here", "there"};
     network_ = std::make_unique<Network>(std::move(options), std::move(listener));
   }
-  std::string establish(Deadline deadline) { return network_->establish(deadline); }
+  std::string establish(Deadline deadline) { return network_->establish(deadline).text; }
   void start(CarrierHooks carrier = {}) {
     const HostShape shape{.ranks = 1, .remote = 1, .stripe_bytes = 1 << 20};
     auto segment = std::make_shared<os::Segment>(
@@ -444,8 +444,8 @@ TEST(LaneNews, WhoSpeaksTellsWhomAHostMateCannotReachAnyMore) {
         std::make_unique<Network>(options, std::move(listeners[static_cast<std::size_t>(rank)])));
     controls.push_back(std::make_shared<HostControl>(rank == 2 ? there : here, rank % 2));
   }
-  std::thread other([&] { EXPECT_EQ(networks[2]->establish(Deadline::in(kPatience)), ""); });
-  EXPECT_EQ(networks[0]->establish(Deadline::in(kPatience)), "");
+  std::thread other([&] { EXPECT_EQ(networks[2]->establish(Deadline::in(kPatience)).text, ""); });
+  EXPECT_EQ(networks[0]->establish(Deadline::in(kPatience)).text, "");
   other.join();
   for (int rank = 0; rank < 3; ++rank) controls[static_cast<std::size_t>(rank)]->arrive(rank);
   const auto once = [told = false]() mutable {

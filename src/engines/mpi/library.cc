@@ -190,7 +190,7 @@ void MpiLibrary::start() {
   }
   Threads threads{};
   // Libraries are never freed, so that this one is there at the process's end.
-  require(shim_->start(&fold, {.run = &MpiLibrary::at_end, .self = this}, &threads),
+  require(shim_->start(&fold, {.run = &MpiLibrary::at_end, .self = &used_}, &threads),
           "MPI_Init_thread");
   if (threads == Threads::kOne) {
     throw InvalidArgument(
@@ -321,8 +321,8 @@ void MpiLibrary::use(std::shared_ptr<const cuda::DeviceContext> device) {
 }
 
 // Takes no turn: at the process's end a thread that has it may never go on.
-void MpiLibrary::at_end(void* self, void (*work)(bool can_move)) {
-  const auto* device = static_cast<MpiLibrary*>(self)->used_.load(std::memory_order_acquire);
+void MpiLibrary::at_end(void* used, void (*work)(bool can_move)) {
+  const auto* device = static_cast<const UsedDevice*>(used)->load(std::memory_order_acquire);
   if (device == nullptr) return work(true);
   const cuda::DeviceGuard guard(*device);
   const cuda::OutsideCapture outside(device->driver());

@@ -107,14 +107,16 @@ class MpiLibrary : public std::enable_shared_from_this<MpiLibrary> {
 
  private:
   class Turn;
-  static void at_end(void* self, void (*work)(bool can_move));
+  // `used`: a UsedDevice.
+  using UsedDevice = std::atomic<const cuda::DeviceContext*>;
+  static void at_end(void* used, void (*work)(bool can_move));
   void require(int code, const char* what) const;
 
   const Shim* shim_ = nullptr;
   std::string name_;
   mutable std::mutex mutex_;  // around every call of MPI
   std::shared_ptr<const cuda::DeviceContext> device_;
-  std::atomic<const cuda::DeviceContext*> used_{nullptr};  // the same, for the process's end
+  UsedDevice used_{nullptr};  // the same, for the process's end
 };
 
 }  // namespace hocket::engines::mpi
