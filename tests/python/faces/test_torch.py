@@ -165,6 +165,10 @@ def test_training_goes_as_with_gloo(name, tmp_path):
     assert losses["hocket"][-1] < losses["hocket"][0]
 
 
+def test_compiled_modules_train_as_others(tmp_path):
+    run("compiled", 2, tmp_path)
+
+
 def test_beside_another_backend(tmp_path):
     outputs = run("both_devices", 2, tmp_path, "cpu:hocket,cuda:hocket")
     assert all("cpu:hocket,cuda:hocket" in output for output in outputs)

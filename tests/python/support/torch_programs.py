@@ -441,6 +441,28 @@ def fsdp(rank, n):
     print(*(f"{loss:.9g}" for loss in _train(wrap, rank, n)))
 
 
+def compiled(rank, n):
+    """A compiled DDP, whose buffers are sent around as it runs, and calls within a graph."""
+    import torch.distributed._functional_collectives as functional
+
+    gradients = []
+    for wrap in (lambda model: model, lambda model: torch.compile(model, backend="aot_eager")):
+        torch.manual_seed(5)
+        layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+        through = wrap(torch.nn.parallel.DistributedDataParallel(layers))
+        through(values(rank, 8, 4) / 7).pow(3).mean().backward()
+        gradients.append(layers[0].weight.grad)
+    assert gradients[0].abs().max() > 0
+    torch.testing.assert_close(gradients[1], gradients[0])
+
+    @torch.compile(backend="aot_eager", fullgraph=True)
+    def graph(x):
+        total = functional.all_reduce(x * 2, "sum", dist.group.WORLD)
+        return functional.all_gather_tensor(total + 1, 0, dist.group.WORLD)
+
+    check(graph(torch.full((3,), float(rank))), torch.full((3 * n,), n * (n - 1.0) + 1))
+
+
 def both_devices(rank, n):
     x = torch.full((2,), float(rank))
     dist.all_reduce(x)

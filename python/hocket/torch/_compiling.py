@@ -1,0 +1,38 @@
+"""Keeps torch.compile out of hocket's code.
+
+PyTorch's own backends are C++, which torch.compile never looks into. A call that a compiled module makes
+as it runs, such as a DDP's broadcast of its buffers, would else have it compile ours, and fail.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+def keep_out(module: Any) -> None:
+    """What `module` defines runs as it is, and so does all that is called from it.
+
+    By the C interface: `torch.compiler.disable` would import the compiler, which takes seconds.
+    """
+    frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    if not hasattr(frames, "set_code_exec_strategy"):
+        return  # a PyTorch that has another way
+    skip = frames._FrameAction.SKIP
+    strategy = frames._FrameExecStrategy(skip, skip)
+    for code in _codes(module):
+        frames.set_code_exec_strategy(code, strategy)
+
+
+def _codes(module: Any) -> Iterator[types.CodeType]:
+    for thing in vars(module).values():
+        if getattr(thing, "__module__", None) != module.__name__:
+            continue
+        for member in vars(thing).values() if isinstance(thing, type) else [thing]:
+            member = member.fget if isinstance(member, property) else member
+            member = getattr(member, "__func__", member)  # class and static methods
+            if isinstance(member, types.FunctionType):
+                yield member.__code__
