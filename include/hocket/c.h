@@ -88,6 +88,8 @@ enum {
 #define HOCKET_FOREVER INT64_MAX
 /* The source of a message from whoever sends first. */
 #define HOCKET_ANY_SOURCE (-1)
+/* Nobody: a message to or from it is through at once, and moves nothing. */
+#define HOCKET_NULL_RANK (-2)
 
 /* An array: a value that owns nothing. The elements must stay where they are until the call, or the
  * work that it started, has ended. */

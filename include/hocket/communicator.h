@@ -97,6 +97,9 @@ struct Incoming {
 };
 // `source` of a receive from whoever sends first.
 inline constexpr int kAnySource = -1;
+// Nobody, as beyond the end of a row of ranks. A message to or from it is through at once, and
+// nothing moves: its Received has this source and count 0.
+inline constexpr int kNullRank = -2;
 
 struct SplitOptions {
   int color = 0;  // ranks of equal color form a communicator; negative: none

@@ -28,6 +28,7 @@ module hocket
   end enum
   integer(c_int64_t), parameter :: HOCKET_FOREVER = huge(0_c_int64_t)
   integer(c_int32_t), parameter :: HOCKET_ANY_SOURCE = -1
+  integer(c_int32_t), parameter :: HOCKET_NULL_RANK = -2
 
   type, bind(c) :: hocket_array
     type(c_ptr) :: data = c_null_ptr

@@ -215,8 +215,8 @@ struct ReceivedObject {
   Object object;
   Received from;
 };
-// `source`: a rank, or kAnySource. Where an array came, throws Mismatch, or InvalidArgument where it
-// is of 256 bytes, as what an object begins with is.
+// `source`: a rank, kAnySource, or kNullRank, which sends None. Where an array came, throws
+// Mismatch, or InvalidArgument where it is of 256 bytes, as what an object begins with is.
 ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions& options = {});
 
 }  // namespace hocket

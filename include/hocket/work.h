@@ -1,6 +1,7 @@
 // The handle of a call that has been started and may not have finished.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,10 +16,11 @@ namespace call {
 class Operation;
 }
 
-// Who sent a received message.
+// Who sent a received message, and how much came.
 struct Received {
   int source = -1;
   int tag = 0;
+  std::size_t count = 0;  // elements
 };
 
 // A resource: owns one started call. Movable, not copyable; may be moved to, and waited for in,

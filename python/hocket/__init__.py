@@ -49,7 +49,7 @@ from .errors import (
     Status,
     SystemError_,
 )
-from .grid import Grid
+from .grid import NULL_RANK, Grid
 from .operators import Operator
 from .pool import DevicePool, PoolWorker
 
@@ -73,6 +73,7 @@ __all__ = [
     "Grid",
     "InvalidArgument",
     "MPIBootstrap",
+    "NULL_RANK",
     "Mismatch",
     "Operator",
     "PeerDied",

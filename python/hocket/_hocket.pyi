@@ -111,7 +111,7 @@ class Work:
     @property
     def received(self) -> Optional[Received]:
         """
-        Who sent, (source, tag), once a `recv_async` has finished; None before, when it failed, and of every other call.
+        Who sent and how much, (source, tag, count), once a `recv_async` has finished; None before, when it failed, and of every other call.
         """
 
 class Prepared:
@@ -825,7 +825,7 @@ class Communicator:
             What is sent. The receiver's array has as many elements, of the same dtype. One of NumPy need
             not be contiguous: it is packed, in C order.
         destination : int
-            The rank to send to.
+            The rank to send to; `hocket.NULL_RANK` (-2) is nobody, and nothing is sent.
         tag : int
             At least 0.
         """
@@ -840,14 +840,15 @@ class Communicator:
             Where it goes: as many elements as were sent, of the same dtype. One of NumPy need not be
             contiguous: it is written to in C order.
         source : int
-            The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
+            The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first; `hocket.NULL_RANK`
+            (-2) for nobody: `x` stays as it is.
         tag : int
             At least 0.
 
         Returns
         -------
         Received
-            Named tuple (source, tag): who sent it.
+            Named tuple (source, tag, count): who sent it, and how many elements came.
         """
 
     def send_async(self, x: Array, destination: int, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
@@ -887,7 +888,8 @@ class Communicator:
         destination : int
             The rank to send to.
         out : array, optional
-            Where the received goes, as many elements as come, of any shape; may be `x` itself.
+            Where the received goes, as many elements as come, of any shape; may be `x` itself. Needed
+            where `source` is `hocket.NULL_RANK`, from whom nothing comes.
         source : int, optional
             The rank to receive from; by default `destination`.
         tag : int

@@ -25,10 +25,11 @@ Stream = Any
 
 
 class Received(NamedTuple):
-    """Who sent a received message."""
+    """Who sent a received message, and how many elements came."""
 
     source: int
     tag: int
+    count: int
 
 
 class ReceivedObject(NamedTuple):

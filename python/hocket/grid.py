@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from ._hocket import Communicator
 from ._types import ArrayT, Timeout
 from .errors import InvalidArgument
+
+#: Nobody, as beyond an end of a grid: a message to or from it is through at once, and moves nothing.
+NULL_RANK = -2
 
 #: Cells beside each end of an axis: one number for all, or for each axis one or a pair.
 Halo = Union[int, Sequence[Union[int, tuple[int, int]]]]
@@ -67,8 +70,8 @@ class Grid:
             found.append(place)
         return tuple(reversed(found))
 
-    def rank_of(self, coordinates: Sequence[int]) -> Optional[int]:
-        """The rank at a place; None beyond an end that is not periodic."""
+    def rank_of(self, coordinates: Sequence[int]) -> int:
+        """The rank at a place; `hocket.NULL_RANK` beyond an end that is not periodic."""
         if len(coordinates) != len(self.shape):
             raise InvalidArgument(
                 f"coordinates has {len(coordinates)} entries, and the grid {len(self.shape)} axes"
@@ -76,11 +79,11 @@ class Grid:
         rank = 0
         for place, extent, is_periodic in zip(coordinates, self.shape, self.periodic):
             if not is_periodic and not 0 <= place < extent:
-                return None
+                return NULL_RANK
             rank = rank * extent + place % extent
         return rank
 
-    def shift(self, axis: int, distance: int = 1) -> tuple[Optional[int], Optional[int]]:
+    def shift(self, axis: int, distance: int = 1) -> tuple[int, int]:
         """Whom to receive from and whom to send to, for all to pass something on along an axis.
 
         Parameters
@@ -92,12 +95,12 @@ class Grid:
 
         Returns
         -------
-        source, destination : int or None
-            None where there is nobody.
+        source, destination : int
+            `hocket.NULL_RANK` where there is nobody: messages to and from it do nothing.
         """
         return self._beside(axis, -distance), self._beside(axis, distance)
 
-    def _beside(self, axis: int, distance: int) -> Optional[int]:
+    def _beside(self, axis: int, distance: int) -> int:
         axes = len(self.shape)
         if not -axes <= axis < axes:
             raise InvalidArgument(f"axis is {axis}, and the grid has {axes}")
@@ -174,9 +177,9 @@ class Grid:
             if destination == self.comm.rank:  # alone on a periodic axis
                 border[...] = mine.copy()
                 continue
-            if destination is not None:
+            if destination != NULL_RANK:
                 outgoing.append((mine.copy(order="C"), destination))
-            if source is not None:
+            if source != NULL_RANK:
                 packed = border.copy(order="C")
                 incoming.append((packed, source))
                 arrived.append((border, packed))

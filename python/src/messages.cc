@@ -9,7 +9,8 @@
 namespace hocket::python {
 
 nb::object to_python(const Received& received) {
-  return nb::module_::import_("hocket._types").attr("Received")(received.source, received.tag);
+  return nb::module_::import_("hocket._types")
+      .attr("Received")(received.source, received.tag, received.count);
 }
 
 namespace {
@@ -29,11 +30,15 @@ nb::object send_recv(Seat& seat,
                      nb::handle deadline,
                      nb::handle stream) {
   Array in = array_to_send(x, "x");
-  nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
-  Array target = array_to_receive(result, "out");
-  require_same_order(in, "x", target, "out");
   const int to = integer_argument(destination, "destination");
   const int from = source.is_none() ? to : integer_argument(source, "source");
+  if (from == kNullRank && out.is_none()) {
+    throw InvalidArgument(
+        "out is missing, and from NULL_RANK nothing comes that a new one would hold");
+  }
+  nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
+  Array target = array_to_receive(result, "out", from);
+  require_same_order(in, "x", target, "out");
   const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, target));
   without_gil([&] { seat.comm.send_recv(in.input(), to, target.output(), from, options); });
   land(target);
@@ -47,7 +52,7 @@ struct Side {
   std::vector<int> peers;
 };
 
-Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, const char*)) {
+Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, const char*, int)) {
   Side side;
   for (nb::handle message : messages) {
     const std::string element = std::string(name) + "[" + std::to_string(side.peers.size()) + "]";
@@ -56,7 +61,7 @@ Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, 
     }
     side.peers.push_back(integer_argument(nb::object(message[1]), (element + "'s rank").c_str()));
     const nb::object array = message[0];
-    side.arrays.push_back(read(array, element.c_str()));
+    side.arrays.push_back(read(array, element.c_str(), side.peers.back()));
   }
   return side;
 }
@@ -67,7 +72,9 @@ void exchange(Seat& seat,
               nb::handle tag,
               nb::handle deadline,
               nb::handle stream) {
-  Side out = read_side(outgoing, "outgoing", array_to_send);
+  Side out = read_side(outgoing, "outgoing", [](nb::handle x, const char* name, int) {
+    return array_to_send(x, name);
+  });
   Side in = read_side(incoming, "incoming", array_to_receive);
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
@@ -127,7 +134,7 @@ x : array
     What is sent. The receiver's array has as many elements, of the same dtype. One of NumPy need
     not be contiguous: it is packed, in C order.
 destination : int
-    The rank to send to.
+    The rank to send to; `hocket.NULL_RANK` (-2) is nobody, and nothing is sent.
 tag : int
     At least 0.
 )");
@@ -139,8 +146,8 @@ tag : int
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array out = array_to_receive(x, "x");
         const int from = integer_argument(source, "source");
+        Array out = array_to_receive(x, "x", from);
         const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
         const Received received =
             without_gil([&] { return s.comm.recv(out.output(), from, options); });
@@ -163,14 +170,15 @@ x : array
     Where it goes: as many elements as were sent, of the same dtype. One of NumPy need not be
     contiguous: it is written to in C order.
 source : int
-    The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
+    The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first; `hocket.NULL_RANK`
+    (-2) for nobody: `x` stays as it is.
 tag : int
     At least 0.
 
 Returns
 -------
 Received
-    Named tuple (source, tag): who sent it.
+    Named tuple (source, tag, count): who sent it, and how many elements came.
 )");
   cls.def(
       "send_async",
@@ -205,8 +213,8 @@ Received
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream) {
-        Array out = array_to_receive(x, "x");
         const int from = integer_argument(source, "source");
+        Array out = array_to_receive(x, "x", from);
         const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
         WorkHandle handle{.result = nb::borrow(x)};
         handle.work = without_gil([&] { return s.comm.recv_async(out.output(), from, options); });
@@ -278,7 +286,8 @@ x : array
 destination : int
     The rank to send to.
 out : array, optional
-    Where the received goes, as many elements as come, of any shape; may be `x` itself.
+    Where the received goes, as many elements as come, of any shape; may be `x` itself. Needed
+    where `source` is `hocket.NULL_RANK`, from whom nothing comes.
 source : int, optional
     The rank to receive from; by default `destination`.
 tag : int

@@ -10,8 +10,8 @@ namespace hocket::python {
 Array array_to_send(nb::handle object, const char* name);
 
 // As writable_array. Instead of an array that is not contiguous something is received into that is,
-// which `land` copies from.
-Array array_to_receive(nb::handle object, const char* name);
+// which `land` copies from. From nobody comes what is there.
+Array array_to_receive(nb::handle object, const char* name, int source);
 
 // To be called once what was received is there. Nothing for other arrays.
 void land(const Array& array);

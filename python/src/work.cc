@@ -241,8 +241,8 @@ Where the task that awaits it is cancelled, the call is given up, as by dropping
           &received,
           nb::lock_self(),
           nb::sig("def received(self) -> Optional[Received]"),
-          "Who sent, (source, tag), once a `recv_async` has finished; None before, when it "
-          "failed, and of every other call.");
+          "Who sent and how much, (source, tag, count), once a `recv_async` has finished; None "
+          "before, when it failed, and of every other call.");
 
   nb::class_<PreparedHandle>(
       module, "Prepared", R"(A checked call, to be made again and again on the same arrays.

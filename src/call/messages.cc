@@ -14,7 +14,9 @@ Task finish(Message message, std::shared_ptr<Received> received) {
     message.via().progress();
     return message.done(&sender);
   });
-  if (received != nullptr) *received = {sender.peer, static_cast<int>(sender.tag)};
+  if (received != nullptr) {
+    *received = {sender.peer, static_cast<int>(sender.tag), sender.count};
+  }
 }
 
 Task finish_both(Message outgoing, Message incoming) {

@@ -142,6 +142,7 @@ ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions&
   const TimeLeft time(comm, options.deadline);
   Opening opening;
   const Received from = comm.recv(bytes_of(opening), source, time.message(options.tag));
+  if (from.source == kNullRank) return {Object(), from};
   if (opening.what != Opening::kObject) {
     throw InvalidArgument(fmt::format(
         "recv_object: what rank {} sent under tag {} is an array; it is received by recv",

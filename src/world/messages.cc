@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
+#include <vector>
 
 #include "call/operation.h"
-#include "world/communicator_impl.h"
 #include "device/calls.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
@@ -73,12 +76,12 @@ Envelope envelope(CommunicatorImpl& impl,
                   const MessageOptions& options) {
   call::require_array(array, sends ? "in" : "out");
   const bool any = !sends && peer == kAnySource;
-  if (impl.rank() >= 0 && !any && (peer < 0 || peer >= impl.size())) {
-    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}",
+  if (impl.rank() >= 0 && !any && peer != kNullRank && (peer < 0 || peer >= impl.size())) {
+    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{} or kNullRank",
                                       sends ? "destination" : "source",
                                       peer,
                                       impl.size() - 1,
-                                      sends ? "" : " or kAnySource"));
+                                      sends ? "" : ", kAnySource"));
   }
   if (options.tag < 0) {
     throw InvalidArgument(fmt::format("tag is {}, expected at least 0", options.tag));
@@ -90,12 +93,27 @@ Envelope envelope(CommunicatorImpl& impl,
           .count = array.count()};
 }
 
+Received nothing_received(const MessageOptions& options) {
+  return {.source = kNullRank, .tag = options.tag, .count = 0};
+}
+
+// Messages without those to or from nobody.
+template <typename Message>
+std::vector<Message> with_somebody(std::span<const Message> messages, int Message::*peer) {
+  std::vector<Message> kept;
+  std::ranges::copy_if(messages, std::back_inserter(kept), [&](const Message& one) {
+    return one.*peer != kNullRank;
+  });
+  return kept;
+}
+
 }  // namespace
 
 void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
+  if (to.peer == kNullRank) return;
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
@@ -112,9 +130,10 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
+  if (from.peer == kNullRank) return nothing_received(options);
   if (is_on_gpu(out)) {
     const Incoming one{out, source};
-    return {impl_->devices().exchange({}, {&one, 1}, options), options.tag};
+    return {impl_->devices().exchange({}, {&one, 1}, options), options.tag, out.count()};
   }
   call::TracedMessage traced = impl_->tracing().receives(from, out);
   call::Message message = begin_recv(*impl_, from, out);
@@ -122,7 +141,7 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   if (is_through(message, impl_->eager_polls(), &sender)) {
     traced.set_peer(sender.peer);
     traced.end(false);
-    return {sender.peer, static_cast<int>(sender.tag)};
+    return {sender.peer, static_cast<int>(sender.tag), sender.count};
   }
   Received received;  // of this frame, which outlives the task
   impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
@@ -137,6 +156,7 @@ Work Communicator::send_async(ConstArrayView in, int destination, const MessageO
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope to = envelope(*impl_, destination, true, in, options);
+  if (to.peer == kNullRank) return {};
   impl_->require_peer(to.peer);
   if (is_on_gpu(in)) {
     const Outgoing one{in, to.peer};
@@ -154,8 +174,16 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   const Envelope from = envelope(*impl_, source, false, out, options);
   auto received = std::make_shared<Received>();
   std::shared_ptr<call::Operation> operation;
+  if (from.peer == kNullRank) {
+    *received = nothing_received(options);
+    operation = std::make_shared<call::Operation>(
+        impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
+    operation->received = std::move(received);
+    operation->finish(nullptr);
+    return Work(std::move(operation));
+  }
   if (is_on_gpu(out)) {
-    *received = {.source = named(from), .tag = options.tag};
+    *received = {.source = named(from), .tag = options.tag, .count = out.count()};
     const Incoming one{out, from.peer};
     operation = impl_->devices().start_exchange({}, {&one, 1}, options);
   } else {
@@ -177,6 +205,11 @@ void Communicator::send_recv(ConstArrayView in,
 
 void Communicator::send_recv(
     ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
+  if (destination == kNullRank || source == kNullRank) {
+    send(in, destination, options);
+    recv(out, source, options);
+    return;
+  }
   std::vector<std::byte> copy;
   Work sends;
   {
@@ -231,6 +264,10 @@ void Communicator::send_recv(
 void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
+  const auto sent = with_somebody(outgoing, &Outgoing::destination);
+  const auto received = with_somebody(incoming, &Incoming::source);
+  outgoing = sent;
+  incoming = received;
   if (outgoing.empty() && incoming.empty()) return;
   const ConstArrayView first =
       outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;

@@ -21,9 +21,10 @@ def test_places(comm):
     assert [grid.coordinates_of(rank) for rank in range(6)] == list(itertools.product(range(2), range(3)))
     row, column = grid.coordinates
     assert grid.rank_of((row, column + 3)) == comm.rank
-    assert grid.rank_of((2, 0)) is None and grid.rank_of((-1, 0)) is None
+    assert grid.rank_of((2, 0)) == grid.rank_of((-1, 0)) == hocket.NULL_RANK
     assert grid.shift(1) == (row * 3 + (column - 1) % 3, row * 3 + (column + 1) % 3)
-    assert grid.shift(0) == (None if row == 0 else column, None if row == 1 else 3 + column)
+    assert grid.shift(0) == (
+        hocket.NULL_RANK if row == 0 else column, hocket.NULL_RANK if row == 1 else 3 + column)
     assert grid.shift(0, -1) == grid.shift(0)[::-1]
     assert repr(grid).startswith("<hocket.Grid of (2, 3), rank ")
 

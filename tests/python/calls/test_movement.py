@@ -314,7 +314,7 @@ def test_messages():
         out = np.empty(40, "float32")
         received = comm.send_async(values(rank, 40, "float32"), after, tag=3), comm.recv(out, before, tag=3)
         received[0].wait()
-        assert received[1] == hocket.Received(before, 3)
+        assert received[1] == hocket.Received(before, 3, 40)
         assert np.array_equal(out, values(before, 40, "float32"))
         assert np.array_equal(comm.send_recv(values(rank, 9), after, source=before), values(before, 9))
         partner = rank ^ 1

@@ -69,7 +69,7 @@ def test_who_sent():
                 assert work.received is None
                 comm.send(x[:1], sender)
                 work.wait(timeout=30)
-                assert work.received == hocket.Received(sender, sender)
+                assert work.received == hocket.Received(sender, sender, 5)
                 assert np.array_equal(x, values(sender, 5))
         else:
             comm.recv(x[:1], 0)
