@@ -201,7 +201,7 @@ ROWS = (
     Row("default: in all (faces apart)", defaults, 32, 0),
     Row("files of the largest folder (algorithm, faces apart)", largest_folder, 30, 30),
     Row("decisions by comparing a text", text_decides, 0, 0),
-    Row("type names that are defined in two layers", names_of_two_layers, 1, 0),
+    Row("type names that are defined in two layers", names_of_two_layers, 0, 0),
     Row("friend between classes of more than 100 lines", big_friends, 0, 0),
     Row("casts back of an interface", casts_back, 0, 0),
     Row("files outside its folder that name UCX", touched_by("ucx"), 4, 3),

@@ -8,7 +8,7 @@ namespace hocket::call {
 using engine::Envelope;
 using engine::Task;
 
-Task finish(Message message, std::shared_ptr<Received> received) {
+Task finish(OwnedMessage message, std::shared_ptr<Received> received) {
   Envelope sender;
   co_await engine::until([&] {
     message.via().progress();
@@ -19,7 +19,7 @@ Task finish(Message message, std::shared_ptr<Received> received) {
   }
 }
 
-Task finish_both(Message outgoing, Message incoming) {
+Task finish_both(OwnedMessage outgoing, OwnedMessage incoming) {
   co_await engine::until([&] {
     outgoing.via().progress();
     return static_cast<int>(outgoing.done()) + static_cast<int>(incoming.done()) == 2;

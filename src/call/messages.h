@@ -12,14 +12,14 @@
 namespace hocket::call {
 
 // A resource: a message under way, taken back, synchronously, unless it was seen done.
-class Message {
+class OwnedMessage {
  public:
-  Message(engine::PointToPoint& via, engine::MessageId id) noexcept
+  OwnedMessage(engine::PointToPoint& via, engine::MessageId id) noexcept
       : via_(&via), id_(id), done_(id == engine::kComplete) {}
-  Message(Message&& other) noexcept
+  OwnedMessage(OwnedMessage&& other) noexcept
       : via_(other.via_), id_(other.id_), done_(std::exchange(other.done_, true)) {}
-  Message& operator=(Message&&) = delete;
-  ~Message() {
+  OwnedMessage& operator=(OwnedMessage&&) = delete;
+  ~OwnedMessage() {
     if (!done_) via_->cancel(id_);
   }
 
@@ -38,8 +38,8 @@ class Message {
 
 // Each ends when the bytes may be used again; destroying it takes the message back. `received`, if
 // there is one, learns who sent.
-engine::Task finish(Message message, std::shared_ptr<Received> received);
-engine::Task finish_both(Message outgoing, Message incoming);
+engine::Task finish(OwnedMessage message, std::shared_ptr<Received> received);
+engine::Task finish_both(OwnedMessage outgoing, OwnedMessage incoming);
 
 // Whether an array that is sent shares memory with one that is received into.
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept;

@@ -43,7 +43,7 @@ Envelope inner(int peer, ConstArrayView array) {
 }
 
 // `who`: learns whom it came from.
-Task meet(call::Message message,
+Task meet(call::OwnedMessage message,
           std::shared_ptr<Letter> letter,
           bool sends,
           std::shared_ptr<int> who) {
@@ -63,7 +63,7 @@ void DeviceEnvelopes::announce(const Outgoing& message) {
   letter->told = {.count = message.in.count(),
                   .dtype = static_cast<std::uint32_t>(message.in.dtype())};
   engine::PointToPoint& via = owner_.messages();
-  call::Message sent(via, via.send(outer(message.destination), letter->bytes()));
+  call::OwnedMessage sent(via, via.send(outer(message.destination), letter->bytes()));
   if (sent.done()) return;
   letter->open = open_;
   owner_.start_message(
@@ -74,24 +74,26 @@ void DeviceEnvelopes::expect(const Incoming& message) {
   const auto letter = std::make_shared<Letter>(Letter{inner(message.source, message.out)});
   letter->open = open_;
   engine::PointToPoint& via = owner_.messages();
-  owner_.start_message(meet(call::Message(via, via.recv(outer(message.source), letter->bytes())),
-                            letter,
-                            false,
-                            nullptr),
-                       {letter->envelope, false},
-                       kForever);
+  owner_.start_message(
+      meet(call::OwnedMessage(via, via.recv(outer(message.source), letter->bytes())),
+           letter,
+           false,
+           nullptr),
+      {letter->envelope, false},
+      kForever);
 }
 
 int DeviceEnvelopes::await_any(const Incoming& message, Duration allowed) {
   const auto letter = std::make_shared<Letter>(Letter{inner(engine::kAnyPeer, message.out)});
   const auto who = std::make_shared<int>(-1);
   engine::PointToPoint& via = owner_.messages();
-  owner_.run_message(meet(call::Message(via, via.recv(outer(engine::kAnyPeer), letter->bytes())),
-                          letter,
-                          false,
-                          who),
-                     {letter->envelope, false},
-                     allowed);
+  owner_.run_message(
+      meet(call::OwnedMessage(via, via.recv(outer(engine::kAnyPeer), letter->bytes())),
+           letter,
+           false,
+           who),
+      {letter->envelope, false},
+      allowed);
   return *who;
 }
 

@@ -20,7 +20,7 @@ Task carry(std::shared_ptr<StagedExchange> staged,
            bool sends) {
   co_await engine::until([&] { return *begun + 1 == number && staged->is_here(); });
   engine::PointToPoint& via = owner->messages();
-  call::Message message(via, sends ? via.send(envelope, bytes) : via.recv(envelope, bytes));
+  call::OwnedMessage message(via, sends ? via.send(envelope, bytes) : via.recv(envelope, bytes));
   *begun = number;
   co_await engine::until([&] {
     via.progress();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -16,9 +17,9 @@ namespace hocket {
 
 namespace {
 
-using world::CommunicatorImpl;
-using call::Message;
+using call::OwnedMessage;
 using engine::Envelope;
+using world::CommunicatorImpl;
 
 std::span<const std::byte> bytes_of(ConstArrayView view) {
   return {static_cast<const std::byte*>(view.data()), view.bytes()};
@@ -27,16 +28,16 @@ std::span<std::byte> bytes_of(ArrayView view) {
   return {static_cast<std::byte*>(view.data()), view.bytes()};
 }
 
-call::Message begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
+call::OwnedMessage begin_send(CommunicatorImpl& impl, const Envelope& to, ConstArrayView in) {
   return {impl.messages(), impl.messages().send(to, bytes_of(in))};
 }
-call::Message begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
+call::OwnedMessage begin_recv(CommunicatorImpl& impl, const Envelope& from, ArrayView out) {
   return {impl.messages(), impl.messages().recv(from, bytes_of(out))};
 }
 
 // Whether a message is through within moments, as short ones are; disagreement is left to whoever
 // waits in earnest.
-bool is_through(call::Message& message, int polls, Envelope* received) {
+bool is_through(call::OwnedMessage& message, int polls, Envelope* received) {
   try {
     for (; polls >= 0; --polls) {
       if (message.done(received)) return true;
@@ -47,7 +48,7 @@ bool is_through(call::Message& message, int polls, Envelope* received) {
   return false;
 }
 // The same of two, one each way.
-bool are_through(call::Message& outgoing, call::Message& incoming, int polls) {
+bool are_through(call::OwnedMessage& outgoing, call::OwnedMessage& incoming, int polls) {
   return is_through(incoming, polls, nullptr) && is_through(outgoing, 0, nullptr);
 }
 
@@ -107,6 +108,26 @@ std::vector<Message> with_somebody(std::span<const Message> messages, int Messag
   return kept;
 }
 
+// What two messages write would depend on which comes last.
+void require_apart(std::span<const Incoming> incoming) {
+  const auto begins = [&](std::size_t i) {
+    return static_cast<const std::byte*>(incoming[i].out.data());
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < incoming.size(); ++i) {
+    if (incoming[i].out.bytes() != 0 && incoming[i].source != kNullRank) order.push_back(i);
+  }
+  std::ranges::sort(order, std::less<>(), begins);
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    const std::size_t a = order[k - 1], b = order[k];
+    if (begins(a) + incoming[a].out.bytes() <= begins(b)) continue;
+    throw InvalidArgument(
+        fmt::format("incoming[{}] and incoming[{}] overlap; give each message memory of its own",
+                    std::min(a, b),
+                    std::max(a, b)));
+  }
+}
+
 }  // namespace
 
 void Communicator::send(ConstArrayView in, int destination, const MessageOptions& options) {
@@ -121,7 +142,7 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
     return;
   }
   const call::TracedMessage traced = impl_->tracing().sends(to, in);
-  call::Message message = begin_send(*impl_, to, in);
+  call::OwnedMessage message = begin_send(*impl_, to, in);
   if (is_through(message, 0, nullptr)) return;
   impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
 }
@@ -136,7 +157,7 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     return {impl_->devices().exchange({}, {&one, 1}, options), options.tag, out.count()};
   }
   call::TracedMessage traced = impl_->tracing().receives(from, out);
-  call::Message message = begin_recv(*impl_, from, out);
+  call::OwnedMessage message = begin_recv(*impl_, from, out);
   Envelope sender;
   if (is_through(message, impl_->eager_polls(), &sender)) {
     traced.set_peer(sender.peer);
@@ -235,8 +256,8 @@ void Communicator::send_recv(
     if (destination == source) {
       const call::TracedMessage sent = impl_->tracing().sends(to, in);
       call::TracedMessage received = impl_->tracing().receives(from, out);
-      call::Message outgoing = begin_send(*impl_, to, in);
-      call::Message incoming = begin_recv(*impl_, from, out);
+      call::OwnedMessage outgoing = begin_send(*impl_, to, in);
+      call::OwnedMessage incoming = begin_recv(*impl_, from, out);
       if (are_through(outgoing, incoming, impl_->eager_polls())) {
         received.end(false);
         return;
@@ -249,7 +270,7 @@ void Communicator::send_recv(
     }
     // Two peers, each of whom is needed until its own message is through and no longer.
     call::TracedMessage sent = impl_->tracing().sends(to, in);
-    call::Message outgoing = begin_send(*impl_, to, in);
+    call::OwnedMessage outgoing = begin_send(*impl_, to, in);
     if (!is_through(outgoing, 0, nullptr)) {
       sends = Work(impl_->start_message(call::finish(std::move(outgoing), nullptr),
                                         {to, true},
@@ -264,6 +285,7 @@ void Communicator::send_recv(
 void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
+  require_apart(incoming);
   const auto sent = with_somebody(outgoing, &Outgoing::destination);
   const auto received = with_somebody(incoming, &Incoming::source);
   outgoing = sent;

@@ -209,6 +209,17 @@ def test_a_message_from_anybody_that_does_not_come_names_all_who_might_send_it()
     threads(3, body)
 
 
+def test_an_exchange_receives_each_message_into_memory_of_its_own():
+    def body(comm):
+        z, there = np.zeros(6), 1 - comm.rank
+        with pytest.raises(hocket.InvalidArgument, match=r"incoming\[0\] and incoming\[1\] overlap"):
+            comm.exchange([(np.ones(4), there)] * 2, [(z[2:], there), (z[:4], there)])
+        comm.exchange([(np.ones(3), there)] * 2, [(z[3:], there), (z[:3], there)])
+        assert (z == 1).all()
+
+    threads(2, body)
+
+
 # Of two ranks; elements in no part would be dropped, or keep what was there.
 LEFT_OVER = {
     "reduce_scatter_v": lambda c: c.reduce_scatter_v(np.arange(4.0), counts=[1, 1]),
