@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cuda/stream.h"
+
 namespace hocket::cuda {
 namespace {
 
@@ -24,6 +26,7 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::siz
     : device_(std::move(device)), bytes_(bytes) {
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
+  const OutsideCapture outside(driver);
   const Result result = driver.mem_alloc(&address_, bytes == 0 ? 1 : bytes);
   if (result != Result::kSuccess) {
     throw_failure(driver, result, allocate_text(driver, bytes, device_->ordinal()));
@@ -38,6 +41,7 @@ DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
 DeviceBuffer::~DeviceBuffer() {
   if (address_ == 0) return;
   const DeviceGuard guard(*device_);
+  const OutsideCapture outside(device_->driver());
   device_->driver().mem_free(address_);
 }
 
@@ -45,6 +49,7 @@ HostBuffer::HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t 
     : device_(std::move(device)), bytes_(bytes) {
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
+  const OutsideCapture outside(driver);
   void* data = nullptr;
   check(driver,
         driver.mem_host_alloc(&data, bytes, kHostAllocPortable | kHostAllocDeviceMap),
@@ -58,6 +63,7 @@ HostBuffer::HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t 
 
 HostBuffer::~HostBuffer() {
   const DeviceGuard guard(*device_);
+  const OutsideCapture outside(device_->driver());
   device_->driver().mem_free_host(data_);
 }
 

@@ -11,7 +11,7 @@
 namespace hocket::cuda {
 
 // A resource: plain device memory, uninitialized. Movable; any thread. Throws DeviceError, which
-// names the size and what is free, where there is not enough.
+// names the size and what is free, where there is not enough. Taken and freed beside any capture.
 class DeviceBuffer {
  public:
   DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);
@@ -30,7 +30,8 @@ class DeviceBuffer {
 };
 
 // A resource: zeroed, page-locked host memory that every device of the process reaches under
-// `device_address`. For words between host and kernels, and for staging. Any thread.
+// `device_address`. For words between host and kernels, and for staging. Any thread. Taken and
+// freed beside any capture.
 class HostBuffer {
  public:
   HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t bytes);

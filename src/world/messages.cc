@@ -110,6 +110,7 @@ std::vector<Message> with_somebody(std::span<const Message> messages, int Messag
 
 // What two messages write would depend on which comes last.
 void require_apart(std::span<const Incoming> incoming) {
+  if (incoming.size() < 2) return;
   const auto begins = [&](std::size_t i) {
     return static_cast<const std::byte*>(incoming[i].out.data());
   };
@@ -285,25 +286,26 @@ void Communicator::send_recv(
 void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
-  require_apart(incoming);
-  const auto sent = with_somebody(outgoing, &Outgoing::destination);
-  const auto received = with_somebody(incoming, &Incoming::source);
-  outgoing = sent;
-  incoming = received;
-  if (outgoing.empty() && incoming.empty()) return;
-  const ConstArrayView first =
-      outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
   {
     const call::CallGuard guard(*impl_);
     impl_->require_usable();
+    for (const Outgoing& one : outgoing) envelope(*impl_, one.destination, true, one.in, options);
+    for (const Incoming& one : incoming) envelope(*impl_, one.source, false, one.out, options);
+    require_apart(incoming);
+    sent = with_somebody(outgoing, &Outgoing::destination);
+    received = with_somebody(incoming, &Incoming::source);
+    outgoing = sent;
+    incoming = received;
+    if (outgoing.empty() && incoming.empty()) return;
+    const ConstArrayView first =
+        outgoing.empty() ? ConstArrayView(incoming.front().out) : outgoing.front().in;
     for (const Outgoing& one : outgoing) {
       require_one_memory(first, one.in);
-      impl_->require_peer(envelope(*impl_, one.destination, true, one.in, options).peer);
+      impl_->require_peer(one.destination);
     }
-    for (const Incoming& one : incoming) {
-      require_one_memory(first, one.out);
-      envelope(*impl_, one.source, false, one.out, options);
-    }
+    for (const Incoming& one : incoming) require_one_memory(first, one.out);
     if (is_on_gpu(first)) {
       impl_->devices().exchange(outgoing, incoming, options);
       return;

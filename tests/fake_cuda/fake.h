@@ -34,8 +34,8 @@ Entry entry(const char* name, F* function) {
 }
 
 // False, and the captures that forbid it are broken: what allocates, or asks whether something has
-// ended, must not be called here now.
-bool outside_captures();
+// ended, must not be called here now. Says on stderr that `function` has broken one.
+bool outside_captures(const char* function);
 // Waits for all streams of the current device, as freeing memory does.
 void quiesce();
 // Runs `work` after all that `stream` has so far; where that is captured, each time that the graph

@@ -55,7 +55,7 @@ void quiesce_if_asked() {
 }
 
 Result mem_alloc(DevicePtr* at, std::size_t bytes) {
-  if (!outside_captures()) return Result::kCaptureUnsupported;
+  if (!outside_captures(__func__)) return Result::kCaptureUnsupported;
   quiesce_if_asked();
   return allocate(at, bytes);
 }
@@ -68,7 +68,7 @@ Result mem_free_now(DevicePtr at) {
   return Result::kSuccess;
 }
 Result mem_free(DevicePtr at) {
-  if (!outside_captures()) return Result::kCaptureUnsupported;
+  if (!outside_captures(__func__)) return Result::kCaptureUnsupported;
   quiesce();
   return mem_free_now(at);
 }
@@ -83,13 +83,13 @@ Result mem_get_info(std::size_t* free, std::size_t* total) {
   return Result::kSuccess;
 }
 Result mem_host_alloc(void** at, std::size_t bytes, unsigned) {
-  if (!outside_captures()) return Result::kCaptureUnsupported;
+  if (!outside_captures(__func__)) return Result::kCaptureUnsupported;
   quiesce_if_asked();
   *at = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *at == nullptr ? Result::kOutOfMemory : Result::kSuccess;
 }
 Result mem_free_host(void* at) {
-  if (!outside_captures()) return Result::kCaptureUnsupported;
+  if (!outside_captures(__func__)) return Result::kCaptureUnsupported;
   quiesce_if_asked();
   std::free(at);
   return Result::kSuccess;

@@ -1,5 +1,9 @@
 // Streams and events: handles, which the driver gives anew once what they stood for is destroyed.
+#include <execinfo.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <set>
 
@@ -164,7 +168,7 @@ Result stream_wait_event(Stream stream, Event event, unsigned) {
   });
 }
 Result event_query(Event event) {
-  if (!outside_captures()) return Result::kCaptureUnsupported;
+  if (!outside_captures(__func__)) return Result::kCaptureUnsupported;
   std::shared_ptr<Mark> mark;
   const Result found = look_up(event, mark);
   if (found != Result::kSuccess) return found;
@@ -210,11 +214,21 @@ Result stream_is_capturing(Stream stream, CaptureStatus* status) {
   return Result::kSuccess;
 }
 
+// Whoever looks for the call finds it by the addresses, which addr2line knows.
+void tell_who_broke_it(const char* function, bool own) {
+  std::fprintf(stderr,
+               "pretended CUDA: %s broke a capture of %s thread, called from\n",
+               function,
+               own ? "this" : "another");
+  void* frames[16];
+  ::backtrace_symbols_fd(frames, ::backtrace(frames, 16), STDERR_FILENO);
+}
+
 }  // namespace
 
 // As the driver has it: calls that may wait are forbidden by captures of this thread, and by those
 // of others that want it so, but to threads that have said that they mean it.
-bool outside_captures() {
+bool outside_captures(const char* function) {
   if (thread_mode == CaptureMode::kRelaxed) return true;
   bool outside = true;
   for (const auto& lane : lanes()) {
@@ -226,6 +240,7 @@ bool outside_captures() {
     if (!forbids) continue;
     lane->capture = CaptureStatus::kInvalidated;
     outside = false;
+    tell_who_broke_it(function, own);
   }
   return outside;
 }

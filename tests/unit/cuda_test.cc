@@ -85,6 +85,24 @@ TEST(CudaMemory, TooMuchSaysHowMuch) {
   }
 }
 
+TEST(CudaMemory, IsTakenAndFreedBesideACapture) {
+  const auto gpu = device();
+  const Driver& driver = gpu->driver();
+  const DeviceGuard guard(*gpu);
+  const OwnedStream stream(gpu);
+  for (const bool own : {true, false}) {
+    const auto use = [&] {
+      const DeviceBuffer memory(gpu, 1000);
+      const HostBuffer pinned(gpu, 64);
+    };
+    driver.stream_begin_capture(stream.get(), CaptureMode::kGlobal);
+    own ? use() : std::thread(use).join();
+    Graph graph = nullptr;
+    EXPECT_EQ(driver.stream_end_capture(stream.get(), &graph), Result::kSuccess) << "own: " << own;
+    driver.graph_destroy(graph);
+  }
+}
+
 TEST(CudaStream, EventsOrderStreams) {
   const auto gpu = device();
   const Driver& driver = gpu->driver();

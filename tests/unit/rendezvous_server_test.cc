@@ -206,10 +206,10 @@ TEST(StoreServerTest, RefusesWhatDoesNotBelong) {
 TEST(StoreServerTest, TellsOfAnotherJobWhenTheTimeRunsOutInAHandshake) {
   const StoreServer::Options options = options_of(1);
   const StoreServer server(options);
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 3; ++i) {  // the last try begins as the time is over
     StoreClientOptions other = client_of(server, options, 0);
     other.job = "job 2";
-    other.timeout = std::chrono::milliseconds(30) + std::chrono::microseconds(100 * i);
+    other.timeout = std::chrono::milliseconds(400);
     expect_says(message_of([&] { connect_store(other); }), "another job");
   }
 }

@@ -84,6 +84,7 @@ def say_nothing(comm):
         (lambda: comm.send(x, -3), "destination is -3"),
         (lambda: comm.recv(x, -3), "source is -3"),
         (lambda: comm.broadcast(x, root=nobody), "root"),
+        (lambda: comm.exchange([(x, nobody)], [], tag=-1), "tag is -1"),
     ]:
         with pytest.raises(hocket.InvalidArgument, match=words):
             wrong()
@@ -102,8 +103,10 @@ def test_as_threads(n):
 def test_of_a_communicator_that_has_ended():
     def body(comm):
         comm.abort("enough")
-        with pytest.raises(hocket.Error):
-            comm.send(np.zeros(1), hocket.NULL_RANK)
+        for send in (lambda x: comm.send(x, hocket.NULL_RANK),
+                     lambda x: comm.exchange([(x, hocket.NULL_RANK)], [])):
+            with pytest.raises(hocket.Aborted, match="enough"):
+                send(np.zeros(1))
 
     threads(1, body)
 

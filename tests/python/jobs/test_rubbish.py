@@ -5,6 +5,7 @@ store of the launcher, the lanes between hosts, the AF_UNIX names at which share
 out, and whatever else there may come to be.
 """
 
+import contextlib
 import ctypes.util
 import os
 import random
@@ -57,8 +58,9 @@ def children(pid):
     """A process and all below it."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += children(int(child))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            for child in task.read_text().split():
+                found += children(int(child))
     return found
 
 

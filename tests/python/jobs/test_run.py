@@ -424,7 +424,7 @@ def test_who_left_first_is_blamed_though_others_end_sooner():
     script = """
 import atexit, os, time
 late = os.environ["HOCKET_RANK"] == "1"
-if late: atexit.register(time.sleep, 0.3)  # runs after hocket's own
+if late: atexit.register(time.sleep, 0.1)  # runs after hocket's own
 import hocket
 comm = hocket.init()
 comm.barrier()
