@@ -1,6 +1,8 @@
 // A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies on
 // a shelf, whence those who want it for the next leg copy it: from there where all reach each
 // other's memory, else it is packed, exchanged and unpacked.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -76,6 +78,8 @@ class GpuPlan final : public FftPlan {
     FftDirection direction{};
     before_barrier([&] {
       direction = check(in, out, wanted, MemoryKind::kCuda);
+      require_here(in, "in");
+      require_here(out, "out");
       if (cuda::capture_of(device_->driver(), on.handle()) != cuda::Capture::kNone) {
         throw InvalidArgument("stream is being captured into a graph, which transforms cannot be");
       }
@@ -97,6 +101,19 @@ class GpuPlan final : public FftPlan {
   }
 
  private:
+  void require_here(ConstArrayView array, const char* name) const {
+    if (array.count() == 0) return;
+    const cuda::Whereabouts at = cuda::whereabouts(device_->driver(), array.data());
+    if (at.memory == MemoryKind::kCuda && at.device == device_->ordinal()) return;
+    throw InvalidArgument(
+        at.memory == MemoryKind::kCuda
+            ? fmt::format("{} lies on GPU {}, and the plan is for GPU {}",
+                          name,
+                          at.device,
+                          device_->ordinal())
+            : fmt::format("{} is said to lie in a GPU's memory and does not", name));
+  }
+
   // Two, used in turn: nobody overwrites what another may still read.
   void make_shelves() {
     const std::size_t bytes = shelf_bytes();
@@ -176,9 +193,7 @@ class GpuPlan final : public FftPlan {
     const cuda::Driver& driver = device_->driver();
     const bool is_last = k + 1 == legs_.size();
     // What is not transformed goes straight where it is wanted.
-    void* const goal = !legs_[k].axes.empty() ? data_of(gathered_)
-                       : is_last              ? out
-                                              : shelf(1 - at_);
+    void* const goal = !legs_[k].axes.empty() ? data_of(gathered_) : is_last ? out : shelf(1 - at_);
     const std::size_t ranks = fetch.pulls.size();
     if (is_shared()) {
       barrier(step, on);
@@ -190,11 +205,7 @@ class GpuPlan final : public FftPlan {
       return goal;
     }
     for (std::size_t r = 0; r < ranks; ++r) {
-      copy_on(driver,
-              fetch.packs[r],
-              shelf(at_),
-              data_of(packed_) + fetch.packed[r],
-              on.handle());
+      copy_on(driver, fetch.packs[r], shelf(at_), data_of(packed_) + fetch.packed[r], on.handle());
     }
     const auto view = [&](std::optional<cuda::DeviceBuffer>& buffer, std::size_t bytes) {
       return ArrayView(data_of(buffer),
@@ -209,8 +220,7 @@ class GpuPlan final : public FftPlan {
                        {.counts = fetch.receives},
                        {.deadline = options_.deadline, .stream = on});
     for (std::size_t r = 0; r < ranks; ++r) {
-      copy_on(
-          driver, fetch.pulls[r], data_of(received_) + fetch.places[r], goal, on.handle());
+      copy_on(driver, fetch.pulls[r], data_of(received_) + fetch.places[r], goal, on.handle());
     }
     return goal;
   }
@@ -232,8 +242,8 @@ class GpuPlan final : public FftPlan {
     const GpuTransform& transform = *transforms_[is_inverse(direction)][k];
     const bool in_place = source == target;
     // The user's array stays as it is.
-    if (k == 0 && ((in_place && !transform.works_in_place()) ||
-                   (!in_place && !transform.keeps_input()))) {
+    if (k == 0 &&
+        ((in_place && !transform.works_in_place()) || (!in_place && !transform.keeps_input()))) {
       cuda::copy(driver, data_of(first_), source, bytes, on.handle());
       source = data_of(first_);
     }
@@ -261,10 +271,10 @@ class GpuPlan final : public FftPlan {
 }  // namespace
 
 std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
-                               const Extents& shape,
-                               const Box& from,
-                               const Box& to,
-                               const FftOptions& options) {
+                                  const Extents& shape,
+                                  const Box& from,
+                                  const Box& to,
+                                  const FftOptions& options) {
   return std::make_unique<GpuPlan>(comm, shape, from, to, options);
 }
 

@@ -82,8 +82,7 @@ void compare(
   const bool back = options.kind == FftKind::kComplexToReal;
   const Extents half = Fft::spectrum_of(shape);
   const Box source = spread(back ? half : shape, seat.comm, from);
-  const Box target =
-      spread(options.kind == FftKind::kRealToComplex ? half : shape, seat.comm, to);
+  const Box target = spread(options.kind == FftKind::kRealToComplex ? half : shape, seat.comm, to);
   options.planning = FftPlanning::kEstimated;
   Fft host(seat.comm, shape, source, target, options);
   options.gpu = seat.device->ordinal();
@@ -217,6 +216,13 @@ TEST_F(FftOnGpus, WhatDoesNotFitIsRefusedByAll) {
           fft(seat.comm.rank() == 0 ? ArrayView(host) : x.view(), x.view(), {}, seat.stream.get());
         }),
         "in lies in the host's memory");
+    if (machine().gpus > 1) {
+      const auto other = Gpu(1 - seat.device->ordinal()).context();
+      const cuda::DeviceBuffer elsewhere(other, box.count() * sizeof(C));
+      const auto far = cuda_array(static_cast<C*>(elsewhere.data()), box.count(), other->ordinal());
+      expect(told([&] { fft(x.view(), far, {}, seat.stream.get()); }),
+             "out lies on GPU " + std::to_string(other->ordinal()));
+    }
     fft(x.view(), x.view(), {}, seat.stream.get());
     x.get();
   });
