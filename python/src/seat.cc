@@ -14,6 +14,10 @@ double seconds_of(nb::handle value, const char* name) {
       nb::hasattr(value.type(), "__float__")) {
     const double seconds = PyFloat_AsDouble(value.ptr());
     if (seconds != -1.0 || PyErr_Occurred() == nullptr) return seconds;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0) {
+      PyErr_Clear();
+      throw InvalidArgument(std::string(name) + " is too large; math.inf waits for ever");
+    }
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
     PyErr_Clear();  // arrays and NumPy's timedelta64 are among those that cannot after all
   }

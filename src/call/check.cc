@@ -122,6 +122,12 @@ Arrays arrays_to_reduce(const Request& r, bool takes) {
   if (takes) {
     require_count("out", a.out.count(), a.share, kAsIn);
   } else {
+    // Rank 0 of an exscan needs no array, and one that it gives must be as the others'.
+    const bool is_prefix = engine::row_of(r.kind).prefix == engine::Prefix::kExclusive;
+    if (is_prefix && a.out.count() > 0) {
+      require_same_dtype(a.in, a.out);
+      require_count("out", a.out.count(), a.share, kAsIn);
+    }
     a.out = none(a.in.dtype());
   }
   a.may_coincide = a.in.data() == a.out.data();
@@ -276,11 +282,12 @@ engine::PartsView place_parts(const Parts& parts,
   }
   // Elements in no part would be left out in silence, or keep what was there before.
   if (parts.displacements.empty() && packed != array_count) {
-    refuse(fmt::format("{} has {} elements and the counts of all ranks together make {}; give the "
-                       "part of it that is meant, or displacements",
-                       name,
-                       array_count,
-                       packed));
+    refuse(
+        fmt::format("{} has {} elements and the counts of all ranks together make {}; give the "
+                    "part of it that is meant, or displacements",
+                    name,
+                    array_count,
+                    packed));
   }
   return {positions.data() + begin, positions.data() + begin + n};
 }

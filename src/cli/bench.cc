@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <string_view>
 
 #include "cli/bench/html.h"
 #include "cli/bench/libraries.h"
@@ -16,6 +17,7 @@
 #include "cli/bench/team.h"
 #include "cli/bench/worker.h"
 #include "cli/commands.h"
+#include "cli/fd.h"
 #include "cli/run/binding.h"
 #include "cli/run/process_tree.h"
 #include "hocket/error.h"
@@ -78,12 +80,32 @@ std::string command_line() {
   return text;
 }
 
+constexpr std::string_view kStandardOutput = "-";
+
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
   if (!file) throw SystemError("cannot write " + path, errno);
 }
+
+// A resource: while it lives what is printed goes to stderr, and the figures alone to stdout.
+class FiguresOnly {
+ public:
+  FiguresOnly() : out_(checked_fd(::dup(STDOUT_FILENO), "cannot copy the standard output")) {
+    std::fflush(stdout);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
+  ~FiguresOnly() {
+    std::fflush(stdout);
+    ::dup2(out_.get(), STDOUT_FILENO);
+  }
+  FiguresOnly(const FiguresOnly&) = delete;
+  FiguresOnly& operator=(const FiguresOnly&) = delete;
+
+ private:
+  Fd out_;
+};
 
 // --- Running -----------------------------------------------------------------------------------
 
@@ -129,6 +151,8 @@ class Session {
     return worked && all_verified() ? 0 : kExitFailure;
   }
 
+  const Findings& findings() const noexcept { return findings_; }
+
  private:
   void start(const std::string& library) {
     progress_.show(fmt::format("starting {}", library));
@@ -172,7 +196,7 @@ class Session {
   }
 
   void write_results() const {
-    if (!arguments_.json_file.empty()) {
+    if (!arguments_.json_file.empty() && arguments_.json_file != kStandardOutput) {
       write_file(arguments_.json_file, to_json(findings_));
       fmt::print("\nfigures: {}\n", arguments_.json_file);
     }
@@ -196,11 +220,25 @@ class Session {
   std::vector<std::unique_ptr<Team>> teams_;
 };
 
+int measure(const Arguments& arguments, const std::string& command) {
+  if (arguments.json_file != kStandardOutput) return Session(arguments, command).run();
+  std::string figures;
+  int code = 0;
+  {
+    const FiguresOnly only;
+    Session session(arguments, command);
+    code = session.run();
+    figures = to_json(session.findings());
+  }
+  fmt::print("{}", figures);
+  return code;
+}
+
 int run_bench(const Arguments& arguments, const std::string& command) {
   become_subreaper();
   int code = kExitFailure;
   try {
-    code = Session(arguments, command).run();
+    code = measure(arguments, command);
   } catch (const Interrupted& interrupt) {
     fmt::print(stderr, "\nhocket bench: {}\n", interrupt.what());
     code = 128 + interrupt.signal();

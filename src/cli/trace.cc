@@ -210,7 +210,8 @@ void add_trace(CLI::App& app, Action& chosen) {
   command->add_option("--chrome", arguments->chrome, "Also write all calls for Perfetto or Chrome")
       ->type_name("FILE");
   command->add_option("--lines", arguments->lines, "At most so many lines a table; default 20")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 30));
   command->footer(kFooter);
   command->callback([arguments, folder, diff, &chosen] {
     if (folder->empty() && diff->empty()) throw CLI::RequiredError("folder");

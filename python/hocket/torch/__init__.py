@@ -22,6 +22,14 @@ except ImportError as error:
 if not dist.is_available():
     raise ImportError("this PyTorch was built without torch.distributed")
 
+if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # whether a caller waits
+    from torch import __version__
+
+    raise ImportError(
+        f"hocket.torch needs PyTorch 2.11 or newer, and this is {__version__}; NumPy's arrays that share "
+        "a tensor's memory (tensor.numpy()) go through hocket's own calls"
+    )
+
 from . import _backend, _batches, _calls, _futures, _group, _streams, _whole, _work  # noqa: E402
 from ._backend import HocketBackend  # noqa: E402
 from ._compiling import keep_out  # noqa: E402

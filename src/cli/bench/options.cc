@@ -175,12 +175,28 @@ void check_algorithm(const Arguments& arguments, const std::vector<Collective>& 
   }
 }
 
+// Else the table would have another size than was asked for.
+void check_given_sizes(const Arguments& arguments, const Plan& plan) {
+  for (std::size_t i = 0; i < arguments.sizes.size(); ++i) {
+    for (const DType dtype : plan.dtypes) {
+      const std::size_t bytes = plan.sizes[i];
+      if (bytes > 0 && bytes % size_of(dtype) == 0) continue;
+      throw InvalidArgument(
+          fmt::format("--sizes: {} bytes are not one or more whole {}, of {} bytes each",
+                      bytes,
+                      name_of(dtype),
+                      size_of(dtype)));
+    }
+  }
+}
+
 Plan plan_of(const Arguments& arguments) {
   Plan plan;
   plan.collectives = collectives_of(arguments);
   check_algorithm(arguments, plan.collectives);
   plan.sizes = sizes_of(arguments);
   for (const std::string& name : arguments.dtypes) plan.dtypes.push_back(dtype_from_name(name));
+  check_given_sizes(arguments, plan);
   plan.op = reduce_op_from_name(arguments.op);
   plan.memories = memories_of(arguments);
   if (on_gpu(arguments)) {
@@ -264,7 +280,9 @@ void add_options(CLI::App& bench, Arguments& arguments) {
   bench.add_option("--timeout", arguments.timeout_s, "Give a library up after so many seconds")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
-  bench.add_option("--json", arguments.json_file, "Write the figures here");
+  bench.add_option("--json",
+                   arguments.json_file,
+                   "Write the figures here; - for the standard output, and the table to stderr");
   bench.add_option("--html", arguments.html_file, "Write a page with plots here");
 }
 

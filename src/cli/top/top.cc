@@ -198,8 +198,8 @@ class Top {
     if (ranks.empty()) return;
     const auto found = std::ranges::find(ranks, table_.chosen, &LiveRank::rank);
     const int last = static_cast<int>(ranks.size()) - 1;
-    const int at = found == ranks.end() ? (step > 0 ? -1 : last + 1)
-                                        : static_cast<int>(found - ranks.begin());
+    const int at =
+        found == ranks.end() ? (step > 0 ? -1 : last + 1) : static_cast<int>(found - ranks.begin());
     table_.chosen = ranks[static_cast<std::size_t>(std::clamp(at + step, 0, last))]->rank;
     if (table_.opened >= 0) table_.opened = table_.chosen;
   }
@@ -223,13 +223,14 @@ class Top {
     add_some(lines, ranks, room - for_calls);
     lines.insert(lines.end(), calls.begin(), calls.begin() + for_calls);
     lines.resize(static_cast<std::size_t>(std::max(screen.lines() - 1, 1)));
-    lines.push_back(fmt::format(
-        "{}up down Enter: a rank's calls   r w b s: sort   q: quit{}",
-        table_.colours.faint, table_.colours.end));
+    lines.push_back(fmt::format("{}up down Enter: a rank's calls   r w b s: sort   q: quit{}",
+                                table_.colours.faint,
+                                table_.colours.end));
     screen.draw(lines);
   }
 
-  // The head of the table, and as many of its lines as there is room for, the chosen one among them.
+  // The head of the table, and as many of its lines as there is room for, the chosen one among
+  // them.
   void add_some(std::vector<std::string>& lines, const std::vector<std::string>& ranks, int room) {
     lines.push_back(ranks.front());
     const int count = static_cast<int>(ranks.size()) - 1;
@@ -284,18 +285,19 @@ void add_top(CLI::App& app, Action& chosen) {
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("pid", arguments->pid, "A process of the job; default: the only job")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 22));
   command->add_flag("--once", arguments->once, "Print one look, and end");
   command->add_flag("--json", arguments->json, "One look at all jobs, or at that of PID, as JSON");
   command->add_option("--rank", arguments->rank, "Also show the last calls of this rank")
       ->type_name("RANK")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--seconds", arguments->seconds,
-                   "How long to look before it is shown; default 1")
+      ->add_option(
+          "--seconds", arguments->seconds, "How long to look before it is shown; default 1")
       ->type_name("S")
       ->check(CLI::Range(0.0, 3600.0));
-  command->add_option("--columns", arguments->columns, "Width of the table; default: the terminal's")
+  command
+      ->add_option("--columns", arguments->columns, "Width of the table; default: the terminal's")
       ->type_name("N")
       ->check(CLI::Range(40, 1000));
   command->footer(kFooter);

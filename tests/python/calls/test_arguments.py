@@ -33,6 +33,7 @@ class Span:
     ("call", "words"),
     [
         (lambda c: c.barrier(timeout=Span()), "deadline is a Span; give seconds"),
+        (lambda c: c.barrier(timeout=10**400), "deadline is too large; math.inf waits"),
         (lambda c: c.broadcast(np.zeros(3), root="1"), "root is a str"),
         (lambda c: c.broadcast(np.zeros(3), root=1.0), "root is a float"),
         (lambda c: c.gather(np.zeros(3), root=None), "root is a NoneType"),

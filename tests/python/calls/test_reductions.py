@@ -140,6 +140,17 @@ def test_prefixes_of_every_dtype(n, dtype):
     threads(n, body)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_rank_0_gives_an_exscan_must_be_as_the_others(n):
+    def body(comm):
+        with pytest.raises(hocket.InvalidArgument, match="in is float64 and out is float32"):
+            comm.exscan(np.arange(4.0), np.zeros(4, "float32"))
+        with pytest.raises(hocket.InvalidArgument, match="out has 2 elements, expected 4"):
+            comm.exscan(np.arange(4.0), np.zeros(2))
+
+    threads(n, body)
+
+
 @pytest.mark.parametrize("op", [*FOLDS, "avg"])
 def test_prefixes_by_every_op(op):
     def body(comm):

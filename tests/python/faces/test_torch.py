@@ -234,3 +234,14 @@ def test_hocket_s_address_outside_a_job(monkeypatch):
     monkeypatch.delenv("HOCKET_RANK", raising=False)
     with pytest.raises(RuntimeError, match="under `hocket run`"):
         dist.init_process_group("hocket", init_method="hocket://")
+
+
+def test_a_pytorch_that_is_too_old_is_named():
+    program = (
+        "import torch.distributed as dist\n"
+        "dist.AllreduceOptions = object\n"
+        "import hocket.torch\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    assert "hocket.torch needs PyTorch 2.11 or newer, and this is 2." in done.stderr, done.stderr

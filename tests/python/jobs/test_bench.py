@@ -220,6 +220,13 @@ def test_inputs_written_again_before_each_call_give_right_results(tmp_path):
     assert "inputs are written again before each call" in result.stdout
 
 
+def test_the_figures_alone_on_the_standard_output():
+    done = hocket_command.run("bench", "all_reduce", "--sizes", 8, *QUICK, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert [row["bytes"] for row in json.loads(done.stdout)["rows"]] == [8]
+    assert "all_reduce, float32 sum, 2 ranks" in done.stderr
+
+
 # --- Refused options ------------------------------------------------------------------------------
 
 
@@ -228,6 +235,8 @@ def test_inputs_written_again_before_each_call_give_right_results(tmp_path):
     [
         (["all_reduces"], "no collective 'all_reduces'"),
         (["--sizes", "3x"], "'3x' is no size"),
+        (["--sizes", "8,7"], "7 bytes are not one or more whole float32"),
+        (["--sizes", "0"], "0 bytes are not one or more whole float32"),
         (["--min", "1K", "--max", "8"], "nothing to measure"),
         (["--compare", "gazpacho"], "no library 'gazpacho'"),
         (["send", "-n", "1"], "two ranks"),

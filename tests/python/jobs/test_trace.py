@@ -122,3 +122,9 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_the_job(tmp_path):
     job, _ = traced_job(tmp_path, 2, PROGRAM)
     assert job.returncode != 0
     assert "HOCKET_TRACE: cannot write" in job.stdout
+
+
+@pytest.mark.parametrize("lines", [-1, 0, "many"])
+def test_how_many_lines_is_one_or_more(tmp_path, lines):
+    done = shown(tmp_path, "--lines", str(lines))
+    assert done.returncode == 2 and "--lines: " in done.stderr, done.stderr
