@@ -141,21 +141,50 @@ class HocketGroup(ProcessGroup):  # type: ignore[misc, unused-ignore]
 
 
 # Messages go straight to the backend: on the way by PyTorch's dispatcher short ones would spend most
-# of their time. Not where something else looks for them there.
+# of their time. Not where something else looks for them there. Calls on lazy views go straight always:
+# the dispatcher resolves those into copies, and what the call writes would be lost with them.
 _STRAIGHT = ("send", "recv", "recv_anysource")
+
+# How many of a call's arguments hold tensors, where that is not two.
+_PLACES = {
+    "broadcast": 1,
+    "allreduce": 1,
+    "allreduce_coalesced": 1,
+    "reduce": 1,
+    "send": 1,
+    "recv": 1,
+    "recv_anysource": 1,
+    "barrier": 0,
+}
 
 
 def _is_watched() -> bool:
     return bool(torch._C._len_torch_dispatch_stack()) or _profiler_enabled()
 
 
+def _lazy_one(given: Any) -> Optional[torch.Tensor]:
+    """A tensor that is a lazy view: this one or one in this list; None: none is."""
+    if isinstance(given, torch.Tensor):
+        return given if given.is_neg() or given.is_conj() else None
+    for one in given:
+        found = _lazy_one(one)
+        if found is not None:
+            return found
+    return None
+
+
 def _call(name: str) -> Callable[..., Any]:
     theirs = getattr(ProcessGroup, name)
     straight = name in _STRAIGHT
+    places = _PLACES.get(name, 2)
 
     def call(self: HocketGroup, *arguments: Any, **named: Any) -> Any:
         if straight and not named and not _is_watched() and self.carries(arguments[0]):
             return getattr(self.backend, name)(*arguments)
+        for given in arguments[:places]:
+            lazy = _lazy_one(given)
+            if lazy is not None and self.carries([lazy]):
+                return getattr(self.backend, name)(*arguments, **named)
         self.backend.made.handle = None
         work = theirs(self, *arguments, **named)
         return self.backend.made.handle or work

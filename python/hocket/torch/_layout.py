@@ -19,10 +19,10 @@ class Layout:
         _require_dense(tensor)
         self._tensor = tensor
         self._copy: Optional[torch.Tensor] = None
-        if tensor.is_contiguous():
+        if lies_flat(tensor):
             self.flat = tensor.detach().view(-1)
         else:
-            self._copy = tensor.detach().contiguous()
+            self._copy = _resolved(tensor.detach())
             self.flat = self._copy.view(-1)
 
     @property
@@ -62,6 +62,16 @@ def apart(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return result
 
 
+def lies_flat(tensor: torch.Tensor) -> bool:
+    """Whether its memory holds its numbers, one after the other. Lazy views, which are conjugated or
+    negated only when they are read, hold others."""
+    return bool(tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj())
+
+
+def _resolved(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.resolve_conj().resolve_neg().contiguous()
+
+
 def _require_dense(tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided:
         raise InvalidArgument(
@@ -73,13 +83,15 @@ def _require_dense(tensor: torch.Tensor) -> None:
 def as_flat(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor that is read from."""
     _require_dense(tensor)
-    return tensor.detach().contiguous().view(-1)
+    return (tensor if lies_flat(tensor) else _resolved(tensor)).detach().view(-1)
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether hocket may take the tensor itself, in whatever shape."""
     return (
-        tensor.layout == torch.strided and tensor.is_contiguous() and not tensor.requires_grad
+        tensor.layout == torch.strided
+        and lies_flat(tensor)
+        and not tensor.requires_grad
     )
 
 
@@ -108,7 +120,7 @@ def as_list(tensors: Sequence[torch.Tensor]) -> Optional[list[torch.Tensor]]:
     first = tensors[0]
     size = first.element_size()
     for tensor in tensors:
-        if tensor.is_cuda or not tensor.is_contiguous() or tensor.dtype != first.dtype:
+        if tensor.is_cuda or not lies_flat(tensor) or tensor.dtype != first.dtype:
             return None
         if tensor.data_ptr() % size:
             return None

@@ -37,8 +37,8 @@ def test_handles(name, n, tmp_path):
     torch_ranks.run("torch_handles.py", name, n, tmp_path, "hocket")
 
 
-@pytest.mark.parametrize("name", ["in_pieces", "splits", "long_lists"])
-def test_splits_and_lists(name, tmp_path):
+@pytest.mark.parametrize("name", ["in_pieces", "splits", "long_lists", "lazy_views"])
+def test_splits_lists_and_views(name, tmp_path):
     torch_ranks.run("torch_handles.py", name, 3, tmp_path, "hocket")
 
 

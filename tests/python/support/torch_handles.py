@@ -279,6 +279,70 @@ def long_lists(rank, n):
     assert [t[5].item() for t in tensors] == [r + 1 for r in range(n)]
 
 
+def lazy_views(rank, n):
+    """Tensors whose memory holds other numbers: the imaginary part of a conjugated tensor, and
+    conjugated ones in those calls that PyTorch lets them into."""
+    def lazy(r, k=3):
+        view = torch.complex(values(r, k), values(r + 50, k)).conj().imag
+        assert view.is_neg()
+        return view
+
+    def bare(r, k=3):  # which is contiguous too, as PyTorch's own code makes them
+        return torch._neg_view(values(r, k))
+
+    ranks = range(n)
+    for make in (lazy, bare):
+        each = [make(r).clone() for r in ranks]
+        total = sum(each)
+        for is_async in (False, True):
+            def done(call, *arguments, is_async=is_async):
+                work = call(*arguments, async_op=is_async)
+                if is_async:
+                    work.wait()
+
+            x = make(rank)
+            done(dist.all_reduce, x)
+            check(x, total)
+            x = make(rank)
+            done(dist.reduce, x, 1)
+            assert rank != 1 or torch.allclose(x, total)
+            x = make(rank)
+            done(dist.all_reduce, x, dist.ReduceOp.MAX)
+            check(x, torch.stack(each).amax(0))
+            x = make(rank)
+            done(dist.broadcast, x, n - 1)
+            check(x, each[n - 1])
+            for out in ([torch.zeros(3) for _ in ranks], [make(7) for _ in ranks]):
+                done(dist.all_gather, out, make(rank))
+                for one, wanted in zip(out, each):
+                    check(one, wanted)
+            whole = make(9, 3 * n)
+            done(dist.all_gather_into_tensor, whole, make(rank))
+            check(whole, torch.cat(each))
+            x = make(9)
+            done(dist.reduce_scatter, x, [make(rank) for _ in ranks])
+            check(x, total)
+            out = [make(9) for _ in ranks]
+            done(dist.all_to_all, out, [make(rank) for _ in ranks])
+            check(torch.stack(out), torch.stack(each))
+            x = make(9)
+            done(dist.scatter, x, [make(r) for r in ranks] if rank == 0 else None, 0)
+            check(x, each[rank])
+            out = [make(9) for _ in ranks] if rank == 0 else None
+            done(dist.gather, make(rank), out, 0)
+            assert rank != 0 or torch.equal(torch.stack(out), torch.stack(each))
+        if rank == 0:
+            dist.send(make(0), 1)
+        elif rank == 1:
+            x = make(9)
+            dist.recv(x, 0)
+            check(x, each[0])
+    conjugated = [torch.complex(values(r, 3), values(r + 50, 3)).conj() for r in ranks]
+    x = conjugated[rank].clone().conj().resolve_conj().conj()
+    dist.reduce(x, 0)
+    assert rank != 0 or torch.allclose(x, sum(conjugated))
+
+
 def ended(rank, n):
     """Aborting PyTorch's way ends what is under way, on all ranks."""
     try:
