@@ -63,7 +63,8 @@ class Calls(Verbs):
         if tensor.layout != _DENSE:
             all_reduce_sparse(self._comm, tensor, op)
             return self._finished(tensors)
-        if op is not None and not (options.asyncOp or tensor.is_cuda) and tensor.is_contiguous():
+        is_quick = op is not None and not (options.asyncOp or tensor.is_cuda)
+        if is_quick and tensor.is_contiguous() and not tensor.is_neg():
             self._comm.all_reduce(tensor, None, op)
             return self._finished(tensors)
         layout = Layout(tensor)

@@ -166,10 +166,18 @@ def _lazy_one(given: Any) -> Optional[torch.Tensor]:
     """A tensor that is a lazy view: this one or one in this list; None: none is."""
     if isinstance(given, torch.Tensor):
         return given if given.is_neg() or given.is_conj() else None
-    for one in given:
+    for one in given if isinstance(given, list) else ():
         found = _lazy_one(one)
         if found is not None:
             return found
+    return None
+
+
+def _negated_one(tensors: Sequence[torch.Tensor]) -> Optional[torch.Tensor]:
+    """The same, quicker, where none is conjugated: PyTorch gives these calls complex ones as pairs."""
+    for one in tensors:
+        if one.is_neg():
+            return one
     return None
 
 
@@ -177,12 +185,16 @@ def _call(name: str) -> Callable[..., Any]:
     theirs = getattr(ProcessGroup, name)
     straight = name in _STRAIGHT
     places = _PLACES.get(name, 2)
+    first = torch.Tensor if name.endswith(("_single", "_base")) else list
+    find: Callable[..., Any] = _negated_one if name in ("allreduce", "broadcast") else _lazy_one
 
     def call(self: HocketGroup, *arguments: Any, **named: Any) -> Any:
         if straight and not named and not _is_watched() and self.carries(arguments[0]):
             return getattr(self.backend, name)(*arguments)
-        for given in arguments[:places]:
-            lazy = _lazy_one(given)
+        if places and arguments and isinstance(arguments[0], first):  # as torch.distributed calls it
+            lazy = find(arguments[0])
+            if lazy is None and places == 2 and len(arguments) > 1:
+                lazy = find(arguments[1])
             if lazy is not None and self.carries([lazy]):
                 return getattr(self.backend, name)(*arguments, **named)
         self.backend.made.handle = None
