@@ -26,6 +26,7 @@ class _Block(NamedTuple):
     what: str
     memory: Any  # keeps it
     finalizer: Any
+    on_gpu: bool
 
 
 class _Heap:
@@ -140,7 +141,7 @@ def allocate_symmetric_memory(
     _heap.freed.discard(address)
     what = f"allocation {_heap.count}: {wanted.dtype} {wanted.shape}"
     finalizer = _at_the_end_of(array, address, logger)
-    _heap.blocks[address] = _Block(_heap.count, max(nbytes, 1), what, memory, finalizer)
+    _heap.blocks[address] = _Block(_heap.count, max(nbytes, 1), what, memory, finalizer, on_gpu)
     return array
 
 
@@ -261,8 +262,11 @@ def free_symmetric_memory(*arrays: Any) -> None:
     for array in arrays:
         address = _allocation_of(array)
         assert address is not None
-        _heap.blocks.pop(address).finalizer.detach()
+        block = _heap.blocks.pop(address)
+        block.finalizer.detach()
         _heap.freed.add(address)
+        if block.on_gpu:  # views of it may live on, and are not held against the program at its end
+            comm.symmetric.free(block.memory)
 
 
 def forget_all() -> None:

@@ -15,4 +15,4 @@ def make(comm: Any, package: Any, wanted: Any, nbytes: int) -> tuple[Any, int, A
     flat = package.asarray(memory)
     strides = [stride * wanted.dtype.itemsize for stride in wanted.strides]
     array = package.ndarray(wanted.shape, wanted.dtype, flat.data, strides=strides)
-    return array, address, (memory, flat)
+    return array, address, memory
