@@ -100,6 +100,10 @@ struct Machine {
 // there.
 Machine inspect_machine(bool with_python = true);
 
+// Where Python's packages keep libraries that hocket can use, each below an entry of sys.path. What
+// of it is there goes into InitOptions::library_folders.
+std::vector<std::string> package_library_folders();
+
 // What is wrong, the worst first. Pure.
 std::vector<Problem> find_problems(const Machine& machine);
 

@@ -13,6 +13,7 @@
 #include "hocket/error.h"
 #include "hocket/exit.h"
 #include "hocket/interrupt.h"
+#include "hocket/machine.h"
 #include "hocket/store.h"
 #include "seat.h"
 
@@ -138,16 +139,13 @@ void throw_if_signalled() {
 }
 
 std::vector<std::string> library_folders() {
+  const std::vector<std::string> packages = package_library_folders();
   std::vector<std::string> folders;
   for (nb::handle entry : nb::module_::import_("sys").attr("path")) {
     if (!nb::isinstance<nb::str>(entry)) continue;
     const std::string path = path_argument(entry, "an entry of sys.path");
-    for (const char* package : {"/nvidia/nccl/lib",
-                                "/nvidia/nvshmem/lib",
-                                "/nvidia/cu13/lib",
-                                "/nvidia/cufft/lib",
-                                "/libucx/lib"}) {
-      std::string folder = path + package;
+    for (const std::string& package : packages) {
+      std::string folder = path + "/" + package;
       std::error_code ignored;
       if (std::filesystem::is_directory(folder, ignored)) folders.push_back(std::move(folder));
     }

@@ -44,7 +44,7 @@ constexpr std::array kRows{
         "File of cuFFT; default the process's own, Python's package's, the system's"},
     Row{"HOCKET_FFT_LIBRARY",
         "What transforms within a rank: fftw, mkl, eigen, a file; default FFTW where it is, Eigen"},
-    Row{kMulticastVariable, "1: NCCL and NVSHMEM may use NVLink multicast (NVLS); default 0"},
+    Row{kMulticastVariable, "1: libraries may use NVLink multicast (NVLS) between GPUs; default 0"},
     Row{"HOCKET_COSTS",
         "File of `hocket bench --tune`: which engine carries what on GPUs; default hocket's own"},
     Row{"HOCKET_RANK", "This process's number in the job; set by hocket run"},

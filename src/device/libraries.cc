@@ -24,8 +24,12 @@ engine::CostTable read_costs(const std::string& file) {
 
 }  // namespace
 
-DeviceLibraries::DeviceLibraries(std::string costs, std::vector<std::string> folders)
-    : costs_file_(std::move(costs)), folders_(std::move(folders)) {}
+DeviceLibraries::DeviceLibraries(std::string costs,
+                                 std::vector<std::string> folders,
+                                 engine::ProviderList providers)
+    : costs_file_(std::move(costs)),
+      folders_(std::move(folders)),
+      providers_(std::move(providers)) {}
 
 const cuda::FoundDriver& DeviceLibraries::driver() {
   std::call_once(driver_once_, [this] { driver_ = cuda::Driver::find(); });
@@ -34,7 +38,8 @@ const cuda::FoundDriver& DeviceLibraries::driver() {
 
 const engine::CostTable& DeviceLibraries::costs() {
   std::call_once(costs_once_, [this] {
-    costs_ = costs_file_.empty() ? engine::CostTable::shipped() : read_costs(costs_file_);
+    costs_ =
+        costs_file_.empty() ? engine::CostTable::shipped(providers_) : read_costs(costs_file_);
   });
   return costs_;
 }

@@ -8,6 +8,7 @@
 
 #include "cuda/driver.h"
 #include "engine/cost_table.h"
+#include "engine/provider.h"
 #include "nvshmem/heap.h"
 
 namespace hocket::device {
@@ -15,9 +16,11 @@ namespace hocket::device {
 // A resource: each is looked for once, when it is first asked for. Any thread.
 class DeviceLibraries {
  public:
-  // `costs`: a file with a CostTable; empty: the shipped one. `folders`: where Python's packages
-  // have their libraries.
-  DeviceLibraries(std::string costs, std::vector<std::string> folders);
+  // `costs`: a file with a CostTable; empty: what `providers` ship. `folders`: where Python's
+  // packages have their libraries.
+  DeviceLibraries(std::string costs,
+                  std::vector<std::string> folders,
+                  engine::ProviderList providers);
 
   const cuda::FoundDriver& driver();
   // Throws InvalidArgument where a file was named that is none.
@@ -28,6 +31,7 @@ class DeviceLibraries {
  private:
   const std::string costs_file_;
   const std::vector<std::string> folders_;
+  const engine::ProviderList providers_;
   std::once_flag driver_once_;
   std::once_flag costs_once_;
   cuda::FoundDriver driver_;

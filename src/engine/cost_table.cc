@@ -8,7 +8,6 @@
 
 #include "base/hash.h"
 #include "base/words.h"
-#include "engine/shipped_costs.h"
 #include "hocket/error.h"
 
 namespace hocket::engine {
@@ -74,9 +73,10 @@ CostTable::Row CostTable::parse_row(std::string_view line, int number) {
   return row;
 }
 
-const CostTable& CostTable::shipped() {
-  static const CostTable table = parse(kShippedCosts);
-  return table;
+CostTable CostTable::shipped(const ProviderList& providers) {
+  std::string text;
+  for (const auto& provider : providers) text += provider->shipped_costs();
+  return parse(text);
 }
 
 double CostTable::on_line(const std::vector<Point>& points, double bytes) noexcept {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/call.h"
+#include "engine/provider.h"
 
 namespace hocket::engine {
 
@@ -25,8 +26,8 @@ class CostTable {
   CostTable() = default;
   // Throws InvalidArgument.
   static CostTable parse(std::string_view text);
-  // Measured on H200s linked by NVSwitch.
-  static const CostTable& shipped();
+  // Of what engines were measured to take; see Provider::shipped_costs.
+  static CostTable shipped(const ProviderList& providers);
 
   // Of a call by `ranks` ranks: on a line between the sizes measured next to it, for the number of
   // ranks measured that is nearest. Absent: nothing was measured of that.

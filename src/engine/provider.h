@@ -123,6 +123,9 @@ class Provider {
   virtual std::span<const base::SettingRow> settings() const noexcept { return {}; }
   // A hash of what its scores go by, which must be alike on all ranks; 0: nothing that can differ.
   virtual std::uint64_t tuning() const noexcept { return 0; }
+  // What calls of GPUs take with it, as measured before the release: lines of a CostTable, with the
+  // last one's end. Empty: nothing was measured.
+  virtual std::string_view shipped_costs() const noexcept { return {}; }
   // Whether this machine lets it run, and what it carries then. Absent: there is nothing to say.
   // Other people's libraries are started in a child, by os::run_in_child.
   virtual std::optional<hocket::Engine> probe(const Machine& machine) const = 0;

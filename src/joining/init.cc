@@ -66,8 +66,8 @@ World join(const InitOptions& options,
   parts.deadline = options.deadline.value_or(config.deadline);
   parts.warn_after = config.warn_after;
   parts.dump_directory = config.flight_recorder_dir;
-  parts.device_libraries =
-      std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders);
+  parts.device_libraries = std::make_shared<device::DeviceLibraries>(
+      config.costs, options.library_folders, providers);
   const auto world = world::WorldImpl::make(std::move(parts), deadline);
   return World(world, world->make_communicator());
 }

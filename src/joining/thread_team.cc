@@ -16,9 +16,10 @@ namespace hocket::joining {
 
 TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make) {
   const base::Config config = base::Config::from_environment();
-  return {.device_libraries =
-              std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders),
-          .providers = world::configured(make, options.library_folders)};
+  auto providers = world::configured(make, options.library_folders);
+  auto libraries = std::make_shared<device::DeviceLibraries>(
+      config.costs, options.library_folders, providers);
+  return {.device_libraries = std::move(libraries), .providers = std::move(providers)};
 }
 
 ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources& resources)

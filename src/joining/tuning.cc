@@ -6,7 +6,6 @@
 #include "algorithm/catalogue.h"
 #include "algorithm/cost_model.h"
 #include "base/hash.h"
-#include "engine/cost_table.h"
 
 namespace hocket::joining {
 namespace {
@@ -44,8 +43,11 @@ std::uint64_t tuning_hash(const engine::ProviderList& providers) {
   far.chunk_bytes = algorithm::kChunkAcross;
   std::uint64_t hash = hash_of_model(near.network, near.pieces());
   hash = base::mix(hash, hash_of_model(far.network, far.pieces()));
-  for (const auto& provider : providers) hash = base::mix(hash, provider->tuning());
-  return base::mix(hash, engine::CostTable::shipped().hash());
+  for (const auto& provider : providers) {
+    hash = base::mix(hash, provider->tuning());
+    hash = base::mix(hash, base::hash_of(provider->shipped_costs()));
+  }
+  return hash;
 }
 
 }  // namespace hocket::joining

@@ -4,6 +4,7 @@
 #include <locale>
 #include <typeinfo>
 
+#include "compose/providers.h"
 #include "engine/cost_table.h"
 #include "hocket/error.h"
 
@@ -91,7 +92,7 @@ TEST(CostTable, ReadsNumbersWhateverTheLocale) {
 }
 
 TEST(CostTable, TheShippedOneChoosesPeerForSmallAndForTwoRanksAndNcclForLarge) {
-  const CostTable& table = CostTable::shipped();
+  const CostTable table = CostTable::shipped(compose::make_providers({}));
   const auto quicker = [&](Kind kind, std::size_t bytes, int ranks) {
     const auto peer = table.microseconds("peer", call(kind, bytes), ranks);
     const auto nccl = table.microseconds("nccl", call(kind, bytes), ranks);

@@ -6,6 +6,7 @@
 #include "base/short_text.h"
 #include "cuda/usable.h"
 #include "engines/nccl/nccl_engine.h"
+#include "engines/nccl/shipped_costs.h"
 
 namespace hocket::engines::nccl {
 namespace {
@@ -49,6 +50,8 @@ NcclSettings NcclSettings::from_environment() {
 NcclProvider::NcclProvider(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
 std::span<const base::SettingRow> NcclProvider::settings() const noexcept { return kRows; }
+
+std::string_view NcclProvider::shipped_costs() const noexcept { return kShippedCosts; }
 
 std::optional<Engine> NcclProvider::probe(const Machine& machine) const {
   std::string why_not = cuda::why_no_gpu(machine);

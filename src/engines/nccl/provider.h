@@ -27,6 +27,7 @@ class NcclProvider final : public engine::Provider {
 
   std::string_view name() const noexcept override { return "nccl"; }
   engine::Use use(engine::Ranks) const noexcept override { return engine::Use::kByDefault; }
+  std::string_view shipped_costs() const noexcept override;
   bool serves(MemoryKind memory) const noexcept override { return memory == MemoryKind::kCuda; }
   std::span<const base::SettingRow> settings() const noexcept override;
   void configure() override { settings_ = NcclSettings::from_environment(); }

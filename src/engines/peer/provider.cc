@@ -5,6 +5,7 @@
 #include "cuda/context.h"
 #include "cuda/usable.h"
 #include "engines/peer/peer_engine.h"
+#include "engines/peer/shipped_costs.h"
 
 namespace hocket::engines::peer {
 namespace {
@@ -15,6 +16,8 @@ struct PeerCard {
 };
 
 }  // namespace
+
+std::string_view PeerProvider::shipped_costs() const noexcept { return kShippedCosts; }
 
 std::optional<Engine> PeerProvider::probe(const Machine& machine) const {
   const std::string why_not = cuda::why_no_gpu(machine);

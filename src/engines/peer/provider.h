@@ -12,6 +12,7 @@ class PeerProvider final : public engine::Provider {
  public:
   std::string_view name() const noexcept override { return "peer"; }
   engine::Use use(engine::Ranks) const noexcept override { return engine::Use::kByDefault; }
+  std::string_view shipped_costs() const noexcept override;
   bool serves(MemoryKind memory) const noexcept override { return memory == MemoryKind::kCuda; }
   std::optional<Engine> probe(const Machine& machine) const override;
 

@@ -218,13 +218,15 @@ constexpr const char* kPythonScript =
     "    try: print(name, m.version(name), '', sep='\\t')\n"
     "    except m.PackageNotFoundError: pass\n"
     "for path in sys.path:\n"
-    "    for name in ('nccl', 'nvshmem'):\n"
-    "        folder = os.path.join(path, 'nvidia', name, 'lib')\n"
+    "    for name in ({}):\n"
+    "        folder = os.path.join(path, name)\n"
     "        if os.path.isdir(folder): print('', folder, sep='\\t')\n";
 
 std::string ask_python() {
-  const std::string command =
-      fmt::format("python3 -I -c \"{}\" 2>/dev/null </dev/null", kPythonScript);
+  std::string folders;
+  for (const std::string& folder : package_library_folders()) folders += "'" + folder + "',";
+  const std::string command = fmt::format("python3 -I -c \"{}\" 2>/dev/null </dev/null",
+                                          fmt::format(kPythonScript, folders));
   FILE* pipe = ::popen(command.c_str(), "re");
   if (pipe == nullptr) return "";
   std::string text;
@@ -275,3 +277,15 @@ Python find_python() {
 }
 
 }  // namespace hocket::os
+
+namespace hocket {
+
+std::vector<std::string> package_library_folders() {
+  return {"nvidia/nccl/lib",
+          "nvidia/nvshmem/lib",
+          "nvidia/cu13/lib",
+          "nvidia/cufft/lib",
+          "libucx/lib"};
+}
+
+}  // namespace hocket
