@@ -26,8 +26,8 @@ if not hasattr(dist.AllreduceOptions(), "asyncOp"):  # whether a caller waits
     from torch import __version__
 
     raise ImportError(
-        f"hocket.torch needs PyTorch 2.11 or newer, and this is {__version__}; NumPy's arrays that share "
-        "a tensor's memory (tensor.numpy()) go through hocket's own calls"
+        f"hocket.torch needs PyTorch 2.11 or newer, and this is {__version__}; hocket's own calls take "
+        "tensor.numpy() of any"
     )
 
 from . import _backend, _batches, _calls, _futures, _group, _streams, _whole, _work  # noqa: E402
