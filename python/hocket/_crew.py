@@ -92,7 +92,24 @@ class Member:
     @property
     def is_alive(self) -> bool:
         """Whether it runs, or is stopped."""
-        return self.process.poll() is None
+        return self._look(os.WNOHANG) is None
+
+    def await_end(self) -> int:
+        """How it has ended, as subprocess says; waited for.
+
+        The system still knows it until `end`, so that the other members can find out, too.
+        """
+        returncode = self._look(0)
+        assert returncode is not None
+        return returncode
+
+    def _look(self, flags: int) -> Optional[int]:
+        if self.process.returncode is not None:
+            return self.process.returncode
+        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | flags)
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def send(self, *message: Any) -> None:
         """Of plain values. What has ended does not hear it."""
@@ -103,7 +120,8 @@ class Member:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal."""
-        self.process.send_signal(number)
+        if self.process.returncode is None:  # the number is its own until `end`
+            os.kill(self.pid, number)
 
     def read_output(self) -> str:
         """What it has printed since."""
@@ -120,8 +138,7 @@ class Member:
 
     def end(self) -> None:
         """Now."""
-        if self.is_alive:
-            self.process.kill()
+        self.kill()
         self.process.wait()
         self.connection.close()
         self.output.close()
@@ -158,8 +175,7 @@ class Crew:
         members = list(self._members.values())
         self._members.clear()
         for member in members:
-            if member.is_alive:
-                member.process.kill()
+            member.kill()
         for member in members:
             member.end()
 
@@ -189,12 +205,11 @@ class Crew:
                 ended = True
         elif not member.is_alive:  # its end of the pipe is closed first
             return self._events_of(member, [member.connection])
-        if ended:
-            member.process.wait()  # whose connection is closed, has ended or ends at once
+        # Whose connection is closed, has ended or ends at once.
+        ends = [Event("ended", member.index, member.await_end())] if ended else []
         text = member.read_output()
         output = [Event("output", member.index, text)] if text else []
-        returncode = member.process.returncode
-        return output + messages + ([Event("ended", member.index, returncode)] if ended else [])
+        return output + messages + ends
 
 
 class Labels:

@@ -225,7 +225,7 @@ class Cluster:
         for rank in range(self._n):
             member = self._crew[rank]
             if not member.is_alive:
-                self._lost[rank] = (member.pid, member.process.returncode)
+                self._lost[rank] = (member.pid, member.await_end())
 
     def _require_all(self) -> None:
         if self._lost:

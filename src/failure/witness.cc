@@ -11,6 +11,8 @@ using std::chrono::milliseconds;
 
 constexpr int kWitnesses = 4;  // of each rank, so that a few deaths at once leave one
 constexpr milliseconds kWaitForEnd{2};
+// Of a process that is doomed and has not come to its end, as the machine is busy.
+constexpr milliseconds kWaitWhileItEnds{50};
 constexpr microseconds kEagerly{50};
 constexpr milliseconds kPatiently{20};
 // An end that is not known then never will be.
@@ -72,11 +74,21 @@ bool Witness::still_runs(int rank) const noexcept {
 }
 
 std::optional<int> Witness::await_end(int rank) {
-  while (!host_->end(rank) && host_->since_death(rank) < kWaitForEnd) {
+  const os::ProcessExit process(host_->pid(rank), host_->start(rank));
+  for (;;) {
     look();  // this may be the thread that looks otherwise
-    if (!host_->end(rank)) std::this_thread::sleep_for(microseconds(20));
+    if (const auto end = host_->end(rank)) return end;
+    const auto answer = process.ask();
+    if (answer.state == os::ProcessExit::State::kKnown) {
+      host_->record_end(rank, answer.status);
+      return host_->end(rank);
+    }
+    const bool is_ending = answer.state == os::ProcessExit::State::kNotYet;
+    if (host_->since_death(rank) >= (is_ending ? kWaitWhileItEnds : kWaitForEnd)) {
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(microseconds(20));
   }
-  return host_->end(rank);
 }
 
 }  // namespace hocket::failure

@@ -22,8 +22,8 @@ class Witness {
   // again; never, where all is known.
   base::Deadline look();
 
-  // How `rank`, which died, ended, as waitpid says. Waits for it, but no longer than until 2 ms
-  // after its death was recorded, so that nobody hears of a death late.
+  // How `rank`, which died, ended, as waitpid says. Looks at once; waits until 2 ms after its death
+  // was recorded, so that nobody hears of it late, and until 50 ms while it is seen to be ending.
   std::optional<int> await_end(int rank);
   // Whether the process of `rank`, which is on this host, is seen to run.
   bool still_runs(int rank) const noexcept;

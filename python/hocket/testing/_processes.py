@@ -25,6 +25,7 @@ class ProcessRun:
         self._limits = limits
         self._labels = Labels(show)
         self._there: set[int] = set()  # those that have not ended
+        self._gone: set[int] = set()  # those whose processes have
         self._bad: list[End] = []
         self._killed: set[int] = set()  # on purpose
         self._stopped: set[int] = set()  # on purpose, and not gone on
@@ -49,7 +50,7 @@ class ProcessRun:
         try:
             self._until_end()
         finally:
-            for rank in self._there:  # Ctrl-C, or the end of patience
+            for rank in self._there | self._gone:  # Ctrl-C, or the end of patience
                 self._crew.end(rank)
             self._labels.end()
         return Ends(self._n, self._bad) if self._bad else None
@@ -93,7 +94,7 @@ class ProcessRun:
                 pid = self._crew[rank].pid
                 summary = f"process {pid} {how_it_ended(event.content)}"
                 self._fail(End(rank, now(), None, summary, "", "ended"))
-            self._crew.end(rank)
+            self._gone.add(rank)  # the others may yet ask the system how it ended
         else:
             kind, *rest = event.content
             if kind == "done":
@@ -162,8 +163,9 @@ class ProcessRun:
         for rank in late:
             place, text = self._place_of(rank)
             self._fail(End(rank, now(), None, f"{why}; it is {place}", text, "late"))
-            self._crew.end(rank)
+            self._crew[rank].kill()
             self._there.discard(rank)
+            self._gone.add(rank)
 
     def _give_up(self) -> None:
         left = sorted(self._there - self._stopped)
