@@ -11,8 +11,19 @@
 #include "base/threads.h"
 #include "world/communicator_impl.h"
 #include "joining/meeting.h"
+#include "rendezvous/launchers/launchers.h"
 
 namespace hocket::joining {
+namespace {
+
+// Where a team keeps its audit: apart from that of the job whose rank this process is, if any.
+std::string audit_folder(const std::string& directory) {
+  const auto place = rendezvous::place_from_launcher();
+  if (!place || place->size == 1) return directory;
+  return fmt::format("{}/threads-of-rank-{}", directory, place->rank);
+}
+
+}  // namespace
 
 TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make) {
   const base::Config config = base::Config::from_environment();
@@ -34,6 +45,11 @@ ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources
   deadline_ = options.deadline.value_or(config.deadline);
   warn_after_ = config.warn_after;
   dump_directory_ = config.flight_recorder_dir;
+  if (config.audit_dir.empty()) return;
+  const std::string folder = audit_folder(config.audit_dir);
+  for (int rank = 0; rank < size; ++rank) {
+    audits_.push_back(observe::AuditFile::make(folder, {.rank = rank, .size = size}));
+  }
 }
 
 World ThreadTeam::join(int rank) const {
@@ -52,6 +68,7 @@ World ThreadTeam::join(int rank) const {
   parts.deadline = deadline_;
   parts.warn_after = warn_after_;
   parts.dump_directory = dump_directory_;
+  if (!audits_.empty()) parts.audit = audits_[static_cast<std::size_t>(rank)];
   parts.device_libraries = libraries_;
   const auto impl =
       world::WorldImpl::make(std::move(parts), base::Deadline::in(std::chrono::seconds(60)));

@@ -22,7 +22,8 @@ TeamResources team_resources(const InitOptions& options, const world::MakeProvid
 // A resource; lives at least until all have joined. `join` in any thread, once for each rank.
 class ThreadTeam {
  public:
-  // Of `options`: engines, deadline, segment_bytes, library_folders.
+  // Of `options`: engines, deadline, segment_bytes, library_folders. Throws SystemError where an
+  // audit is wanted and cannot be written.
   ThreadTeam(int size, const InitOptions& options, const TeamResources& resources);
 
   // Blocks until all have come.
@@ -37,6 +38,7 @@ class ThreadTeam {
   Duration deadline_;
   Duration warn_after_;
   std::string dump_directory_;
+  std::vector<std::shared_ptr<observe::AuditFile>> audits_;  // by rank; none: no audit
 };
 
 // As hocket::run_threads.

@@ -44,14 +44,7 @@ LaunchPlace place_from_options(const InitOptions& options) {
 
 LaunchPlace find_place(const InitOptions& options) {
   if (options.rank || options.size) return place_from_options(options);
-  for (auto* find : {rendezvous::place_from_hocket,
-                     rendezvous::place_from_torchrun,
-                     rendezvous::place_from_open_mpi,
-                     rendezvous::place_from_mpich,
-                     rendezvous::place_from_slurm}) {
-    if (auto place = find()) return *std::move(place);
-  }
-  return {.launcher = "single process"};
+  return rendezvous::place_from_launcher().value_or(LaunchPlace{.launcher = "single process"});
 }
 
 // The abstract AF_UNIX name under which ranks of one host and user meet; anybody could take it, so
@@ -109,6 +102,17 @@ std::optional<Key> find_key(const InitOptions& options, const LaunchPlace& place
 }
 
 }  // namespace
+
+std::optional<LaunchPlace> rendezvous::place_from_launcher() {
+  for (auto* find : {place_from_hocket,
+                     place_from_torchrun,
+                     place_from_open_mpi,
+                     place_from_mpich,
+                     place_from_slurm}) {
+    if (auto place = find()) return place;
+  }
+  return std::nullopt;
+}
 
 LaunchInfo detect_launch(const InitOptions& options) {
   const LaunchPlace place = find_place(options);

@@ -33,6 +33,9 @@ std::optional<LaunchPlace> place_from_open_mpi();
 std::optional<LaunchPlace> place_from_mpich();
 std::optional<LaunchPlace> place_from_slurm();
 
+// By whichever launcher there is.
+std::optional<LaunchPlace> place_from_launcher();
+
 // The number of tasks on one node out of Slurm's "4(x2),3". Absent where it says no such thing.
 std::optional<int> slurm_tasks_on_node(const std::string& tasks_per_node, int node);
 

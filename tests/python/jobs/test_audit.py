@@ -1,6 +1,8 @@
 """`hocket run --audit` and `hocket trace --diff`: where two runs part, and what is not finite."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,60 @@ def test_beside_a_trace_by_the_variable_alone(tmp_path):
         [find_command(), "trace", str(folder)], capture_output=True, text=True, timeout=50
     ).stdout
     assert "2 ranks on 1 host" in output and "element 4321 of what rank 1 gave" in output
+
+
+THREADS = """
+import sys
+import numpy as np
+import hocket
+
+def rank(comm):
+    x = np.arange(5000.0) + comm.rank
+    for step in range(4):
+        if step == 2 and comm.rank == 1 and sys.argv[1] == "bad":
+            x.view(np.uint8)[8 * 4000] ^= 16
+        comm.all_reduce(x)
+
+hocket.run_threads(rank, 2)  # whose files the next one's replace
+hocket.run_threads(rank, 3)
+"""
+
+
+def test_ranks_that_are_threads(tmp_path):
+    package = str(Path(hocket.__file__).parent.parent)
+    for name in "good", "bad":
+        subprocess.run(
+            [sys.executable, "-c", THREADS, name],
+            env={**os.environ, "PYTHONPATH": package, "HOCKET_AUDIT": str(tmp_path / name)},
+            timeout=50,
+            check=True,
+        )
+        files = sorted(file.name for file in (tmp_path / name).iterdir())
+        assert files == [f"rank-{r}.audit" for r in range(3)]
+    output = difference(tmp_path / "good", tmp_path / "bad")
+    assert output.returncode == 1, output.stderr
+    assert "The runs part in all_reduce #3 on world" in output.stdout
+    assert "what rank 1 gave differs: elements 3968 to 4095 (1 of 40 blocks)" in output.stdout
+    assert "  what came out of it differs on ranks 0, 1, 2" in output.stdout
+
+
+def test_threads_of_ranks_keep_apart(tmp_path):
+    program = THREADS.replace("hocket.run", "world = hocket.init()\nhocket.run", 1)
+    program += "world.all_reduce(np.ones(3))\n"
+    folder = tmp_path / "job"
+    job = run_job(2, "-c", program, "good", before=["--audit", str(folder)])
+    assert job.returncode == 0, job.stdout
+    assert {file.name for file in folder.iterdir()} == {
+        "rank-0.audit", "rank-1.audit", "threads-of-rank-0", "threads-of-rank-1"
+    }
+    for rank in range(2):
+        threads = folder / f"threads-of-rank-{rank}"
+        assert sorted(file.name for file in threads.iterdir()) == [
+            f"rank-{r}.audit" for r in range(3)
+        ]
+    halves = difference(folder / "threads-of-rank-0", folder / "threads-of-rank-1")
+    assert halves.returncode == 0 and "12 calls of ranks are equal." in halves.stdout
+    assert difference(folder, folder).returncode == 0
 
 
 def test_nothing_to_compare(tmp_path):
