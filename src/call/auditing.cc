@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -27,7 +28,8 @@ Auditing::Auditing(std::shared_ptr<AuditFile> file, const Membership& membership
 
 // --- Where the arrays lie -----------------------------------------------------------------------
 
-Auditing::Laid Auditing::laid(const void* data,
+Auditing::Laid Auditing::laid(const engine::Call& call,
+                              const void* data,
                               Has has,
                               const engine::PartsView& parts) const noexcept {
   const auto* const bytes = static_cast<const std::byte*>(data);
@@ -36,34 +38,26 @@ Auditing::Laid Auditing::laid(const void* data,
     case Has::kNothing:
       return {};
     case Has::kCount:
-      return {.data = bytes, .bytes = engine::bytes_of(call_.signature)};
+      return {.data = bytes, .bytes = engine::bytes_of(call.signature)};
     case Has::kShare:
-      return {.data = bytes, .bytes = engine::own_bytes(call_)};
+      return {.data = bytes, .bytes = engine::own_bytes(call)};
     case Has::kAll:
       break;
   }
-  if (!is_listed(call_.signature.kind)) {
-    return {.data = bytes, .bytes = engine::whole_bytes(call_.signature, size_)};
+  if (!is_listed(call.signature.kind)) {
+    return {.data = bytes, .bytes = engine::whole_bytes(call.signature, size_)};
   }
-  Laid listed{.data = bytes, .parts = &parts};
+  Laid listed{.data = bytes, .parts = parts};
   for (int r = 0; r < size_; ++r) listed.bytes += parts.bytes[r];
   return listed;
 }
-Auditing::Laid Auditing::given() const noexcept {
-  const Signature& s = call_.signature;
-  return laid(call_.in, engine::given(s.kind, rank_ == s.root), call_.in_parts);
-}
-Auditing::Laid Auditing::taken() const noexcept {
-  const Signature& s = call_.signature;
-  return laid(call_.out, engine::taken(s.kind, rank_ == s.root), call_.out_parts);
-}
 
 std::size_t Auditing::parts_of(const Laid& array) const noexcept {
-  return array.parts == nullptr ? 0 : static_cast<std::size_t>(size_);
+  return array.parts.bytes == nullptr ? 0 : static_cast<std::size_t>(size_);
 }
 Auditing::Piece Auditing::piece(const Laid& array, std::size_t part) const noexcept {
-  if (array.parts == nullptr) return {array.data, array.bytes};
-  return {array.data + array.parts->offsets[part], array.parts->bytes[part]};
+  if (array.parts.bytes == nullptr) return {array.data, array.bytes};
+  return {array.data + array.parts.offsets[part], array.parts.bytes[part]};
 }
 std::size_t Auditing::blocks_of(const Laid& array) const noexcept {
   const std::size_t block = observe::audit_block_bytes(array.bytes);
@@ -75,35 +69,103 @@ std::size_t Auditing::blocks_of(const Laid& array) const noexcept {
 }
 AuditArray Auditing::shape_of(const Laid& array) const noexcept {
   return {.bytes = array.bytes,
-          .non_finite = 0,
           .blocks = static_cast<std::uint32_t>(blocks_of(array)),
           .parts = static_cast<std::uint32_t>(parts_of(array))};
 }
-std::uint64_t* Auditing::note_parts(const Laid& array, std::uint64_t* words) const noexcept {
-  return std::copy_n(array.parts == nullptr ? nullptr : array.parts->bytes, parts_of(array), words);
+
+// --- Shapes -------------------------------------------------------------------------------------
+
+const Auditing::Told* Auditing::find(const Asked& asked) noexcept {
+  // A program that makes one call again and again finds it at once.
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    const std::size_t at = (found_at_ + i) % told_.size();
+    const Told& told = told_[at];
+    if (told.call == asked.call && told.shown == asked.shown && told.is_read == asked.is_read &&
+        told.has_in == asked.has_in && told.has_out == asked.has_out) {
+      found_at_ = at;
+      return &told;
+    }
+  }
+  return nullptr;
 }
 
-void Auditing::digest(const Laid& array,
-                      DType dtype,
-                      AuditArray& into,
-                      std::uint64_t* words) const noexcept {
+const Auditing::Told* Auditing::keep(const Asked& asked, const Laid& in, const Laid& out) noexcept {
+  const Signature& shown = asked.shown;
+  const bool is_message = shown.kind == Kind::kSend || shown.kind == Kind::kRecv;
+  observe::AuditShape shape{.group = group_,
+                            .peer = is_message || engine::is_rooted(shown.kind) ? shown.root : -1,
+                            .tag = is_message ? static_cast<std::int32_t>(shown.digest) : 0,
+                            .dtype = static_cast<std::uint8_t>(asked.call.dtype),
+                            .op = static_cast<std::uint8_t>(shown.op),
+                            .unused = 0,
+                            .in = shape_of(in),
+                            .out = shape_of(out),
+                            .name = {}};
+  if (!asked.is_read) shape.in.bytes = engine::whole_bytes(shown, size_);
+  shape.name = name_of(shown.kind);
+  const auto number = file_->add_shape(shape, in.parts.bytes, out.parts.bytes);
+  if (!number) return nullptr;
+  found_at_ = std::exchange(oldest_, (oldest_ + 1) % told_.size());
+  told_[found_at_] = {.call = asked.call,
+                      .shown = shown,
+                      .number = *number,
+                      .blocks = shape.in.blocks + shape.out.blocks,
+                      .in_bytes = in.bytes,
+                      .out_bytes = out.bytes,
+                      .is_read = asked.is_read,
+                      .has_in = asked.has_in,
+                      .has_out = asked.has_out};
+  return &told_[found_at_];
+}
+
+// --- Digests ------------------------------------------------------------------------------------
+
+void Auditing::digest(Under& call, std::uint8_t which) noexcept {
   static_assert(sizeof(core::Digest) == observe::kDigestWords * observe::kWord);
+  call.place.record->digested |= which;
+  const Laid& array = which == observe::kInDigested ? call.in : call.out;
+  if (array.bytes == 0) return;
   const std::size_t block = observe::audit_block_bytes(array.bytes);
-  auto* digests = reinterpret_cast<core::Digest*>(words);
-  std::size_t before = 0;  // elements
+  std::optional<std::size_t> first;  // element
+  std::size_t before = 0;            // elements
   for (std::size_t i = 0; i < std::max<std::size_t>(1, parts_of(array)); ++i) {
     const Piece here = piece(array, i);
-    const auto found = core::digest_blocks(here.data, here.bytes, block, dtype, digests);
-    if (found && into.non_finite == 0) {
-      const std::size_t each = size_of(dtype);
-      const std::size_t first = *found * block;
+    const auto found = core::digest_blocks(
+        here.data, here.bytes, block, call.dtype, reinterpret_cast<core::Digest*>(call.words));
+    if (found && !first) [[unlikely]] {
+      const std::size_t each = size_of(call.dtype);
+      const std::size_t begin = *found * block;
       const auto element = core::first_non_finite(
-          here.data + first, std::min(block, here.bytes - first) / each, dtype);
+          here.data + begin, std::min(block, here.bytes - begin) / each, call.dtype);
       // Whatever another thread made of it meanwhile, the block had one.
-      into.non_finite = before + first / each + element.value_or(0) + 1;
+      first = before + begin / each + element.value_or(0);
     }
-    digests += core::block_count(here.bytes, block);
-    before += here.bytes / size_of(dtype);
+    call.words += observe::kDigestWords * core::block_count(here.bytes, block);
+    before += here.bytes / size_of(call.dtype);
+  }
+  if (first) [[unlikely]]
+    note_non_finite(call, which, *first);
+}
+
+// It is in the log once a communicator and rank: where one is, many follow.
+void Auditing::note_non_finite(const Under& call,
+                               std::uint8_t which,
+                               std::size_t element) noexcept {
+  file_->add_non_finite(call.place.at, which, element);
+  if (std::exchange(warned_, true)) return;
+  try {
+    const std::uint64_t sequence = call.place.record->sequence;
+    base::log(base::LogLevel::kWarning,
+              fmt::format("element {} of what {} {}{} of communicator {} on rank {} is infinite or "
+                          "no number, the first such that is seen here",
+                          element,
+                          which == observe::kInDigested ? "goes into" : "comes out of",
+                          name_of(call.kind),
+                          sequence == 0 ? fmt::format(" of rank {}", call.peer)
+                                        : fmt::format(" #{}", sequence),
+                          name_,
+                          rank_));
+  } catch (...) {  // the audit has it all the same
   }
 }
 
@@ -111,79 +173,68 @@ void Auditing::digest(const Laid& array,
 
 void Auditing::begin(const engine::Call& call, const Signature& shown, Arrays arrays) noexcept {
   end(true);  // one that was given up
-  call_ = call;
-  arrays_ = arrays;
   // What communicators tell each other, addresses among it, is not what a program computes: neither
   // in calls of kinds of their own, nor on the host before a call of GPUs.
   const engine::KindRow& row = row_of(shown.kind);
   const bool is_of_data =
       (row.done == engine::Done::kByEngines || row.operates) &&
       (arrays == Arrays::kComing || (arrays == Arrays::kHere && shown.memory == MemoryKind::kHost));
-  if (!is_of_data) call_.in = call_.out = nullptr;
-  const Laid in = given();
-  const Laid out = taken();
-  const AuditArray in_shape = shape_of(in);
-  const AuditArray out_shape = shape_of(out);
-  record_ = file_->next(in_shape.parts + out_shape.parts +
-                        observe::kDigestWords *
-                            (std::size_t{in_shape.blocks} + std::size_t{out_shape.blocks}));
-  if (record_ == nullptr) return;
-  record_->dtype = static_cast<std::uint8_t>(call.signature.dtype);
-  record_->op = static_cast<std::uint8_t>(shown.op);
-  record_->group = group_;
-  record_->peer = engine::is_rooted(shown.kind) ? shown.root : -1;
-  record_->sequence = call.sequence;
-  record_->in = in_shape;
-  record_->out = out_shape;
-  record_->name = name_of(shown.kind);
-  auto* words = reinterpret_cast<std::uint64_t*>(record_ + 1);
-  words = note_parts(in, words);
-  words = note_parts(out, words);
-  in_words_ = words;
-  out_words_ = words + observe::kDigestWords * std::size_t{in_shape.blocks};
-  if (arrays == Arrays::kElsewhere) {
-    record_->in.bytes = engine::whole_bytes(shown, size_);
-  } else if (arrays == Arrays::kHere) {
-    arrived();
+  const void* const in = is_of_data ? call.in : nullptr;
+  const void* const out = is_of_data ? call.out : nullptr;
+  const Asked asked{.call = call.signature,
+                    .shown = shown,
+                    .is_read = arrays != Arrays::kElsewhere,
+                    .has_in = in != nullptr,
+                    .has_out = out != nullptr};
+  const bool listed = is_listed(call.signature.kind);
+  // Parts differ from call to call.
+  const Told* told = listed ? nullptr : find(asked);
+  if (told != nullptr) {
+    under_.in = {.data = static_cast<const std::byte*>(in), .bytes = told->in_bytes};
+    under_.out = {.data = static_cast<const std::byte*>(out), .bytes = told->out_bytes};
+  } else {
+    const Kind kind = call.signature.kind;
+    const bool at_root = rank_ == call.signature.root;
+    under_.in = laid(call, in, engine::given(kind, at_root), call.in_parts);
+    under_.out = laid(call, out, engine::taken(kind, at_root), call.out_parts);
+    told = keep(asked, under_.in, under_.out);
+    if (told == nullptr) return;
   }
-  AuditFile::publish(*record_, AuditState::kBegun);
+  under_.place = file_->next(observe::kDigestWords * std::size_t{told->blocks});
+  AuditRecord* const record = under_.place.record;
+  if (record == nullptr) return;
+  record->number = told->number;
+  record->sequence = call.sequence;
+  under_.words = reinterpret_cast<std::uint64_t*>(record + 1);
+  under_.dtype = call.signature.dtype;
+  under_.kind = shown.kind;
+  under_.is_elsewhere = arrays == Arrays::kElsewhere;
+  if (arrays == Arrays::kHere) arrived();
+  AuditFile::publish(*record, AuditState::kBegun);
 }
 
 void Auditing::arrived() noexcept {
-  if (record_ == nullptr) return;
-  if (record_->in.blocks != 0) {
-    digest(given(), static_cast<DType>(record_->dtype), record_->in, in_words_);
-  }
-  record_->digested |= observe::kInDigested;
-  if (record_->in.non_finite != 0) [[unlikely]]
-    warn(*record_);
+  if (under_.place.record != nullptr) digest(under_, observe::kInDigested);
 }
 
 void Auditing::end(bool failed) noexcept {
-  if (record_ == nullptr) return;
-  AuditRecord& record = *std::exchange(record_, nullptr);
-  if (!failed && arrays_ != Arrays::kElsewhere) {
-    if (record.out.blocks != 0) {
-      digest(taken(), static_cast<DType>(record.dtype), record.out, out_words_);
-    }
-    record.digested |= observe::kOutDigested;
-    if (record.out.non_finite != 0) [[unlikely]]
-      warn(record);
-  }
-  AuditFile::publish(record, failed ? AuditState::kFailed : AuditState::kDone);
+  AuditRecord* const record = under_.place.record;
+  if (record == nullptr) return;
+  if (!failed && !under_.is_elsewhere) digest(under_, observe::kOutDigested);
+  AuditFile::publish(*record, failed ? AuditState::kFailed : AuditState::kDone);
+  under_.place.record = nullptr;
 }
 
-void Auditing::unread(const Signature& shown, std::uint64_t sequence) const noexcept {
+void Auditing::unread(const Signature& shown, std::uint64_t sequence) noexcept {
   if (file_ == nullptr) return;
-  AuditRecord* const record = file_->next(0);
+  const Asked asked{.call = shown, .shown = shown};
+  const Told* told = find(asked);
+  if (told == nullptr) told = keep(asked, {}, {});
+  if (told == nullptr) return;
+  AuditRecord* const record = file_->next(0).record;
   if (record == nullptr) return;
-  record->dtype = static_cast<std::uint8_t>(shown.dtype);
-  record->op = static_cast<std::uint8_t>(shown.op);
-  record->group = group_;
-  record->peer = engine::is_rooted(shown.kind) ? shown.root : -1;
+  record->number = told->number;
   record->sequence = sequence;
-  record->in.bytes = engine::whole_bytes(shown, size_);
-  record->name = name_of(shown.kind);
   AuditFile::publish(*record, AuditState::kDone);
 }
 
@@ -193,21 +244,28 @@ void Auditing::note_message(const engine::Envelope& envelope,
                             bool sends,
                             ConstArrayView array) noexcept {
   const Laid laid{.data = static_cast<const std::byte*>(array.data()), .bytes = array.bytes()};
-  const AuditArray shape = shape_of(laid);
-  AuditRecord* const record = file_->next(observe::kDigestWords * std::size_t{shape.blocks});
+  Under call{.in = sends ? laid : Laid(), .out = sends ? Laid() : laid};
+  call.dtype = array.dtype();
+  call.kind = sends ? Kind::kSend : Kind::kRecv;
+  call.peer = envelope.peer;
+  // A tag is all that is agreed beside these.
+  const Signature signature{.kind = call.kind,
+                            .dtype = array.dtype(),
+                            .root = envelope.peer,
+                            .count = array.count(),
+                            .digest = static_cast<std::uint64_t>(envelope.tag)};
+  const Asked asked{
+      .call = signature, .shown = signature, .is_read = true, .has_in = sends, .has_out = !sends};
+  const Told* told = find(asked);
+  if (told == nullptr) told = keep(asked, call.in, call.out);
+  if (told == nullptr) return;
+  call.place = file_->next(observe::kDigestWords * std::size_t{told->blocks});
+  AuditRecord* const record = call.place.record;
   if (record == nullptr) return;
-  record->dtype = static_cast<std::uint8_t>(array.dtype());
-  record->group = group_;
-  record->peer = envelope.peer;
-  record->tag = static_cast<std::int32_t>(envelope.tag);
-  record->name = name_of(sends ? Kind::kSend : Kind::kRecv);
-  AuditArray& into = sends ? record->in : record->out;
-  into = shape;
-  auto* const words = reinterpret_cast<std::uint64_t*>(record + 1);
-  if (shape.blocks != 0) digest(laid, array.dtype(), into, words);
-  record->digested = observe::kInDigested | observe::kOutDigested;
-  if (into.non_finite != 0) [[unlikely]]
-    warn(*record);
+  record->number = told->number;
+  call.words = reinterpret_cast<std::uint64_t*>(record + 1);
+  digest(call, observe::kInDigested);
+  digest(call, observe::kOutDigested);
   AuditFile::publish(*record, AuditState::kDone);
 }
 
@@ -216,27 +274,6 @@ void Auditing::sent(const engine::Envelope& to, ConstArrayView in) noexcept {
 }
 void Auditing::received(const engine::Envelope& from, ConstArrayView out) noexcept {
   note_message(from, false, out);
-}
-
-// Once a communicator and rank: where one is, many follow.
-void Auditing::warn(const AuditRecord& record) noexcept {
-  if (std::exchange(warned_, true)) return;
-  try {
-    const bool given = record.in.non_finite != 0;
-    const std::string number = record.sequence == 0 ? fmt::format(" of rank {}", record.peer)
-                                                    : fmt::format(" #{}", record.sequence);
-    base::log(
-        base::LogLevel::kWarning,
-        fmt::format("element {} of what {} {}{} of communicator {} on rank {} is infinite or no "
-                    "number, the first such that is seen here",
-                    (given ? record.in : record.out).non_finite - 1,
-                    given ? "goes into" : "comes out of",
-                    record.name.view(),
-                    number,
-                    name_,
-                    rank_));
-  } catch (...) {  // the audit has it all the same
-  }
 }
 
 }  // namespace hocket::call

@@ -1,6 +1,7 @@
 // What a communicator writes into the audit of its rank: digests of what its calls gave and took.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,7 +35,7 @@ class Auditing {
   void arrived() noexcept;
   void end(bool failed) noexcept;
   // A call that the GPUs carry by themselves.
-  void unread(const engine::Signature& shown, std::uint64_t sequence) const noexcept;
+  void unread(const engine::Signature& shown, std::uint64_t sequence) noexcept;
 
   void sent(const engine::Envelope& to, ConstArrayView in) noexcept;
   // One that has come; `from` names who sent it, where that is known.
@@ -50,23 +51,55 @@ class Auditing {
   struct Laid {
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
-    const engine::PartsView* parts = nullptr;
+    engine::PartsView parts = {};  // its `bytes` null: one piece
+  };
+  // A shape that the file knows, and what calls have it.
+  struct Told {
+    engine::Signature call;
+    engine::Signature shown;
+    std::uint32_t number = 0;
+    std::uint32_t blocks = 0;  // of both arrays
+    std::size_t in_bytes = 0;
+    std::size_t out_bytes = 0;
+    bool is_read = false;  // its arrays can be
+    bool has_in = false;
+    bool has_out = false;
+  };
+  // What is asked of `told_`.
+  struct Asked {
+    const engine::Signature& call;
+    const engine::Signature& shown;
+    bool is_read = false;
+    bool has_in = false;
+    bool has_out = false;
   };
 
-  Laid given() const noexcept;
-  Laid taken() const noexcept;
-  Laid laid(const void* data, engine::Has has, const engine::PartsView& parts) const noexcept;
+  Laid laid(const engine::Call& call,
+            const void* data,
+            engine::Has has,
+            const engine::PartsView& parts) const noexcept;
   std::size_t parts_of(const Laid& array) const noexcept;
   std::size_t blocks_of(const Laid& array) const noexcept;
   Piece piece(const Laid& array, std::size_t part) const noexcept;
   observe::AuditArray shape_of(const Laid& array) const noexcept;
-  std::uint64_t* note_parts(const Laid& array, std::uint64_t* words) const noexcept;
-  void digest(const Laid& array,
-              DType dtype,
-              observe::AuditArray& into,
-              std::uint64_t* words) const noexcept;
+  const Told* find(const Asked& asked) noexcept;
+  // Null where the file has no room.
+  const Told* keep(const Asked& asked, const Laid& in, const Laid& out) noexcept;
+  // A call under way.
+  struct Under {
+    observe::AuditFile::Place place;
+    Laid in;
+    Laid out;
+    std::uint64_t* words = nullptr;  // where the next digests go
+    DType dtype = DType::kUInt8;
+    engine::Kind kind = engine::Kind::kNone;
+    int peer = -1;
+    bool is_elsewhere = false;
+  };
+  // Digests of what `which` says, behind those that are there.
+  void digest(Under& call, std::uint8_t which) noexcept;
+  void note_non_finite(const Under& call, std::uint8_t which, std::size_t element) noexcept;
   void note_message(const engine::Envelope& envelope, bool sends, ConstArrayView array) noexcept;
-  void warn(const observe::AuditRecord& record) noexcept;
 
   const std::shared_ptr<observe::AuditFile> file_;
   const int rank_;
@@ -74,12 +107,10 @@ class Auditing {
   const std::string name_;
   std::uint32_t group_ = 0;
   bool warned_ = false;
-  // The collective under way.
-  observe::AuditRecord* record_ = nullptr;
-  engine::Call call_;
-  Arrays arrays_ = Arrays::kHere;
-  std::uint64_t* in_words_ = nullptr;
-  std::uint64_t* out_words_ = nullptr;
+  std::array<Told, 8> told_;  // the last few that were made
+  std::size_t oldest_ = 0;
+  std::size_t found_at_ = 0;  // found or made
+  Under under_;               // the collective; no record: none
 };
 
 }  // namespace hocket::call

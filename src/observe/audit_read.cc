@@ -1,6 +1,7 @@
 // Reading what ranks wrote of their calls' digests.
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "hocket/audit.h"
@@ -13,6 +14,7 @@ namespace {
 
 using observe::AuditHeader;
 using observe::AuditRecord;
+using observe::AuditShape;
 using observe::AuditState;
 using observe::kWord;
 
@@ -62,11 +64,24 @@ void read_parts(Words& words, const observe::AuditArray& from, AuditedArray& to)
   }
 }
 
-void read_digests(Words& words, const observe::AuditArray& from, bool digested, AuditedArray& to) {
-  words.require(from.blocks, observe::kDigestWords);
-  to.digested = digested;
+void read_digests(Words& words, std::uint32_t blocks, bool digested, AuditedArray& to) {
+  words.require(blocks, observe::kDigestWords);
+  to.digested = digested && (blocks != 0 || to.bytes == 0);
+  for (std::uint32_t i = 0; i < blocks; ++i) {
+    AuditDigest digest;
+    digest.sums = words.next();
+    digest.order = words.next();
+    to.blocks.push_back(digest);
+  }
+}
+
+// All but for its digests.
+void read_array(Words& words, const observe::AuditArray& from, AuditedArray& to) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
+  if (from.bytes > kMostBytes) throw InvalidArgument("has a call of more bytes than can be");
   to.bytes = from.bytes;
   to.block_bytes = observe::audit_block_bytes(from.bytes);
+  read_parts(words, from, to);
   std::size_t expected = 0;
   const auto blocks = [&to](std::size_t bytes) {
     return bytes / to.block_bytes + (bytes % to.block_bytes != 0 ? 1 : 0);
@@ -76,106 +91,160 @@ void read_digests(Words& words, const observe::AuditArray& from, bool digested, 
   if (from.blocks != 0 && from.blocks != expected) {
     throw InvalidArgument("has a call with other blocks than its array has");
   }
-  if (from.blocks == 0 && to.bytes != 0) to.digested = false;
-  for (std::uint32_t i = 0; i < from.blocks; ++i) {
-    AuditDigest digest;
-    digest.sums = words.next();
-    digest.order = words.next();
-    to.blocks.push_back(digest);
-  }
-  if (digested && from.non_finite != 0) to.non_finite = from.non_finite - 1;
 }
 
-AuditedCall call_of(const AuditRecord& record, std::int64_t wall_ns, Words words) {
-  if (record.dtype >= kDTypeCount || record.op >= kReduceOpCount) {
+// What calls have in common.
+struct ReadShape {
+  AuditedCall call;
+  std::uint32_t in_blocks = 0;
+  std::uint32_t out_blocks = 0;
+  bool is_of_one() const { return !call.in.parts.empty() || !call.out.parts.empty(); }
+};
+
+ReadShape shape_of(std::span<const std::byte> behind) {
+  AuditShape shape;
+  if (behind.size() < sizeof(shape)) throw InvalidArgument("has a shape that is cut short");
+  std::memcpy(&shape, behind.data(), sizeof(shape));
+  if (shape.dtype >= kDTypeCount || shape.op >= kReduceOpCount) {
     throw InvalidArgument("has a call of an element type or operator that cannot be");
   }
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
-  if (record.in.bytes > kMostBytes || record.out.bytes > kMostBytes) {
-    throw InvalidArgument("has a call of more bytes than can be");
-  }
-  AuditedCall call{.group = record.group,
-                   .name = std::string(record.name.view()),
-                   .sequence = record.sequence,
-                   .dtype = static_cast<DType>(record.dtype),
-                   .op = static_cast<ReduceOp>(record.op),
-                   .peer = record.peer,
-                   .tag = record.tag,
-                   .time = static_cast<std::int64_t>(static_cast<std::uint64_t>(record.begin_ns) +
-                                                     static_cast<std::uint64_t>(wall_ns)),
-                   .ended = static_cast<AuditState>(record.state) == AuditState::kDone,
-                   .in = {},
-                   .out = {}};
-  if (call.time < 0 || call.time >= std::int64_t{1} << 62) {
-    throw InvalidArgument("has a call at a time that cannot be");
-  }
-  read_parts(words, record.in, call.in);
-  read_parts(words, record.out, call.out);
-  read_digests(words, record.in, (record.digested & observe::kInDigested) != 0, call.in);
-  read_digests(
-      words, record.out, call.ended && (record.digested & observe::kOutDigested) != 0, call.out);
-  return call;
+  ReadShape read{.call = {.group = shape.group,
+                          .name = std::string(shape.name.view()),
+                          .dtype = static_cast<DType>(shape.dtype),
+                          .op = static_cast<ReduceOp>(shape.op),
+                          .peer = shape.peer,
+                          .tag = shape.tag,
+                          .in = {},
+                          .out = {}},
+                 .in_blocks = shape.in.blocks,
+                 .out_blocks = shape.out.blocks};
+  Words words(behind.subspan(sizeof(shape)));
+  read_array(words, shape.in, read.call.in);
+  read_array(words, shape.out, read.call.out);
+  return read;
 }
 
-void add_group(RankAudit& audit, const AuditRecord& record, std::span<const std::byte> behind) {
-  if (record.group > (1U << 20)) throw InvalidArgument("names a group that cannot be");
-  if (record.group >= audit.groups.size()) audit.groups.resize(record.group + std::size_t{1});
-  const std::size_t bytes = std::min<std::size_t>(record.name_bytes, behind.size());
-  audit.groups[record.group] = {
-      .name = std::string(reinterpret_cast<const char*>(behind.data()), bytes),
-      .size = static_cast<int>(std::min<std::uint64_t>(record.sequence, 1 << 30)),
-      .rank = record.peer};
-}
+// Reads records in the order of the file.
+class AuditReader {
+ public:
+  explicit AuditReader(const AuditHeader& header)
+      : wall_ns_(header.wall_ns),
+        audit_{.rank = header.rank,
+               .size = header.size,
+               .dropped = header.dropped,
+               .groups = {},
+               .calls = {}} {}
 
-// The records of one chunk; one that was begun and never finished hides those behind it.
-void read_chunk(RankAudit& audit, std::int64_t wall_ns, std::span<const std::byte> chunk) {
-  while (chunk.size() >= sizeof(AuditRecord)) {
-    AuditRecord record;
-    std::memcpy(&record, chunk.data(), sizeof(record));
-    const std::size_t bytes = record.words * kWord;
-    if (bytes == 0) return;
-    if (bytes < sizeof(record) || record.state > static_cast<int>(AuditState::kFailed)) {
-      throw InvalidArgument("has a record that cannot be");
+  // The records of a chunk, which begins `at` bytes behind the header; one that was begun and never
+  // finished hides those behind it.
+  void read_chunk(std::size_t at, std::span<const std::byte> chunk) {
+    while (chunk.size() >= sizeof(AuditRecord)) {
+      AuditRecord record;
+      std::memcpy(&record, chunk.data(), sizeof(record));
+      const std::size_t bytes = record.words * kWord;
+      if (bytes == 0) return;
+      if (bytes % observe::kAuditLine != 0 ||
+          record.state > static_cast<int>(AuditState::kFailed)) {
+        throw InvalidArgument("has a record that cannot be");
+      }
+      if (bytes > chunk.size()) return;  // the file ends in it
+      read(at, record, chunk.subspan(sizeof(record), bytes - sizeof(record)));
+      at += bytes;
+      chunk = chunk.subspan(bytes);
     }
-    if (bytes > chunk.size()) return;  // the file ends in it
-    const auto behind = chunk.subspan(sizeof(record), bytes - sizeof(record));
+  }
+  RankAudit finish() {
+    for (const AuditedCall& call : audit_.calls) {
+      if (call.group >= audit_.groups.size()) {
+        throw InvalidArgument("has a call of a group that it does not know");
+      }
+    }
+    return std::move(audit_);
+  }
+
+ private:
+  void read(std::size_t at, const AuditRecord& record, std::span<const std::byte> behind) {
     switch (static_cast<AuditState>(record.state)) {
       case AuditState::kEmpty:
-        break;
+        return;
       case AuditState::kGroup:
-        add_group(audit, record, behind);
-        break;
+        return read_group(record, behind);
+      case AuditState::kShape:
+        shapes_[record.number] = shape_of(behind);
+        return;
+      case AuditState::kNonFinite:
+        return read_non_finite(record);
       case AuditState::kBegun:
       case AuditState::kDone:
       case AuditState::kFailed:
-        audit.calls.push_back(call_of(record, wall_ns, Words(behind)));
-        break;
+        return read_call(at, record, Words(behind));
     }
-    chunk = chunk.subspan(bytes);
   }
-}
+
+  void read_group(const AuditRecord& record, std::span<const std::byte> behind) {
+    if (record.number > (1U << 20)) throw InvalidArgument("names a group that cannot be");
+    if (record.number >= audit_.groups.size()) audit_.groups.resize(record.number + std::size_t{1});
+    const std::size_t bytes = std::min<std::size_t>(record.name_bytes, behind.size());
+    audit_.groups[record.number] = {
+        .name = std::string(reinterpret_cast<const char*>(behind.data()), bytes),
+        .size = static_cast<int>(std::min<std::uint64_t>(record.sequence, 1 << 30)),
+        .rank = record.peer};
+  }
+
+  void read_call(std::size_t at, const AuditRecord& record, Words words) {
+    const auto found = shapes_.find(record.number);
+    if (found == shapes_.end())
+      throw InvalidArgument("has a call of a shape that it does not know");
+    const ReadShape& shape = found->second;
+    AuditedCall call = shape.call;
+    call.sequence = record.sequence;
+    call.time = static_cast<std::int64_t>(static_cast<std::uint64_t>(record.begin_ns) +
+                                          static_cast<std::uint64_t>(wall_ns_));
+    call.ended = static_cast<AuditState>(record.state) == AuditState::kDone;
+    if (call.time < 0 || call.time >= std::int64_t{1} << 62) {
+      throw InvalidArgument("has a call at a time that cannot be");
+    }
+    read_digests(words, shape.in_blocks, (record.digested & observe::kInDigested) != 0, call.in);
+    read_digests(words,
+                 shape.out_blocks,
+                 call.ended && (record.digested & observe::kOutDigested) != 0,
+                 call.out);
+    // So a file's few bytes cannot stand for many parts.
+    if (shape.is_of_one()) shapes_.erase(found);
+    audit_.calls.push_back(std::move(call));
+    places_.push_back(at);
+  }
+
+  // Of a call that was killed in its beginning there may be nothing else.
+  void read_non_finite(const AuditRecord& record) {
+    const auto at = static_cast<std::uint64_t>(record.begin_ns);
+    const auto found = std::ranges::lower_bound(places_, at);
+    if (record.sequence == 0) throw InvalidArgument("names an element that cannot be");
+    if (found == places_.end() || *found != at) return;
+    note(audit_.calls[static_cast<std::size_t>(found - places_.begin())], record);
+  }
+  static void note(AuditedCall& call, const AuditRecord& record) {
+    const bool given = (record.digested & observe::kInDigested) != 0;
+    AuditedArray& array = given ? call.in : call.out;
+    if (array.digested && !array.non_finite) array.non_finite = record.sequence - 1;
+  }
+
+  const std::int64_t wall_ns_;
+  RankAudit audit_;
+  std::vector<std::uint64_t> places_;  // of the calls
+  std::unordered_map<std::uint32_t, ReadShape> shapes_;
+};
 
 }  // namespace
 
 RankAudit parse_rank_audit(std::span<const std::byte> contents) {
-  const AuditHeader header = header_of(contents);
-  RankAudit audit{.rank = header.rank,
-                  .size = header.size,
-                  .dropped = header.dropped,
-                  .groups = {},
-                  .calls = {}};
-  auto rest = contents.subspan(observe::kAuditHeaderBytes);
-  while (!rest.empty()) {
-    const auto chunk = rest.first(std::min(rest.size(), observe::kAuditChunkBytes));
-    read_chunk(audit, header.wall_ns, chunk);
-    rest = rest.subspan(chunk.size());
+  AuditReader reader(header_of(contents));
+  const auto records = contents.subspan(observe::kAuditHeaderBytes);
+  for (std::size_t at = 0; at < records.size(); at += observe::kAuditChunkBytes) {
+    const std::size_t bytes = std::min(records.size() - at, observe::kAuditChunkBytes);
+    reader.read_chunk(at, records.subspan(at, bytes));
   }
-  for (const AuditedCall& call : audit.calls) {
-    if (call.group >= audit.groups.size()) {
-      throw InvalidArgument("has a call of a group that it does not know");
-    }
-  }
-  return audit;
+  return reader.finish();
 }
 
 bool has_audit(const std::string& folder) {

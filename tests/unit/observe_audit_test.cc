@@ -221,6 +221,58 @@ TEST_F(Audit, TheFirstOfSeveralRanks) {
   EXPECT_THROW(compare_audits(a, b), InvalidArgument);
 }
 
+// What calls have in common is told once, in any order of them: a small call is a line of the
+// cache.
+TEST_F(Audit, SmallCallsTakeALineEach) {
+  constexpr std::size_t kCalls = 1000;
+  const std::vector<float> array = {1, 2};
+  const std::vector<double> message = {3};
+  {
+    Auditing auditing(AuditFile::make(folder_, {.rank = 0, .size = 2}), member(0, 2));
+    for (std::uint64_t i = 1; i <= kCalls; ++i) {
+      all_reduce(auditing, i, array, array);
+      auditing.sent({.peer = 1, .tag = 5 + i % 2}, message);
+      auditing.received({.peer = 1, .tag = 5}, message);
+    }
+  }
+  constexpr std::size_t kGroups = 1;
+  constexpr std::size_t kShapes = 4;  // of two lines
+  EXPECT_EQ(
+      contents().size(),
+      observe::kAuditHeaderBytes + observe::kAuditLine * (kGroups + 2 * kShapes + 3 * kCalls));
+  const RankAudit audit = parse_rank_audit(contents());
+  ASSERT_EQ(audit.calls.size(), 3 * kCalls);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    EXPECT_EQ(audit.calls[3 * i].sequence, i + 1);
+    EXPECT_EQ(audit.calls[3 * i].name, "all_reduce");
+    EXPECT_EQ(audit.calls[3 * i + 1].name, "send");
+    EXPECT_EQ(audit.calls[3 * i + 1].tag, (i + 1) % 2 + 5);
+    EXPECT_EQ(audit.calls[3 * i + 2].name, "recv");
+    EXPECT_EQ(audit.calls[3 * i + 2].out.blocks, audit.calls[3 * i + 1].in.blocks);
+  }
+}
+
+// As many kinds of calls as are not remembered, and infinities that each is told of.
+TEST_F(Audit, ManyShapesInTurns) {
+  {
+    Auditing auditing(AuditFile::make(folder_, {.rank = 0, .size = 1}), member(0, 1));
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      std::vector<float> array(1 + i % 20, 1.0F);
+      if (i % 7 == 3) array.back() = std::numeric_limits<float>::infinity();
+      all_reduce(auditing, i + 1, array, std::vector<float>(array.size(), 2.0F));
+    }
+  }
+  const RankAudit audit = parse_rank_audit(contents());
+  ASSERT_EQ(audit.calls.size(), 60U);
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::size_t count = 1 + i % 20;
+    EXPECT_EQ(audit.calls[i].in.bytes, count * sizeof(float));
+    EXPECT_EQ(audit.calls[i].in.non_finite, i % 7 == 3 ? std::optional(count - 1) : std::nullopt);
+    EXPECT_FALSE(audit.calls[i].out.non_finite);
+    EXPECT_EQ(audit.calls[i].out.blocks, audit.calls[i % 20].out.blocks);
+  }
+}
+
 TEST_F(Audit, AnythingInAFileIsReadOrRefused) {
   {
     Auditing auditing(AuditFile::make(folder_, {.rank = 0, .size = 1}), member(0, 1));
