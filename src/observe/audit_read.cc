@@ -127,8 +127,10 @@ ReadShape shape_of(std::span<const std::byte> behind) {
 // Reads records in the order of the file.
 class AuditReader {
  public:
-  explicit AuditReader(const AuditHeader& header)
+  // `bytes`: of all records.
+  AuditReader(const AuditHeader& header, std::size_t bytes)
       : wall_ns_(header.wall_ns),
+        most_groups_(bytes / observe::kAuditLine),
         audit_{.rank = header.rank,
                .size = header.size,
                .dropped = header.dropped,
@@ -182,7 +184,8 @@ class AuditReader {
   }
 
   void read_group(const AuditRecord& record, std::span<const std::byte> behind) {
-    if (record.number > (1U << 20)) throw InvalidArgument("names a group that cannot be");
+    // Each has a line of the file at least.
+    if (record.number >= most_groups_) throw InvalidArgument("names a group that cannot be");
     if (record.number >= audit_.groups.size()) audit_.groups.resize(record.number + std::size_t{1});
     const std::size_t bytes = std::min<std::size_t>(record.name_bytes, behind.size());
     audit_.groups[record.number] = {
@@ -230,6 +233,7 @@ class AuditReader {
   }
 
   const std::int64_t wall_ns_;
+  const std::size_t most_groups_;
   RankAudit audit_;
   std::vector<std::uint64_t> places_;  // of the calls
   std::unordered_map<std::uint32_t, ReadShape> shapes_;
@@ -238,8 +242,9 @@ class AuditReader {
 }  // namespace
 
 RankAudit parse_rank_audit(std::span<const std::byte> contents) {
-  AuditReader reader(header_of(contents));
+  const AuditHeader header = header_of(contents);
   const auto records = contents.subspan(observe::kAuditHeaderBytes);
+  AuditReader reader(header, records.size());
   for (std::size_t at = 0; at < records.size(); at += observe::kAuditChunkBytes) {
     const std::size_t bytes = std::min(records.size() - at, observe::kAuditChunkBytes);
     reader.read_chunk(at, records.subspan(at, bytes));
