@@ -185,9 +185,18 @@ bool order_matters(const engine::Signature& s) noexcept {
     case DType::kFloat8E4M3:
     case DType::kFloat8E5M2:
       return rounds;
-    default:
-      return false;
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kUInt8:
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+      break;
   }
+  return false;
 }
 
 Choices Choices::parse(std::string_view text) {

@@ -268,33 +268,32 @@ std::optional<Fact> parse_rebuild_refusal(WireReader& from) {
   return fact;
 }
 
-std::optional<Fact> parse_body(std::uint8_t tag, WireReader& from) {
-  switch (tag) {
-    case static_cast<std::uint8_t>(FactTag::kBeat):
+std::optional<Fact> parse_body(std::uint8_t number, WireReader& from) {
+  switch (static_cast<FactTag>(number)) {
+    case FactTag::kBeat:
       return Beat{};
-    case static_cast<std::uint8_t>(FactTag::kQuestion):
+    case FactTag::kQuestion:
       return Question{get(from)};
-    case static_cast<std::uint8_t>(FactTag::kRanks):
+    case FactTag::kRanks:
       return parse_ranks(from);
-    case static_cast<std::uint8_t>(FactTag::kMember):
+    case FactTag::kMember:
       return parse_member(from);
-    case static_cast<std::uint8_t>(FactTag::kRefusal):
+    case FactTag::kRefusal:
       return parse_refusal(from);
-    case static_cast<std::uint8_t>(FactTag::kFailure):
+    case FactTag::kFailure:
       return parse_failure(from);
-    case static_cast<std::uint8_t>(FactTag::kCut): {
+    case FactTag::kCut: {
       const int own = static_cast<int>(from.u32());
       return CutFact{.own = own, .other = static_cast<int>(from.u32())};
     }
-    case static_cast<std::uint8_t>(FactTag::kCome):
+    case FactTag::kCome:
       return parse_come(from);
-    case static_cast<std::uint8_t>(FactTag::kVote):
+    case FactTag::kVote:
       return parse_vote(from);
-    case static_cast<std::uint8_t>(FactTag::kRebuildRefusal):
+    case FactTag::kRebuildRefusal:
       return parse_rebuild_refusal(from);
-    default:
-      return std::nullopt;
   }
+  return std::nullopt;  // no tag's number
 }
 
 }  // namespace

@@ -61,9 +61,22 @@ constexpr DType accumulation_type(DType dtype) noexcept {
     case DType::kFloat8E4M3:
     case DType::kFloat8E5M2:
       return DType::kFloat32;
-    default:
-      return dtype;
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kUInt8:
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kComplex64:
+    case DType::kComplex128:
+      break;
   }
+  return dtype;
 }
 
 // Converts `count` elements of `from` into its accumulation type.

@@ -238,14 +238,17 @@ std::string Texts::sentence(const Failure& f) const {
       return fmt::format("rank {}'s GPU failed {}: {}", f.culprit, where, f.text);
     case ErrorCode::kDeadlineExceeded:
       return f.text;
-    default: {
-      const int who = f.culprit < 0 ? f.reporter : f.culprit;
-      return fmt::format("{} {}; every call on {} ends here",
-                         who < 0 ? std::string("a rank") : fmt::format("rank {}", who),
-                         words_of(f),
-                         communicator_);
-    }
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kAborted:
+    case ErrorCode::kRendezvous:
+    case ErrorCode::kSystem:
+      break;
   }
+  const int who = f.culprit < 0 ? f.reporter : f.culprit;
+  return fmt::format("{} {}; every call on {} ends here",
+                     who < 0 ? std::string("a rank") : fmt::format("rank {}", who),
+                     words_of(f),
+                     communicator_);
 }
 
 Status Texts::base_status(const Failure& f) const {
@@ -299,9 +302,13 @@ void Texts::raise(const Failure& f) const {
       raise_lateness(f);
     case ErrorCode::kDevice:
       throw DeviceError(base_status(f));
-    default:
-      throw Aborted(base_status(f));
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kAborted:
+    case ErrorCode::kRendezvous:
+    case ErrorCode::kSystem:
+      break;
   }
+  throw Aborted(base_status(f));
 }
 
 Status Texts::status(const Failure& failure) const {

@@ -91,20 +91,19 @@ RankFile parse(std::span<const std::byte> contents) {
     std::memcpy(&record, records.data() + i * sizeof(record), sizeof(record));
     switch (static_cast<TraceState>(record.state)) {
       case TraceState::kEmpty:
-        break;
+        continue;
       case TraceState::kGroup:
       case TraceState::kName:
         if (record.group > count) throw InvalidArgument("names a group that cannot be");
         add_group(file.trace, record);
-        break;
+        continue;
       case TraceState::kBegun:
       case TraceState::kDone:
       case TraceState::kFailed:
         file.trace.calls.push_back(call_of(record));
-        break;
-      default:
-        throw InvalidArgument("has a record that cannot be");
+        continue;
     }
+    throw InvalidArgument("has a record that cannot be");
   }
   for (TracedCall& call : file.trace.calls) {
     if (call.group >= file.trace.groups.size()) {

@@ -335,9 +335,10 @@ int begin_message(MPI_Comm c, const ShimMessage& message, MPI_Request* request) 
       return MPI_Irecv(bytes, count, MPI_BYTE, peer, tag, c, request);
     case ShimMessage::Way::kSend:
       return MPI_Isend(bytes, count, MPI_BYTE, peer, tag, c, request);
-    default:
+    case ShimMessage::Way::kSendFully:
       return MPI_Issend(bytes, count, MPI_BYTE, peer, tag, c, request);
   }
+  return MPI_ERR_OP;  // no way that there is
 }
 
 int post(void* comm, const ShimMessage* message, void** made) {

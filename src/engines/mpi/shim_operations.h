@@ -36,18 +36,10 @@ constexpr auto kFunctions = all_functions(std::make_integer_sequence<int, kDType
 
 // Types whose elements only travel, or are folded by hocket.
 MPI_Datatype type_of_size(std::size_t bytes) {
-  switch (bytes) {
-    case 1:
-      return MPI_UINT8_T;
-    case 2:
-      return MPI_UINT16_T;
-    case 4:
-      return MPI_UINT32_T;
-    case 8:
-      return MPI_UINT64_T;
-    default:
-      return MPI_C_DOUBLE_COMPLEX;
-  }
+  if (bytes == 1) return MPI_UINT8_T;
+  if (bytes == 2) return MPI_UINT16_T;
+  if (bytes == 4) return MPI_UINT32_T;
+  return bytes == 8 ? MPI_UINT64_T : MPI_C_DOUBLE_COMPLEX;
 }
 
 // The type of elements on which MPI's own sums are used; MPI_DATATYPE_NULL for the others.
@@ -69,9 +61,18 @@ MPI_Datatype native_type(DType dtype) {
       return MPI_C_FLOAT_COMPLEX;
     case DType::kComplex128:
       return MPI_C_DOUBLE_COMPLEX;
-    default:
-      return MPI_DATATYPE_NULL;
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kUInt8:
+    case DType::kUInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      break;
   }
+  return MPI_DATATYPE_NULL;
 }
 
 // MPI's operation where it is known to be the same as hocket's. The others are not: Open MPI 4.1

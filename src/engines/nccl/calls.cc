@@ -44,9 +44,15 @@ Elements elements_of(DType dtype) {
       return {NcclType::kFloat32, 2};
     case DType::kComplex128:
       return {NcclType::kFloat64, 2};
-    default:
-      return {NcclType::kUInt8, size_of(dtype)};
+    case DType::kBool:
+    case DType::kInt16:
+    case DType::kUInt8:
+    case DType::kUInt16:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      break;
   }
+  return {NcclType::kUInt8, size_of(dtype)};
 }
 
 // The logical operators on bools are those of numbers 0 and 1.
@@ -61,9 +67,13 @@ RedOp op_of(const Signature& s) {
       return RedOp::kMax;
     case ReduceOp::kAvg:
       return RedOp::kAvg;
-    default:
-      return is_bool ? RedOp::kMax : RedOp::kSum;
+    case ReduceOp::kSum:
+    case ReduceOp::kBitAnd:  // as the two below: never asked for, see NcclEngine::score
+    case ReduceOp::kBitOr:
+    case ReduceOp::kBitXor:
+      break;
   }
+  return is_bool ? RedOp::kMax : RedOp::kSum;
 }
 
 const std::byte* in_at(const Call& call, std::size_t offset) {

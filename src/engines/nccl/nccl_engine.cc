@@ -36,7 +36,19 @@ bool reduces(DType dtype, ReduceOp op) {
     case DType::kFloat8E4M3:
     case DType::kFloat8E5M2:
       return false;
-    default:
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kUInt8:
+    case DType::kUInt32:
+    case DType::kUInt64:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kComplex64:
+    case DType::kComplex128:
       break;
   }
   switch (op) {
@@ -49,9 +61,12 @@ bool reduces(DType dtype, ReduceOp op) {
     case ReduceOp::kMin:
     case ReduceOp::kMax:
       return !is_floating(dtype) && !is_complex(dtype);
-    default:
-      return false;
+    case ReduceOp::kBitAnd:
+    case ReduceOp::kBitOr:
+    case ReduceOp::kBitXor:
+      break;
   }
+  return false;
 }
 
 }  // namespace

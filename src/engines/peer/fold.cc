@@ -54,9 +54,23 @@ Form without_sign(Form form) noexcept {
       return Form::kUInt32;
     case Form::kInt64:
       return Form::kUInt64;
-    default:
-      return form;
+    case Form::kBits:
+    case Form::kBool:
+    case Form::kUInt8:
+    case Form::kUInt16:
+    case Form::kUInt32:
+    case Form::kUInt64:
+    case Form::kFloat16:
+    case Form::kBFloat16:
+    case Form::kFloat32:
+    case Form::kFloat64:
+    case Form::kFloat8E4M3:
+    case Form::kFloat8E5M2:
+    case Form::kComplex64:
+    case Form::kComplex128:
+      break;
   }
+  return form;
 }
 
 FoldCode fold_of_bool(ReduceOp op) noexcept {
@@ -67,9 +81,13 @@ FoldCode fold_of_bool(ReduceOp op) noexcept {
       return {Form::kBool, FoldOperation::kAnd, 1};
     case ReduceOp::kBitXor:
       return {Form::kBool, FoldOperation::kXor, 1};
-    default:
-      return {Form::kBool, FoldOperation::kOr, 1};
+    case ReduceOp::kSum:
+    case ReduceOp::kMax:
+    case ReduceOp::kAvg:
+    case ReduceOp::kBitOr:
+      break;
   }
+  return {Form::kBool, FoldOperation::kOr, 1};
 }
 
 }  // namespace

@@ -77,13 +77,17 @@ HOCKET_ANYWHERE T combine(FoldOperation operation, T a, T b) {
       return lesser(a, b);
     case FoldOperation::kMax:
       return greater(a, b);
-    default:
-      if constexpr (std::is_integral_v<T>) {
-        using Unsigned = std::make_unsigned_t<T>;
-        return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-      } else {
-        return a + b;
-      }
+    case FoldOperation::kSum:
+    case FoldOperation::kAnd:  // as the two below: see combine_bits
+    case FoldOperation::kOr:
+    case FoldOperation::kXor:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else {
+    return a + b;
   }
 }
 // Sums of complex numbers are sums of their parts; this is the product.

@@ -89,9 +89,12 @@ constexpr int most_threads(Protocol protocol, int size) noexcept {
     case Protocol::kAllReducePackets:
     case Protocol::kReduceEven:
       return packet_block(size);
-    default:
-      return kChunkBlock;
+    case Protocol::kExchangeChunks:
+    case Protocol::kExchangeDirect:
+    case Protocol::kReduceChunks:
+      break;
   }
+  return kChunkBlock;
 }
 
 // Which of the kernels of a protocol that folds: those of some sums, and one for all the rest.

@@ -148,9 +148,10 @@ class ShmGroup {
         return slots.brief_rooted[sequence % slots_of(Lot::kBriefRooted)];
       case Lot::kMiddleRooted:
         return slots.middle_rooted[sequence % slots_of(Lot::kMiddleRooted)];
-      default:
-        return slots.wide_rooted[sequence % slots_of(Lot::kWideRooted)];
+      case Lot::kWideRooted:
+        break;
     }
+    return slots.wide_rooted[sequence % slots_of(Lot::kWideRooted)];
   }
   std::byte* data(int rank, std::uint64_t sequence, Lot lot) const noexcept {
     return reinterpret_cast<std::byte*>(&slot(rank, sequence, lot) + 1);

@@ -267,17 +267,10 @@ class TlsChannel final : public Channel {
       distrust_ = "the peer did not use the key";
       return {State::kClosed};
     }
-    switch (SSL_get_error(ssl_.get(), done)) {
-      case SSL_ERROR_WANT_READ:
-        return {State::kWantRead};
-      case SSL_ERROR_WANT_WRITE:
-        return {State::kWantWrite};
-      case SSL_ERROR_SSL:
-        distrust_ = last_error();
-        break;
-      default:
-        break;
-    }
+    const int why = SSL_get_error(ssl_.get(), done);
+    if (why == SSL_ERROR_WANT_READ) return {State::kWantRead};
+    if (why == SSL_ERROR_WANT_WRITE) return {State::kWantWrite};
+    if (why == SSL_ERROR_SSL) distrust_ = last_error();
     return {State::kClosed};
   }
 
