@@ -198,7 +198,7 @@ class Row:
 ROWS = (
     Row("source files that name kAllToAll (tests, bench, cli apart)", naming_a_kind, 12, 12),
     Row("default: in switches over kinds", defaults_over_kinds, 0, 0),
-    Row("default: in all (faces apart)", defaults, 10, 0),
+    Row("default: in all (faces apart)", defaults, 0, 0),
     Row("files of the largest folder (algorithm, faces apart)", largest_folder, 30, 30),
     Row("decisions by comparing a text", text_decides, 0, 0),
     Row("type names that are defined in two layers", names_of_two_layers, 0, 0),

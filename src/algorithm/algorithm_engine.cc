@@ -20,30 +20,10 @@ constexpr std::size_t kSwapBytes = 256 * 1024;
 // Of a chunk that no array is longer than.
 constexpr std::size_t kNoChunks = std::numeric_limits<std::size_t>::max() / 2;
 
-Whole whole(const Call& call) {
-  return {static_cast<const std::byte*>(call.in),
-          static_cast<std::byte*>(call.out),
-          bytes_of(call.signature)};
-}
-
-// The arrays of a call whose parts are of one length or, in the v-forms, listed.
+// Of one length or, in the v-forms, listed.
 Parts parts_of(const Call& call, const engine::PartsView& listed) {
   return is_listed(call.signature.kind) ? Parts::listed(listed)
                                         : Parts::equal(bytes_of(call.signature));
-}
-ConstArray in_array(const Call& call) {
-  return {static_cast<const std::byte*>(call.in), parts_of(call, call.in_parts)};
-}
-Array out_array(const Call& call) {
-  return {static_cast<std::byte*>(call.out), parts_of(call, call.out_parts)};
-}
-
-// A rank's single part, of `in` or of `out`.
-std::span<const std::byte> own_in(const Call& call) {
-  return {static_cast<const std::byte*>(call.in), own_bytes(call)};
-}
-std::span<std::byte> own_out(const Call& call) {
-  return {static_cast<std::byte*>(call.out), own_bytes(call)};
 }
 
 }  // namespace
@@ -56,27 +36,177 @@ Tuning across_hosts(std::span<const int> hosts, const Choices& forced) {
   return tuning;
 }
 
+// What the algorithms are begun with.
+struct AlgorithmEngine::Begun {
+  const Endpoint& at;
+  const Call& call;
+  const engine::GroupFacts& facts;
+  const Tuning& tuning;
+
+  int root() const noexcept { return call.signature.root; }
+  std::size_t chunk() const noexcept { return tuning.chunk_bytes; }
+  std::size_t swap() const noexcept { return std::min(tuning.scratch_bytes, kSwapBytes); }
+  engine::Prefix prefix() const noexcept { return engine::row_of(call.signature.kind).prefix; }
+
+  // Where arrays are whole; have a part for each rank; are this rank's part.
+  Whole whole() const { return {in(), out(), bytes_of(call.signature)}; }
+  const std::byte* in() const { return static_cast<const std::byte*>(call.in); }
+  std::byte* out() const { return static_cast<std::byte*>(call.out); }
+  ConstArray in_array() const { return {in(), parts_of(call, call.in_parts)}; }
+  Array out_array() const { return {out(), parts_of(call, call.out_parts)}; }
+  std::span<const std::byte> own_in() const { return {in(), own_bytes(call)}; }
+  std::span<std::byte> own_out() const { return {out(), own_bytes(call)}; }
+
+  Reduction reduction() const {
+    const Signature& s = call.signature;
+    return {
+        .dtype = s.dtype,
+        .op = s.op,
+        .ranks = engine::combined(s.kind, facts.rank, facts.size),
+        .scratch_bytes = tuning.scratch_bytes,
+        .chunk_bytes = tuning.chunk_bytes,
+        .kernel = core::reduce_kernel(s.dtype, s.op, core::Stores::kCached),
+    };
+  }
+};
+
 struct AlgorithmEngine::Starts {
-  using Start = Task (AlgorithmEngine::*)(const Endpoint&, const Call&, Algorithm) const;
-  static constexpr engine::KindTable<Start> kOf{
-      {Kind::kBarrier, &AlgorithmEngine::start_barrier},
-      {Kind::kBroadcast, &AlgorithmEngine::start_broadcast},
-      {Kind::kReduce, &AlgorithmEngine::start_reduce},
-      {Kind::kAllReduce, &AlgorithmEngine::start_all_reduce},
-      {Kind::kScan, &AlgorithmEngine::start_scan},
-      {Kind::kExscan, &AlgorithmEngine::start_scan},
-      {Kind::kReduceScatter, &AlgorithmEngine::start_reduce_scatter},
-      {Kind::kAllGather, &AlgorithmEngine::start_all_gather},
-      {Kind::kGather, &AlgorithmEngine::start_gather},
-      {Kind::kScatter, &AlgorithmEngine::start_scatter},
-      {Kind::kAllToAll, &AlgorithmEngine::start_all_to_all},
-      {Kind::kReduceScatterV, &AlgorithmEngine::start_reduce_scatter},
-      {Kind::kAllGatherV, &AlgorithmEngine::start_all_gather},
-      {Kind::kGatherV, &AlgorithmEngine::start_gather},
-      {Kind::kScatterV, &AlgorithmEngine::start_scatter},
-      {Kind::kAllToAllV, &AlgorithmEngine::start_all_to_all},
+  using enum Kind;
+  using enum Algorithm;
+  using Start = Task (*)(const Begun&);
+  static constexpr WayTable<Start> kOf{
+      {{kBarrier}, kDissemination, [](const Begun& b) { return dissemination_barrier(b.at); }},
+
+      {{kBroadcast},
+       kBinomial,
+       [](const Begun& b) {
+         return tree_broadcast(b.at, b.whole(), b.root(), TreeShape::kBinomial, kNoChunks);
+       }},
+      {{kBroadcast},
+       kScatterRing,
+       [](const Begun& b) { return scatter_broadcast(b.at, b.whole(), b.root()); }},
+      {{kBroadcast},
+       kBinaryTree,
+       [](const Begun& b) {
+         return tree_broadcast(b.at, b.whole(), b.root(), TreeShape::kBinary, b.chunk());
+       }},
+      {{kBroadcast},
+       kChain,
+       [](const Begun& b) {
+         return tree_broadcast(b.at, b.whole(), b.root(), TreeShape::kChain, b.chunk());
+       }},
+
+      {{kReduce},
+       kGathered,
+       [](const Begun& b) { return gathered_reduce(b.at, b.reduction(), b.whole(), b.root()); }},
+      {{kReduce},
+       kScattered,
+       [](const Begun& b) { return scattered_reduce(b.at, b.reduction(), b.whole(), b.root()); }},
+      {{kReduce},
+       kBinomial,
+       [](const Begun& b) {
+         return tree_reduce(
+             b.at, b.reduction(), b.whole(), b.root(), TreeShape::kBinomial, kNoChunks);
+       }},
+      {{kReduce},
+       kBinaryTree,
+       [](const Begun& b) {
+         return tree_reduce(
+             b.at, b.reduction(), b.whole(), b.root(), TreeShape::kBinary, b.chunk());
+       }},
+      {{kReduce},
+       kChain,
+       [](const Begun& b) {
+         return tree_reduce(b.at, b.reduction(), b.whole(), b.root(), TreeShape::kChain, b.chunk());
+       }},
+      {{kReduce},
+       kRabenseifner,
+       [](const Begun& b) {
+         return rabenseifner_reduce(b.at, b.reduction(), b.whole(), b.root());
+       }},
+
+      {{kAllReduce},
+       kGathered,
+       [](const Begun& b) { return gathered_all_reduce(b.at, b.reduction(), b.whole()); }},
+      {{kAllReduce},
+       kScattered,
+       [](const Begun& b) { return scattered_all_reduce(b.at, b.reduction(), b.whole()); }},
+      {{kAllReduce},
+       kRecursiveDoubling,
+       [](const Begun& b) { return doubling_all_reduce(b.at, b.reduction(), b.whole()); }},
+      {{kAllReduce},
+       kRabenseifner,
+       [](const Begun& b) { return rabenseifner_all_reduce(b.at, b.reduction(), b.whole()); }},
+      {{kAllReduce},
+       kRing,
+       [](const Begun& b) { return ring_all_reduce(b.at, b.reduction(), b.whole()); }},
+
+      {{kScan, kExscan},
+       kGathered,
+       [](const Begun& b) { return gathered_scan(b.at, b.reduction(), b.whole()); }},
+      {{kScan, kExscan},
+       kChain,
+       [](const Begun& b) { return chain_scan(b.at, b.reduction(), b.whole(), b.prefix()); }},
+      {{kScan, kExscan},
+       kRecursiveDoubling,
+       [](const Begun& b) { return doubling_scan(b.at, b.reduction(), b.whole(), b.prefix()); }},
+
+      {{kReduceScatter, kReduceScatterV},
+       kPairwise,
+       [](const Begun& b) {
+         return pairwise_reduce_scatter(b.at, b.reduction(), b.in_array(), b.out());
+       }},
+      {{kReduceScatter, kReduceScatterV},
+       kRecursiveHalving,
+       [](const Begun& b) {
+         return halving_reduce_scatter(b.at, b.reduction(), b.in_array(), b.out());
+       }},
+      {{kReduceScatter, kReduceScatterV},
+       kRing,
+       [](const Begun& b) {
+         return ring_reduce_scatter(b.at, b.reduction(), b.in_array(), b.out());
+       }},
+
+      {{kAllGather},
+       kBruck,
+       [](const Begun& b) { return ordered_bruck_all_gather(b.at, b.own_in(), b.out()); }},
+      {{kAllGather},
+       kRecursiveDoubling,
+       [](const Begun& b) { return doubling_all_gather(b.at, b.own_in(), b.out_array()); }},
+      {{kAllGather, kAllGatherV},
+       kDirect,
+       [](const Begun& b) { return direct_all_gather(b.at, b.own_in(), b.out_array()); }},
+      {{kAllGather, kAllGatherV},
+       kRing,
+       [](const Begun& b) { return ring_all_gather(b.at, b.own_in(), b.out_array()); }},
+
+      {{kGather, kGatherV},
+       kLinear,
+       [](const Begun& b) { return linear_gather(b.at, b.own_in(), b.out_array(), b.root()); }},
+      {{kGather},
+       kBinomial,
+       [](const Begun& b) { return binomial_gather(b.at, b.own_in(), b.out(), b.root()); }},
+
+      {{kScatter, kScatterV},
+       kLinear,
+       [](const Begun& b) { return linear_scatter(b.at, b.in_array(), b.own_out(), b.root()); }},
+      {{kScatter},
+       kBinomial,
+       [](const Begun& b) { return binomial_scatter(b.at, b.in(), b.own_out(), b.root()); }},
+
+      {{kAllToAll, kAllToAllV},
+       kPairwise,
+       [](const Begun& b) {
+         return b.call.in == b.call.out
+                    ? in_place_all_to_all(b.at, b.out_array(), b.swap())
+                    : pairwise_all_to_all(b.at, b.in_array(), b.out_array(), b.swap());
+       }},
+      {{kAllToAll},
+       kBruck,
+       [](const Begun& b) {
+         return bruck_all_to_all(b.at, b.in(), b.out(), bytes_of(b.call.signature));
+       }},
   };
-  static constexpr engine::KindSet kCarries = kOf.kinds();
 };
 
 AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexcept {
@@ -93,7 +223,7 @@ AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexce
 }
 
 std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || !Starts::kCarries.has(s.kind)) return std::nullopt;
+  if (s.memory != MemoryKind::kHost || !engine::is_carried(s.kind)) return std::nullopt;
   return Score{choose(s).microseconds};
 }
 
@@ -101,137 +231,7 @@ Task AlgorithmEngine::start(const Call& call) {
   const Endpoint at(carrier_, facts_, call);
   const Algorithm way =
       chosen_.of(call.signature, [this](const Signature& s) { return choose(s).algorithm; });
-  return (this->*Starts::kOf[call.signature.kind])(at, call, way);
-}
-
-Task AlgorithmEngine::start_barrier(const Endpoint& at, const Call&, Algorithm) const {
-  return dissemination_barrier(at);
-}
-
-Task AlgorithmEngine::start_gather(const Endpoint& at, const Call& call, Algorithm way) const {
-  const int root = call.signature.root;
-  return way == Algorithm::kBinomial
-             ? binomial_gather(at, own_in(call), static_cast<std::byte*>(call.out), root)
-             : linear_gather(at, own_in(call), out_array(call), root);
-}
-
-Task AlgorithmEngine::start_scatter(const Endpoint& at, const Call& call, Algorithm way) const {
-  const int root = call.signature.root;
-  return way == Algorithm::kBinomial
-             ? binomial_scatter(at, static_cast<const std::byte*>(call.in), own_out(call), root)
-             : linear_scatter(at, in_array(call), own_out(call), root);
-}
-
-Task AlgorithmEngine::start_broadcast(const Endpoint& at, const Call& call, Algorithm way) const {
-  const Whole array = whole(call);
-  const int root = call.signature.root;
-  switch (way) {
-    case Algorithm::kScatterRing:
-      return scatter_broadcast(at, array, root);
-    case Algorithm::kBinaryTree:
-      return tree_broadcast(at, array, root, TreeShape::kBinary, tuning_.chunk_bytes);
-    case Algorithm::kChain:
-      return tree_broadcast(at, array, root, TreeShape::kChain, tuning_.chunk_bytes);
-    default:
-      return tree_broadcast(at, array, root, TreeShape::kBinomial, kNoChunks);
-  }
-}
-
-Task AlgorithmEngine::start_all_gather(const Endpoint& at, const Call& call, Algorithm way) const {
-  switch (way) {
-    case Algorithm::kBruck:
-      return ordered_bruck_all_gather(at, own_in(call), static_cast<std::byte*>(call.out));
-    case Algorithm::kRecursiveDoubling:
-      return doubling_all_gather(at, own_in(call), out_array(call));
-    case Algorithm::kDirect:
-      return direct_all_gather(at, own_in(call), out_array(call));
-    default:
-      return ring_all_gather(at, own_in(call), out_array(call));
-  }
-}
-
-Task AlgorithmEngine::start_all_to_all(const Endpoint& at, const Call& call, Algorithm way) const {
-  if (way == Algorithm::kBruck) {
-    return bruck_all_to_all(at,
-                            static_cast<const std::byte*>(call.in),
-                            static_cast<std::byte*>(call.out),
-                            bytes_of(call.signature));
-  }
-  const std::size_t scratch = std::min(tuning_.scratch_bytes, kSwapBytes);
-  if (call.in == call.out) return in_place_all_to_all(at, out_array(call), scratch);
-  return pairwise_all_to_all(at, in_array(call), out_array(call), scratch);
-}
-
-Reduction AlgorithmEngine::reduction_of(const Signature& s) const {
-  return {
-      .dtype = s.dtype,
-      .op = s.op,
-      .ranks = engine::combined(s.kind, facts_.rank, facts_.size),
-      .scratch_bytes = tuning_.scratch_bytes,
-      .chunk_bytes = tuning_.chunk_bytes,
-      .kernel = core::reduce_kernel(s.dtype, s.op, core::Stores::kCached),
-  };
-}
-
-Task AlgorithmEngine::start_reduce(const Endpoint& at, const Call& call, Algorithm way) const {
-  const Reduction reduction = reduction_of(call.signature);
-  const Whole array = whole(call);
-  const int root = call.signature.root;
-  switch (way) {
-    case Algorithm::kBinomial:
-      return tree_reduce(at, reduction, array, root, TreeShape::kBinomial, kNoChunks);
-    case Algorithm::kBinaryTree:
-      return tree_reduce(at, reduction, array, root, TreeShape::kBinary, tuning_.chunk_bytes);
-    case Algorithm::kChain:
-      return tree_reduce(at, reduction, array, root, TreeShape::kChain, tuning_.chunk_bytes);
-    case Algorithm::kRabenseifner:
-      return rabenseifner_reduce(at, reduction, array, root);
-    case Algorithm::kScattered:
-      return scattered_reduce(at, reduction, array, root);
-    default:
-      return gathered_reduce(at, reduction, array, root);
-  }
-}
-
-Task AlgorithmEngine::start_all_reduce(const Endpoint& at, const Call& call, Algorithm way) const {
-  const Reduction reduction = reduction_of(call.signature);
-  const Whole array = whole(call);
-  switch (way) {
-    case Algorithm::kRing:
-      return ring_all_reduce(at, reduction, array);
-    case Algorithm::kRecursiveDoubling:
-      return doubling_all_reduce(at, reduction, array);
-    case Algorithm::kRabenseifner:
-      return rabenseifner_all_reduce(at, reduction, array);
-    case Algorithm::kScattered:
-      return scattered_all_reduce(at, reduction, array);
-    default:
-      return gathered_all_reduce(at, reduction, array);
-  }
-}
-
-Task AlgorithmEngine::start_scan(const Endpoint& at, const Call& call, Algorithm way) const {
-  const Reduction reduction = reduction_of(call.signature);
-  const Whole array = whole(call);
-  const engine::Prefix prefix = engine::row_of(call.signature.kind).prefix;
-  if (way == Algorithm::kChain) return chain_scan(at, reduction, array, prefix);
-  if (way == Algorithm::kRecursiveDoubling) return doubling_scan(at, reduction, array, prefix);
-  return gathered_scan(at, reduction, array);
-}
-
-Task AlgorithmEngine::start_reduce_scatter(const Endpoint& at,
-                                           const Call& call,
-                                           Algorithm way) const {
-  const Reduction reduction = reduction_of(call.signature);
-  auto* out = static_cast<std::byte*>(call.out);
-  switch (way) {
-    case Algorithm::kRing:
-      return ring_reduce_scatter(at, reduction, in_array(call), out);
-    case Algorithm::kRecursiveHalving:
-      return halving_reduce_scatter(at, reduction, in_array(call), out);
-    default:
-      return pairwise_reduce_scatter(at, reduction, in_array(call), out);
-  }
+  return Starts::kOf.of(call.signature.kind, way)({at, call, facts_, tuning_});
 }
 
 }  // namespace hocket::algorithm

@@ -60,21 +60,8 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   Choice choose(const engine::Signature& signature) const noexcept;
 
  private:
-  struct Starts;  // for each kind that it carries, one of these
-
-  engine::Task start_barrier(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_gather(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_scatter(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_broadcast(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_all_gather(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_all_to_all(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_reduce(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_all_reduce(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_scan(const Endpoint& at, const engine::Call& call, Algorithm way) const;
-  engine::Task start_reduce_scatter(const Endpoint& at,
-                                    const engine::Call& call,
-                                    Algorithm way) const;
-  Reduction reduction_of(const engine::Signature& signature) const;
+  struct Begun;
+  struct Starts;  // one a way
 
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;

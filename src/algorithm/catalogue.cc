@@ -13,66 +13,6 @@ using engine::Kind;
 
 namespace {
 
-// Sorted by kind; on equal cost the first one of a kind is taken.
-constexpr std::array kWays{
-    Way{Kind::kBarrier, Algorithm::kDissemination},
-
-    Way{Kind::kBroadcast, Algorithm::kBinomial},
-    Way{Kind::kBroadcast, Algorithm::kScatterRing},
-    Way{Kind::kBroadcast, Algorithm::kBinaryTree},
-    Way{Kind::kBroadcast, Algorithm::kChain},
-
-    Way{Kind::kReduce, Algorithm::kGathered},
-    Way{Kind::kReduce, Algorithm::kScattered},
-    Way{Kind::kReduce, Algorithm::kBinomial, false},
-    Way{Kind::kReduce, Algorithm::kBinaryTree, false},
-    Way{Kind::kReduce, Algorithm::kChain, false},
-    Way{Kind::kReduce, Algorithm::kRabenseifner, false},
-
-    Way{Kind::kAllReduce, Algorithm::kGathered},
-    Way{Kind::kAllReduce, Algorithm::kScattered},
-    Way{Kind::kAllReduce, Algorithm::kRecursiveDoubling, false},
-    Way{Kind::kAllReduce, Algorithm::kRabenseifner, false},
-    Way{Kind::kAllReduce, Algorithm::kRing, false},
-
-    Way{Kind::kScan, Algorithm::kGathered},
-    Way{Kind::kScan, Algorithm::kChain},
-    Way{Kind::kScan, Algorithm::kRecursiveDoubling, false},
-
-    Way{Kind::kExscan, Algorithm::kGathered},
-    Way{Kind::kExscan, Algorithm::kChain},
-    Way{Kind::kExscan, Algorithm::kRecursiveDoubling, false},
-
-    Way{Kind::kReduceScatter, Algorithm::kPairwise},
-    Way{Kind::kReduceScatter, Algorithm::kRecursiveHalving, false},
-    Way{Kind::kReduceScatter, Algorithm::kRing, false},
-
-    Way{Kind::kAllGather, Algorithm::kBruck},
-    Way{Kind::kAllGather, Algorithm::kRecursiveDoubling},
-    Way{Kind::kAllGather, Algorithm::kDirect},
-    Way{Kind::kAllGather, Algorithm::kRing},
-
-    Way{Kind::kGather, Algorithm::kLinear},
-    Way{Kind::kGather, Algorithm::kBinomial},
-
-    Way{Kind::kScatter, Algorithm::kLinear},
-    Way{Kind::kScatter, Algorithm::kBinomial},
-
-    Way{Kind::kAllToAll, Algorithm::kPairwise},
-    Way{Kind::kAllToAll, Algorithm::kBruck},
-
-    Way{Kind::kReduceScatterV, Algorithm::kPairwise},
-    Way{Kind::kReduceScatterV, Algorithm::kRecursiveHalving, false},
-    Way{Kind::kReduceScatterV, Algorithm::kRing, false},
-
-    Way{Kind::kAllGatherV, Algorithm::kDirect},
-    Way{Kind::kAllGatherV, Algorithm::kRing},
-
-    Way{Kind::kGatherV, Algorithm::kLinear},
-    Way{Kind::kScatterV, Algorithm::kLinear},
-    Way{Kind::kAllToAllV, Algorithm::kPairwise},
-};
-
 const Way* find(Kind kind, std::string_view name) noexcept {
   for (const Way& way : ways_of(kind)) {
     if (name_of(way.algorithm) == name) return &way;

@@ -1,8 +1,11 @@
 // Which algorithms there are for each collective, and what they are called.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -29,6 +32,7 @@ enum class Algorithm : std::uint8_t {
   kGathered,
   kScattered,
 };
+inline constexpr std::size_t kAlgorithmCount = 15;
 // "recursive_doubling".
 std::string_view name_of(Algorithm algorithm) noexcept;
 
@@ -39,8 +43,111 @@ struct Way {
   Algorithm algorithm;
   bool ordered = true;
 };
+// All that there are, sorted by kind; on equal cost the first one of a kind is taken.
+inline constexpr std::array kWays{
+    Way{engine::Kind::kBarrier, Algorithm::kDissemination},
+
+    Way{engine::Kind::kBroadcast, Algorithm::kBinomial},
+    Way{engine::Kind::kBroadcast, Algorithm::kScatterRing},
+    Way{engine::Kind::kBroadcast, Algorithm::kBinaryTree},
+    Way{engine::Kind::kBroadcast, Algorithm::kChain},
+
+    Way{engine::Kind::kReduce, Algorithm::kGathered},
+    Way{engine::Kind::kReduce, Algorithm::kScattered},
+    Way{engine::Kind::kReduce, Algorithm::kBinomial, false},
+    Way{engine::Kind::kReduce, Algorithm::kBinaryTree, false},
+    Way{engine::Kind::kReduce, Algorithm::kChain, false},
+    Way{engine::Kind::kReduce, Algorithm::kRabenseifner, false},
+
+    Way{engine::Kind::kAllReduce, Algorithm::kGathered},
+    Way{engine::Kind::kAllReduce, Algorithm::kScattered},
+    Way{engine::Kind::kAllReduce, Algorithm::kRecursiveDoubling, false},
+    Way{engine::Kind::kAllReduce, Algorithm::kRabenseifner, false},
+    Way{engine::Kind::kAllReduce, Algorithm::kRing, false},
+
+    Way{engine::Kind::kScan, Algorithm::kGathered},
+    Way{engine::Kind::kScan, Algorithm::kChain},
+    Way{engine::Kind::kScan, Algorithm::kRecursiveDoubling, false},
+
+    Way{engine::Kind::kExscan, Algorithm::kGathered},
+    Way{engine::Kind::kExscan, Algorithm::kChain},
+    Way{engine::Kind::kExscan, Algorithm::kRecursiveDoubling, false},
+
+    Way{engine::Kind::kReduceScatter, Algorithm::kPairwise},
+    Way{engine::Kind::kReduceScatter, Algorithm::kRecursiveHalving, false},
+    Way{engine::Kind::kReduceScatter, Algorithm::kRing, false},
+
+    Way{engine::Kind::kAllGather, Algorithm::kBruck},
+    Way{engine::Kind::kAllGather, Algorithm::kRecursiveDoubling},
+    Way{engine::Kind::kAllGather, Algorithm::kDirect},
+    Way{engine::Kind::kAllGather, Algorithm::kRing},
+
+    Way{engine::Kind::kGather, Algorithm::kLinear},
+    Way{engine::Kind::kGather, Algorithm::kBinomial},
+
+    Way{engine::Kind::kScatter, Algorithm::kLinear},
+    Way{engine::Kind::kScatter, Algorithm::kBinomial},
+
+    Way{engine::Kind::kAllToAll, Algorithm::kPairwise},
+    Way{engine::Kind::kAllToAll, Algorithm::kBruck},
+
+    Way{engine::Kind::kReduceScatterV, Algorithm::kPairwise},
+    Way{engine::Kind::kReduceScatterV, Algorithm::kRecursiveHalving, false},
+    Way{engine::Kind::kReduceScatterV, Algorithm::kRing, false},
+
+    Way{engine::Kind::kAllGatherV, Algorithm::kDirect},
+    Way{engine::Kind::kAllGatherV, Algorithm::kRing},
+
+    Way{engine::Kind::kGatherV, Algorithm::kLinear},
+    Way{engine::Kind::kScatterV, Algorithm::kLinear},
+    Way{engine::Kind::kAllToAllV, Algorithm::kPairwise},
+};
 // All ways of one kind, at least one for what engines carry; none for the rest.
 std::span<const Way> ways_of(engine::Kind kind) noexcept;
+
+// Something for each way that there is: what it costs, how it is started. A row may be of several
+// kinds that are done alike. Compiles only where each of kWays has one row, and no row is of any
+// other. A value.
+template <typename Value>
+class WayTable {
+ public:
+  struct Row {
+    engine::KindSet kinds;
+    Algorithm algorithm;
+    Value value;
+  };
+  consteval WayTable(std::initializer_list<Row> rows) {
+    for (const Row& row : rows) {
+      for (const engine::KindRow& known : engine::kKinds) {
+        if (row.kinds.has(known.kind)) put(known.kind, row.algorithm, row.value);
+      }
+    }
+    for (const Way& way : kWays) {
+      if (!has_[place_of(way.kind, way.algorithm)]) throw "a way has no row";
+    }
+  }
+  // Of a way that there is.
+  constexpr const Value& of(engine::Kind kind, Algorithm algorithm) const noexcept {
+    return values_[place_of(kind, algorithm)];
+  }
+
+ private:
+  static constexpr std::size_t place_of(engine::Kind kind, Algorithm algorithm) noexcept {
+    return static_cast<std::size_t>(kind) * kAlgorithmCount + static_cast<std::size_t>(algorithm);
+  }
+  consteval void put(engine::Kind kind, Algorithm algorithm, const Value& value) {
+    const bool is_way = std::ranges::any_of(
+        kWays, [&](const Way& way) { return way.kind == kind && way.algorithm == algorithm; });
+    if (!is_way) throw "a row is of no way";
+    const std::size_t place = place_of(kind, algorithm);
+    if (has_[place]) throw "a way has two rows";
+    has_[place] = true;
+    values_[place] = value;
+  }
+
+  std::array<Value, engine::kKindCount * kAlgorithmCount> values_{};
+  std::array<bool, engine::kKindCount * kAlgorithmCount> has_{};
+};
 
 // Whether the order in which elements are added up can show in the result.
 bool order_matters(const engine::Signature& signature) noexcept;

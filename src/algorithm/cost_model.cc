@@ -48,6 +48,10 @@ class Terms {
     excess_ = core_excess(n) > 0 ? 1 : 0;
   }
 
+  // What each way takes.
+  struct OfWays;
+
+ private:
   double message(double bytes) const { return net_.alpha + net_.beta * bytes; }
   // One that is folded when it has come; partial results may be wider.
   double folded(double bytes) const {
@@ -101,18 +105,11 @@ class Terms {
     const double swapped = bytes * (core_ - 1) / core_;
     return core_log_ * net_.alpha + net_.beta * swapped + excess_ * message(bytes);
   }
+  // All shares come to all, or to one, in rounds, and are copied once.
+  double gathered() const {
+    return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
+  }
 
-  double broadcast(Algorithm algorithm) const;
-  double reduce(Algorithm algorithm) const;
-  double all_reduce(Algorithm algorithm) const;
-  double scan(Algorithm algorithm) const;
-  double reduce_scatter(Algorithm algorithm) const;
-  double all_gather(Algorithm algorithm) const;
-  double rooted(Algorithm algorithm) const;
-  double all_to_all(Algorithm algorithm) const;
-  double barrier(Algorithm) const { return log_ * net_.alpha; }
-
- private:
   NetworkCosts net_;
   double beta_next_;
   int n_;
@@ -123,121 +120,105 @@ class Terms {
   double m_, all_, wide_, core_, core_log_, excess_;
 };
 
-double Terms::broadcast(Algorithm algorithm) const {
-  switch (algorithm) {
-    case Algorithm::kBinaryTree:
-      return tree(m_, false);
-    case Algorithm::kChain:
-      return chain(m_, false);
-    case Algorithm::kScatterRing:
-      return fan(m_ / n_) + peers_ * passed(m_ / n_);
-    default:
-      return log_ * message(m_);
-  }
-}
+struct Terms::OfWays {
+  using enum Kind;
+  using enum Algorithm;
+  using Term = double (*)(const Terms&);
+  static constexpr WayTable<Term> kAll{
+      {{kBarrier}, kDissemination, [](const Terms& t) { return t.log_ * t.net_.alpha; }},
 
-double Terms::reduce(Algorithm algorithm) const {
-  switch (algorithm) {
-    case Algorithm::kBinomial:
-      return log_ * folded(m_);
-    case Algorithm::kBinaryTree:
-      return tree(m_, true);
-    case Algorithm::kChain:
-      return chain(m_, true);
-    case Algorithm::kRabenseifner:
-      return halving(m_) + fan(m_ / n_);
-    case Algorithm::kScattered: {
-      const double stretches = std::max(1.0, std::ceil(m_ / scratch_));
-      const double part = m_ / stretches / n_;
-      return stretches * (collected(part) + fan(part));
-    }
-    default:
-      return fan(m_) + copied(all_) + fresh(all_);
-  }
-}
+      {{kBroadcast}, kBinomial, [](const Terms& t) { return t.log_ * t.message(t.m_); }},
+      {{kBroadcast}, kBinaryTree, [](const Terms& t) { return t.tree(t.m_, false); }},
+      {{kBroadcast}, kChain, [](const Terms& t) { return t.chain(t.m_, false); }},
+      {{kBroadcast},
+       kScatterRing,
+       [](const Terms& t) { return t.fan(t.m_ / t.n_) + t.peers_ * t.passed(t.m_ / t.n_); }},
 
-double Terms::all_reduce(Algorithm algorithm) const {
-  switch (algorithm) {
-    case Algorithm::kRing:
-      return peers_ * (ring_step(m_ / n_) + passed(m_ / n_)) + fresh(2 * wide_ * m_ / n_);
-    case Algorithm::kRecursiveDoubling:
-      return copied(2 * wide_ * m_) + core_log_ * folded(m_) +
-             excess_ * (folded(m_) + message(m_)) + fresh(2 * wide_ * m_);
-    case Algorithm::kRabenseifner: {
-      const double stretches = std::max(1.0, std::ceil(m_ / (4 * scratch_)));
-      const double one = m_ / stretches;
-      return copied(wide_ * m_) + stretches * (halving(one) + doubling(one));
-    }
-    case Algorithm::kScattered:
-      return collected(m_ / n_) + peers_ * passed(m_ / n_);
-    default:
-      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
-  }
-}
+      {{kReduce},
+       kGathered,
+       [](const Terms& t) { return t.fan(t.m_) + t.copied(t.all_) + t.fresh(t.all_); }},
+      {{kReduce}, kBinomial, [](const Terms& t) { return t.log_ * t.folded(t.m_); }},
+      {{kReduce}, kBinaryTree, [](const Terms& t) { return t.tree(t.m_, true); }},
+      {{kReduce}, kChain, [](const Terms& t) { return t.chain(t.m_, true); }},
+      {{kReduce},
+       kRabenseifner,
+       [](const Terms& t) { return t.halving(t.m_) + t.fan(t.m_ / t.n_); }},
+      {{kReduce},
+       kScattered,
+       [](const Terms& t) {
+         const double stretches = std::max(1.0, std::ceil(t.m_ / t.scratch_));
+         const double part = t.m_ / stretches / t.n_;
+         return stretches * (t.collected(part) + t.fan(part));
+       }},
 
-double Terms::scan(Algorithm algorithm) const {
-  if (algorithm == Algorithm::kChain) return chain(m_, true);
-  if (algorithm == Algorithm::kRecursiveDoubling) {
-    return copied(2 * wide_ * m_) + log_ * folded(m_) + fresh(2 * wide_ * m_);
-  }
-  return all_reduce(Algorithm::kGathered);
-}
+      {{kAllReduce, kScan, kExscan}, kGathered, [](const Terms& t) { return t.gathered(); }},
+      {{kAllReduce},
+       kRing,
+       [](const Terms& t) {
+         return t.peers_ * (t.ring_step(t.m_ / t.n_) + t.passed(t.m_ / t.n_)) +
+                t.fresh(2 * t.wide_ * t.m_ / t.n_);
+       }},
+      {{kAllReduce},
+       kRecursiveDoubling,
+       [](const Terms& t) {
+         return t.copied(2 * t.wide_ * t.m_) + t.core_log_ * t.folded(t.m_) +
+                t.excess_ * (t.folded(t.m_) + t.message(t.m_)) + t.fresh(2 * t.wide_ * t.m_);
+       }},
+      {{kAllReduce},
+       kRabenseifner,
+       [](const Terms& t) {
+         const double stretches = std::max(1.0, std::ceil(t.m_ / (4 * t.scratch_)));
+         const double one = t.m_ / stretches;
+         return t.copied(t.wide_ * t.m_) + stretches * (t.halving(one) + t.doubling(one));
+       }},
+      {{kAllReduce},
+       kScattered,
+       [](const Terms& t) { return t.collected(t.m_ / t.n_) + t.peers_ * t.passed(t.m_ / t.n_); }},
 
-double Terms::reduce_scatter(Algorithm algorithm) const {
-  switch (algorithm) {
-    case Algorithm::kRing:
-      return peers_ * ring_step(m_) + fresh(2 * wide_ * m_);
-    case Algorithm::kRecursiveHalving:
-      return copied(all_) + halving(all_) + excess_ * message(m_) + fresh(2 * wide_ * all_);
-    default:
-      return collected(m_);
-  }
-}
+      {{kScan, kExscan}, kChain, [](const Terms& t) { return t.chain(t.m_, true); }},
+      {{kScan, kExscan},
+       kRecursiveDoubling,
+       [](const Terms& t) {
+         return t.copied(2 * t.wide_ * t.m_) + t.log_ * t.folded(t.m_) +
+                t.fresh(2 * t.wide_ * t.m_);
+       }},
 
-double Terms::all_gather(Algorithm algorithm) const {
-  switch (algorithm) {
-    case Algorithm::kBruck:
-      return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
-    case Algorithm::kRecursiveDoubling:
-      return excess_ * message(m_) + doubling(all_);
-    case Algorithm::kDirect:
-      return fan(m_);
-    default:
-      return peers_ * passed(m_);
-  }
-}
+      {{kReduceScatter, kReduceScatterV},
+       kPairwise,
+       [](const Terms& t) { return t.collected(t.m_); }},
+      {{kReduceScatter, kReduceScatterV},
+       kRing,
+       [](const Terms& t) { return t.peers_ * t.ring_step(t.m_) + t.fresh(2 * t.wide_ * t.m_); }},
+      {{kReduceScatter, kReduceScatterV},
+       kRecursiveHalving,
+       [](const Terms& t) {
+         return t.copied(t.all_) + t.halving(t.all_) + t.excess_ * t.message(t.m_) +
+                t.fresh(2 * t.wide_ * t.all_);
+       }},
 
-double Terms::rooted(Algorithm algorithm) const {
-  if (algorithm == Algorithm::kLinear) return fan(m_);
-  return log_ * net_.alpha + peers_ * net_.beta * m_ + copied(all_) + fresh(all_);
-}
+      {{kAllGather, kAllGatherV}, kRing, [](const Terms& t) { return t.peers_ * t.passed(t.m_); }},
+      {{kAllGather, kAllGatherV}, kDirect, [](const Terms& t) { return t.fan(t.m_); }},
+      {{kAllGather}, kBruck, [](const Terms& t) { return t.gathered(); }},
+      {{kAllGather},
+       kRecursiveDoubling,
+       [](const Terms& t) { return t.excess_ * t.message(t.m_) + t.doubling(t.all_); }},
 
-double Terms::all_to_all(Algorithm algorithm) const {
-  if (algorithm == Algorithm::kPairwise) return peers_ * message(m_);
-  return log_ * message(all_ / 2) + copied(2 * all_ + log_ * all_) + fresh(2 * all_);
-}
+      {{kGather, kScatter, kGatherV, kScatterV},
+       kLinear,
+       [](const Terms& t) { return t.fan(t.m_); }},
+      {{kGather, kScatter}, kBinomial, [](const Terms& t) { return t.gathered(); }},
 
-using Term = double (Terms::*)(Algorithm) const;
-constexpr engine::KindTable<Term> kTerms{
-    {Kind::kBarrier, &Terms::barrier},
-    {Kind::kBroadcast, &Terms::broadcast},
-    {Kind::kReduce, &Terms::reduce},
-    {Kind::kAllReduce, &Terms::all_reduce},
-    {Kind::kScan, &Terms::scan},
-    {Kind::kExscan, &Terms::scan},
-    {Kind::kReduceScatter, &Terms::reduce_scatter},
-    {Kind::kReduceScatterV, &Terms::reduce_scatter},
-    {Kind::kAllGather, &Terms::all_gather},
-    {Kind::kAllGatherV, &Terms::all_gather},
-    {Kind::kGather, &Terms::rooted},
-    {Kind::kGatherV, &Terms::rooted},
-    {Kind::kScatter, &Terms::rooted},
-    {Kind::kScatterV, &Terms::rooted},
-    {Kind::kAllToAll, &Terms::all_to_all},
-    {Kind::kAllToAllV, &Terms::all_to_all},
+      {{kAllToAll, kAllToAllV},
+       kPairwise,
+       [](const Terms& t) { return t.peers_ * t.message(t.m_); }},
+      {{kAllToAll},
+       kBruck,
+       [](const Terms& t) {
+         return t.log_ * t.message(t.all_ / 2) + t.copied(2 * t.all_ + t.log_ * t.all_) +
+                t.fresh(2 * t.all_);
+       }},
+  };
 };
-// What has an algorithm has a cost.
-static_assert(kTerms.kinds() == engine::KindSet::where(engine::is_carried));
 
 }  // namespace
 
@@ -247,7 +228,7 @@ double predicted_us(Algorithm algorithm,
                     const NetworkCosts& network,
                     const Pieces& pieces) noexcept {
   const Terms terms(signature, n, network, pieces);
-  return (terms.*kTerms[signature.kind])(algorithm);
+  return Terms::OfWays::kAll.of(signature.kind, algorithm)(terms);
 }
 
 }  // namespace hocket::algorithm
