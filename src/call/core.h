@@ -178,10 +178,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // --- Failure --------------------------------------------------------------------------------
   void abort(const std::string& reason);
   std::optional<Status> status() const;
-  [[noreturn]] void raise(const control::Failure& failure) override;
-  [[noreturn]] void raise(const failure::Refusal& refusal) override;
+  using Owner::raise;
   using Owner::raise_any;
-  [[noreturn]] void raise_failure() override;
+  using Owner::raise_failure;
   // The program has been told what ended this communicator, if anything has.
   void told() const noexcept;
   // A call of GPUs that the host carried has failed, with nobody to be told.
@@ -227,6 +226,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void raise_untold(bool cut_short) const;
 
  private:
+  std::exception_ptr ended_by(const control::Failure& failure) override;
+  std::exception_ptr refused_by(const failure::Refusal& refusal) override;
+  std::exception_ptr ended() override;
   void fail_caught(std::uint64_t sequence) noexcept override;
   void refuse_after_leaving() const;
   void find_lost(const failure::Awaited& awaited);

@@ -30,14 +30,20 @@ Failure Core::own_failure(Cause cause, std::string_view text) const noexcept {
           .text = failure::text_within_memory(text)};
 }
 
-void Core::raise(const Failure& failure) {
+std::exception_ptr Core::ended_by(const Failure& failure) {
   group_->fail(failure);
-  raise_failure();
+  return ended();
 }
 
-void Core::raise(const failure::Refusal& refusal) { texts_->raise(refusal); }
+std::exception_ptr Core::refused_by(const failure::Refusal& refusal) {
+  try {
+    texts_->raise(refusal);
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+}
 
-void Core::raise_failure() {
+std::exception_ptr Core::ended() {
   if (!runner_->is_stepping()) told();
   try {
     texts_->raise(group_->failure());
@@ -49,7 +55,7 @@ void Core::raise_failure() {
         base::log(base::LogLevel::kWarning, fmt::format("no flight record: {}", refused.what()));
       }
     }
-    throw;
+    return std::current_exception();
   }
 }
 

@@ -29,22 +29,32 @@ class Owner {
  public:
   virtual ~Owner() = default;
   // Makes `failure` the group's, or learns of the one that came first, and throws that.
-  [[noreturn]] virtual void raise(const control::Failure& failure) = 0;
+  [[noreturn]] void raise(const control::Failure& failure) {
+    std::rethrow_exception(ended_by(failure));
+  }
   // Another rank has refused the call: throws that.
-  [[noreturn]] virtual void raise(const failure::Refusal& refusal) = 0;
+  [[noreturn]] void raise(const failure::Refusal& refusal) {
+    std::rethrow_exception(refused_by(refusal));
+  }
   // Either, if there is one.
   void raise_any(const failure::Verdict& verdict) {
     if (const auto* refusal = std::get_if<failure::Refusal>(&verdict)) raise(*refusal);
     if (const auto* failure = std::get_if<control::Failure>(&verdict)) raise(*failure);
   }
   // Throws what the group has failed by.
-  [[noreturn]] virtual void raise_failure() = 0;
+  [[noreturn]] void raise_failure() { std::rethrow_exception(ended()); }
   // A call that peers need has ended by the exception that is being handled.
   virtual void fail_caught(std::uint64_t sequence) noexcept = 0;
   // A call of GPUs that the host carried has failed, with nobody to be told.
   virtual void lose_device_call() noexcept = 0;
   // A peer has refused a call whose Work the program has let go of.
   virtual void miss(const Operation& operation) noexcept = 0;
+
+ private:
+  // What those above throw.
+  virtual std::exception_ptr ended_by(const control::Failure& failure) = 0;
+  virtual std::exception_ptr refused_by(const failure::Refusal& refusal) = 0;
+  virtual std::exception_ptr ended() = 0;
 };
 
 // A resource of one group's rank, but for `concluding` in the communicator's turn.

@@ -140,7 +140,7 @@ TEST_P(Faults, EveryRankHearsOfItOrHasItsResults) {
   bool was_reached = true;
   for (long nth = 1; was_reached && nth <= 40; nth += nth < 12 ? 1 : 5) {
     EXPECT_EQ(fail_one(driver, GetParam(), nth, was_reached), "") << GetParam() << " " << nth;
-    if (nth == 1) EXPECT_TRUE(was_reached) << GetParam() << " is not called at all";
+    EXPECT_TRUE(was_reached || nth != 1) << GetParam() << " is not called at all";
   }
 }
 

@@ -82,7 +82,9 @@ TEST(CoreDigest, OtherDifferencesAreFound) {
   for (std::size_t apart = 1; apart < values.size(); ++apart) {
     auto swapped = values;
     std::swap(swapped[0], swapped[apart]);
-    if (swapped != values) EXPECT_NE(digest(swapped), before) << apart;
+    if (swapped != values) {
+      EXPECT_NE(digest(swapped), before) << apart;
+    }
     auto two_signs = values;
     two_signs[0] = -two_signs[0];
     two_signs[apart] = -two_signs[apart];

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/config.h"
 #include "cuda/usable.h"
 #include "engines/ucx/ucx_device_engine.h"
@@ -128,17 +130,17 @@ std::string UcxProvider::why_no_device_engine(const engine::DeviceSite& site) co
 
 std::unique_ptr<engine::DeviceEngine> UcxProvider::make_device_engine(
     const engine::DeviceSite& site) {
+  Members members{.group = ~site.id,  // not that of its messages in host memory
+                  .rank = site.facts.rank,
+                  .world_ranks = {site.world_ranks.begin(), site.world_ranks.end()},
+                  .memory = MemoryKind::kCuda};
   return std::make_unique<UcxDeviceEngine>(
       site.device,
-      UcxDeviceOptions{
-          .fabrics = {carrier_, &carrier_->gpu_fabrics()},
-          .members = {.group = ~site.id,  // not that of its messages in host memory
-                      .rank = site.facts.rank,
-                      .world_ranks = {site.world_ranks.begin(), site.world_ranks.end()},
-                      .memory = MemoryKind::kCuda},
-          .world = static_cast<std::size_t>(site.world_size),
-          .always = movement::agreed_use(site.cards) == UseGpus::kAlways,
-          .interrupted = site.interrupted});
+      UcxDeviceOptions{.fabrics = {carrier_, &carrier_->gpu_fabrics()},
+                       .members = std::move(members),
+                       .world = static_cast<std::size_t>(site.world_size),
+                       .always = movement::agreed_use(site.cards) == UseGpus::kAlways,
+                       .interrupted = site.interrupted});
 }
 
 }  // namespace hocket::engines::ucx
