@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cuda/stream.h"
+#include "hocket/error.h"
 
 namespace hocket::cuda {
 namespace {
@@ -86,6 +87,13 @@ Whereabouts whereabouts(const Driver& driver, const void* address) {
       driver.pointer_get_attributes(2, wanted, values, reinterpret_cast<DevicePtr>(address));
   if (result != Result::kSuccess || type != MemoryType::kDevice) return {};
   return {MemoryKind::kCuda, device};
+}
+
+int gpu_of(const Driver& driver, ConstArrayView array, std::string_view name) {
+  if (array.device() >= 0) return array.device();
+  const Whereabouts found = whereabouts(driver, array.data());
+  if (found.memory == MemoryKind::kCuda) return found.device;
+  throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
 }
 
 // The kernel refuses to read for us what we could not read.

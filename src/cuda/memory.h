@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cuda/context.h"
+#include "hocket/array_view.h"
 #include "hocket/types.h"
 
 namespace hocket::cuda {
@@ -73,6 +75,9 @@ struct Whereabouts {
 };
 // Host memory that no driver knows of is host memory; so is page-locked host memory.
 Whereabouts whereabouts(const Driver& driver, const void* address);
+// The GPU in whose memory an array lies: as it says itself, or else as the driver does. Throws
+// InvalidArgument, which calls it `name`, where it does not lie in a GPU's memory.
+int gpu_of(const Driver& driver, ConstArrayView array, std::string_view name);
 
 // Whether the processor reaches a device's plain memory, too.
 bool is_reached_by_host(const std::shared_ptr<const DeviceContext>& device);

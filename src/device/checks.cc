@@ -81,15 +81,7 @@ int DeviceCalls::device_of(const call::Request& request) const {
 
 void DeviceCalls::check_device(ConstArrayView array, const char* name) const {
   if (array.memory() != MemoryKind::kCuda || array.count() == 0) return;
-  int device = array.device();
-  if (device < 0) {
-    const auto& driver = *surroundings_.device_libraries().driver().driver;
-    const cuda::Whereabouts found = cuda::whereabouts(driver, array.data());
-    if (found.memory != MemoryKind::kCuda) {
-      throw InvalidArgument(fmt::format("{} is said to lie in a GPU's memory and does not", name));
-    }
-    device = found.device;
-  }
+  const int device = cuda::gpu_of(device_->driver(), array, name);
   if (device != device_->ordinal()) {
     throw InvalidArgument(fmt::format(
         "{} lies on GPU {}, and this rank's GPU in communicator {} is {}; a rank has one GPU",

@@ -103,15 +103,10 @@ class GpuPlan final : public FftPlan {
  private:
   void require_here(ConstArrayView array, const char* name) const {
     if (array.count() == 0) return;
-    const cuda::Whereabouts at = cuda::whereabouts(device_->driver(), array.data());
-    if (at.memory == MemoryKind::kCuda && at.device == device_->ordinal()) return;
-    throw InvalidArgument(
-        at.memory == MemoryKind::kCuda
-            ? fmt::format("{} lies on GPU {}, and the plan is for GPU {}",
-                          name,
-                          at.device,
-                          device_->ordinal())
-            : fmt::format("{} is said to lie in a GPU's memory and does not", name));
+    const int gpu = cuda::gpu_of(device_->driver(), array, name);
+    if (gpu == device_->ordinal()) return;
+    throw InvalidArgument(fmt::format(
+        "{} lies on GPU {}, and the plan is for GPU {}", name, gpu, device_->ordinal()));
   }
 
   // Two, used in turn: nobody overwrites what another may still read.

@@ -1,6 +1,7 @@
 // Fourier transforms of arrays in GPUs' memory, against the same of the host's.
 #include "hocket/fft.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -222,8 +223,37 @@ TEST_F(FftOnGpus, WhatDoesNotFitIsRefusedByAll) {
       const auto far = cuda_array(static_cast<C*>(elsewhere.data()), box.count(), other->ordinal());
       expect(told([&] { fft(x.view(), far, {}, seat.stream.get()); }),
              "out lies on GPU " + std::to_string(other->ordinal()));
+      const auto silent = cuda_array(static_cast<C*>(elsewhere.data()), box.count());
+      expect(told([&] { fft(x.view(), silent, {}, seat.stream.get()); }),
+             "out lies on GPU " + std::to_string(other->ordinal()));
     }
+    const auto claimed = cuda_array(host.data(), box.count());
+    expect(told([&] { fft(claimed, x.view(), {}, seat.stream.get()); }),
+           "in is said to lie in a GPU's memory and does not");
     fft(x.view(), x.view(), {}, seat.stream.get());
+    x.get();
+  });
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(FftOnGpus, TheDriverIsNotAskedWhereAnArrayLiesThatSaysIt) {
+  if (!machine().fake) GTEST_SKIP() << "real drivers do not count their calls";
+  const auto calls = reinterpret_cast<long (*)(const char*)>(
+      ::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_calls"));
+  const std::string failure = run(1, {}, [&](Seat& seat) {
+    using C = std::complex<double>;
+    const Extents shape{4, 6};
+    const Box box({0, 0}, shape);
+    Fft fft(seat.comm, shape, box, box, {.gpu = seat.device->ordinal()});
+    OnGpu<C> x(seat, box.count());
+    x.set(std::vector<C>(box.count()));
+    const auto asked = [&](ArrayView array) {
+      const long before = calls("cuPointerGetAttributes");
+      fft(array, array, {}, seat.stream.get());
+      return calls("cuPointerGetAttributes") - before;
+    };
+    const auto silent = cuda_array(static_cast<C*>(x.view().data()), box.count());
+    if (asked(silent) != 2 || asked(x.view()) != 0) throw std::runtime_error("asked otherwise");
     x.get();
   });
   EXPECT_EQ(failure, "");
