@@ -137,7 +137,7 @@ Plan Core::checked(const Request& request, CallStorage& storage, const Signature
 }
 
 void Core::run_here(const Request& request) {
-  if (Plan* const kept = planner_->kept(request)) {
+  if (Plan* const kept = planner_->kept().find(request)) {
     execute(*kept, kept->call.signature, request.deadline, nullptr);
     return;
   }
@@ -147,7 +147,7 @@ void Core::run_here(const Request& request) {
     execute(plan, plan.call.signature, request.deadline, &storage);
     return;
   }
-  Plan& kept = planner_->keep(request, plan);
+  Plan& kept = planner_->kept().keep(request, plan);
   execute(kept, kept.call.signature, request.deadline, nullptr);
 }
 

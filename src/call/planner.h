@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call/request.h"
@@ -33,6 +35,39 @@ struct Plan {
   std::uint64_t hash = 0;  // what the fingerprint takes in; see Ledger::hash_of
 };
 
+// A value: the plans of the last requests, of a few kinds. Programs repeat themselves, and what was
+// right is right again. In the communicator's turn.
+template <typename AnyPlan>
+class KeptPlans {
+ public:
+  // The plan of the last request of its kind; null where this is not the same again.
+  AnyPlan* find(const Request& request) noexcept {
+    Kept& kept = kept_[place_of(request)];
+    return repeats(kept.request, request) ? &kept.plan : nullptr;
+  }
+  // Keeps a plan, which is another place's from now on.
+  AnyPlan& keep(const Request& request, AnyPlan plan) noexcept {
+    Kept& kept = kept_[place_of(request)];
+    kept.request = request;
+    kept.plan = std::move(plan);
+    return kept.plan;
+  }
+  void forget() noexcept {
+    for (Kept& kept : kept_) kept = {};
+  }
+
+ private:
+  struct Kept {
+    Request request;
+    AnyPlan plan;
+  };
+  std::size_t place_of(const Request& request) const noexcept {
+    return static_cast<std::size_t>(request.kind) % kept_.size();
+  }
+
+  std::array<Kept, 4> kept_;
+};
+
 // A resource of one group's rank. In the communicator's turn.
 class Planner {
  public:
@@ -56,27 +91,9 @@ class Planner {
   // The best engine for it. Throws InvalidArgument where none carries it.
   engine::CollectiveEngine& choose(const engine::Signature& signature);
 
-  // The plan of the last request of its kind; null where this is not the same again.
-  Plan* kept(const Request& request) noexcept {
-    Kept& kept = kept_[place_of(request)];
-    return repeats(kept.request, request) ? &kept.plan : nullptr;
-  }
-  // Keeps a plan, which is another place's from now on.
-  Plan& keep(const Request& request, const Plan& plan) noexcept {
-    Kept& kept = kept_[place_of(request)];
-    kept.request = request;
-    kept.plan = plan;
-    return kept.plan;
-  }
+  KeptPlans<Plan>& kept() noexcept { return kept_; }
 
  private:
-  struct Kept {
-    Request request;
-    Plan plan;
-  };
-  std::size_t place_of(const Request& request) const noexcept {
-    return static_cast<std::size_t>(request.kind) % kept_.size();
-  }
   void find_symmetric(engine::Call& call) const noexcept;
 
   const std::string communicator_;
@@ -85,8 +102,7 @@ class Planner {
   const bool reaches_all_;
   const Engines* engines_ = nullptr;
   engine::ChoiceMemo<engine::CollectiveEngine*> choices_;
-  // Of calls of different kinds: programs repeat themselves, and what was right is right again.
-  std::array<Kept, 4> kept_;
+  KeptPlans<Plan> kept_;
 };
 
 }  // namespace hocket::call

@@ -32,29 +32,35 @@ engine::Task until_others(std::function<bool()> follow, std::function<void()> mo
 
 DeviceCalls::~DeviceCalls() { close(); }
 
-void DeviceCalls::run(const call::Request& request) {
+// By the plan that is kept of such a request, or by one that is kept from then on.
+template <typename Call>
+std::shared_ptr<call::Operation> DeviceCalls::by_plan(const call::Request& request,
+                                                      const Call& call) {
   const std::uint64_t epoch = surroundings_.device_blocks().epoch();
-  if (repeated_epoch_ == epoch && repeats(repeated_, request)) {
-    go(repeated_plan_, opened(request), {});
-    return;
-  }
-  repeated_.kind = Kind::kNone;
+  if (kept_epoch_ != epoch) kept_.forget();
+  kept_epoch_ = epoch;
+  if (DevicePlan* kept = kept_.find(request)) return call(*kept, call::CallStorage());
   call::CallStorage storage;
-  repeated_plan_ = checked(request, storage);
-  const Launch how = opened(request);
+  DevicePlan plan = checked(request, storage);
   const bool has_parts = !storage.positions.empty();
-  go(repeated_plan_, how, std::move(storage));
-  if (has_parts) return;
-  repeated_ = request;
-  repeated_epoch_ = epoch;
-  repeated_plan_.block.reset();  // its end changes the epoch
+  auto operation = call(plan, std::move(storage));
+  if (has_parts) return operation;
+  plan.block.reset();  // its end changes the epoch
+  kept_.keep(request, std::move(plan));
+  return operation;
+}
+
+void DeviceCalls::run(const call::Request& request) {
+  by_plan(request, [&](DevicePlan& plan, call::CallStorage storage) {
+    return go(plan, opened(request), std::move(storage));
+  });
 }
 
 std::shared_ptr<call::Operation> DeviceCalls::start(const call::Request& request) {
-  call::CallStorage storage;
-  DevicePlan plan = checked(request, storage);
-  const Launch how = opened(request);
-  return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
+  return by_plan(request, [&](DevicePlan& plan, call::CallStorage storage) {
+    const Launch how = opened(request);
+    return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
+  });
 }
 
 void DeviceCalls::run_prepared(DevicePlan& plan, const call::Request& request) {
@@ -148,6 +154,7 @@ void DeviceCalls::choose(DevicePlan& plan, bool captured) {
            !connect(*plan.engine, plan.call.signature));
   plan.chosen = true;
   plan.captured = captured;
+  plan.steps = plan.engine == nullptr ? nullptr : plan.engine->steps_of(plan.call, plan.outs);
 }
 
 std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
@@ -310,8 +317,8 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
       watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
     }
     if (plan.engine->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
-    if (!plan.outs.empty()) {
-      plan.engine->enqueue_symmetric(plan.call, plan.outs, how.stream);
+    if (plan.steps) {
+      plan.steps->enqueue(how.stream);
     } else {
       plan.engine->enqueue(plan.call, how.stream);
     }

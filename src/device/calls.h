@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "call/core.h"
+#include "call/planner.h"
 #include "device/blocks.h"
 #include "device/engines.h"
 #include "device/envelopes.h"
@@ -31,6 +32,7 @@ struct DevicePlan {
   engine::DeviceEngine* engine = nullptr;  // null: not chosen so far, or the host
   bool chosen = false;
   bool captured = false;  // that is what it was chosen for
+  std::unique_ptr<engine::DeviceSteps> steps = nullptr;  // of the engine; null: none are kept
   // Where out is symmetric: the ranks' outs as mapped here, and what they lie in.
   std::vector<std::byte*> outs = {};
   std::shared_ptr<DeviceBlock> block = nullptr;
@@ -117,6 +119,8 @@ class DeviceCalls {
     bool captured = false;
   };
 
+  template <typename Call>
+  std::shared_ptr<call::Operation> by_plan(const call::Request& request, const Call& call);
   // Local, and without effects on others: what they throw is a refusal.
   DevicePlan prepare(const call::Request& request, call::CallStorage& storage);
   Launch opened(const call::Request& request);
@@ -224,10 +228,8 @@ class DeviceCalls {
   std::unique_ptr<StreamOrder> order_;
   bool awaits_word_ = false;  // of a GPU or of another rank, which may wake nobody
   std::optional<std::int32_t> nvshmem_team_;
-  // The last of `run`'s calls.
-  call::Request repeated_;
-  std::uint64_t repeated_epoch_ = 0;  // of the symmetric blocks
-  DevicePlan repeated_plan_;
+  call::KeptPlans<DevicePlan> kept_;
+  std::uint64_t kept_epoch_ = 0;  // of the symmetric blocks
 };
 
 }  // namespace hocket::device

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +62,15 @@ struct DeviceProblem {
   std::string text;
 };
 
+// A resource: one call as an engine has planned it, kept by whoever calls for as long as the call
+// may come again. The engine outlives its use.
+class DeviceSteps {
+ public:
+  virtual ~DeviceSteps() = default;
+  // See DeviceEngine::enqueue: puts that call on the stream, with what the engine was told since.
+  virtual void enqueue(StreamRef stream) = 0;
+};
+
 // A resource, one a rank and group, used by one thread at a time but for `problem` and `abort`. The
 // device's context is current in every call. Nothing waits for the device, but `connect`. Failures
 // are DeviceErrors.
@@ -80,13 +90,14 @@ class DeviceEngine {
   // on the device: whoever changes streams orders them.
   virtual void enqueue(const Call& call, StreamRef stream) = 0;
 
-  // The same for a call whose out is symmetric: `outs` are the ranks' outs, by rank, as mapped
-  // here; the engine may write to them.
-  virtual void enqueue_symmetric(const Call& call,
-                                 std::span<std::byte* const> outs,
-                                 StreamRef stream) {
+  // What puts the call there as often as it comes, for engines that plan it first; null: `enqueue`
+  // does. After `connect`. `outs`: where out is symmetric, the ranks' outs, by rank, as mapped
+  // here, to which the engine may write; else empty.
+  virtual std::unique_ptr<DeviceSteps> steps_of(const Call& call,
+                                                std::span<std::byte* const> outs) {
+    static_cast<void>(call);
     static_cast<void>(outs);
-    enqueue(call, stream);
+    return nullptr;
   }
 
   // Whether it carries messages; then `exchange` puts them on the stream, to progress together.

@@ -86,9 +86,11 @@ class CountTrunk(unittest.TestCase):
 
     def test_waits_and_memos(self):
         files = {"src/a/a.cc": "std::this_thread::yield();\nwaiter.pause();\nwait();\n",
-                 "src/a/a.h": "ChoiceMemo<Way> chosen_;\nRequest repeated_;\nint lastly_;\n"}
+                 "src/a/a.h": "engine::ChoiceMemo<engine::Way*> chosen_;\nRequest repeated_;\n"
+                              "KeptPlans<Plan> kept_;\nint last_ = 0;\nKeptPlans& kept() {\n"}
         self.assertEqual(self.count(trunk.waits, files), ["src/a/a.cc:1", "src/a/a.cc:2"])
-        self.assertEqual(self.count(trunk.memos, files), ["src/a/a.h:1", "src/a/a.h:2"])
+        self.assertEqual(self.count(trunk.memos, files),
+                         ["src/a/a.h:1", "src/a/a.h:2", "src/a/a.h:3"])
 
     def test_above_its_limit(self):
         for limit, code in ((1, 0), (0, 1)):

@@ -332,6 +332,35 @@ TEST_F(Streams, HostAndDeviceCallsMix) {
   EXPECT_EQ(failure, "");
 }
 
+// Plans of several kinds are kept beside each other, and follow the time that a call is given.
+TEST_F(Streams, CallsOfSeveralKindsComeAgainInTurns) {
+  const std::string failure = run(2, {}, [&](Seat& seat) {
+    Ints x(seat, 64), y(seat, 64), both(seat, 128);
+    const cuda::Stream stream = seat.stream.get();
+    const std::int32_t rank = seat.comm.rank();
+    for (std::int32_t round = 1; round <= 6; ++round) {
+      const Duration allowed = std::chrono::seconds(round % 3 == 0 ? 20 : 30);
+      std::vector<std::int32_t> own(64);
+      std::iota(own.begin(), own.end(), 100 * round + 10 * rank);
+      x.set(own, stream);
+      const ConstArrayView in(x.view());
+      seat.comm.all_reduce(in, y.view(), {.deadline = allowed, .stream = stream});
+      seat.comm.all_gather(in, both.view(), {.deadline = allowed, .stream = stream});
+      seat.comm.broadcast(x.view(), {.root = round % 2, .deadline = allowed, .stream = stream});
+      const auto sums = y.get(stream), parts = both.get(stream), sent = x.get(stream);
+      for (std::int32_t i = 0; i < 64; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::int32_t first = 100 * round + i;
+        if (sums[at] != 2 * first + 10 || parts[at] != first || parts[at + 64] != first + 10 ||
+            sent[at] != first + 10 * (round % 2)) {
+          throw std::runtime_error("round " + std::to_string(round) + " is wrong");
+        }
+      }
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
 TEST_F(Streams, PreparedCallsAreMadeAgainAndAgain) {
   const std::string failure = run(2, {}, [&](Seat& seat) {
     Ints x(seat, 64);

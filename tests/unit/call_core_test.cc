@@ -342,6 +342,29 @@ TEST_F(CallCoreTest, WhoeverDropsAWorkEndsTheGroup) {
   EXPECT_EQ(peer_.failure().cause, Cause::kWorkDropped);
 }
 
+TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
+  std::int32_t values[4] = {};
+  const ArrayView all(values), half(std::span(values, 2));
+  const Request sum{.kind = Kind::kAllReduce, .out = all, .in_place = true};
+  const Request shorter{.kind = Kind::kAllReduce, .out = half, .in_place = true};
+  const Request sent{.kind = Kind::kBroadcast, .out = all, .in_place = true};
+  Request again = sum;
+  again.deadline = std::chrono::seconds(1);  // no part of a plan
+  KeptPlans<std::unique_ptr<int>> kept;
+  EXPECT_EQ(kept.find(sum), nullptr);
+  kept.keep(sum, std::make_unique<int>(1));
+  kept.keep(sent, std::make_unique<int>(2));
+  ASSERT_NE(kept.find(again), nullptr);
+  EXPECT_EQ(**kept.find(again), 1);
+  EXPECT_EQ(**kept.find(sent), 2);
+  EXPECT_EQ(kept.find(shorter), nullptr);
+  EXPECT_EQ(*kept.keep(shorter, std::make_unique<int>(3)), 3);
+  EXPECT_EQ(kept.find(sum), nullptr);
+  kept.forget();
+  EXPECT_EQ(kept.find(shorter), nullptr);
+  EXPECT_EQ(kept.find(sent), nullptr);
+}
+
 TEST_F(CallCoreTest, WhatIsNotAMemberMakesNoCalls) {
   const auto outside = std::make_shared<Core>(
       own_,

@@ -191,24 +191,36 @@ void PeerEngine::launch(std::span<const Step> steps, cuda::Stream stream) const 
   }
 }
 
-std::span<const Step> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
-  const bool listed = is_listed(call.signature.kind);
-  if (!listed && call.signature == last_.signature && call.in == last_.in &&
-      call.out == last_.out) {
-    return last_steps_;
+// Time is part of a step, so that they are planned anew where calls get another one.
+class PeerEngine::Steps final : public engine::DeviceSteps {
+ public:
+  Steps(const PeerEngine& engine, const Call& call, PeerOuts outs)
+      : engine_(engine), call_(call), outs_(outs.begin(), outs.end()) {}
+
+  void enqueue(StreamRef stream) override {
+    if (planned_at_ != engine_.limits_) {
+      steps_ = plan(call_, engine_.member_, engine_.tuning_, outs_);
+      planned_at_ = engine_.limits_;
+    }
+    engine_.launch(steps_, stream.handle());
   }
-  last_.signature.kind = Kind::kNone;  // for as long as its steps are not whole
-  last_steps_ = plan(call, member_, tuning_, outs);
-  if (!listed) last_ = call;
-  return last_steps_;
+
+ private:
+  const PeerEngine& engine_;
+  const Call call_;
+  const std::vector<std::byte*> outs_;
+  std::vector<Step> steps_;
+  std::optional<std::uint64_t> planned_at_;  // the engine's limits_ then
+};
+
+// Listed parts are elsewhere, and may change.
+std::unique_ptr<engine::DeviceSteps> PeerEngine::steps_of(const Call& call, PeerOuts outs) {
+  if (is_listed(call.signature.kind)) return nullptr;
+  return std::make_unique<Steps>(*this, call, outs);
 }
 
 void PeerEngine::enqueue(const Call& call, StreamRef stream) {
-  launch(steps_of(call, {}), stream.handle());
-}
-
-void PeerEngine::enqueue_symmetric(const Call& call, PeerOuts outs, StreamRef stream) {
-  launch(steps_of(call, outs), stream.handle());
+  launch(plan(call, member_, tuning_, {}), stream.handle());
 }
 
 // At most one message each way with a peer goes into a launch; all ranks take them in the order of
@@ -242,7 +254,7 @@ bool PeerEngine::keeps_time(Duration allowed) noexcept {
   const auto limit = allowed == kForever ? 0 : static_cast<std::uint64_t>(allowed.count());
   if (member_.lanes[0].limit_ns == limit) return true;
   for (LaneParams& lane : member_.lanes) lane.limit_ns = limit;
-  last_.signature.kind = Kind::kNone;
+  ++limits_;
   return true;
 }
 

@@ -44,7 +44,7 @@ class PeerEngine final : public engine::DeviceEngine {
   std::optional<engine::Score> score(const engine::Signature& signature) const noexcept override;
   void connect(const engine::Introduction& introduction) override;
   void enqueue(const engine::Call& call, StreamRef stream) override;
-  void enqueue_symmetric(const engine::Call& call, PeerOuts outs, StreamRef stream) override;
+  std::unique_ptr<engine::DeviceSteps> steps_of(const engine::Call& call, PeerOuts outs) override;
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) override;
   bool meets_on_device() const noexcept override { return size_ > 1; }
@@ -54,6 +54,7 @@ class PeerEngine final : public engine::DeviceEngine {
   bool aborts_gently() const noexcept override { return true; }
 
  private:
+  class Steps;
   void allocate();
   void write_patterns(base::Deadline deadline);
   void read_patterns(base::Deadline deadline);
@@ -63,8 +64,6 @@ class PeerEngine final : public engine::DeviceEngine {
   void together(const engine::Introduction& introduction, const Stage& stage);
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
   void launch(std::span<const Step> steps, cuda::Stream stream) const;
-  // The steps of a call; those of the last one are kept, as calls often come again.
-  std::span<const Step> steps_of(const engine::Call& call, PeerOuts outs);
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   PeerTuning tuning_;
@@ -77,8 +76,7 @@ class PeerEngine final : public engine::DeviceEngine {
   Member member_;
   std::shared_ptr<cuda::HostBuffer> words_;
   std::unique_ptr<PeerKernels> kernels_;
-  engine::Call last_;
-  std::vector<Step> last_steps_;
+  std::uint64_t limits_ = 0;  // how often calls have got another time
   std::vector<cuda::Mapping> mappings_;  // the own one first
 };
 
