@@ -176,7 +176,8 @@ def touched_by(engine: str) -> Callable[[Tree], list[str]]:
 
 
 def waits(tree: Tree) -> list[str]:
-    """Where a thread gives its processor away until something moves: yield, sleep, a waiter."""
+    """Loops in which a thread gives its processor away until something moves: yield, sleep, a
+    waiter. Whoever calls `base::poll_until` has no loop of its own."""
     pattern = re.compile(r"this_thread::(?:yield|sleep_for|sleep_until)\b|\.pause\(")
     return tree.places(pattern, tree.sources("src"))
 
@@ -208,7 +209,7 @@ ROWS = (
     Row("casts back of an interface", casts_back, 0, 0),
     Row("files outside its folder that name UCX", touched_by("ucx"), 3, 3),
     Row("files outside its folder that name NCCL", touched_by("nccl"), 3, 3),
-    Row("places where a thread waits", waits, 24, 1),
+    Row("loops in which a thread waits", waits, 14, 1),
     Row("memos of what was chosen or planned", memos, 4, 1),
 )
 

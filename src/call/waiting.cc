@@ -1,6 +1,5 @@
 // How threads wait for calls under way: a program's for its Work, and the progress thread for all.
-#include <thread>
-
+#include "base/poll.h"
 #include "base/relax.h"
 #include "call/core.h"
 
@@ -113,13 +112,13 @@ bool Core::test_stream_work(Operation& operation) {
 bool Core::wait_stream_work(Operation& operation, Deadline until) {
   if (!operation.done() && !wait(operation, until)) return false;
   constexpr int kEagerPolls = 2000;
-  for (int polls = 0; !has_passed(operation); ++polls) {
+  const auto is_over = [&, polls = 0]() mutable {
+    if (has_passed(operation)) return true;
     check_stream_work(operation);
-    if (until.has_passed()) return false;
-    if (polls < kEagerPolls) continue;
-    if (surroundings_->interrupted()) raise(inquiry_->interruption());
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
+    if (polls++ >= kEagerPolls && surroundings_->interrupted()) raise(inquiry_->interruption());
+    return false;
+  };
+  if (!base::poll_until(is_over, until, std::chrono::microseconds(20), kEagerPolls)) return false;
   look_at_device_result();
   check_stream_work(operation);
   return true;

@@ -1,8 +1,8 @@
 // The list of groups with members on several hosts, as the network finds them.
 #include <chrono>
-#include <thread>
 
 #include "base/deadline.h"
+#include "base/poll.h"
 #include "control/host.h"
 
 namespace hocket::control {
@@ -22,13 +22,13 @@ GroupEntry* HostControl::take_entry(const Listing& group) noexcept {
 }
 
 GroupEntry* HostControl::enlist(const Listing& group, Duration patience) noexcept {
-  const auto until = base::Deadline::in(patience);
-  GroupEntry* entry = take_entry(group);
-  while (entry == nullptr && !until.has_passed()) {
-    ring_network();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  GroupEntry* entry = nullptr;
+  const auto is_listed = [&] {
     entry = take_entry(group);
-  }
+    if (entry == nullptr) ring_network();
+    return entry != nullptr;
+  };
+  base::poll_until(is_listed, base::Deadline::in(patience), std::chrono::microseconds(100));
   if (entry != nullptr) entry->id.store(group.id, std::memory_order_release);
   return entry;
 }

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <thread>
 
 #include "base/deadline.h"
+#include "base/poll.h"
 #include "control/host.h"
 #include "control/host_layout.h"
 #include "hocket/error.h"
@@ -52,11 +52,13 @@ std::uint64_t HostControl::allocate(std::size_t bytes, std::span<const int> hold
   if (live_.size() >= collect_at_ || bytes >= kLarge) collect();
   const std::size_t wanted = os::round_to_pages(bytes + sizeof(BlockHeader));
   auto offset = take(wanted);
-  if (!offset) collect();
-  const auto until = base::Deadline::in(kMostPatience);
-  while (!offset && !(offset = take(wanted)) && awaits_the_dead() && !until.has_passed()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto is_decided = [&] {
     collect();
+    offset = take(wanted);
+    return offset || !awaits_the_dead();
+  };
+  if (!offset) {
+    base::poll_until(is_decided, base::Deadline::in(kMostPatience), std::chrono::milliseconds(20));
   }
   if (!offset) {
     throw SystemError(

@@ -1,7 +1,6 @@
 #include "cuda/stream.h"
 
-#include <thread>
-
+#include "base/poll.h"
 #include "hocket/error.h"
 
 namespace hocket::cuda {
@@ -12,11 +11,7 @@ constexpr int kEagerPolls = 2000;
 
 template <typename Ended>
 bool poll(const Ended& ended, base::Deadline deadline) {
-  for (int polls = 0; !ended(); ++polls) {
-    if (deadline.has_passed()) return false;
-    if (polls > kEagerPolls) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return true;
+  return base::poll_until(ended, deadline, std::chrono::microseconds(50), kEagerPolls);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "base/hash.h"
+#include "base/poll.h"
 #include "call/operation.h"
 #include "call/waiter.h"
 
@@ -282,10 +282,9 @@ void DeviceCalls::raise(const DeviceError& error,
     throw;  // `error`, as what it was thrown as
   } catch (const engine::MaybeLoss&) {
     surroundings_.look_again();
-    const Deadline doubt = Deadline::in(engine::kLossDoubt);
-    while (!owner_.group().failed() && !doubt.has_passed()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    base::poll_until([this] { return owner_.group().failed(); },
+                     Deadline::in(engine::kLossDoubt),
+                     std::chrono::milliseconds(1));
   } catch (const DeviceError&) {
   }
   owner_.raise({.cause = control::Cause::kDevice,

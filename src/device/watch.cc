@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <thread>
 
+#include "base/poll.h"
 #include "control/succession.h"
 #include "failure/loss.h"
 
@@ -71,13 +71,11 @@ void DeviceWatch::close() noexcept {
 }
 
 void DeviceWatch::look_at_result() noexcept {
-  while (true) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (control_ == nullptr || ended_engines_ || !look_at_problems(Clock::now())) return;
-    }
-    std::this_thread::sleep_for(milliseconds(1));
-  }
+  const auto is_seen = [this] {
+    const std::lock_guard lock(mutex_);
+    return control_ == nullptr || ended_engines_ || !look_at_problems(Clock::now());
+  };
+  base::poll_until(is_seen, base::Deadline::never(), milliseconds(1));
 }
 
 bool DeviceWatch::was_cut_short() noexcept {

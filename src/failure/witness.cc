@@ -1,7 +1,8 @@
 #include "failure/witness.h"
 
 #include <algorithm>
-#include <thread>
+
+#include "base/poll.h"
 
 namespace hocket::failure {
 namespace {
@@ -75,20 +76,21 @@ bool Witness::still_runs(int rank) const noexcept {
 
 std::optional<int> Witness::await_end(int rank) {
   const os::ProcessExit process(host_->pid(rank), host_->start(rank));
-  for (;;) {
+  std::optional<int> end;
+  const auto is_decided = [&] {
     look();  // this may be the thread that looks otherwise
-    if (const auto end = host_->end(rank)) return end;
+    if ((end = host_->end(rank))) return true;
     const auto answer = process.ask();
     if (answer.state == os::ProcessExit::State::kKnown) {
       host_->record_end(rank, answer.status);
-      return host_->end(rank);
+      end = host_->end(rank);
+      return true;
     }
     const bool is_ending = answer.state == os::ProcessExit::State::kNotYet;
-    if (host_->since_death(rank) >= (is_ending ? kWaitWhileItEnds : kWaitForEnd)) {
-      return std::nullopt;
-    }
-    std::this_thread::sleep_for(microseconds(20));
-  }
+    return host_->since_death(rank) >= (is_ending ? kWaitWhileItEnds : kWaitForEnd);
+  };
+  base::poll_until(is_decided, base::Deadline::never(), microseconds(20));
+  return end;
 }
 
 }  // namespace hocket::failure

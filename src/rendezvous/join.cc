@@ -12,6 +12,7 @@
 
 #include "base/deadline.h"
 #include "base/interrupt.h"
+#include "base/poll.h"
 #include "hocket/error.h"
 #include "rendezvous/address.h"
 #include "rendezvous/wire/establish.h"
@@ -53,25 +54,26 @@ StoreClientOptions client_options(const LaunchInfo& launch, Duration timeout) {
 std::optional<StoreServer> serve(const LaunchInfo& launch, Duration timeout) {
   const Address address = parse_address(launch.store_address, "the store's address");
   const bool is_unix = std::holds_alternative<UnixName>(address);
-  const auto deadline = base::Deadline::in(std::min(timeout, kStaleTimeout));
-  for (;;) {
+  std::optional<StoreServer> server;
+  const auto is_decided = [&] {
     try {
-      return StoreServer(server_options(launch, address));
+      server.emplace(server_options(launch, address));
+      return true;
     } catch (const SystemError& error) {
       const int number = error.error_number();
       const bool is_elsewhere = number == EADDRINUSE || number == EADDRNOTAVAIL;
       if (!is_elsewhere) throw;
-      if (!is_unix) return std::nullopt;
-      if (deadline.has_passed()) {
-        throw RendezvousError(
-            fmt::format("another job meets at {}; wait for its end, or give this one an address "
-                        "of its own (HOCKET_STORE, or the launcher's port)",
-                        launch.store_address));
-      }
+      if (!is_unix) return true;
     }
     base::throw_if_interrupted(fmt::format("the wait for {}", launch.store_address));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+    return false;
+  };
+  const auto deadline = base::Deadline::in(std::min(timeout, kStaleTimeout));
+  if (base::poll_until(is_decided, deadline, std::chrono::milliseconds(20))) return server;
+  throw RendezvousError(
+      fmt::format("another job meets at {}; wait for its end, or give this one an address of its "
+                  "own (HOCKET_STORE, or the launcher's port)",
+                  launch.store_address));
 }
 
 // A resource: the server goes when its last user in this process goes, after the client.

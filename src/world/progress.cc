@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -30,7 +31,7 @@ class ProgressThread::State {
   void stop() noexcept;
   void wake() noexcept;
   void look_again() noexcept;
-  bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  void await_ready() const noexcept { ready_.wait(); }
   // Why it has ended already; to be asked once it is ready.
   const std::exception_ptr& refusal() const noexcept { return refusal_; }
 
@@ -53,7 +54,7 @@ class ProgressThread::State {
   std::mutex mutex_;
   std::vector<std::shared_ptr<call::Core>> added_;  // guarded by mutex_
   std::atomic<bool> wakes_{false};                        // something was added
-  std::atomic<bool> ready_{false};
+  std::latch ready_{1};
   std::exception_ptr refusal_;  // written before ready_
   std::atomic<bool> stop_{false};
   std::atomic<bool> idle_{false};  // sleeps, or is about to, on bell_
@@ -74,7 +75,7 @@ ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
     : state_(std::make_shared<State>(std::move(host), std::move(witness))) {
   thread_ = base::start_thread("hocket", [state = state_] { state->run(); });
   // Others may rely on this rank's words from the moment it arrives.
-  while (!state_->ready()) std::this_thread::yield();
+  state_->await_ready();
   if (!state_->refusal()) return;
   thread_.join();
   std::rethrow_exception(state_->refusal());
@@ -174,14 +175,14 @@ void ProgressThread::State::run() {
     if (watches_) hold.emplace();
   } catch (const Error&) {
     refusal_ = std::current_exception();
-    return ready_.store(true, std::memory_order_release);
+    return ready_.count_down();
   }
   if (watches_) {
     for (int peer = 0; peer < host_->ranks(); ++peer) {
       if (peer != host_->self()) hold->add(host_->robust_word(host_->self(), peer));
     }
   }
-  ready_.store(true, std::memory_order_release);
+  ready_.count_down();
 
   while (!stopped()) {
     call::Waiter waiter(*host_, call::Waiter::Patience::kBackground);

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <string_view>
 
+#include "base/poll.h"
 #include "base/threads.h"
 #include "hocket/error.h"
 
@@ -89,6 +91,28 @@ TEST(Threads, RunAllOrNoneWhereMemoryEnds) {
     }
   }
   EXPECT_TRUE(has_failed);
+}
+
+TEST(Polls, LookUntilItIsSoOrTheTimeIsOver) {
+  int looks = 0;
+  const auto third = [&] { return ++looks == 3; };
+  EXPECT_TRUE(poll_until(third, Deadline::never(), std::chrono::microseconds(1)));
+  EXPECT_EQ(looks, 3);
+  // What is so already needs no time, and what has none gets one look.
+  looks = 2;
+  EXPECT_TRUE(poll_until(third, Deadline::in(Duration(0)), kForever));
+  looks = 0;
+  EXPECT_FALSE(poll_until(third, Deadline::in(Duration(0)), kForever));
+  EXPECT_EQ(looks, 1);
+  // It does not sleep for ever: not between the first looks, and not past the deadline.
+  looks = 0;
+  EXPECT_TRUE(poll_until(third, Deadline::never(), kForever, 2));
+  EXPECT_FALSE(poll_until(third, Deadline::in(std::chrono::milliseconds(1)), kForever));
+}
+
+TEST(Polls, EndByWhatTheLookThrows) {
+  const auto refuse = []() -> bool { throw InvalidArgument("no"); };
+  EXPECT_THROW(poll_until(refuse, Deadline::never(), kForever), InvalidArgument);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/poll.h"
 #include "hocket/error.h"
 
 namespace hocket::engines::nccl {
@@ -20,6 +21,8 @@ constexpr double kBytesPerMicrosecond = 250'000;
 
 // The time that a clean end may take before it is an abort.
 constexpr auto kPatience = std::chrono::seconds(2);
+// First without a pause, for what is about to end.
+constexpr int kEagerPolls = 1000;
 // What the watch over a call gets beyond the call's own time to end it.
 constexpr auto kLaunchGrace = std::chrono::seconds(2);
 
@@ -99,19 +102,18 @@ void NcclEngine::connect(const engine::Introduction& introduction) {
 
 // Every call returns at once; what NCCL has still to begin it begins in a thread of its own.
 void NcclEngine::settle(Deadline deadline, const std::function<void()>& look) {
-  for (int polls = 0;; ++polls) {
+  const auto is_settled = [&, polls = 0]() mutable {
     NcclResult state = NcclResult::kSuccess;
     const NcclResult asked = library_->comm_get_async_error(comm_, &state);
     if (asked != NcclResult::kSuccess) check(asked);
-    if (state == NcclResult::kSuccess) return;
+    if (state == NcclResult::kSuccess) return true;
     if (state != NcclResult::kInProgress) check(state);
     if (aborted_.load(std::memory_order_acquire)) throw DeviceError("NCCL was told to abort");
-    if (deadline.has_passed()) {
-      throw DeviceError("NCCL did not get ready in time: a rank is missing, or cannot be reached");
-    }
-    if (look && polls % 64 == 0) look();
-    if (polls > 1000) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
+    if (look && polls++ % 64 == 0) look();
+    return false;
+  };
+  if (base::poll_until(is_settled, deadline, std::chrono::microseconds(100), kEagerPolls)) return;
+  throw DeviceError("NCCL did not get ready in time: a rank is missing, or cannot be reached");
 }
 
 void NcclEngine::settle_call() {

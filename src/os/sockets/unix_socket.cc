@@ -8,9 +8,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <thread>
 
 #include "base/interrupt.h"
+#include "base/poll.h"
 #include "hocket/error.h"
 #include "os/sockets/socket.h"
 
@@ -113,20 +113,20 @@ Fd UnixListener::accept(base::Deadline deadline) {
 
 Fd connect_abstract(std::string_view name, base::Deadline deadline) {
   const AbstractAddress address = abstract_address(name);
-  for (;;) {
-    Fd socket = make_socket();
-    if (::connect(socket.get(), address.get(), address.size) == 0) return socket;
+  Fd socket;
+  const auto is_connected = [&] {
+    socket = make_socket();
+    if (::connect(socket.get(), address.get(), address.size) == 0) return true;
     if (errno != EAGAIN && errno != EINTR) {
       throw SystemError(fmt::format("cannot connect to the AF_UNIX name \"{}\"", name), errno);
     }
     // EAGAIN: the backlog is full, of which poll tells nothing.
-    if (deadline.has_passed()) {
-      throw RendezvousError(
-          fmt::format("the listener at the AF_UNIX name \"{}\" accepted nobody in time", name));
-    }
     base::throw_if_interrupted("the wait for another process");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return false;
+  };
+  if (base::poll_until(is_connected, deadline, std::chrono::milliseconds(1))) return socket;
+  throw RendezvousError(
+      fmt::format("the listener at the AF_UNIX name \"{}\" accepted nobody in time", name));
 }
 
 void send_fd(const Fd& socket,
