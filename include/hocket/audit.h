@@ -17,6 +17,15 @@
 
 namespace hocket {
 
+class Communicator;
+
+// Has this rank keep an audit of the calls of `communicator`, or no more, from the next one on.
+// Communicators made of it do as it does. Without HOCKET_AUDIT the file lies beside the trace, or in
+// hocket-audit. Local: for a comparison all ranks want one. Throws SystemError where the file cannot
+// be written.
+void set_audited(Communicator& communicator, bool audited);
+bool is_audited(const Communicator& communicator) noexcept;
+
 // Of one block of elements. Any single bit that differs makes `sums` differ.
 struct AuditDigest {
   std::uint64_t sums = 0;

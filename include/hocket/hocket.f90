@@ -167,6 +167,18 @@ module hocket
       integer(c_int64_t), value :: deadline_ns
       integer(c_int) :: hocket_comm_set_deadline
     end function
+    function hocket_comm_audited(comm, audited) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int), intent(out) :: audited
+      integer(c_int) :: hocket_comm_audited
+    end function
+    function hocket_comm_set_audited(comm, audited) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int), value :: audited
+      integer(c_int) :: hocket_comm_set_audited
+    end function
     function hocket_comm_status(comm) bind(c)
       import
       type(c_ptr), value :: comm

@@ -293,6 +293,18 @@ class Communicator:
     @deadline.setter
     def deadline(self, seconds: Timeout) -> None: ...
 
+    @property
+    def audit(self) -> bool:
+        """
+        Whether this rank keeps an audit of the calls, for ``hocket trace --diff``.
+
+        Communicators made of this one do as it does. Without HOCKET_AUDIT the file lies beside the trace, or
+        in ``hocket-audit``.
+        """
+
+    @audit.setter
+    def audit(self, audit: bool) -> None: ...
+
     def last_calls(self) -> list[RankCall]:
         """What each rank last called, as far as it can be seen from here."""
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "errors.h"
+#include "hocket/audit.h"
 #include "verbs.h"
 
 namespace hocket::python {
@@ -270,6 +271,18 @@ void bind_life(CommunicatorClass& cls) {
       nb::for_setter(nb::sig("def deadline(self, seconds: Timeout) -> None")),
       "Seconds that a call on this rank may take unless it says otherwise; infinity or None for "
       "ever.");
+  cls.def_prop_rw(
+      "audit",
+      [](const Seat& s) { return is_audited(s.comm); },
+      [](Seat& s, bool audit) { without_gil([&] { set_audited(s.comm, audit); }); },
+      nb::for_getter(nb::sig("def audit(self) -> bool")),
+      nb::for_setter(nb::arg("audit")),
+      nb::for_setter(nb::sig("def audit(self, audit: bool) -> None")),
+      R"(Whether this rank keeps an audit of the calls, for ``hocket trace --diff``.
+
+Communicators made of this one do as it does. Without HOCKET_AUDIT the file lies beside the trace, or
+in ``hocket-audit``.
+)");
   cls.def(
       "last_calls",
       [](const Seat& s) { return to_list(s.comm.last_calls()); },

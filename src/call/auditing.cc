@@ -19,11 +19,16 @@ using observe::AuditRecord;
 using observe::AuditState;
 
 Auditing::Auditing(std::shared_ptr<AuditFile> file, const Membership& membership)
-    : file_(membership.rank < 0 ? nullptr : std::move(file)),
-      rank_(membership.rank),
-      size_(membership.size()),
-      name_(membership.name) {
-  if (file_ != nullptr) group_ = file_->add_group(name_, size_, rank_);
+    : rank_(membership.rank), size_(membership.size()), name_(membership.name) {
+  keep_in(std::move(file));
+}
+
+void Auditing::keep_in(std::shared_ptr<AuditFile> file) noexcept {
+  under_.place = {};  // what comes out of a call under way stays unknown
+  is_on_ = file != nullptr && rank_ >= 0;
+  if (!is_on_ || file_ != nullptr) return;
+  file_ = std::move(file);
+  group_ = file_->add_group(name_, size_, rank_);
 }
 
 // --- Where the arrays lie -----------------------------------------------------------------------
@@ -226,7 +231,7 @@ void Auditing::end(bool failed) noexcept {
 }
 
 void Auditing::unread(const Signature& shown, std::uint64_t sequence) noexcept {
-  if (file_ == nullptr) return;
+  if (!is_on_) return;
   const Asked asked{.call = shown, .shown = shown};
   const Told* told = find(asked);
   if (told == nullptr) told = keep(asked, {}, {});
@@ -273,7 +278,7 @@ void Auditing::sent(const engine::Envelope& to, ConstArrayView in) noexcept {
   note_message(to, true, in);
 }
 void Auditing::received(const engine::Envelope& from, ConstArrayView out) noexcept {
-  note_message(from, false, out);
+  if (is_on_) note_message(from, false, out);
 }
 
 }  // namespace hocket::call

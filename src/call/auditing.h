@@ -28,7 +28,9 @@ class Auditing {
  public:
   Auditing(std::shared_ptr<observe::AuditFile> file, const Membership& membership);
 
-  bool is_on() const noexcept { return file_ != nullptr; }
+  bool is_on() const noexcept { return is_on_; }
+  // From the next call on; null: no more. Of no rank of the communicator: never.
+  void keep_in(std::shared_ptr<observe::AuditFile> file) noexcept;
 
   // The collective under way: there is one at a time. `shown`: what it is called.
   void begin(const engine::Call& call, const engine::Signature& shown, Arrays arrays) noexcept;
@@ -101,7 +103,9 @@ class Auditing {
   void note_non_finite(const Under& call, std::uint8_t which, std::size_t element) noexcept;
   void note_message(const engine::Envelope& envelope, bool sends, ConstArrayView array) noexcept;
 
-  const std::shared_ptr<observe::AuditFile> file_;
+  // Stays when no more is kept: a call under way lies in it.
+  std::shared_ptr<observe::AuditFile> file_;
+  bool is_on_ = false;
   const int rank_;
   const int size_;
   const std::string name_;

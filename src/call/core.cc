@@ -87,6 +87,11 @@ void Core::open(Engines engines) {
   open_ = true;
 }
 
+void Core::set_audited(bool audited) {
+  const CallGuard guard(*this);
+  if (audited != is_audited()) tracing_.audit_in(audited ? surroundings_->open_audit() : nullptr);
+}
+
 // --- Whether a call can be made -----------------------------------------------------------------
 
 void Core::refuse_forked() const {

@@ -50,6 +50,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   RankAndSize place() const noexcept { return {rank(), size()}; }
   Duration deadline() const noexcept { return deadline_; }
   void set_deadline(Duration deadline) { deadline_ = deadline; }
+  // Whether this rank keeps an audit of the calls; from the next one on. Throws SystemError.
+  bool is_audited() const noexcept { return tracing_.audits(); }
+  void set_audited(bool audited);
   Surroundings& surroundings() noexcept { return *surroundings_; }
 
   // --- What it is made of, for those who make calls of a kind of their own; in the turn ---------

@@ -41,8 +41,11 @@ class Surroundings {
   virtual int world_rank() const noexcept = 0;
   // Null where no trace is written.
   virtual const std::shared_ptr<observe::TraceFile>& trace() const noexcept = 0;
-  // Null where no audit is kept.
+  // Null where no audit is kept of all communicators.
   virtual const std::shared_ptr<observe::AuditFile>& audit() const noexcept = 0;
+  // That one, or where there is none, this rank's for the communicators that want one. Throws
+  // SystemError.
+  virtual std::shared_ptr<observe::AuditFile> open_audit() = 0;
 };
 
 }  // namespace hocket::call

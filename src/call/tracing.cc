@@ -1,6 +1,7 @@
 #include "call/tracing.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hocket::call {
 
@@ -15,7 +16,13 @@ Tracing::Tracing(std::shared_ptr<observe::TraceFile> file,
       meter_(host, membership.name),
       auditing_(std::move(audit), membership),
       is_on_(file_ != nullptr || meter_.is_on() || auditing_.is_on()) {
-  if (file_ != nullptr) group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
+  if (file_ != nullptr)
+    group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
+}
+
+void Tracing::audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept {
+  auditing_.keep_in(std::move(audit));
+  is_on_ = file_ != nullptr || meter_.is_on() || auditing_.is_on();
 }
 
 // What is under way then has been given up.

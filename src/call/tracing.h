@@ -55,6 +55,9 @@ class Tracing {
   ~Tracing();
 
   bool is_on() const noexcept { return is_on_; }
+  bool audits() const noexcept { return auditing_.is_on(); }
+  // From the next call on; null: no more.
+  void audit_in(std::shared_ptr<observe::AuditFile> audit) noexcept;
 
   // The collective under way: there is one at a time. `shown`: what it is called.
   void begin(const engine::Call& call,
@@ -91,7 +94,7 @@ class Tracing {
   observe::Span collective_;
   live::Meter meter_;
   mutable Auditing auditing_;
-  const bool is_on_;
+  bool is_on_;
 };
 
 }  // namespace hocket::call

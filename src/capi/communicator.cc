@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "capi/options.h"
+#include "hocket/audit.h"
 #include "hocket/launch.h"
 
 using hocket::Communicator;
@@ -117,6 +118,17 @@ int hocket_comm_set_deadline(hocket_comm* comm, int64_t deadline_ns) {
     }
     of_comm.set_deadline(hocket::Duration(deadline_ns));
   });
+}
+
+int hocket_comm_audited(const hocket_comm* comm, int* audited) {
+  return guarded("hocket_comm_audited", [&] {
+    place(audited, "audited") = hocket::is_audited(of(comm, "comm").comm) ? 1 : 0;
+  });
+}
+
+int hocket_comm_set_audited(hocket_comm* comm, int audited) {
+  return guarded("hocket_comm_set_audited",
+                 [&] { hocket::set_audited(of(comm, "comm").comm, audited != 0); });
 }
 
 int hocket_comm_status(const hocket_comm* comm) {

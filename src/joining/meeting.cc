@@ -153,6 +153,11 @@ Duration join_timeout(const InitOptions& options) {
   return options.timeout.value_or(std::chrono::seconds(300));
 }
 
+std::string audit_folder(const base::Config& config) {
+  if (!config.audit_dir.empty()) return config.audit_dir;
+  return config.trace_dir.empty() ? "hocket-audit" : config.trace_dir;
+}
+
 void heed_settings(world::WorldParts& parts,
                    const InitOptions& options,
                    const base::Config& config,
@@ -163,6 +168,7 @@ void heed_settings(world::WorldParts& parts,
     parts.trace = observe::TraceFile::make(config.trace_dir,
                                            {.rank = parts.launch.rank, .size = parts.launch.size});
   }
+  parts.audit_folder = audit_folder(config);
   if (!config.audit_dir.empty()) {
     parts.audit = observe::AuditFile::make(config.audit_dir,
                                            {.rank = parts.launch.rank, .size = parts.launch.size});

@@ -37,6 +37,9 @@ std::size_t stripe_bytes(const InitOptions& options,
 // `threads`: ordinary memory will do.
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
 
+// Where audits lie that communicators want while the job has none.
+std::string audit_folder(const base::Config& config);
+
 // Meets the others at the store, which `server` is where this rank serves it already, and gets this
 // host's shared memory. Throws RendezvousError naming who is missing, or cannot join, or is to
 // use other engines or algorithms; SystemError; and Aborted where the user interrupts it.

@@ -9,18 +9,22 @@
 
 #include "base/config.h"
 #include "base/threads.h"
-#include "world/communicator_impl.h"
 #include "joining/meeting.h"
 #include "rendezvous/launchers/launchers.h"
+#include "world/communicator_impl.h"
 
 namespace hocket::joining {
 namespace {
 
 // Where a team keeps its audit: apart from that of the job whose rank this process is, if any.
-std::string audit_folder(const std::string& directory) {
-  const auto place = rendezvous::place_from_launcher();
-  if (!place || place->size == 1) return directory;
-  return fmt::format("{}/threads-of-rank-{}", directory, place->rank);
+std::string team_folder(const std::string& directory) {
+  try {
+    const auto place = rendezvous::place_from_launcher();
+    if (place && place->size > 1)
+      return fmt::format("{}/threads-of-rank-{}", directory, place->rank);
+  } catch (const InvalidArgument&) {  // variables that contradict each other: it is of no job
+  }
+  return directory;
 }
 
 }  // namespace
@@ -28,8 +32,8 @@ std::string audit_folder(const std::string& directory) {
 TeamResources team_resources(const InitOptions& options, const world::MakeProviders& make) {
   const base::Config config = base::Config::from_environment();
   auto providers = world::configured(make, options.library_folders);
-  auto libraries = std::make_shared<device::DeviceLibraries>(
-      config.costs, options.library_folders, providers);
+  auto libraries =
+      std::make_shared<device::DeviceLibraries>(config.costs, options.library_folders, providers);
   return {.device_libraries = std::move(libraries), .providers = std::move(providers)};
 }
 
@@ -45,10 +49,10 @@ ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources
   deadline_ = options.deadline.value_or(config.deadline);
   warn_after_ = config.warn_after;
   dump_directory_ = config.flight_recorder_dir;
+  audit_folder_ = team_folder(audit_folder(config));
   if (config.audit_dir.empty()) return;
-  const std::string folder = audit_folder(config.audit_dir);
   for (int rank = 0; rank < size; ++rank) {
-    audits_.push_back(observe::AuditFile::make(folder, {.rank = rank, .size = size}));
+    audits_.push_back(observe::AuditFile::make(audit_folder_, {.rank = rank, .size = size}));
   }
 }
 
@@ -68,6 +72,7 @@ World ThreadTeam::join(int rank) const {
   parts.deadline = deadline_;
   parts.warn_after = warn_after_;
   parts.dump_directory = dump_directory_;
+  parts.audit_folder = audit_folder_;
   if (!audits_.empty()) parts.audit = audits_[static_cast<std::size_t>(rank)];
   parts.device_libraries = libraries_;
   const auto impl =

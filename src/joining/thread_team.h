@@ -38,6 +38,7 @@ class ThreadTeam {
   Duration deadline_;
   Duration warn_after_;
   std::string dump_directory_;
+  std::string audit_folder_;
   std::vector<std::shared_ptr<observe::AuditFile>> audits_;  // by rank; none: no audit
 };
 

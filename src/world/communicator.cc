@@ -2,8 +2,9 @@
 #include "hocket/communicator.h"
 
 #include "call/operation.h"
-#include "world/communicator_impl.h"
 #include "device/calls.h"
+#include "hocket/audit.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
@@ -78,6 +79,13 @@ int Communicator::epoch() const noexcept { return impl_->membership().epoch; }
 std::optional<Status> Communicator::status() const { return impl_->status(); }
 void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }
 Duration Communicator::deadline() const noexcept { return impl_->deadline(); }
+
+void set_audited(Communicator& communicator, bool audited) {
+  communicator.impl()->set_audited(audited);
+}
+bool is_audited(const Communicator& communicator) noexcept {
+  return communicator.impl()->is_audited();
+}
 std::vector<RankCall> Communicator::last_calls() const { return impl_->last_calls(); }
 std::vector<RankCall> Communicator::recent_calls() const { return impl_->recent_calls(); }
 std::string Communicator::dump(const std::string& directory) const {

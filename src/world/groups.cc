@@ -114,6 +114,7 @@ Communicator make_group(CommunicatorImpl& parent,
     return CommunicatorImpl::make(parent.world(), std::move(plan.made), block);
   });
   impl->set_deadline(parent.deadline());
+  impl->set_audited(parent.is_audited());
   // All have it, or nobody.
   parent.run_as(shown, {.kind = Kind::kBarrier, .deadline = options.deadline});
   return Communicator(std::move(impl));

@@ -323,6 +323,7 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions
   }
   auto impl = make(world_, std::move(made), block);
   impl->set_deadline(deadline());
+  impl->set_audited(is_audited());
   rebuilt_ = true;
   return impl;
 }

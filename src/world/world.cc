@@ -189,6 +189,16 @@ void WorldImpl::depart(Manner manner) noexcept {
   if (carrier && manner == Manner::kAtExit) carrier->retire();
 }
 
+std::shared_ptr<observe::AuditFile> WorldImpl::open_audit() {
+  if (parts_.audit != nullptr) return parts_.audit;
+  const std::lock_guard lock(audit_mutex_);
+  if (late_audit_ == nullptr) {
+    late_audit_ = observe::AuditFile::make(
+        parts_.audit_folder, {.rank = parts_.launch.rank, .size = parts_.launch.size});
+  }
+  return late_audit_;
+}
+
 void WorldImpl::leave() noexcept {
   if (forked()) return;
   const std::vector<std::string> left = device_blocks_.left();

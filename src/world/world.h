@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct WorldParts {
   Duration warn_after = kForever;
   std::string dump_directory;
   std::shared_ptr<observe::TraceFile> trace;  // null: no trace
-  std::shared_ptr<observe::AuditFile> audit;  // null: no audit
+  std::shared_ptr<observe::AuditFile> audit;  // null: no audit but of communicators that want one
+  std::string audit_folder;                   // where theirs lies
   std::shared_ptr<device::DeviceLibraries> device_libraries;
   std::shared_ptr<Store> store;  // lives as long as the world
 };
@@ -78,6 +80,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   const std::shared_ptr<observe::AuditFile>& audit() const noexcept override {
     return parts_.audit;
   }
+  std::shared_ptr<observe::AuditFile> open_audit() override;
   int world_rank() const noexcept override { return parts_.launch.rank; }
   const os::ForkGuard& forks() const noexcept override { return guard_; }
   bool forked() const noexcept { return guard_.forked(); }
@@ -135,6 +138,8 @@ class WorldImpl final : public device::DeviceSurroundings,
   std::unique_ptr<ProgressThread> progress_;
   std::unique_ptr<MetricsServer> metrics_;  // of one rank a host, where it is wanted
   std::shared_ptr<NetworkTick> network_tick_;
+  std::mutex audit_mutex_;
+  std::shared_ptr<observe::AuditFile> late_audit_;  // of communicators that want one
   std::atomic<bool> told_of_loss_{false};
   std::atomic<std::int64_t> asked_at_{0};  // when interrupted() last asked, ns
 };

@@ -31,6 +31,9 @@ static void null_handles(void) {
   REFUSED(hocket_comm_hosts(NULL, ranks, 4));
   REFUSED(hocket_comm_deadline(NULL, &time));
   REFUSED(hocket_comm_set_deadline(NULL, 1));
+  REFUSED(hocket_comm_audited(NULL, &number));
+  REFUSED(hocket_comm_audited(world, NULL));
+  REFUSED(hocket_comm_set_audited(NULL, 1));
   REFUSED(hocket_comm_status(NULL));
   REFUSED(hocket_comm_abort(NULL, NULL));
   REFUSED(hocket_comm_close(NULL));

@@ -91,6 +91,7 @@ class Process final : public Surroundings {
   int world_rank() const noexcept override { return host_->self(); }
   const std::shared_ptr<observe::TraceFile>& trace() const noexcept override { return trace_; }
   const std::shared_ptr<observe::AuditFile>& audit() const noexcept override { return audit_; }
+  std::shared_ptr<observe::AuditFile> open_audit() override { return audit_; }
 
   bool wants_to_stop = false;
   int watched = 0;

@@ -88,6 +88,26 @@ def test_calls_and_refusals():
 
 
 @needs_library
+def test_the_switch_of_audits(tmp_path):
+    job(
+        1,
+        f"""
+        import os
+        os.chdir("{tmp_path}")
+        world, audited = c_void_p(), c_int(-1)
+        ok(library.hocket_init(None, byref(world)))
+        ok(library.hocket_comm_audited(world, byref(audited)))
+        assert audited.value == 0 and not os.listdir()
+        for wanted in (1, 0, 1):
+            ok(library.hocket_comm_set_audited(world, wanted))
+            ok(library.hocket_comm_audited(world, byref(audited)))
+            assert audited.value == wanted
+        assert os.listdir("hocket-audit") == ["rank-0.audit"]
+        """,
+    )
+
+
+@needs_library
 def test_c_beside_python():
     """Rank 0 speaks Python, the others C; both mean the same calls and the same objects."""
     job(

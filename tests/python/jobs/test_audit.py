@@ -220,6 +220,93 @@ def test_threads_of_ranks_keep_apart(tmp_path):
     assert difference(folder, folder).returncode == 0
 
 
+SWITCHED = """
+import sys
+import numpy as np
+import hocket
+
+def calls(comm):
+    assert not comm.audit
+    other = comm.duplicate()
+    comm.audit = True
+    assert comm.audit and not other.audit
+    child = comm.split(color=0)  # does as its parent does
+    assert child.audit
+    x = np.arange(5.0) + comm.rank
+    if comm.rank == 1 and sys.argv[1] == "bad":
+        x[3] += 1
+    for step in range(3):
+        comm.all_reduce(x)
+        other.all_reduce(x)
+        child.broadcast(x, root=1)
+    comm.all_reduce_async(x).wait()
+    comm.audit = False
+    comm.all_reduce(x)
+    comm.audit = True
+    comm.barrier()
+
+if sys.argv[2] == "threads":
+    hocket.run_threads(calls, 2)
+else:
+    calls(hocket.init())
+"""
+
+
+@pytest.mark.parametrize("ranks", ["processes", "threads"])
+def test_of_one_communicator(tmp_path, monkeypatch, ranks):
+    monkeypatch.delenv("HOCKET_AUDIT", raising=False)
+    for name in "good", "bad":
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        if ranks == "processes":
+            job = run_job(2, "-c", SWITCHED, name, ranks)
+            assert job.returncode == 0, job.stdout
+        else:
+            package = str(Path(hocket.__file__).parent.parent)
+            subprocess.run(
+                [sys.executable, "-c", SWITCHED, name, ranks],
+                env={**os.environ, "PYTHONPATH": package},
+                timeout=50,
+                check=True,
+            )
+        files = sorted(file.name for file in (folder / "hocket-audit").iterdir())
+        assert files == ["rank-0.audit", "rank-1.audit"]
+    kept = [tmp_path / name / "hocket-audit" for name in ("good", "bad")]
+    output = difference(*kept)
+    assert output.returncode == 1, output.stderr
+    assert "The runs part in all_reduce #" in output.stdout and "on world, " in output.stdout
+    assert "what rank 1 gave differs: elements 0 to 4 (1 of 1 block" in output.stdout
+    # Of each rank five calls of the world, the three that the split makes of it, and the child's three.
+    same = difference(kept[0], kept[0])
+    assert same.returncode == 0 and "22 calls of ranks are equal." in same.stdout
+
+
+LEFT_OUT = """
+import sys
+import numpy as np
+import hocket
+
+comm = hocket.init()
+assert comm.audit
+own = comm.duplicate()
+own.audit = False
+for step in range(3):
+    comm.all_reduce(np.arange(4.0))
+    own.all_reduce(np.arange(4.0) + (sys.argv[1] == "bad"))
+"""
+
+
+def test_one_communicator_is_left_out(tmp_path):
+    for name in "good", "bad":
+        before = ["--audit", str(tmp_path / name)]
+        job = run_job(2, "-c", LEFT_OUT, name, before=before)
+        assert job.returncode == 0, job.stdout
+    output = difference(tmp_path / "good", tmp_path / "bad")
+    assert output.returncode == 0, output.stdout
+    assert "The runs do not differ." in output.stdout
+
+
 def test_nothing_to_compare(tmp_path):
     empty, _ = audited(tmp_path, "empty", "import hocket\nhocket.init()\n")
     output = difference(empty, empty)
