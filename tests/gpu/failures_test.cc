@@ -103,14 +103,14 @@ TEST_P(Failures, ARankThatNeverCallsEndsInTheDeadline) {
     std::atomic<bool> over{false};
     const std::string failure = run_two([&](Seat& seat) {
       Floats x(seat, 8);
-      seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+      seat.comm.all_reduce(x.view(), {.deadline = kForever, .stream = seat.stream.get()});
       if (seat.comm.rank() == 1) {
         while (!over) std::this_thread::sleep_for(milliseconds(1));
         return;
       }
       const std::string text = message_of<DeadlineExceeded>([&] {
         const ReduceOptions brief{.deadline = milliseconds(200), .stream = seat.stream.get()};
-        if (again) seat.comm.all_reduce(x.view(), brief);  // which had more time before
+        if (again) seat.comm.all_reduce(x.view(), brief);  // which had all time before
         seat.comm.all_reduce_async(x.view(), brief).synchronize();
       });
       over = true;
