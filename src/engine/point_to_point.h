@@ -17,6 +17,7 @@ inline constexpr Tag kCollectiveTag = Tag{1} << 32;
 inline constexpr Tag kStagedTag = Tag{1} << 33;  // messages of GPUs
 inline constexpr Tag kCallTag = Tag{1} << 63;    // from here on one tag is one collective call's
 inline constexpr int kAnyPeer = -1;
+inline constexpr Tag kAnyTag = kCollectiveTag - 1;  // of a receive: whichever of the users'
 
 // What travels in front of a message's bytes; the receiver compares it with what it expects.
 struct Envelope {
@@ -24,13 +25,28 @@ struct Envelope {
   Tag tag = kCollectiveTag;
   DType dtype = DType::kUInt8;
   MemoryOrder order = MemoryOrder::kAny;
-  std::uint64_t count = 0;  // elements
+  std::uint64_t count = 0;      // elements
+  bool allows_shorter = false;  // of a receive: the message may have fewer; does not travel
 };
 
+// Whether a receive is for what `source` sends under `tag`.
+constexpr bool is_for(const Envelope& wanted, int source, Tag tag) noexcept {
+  return (wanted.peer == kAnyPeer || wanted.peer == source) &&
+         (wanted.tag == tag || (wanted.tag == kAnyTag && tag < kAnyTag));
+}
+// Whether two receives may be for one message.
+constexpr bool may_compete(const Envelope& a, const Envelope& b) noexcept {
+  return is_for({.peer = kAnyPeer, .tag = a.tag}, kAnyPeer, b.tag) ||
+         is_for({.peer = kAnyPeer, .tag = b.tag}, kAnyPeer, a.tag);
+}
+
 // Whether what one side sends is what the other waits for, beside peer and tag.
-constexpr bool is_alike(const Envelope& a, const Envelope& b) noexcept {
-  return a.dtype == b.dtype && a.count == b.count &&
-         (a.order == b.order || a.order == MemoryOrder::kAny || b.order == MemoryOrder::kAny);
+constexpr bool is_alike(const Envelope& wanted, const Envelope& sent) noexcept {
+  const bool fits =
+      wanted.count == sent.count || (wanted.allows_shorter && sent.count < wanted.count);
+  return wanted.dtype == sent.dtype && fits &&
+         (wanted.order == sent.order || wanted.order == MemoryOrder::kAny ||
+          sent.order == MemoryOrder::kAny);
 }
 // An order as it came over a wire.
 constexpr MemoryOrder order_of(std::uint8_t told) noexcept {
@@ -82,10 +98,11 @@ class PointToPoint {
 
   virtual void cancel(MessageId message) noexcept = 0;
 
-  // The rank of which a message with this tag has come that no receive has taken; the first found.
-  // For carriers that are part of another; others say nothing.
-  virtual std::optional<int> waiting(Tag tag) {
-    static_cast<void>(tag);
+  // A message that has come for a receive like `wanted`, whatever its dtype and count, and that no
+  // receive has taken: its envelope, with the sender's rank; of several from one rank the first.
+  // Carriers of messages that hocket alone sends say nothing.
+  virtual std::optional<Envelope> waiting(const Envelope& wanted) {
+    static_cast<void>(wanted);
     return std::nullopt;
   }
 

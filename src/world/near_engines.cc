@@ -37,7 +37,9 @@ class NearMessages final : public engine::PointToPoint {
   }
   bool progress() override { return messages_->progress(); }
   void cancel(engine::MessageId message) noexcept override { messages_->cancel(message); }
-  std::optional<int> waiting(engine::Tag tag) override { return messages_->waiting(tag); }
+  std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override {
+    return messages_->waiting(wanted);
+  }
 
  private:
   const std::shared_ptr<Shared> shared_;

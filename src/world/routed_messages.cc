@@ -59,19 +59,20 @@ MessageId RoutedMessages::send(const Envelope& to, std::span<const std::byte> by
   return id;
 }
 
-void RoutedMessages::post(Slot& slot, int peer) {
+void RoutedMessages::post(Slot& slot, int peer, engine::Tag tag) {
   Envelope from = slot.from;
   from.peer = peer;
+  from.tag = tag;
   slot.way = way_to(peer);
   slot.inner = carrier(slot.way).recv(inward(from, slot.way), slot.bytes);
   if (slot.way == Way::kNear) ++near_messages_;
 }
 
-// Whether others with its tag have to find their messages first.
+// Whether others that may be for the same message have to find theirs first.
 bool RoutedMessages::has_to_wait(const Envelope& from) {
   return from.peer == engine::kAnyPeer ||
          std::any_of(held_.begin(), held_.end(), [&](MessageId other) {
-           return slot(other).from.tag == from.tag;
+           return engine::may_compete(slot(other).from, from);
          });
 }
 
@@ -92,7 +93,7 @@ MessageId RoutedMessages::recv(const Envelope& from, std::span<std::byte> bytes)
   const MessageId id = take_slot();
   slot(id) = {.way = Way::kHeld, .inner = {}, .from = from, .bytes = bytes};
   if (!has_to_wait(from)) {
-    post(slot(id), from.peer);
+    post(slot(id), from.peer, from.tag);
   } else {
     held_.push_back(id);
     post_held();
@@ -100,27 +101,51 @@ MessageId RoutedMessages::recv(const Envelope& from, std::span<std::byte> bytes)
   return id;
 }
 
-// True when something found its message.
+// What has come to either carrier, whichever receives are held.
+std::optional<Envelope> RoutedMessages::arrived(const Envelope& wanted) {
+  const bool any = wanted.peer == engine::kAnyPeer;
+  for (const Way way : {Way::kNear, Way::kFar}) {
+    if (!any && way_to(wanted.peer) != way) continue;
+    if (const auto found = carrier(way).waiting(any ? wanted : inward(wanted, way))) {
+      return outward(*found, way);
+    }
+  }
+  return std::nullopt;
+}
+
+// What comes between the two looks may be for one that is held, and is not told of then.
+std::optional<Envelope> RoutedMessages::waiting(const Envelope& wanted) {
+  post_held();
+  const auto found = arrived(wanted);
+  const bool is_held = found && std::ranges::any_of(held_, [&](MessageId id) {
+                         return engine::is_for(slot(id).from, found->peer, found->tag);
+                       });
+  return is_held ? std::nullopt : found;
+}
+
+// True when something found its message. One that competes with an earlier one gets what has come
+// and is not for that: it may be of another tag, or of another rank.
 bool RoutedMessages::post_held() {
-  std::vector<engine::Tag> blocked;
+  std::vector<Envelope> blocked;
   const auto try_to_post = [&](MessageId id) {
     Slot& receive = slot(id);
-    const engine::Tag tag = receive.from.tag;
-    if (std::find(blocked.begin(), blocked.end(), tag) != blocked.end()) return false;
-    if (receive.from.peer != engine::kAnyPeer) {
-      post(receive, receive.from.peer);
+    const Envelope& from = receive.from;
+    const bool competes = std::ranges::any_of(
+        blocked, [&](const Envelope& other) { return engine::may_compete(other, from); });
+    if (!competes && from.peer != engine::kAnyPeer) {
+      post(receive, from.peer, from.tag);
       return true;
     }
-    if (const auto peer = near_->waiting(tag)) {
-      post(receive, members_[static_cast<std::size_t>(*peer)]);
-      return true;
+    const auto found = arrived(from);
+    const bool is_free = found && std::ranges::none_of(blocked, [&](const Envelope& other) {
+                           return engine::is_for(other, found->peer, found->tag);
+                         });
+    if (is_free) {
+      post(receive, found->peer, found->tag);
+    } else {
+      blocked.push_back(from);
     }
-    if (const auto peer = far_->waiting(tag)) {
-      post(receive, *peer);
-      return true;
-    }
-    blocked.push_back(tag);
-    return false;
+    return is_free;
   };
   return std::erase_if(held_, try_to_post) != 0;
 }

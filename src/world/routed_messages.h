@@ -28,6 +28,7 @@ class RoutedMessages final : public engine::PointToPoint {
   bool progress() override;
   std::optional<std::uint64_t> owed(int peer) override;
   void cancel(engine::MessageId message) noexcept override;
+  std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
   enum class Way : std::uint8_t { kNone, kNear, kFar, kHeld };
@@ -46,8 +47,9 @@ class RoutedMessages final : public engine::PointToPoint {
   engine::Envelope outward(const engine::Envelope& envelope, Way way) const;
   bool has_to_wait(const engine::Envelope& from);
   void give_back(engine::MessageId id) noexcept;
-  void post(Slot& slot, int peer);
+  void post(Slot& slot, int peer, engine::Tag tag);
   bool post_held();
+  std::optional<engine::Envelope> arrived(const engine::Envelope& wanted);
 
   std::unique_ptr<engine::PointToPoint> near_;
   std::unique_ptr<engine::PointToPoint> far_;

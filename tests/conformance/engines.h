@@ -84,5 +84,9 @@ class Wait {
 void drive(const Seat& seat, engine::Task& task, const std::string& what);
 // Tests `message` until it is complete.
 engine::Envelope complete(const Seat& seat, engine::MessageId message, const std::string& what);
+// What has come for a receive like `wanted` and is not taken yet, waited for.
+engine::Envelope await_message(const Seat& seat,
+                               const engine::Envelope& wanted,
+                               const std::string& what);
 
 }  // namespace hocket::conformance

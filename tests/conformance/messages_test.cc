@@ -1,6 +1,7 @@
 // Messages between two ranks, over every engine that carries them: pairing by peer, tag and order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <stdexcept>
@@ -42,6 +43,8 @@ Words message(int source, int destination, std::uint64_t number, std::size_t cou
   for (std::size_t i = 0; i < count; ++i) words[i] = from << 56 | to << 48 | number << 32 | i;
   return words;
 }
+
+constexpr std::uint64_t kUntouched = ~std::uint64_t{0};
 
 void require(bool truth, const std::string& what) {
   if (!truth) throw std::runtime_error(what);
@@ -138,6 +141,49 @@ TEST_P(Messages, AnySourceTakesWhoeverSends) {
       const std::uint64_t number = next[static_cast<std::size_t>(got.peer)]++;
       require(words == message(got.peer, 0, number, 50), "wrong words, or out of order");
     }
+  });
+}
+
+// One after the other, as they were sent; what waits is seen before it is taken.
+TEST_P(Messages, AnyTagTakesWhatCameFirst) {
+  constexpr std::uint64_t kEach = 24;
+  run([](const Seat& seat) {
+    const auto length = [](std::uint64_t number) { return number * number * 20; };  // up to 85 KiB
+    const auto tag = [](std::uint64_t number) { return number * 7 % 5; };
+    if (seat.rank != 0) {
+      std::vector<UnderWay> sends;
+      for (std::uint64_t k = 0; k < kEach; ++k) {
+        sends.push_back({{}, message(seat.rank, 0, k, length(k))});
+        UnderWay& send = sends.back();
+        send.id = seat.messages->send(envelope(0, tag(k), length(k)), bytes_of(send.words));
+      }
+      complete_sends(seat, sends);
+      return;
+    }
+    std::vector<std::uint64_t> next(static_cast<std::size_t>(seat.size));
+    for (std::uint64_t k = 0; k < kEach * static_cast<std::uint64_t>(seat.size - 1); ++k) {
+      const bool looks = k % 2 == 0;
+      Envelope wanted = envelope(engine::kAnyPeer, engine::kAnyTag, length(kEach));
+      if (looks) {
+        wanted = await_message(seat, wanted, "a message that comes");
+      } else {
+        wanted.allows_shorter = true;
+      }
+      Words words(wanted.count, kUntouched);
+      const MessageId id = seat.messages->recv(wanted, bytes_of(words));
+      const Envelope got = complete(seat, id, "a receive of any tag");
+      require(got.peer > 0 && got.peer < seat.size, "an impossible source");
+      const std::uint64_t number = next[static_cast<std::size_t>(got.peer)]++;
+      require(got.tag == tag(number) && got.count == length(number), "another one came first");
+      require(!looks || got.peer == wanted.peer, "not what was seen");
+      const Words expected = message(got.peer, 0, number, length(number));
+      require(std::equal(expected.begin(), expected.end(), words.begin()), "wrong words");
+      const auto rest = std::span(words).subspan(expected.size());
+      require(std::ranges::all_of(rest, [](std::uint64_t word) { return word == kUntouched; }),
+              "more than came was written");
+    }
+    require(!seat.messages->waiting(envelope(engine::kAnyPeer, engine::kAnyTag, 0)),
+            "something is left");
   });
 }
 

@@ -75,6 +75,17 @@ engine::Envelope complete(const Seat& seat, engine::MessageId message, const std
   return received;
 }
 
+engine::Envelope await_message(const Seat& seat,
+                               const engine::Envelope& wanted,
+                               const std::string& what) {
+  Wait wait(seat, what);
+  for (;;) {
+    if (const auto waiting = seat.messages->waiting(wanted)) return *waiting;
+    seat.messages->progress();
+    wait.pause();
+  }
+}
+
 std::string run_threads(int size, std::unique_ptr<Team> team, const Body& body) {
   Board board;
   std::mutex mutex;

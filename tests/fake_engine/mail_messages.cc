@@ -41,8 +41,7 @@ engine::MessageId MailMessages::recv(const engine::Envelope& from, std::span<std
 
 bool MailMessages::match(Slot& slot) {
   const auto letter = std::ranges::find_if(come_, [&](const Letter& each) {
-    return each.from.tag == slot.from.tag &&
-           (slot.from.peer == engine::kAnyPeer || slot.from.peer == each.from.peer);
+    return engine::is_for(slot.from, each.from.peer, each.from.tag);
   });
   if (letter == come_.end()) return false;
   slot.received = letter->from;
@@ -60,6 +59,15 @@ bool MailMessages::progress() {
   const std::size_t before = waiting_.size();
   std::erase_if(waiting_, [this](std::uint32_t index) { return match(slots_[index]); });
   return waiting_.size() != before;
+}
+
+std::optional<engine::Envelope> MailMessages::waiting(const engine::Envelope& wanted) {
+  std::erase_if(waiting_, [this](std::uint32_t index) { return match(slots_[index]); });
+  const auto letter = std::ranges::find_if(come_, [&](const Letter& each) {
+    return engine::is_for(wanted, each.from.peer, each.from.tag);
+  });
+  if (letter == come_.end()) return std::nullopt;
+  return letter->from;
 }
 
 bool MailMessages::test(engine::MessageId message, engine::Envelope* received) {

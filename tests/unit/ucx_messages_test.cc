@@ -241,7 +241,7 @@ TEST_P(UcxMessages, WhatIsTakenAsItComesComesWholeAndOnce) {
       if (!early) receive = post();
       const MessageId sent = end(0).send(envelope(1, 8, length), out);
       if (early) {
-        until({0, 1}, [&] { return end(1).waiting(8).has_value(); });
+        until({0, 1}, [&] { return end(1).waiting(envelope(0, 8, length)).has_value(); });
         receive = post();
       }
       ASSERT_TRUE(receive);

@@ -67,13 +67,22 @@ bool LocalPointToPoint::progress() {
   return arrivals != arrivals_seen_ && match();
 }
 
-bool LocalPointToPoint::match() {
+bool LocalPointToPoint::match(const Envelope* wanted, std::optional<Envelope>* left) {
   LocalFabric::Mailbox& mailbox = fabric_->mailbox(rank_);
   taken_from_.clear();
   {
     const std::lock_guard lock(mailbox.mutex);
     arrivals_seen_ = mailbox.arrivals.load(std::memory_order_relaxed);
     std::erase_if(expected_, [&](MessageId id) { return fill(slot(id).expected, mailbox.sent); });
+    if (wanted != nullptr) {
+      const auto found = std::ranges::find_if(mailbox.sent, [&](const Sent* s) {
+        return engine::is_for(*wanted, s->source, s->to.tag);
+      });
+      if (found != mailbox.sent.end()) {
+        *left = (*found)->to;
+        (*left)->peer = (*found)->source;
+      }
+    }
   }
   for (const int source : taken_from_) notify(source);
   return !taken_from_.empty();
@@ -83,7 +92,7 @@ bool LocalPointToPoint::match() {
 bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
   const Envelope& from = expected.from;
   const auto found = std::find_if(sent.begin(), sent.end(), [&](const Sent* s) {
-    return s->to.tag == from.tag && (from.peer == engine::kAnyPeer || from.peer == s->source);
+    return engine::is_for(from, s->source, s->to.tag);
   });
   if (found == sent.end()) return false;
   Sent& message = **found;
@@ -91,8 +100,9 @@ bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
   taken_from_.push_back(message.source);
   expected.received = message.to;
   expected.received.peer = message.source;
-  const bool fits =
-      engine::is_alike(message.to, from) && message.bytes.size() == expected.bytes.size();
+  const bool whole = from.allows_shorter ? message.bytes.size() <= expected.bytes.size()
+                                         : message.bytes.size() == expected.bytes.size();
+  const bool fits = engine::is_alike(from, message.to) && whole;
   if (fits && !message.bytes.empty()) {
     std::memcpy(expected.bytes.data(), message.bytes.data(), message.bytes.size());
   }
@@ -102,6 +112,12 @@ bool LocalPointToPoint::fill(Expected& expected, std::deque<Sent*>& sent) {
   message.state.store(fits ? Sent::State::kTaken : Sent::State::kRefused,
                       std::memory_order_release);
   return true;
+}
+
+std::optional<Envelope> LocalPointToPoint::waiting(const Envelope& wanted) {
+  std::optional<Envelope> left;
+  match(&wanted, &left);
+  return left;
 }
 
 bool LocalPointToPoint::test(MessageId id, Envelope* received) {

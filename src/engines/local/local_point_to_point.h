@@ -69,6 +69,7 @@ class LocalPointToPoint final : public engine::PointToPoint {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
+  std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
   // A receive, known to this rank alone.
@@ -93,8 +94,10 @@ class LocalPointToPoint final : public engine::PointToPoint {
   void notify(int rank) const {
     if (notify_) notify_(rank);
   }
-  // Pairs what is expected with what was sent, as far as possible; true when any was.
-  bool match();
+  // Pairs what is expected with what was sent, as far as possible; true when any was. `wanted`,
+  // where given: `left` becomes what is there for it then.
+  bool match(const engine::Envelope* wanted = nullptr,
+             std::optional<engine::Envelope>* left = nullptr);
   bool fill(Expected& expected, std::deque<Sent*>& sent);
 
   std::shared_ptr<LocalFabric> fabric_;

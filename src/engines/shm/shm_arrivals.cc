@@ -75,8 +75,7 @@ void ShmPointToPoint::take_message(int rank, const RingChannel::Record& record) 
   Early message{
       .envelope = envelope_of(header, rank), .id = header.id, .type = header.type, .bytes = {}};
   const auto fits = [&](std::uint32_t index) {
-    const Envelope& wanted = slots_[index].envelope;
-    return (wanted.peer == rank || wanted.peer == engine::kAnyPeer) && wanted.tag == header.tag;
+    return engine::is_for(slots_[index].envelope, rank, header.tag);
   };
   const auto at = std::find_if(posted_.begin(), posted_.end(), fits);
   if (at != posted_.end()) {
@@ -100,8 +99,12 @@ void ShmPointToPoint::match(int rank,
   const bool requested = message.type == RecordType::kRequest;
   slot.received = message.envelope;
   slot.id = message.id;
+  const bool alike = engine::is_alike(slot.envelope, message.envelope);
+  if (alike && message.envelope.count < slot.envelope.count) {
+    slot.bytes = message.envelope.count * size_of(message.envelope.dtype);
+  }
   const bool whole = message.type != RecordType::kEager || payload.bytes.size() == slot.bytes;
-  if (!engine::is_alike(slot.envelope, message.envelope) || !whole) {
+  if (!alike || !whole) {
     slot.state = Slot::State::kMismatch;
     if (requested) note(rank, header_of(RecordType::kRefuse, slot.envelope, message.id));
     return;
@@ -124,7 +127,7 @@ void ShmPointToPoint::match(int rank,
 bool ShmPointToPoint::match_early(std::uint32_t receive, int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   const auto at = std::find_if(peer.early.begin(), peer.early.end(), [&](const Early& early) {
-    return early.envelope.tag == slots_[receive].envelope.tag;
+    return engine::is_for(slots_[receive].envelope, rank, early.envelope.tag);
   });
   if (at == peer.early.end()) return false;
   const Early message = std::move(*at);

@@ -156,10 +156,10 @@ void ShmPointToPoint::cancel(MessageId id) noexcept {
   free_.push_back(index);
 }
 
-std::optional<int> ShmPointToPoint::waiting(engine::Tag tag) {
+std::optional<Envelope> ShmPointToPoint::waiting(const Envelope& wanted) {
   for (int i = 0; i < control_.size(); ++i) {
     for (const Early& message : peers_[static_cast<std::size_t>(i)].early) {
-      if (message.envelope.tag == tag) return i;
+      if (engine::is_for(wanted, i, message.envelope.tag)) return message.envelope;
     }
   }
   return std::nullopt;

@@ -29,7 +29,7 @@ class ShmPointToPoint final : public engine::PointToPoint {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
-  std::optional<int> waiting(engine::Tag tag) override;
+  std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
 
  private:
   // A message of this rank's, sent or received.

@@ -14,7 +14,9 @@ namespace {
 // What is acknowledged by a message of its own; less goes along with what is sent anyway.
 constexpr std::size_t kAcknowledgeFrom = std::size_t{2} << 20;
 
-Envelope envelope_of(const MessageHeader& header) {
+}  // namespace
+
+Envelope UcxPointToPoint::envelope_of(const MessageHeader& header) {
   // An unknown dtype compares unequal to all and is never looked up by.
   return {.peer = header.source,
           .tag = header.tag,
@@ -22,8 +24,6 @@ Envelope envelope_of(const MessageHeader& header) {
           .order = engine::order_of(header.order),
           .count = header.count};
 }
-
-}  // namespace
 
 void UcxPointToPoint::acknowledge(int rank, std::size_t bytes) {
   Peer& sender = peer(rank);
@@ -76,9 +76,7 @@ void UcxPointToPoint::take(const MessageHeader& header, std::span<const std::byt
 void UcxPointToPoint::take_message(const MessageHeader& header,
                                    std::span<const std::byte> payload) {
   const auto at = std::find_if(posted_.begin(), posted_.end(), [&](std::uint32_t index) {
-    const Envelope& wanted = slots_[index].envelope;
-    return (wanted.peer == header.source || wanted.peer == engine::kAnyPeer) &&
-           wanted.tag == header.tag;
+    return engine::is_for(slots_[index].envelope, header.source, header.tag);
   });
   if (at == posted_.end()) {
     peer(header.source).early.push_back({header, {payload.begin(), payload.end()}, {}});
@@ -100,7 +98,7 @@ void UcxPointToPoint::take_message(const MessageHeader& header,
 bool UcxPointToPoint::match_early(std::uint32_t receive, int rank) {
   auto& early = peer(rank).early;
   const auto at = std::find_if(early.begin(), early.end(), [&](const Early& message) {
-    return message.header.tag == slots_[receive].envelope.tag;
+    return engine::is_for(slots_[receive].envelope, rank, message.header.tag);
   });
   if (at == early.end()) return false;
   const Early message = std::move(*at);
@@ -119,10 +117,13 @@ void UcxPointToPoint::match(std::uint32_t receive,
   message.id = header.id;
   const bool requested = header.type == PacketType::kRequest;
   if (!requested) acknowledge(header.source, payload.size());
+  const bool alike = engine::is_alike(message.envelope, message.received);
+  if (alike && header.count < message.envelope.count) {
+    message.bytes = header.count * size_of(message.received.dtype);
+  }
   const bool reachable = members_.memory == MemoryKind::kHost ||
                          (requested && header.direct != 0) || message.bytes == 0;
-  const bool fits = reachable && engine::is_alike(message.envelope, message.received) &&
-                    (requested || payload.size() <= message.bytes);
+  const bool fits = reachable && alike && (requested || payload.size() <= message.bytes);
   if (!fits) {
     message.state = Slot::State::kMismatch;
     if (requested) tell(header.source, PacketType::kRefuse, message.envelope, header.id);

@@ -210,11 +210,13 @@ void UcxPointToPoint::cancel(MessageId id) noexcept {
   free(index);
 }
 
-std::optional<int> UcxPointToPoint::waiting(engine::Tag tag) {
+std::optional<Envelope> UcxPointToPoint::waiting(const Envelope& wanted) {
   const std::lock_guard lock(fabric_->mutex());
-  for (std::size_t i = 0; i < peers_.size(); ++i) {
-    for (const Early& message : peers_[i].early) {
-      if (message.header.tag == tag) return static_cast<int>(i);
+  for (const Peer& sender : peers_) {
+    for (const Early& message : sender.early) {
+      if (engine::is_for(wanted, message.header.source, message.header.tag)) {
+        return envelope_of(message.header);
+      }
     }
   }
   return std::nullopt;

@@ -47,7 +47,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   bool test(engine::MessageId message, engine::Envelope* received) override;
   bool progress() override;
   void cancel(engine::MessageId message) noexcept override;
-  std::optional<int> waiting(engine::Tag tag) override;
+  std::optional<engine::Envelope> waiting(const engine::Envelope& wanted) override;
   std::optional<std::uint64_t> owed(int peer) override;
 
  private:
@@ -102,6 +102,7 @@ class UcxPointToPoint final : public engine::PointToPoint, private Port {
   Slot& slot(engine::MessageId id) { return slots_[static_cast<std::uint32_t>(id)]; }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   int world(int rank) const { return members_.world_ranks[static_cast<std::size_t>(rank)]; }
+  static engine::Envelope envelope_of(const MessageHeader& header);
   MessageHeader header(PacketType type, const engine::Envelope& envelope, std::uint32_t id) const;
   void tell(int rank, PacketType type, const engine::Envelope& envelope, std::uint32_t id);
 
