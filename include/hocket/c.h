@@ -88,6 +88,8 @@ enum {
 #define HOCKET_FOREVER INT64_MAX
 /* The source of a message from whoever sends first. */
 #define HOCKET_ANY_SOURCE (-1)
+/* The tag of a receive or a probe of whatever comes first, onto the host. */
+#define HOCKET_ANY_TAG (-1)
 /* Nobody: a message to or from it is through at once, and moves nothing. */
 #define HOCKET_NULL_RANK (-2)
 
@@ -158,6 +160,9 @@ typedef struct hocket_call_options {
   int64_t deadline_ns; /* how long it may take; 0: the communicator's default */
   void* stream;        /* a CUstream or cudaStream_t, for arrays in a GPU's memory */
   int32_t on_stream;   /* 1: also where `stream` is null, the legacy default stream */
+  /* Of hocket_recv and hocket_recv_async, onto the host: 1 where fewer elements than the array has
+   * may come. They fill its beginning. */
+  int32_t allow_shorter;
 } hocket_call_options;
 
 int hocket_comm_rank(const hocket_comm* comm, int* rank); /* -1: no member */
@@ -406,19 +411,36 @@ int hocket_send_async(hocket_comm* comm,
                       int32_t tag,
                       const hocket_call_options* options,
                       hocket_work** work);
-/* Who sent goes to `source_of`, which may be null. */
+/* A message, as who gets it is told. */
+typedef struct hocket_received {
+  int32_t source; /* who sent it */
+  int32_t tag;
+  size_t count; /* elements */
+  int32_t dtype;
+} hocket_received;
+/* `received` may be null. */
 int hocket_recv(hocket_comm* comm,
                 const hocket_array* out,
                 int32_t source,
                 int32_t tag,
                 const hocket_call_options* options,
-                int* source_of);
+                hocket_received* received);
 int hocket_recv_async(hocket_comm* comm,
                       const hocket_array* out,
                       int32_t source,
                       int32_t tag,
                       const hocket_call_options* options,
                       hocket_work** work);
+/* Waits until a message onto the host is there, and tells of it without taking it: the next receive
+ * from that source with that tag does. */
+int hocket_probe(hocket_comm* comm,
+                 int32_t source,
+                 int32_t tag,
+                 const hocket_call_options* options,
+                 hocket_received* received);
+/* The same without waiting. `found`: 0 where no message is there yet; `received` stays as it is. */
+int hocket_probe_now(
+    hocket_comm* comm, int32_t source, int32_t tag, hocket_received* received, int* found);
 /* Sends to one and receives from another at once. */
 int hocket_send_recv(hocket_comm* comm,
                      const hocket_array* in,
@@ -454,8 +476,8 @@ int hocket_work_wait_on(hocket_work* work, void* stream);
 int hocket_work_wait_for(hocket_work* work, int64_t timeout_ns, int* done);
 /* `done`: 1 when the call has ended, well or not. Never blocks. */
 int hocket_work_test(hocket_work* work, int* done);
-/* Who sent what hocket_recv_async received, once that has ended. */
-int hocket_work_received(const hocket_work* work, int* source, int* tag);
+/* What hocket_recv_async received, once that has ended well. */
+int hocket_work_received(const hocket_work* work, hocket_received* received);
 /* Frees the handle. A call that is pending is given up, which ends its communicator on all ranks.
  */
 void hocket_work_free(hocket_work** work);

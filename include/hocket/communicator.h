@@ -80,11 +80,15 @@ struct ReduceRootOptions {
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
 };
-// Messages between two ranks pair by peer, tag and order. Tags are at least 0.
+// Messages between two ranks pair by peer, tag and order. Tags are at least 0; recv, recv_async and
+// probe take kAnyTag, too. `allow_shorter`, of recv and recv_async alone and for arrays on the
+// host: what comes may have fewer elements than `out`, and fills its beginning; Received::count
+// says how many.
 struct MessageOptions {
   int tag = 0;
   std::optional<Duration> deadline = {};
   std::optional<StreamRef> stream = {};
+  bool allow_shorter = false;
 };
 // One message of Communicator::exchange.
 struct Outgoing {
@@ -97,6 +101,8 @@ struct Incoming {
 };
 // `source` of a receive from whoever sends first.
 inline constexpr int kAnySource = -1;
+// `tag` of a receive of whatever comes first, onto the host.
+inline constexpr int kAnyTag = -1;
 // Nobody, as beyond the end of a row of ranks. A message to or from it is through at once, and
 // nothing moves: its Received has this source and count 0.
 inline constexpr int kNullRank = -2;
@@ -290,11 +296,17 @@ class Communicator {
 
   // --- Between two ranks --------------------------------------------------------------------
   // Outside the order of collectives: any number may be under way beside one. Size and dtype must
-  // agree on both sides.
+  // agree on both sides; see allow_shorter.
   void send(ConstArrayView in, int destination, const MessageOptions& = {});
   Received recv(ArrayView out, int source, const MessageOptions& = {});
   Work send_async(ConstArrayView in, int destination, const MessageOptions& = {});
   Work recv_async(ArrayView out, int source, const MessageOptions& = {});
+  // Waits until a message onto the host is there, and tells of it without taking it: the next recv
+  // from that source with that tag does. `source` and the tag may be any. An object's message (see
+  // hocket/object.h) shows as its first part, of bytes. A message whose send is given up is gone.
+  Received probe(int source, const MessageOptions& = {});
+  // The same without waiting; absent: nothing is there yet.
+  std::optional<Received> probe_now(int source, const MessageOptions& = {});
   // Sends to and receives from `peer` at once; in and out may be the same array.
   void send_recv(ConstArrayView in, ArrayView out, int peer, const MessageOptions& = {});
   // Sends to one and receives from another: a ring, a shift.

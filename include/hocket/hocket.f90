@@ -28,6 +28,7 @@ module hocket
   end enum
   integer(c_int64_t), parameter :: HOCKET_FOREVER = huge(0_c_int64_t)
   integer(c_int32_t), parameter :: HOCKET_ANY_SOURCE = -1
+  integer(c_int32_t), parameter :: HOCKET_ANY_TAG = -1
   integer(c_int32_t), parameter :: HOCKET_NULL_RANK = -2
 
   type, bind(c) :: hocket_array
@@ -54,6 +55,13 @@ module hocket
     integer(c_int64_t) :: deadline_ns = 0
     type(c_ptr) :: stream = c_null_ptr
     integer(c_int32_t) :: on_stream = 0
+    integer(c_int32_t) :: allow_shorter = 0
+  end type
+  type, bind(c) :: hocket_received
+    integer(c_int32_t) :: source = -1
+    integer(c_int32_t) :: tag = 0
+    integer(c_size_t) :: count = 0
+    integer(c_int32_t) :: dtype = HOCKET_UINT8
   end type
   type, bind(c) :: hocket_rebuild_options
     integer(c_size_t) :: size = 24
@@ -530,14 +538,14 @@ module hocket
       type(c_ptr), intent(inout) :: work
       integer(c_int) :: hocket_send_async
     end function
-    function hocket_recv(comm, out, source, tag, options, source_of) bind(c)
+    function hocket_recv(comm, out, source, tag, options, received) bind(c)
       import
       type(c_ptr), value :: comm
       type(hocket_array), intent(in), target, optional :: out
       integer(c_int32_t), value :: source
       integer(c_int32_t), value :: tag
       type(hocket_call_options), intent(in), optional :: options
-      integer(c_int), intent(out), optional :: source_of
+      type(hocket_received), intent(out), optional :: received
       integer(c_int) :: hocket_recv
     end function
     function hocket_recv_async(comm, out, source, tag, options, work) bind(c)
@@ -549,6 +557,24 @@ module hocket
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
       integer(c_int) :: hocket_recv_async
+    end function
+    function hocket_probe(comm, source, tag, options, received) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_call_options), intent(in), optional :: options
+      type(hocket_received), intent(out) :: received
+      integer(c_int) :: hocket_probe
+    end function
+    function hocket_probe_now(comm, source, tag, received, found) bind(c)
+      import
+      type(c_ptr), value :: comm
+      integer(c_int32_t), value :: source
+      integer(c_int32_t), value :: tag
+      type(hocket_received), intent(inout) :: received
+      integer(c_int), intent(out) :: found
+      integer(c_int) :: hocket_probe_now
     end function
     function hocket_send_recv(comm, in, destination, out, source, tag, options) bind(c)
       import
@@ -597,11 +623,10 @@ module hocket
       integer(c_int), intent(out) :: done
       integer(c_int) :: hocket_work_test
     end function
-    function hocket_work_received(work, source, tag) bind(c)
+    function hocket_work_received(work, received) bind(c)
       import
       type(c_ptr), value :: work
-      integer(c_int), intent(out), optional :: source
-      integer(c_int), intent(out), optional :: tag
+      type(hocket_received), intent(out) :: received
       integer(c_int) :: hocket_work_received
     end function
     subroutine hocket_work_free(work) bind(c)

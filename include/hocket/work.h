@@ -21,6 +21,7 @@ struct Received {
   int source = -1;
   int tag = 0;
   std::size_t count = 0;  // elements
+  DType dtype = DType::kUInt8;
 };
 
 // A resource: owns one started call. Movable, not copyable; may be moved to, and waited for in,

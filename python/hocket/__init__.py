@@ -32,7 +32,7 @@ from ._init import init
 from ._notebook import load_ipython_extension
 from ._spawn import spawn
 from ._threads import run_threads
-from ._types import Received
+from ._types import Envelope, Received
 from ._waiting import wait_all, wait_any, wait_some
 from .bootstrap import Bootstrap, MPIBootstrap, TorchBootstrap
 from .cluster import Cluster
@@ -57,9 +57,12 @@ __version__ = "0.1.0"
 
 #: `source` of a receive from whoever sends first.
 ANY_SOURCE = -1
+#: `tag` of a receive or a probe of whatever comes first.
+ANY_TAG = -1
 
 __all__ = [
     "ANY_SOURCE",
+    "ANY_TAG",
     "Aborted",
     "Bootstrap",
     "Cluster",
@@ -68,6 +71,7 @@ __all__ = [
     "DeadlineExceeded",
     "DeviceError",
     "DevicePool",
+    "Envelope",
     "Error",
     "GpuArray",
     "Grid",

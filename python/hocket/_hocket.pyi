@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Optional, Union
 from numpy.typing import NDArray
 
 from .bootstrap import Bootstrap
-from ._types import Array, ArrayT, Op, Received, ReceivedObject, Stream, Timeout
+from ._types import Array, ArrayT, Envelope, Op, Received, ReceivedObject, Stream, Timeout
 from .errors import Error, RankCall, Status
 from .grid import Grid
 from .operators import Operator
@@ -842,7 +842,7 @@ class Communicator:
             At least 0.
         """
 
-    def recv(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Received:
+    def recv(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) -> Received:
         """
         Receive an array into `x`.
 
@@ -855,7 +855,10 @@ class Communicator:
             The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first; `hocket.NULL_RANK`
             (-2) for nobody: `x` stays as it is.
         tag : int
-            At least 0.
+            At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, onto the host.
+        allow_shorter : bool
+            What comes may have fewer elements than `x`, and fills its beginning; what is behind stays as it
+            is. For arrays on the host.
 
         Returns
         -------
@@ -866,10 +869,34 @@ class Communicator:
     def send_async(self, x: Array, destination: int, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
         """Start a `send`; the array must be left alone until the Work is done."""
 
-    def recv_async(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None) -> Work:
+    def recv_async(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) -> Work:
         """
         Start a `recv`; the Work's result is `x`, its `received` who sent. An array that is not contiguous is written to by whichever method of the Work says first that it is done.
         """
+
+    def probe(self, source: int = -1, tag: int = 0, deadline: Timeout = None) -> Envelope:
+        """
+        Wait until a message onto the host is there, and tell of it without taking it.
+
+        The next `recv` from that source with that tag takes it, where no other thread comes before. An
+        object's message, which `recv_object` takes, shows as its first part: 256 elements of uint8.
+
+        Parameters
+        ----------
+        source : int
+            The rank that sends; `hocket.ANY_SOURCE` (-1) for whoever does.
+        tag : int
+            At least 0; `hocket.ANY_TAG` (-1) for any.
+
+        Returns
+        -------
+        Envelope
+            Named tuple (source, tag, count, dtype): who sent it, and how many elements of which dtype,
+            a string, an array for it must have.
+        """
+
+    def probe_now(self, source: int = -1, tag: int = 0) -> Optional[Envelope]:
+        """`probe` without waiting: None where no message is there yet."""
 
     def receives(self, shape: Any, dtype: Any = 'float64', source: int = -1, tag: int = 0, count: Optional[int] = None) -> AsyncIterator[tuple[Array, Received]]:
         """
@@ -1052,7 +1079,7 @@ class Communicator:
         source : int
             The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
         tag : int
-            At least 0.
+            At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, which must be an object.
         allow_pickle : bool
             Also take what only pickle can carry; see `broadcast_object`.
 

@@ -32,6 +32,15 @@ class Received(NamedTuple):
     count: int
 
 
+class Envelope(NamedTuple):
+    """Of a message that is there and that nobody has taken: who sent it, and what it is."""
+
+    source: int
+    tag: int
+    count: int
+    dtype: str
+
+
 class ReceivedObject(NamedTuple):
     """An object, and who sent it."""
 

@@ -1,4 +1,4 @@
-// send, recv, send_recv.
+// send, recv, probe, send_recv.
 #include <string>
 #include <vector>
 
@@ -17,8 +17,16 @@ namespace {
 
 MessageOptions message_options(nb::handle tag,
                                nb::handle deadline,
-                               std::optional<StreamRef> stream) {
-  return {integer_argument(tag, "tag"), duration_argument(deadline, "deadline"), stream};
+                               std::optional<StreamRef> stream,
+                               bool allow_shorter = false) {
+  return {
+      integer_argument(tag, "tag"), duration_argument(deadline, "deadline"), stream, allow_shorter};
+}
+
+nb::object envelope(const Received& waiting) {
+  return nb::module_::import_("hocket._types")
+      .attr("Envelope")(
+          waiting.source, waiting.tag, waiting.count, std::string(name_of(waiting.dtype)).c_str());
 }
 
 nb::object send_recv(Seat& seat,
@@ -37,7 +45,7 @@ nb::object send_recv(Seat& seat,
         "out is missing, and from NULL_RANK nothing comes that a new one would hold");
   }
   nb::object result = out.is_none() ? new_array_like(in, shape_of(in)) : nb::borrow(out);
-  Array target = array_to_receive(result, "out", from);
+  Array target = array_to_receive(result, "out", from == kNullRank);
   require_same_order(in, "x", target, "out");
   const MessageOptions options = message_options(tag, deadline, stream_of(stream, in, target));
   without_gil([&] { seat.comm.send_recv(in.input(), to, target.output(), from, options); });
@@ -75,7 +83,9 @@ void exchange(Seat& seat,
   Side out = read_side(outgoing, "outgoing", [](nb::handle x, const char* name, int) {
     return array_to_send(x, name);
   });
-  Side in = read_side(incoming, "incoming", array_to_receive);
+  Side in = read_side(incoming, "incoming", [](nb::handle x, const char* name, int source) {
+    return array_to_receive(x, name, source == kNullRank);
+  });
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
   for (std::size_t i = 0; i < out.peers.size(); ++i) {
@@ -145,10 +155,12 @@ tag : int
          nb::handle source,
          nb::handle tag,
          nb::handle deadline,
-         nb::handle stream) {
+         nb::handle stream,
+         bool allow_shorter) {
         const int from = integer_argument(source, "source");
-        Array out = array_to_receive(x, "x", from);
-        const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
+        Array out = array_to_receive(x, "x", from == kNullRank || allow_shorter);
+        const MessageOptions options =
+            message_options(tag, deadline, stream_of(stream, {}, out), allow_shorter);
         const Received received =
             without_gil([&] { return s.comm.recv(out.output(), from, options); });
         land(out);
@@ -160,8 +172,9 @@ tag : int
       arg("tag").none() = 0,
       arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
-      nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, "
-              "deadline: Timeout = None, stream: Stream = None) -> Received"),
+      arg("allow_shorter") = false,
+      nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, "
+              "stream: Stream = None, allow_shorter: bool = False) -> Received"),
       R"(Receive an array into `x`.
 
 Parameters
@@ -173,7 +186,10 @@ source : int
     The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first; `hocket.NULL_RANK`
     (-2) for nobody: `x` stays as it is.
 tag : int
-    At least 0.
+    At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, onto the host.
+allow_shorter : bool
+    What comes may have fewer elements than `x`, and fills its beginning; what is behind stays as it
+    is. For arrays on the host.
 
 Returns
 -------
@@ -212,10 +228,12 @@ Received
          nb::handle source,
          nb::handle tag,
          nb::handle deadline,
-         nb::handle stream) {
+         nb::handle stream,
+         bool allow_shorter) {
         const int from = integer_argument(source, "source");
-        Array out = array_to_receive(x, "x", from);
-        const MessageOptions options = message_options(tag, deadline, stream_of(stream, {}, out));
+        Array out = array_to_receive(x, "x", from == kNullRank || allow_shorter);
+        const MessageOptions options =
+            message_options(tag, deadline, stream_of(stream, {}, out), allow_shorter);
         WorkHandle handle{.result = nb::borrow(x)};
         handle.work = without_gil([&] { return s.comm.recv_async(out.output(), from, options); });
         handle.call = "recv";
@@ -227,10 +245,54 @@ Received
       arg("tag").none() = 0,
       arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
+      arg("allow_shorter") = false,
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
-              "deadline: Timeout = None, stream: Stream = None) -> Work"),
+              "deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) "
+              "-> Work"),
       "Start a `recv`; the Work's result is `x`, its `received` who sent. An array that is not "
       "contiguous is written to by whichever method of the Work says first that it is done.");
+  cls.def(
+      "probe",
+      [](Seat& s, nb::handle source, nb::handle tag, nb::handle deadline) {
+        const int from = integer_argument(source, "source");
+        const MessageOptions options = message_options(tag, deadline, {});
+        return envelope(without_gil([&] { return s.comm.probe(from, options); }));
+      },
+      arg("source").none() = kAnySource,
+      arg("tag").none() = 0,
+      arg("deadline") = nb::none(),
+      nb::sig("def probe(self, source: int = -1, tag: int = 0, deadline: Timeout = None) "
+              "-> Envelope"),
+      R"(Wait until a message onto the host is there, and tell of it without taking it.
+
+The next `recv` from that source with that tag takes it, where no other thread comes before. An
+object's message, which `recv_object` takes, shows as its first part: 256 elements of uint8.
+
+Parameters
+----------
+source : int
+    The rank that sends; `hocket.ANY_SOURCE` (-1) for whoever does.
+tag : int
+    At least 0; `hocket.ANY_TAG` (-1) for any.
+
+Returns
+-------
+Envelope
+    Named tuple (source, tag, count, dtype): who sent it, and how many elements of which dtype,
+    a string, an array for it must have.
+)");
+  cls.def(
+      "probe_now",
+      [](Seat& s, nb::handle source, nb::handle tag) -> nb::object {
+        const int from = integer_argument(source, "source");
+        const MessageOptions options = message_options(tag, nb::none(), {});
+        const auto found = without_gil([&] { return s.comm.probe_now(from, options); });
+        return found ? envelope(*found) : nb::none();
+      },
+      arg("source").none() = kAnySource,
+      arg("tag").none() = 0,
+      nb::sig("def probe_now(self, source: int = -1, tag: int = 0) -> Optional[Envelope]"),
+      "`probe` without waiting: None where no message is there yet.");
   cls.def(
       "receives",
       [](nb::handle self,

@@ -416,7 +416,7 @@ Parameters
 source : int
     The rank to receive from; `hocket.ANY_SOURCE` (-1) for whoever sends first.
 tag : int
-    At least 0.
+    At least 0; `hocket.ANY_TAG` (-1) for whichever comes first, which must be an object.
 allow_pickle : bool
     Also take what only pickle can carry; see `broadcast_object`.
 

@@ -77,12 +77,12 @@ Array array_to_send(nb::handle object, const char* name) {
   return array;
 }
 
-Array array_to_receive(nb::handle object, const char* name, int source) {
+Array array_to_receive(nb::handle object, const char* name, bool may_be_shorter) {
   if (!is_strided_numpy(object, name)) return writable_array(object, name);
   if (!nb::cast<bool>(object.attr("flags").attr("writeable"))) refuse_unwritable(object, name);
-  nb::object memory = source == kNullRank ? copy_in_c_order(object)
-                                          : nb::module_::import_("numpy").attr("empty")(
-                                                object.attr("shape"), object.attr("dtype"));
+  nb::object memory = may_be_shorter ? copy_in_c_order(object)
+                                     : nb::module_::import_("numpy").attr("empty")(
+                                           object.attr("shape"), object.attr("dtype"));
   Array array = writable_array(memory, name);
   if (!lies_apart(object, size_of(array.dtype))) {
     throw InvalidArgument(std::string(name) +

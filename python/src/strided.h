@@ -10,8 +10,8 @@ namespace hocket::python {
 Array array_to_send(nb::handle object, const char* name);
 
 // As writable_array. Instead of an array that is not contiguous something is received into that is,
-// which `land` copies from. From nobody comes what is there.
-Array array_to_receive(nb::handle object, const char* name, int source);
+// which `land` copies from. It begins as what is there, where what comes `may_be_shorter`.
+Array array_to_receive(nb::handle object, const char* name, bool may_be_shorter);
 
 // To be called once what was received is there. Nothing for other arrays.
 void land(const Array& array);

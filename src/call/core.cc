@@ -289,6 +289,25 @@ void Core::run_message(Task task,
   runner_->drive(stepped);
 }
 
+std::optional<engine::Envelope> Core::find_message(const failure::MessageCall& call) {
+  const int peer = call.envelope.peer;
+  const auto look = [&] {
+    messages().progress();
+    return messages().waiting(call.envelope);
+  };
+  auto found = look();
+  if (!found) {
+    if (std::exchange(probed_peer_, peer) != peer) probing_ = {};
+    const auto verdict = inquiry_->look({.peer = peer, .message = &call}, probing_);
+    if (const auto* failure = std::get_if<control::Failure>(&verdict)) {
+      found = look();  // it may have come before the news
+      if (!found) raise(*failure);
+    }
+  }
+  if (found) probing_ = {};
+  return found;
+}
+
 std::shared_ptr<Operation> Core::start_message(Task task,
                                                const failure::MessageCall& call,
                                                std::optional<Duration> deadline,

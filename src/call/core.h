@@ -106,6 +106,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
                                            const failure::MessageCall& call,
                                            std::optional<Duration> deadline,
                                            TracedMessage traced = {});
+  // A message that has come and that no receive has taken; absent where none is there and one can
+  // still come.
+  std::optional<engine::Envelope> find_message(const failure::MessageCall& call);
   // How often to look for a message before anything dearer than looking.
   int eager_polls() const noexcept { return eager_polls_; }
 
@@ -257,6 +260,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::optional<Ledger> ledger_;
   std::optional<Planner> planner_;
   std::optional<failure::Inquiry> inquiry_;
+  // Of whoever looks for a message again and again without waiting.
+  failure::Doubt probing_;
+  int probed_peer_ = 0;
   std::optional<failure::Texts> texts_;
   std::optional<live::LongWaits> long_waits_;
   std::optional<Runner> runner_;

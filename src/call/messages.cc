@@ -14,9 +14,7 @@ Task finish(OwnedMessage message, std::shared_ptr<Received> received) {
     message.via().progress();
     return message.done(&sender);
   });
-  if (received != nullptr) {
-    *received = {sender.peer, static_cast<int>(sender.tag), sender.count};
-  }
+  if (received != nullptr) *received = received_of(sender);
 }
 
 Task finish_both(OwnedMessage outgoing, OwnedMessage incoming) {
@@ -24,6 +22,22 @@ Task finish_both(OwnedMessage outgoing, OwnedMessage incoming) {
     outgoing.via().progress();
     return static_cast<int>(outgoing.done()) + static_cast<int>(incoming.done()) == 2;
   });
+}
+
+Task await(engine::PointToPoint& via, Envelope wanted, Received& found) {
+  co_await engine::until([&] {
+    via.progress();
+    const auto waiting = via.waiting(wanted);
+    if (waiting) found = received_of(*waiting);
+    return waiting.has_value();
+  });
+}
+
+Received received_of(const Envelope& sent) noexcept {
+  return {.source = sent.peer,
+          .tag = static_cast<int>(sent.tag),
+          .count = sent.count,
+          .dtype = sent.dtype};
 }
 
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept {

@@ -40,6 +40,11 @@ class OwnedMessage {
 // there is one, learns who sent.
 engine::Task finish(OwnedMessage message, std::shared_ptr<Received> received);
 engine::Task finish_both(OwnedMessage outgoing, OwnedMessage incoming);
+// Ends when a message has come that `wanted` would take; `found` must outlive it.
+engine::Task await(engine::PointToPoint& via, engine::Envelope wanted, Received& found);
+
+// What a program is told of a message.
+Received received_of(const engine::Envelope& sent) noexcept;
 
 // Whether an array that is sent shares memory with one that is received into.
 bool is_received_into(ConstArrayView in, std::span<const Incoming> incoming) noexcept;

@@ -9,7 +9,7 @@ namespace hocket::call {
 void Operation::finish(std::exception_ptr error) noexcept {
   call.task.reset();
   carrying.reset();  // its stream goes on
-  if (received && error == nullptr) traced.set_peer(received->source);
+  if (received && error == nullptr) traced.set_sender(*received);
   traced.end(error != nullptr);
   error_ = std::move(error);
   std::function<void()> callback;

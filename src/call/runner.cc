@@ -109,11 +109,12 @@ void Runner::raise_envelopes(const engine::EnvelopeMismatch& found, const Steppe
     return Signature{
         .kind = kind, .dtype = e.dtype, .count = e.count, .digest = differ_in_order ? order : 0};
   };
+  const bool sends = call.awaited.message != nullptr && call.awaited.message->sends;
   owner_.raise({.cause = Cause::kDifferent,
                 .reporter = group_.rank(),
                 .culprit = found.received.peer,
-                .signature = signature(Kind::kRecv, found.expected),
-                .other = signature(Kind::kSend, found.received)});
+                .signature = signature(sends ? Kind::kSend : Kind::kRecv, found.expected),
+                .other = signature(sends ? Kind::kRecv : Kind::kSend, found.received)});
 }
 
 // --- Calls under way ----------------------------------------------------------------------------

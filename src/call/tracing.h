@@ -10,6 +10,7 @@
 #include "call/membership.h"
 #include "engine/call.h"
 #include "engine/point_to_point.h"
+#include "hocket/work.h"
 #include "live/meter.h"
 #include "observe/trace_file.h"
 
@@ -26,9 +27,14 @@ class TracedMessage {
                 ConstArrayView out) noexcept
       : span_(std::move(span)), receiving_(receiving), from_(from), out_(out) {}
 
-  void set_peer(int peer) noexcept {
-    span_.set_peer(peer);
-    from_.peer = peer;
+  // What came may be of any rank and tag, and shorter than what it goes into.
+  void set_sender(const Received& received) noexcept {
+    span_.set_peer(received.source);
+    from_.peer = received.source;
+    from_.tag = static_cast<engine::Tag>(received.tag);
+    if (received.count < out_.count()) {
+      out_ = ConstArrayView(out_.data(), received.count, out_.dtype());
+    }
   }
   void end(bool failed) noexcept {
     span_.end(failed);

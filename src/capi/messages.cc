@@ -2,9 +2,12 @@
 #include "capi/options.h"
 
 using hocket::Communicator;
+using hocket::capi::as_c;
 using hocket::capi::call_options;
 using hocket::capi::guarded;
 using hocket::capi::of;
+using hocket::capi::place;
+using hocket::capi::receive_options;
 using hocket::capi::Refusal;
 using hocket::capi::view;
 using hocket::capi::with_tag;
@@ -65,14 +68,13 @@ int hocket_recv(hocket_comm* comm,
                 int32_t source,
                 int32_t tag,
                 const hocket_call_options* options,
-                int* source_of) {
+                hocket_received* received) {
   return guarded("hocket_recv", [&] {
     const Refusal refuse;
-    const hocket::Received received =
+    const hocket::Received came =
         of(comm, "comm")
-            .comm.recv(
-                required(refuse, out, "out"), source, with_tag(call_options(refuse, options), tag));
-    if (source_of != nullptr) *source_of = received.source;
+            .comm.recv(required(refuse, out, "out"), source, receive_options(refuse, options, tag));
+    if (received != nullptr) *received = as_c(came);
   });
 }
 
@@ -85,9 +87,34 @@ int hocket_recv_async(hocket_comm* comm,
   return guarded("hocket_recv_async", [&] {
     const Refusal refuse;
     Communicator& c = of(comm, "comm").comm;
-    const auto o = with_tag(call_options(refuse, options), tag);
+    const auto o = receive_options(refuse, options, tag);
     const hocket::ArrayView received = required(refuse, out, "out");
     start_work(refuse, work, [&] { return c.recv_async(received, source, o); });
+  });
+}
+
+int hocket_probe(hocket_comm* comm,
+                 int32_t source,
+                 int32_t tag,
+                 const hocket_call_options* options,
+                 hocket_received* received) {
+  return guarded("hocket_probe", [&] {
+    const Refusal refuse;
+    Communicator& c = of(comm, "comm").comm;
+    hocket_received& told = place(received, "received");
+    told = as_c(c.probe(source, with_tag(call_options(refuse, options), tag)));
+  });
+}
+
+int hocket_probe_now(
+    hocket_comm* comm, int32_t source, int32_t tag, hocket_received* received, int* found) {
+  return guarded("hocket_probe_now", [&] {
+    Communicator& c = of(comm, "comm").comm;
+    hocket_received& told = place(received, "received");
+    int& is_there = place(found, "found");
+    const auto waiting = c.probe_now(source, {.tag = tag});
+    is_there = waiting ? 1 : 0;
+    if (waiting) told = as_c(*waiting);
   });
 }
 

@@ -18,14 +18,37 @@ std::optional<Duration> duration(const Refusal& refuse,
   return Duration(nanoseconds);
 }
 
-CallOptions call_options(const Refusal& refuse, const hocket_call_options* options) {
-  if (options == nullptr) return {};
-  const hocket_call_options o = read(refuse, options, "hocket_call_options");
+namespace {
+
+CallOptions call_options(const Refusal& refuse, const hocket_call_options& o) {
   CallOptions made{.deadline = duration(refuse, o.deadline_ns, "options->deadline_ns")};
   if (o.stream != nullptr || o.on_stream != 0) {
     made.stream = StreamRef(static_cast<CUstream_st*>(o.stream));
   }
   return made;
+}
+
+}  // namespace
+
+CallOptions call_options(const Refusal& refuse, const hocket_call_options* options) {
+  if (options == nullptr) return {};
+  const hocket_call_options o = read(refuse, options, "hocket_call_options");
+  if (o.allow_shorter != 0) {
+    refuse("options->allow_shorter is set; it is for hocket_recv and hocket_recv_async");
+  }
+  return call_options(refuse, o);
+}
+
+MessageOptions receive_options(const Refusal& refuse, const hocket_call_options* options, int tag) {
+  if (options == nullptr) return {.tag = tag};
+  const hocket_call_options o = read(refuse, options, "hocket_call_options");
+  MessageOptions made = with_tag(call_options(refuse, o), tag);
+  made.allow_shorter = o.allow_shorter != 0;
+  return made;
+}
+
+hocket_received as_c(const Received& received) noexcept {
+  return {received.source, received.tag, received.count, static_cast<std::int32_t>(received.dtype)};
 }
 
 DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const char* field) {

@@ -177,6 +177,9 @@ inline RootOptions with_root(const CallOptions& o, int root) {
 inline MessageOptions with_tag(const CallOptions& o, int tag) {
   return {.tag = tag, .deadline = o.deadline, .stream = o.stream};
 }
+// Those of a receive, which alone may allow shorter messages.
+MessageOptions receive_options(const Refusal& refuse, const hocket_call_options* options, int tag);
+hocket_received as_c(const Received& received) noexcept;
 
 // Makes a handle of what `start` returns. The place for it is looked at first.
 template <typename Start>

@@ -35,14 +35,13 @@ int hocket_work_test(hocket_work* work, int* done) {
   });
 }
 
-int hocket_work_received(const hocket_work* work, int* source, int* tag) {
+int hocket_work_received(const hocket_work* work, hocket_received* received) {
   return guarded("hocket_work_received", [&] {
-    const auto received = of(work, "work").work.received();
-    if (!received) {
+    const auto came = of(work, "work").work.received();
+    if (!came) {
       throw InvalidArgument("this work is no receive that has ended well; wait for it first");
     }
-    if (source != nullptr) *source = received->source;
-    if (tag != nullptr) *tag = received->tag;
+    place(received, "received") = hocket::capi::as_c(*came);
   });
 }
 

@@ -152,7 +152,7 @@ ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions&
   Bytes bytes(opening.size);
   std::copy_n(opening.part.begin(), opening.part_size(), bytes.begin());
   const auto rest = std::span(bytes).subspan(opening.part_size());
-  if (!rest.empty()) comm.recv(rest, from.source, time.message(options.tag));
+  if (!rest.empty()) comm.recv(rest, from.source, time.message(from.tag));
   return {decode(bytes), from};
 }
 

@@ -29,13 +29,17 @@ constexpr auto kOnABrokenWay = std::chrono::milliseconds(500);
 
 std::string describe(const MessageCall& call) {
   const engine::Envelope& e = call.envelope;
-  return fmt::format("{} of {}[{}] {} {} tag {}",
-                     call.sends ? "send" : "recv",
-                     name_of(e.dtype),
-                     e.count,
+  const std::string what =
+      call.probes
+          ? "probe"
+          : fmt::format("{} of {}[{}]", call.sends ? "send" : "recv", name_of(e.dtype), e.count);
+  return fmt::format("{} {} {} {}",
+                     what,
                      call.sends ? "to" : "from",
                      e.peer == engine::kAnyPeer ? "any rank" : fmt::format("rank {}", e.peer),
-                     e.tag == engine::kStagedTag ? 0 : e.tag);
+                     e.tag == engine::kAnyTag
+                         ? "any tag"
+                         : fmt::format("tag {}", e.tag == engine::kStagedTag ? 0 : e.tag));
 }
 
 // News of a loss may overtake what was sent before it: on the way from another host, and wherever a

@@ -18,6 +18,7 @@ namespace hocket::failure {
 struct MessageCall {
   engine::Envelope envelope{.peer = engine::kAnyPeer};
   bool sends = false;
+  bool probes = false;
 };
 // What texts call it: "recv of float32[3] from rank 1 tag 0".
 std::string describe(const MessageCall& call);

@@ -84,18 +84,45 @@ Envelope envelope(CommunicatorImpl& impl,
                                       impl.size() - 1,
                                       sends ? "" : ", kAnySource"));
   }
-  if (options.tag < 0) {
-    throw InvalidArgument(fmt::format("tag is {}, expected at least 0", options.tag));
+  const bool any_tag = !sends && options.tag == kAnyTag;
+  if (options.tag < 0 && !any_tag) {
+    throw InvalidArgument(
+        fmt::format("tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or kAnyTag"));
+  }
+  if (options.allow_shorter && (sends || is_on_gpu(array))) {
+    throw InvalidArgument(sends ? "allow_shorter is of what is received"
+                                : "allow_shorter is for arrays on the host, and out is on a GPU");
   }
   return {.peer = any ? engine::kAnyPeer : peer,
-          .tag = static_cast<engine::Tag>(options.tag),
+          .tag = any_tag ? engine::kAnyTag : static_cast<engine::Tag>(options.tag),
           .dtype = array.dtype(),
           .order = array.order(),
-          .count = array.count()};
+          .count = array.count(),
+          .allows_shorter = options.allow_shorter};
 }
 
-Received nothing_received(const MessageOptions& options) {
-  return {.source = kNullRank, .tag = options.tag, .count = 0};
+// Of calls that do not tell what came.
+void require_plain(const MessageOptions& options) {
+  if (options.tag == kAnyTag) {
+    throw InvalidArgument("tag is -1, any, which is for recv, recv_async and probe");
+  }
+  if (options.allow_shorter) {
+    throw InvalidArgument("allow_shorter is for recv and recv_async");
+  }
+}
+
+Received nothing_received(DType dtype, const MessageOptions& options) {
+  return {.source = kNullRank, .tag = options.tag, .count = 0, .dtype = dtype};
+}
+
+// What a probe looks for: of any count and dtype.
+Envelope probed(CommunicatorImpl& impl, int source, const MessageOptions& options) {
+  if (options.stream) {
+    throw InvalidArgument(
+        "stream is given, but a probe tells of messages onto the host; leave it out");
+  }
+  if (options.allow_shorter) throw InvalidArgument("allow_shorter is for recv and recv_async");
+  return envelope(impl, source, false, ConstArrayView(nullptr, 0, DType::kUInt8), options);
 }
 
 // Messages without those to or from nobody.
@@ -152,24 +179,26 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
   const call::CallGuard guard(*impl_);
   impl_->require_usable();
   const Envelope from = envelope(*impl_, source, false, out, options);
-  if (from.peer == kNullRank) return nothing_received(options);
+  if (from.peer == kNullRank) return nothing_received(out.dtype(), options);
   if (is_on_gpu(out)) {
     const Incoming one{out, source};
-    return {impl_->devices().exchange({}, {&one, 1}, options), options.tag, out.count()};
+    const int sender = impl_->devices().exchange({}, {&one, 1}, options);
+    return {sender, options.tag, out.count(), out.dtype()};
   }
   call::TracedMessage traced = impl_->tracing().receives(from, out);
   call::OwnedMessage message = begin_recv(*impl_, from, out);
   Envelope sender;
   if (is_through(message, impl_->eager_polls(), &sender)) {
-    traced.set_peer(sender.peer);
+    const Received received = call::received_of(sender);
+    traced.set_sender(received);
     traced.end(false);
-    return {sender.peer, static_cast<int>(sender.tag), sender.count};
+    return received;
   }
   Received received;  // of this frame, which outlives the task
   impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
                      {from, false},
                      options.deadline);
-  traced.set_peer(received.source);
+  traced.set_sender(received);
   traced.end(false);
   return received;
 }
@@ -197,7 +226,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   auto received = std::make_shared<Received>();
   std::shared_ptr<call::Operation> operation;
   if (from.peer == kNullRank) {
-    *received = nothing_received(options);
+    *received = nothing_received(out.dtype(), options);
     operation = std::make_shared<call::Operation>(
         impl_->shared_from_this(), base::Deadline::in(kForever), kForever);
     operation->received = std::move(received);
@@ -205,7 +234,7 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
     return Work(std::move(operation));
   }
   if (is_on_gpu(out)) {
-    *received = {.source = named(from), .tag = options.tag, .count = out.count()};
+    *received = {named(from), options.tag, out.count(), out.dtype()};
     const Incoming one{out, from.peer};
     operation = impl_->devices().start_exchange({}, {&one, 1}, options);
   } else {
@@ -218,6 +247,28 @@ Work Communicator::recv_async(ArrayView out, int source, const MessageOptions& o
   return Work(std::move(operation));
 }
 
+std::optional<Received> Communicator::probe_now(int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = probed(*impl_, source, options);
+  if (from.peer == kNullRank) return nothing_received(DType::kUInt8, options);
+  const auto found = impl_->find_message({.envelope = from, .probes = true});
+  if (!found) return std::nullopt;
+  return call::received_of(*found);
+}
+
+Received Communicator::probe(int source, const MessageOptions& options) {
+  const call::CallGuard guard(*impl_);
+  impl_->require_usable();
+  const Envelope from = probed(*impl_, source, options);
+  if (from.peer == kNullRank) return nothing_received(DType::kUInt8, options);
+  Received found;  // of this frame, which outlives the task
+  impl_->run_message(call::await(impl_->messages(), from, found),
+                     {.envelope = from, .sends = false, .probes = true},
+                     options.deadline);
+  return found;
+}
+
 void Communicator::send_recv(ConstArrayView in,
                              ArrayView out,
                              int peer,
@@ -227,6 +278,7 @@ void Communicator::send_recv(ConstArrayView in,
 
 void Communicator::send_recv(
     ConstArrayView in, int destination, ArrayView out, int source, const MessageOptions& options) {
+  require_plain(options);
   if (destination == kNullRank || source == kNullRank) {
     send(in, destination, options);
     recv(out, source, options);
@@ -286,6 +338,7 @@ void Communicator::send_recv(
 void Communicator::exchange(std::span<const Outgoing> outgoing,
                             std::span<const Incoming> incoming,
                             const MessageOptions& options) {
+  require_plain(options);
   std::vector<Outgoing> sent;
   std::vector<Incoming> received;
   {

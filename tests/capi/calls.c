@@ -167,9 +167,10 @@ static void messages(void) {
   CHECK_OK(hocket_recv_async(world, &received, HOCKET_ANY_SOURCE, 7, NULL, &work));
   CHECK_OK(hocket_send(world, &sent, next, 7, NULL));
   CHECK_OK(hocket_work_wait(work));
-  int source = -1, tag = -1;
-  CHECK_OK(hocket_work_received(work, &source, &tag));
-  CHECK(in == previous + 0.5 && source == previous && tag == 7);
+  hocket_received told = {-1, -1, 0, -1};
+  CHECK_OK(hocket_work_received(work, &told));
+  CHECK(in == previous + 0.5 && told.source == previous && told.tag == 7);
+  CHECK(told.count == 1 && told.dtype == HOCKET_FLOAT64);
   hocket_work_free(&work);
 
   in = -1;
@@ -179,11 +180,29 @@ static void messages(void) {
 
   CHECK_OK(hocket_send_async(world, &sent, next, 9, NULL, &work));
   in = -1;
-  source = -1;
-  CHECK_OK(hocket_recv(world, &received, previous, 9, NULL, &source));
-  CHECK(in == previous + 0.5 && source == previous);
+  told.source = -1;
+  CHECK_OK(hocket_recv(world, &received, previous, 9, NULL, &told));
+  CHECK(in == previous + 0.5 && told.source == previous);
   CHECK_OK(hocket_work_wait(work));
   hocket_work_free(&work);
+
+  // Of any source and tag, and shorter than its array.
+  double three[3] = {-1, -2, -3};
+  const hocket_array room = host_array(three, 3, HOCKET_FLOAT64);
+  const hocket_call_options shorter = {.size = sizeof shorter, .allow_shorter = 1};
+  int found = 1;
+  CHECK_OK(hocket_probe_now(world, HOCKET_ANY_SOURCE, HOCKET_ANY_TAG, &told, &found));
+  CHECK(found == 0);
+  CHECK_OK(hocket_barrier(world, NULL));
+  CHECK_OK(hocket_send(world, &sent, next, 11, NULL));
+  CHECK_OK(hocket_probe(world, HOCKET_ANY_SOURCE, HOCKET_ANY_TAG, NULL, &told));
+  CHECK(told.source == previous && told.tag == 11 && told.count == 1);
+  CHECK_OK(hocket_probe_now(world, previous, 11, &told, &found));
+  CHECK(found == 1 && told.dtype == HOCKET_FLOAT64);
+  told.count = 9;
+  CHECK_OK(hocket_recv(world, &room, HOCKET_ANY_SOURCE, HOCKET_ANY_TAG, &shorter, &told));
+  CHECK(told.source == previous && told.tag == 11 && told.count == 1);
+  CHECK(three[0] == previous + 0.5 && three[1] == -2 && three[2] == -3);
 }
 
 static void groups(void) {

@@ -17,6 +17,7 @@ static void null_handles(void) {
   hocket_array array;
   hocket_comm* made = NULL;
   hocket_work* work = NULL;
+  hocket_received received;
   hocket_symmetric* symmetric = NULL;
   hocket_object* object = NULL;
 #define REFUSED(call) CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "is null", call)
@@ -53,11 +54,20 @@ static void null_handles(void) {
   REFUSED(hocket_recv(world, NULL, 0, 0, NULL, NULL));
   REFUSED(hocket_recv_async(world, &none, 0, 0, NULL, NULL));
   REFUSED(hocket_exchange(world, NULL, 1, NULL, 0, 0, NULL));
+  REFUSED(hocket_probe(NULL, 0, 0, NULL, &received));
+  REFUSED(hocket_probe(world, 0, 0, NULL, NULL));
+  REFUSED(hocket_probe_now(NULL, 0, 0, &received, &number));
+  REFUSED(hocket_probe_now(world, 0, 0, NULL, &number));
+  REFUSED(hocket_probe_now(world, 0, 0, &received, NULL));
+  const hocket_call_options shorter = {.size = sizeof shorter, .allow_shorter = 1};
+  CHECK_FAILS(
+      HOCKET_INVALID_ARGUMENT, "allow_shorter is set", hocket_send(world, &none, 0, 0, &shorter));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "allow_shorter is set", hocket_barrier(world, &shorter));
   REFUSED(hocket_work_wait(NULL));
   REFUSED(hocket_work_wait_on(NULL, NULL));
   REFUSED(hocket_work_wait_for(NULL, 0, &number));
   REFUSED(hocket_work_test(NULL, &number));
-  REFUSED(hocket_work_received(NULL, NULL, NULL));
+  REFUSED(hocket_work_received(NULL, NULL));
   REFUSED(hocket_symmetric_empty(NULL, 1, HOCKET_INT8, NULL, &symmetric));
   REFUSED(hocket_symmetric_local(NULL, &array));
   REFUSED(hocket_symmetric_peer(NULL, 0, &array));

@@ -16,9 +16,9 @@ from hocket._keywords import names_of
 RANKS = 3
 #: Of one rank: nobody waits for it in these.
 ALONE = {
-    "abort", "close", "deadline", "dump", "epoch", "exchange", "grid", "hosts", "is_member", "last_calls",
-    "name", "rank", "receives", "recent_calls", "recv", "recv_async", "recv_object", "refuse", "send",
-    "send_async", "send_object", "send_recv", "size", "status", "world_ranks",
+    "abort", "audit", "close", "deadline", "dump", "epoch", "exchange", "grid", "hosts", "is_member",
+    "last_calls", "name", "probe", "probe_now", "rank", "receives", "recent_calls", "recv", "recv_async",
+    "recv_object", "refuse", "send", "send_async", "send_object", "send_recv", "size", "status", "world_ranks",
 }  # fmt: skip
 #: Without arguments, and what is not one call.
 OTHERS = {"inter_node", "intra_node", "symmetric", "rebuild"}
