@@ -156,11 +156,12 @@ tag : int
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream,
-         bool allow_shorter) {
+         nb::handle allow_shorter) {
         const int from = integer_argument(source, "source");
-        Array out = array_to_receive(x, "x", from == kNullRank || allow_shorter);
+        const bool shorter = flag_argument(allow_shorter, "allow_shorter");
+        Array out = array_to_receive(x, "x", from == kNullRank || shorter);
         const MessageOptions options =
-            message_options(tag, deadline, stream_of(stream, {}, out), allow_shorter);
+            message_options(tag, deadline, stream_of(stream, {}, out), shorter);
         const Received received =
             without_gil([&] { return s.comm.recv(out.output(), from, options); });
         land(out);
@@ -172,7 +173,7 @@ tag : int
       arg("tag").none() = 0,
       arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
-      arg("allow_shorter") = false,
+      arg("allow_shorter").none() = false,
       nb::sig("def recv(self, x: Array, source: int = -1, tag: int = 0, deadline: Timeout = None, "
               "stream: Stream = None, allow_shorter: bool = False) -> Received"),
       R"(Receive an array into `x`.
@@ -229,11 +230,12 @@ Received
          nb::handle tag,
          nb::handle deadline,
          nb::handle stream,
-         bool allow_shorter) {
+         nb::handle allow_shorter) {
         const int from = integer_argument(source, "source");
-        Array out = array_to_receive(x, "x", from == kNullRank || allow_shorter);
+        const bool shorter = flag_argument(allow_shorter, "allow_shorter");
+        Array out = array_to_receive(x, "x", from == kNullRank || shorter);
         const MessageOptions options =
-            message_options(tag, deadline, stream_of(stream, {}, out), allow_shorter);
+            message_options(tag, deadline, stream_of(stream, {}, out), shorter);
         WorkHandle handle{.result = nb::borrow(x)};
         handle.work = without_gil([&] { return s.comm.recv_async(out.output(), from, options); });
         handle.call = "recv";
@@ -245,7 +247,7 @@ Received
       arg("tag").none() = 0,
       arg("deadline") = nb::none(),
       arg("stream") = nb::none(),
-      arg("allow_shorter") = false,
+      arg("allow_shorter").none() = false,
       nb::sig("def recv_async(self, x: Array, source: int = -1, tag: int = 0, "
               "deadline: Timeout = None, stream: Stream = None, allow_shorter: bool = False) "
               "-> Work"),
