@@ -348,7 +348,7 @@ TEST(Refusal, OfAMessageIsLocal) {
         const Outcome outcome = outcome_of([&] { comm.send(x, peer); });
         rank.check(outcome.kind == "InvalidArgument", outcome.kind + outcome.message);
       }
-      const Outcome tag = outcome_of([&] { comm.recv(x, 1, {.tag = -1}); });
+      const Outcome tag = outcome_of([&] { comm.recv(x, 1, {.tag = -2}); });
       rank.check(tag.kind == "InvalidArgument", tag.kind + tag.message);
       comm.send(x, 1);
     } else {
