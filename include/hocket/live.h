@@ -7,7 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,12 +69,14 @@ struct LiveRank {
   int blocked_by = -1;        // the world rank that it waits for in the end; -1: nobody
 };
 
-// Calls of one kind in one group by one engine, of one rank: where the job keeps metrics.
+// Calls of one kind in one group by one engine, of one rank: where the job keeps metrics. Messages
+// are "send" and "recv".
 struct LiveMeter {
   int rank = 0;
   std::string call;
   std::string group;
-  std::string engine;
+  std::string engine;   // empty: messages on the host, each of which takes its way
+  bool on_gpu = false;  // then the time is that of putting them on a stream
   std::uint64_t failed = 0;
   std::uint64_t bytes = 0;
   double seconds = 0;
@@ -92,6 +96,8 @@ struct LiveJob {
   std::size_t memory_bytes = 0;   // of the shared memory, what is touched
   std::size_t reserved_bytes = 0;
   std::vector<LiveMeter> meters = {};
+  // Who is connected to the job's store, where that is told by who serves it.
+  std::optional<std::size_t> store_clients = {};
 };
 
 struct LiveOptions {
@@ -138,6 +144,8 @@ class MetricsServer {
     std::string token = {};  // that readers must show; needed where the address is no loopback
     int pid = 0;
     std::string job = {};
+    // LiveJob::store_clients, asked at each reading in the server's thread; empty: not told.
+    std::function<std::optional<std::size_t>()> store_clients = {};
   };
   // Throws InvalidArgument for an address without a token that others than this host reach, and
   // SystemError where it cannot be had.

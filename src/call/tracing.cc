@@ -14,8 +14,8 @@ Tracing::Tracing(std::shared_ptr<observe::TraceFile> file,
     : file_(membership.rank < 0 ? nullptr : std::move(file)),
       size_(membership.size()),
       meter_(host, membership.name),
-      auditing_(std::move(audit), membership),
-      is_on_(file_ != nullptr || meter_.is_on() || auditing_.is_on()) {
+      auditing_(std::move(audit), membership) {
+  is_on_ = file_ != nullptr || meter_.is_on() || auditing_.is_on();
   if (file_ != nullptr)
     group_ = file_->add_group(membership.id(), membership.name, size_, membership.rank);
 }
@@ -44,8 +44,8 @@ void Tracing::begin(const engine::Call& call,
                     Arrays arrays) {
   if (auditing_.is_on()) auditing_.begin(call, shown, arrays);
   const std::size_t bytes = std::max(engine::whole_bytes(shown, size_), call.own_bytes);
-  meter_.end(true);
-  meter_.begin(shown.kind, engine, bytes);
+  counted_.end(true);
+  counted_ = meter_.begin({.kind = shown.kind, .engine = engine, .bytes = bytes});
   if (file_ == nullptr) return;
   auto begun = describe(shown, call.sequence);
   begun.engine = engine;
@@ -54,32 +54,52 @@ void Tracing::begin(const engine::Call& call,
   collective_ = observe::Span(file_.get(), begun);
 }
 
-observe::Span Tracing::device(const engine::Signature& call,
-                              std::uint64_t sequence,
-                              std::string_view engine) const {
+TracedLaunch Tracing::device(const engine::Signature& call,
+                             std::uint64_t sequence,
+                             std::string_view engine) const {
   auditing_.unread(call, sequence);
-  if (file_ == nullptr) return {};
+  if (file_ == nullptr && !meter_.is_on()) return {};
   auto begun = describe(call, sequence);
   begun.engine = engine;
   begun.on_gpu = true;
-  return {file_.get(), begun};
+  return {
+      observe::Span(file_.get(), begun),
+      meter_.begin({.kind = call.kind, .engine = engine, .bytes = begun.bytes, .on_gpu = true})};
+}
+
+void Tracing::device(TracedMessages& messages,
+                     std::span<const Outgoing> outgoing,
+                     std::span<const Incoming> incoming,
+                     std::string_view engine) const {
+  if (!meter_.is_on()) return;
+  const auto add = [&](Kind kind, ConstArrayView array) {
+    messages.add(
+        meter_.begin({.kind = kind, .engine = engine, .bytes = array.bytes(), .on_gpu = true}));
+  };
+  for (const Outgoing& one : outgoing) add(Kind::kSend, one.in);
+  for (const Incoming& one : incoming) add(Kind::kRecv, one.out);
 }
 
 TracedMessage Tracing::message(const engine::Envelope& envelope,
                                bool sends,
                                ConstArrayView array) const {
   if (sends && auditing_.is_on()) auditing_.sent(envelope, array);
+  const Kind kind = sends ? Kind::kSend : Kind::kRecv;
   observe::Span span;
   if (file_ != nullptr) {
     span = {file_.get(),
             {.group = group_,
-             .name = name_of(sends ? Kind::kSend : Kind::kRecv),
+             .name = name_of(kind),
              .engine = {},
              .dtype = envelope.dtype,
-             .bytes = envelope.count * size_of(envelope.dtype),
+             .bytes = array.bytes(),
              .peer = envelope.peer}};
   }
-  return {std::move(span), !sends && auditing_.is_on() ? &auditing_ : nullptr, envelope, array};
+  return {std::move(span),
+          meter_.begin({.kind = kind, .bytes = array.bytes()}),
+          !sends && auditing_.is_on() ? &auditing_ : nullptr,
+          envelope,
+          array};
 }
 
 }  // namespace hocket::call

@@ -3,29 +3,50 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "call/auditing.h"
 #include "call/membership.h"
 #include "engine/call.h"
 #include "engine/point_to_point.h"
+#include "hocket/communicator.h"
 #include "hocket/work.h"
 #include "live/meter.h"
 #include "observe/trace_file.h"
 
 namespace hocket::call {
 
-// A resource: a message under way, which is traced until this ends, and audited where it is told that
-// it has ended well: only then may its array be read. As long as its communicator. Empty: neither.
+// Ends `traced` with `part`: by an exception, as what has failed.
+template <typename Traced, typename Part>
+void trace_during(Traced& traced, Part&& part) {
+  try {
+    part();
+  } catch (...) {
+    traced.end(true);
+    throw;
+  }
+  traced.end(false);
+}
+
+// A resource: a message under way, which is traced until this ends, and counted, and audited where
+// it is told that it has ended well: only then may its array be read. As long as its communicator.
+// Empty: none of it.
 class TracedMessage {
  public:
   TracedMessage() noexcept = default;
   TracedMessage(observe::Span span,
+                live::Counted counted,
                 Auditing* receiving,
                 const engine::Envelope& from,
                 ConstArrayView out) noexcept
-      : span_(std::move(span)), receiving_(receiving), from_(from), out_(out) {}
+      : span_(std::move(span)),
+        counted_(std::move(counted)),
+        receiving_(receiving),
+        from_(from),
+        out_(out) {}
 
   // What came may be of any rank and tag, and shorter than what it goes into.
   void set_sender(const Received& received) noexcept {
@@ -34,19 +55,49 @@ class TracedMessage {
     from_.tag = static_cast<engine::Tag>(received.tag);
     if (received.count < out_.count()) {
       out_ = ConstArrayView(out_.data(), received.count, out_.dtype());
+      counted_.set_bytes(out_.bytes());
     }
   }
   void end(bool failed) noexcept {
     span_.end(failed);
+    counted_.end(failed);
     Auditing* const receiving = std::exchange(receiving_, nullptr);
     if (receiving != nullptr && !failed) receiving->received(from_, out_);
   }
 
  private:
   observe::Span span_;
+  live::Counted counted_;
   Auditing* receiving_ = nullptr;  // null: it is sent, or not audited
   engine::Envelope from_;
   ConstArrayView out_;
+};
+
+// A resource: what is being put on a GPU's stream. Empty: neither traced nor counted.
+class TracedLaunch {
+ public:
+  TracedLaunch() noexcept = default;
+  TracedLaunch(observe::Span span, live::Counted counted) noexcept
+      : span_(std::move(span)), counted_(std::move(counted)) {}
+  void end(bool failed) noexcept {
+    span_.end(failed);
+    counted_.end(failed);
+  }
+
+ private:
+  observe::Span span_;
+  live::Counted counted_;
+};
+// Messages that are put on one together.
+class TracedMessages {
+ public:
+  void add(live::Counted message) { counted_.push_back(std::move(message)); }
+  void end(bool failed) noexcept {
+    for (live::Counted& each : counted_) each.end(failed);
+  }
+
+ private:
+  std::vector<live::Counted> counted_;
 };
 
 // A resource, used in the communicator's turn. Does nothing where none is wanted.
@@ -71,7 +122,7 @@ class Tracing {
              std::string_view engine,
              Arrays arrays);
   void end(bool failed) noexcept {
-    meter_.end(failed);
+    counted_.end(failed);
     auditing_.end(failed);
     collective_.end(failed);
   }
@@ -79,9 +130,14 @@ class Tracing {
   void arrived() noexcept { auditing_.arrived(); }
 
   // The putting of a call on a GPU's stream.
-  observe::Span device(const engine::Signature& call,
-                       std::uint64_t sequence,
-                       std::string_view engine) const;
+  TracedLaunch device(const engine::Signature& call,
+                      std::uint64_t sequence,
+                      std::string_view engine) const;
+  // That of messages; `engine`: who carries them.
+  void device(TracedMessages& messages,
+              std::span<const Outgoing> outgoing,
+              std::span<const Incoming> incoming,
+              std::string_view engine) const;
   // A message that begins.
   TracedMessage sends(const engine::Envelope& to, ConstArrayView in) const {
     return is_on_ ? message(to, true, in) : TracedMessage();
@@ -94,13 +150,14 @@ class Tracing {
   TracedMessage message(const engine::Envelope& envelope, bool sends, ConstArrayView array) const;
   observe::TracedBegin describe(const engine::Signature& signature, std::uint64_t sequence) const;
 
+  bool is_on_ = false;  // read in each call
   const std::shared_ptr<observe::TraceFile> file_;
   const int size_;
   std::uint32_t group_ = 0;
   observe::Span collective_;
-  live::Meter meter_;
+  mutable live::Meter meter_;
+  live::Counted counted_;
   mutable Auditing auditing_;
-  bool is_on_;
 };
 
 }  // namespace hocket::call

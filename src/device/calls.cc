@@ -297,8 +297,12 @@ void DeviceCalls::raise(const DeviceError& error,
 
 void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   finish_queue();
-  const observe::Span span =
+  call::TracedLaunch traced =
       owner_.tracing().device(plan.call.signature, owner_.ledger().last() + 1, plan.engine->name());
+  call::trace_during(traced, [&] { put_on_stream(plan, how); });
+}
+
+void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
   const bool meets = stays_in_call(how) && plan.engine->meets_on_device();
   number(plan.call, plan.hash, how, meets);
   try {

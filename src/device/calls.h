@@ -179,6 +179,7 @@ class DeviceCalls {
                                        const Launch& how,
                                        std::shared_ptr<call::Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
+  void put_on_stream(DevicePlan& plan, const Launch& how);
   [[noreturn]] void raise(const DeviceError& error,
                           std::uint64_t sequence = 0,
                           const engine::Signature& signature = {});

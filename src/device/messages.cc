@@ -18,6 +18,8 @@ using engine::DeviceMessage;
 
 namespace {
 
+constexpr std::string_view kByHost = "host";  // in metrics, where an engine's name stands
+
 // Engines take one message to, and one from, each rank at a time: the first ones, the second ones.
 class Rounds {
  public:
@@ -149,29 +151,34 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   if (!asks) tell_of_messages(outgoing, incoming, how);
   std::optional<cuda::OutsideCapture> outside;  // of other threads
   if (any_by_host || !staging_) outside.emplace(device_->driver());
+  call::TracedMessages traced;
+  owner_.tracing().device(traced, out_by_host, in_by_host, kByHost);
+  if (messenger_ != nullptr) owner_.tracing().device(traced, out, in, messenger_->name());
   try {
-    require_streams();
-    if (!in_by_host.empty() && !in_place) make_room();
-    std::deque<cuda::ScratchMemory> copies;
-    std::optional<Rounds> rounds;
-    std::shared_ptr<StagedExchange> staged;
-    {
+    call::trace_during(traced, [&] {
+      require_streams();
+      if (!in_by_host.empty() && !in_place) make_room();
+      std::deque<cuda::ScratchMemory> copies;
+      std::optional<Rounds> rounds;
+      std::shared_ptr<StagedExchange> staged;
+      {
+        const call::LentTurn lent(owner_);
+        if (!how.captured) order_->follow(how.stream);
+        rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
+        const auto coming = in_place ? std::span<const Incoming>() : in_by_host;
+        if (any_by_host) staged = staging_->begin(out_by_host, coming, how.stream);
+      }
+      if (in_place) {
+        relay_.exchange(staged, out_by_host, {}, how.allowed);
+        receive_in_place(in_by_host, how);
+      } else if (staged) {
+        relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
+      }
+      enqueue_messages(rounds->get(), rounds->peers(), how);
       const call::LentTurn lent(owner_);
-      if (!how.captured) order_->follow(how.stream);
-      rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
-      const auto coming = in_place ? std::span<const Incoming>() : in_by_host;
-      if (any_by_host) staged = staging_->begin(out_by_host, coming, how.stream);
-    }
-    if (in_place) {
-      relay_.exchange(staged, out_by_host, {}, how.allowed);
-      receive_in_place(in_by_host, how);
-    } else if (staged) {
-      relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
-    }
-    enqueue_messages(rounds->get(), rounds->peers(), how);
-    const call::LentTurn lent(owner_);
-    copies.clear();
-    if (!how.captured) order_->leave_mark(how.stream);
+      copies.clear();
+      if (!how.captured) order_->leave_mark(how.stream);
+    });
   } catch (const DeviceError& error) {
     raise(error);
   }

@@ -211,7 +211,9 @@ world::WorldParts meet(const InitOptions& options,
                 Deadline deadline,
                 std::optional<StoreServer> server) {
   world::WorldParts parts{.launch = launch};
-  const auto store = rendezvous::join(launch, deadline.left(), std::move(server));
+  rendezvous::Joined joined = rendezvous::join(launch, deadline.left(), std::move(server));
+  const std::shared_ptr<Store> store = std::move(joined.store);
+  parts.store_clients = std::move(joined.clients);
   os::UnixListener listener = os::UnixListener::autobind();
   // What is wrong here the others are to hear, so this rank meets them first.
   std::exception_ptr problem;

@@ -1,8 +1,11 @@
 // The rank's side of what others see of it: see desk_layout.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "control/host.h"
@@ -23,7 +26,8 @@ void stand_up(control::HostControl& host, std::uint64_t block) noexcept;
 // Where calls are counted, as HOCKET_METRICS is set; null where they are not.
 DeskLayout* counting_desk(control::HostControl& host) noexcept;
 // Serves the job's metrics where HOCKET_METRICS says, with the token HOCKET_METRICS_TOKEN; null where
-// it names no address. What stands in the way is logged.
-std::unique_ptr<MetricsServer> serve_metrics();
+// it names no address. What stands in the way is logged. `store_clients`: see MetricsServer.
+std::unique_ptr<MetricsServer> serve_metrics(
+    std::function<std::optional<std::size_t>()> store_clients);
 
 }  // namespace hocket::live

@@ -78,11 +78,21 @@ constexpr double upper_bound_s(std::size_t bucket) noexcept {
 static_assert(bucket_of(0) == 0 && bucket_of(1000) == 0 && bucket_of(1001) == 1 &&
               bucket_of(4000) == 1 && bucket_of(4001) == 2 && bucket_of(~0ULL / 2) == kBuckets - 1);
 
-// Calls of one kind in one group by one engine: for good.
+// What is counted together: calls of one kind in one group by one engine, on the host or put on
+// GPUs' streams; messages, which have no engine there. A value.
+struct Metered {
+  engine::Kind kind = engine::Kind::kNone;
+  bool on_gpu = false;
+  EngineName engine;
+  GroupName group;
+};
+
+// What is counted of them: for good.
 struct alignas(control::kCacheLine) MeterRow {
   enum : std::uint32_t { kFree, kBeingTaken, kTaken };
   base::Atomic<std::uint32_t> used{kFree};
   base::Plain<engine::Kind> kind = engine::Kind::kNone;
+  base::Plain<std::uint8_t> on_gpu = 0;  // or 1
   base::Plain<EngineName> engine;
   base::Plain<GroupName> group;
   base::Atomic<std::uint64_t> failed{0};
@@ -92,22 +102,21 @@ struct alignas(control::kCacheLine) MeterRow {
 
   bool is_taken() const noexcept { return used.load(std::memory_order_acquire) == kTaken; }
   // Whether it is theirs, from now on or before.
-  bool take(engine::Kind its_kind,
-            const EngineName& its_engine,
-            const GroupName& its_group) noexcept {
+  bool take(const Metered& its) noexcept {
     std::uint32_t state = kFree;
     if (used.compare_exchange_strong(state, kBeingTaken, std::memory_order_acquire)) {
-      kind = its_kind;
-      engine = its_engine;
-      group = its_group;
+      kind = its.kind;
+      on_gpu = its.on_gpu ? 1 : 0;
+      engine = its.engine;
+      group = its.group;
       used.store(kTaken, std::memory_order_release);
       return true;
     }
     if (state != kTaken) return false;  // another group's, for all that is known
     const EngineName named = engine;
     const GroupName grouped = group;
-    return kind == its_kind && named.view() == its_engine.view() &&
-           grouped.view() == its_group.view();
+    return kind == its.kind && (on_gpu != 0) == its.on_gpu && named.view() == its.engine.view() &&
+           grouped.view() == its.group.view();
   }
 };
 
@@ -115,8 +124,8 @@ struct alignas(control::kCacheLine) MeterRow {
 struct DeskLayout {
   enum Manner : std::uint64_t {
     kNone = 0,
-    kPrivate = 0x9d1f7a3c736b6465,
-    kShown = 0x9d1f7a3c736b6466,
+    kPrivate = 0x9d1f7a3c736b6467,
+    kShown = 0x9d1f7a3c736b6468,
   };
   base::Atomic<std::uint64_t> manner{kNone};  // kPrivate: the rank shows nothing
   base::Atomic<std::uint32_t> meters{0};      // 1: calls are counted below

@@ -250,6 +250,7 @@ class JobView::Impl {
                       .call = std::string(engine::name_of(kind)),
                       .group = std::string(row.group.view()),
                       .engine = std::string(row.engine.view()),
+                      .on_gpu = row.on_gpu != 0,
                       .failed = row.failed.load(std::memory_order_relaxed),
                       .bytes = row.bytes.load(std::memory_order_relaxed),
                       .seconds = 1e-9 * static_cast<double>(

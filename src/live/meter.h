@@ -1,12 +1,15 @@
-// Counts the calls of one group of one rank, and takes their time, where the job keeps metrics.
+// Counts the calls and messages of one group of one rank, and takes their time, where the job keeps
+// metrics.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "control/host.h"
 #include "engine/kinds.h"
@@ -14,19 +17,55 @@
 
 namespace hocket::live {
 
-// A resource of its group, in the communicator's turn: one call is under way at a time.
+// A resource: a call or a message under way, in the communicator's turn. It is counted when it is
+// told to have ended, and never without, as it may go in a forked child, where its row is not.
+// Empty: nothing is counted.
+class Counted {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Counted() noexcept = default;
+  Counted(MeterRow* row, std::size_t bytes) noexcept
+      : row_(row), bytes_(bytes), begun_(Clock::now()) {}
+  Counted(Counted&& other) noexcept
+      : row_(std::exchange(other.row_, nullptr)), bytes_(other.bytes_), begun_(other.begun_) {}
+  Counted& operator=(Counted&& other) noexcept {
+    row_ = std::exchange(other.row_, nullptr);
+    bytes_ = other.bytes_;
+    begun_ = other.begun_;
+    return *this;
+  }
+
+  void set_bytes(std::size_t bytes) noexcept { bytes_ = bytes; }
+  void end(bool failed) noexcept {
+    if (row_ != nullptr) add(failed);
+  }
+
+ private:
+  void add(bool failed) noexcept;
+
+  MeterRow* row_ = nullptr;
+  std::size_t bytes_ = 0;
+  Clock::time_point begun_ = {};
+};
+
+// A resource of its group, in the communicator's turn.
 class Meter {
  public:
+  // A value; the engine's name lives as long as the engine.
+  struct What {
+    engine::Kind kind = engine::Kind::kNone;
+    std::string_view engine = "";
+    std::size_t bytes = 0;
+    bool on_gpu = false;
+  };
+
   Meter(control::HostControl& host, std::string group);
   bool is_on() const noexcept { return desk_ != nullptr; }
 
-  void begin(engine::Kind kind, std::string_view engine, std::size_t bytes) noexcept;
-  // Ends the one that has begun, if any.
-  void end(bool failed) noexcept;
+  Counted begin(const What& what) noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  // The row of a kind, and the engine that it is of: one name lives as long as its engine.
+  // The row of a kind, and the engine that it is of.
   struct Known {
     const char* engine = nullptr;
     MeterRow* row = nullptr;
@@ -34,10 +73,8 @@ class Meter {
 
   DeskLayout* const desk_;  // null: nothing is counted
   const std::string group_;
-  std::array<Known, engine::kKindCount> known_{};
-  MeterRow* under_way_ = nullptr;
-  std::size_t bytes_ = 0;
-  Clock::time_point begun_;
+  // The host's, the GPUs'; null where nothing is counted.
+  std::unique_ptr<std::array<Known, std::size_t{2} * engine::kKindCount>> known_;
 };
 
 }  // namespace hocket::live

@@ -207,7 +207,8 @@ class MetricsServer::Impl {
     if (!view_) return answer("503 Service Unavailable", kPlain, "the job is not there\n");
     const bool open =
         header_of(request, "accept").find("application/openmetrics-text") != std::string::npos;
-    const LiveJob job = view_->report({.processes = false});
+    LiveJob job = view_->report({.processes = false});
+    if (options_.store_clients) job.store_clients = options_.store_clients();
     return open ? answer("200 OK",
                          "application/openmetrics-text; version=1.0.0; charset=utf-8",
                          metrics_text(job, MetricsForm::kOpenMetrics))
@@ -236,7 +237,8 @@ std::string MetricsServer::address() const { return impl_->address(); }
 
 namespace live {
 
-std::unique_ptr<MetricsServer> serve_metrics() {
+std::unique_ptr<MetricsServer> serve_metrics(
+    std::function<std::optional<std::size_t>()> store_clients) {
   constexpr const char* kOnlyCounted = "count";  // and served by somebody else: `hocket run`
   const auto address = base::environment("HOCKET_METRICS");
   if (!address || *address == kOnlyCounted) return nullptr;
@@ -244,7 +246,8 @@ std::unique_ptr<MetricsServer> serve_metrics() {
     return std::make_unique<MetricsServer>(MetricsServer::Options{
         .address = *address,
         .token = base::environment("HOCKET_METRICS_TOKEN").value_or(""),
-        .pid = static_cast<int>(getpid())});
+        .pid = static_cast<int>(getpid()),
+        .store_clients = std::move(store_clients)});
   } catch (const Error& error) {
     base::log(base::LogLevel::kWarning, fmt::format("metrics are not served: {}", error.what()));
     return nullptr;

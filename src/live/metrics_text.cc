@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -60,36 +61,59 @@ class MetricsWriter {
   std::string text_;
 };
 
-using MeterKey = std::tuple<std::string, std::string, std::string>;  // call, group, engine
+// Call, group and engine, as views of what is summed.
+using MeterKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+struct MeterSum {
+  std::uint64_t failed = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  decltype(LiveMeter::ended) ended = {};
+};
+using MeterSums = std::map<MeterKey, MeterSum>;
 
-// Those of all ranks of this host together.
-std::map<MeterKey, LiveMeter> in_sum(const std::vector<LiveMeter>& meters) {
-  std::map<MeterKey, LiveMeter> sums;
+// What has families of its own; of all ranks of this host together.
+struct AllSums {
+  MeterSums calls, messages, on_gpus;
+};
+
+AllSums in_sum(const std::vector<LiveMeter>& meters) {
+  AllSums all;
   for (const LiveMeter& meter : meters) {
-    LiveMeter& sum = sums[{meter.call, meter.group, meter.engine}];
+    const bool is_message = meter.call == "send" || meter.call == "recv";
+    MeterSums& sums = meter.on_gpu ? all.on_gpus : is_message ? all.messages : all.calls;
+    MeterSum& sum = sums[{meter.call, meter.group, meter.engine}];
     sum.failed += meter.failed;
     sum.bytes += meter.bytes;
     sum.seconds += meter.seconds;
     for (std::size_t i = 0; i < sum.ended.size(); ++i) sum.ended[i] += meter.ended[i];
   }
-  return sums;
+  return all;
 }
 
-std::string labels_of(const MeterKey& key) {
+std::string labels_of_call(const MeterKey& key) {
   const auto& [call, group, engine] = key;
   return fmt::format(
       "call=\"{}\",group=\"{}\",engine=\"{}\"", escaped(call), escaped(group), escaped(engine));
 }
+std::string labels_of_message(const MeterKey& key) {
+  const auto& [call, group, engine] = key;
+  return fmt::format(
+      "direction=\"{}\",group=\"{}\"", call == "send" ? "sent" : "received", escaped(group));
+}
 
-void write_meters(MetricsWriter& out, const LiveJob& job) {
-  const auto sums = in_sum(job.meters);
+// What is served of one of them. A value of views.
+struct MeterFamilies {
+  std::string_view duration, duration_help;
+  std::string_view bytes, bytes_help;
+  std::string_view failed, failed_help;
+  std::string (*labels)(const MeterKey&);
+};
+
+void write_sums(MetricsWriter& out, const MeterSums& sums, const MeterFamilies& families) {
   const auto bounds = meter_bounds();
-  out.family("hocket_call_duration_seconds",
-             "histogram",
-             "seconds",
-             "Time from a rank's coming to a call to its going, of the ranks of this host.");
+  out.family(families.duration, "histogram", "seconds", families.duration_help);
   for (const auto& [key, sum] : sums) {
-    const std::string labels = labels_of(key);
+    const std::string labels = families.labels(key);
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < bounds.size(); ++i) {
       count += sum.ended[i];
@@ -99,18 +123,50 @@ void write_meters(MetricsWriter& out, const LiveJob& job) {
     out.sample("_sum", labels, sum.seconds);
     out.sample("_count", labels, static_cast<double>(count));
   }
-  out.family("hocket_call_bytes",
-             "counter",
-             "bytes",
-             "Bytes of the larger array of each call, of the ranks of this host.");
+  out.family(families.bytes, "counter", "bytes", families.bytes_help);
   for (const auto& [key, sum] : sums) {
-    out.sample("_total", labels_of(key), static_cast<double>(sum.bytes));
+    out.sample("_total", families.labels(key), static_cast<double>(sum.bytes));
   }
-  out.family(
-      "hocket_calls_failed", "counter", "", "Calls that ended by an error, on this host's ranks.");
+  out.family(families.failed, "counter", "", families.failed_help);
   for (const auto& [key, sum] : sums) {
-    out.sample("_total", labels_of(key), static_cast<double>(sum.failed));
+    out.sample("_total", families.labels(key), static_cast<double>(sum.failed));
   }
+}
+
+void write_meters(MetricsWriter& out, const LiveJob& job) {
+  const AllSums sums = in_sum(job.meters);
+  write_sums(out,
+             sums.calls,
+             {.duration = "hocket_call_duration_seconds",
+              .duration_help =
+                  "Time from a rank's coming to a call to its going, of the ranks of this host.",
+              .bytes = "hocket_call_bytes",
+              .bytes_help = "Bytes of the larger array of each call, of the ranks of this host.",
+              .failed = "hocket_calls_failed",
+              .failed_help = "Calls that ended by an error, on this host's ranks.",
+              .labels = labels_of_call});
+  write_sums(out,
+             sums.messages,
+             {.duration = "hocket_message_duration_seconds",
+              .duration_help = "Time from the begin of a send or receive to its end, of the ranks "
+                               "of this host.",
+              .bytes = "hocket_message_bytes",
+              .bytes_help = "Bytes sent and received in messages by the ranks of this host.",
+              .failed = "hocket_messages_failed",
+              .failed_help = "Sends and receives that ended by an error, on this host's ranks.",
+              .labels = labels_of_message});
+  write_sums(
+      out,
+      sums.on_gpus,
+      {.duration = "hocket_gpu_launch_duration_seconds",
+       .duration_help = "Time in which calls and messages of GPUs were put on their streams, "
+                        "of the ranks of this host.",
+       .bytes = "hocket_gpu_call_bytes",
+       .bytes_help = "Bytes of the larger array of each call or message of GPUs.",
+       .failed = "hocket_gpu_calls_failed",
+       .failed_help = "Calls and messages of GPUs that ended by an error before they were on "
+                      "their streams.",
+       .labels = labels_of_call});
 }
 
 const char* word_of(LiveState state) {
@@ -156,10 +212,7 @@ void write_ranks(MetricsWriter& out, const LiveJob& job) {
              "seconds",
              "Since when the rank has neither begun nor ended a call.");
   each_here("", [](const LiveRank& rank) { return rank.since_s; });
-  out.family("hocket_holds_up_ranks",
-             "gauge",
-             "",
-             "How many ranks wait for this one in the end.");
+  out.family("hocket_holds_up_ranks", "gauge", "", "How many ranks wait for this one in the end.");
   each_here("", [&](const LiveRank& rank) {
     double count = 0;
     for (const LiveRank& other : job.ranks) count += other.blocked_by == rank.rank ? 1 : 0;
@@ -189,8 +242,7 @@ void write_groups(MetricsWriter& out, const LiveJob& job) {
              "",
              "Ranks of this host in whose group a failure has ended all calls, by its cause.");
   for (const auto& [key, count] : failures) {
-    out.sample(
-        "", fmt::format("group=\"{}\",cause=\"{}\"", escaped(key.first), key.second), count);
+    out.sample("", fmt::format("group=\"{}\",cause=\"{}\"", escaped(key.first), key.second), count);
   }
 }
 
@@ -204,6 +256,13 @@ std::string metrics_text(const LiveJob& job, MetricsForm form) {
   out.family("hocket_memory_bytes", "gauge", "bytes", "Shared memory of the job on this host.");
   out.sample("", "kind=\"touched\"", static_cast<double>(job.memory_bytes));
   out.sample("", "kind=\"reserved\"", static_cast<double>(job.reserved_bytes));
+  if (job.store_clients) {
+    out.family("hocket_store_clients",
+               "gauge",
+               "",
+               "Processes that are connected to the store by which the job's ranks have met.");
+    out.sample("", "", static_cast<double>(*job.store_clients));
+  }
   return out.end();
 }
 

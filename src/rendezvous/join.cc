@@ -84,10 +84,8 @@ struct ServedStore {
 
 }  // namespace
 
-std::shared_ptr<Store> join(const LaunchInfo& launch,
-                            Duration timeout,
-                            std::optional<StoreServer> server) {
-  if (launch.size == 1) return make_memory_store();
+Joined join(const LaunchInfo& launch, Duration timeout, std::optional<StoreServer> server) {
+  if (launch.size == 1) return {.store = make_memory_store()};
   auto served = std::make_shared<ServedStore>();
   served->server = std::move(server);
   if (launch.rank == 0 && launch.rank_zero_serves && !served->server) {
@@ -95,7 +93,14 @@ std::shared_ptr<Store> join(const LaunchInfo& launch,
   }
   const StoreClientOptions options = client_options(launch, timeout);
   served->client = make_client(establish(options, kStaleTimeout), options);
-  return {served, served->client.get()};
+  Joined joined{.store = {served, served->client.get()}};
+  if (served->server) {
+    joined.clients = [weak = std::weak_ptr(served)] {
+      const auto alive = weak.lock();
+      return alive ? std::optional(alive->server->clients()) : std::nullopt;
+    };
+  }
+  return joined;
 }
 
 }  // namespace hocket::rendezvous

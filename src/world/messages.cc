@@ -169,10 +169,12 @@ void Communicator::send(ConstArrayView in, int destination, const MessageOptions
     impl_->devices().exchange({&one, 1}, {}, options);
     return;
   }
-  const call::TracedMessage traced = impl_->tracing().sends(to, in);
-  call::OwnedMessage message = begin_send(*impl_, to, in);
-  if (is_through(message, 0, nullptr)) return;
-  impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
+  call::TracedMessage traced = impl_->tracing().sends(to, in);
+  call::trace_during(traced, [&] {
+    call::OwnedMessage message = begin_send(*impl_, to, in);
+    if (is_through(message, 0, nullptr)) return;
+    impl_->run_message(call::finish(std::move(message), nullptr), {to, true}, options.deadline);
+  });
 }
 
 Received Communicator::recv(ArrayView out, int source, const MessageOptions& options) {
@@ -186,20 +188,19 @@ Received Communicator::recv(ArrayView out, int source, const MessageOptions& opt
     return {sender, options.tag, out.count(), out.dtype()};
   }
   call::TracedMessage traced = impl_->tracing().receives(from, out);
-  call::OwnedMessage message = begin_recv(*impl_, from, out);
-  Envelope sender;
-  if (is_through(message, impl_->eager_polls(), &sender)) {
-    const Received received = call::received_of(sender);
-    traced.set_sender(received);
-    traced.end(false);
-    return received;
-  }
   Received received;  // of this frame, which outlives the task
-  impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
-                     {from, false},
-                     options.deadline);
-  traced.set_sender(received);
-  traced.end(false);
+  call::trace_during(traced, [&] {
+    call::OwnedMessage message = begin_recv(*impl_, from, out);
+    Envelope sender;
+    if (is_through(message, impl_->eager_polls(), &sender)) {
+      received = call::received_of(sender);
+    } else {
+      impl_->run_message(call::finish(std::move(message), {std::shared_ptr<Received>(), &received}),
+                         {from, false},
+                         options.deadline);
+    }
+    traced.set_sender(received);
+  });
   return received;
 }
 
@@ -307,24 +308,24 @@ void Communicator::send_recv(
       in = ConstArrayView(copy.data(), in.count(), in.dtype()).in_order(in.order());
     }
     if (destination == source) {
-      const call::TracedMessage sent = impl_->tracing().sends(to, in);
+      call::TracedMessage sent = impl_->tracing().sends(to, in);
       call::TracedMessage received = impl_->tracing().receives(from, out);
-      call::OwnedMessage outgoing = begin_send(*impl_, to, in);
-      call::OwnedMessage incoming = begin_recv(*impl_, from, out);
-      if (are_through(outgoing, incoming, impl_->eager_polls())) {
-        received.end(false);
-        return;
-      }
-      impl_->run_message(call::finish_both(std::move(outgoing), std::move(incoming)),
-                         {from, false},
-                         options.deadline);
-      received.end(false);
-      return;
+      const auto both = [&] {
+        call::OwnedMessage outgoing = begin_send(*impl_, to, in);
+        call::OwnedMessage incoming = begin_recv(*impl_, from, out);
+        if (are_through(outgoing, incoming, impl_->eager_polls())) return;
+        impl_->run_message(call::finish_both(std::move(outgoing), std::move(incoming)),
+                           {from, false},
+                           options.deadline);
+      };
+      return call::trace_during(received, [&] { call::trace_during(sent, both); });
     }
     // Two peers, each of whom is needed until its own message is through and no longer.
     call::TracedMessage sent = impl_->tracing().sends(to, in);
     call::OwnedMessage outgoing = begin_send(*impl_, to, in);
-    if (!is_through(outgoing, 0, nullptr)) {
+    if (is_through(outgoing, 0, nullptr)) {
+      sent.end(false);
+    } else {
       sends = Work(impl_->start_message(call::finish(std::move(outgoing), nullptr),
                                         {to, true},
                                         options.deadline,

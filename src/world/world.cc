@@ -104,7 +104,7 @@ void WorldImpl::join(Deadline deadline) {
   host_->arrive(rank);
   host_->wait_for_all(by_place, parts_.machine_ranks, deadline);
   progress_->look_again();
-  if (parts_.host_rank == 0) metrics_ = live::serve_metrics();
+  if (parts_.host_rank == 0) metrics_ = live::serve_metrics(parts_.store_clients);
 }
 
 call::Membership WorldImpl::membership() const {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +50,8 @@ struct WorldParts {
   std::string audit_folder;                   // where theirs lies
   std::shared_ptr<device::DeviceLibraries> device_libraries;
   std::shared_ptr<Store> store;  // lives as long as the world
+  // Of the store, where this process serves it: see rendezvous::Joined.
+  std::function<std::optional<std::size_t>()> store_clients;
 };
 
 // A resource, shared by the World and its communicators. Thread-safe where it does not say

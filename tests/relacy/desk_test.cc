@@ -56,12 +56,10 @@ class Rows : public relacy::Program {
       }
       return;
     }
-    EngineName engine;
-    engine = "shm";
-    GroupName group;
-    group = number == 0 ? "a" : "b";
-    const bool has = rows_[0].take(engine::Kind::kBarrier, engine, group) ||
-                     rows_[1].take(engine::Kind::kBarrier, engine, group);
+    Metered metered{.kind = engine::Kind::kBarrier, .on_gpu = false, .engine = {}, .group = {}};
+    metered.engine = "shm";
+    metered.group = number == 0 ? "a" : "b";
+    const bool has = rows_[0].take(metered) || rows_[1].take(metered);
     HOCKET_CHECK(has);
   }
   void after() override {

@@ -87,7 +87,7 @@ TEST(Card, OfAnotherReleaseEndsInit) {
   const std::string address = "unix:hocket-card-test-" + std::to_string(::getpid());
   std::jthread other([&] {
     const LaunchInfo launch = detect_launch({.rank = 1, .size = 2, .address = address});
-    const auto store = rendezvous::join(launch, std::chrono::seconds(60), std::nullopt);
+    const auto store = rendezvous::join(launch, std::chrono::seconds(60), std::nullopt).store;
     Card card = card_of(1);
     card.build.release = "9.8.7";
     store->exchange("hocket/cards", 1, 2, to_bytes(card), std::chrono::seconds(60));

@@ -403,7 +403,7 @@ void expect_all_join(const LaunchInfo& job) {
   in_threads(job.size, [&](int rank) {
     LaunchInfo launch = job;
     launch.rank = rank;
-    auto store = rendezvous::join(launch, kPatience);
+    auto store = rendezvous::join(launch, kPatience).store;
     const auto all =
         store->exchange("hosts", rank, job.size, as_bytes(std::to_string(rank * 3)), kPatience);
     for (int r = 0; r < job.size; ++r) {
@@ -414,7 +414,7 @@ void expect_all_join(const LaunchInfo& job) {
 }
 
 TEST(JoinTest, AJobOfOneNeedsNobody) {
-  const auto store = rendezvous::join({}, testing::kShort);
+  const auto store = rendezvous::join({}, testing::kShort).store;
   store->barrier("b", 1, 0, testing::kShort);
   EXPECT_EQ(to_string(store->exchange("x", 0, 1, as_bytes("me"), testing::kShort).at(0)), "me");
 }

@@ -86,12 +86,19 @@ class Launcher {
     return StoreServer(std::move(options));
   }
 
+  // Of the store that is served here; it outlives who asks.
+  std::function<std::optional<std::size_t>()> store_clients() const {
+    if (!store_) return {};
+    return [this] { return std::optional(store_->clients()); };
+  }
+
   std::optional<MetricsServer> serve_metrics() {
     if (options_.metrics.empty()) return std::nullopt;
     MetricsServer server(MetricsServer::Options{
         .address = options_.metrics,
         .token = std::string(EnvironmentBlock::inherited().get("HOCKET_METRICS_TOKEN")),
-        .job = job_});
+        .job = job_,
+        .store_clients = store_clients()});
     tell_verbosely("metrics are at http://{}/metrics", server.address());
     return server;
   }

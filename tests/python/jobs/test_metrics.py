@@ -19,6 +19,9 @@ from helpers import ROOT, find_command, free_address
 
 import hocket
 
+SUPPORT = Path(__file__).parents[1] / "support"
+BUILD = Path(hocket.__file__).parent.parent.parent
+
 PROGRAM = """
 import time
 import numpy as np
@@ -29,6 +32,19 @@ for _ in range(50):
     comm.all_reduce(np.ones(1000, "float32"))
 half = comm.split(color=comm.rank % 2)
 half.broadcast(np.ones(8), root=0)
+if comm.rank == 0:
+    for _ in range(20):
+        comm.send(np.ones(10, "float32"), 1)
+    comm.send_async(np.ones(3, "float64"), 2).wait()
+elif comm.rank == 1:
+    works = [comm.recv_async(np.empty(10, "float32"), 0) for _ in range(5)]
+    for work in works:
+        work.wait()
+    for _ in range(15):
+        comm.recv(np.empty(10, "float32"), 0)
+else:
+    comm.recv(np.empty(100), 0, allow_shorter=True)
+comm.send_recv(np.ones(4, "int32"), comm.rank, out=np.empty(4, "int32"))
 if comm.rank == 1:
     print("ready", flush=True)
     time.sleep(600)
@@ -37,10 +53,10 @@ comm.barrier()
 
 
 @contextmanager
-def job(*before, n=3, **env):
+def job(*before, n=3, program=PROGRAM, args=(), **env):
     package = str(Path(hocket.__file__).parent.parent)
     process = subprocess.Popen(
-        [find_command(), "run", "-n", str(n), *before, "--", sys.executable, "-c", PROGRAM],
+        [find_command(), "run", "-n", str(n), *before, "--", sys.executable, "-c", program, *args],
         env={**os.environ, "PYTHONPATH": package, **env},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -102,6 +118,101 @@ def test_counts_calls_bytes_and_who_holds_up():
         # Buckets only grow.
         buckets = re.findall(rf"_bucket{{{re.escape(labels)},le=.*}} (\S+)$", text, re.M)
         assert len(buckets) == 14 and sorted(map(float, buckets)) == list(map(float, buckets))
+
+
+def test_counts_messages():
+    address = free_address()
+    with job("--metrics", address):
+        _, text = await_metrics(address, 'hocket_message_bytes_total{direction="received"')
+        sent, received = (f'{{direction="{way}",group="world"}}' for way in ("sent", "received"))
+        for labels in (sent, received):
+            assert value(text, f"hocket_message_duration_seconds_count{labels}") == 20 + 1 + 3
+            # What came, not what there was room for.
+            assert value(text, f"hocket_message_bytes_total{labels}") == 20 * 40 + 24 + 3 * 16
+            assert value(text, f"hocket_messages_failed_total{labels}") == 0
+        assert value(text, f"hocket_message_duration_seconds_sum{received}") > 0
+        assert 'call="send"' not in text and 'call="recv"' not in text
+
+
+FAILING = """
+import os, signal, time
+import numpy as np
+import hocket
+
+comm = hocket.init()
+comm.barrier()
+if comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    comm.recv(np.empty(4), 1)
+except hocket.PeerDied:
+    pass
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_counts_messages_that_failed():
+    address = free_address()
+    with job("--metrics", address, "--keep-going", n=2, program=FAILING):
+        _, text = await_metrics(address, 'hocket_messages_failed_total{direction="received"')
+        assert value(text, 'hocket_messages_failed_total{direction="received",group="world"}') == 1
+
+
+ON_GPUS = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import hocket
+from fake_gpu import Array, Driver
+
+driver = Driver()
+comm = hocket.init(engines=[sys.argv[2]])
+driver.use(comm.rank)
+stream = driver.stream()
+x = Array(driver, np.arange(2000.0) + comm.rank)
+for _ in range(7):
+    comm.all_reduce(x, out=x, stream=stream)
+if comm.rank == 0:
+    comm.send(x, 1, stream=stream)
+else:
+    comm.recv(x, 0, stream=stream)
+driver.synchronize(stream)
+comm.barrier()
+if comm.rank == 1:
+    print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not (BUILD / "fake_nccl").exists(), reason="this build has no fake driver")
+@pytest.mark.parametrize("engine", ["shm", "nccl"])
+def test_counts_calls_on_gpus(engine):
+    nccl = str(BUILD / "fake_nccl" / "libnccl.so.2") if engine == "nccl" else "none"
+    address = free_address()
+    with job("--metrics", address, n=2, program=ON_GPUS, args=(SUPPORT, engine),
+             LD_LIBRARY_PATH=str(BUILD / "fake_cuda"), HOCKET_NCCL_LIBRARY=nccl):
+        _, text = await_metrics(address, 'hocket_gpu_call_bytes_total{call="recv"')
+    by = "nccl" if engine == "nccl" else "host"
+    for call in ("send", "recv"):
+        labels = f'{{call="{call}",group="world",engine="{by}"}}'
+        assert value(text, f"hocket_gpu_launch_duration_seconds_count{labels}") == 1
+        assert value(text, f"hocket_gpu_call_bytes_total{labels}") == 16000
+    labels = f'{{call="all_reduce",group="world",engine="{engine}"}}'
+    kind = "gpu_launch" if engine == "nccl" else "call"
+    # By the host also what the ranks have told each other at first.
+    calls = value(text, f"hocket_{kind}_duration_seconds_count{labels}")
+    assert calls == 14 if engine == "nccl" else calls >= 14
+    if engine == "nccl":
+        assert value(text, f"hocket_gpu_call_bytes_total{labels}") == 14 * 16000
+        assert value(text, f"hocket_gpu_calls_failed_total{labels}") == 0
+
+
+def test_tells_the_clients_of_the_store():
+    address = free_address()
+    with job("--metrics", address):
+        _, text = await_metrics(address, "hocket_store_clients")
+        assert value(text, "hocket_store_clients") >= 3
 
 
 def test_speaks_open_metrics():
@@ -233,6 +344,9 @@ def test_a_dashboard_asks_for_what_is_served():
         _, text = await_metrics(address, "hocket_call_bytes_total")
     served = set(re.findall(r"^(hocket_\w+)", text, re.M))
     served |= {"hocket_failed_groups"}  # has no sample while all is well
+    # Nor have these without GPUs.
+    served |= {f"hocket_gpu_{each}" for each in
+               ("launch_duration_seconds_count", "call_bytes_total", "calls_failed_total")}
     dashboard = json.loads((ROOT / "packaging/grafana/hocket.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     assert len(asked) >= 6
