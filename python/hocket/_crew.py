@@ -6,18 +6,21 @@ started it, however that ends.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import selectors
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from socket import socketpair
 from typing import Any, Literal, NamedTuple, Optional
+
+from ._crew_channel import QueuingChannel
 
 # What tells a process that it is a rank of some other job.
 _OTHER_JOBS = ("HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_KEY", "HOCKET_KEY_FILE")
@@ -32,8 +35,15 @@ class Event(NamedTuple):
     content: Any
 
 
+#: In place of an exit code: it went on without its connection to us, and was killed.
+CUT_OFF = 1000
+_CUT_OFF_SECONDS = 3.0
+
+
 def how_it_ended(returncode: int) -> str:
     """In words that follow a name."""
+    if returncode == CUT_OFF:
+        return "replaced its program (exec), or closed descriptors that are not its own; it was killed"
     if returncode >= 0:
         return f"exited with code {returncode}"
     try:
@@ -77,10 +87,12 @@ class Member:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is passed on, not sent twice
             )
-        self.connection = Connection(ours.detach())
+        self.channel = QueuingChannel(ours)
         assert self.process.stdout is not None
         self.output = self.process.stdout
         os.set_blocking(self.output.fileno(), False)
+        #: Until it has closed what it prints to.
+        self.prints = True
         # Modules that only this process can import must be found by it, too.
         self.send("paths", list(sys.path))
 
@@ -95,12 +107,17 @@ class Member:
         return self._look(os.WNOHANG) is None
 
     def await_end(self) -> int:
-        """How it has ended, as subprocess says; waited for.
+        """How it has ended, as subprocess says, or CUT_OFF; waited for, as its channel is closed.
 
         The system still knows it until `end`, so that the other members can find out, too.
         """
-        returncode = self._look(0)
-        assert returncode is not None
+        until = time.monotonic() + _CUT_OFF_SECONDS
+        while (returncode := self._look(os.WNOHANG)) is None:
+            if time.monotonic() > until:
+                self.kill()
+                self._look(0)
+                return CUT_OFF
+            time.sleep(0.001)
         return returncode
 
     def _look(self, flags: int) -> Optional[int]:
@@ -112,11 +129,12 @@ class Member:
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def send(self, *message: Any) -> None:
-        """Of plain values. What has ended does not hear it."""
-        try:
-            self.connection.send_bytes(pickle.dumps(message))
-        except OSError:
-            pass
+        """Of plain values. Never waits; `Crew.events` sends what a socket does not take at once.
+
+        What has ended does not hear it.
+        """
+        with contextlib.suppress(OSError):
+            self.channel.send(pickle.dumps(message))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal."""
@@ -126,21 +144,17 @@ class Member:
     def read_output(self) -> str:
         """What it has printed since."""
         parts = []
-        while part := self._read():
-            parts.append(part)
+        with contextlib.suppress(OSError):
+            while part := os.read(self.output.fileno(), 1 << 16):
+                parts.append(part)
+            self.prints = False
         return b"".join(parts).decode(errors="replace")
-
-    def _read(self) -> bytes:
-        try:
-            return os.read(self.output.fileno(), 1 << 16)
-        except OSError:
-            return b""
 
     def end(self) -> None:
         """Now."""
         self.kill()
         self.process.wait()
-        self.connection.close()
+        self.channel.close()
         self.output.close()
 
 
@@ -185,26 +199,34 @@ class Crew:
         What one has printed comes before its message, and before its end.
         """
         members = [self._members[index] for index in indices]
-        sources: dict[Any, Member] = {member.connection: member for member in members}
-        sources.update({member.output.fileno(): member for member in members})
-        ready = wait(list(sources), max(0.0, timeout))
+        ready: set[int] = set()
+        with selectors.PollSelector() as selector:
+            for member in members:
+                wanted = selectors.EVENT_WRITE if member.channel.has_unsent else 0
+                selector.register(member.channel, selectors.EVENT_READ | wanted, member.index)
+                if member.prints:
+                    selector.register(member.output, selectors.EVENT_READ, member.index)
+            for key, events in selector.select(max(0.0, timeout)):
+                if events & selectors.EVENT_WRITE:
+                    with contextlib.suppress(OSError):
+                        self._members[key.data].channel.flush()
+                if events & selectors.EVENT_READ:
+                    ready.add(key.data)
         found: list[Event] = []
-        for index in sorted({sources[source].index for source in ready}):
-            found.extend(self._events_of(self._members[index], ready))
+        for member in members:
+            # What it has forked may keep its channel open when it has ended.
+            has_ended = not member.is_alive
+            if has_ended or member.index in ready:
+                found.extend(self._events_of(member, has_ended))
         return found
 
-    def _events_of(self, member: Member, ready: list[Any]) -> list[Event]:
+    def _events_of(self, member: Member, ended: bool) -> list[Event]:
         messages: list[Event] = []
-        ended = False
-        if member.connection in ready:
-            try:
-                while member.connection.poll():
-                    message = pickle.loads(member.connection.recv_bytes())
-                    messages.append(Event("message", member.index, message))
-            except (EOFError, OSError):
-                ended = True
-        elif not member.is_alive:  # its end of the pipe is closed first
-            return self._events_of(member, [member.connection])
+        try:
+            while (message := member.channel.receive()) is not None:
+                messages.append(Event("message", member.index, pickle.loads(message)))
+        except (EOFError, OSError):
+            ended = True
         # Whose connection is closed, has ended or ends at once.
         ends = [Event("ended", member.index, member.await_end())] if ended else []
         text = member.read_output()
@@ -232,6 +254,15 @@ class Labels:
         for index, line in sorted(self._half_lines.items()):
             self._show(f"[{index}] {line}\n")
         self._half_lines.clear()
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped a process."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[:1] == ["T"]
 
 
 def processor_time(pid: int, without: Iterable[int] = ()) -> Optional[float]:

@@ -16,10 +16,10 @@ import signal
 import sys
 import threading
 import traceback
-from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, Callable, Optional
 
+from ._crew_channel import Channel
 from ._hocket import Communicator
 from .errors import Error
 
@@ -29,8 +29,8 @@ _PR_SET_PDEATHSIG = 1
 class Member:
     """This process, as tasks see it: what they keep, and whom they ask."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._sending = threading.Lock()
         self._answers: dict[int, queue.SimpleQueue[Any]] = {}
         self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
@@ -43,7 +43,7 @@ class Member:
     def send(self, *message: Any) -> None:
         """Of plain values."""
         with self._sending:
-            self._connection.send_bytes(pickle.dumps(message))
+            self._channel.send(pickle.dumps(message))
 
     def ask(self, *request: Any) -> Any:
         """Send a request to whoever started this process; its answer. Any thread."""
@@ -82,7 +82,7 @@ class Member:
     def _listen(self) -> None:
         try:
             while True:
-                self._take(*pickle.loads(self._connection.recv_bytes()))
+                self._take(*pickle.loads(self._channel.receive()))
         except (EOFError, OSError):
             os.kill(os.getpid(), signal.SIGKILL)  # nobody is left who wants anything
 
@@ -155,5 +155,5 @@ def main(descriptor: int, parent: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    Member(Connection(descriptor)).run()
+    Member(Channel(descriptor)).run()
 

@@ -10,9 +10,19 @@ import sys
 from collections.abc import Callable
 from typing import Any, Optional
 
-from .._crew import Crew, Event, Labels, fresh_address, how_it_ended, processor_time
+from .._crew import (
+    Crew,
+    Event,
+    Labels,
+    fresh_address,
+    how_it_ended,
+    is_stopped,
+    processor_time,
+)
 from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now
 
+#: After which another member is asked what all ranks are in.
+ANSWER_SECONDS = 0.2
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "delay": signal.SIGSTOP}
 
 
@@ -33,6 +43,7 @@ class ProcessRun:
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._calls: list[str] = []
+        self._asked: Optional[tuple[int, float]] = None  # for its calls: who, and when
         self._stacks: dict[int, list[tuple[str, int, str, str]]] = {}
 
     def run(self, task: bytes) -> Optional[Ends]:
@@ -104,7 +115,7 @@ class ProcessRun:
             elif kind == "request":
                 self._answer(rank, *rest)
             elif kind == "calls":
-                self._calls = rest[0]
+                self._calls, self._asked = rest[0], None
             elif kind == "stack":
                 self._stacks[rank] = rest[0]
 
@@ -151,12 +162,18 @@ class ProcessRun:
 
     def _look(self, watch: Watch) -> None:
         used = {rank: processor_time(self._crew[rank].pid) for rank in self._there}
-        late = watch.missing(self._calls, used, self._there)
+        stopped = {rank for rank in self._there if is_stopped(self._crew[rank].pid)}
+        late = watch.missing(self._calls, used, self._there, stopped)
         if late:
             why = f"did nothing for {self._limits.patience:g} s, while others wait for it"
             self._come_late(late, why)
-        elif self._there:
-            self._crew[min(self._there)].send("calls")
+        elif self._there and (self._asked is None or now() > self._asked[1] + ANSWER_SECONDS):
+            # One that does not answer is stopped, or in a library's code that keeps the others out.
+            before = self._asked[0] if self._asked else -1
+            able = sorted(self._there - stopped) or sorted(self._there)
+            rank = next((rank for rank in able if rank > before), able[0])
+            self._asked = rank, now()
+            self._crew[rank].send("calls")
 
     def _come_late(self, late: list[int], why: str) -> None:
         self._ask_for_stacks(late)
@@ -184,6 +201,8 @@ class ProcessRun:
 
     def _place_of(self, rank: int) -> tuple[str, str]:
         stack = self._stacks.get(rank)
+        if is_stopped(self._crew[rank].pid):
+            return "stopped by a signal", ""
         if not stack:
             return "in no Python code that could be asked", ""
         own = [entry for entry in stack if "/hocket/testing/" not in entry[0]]

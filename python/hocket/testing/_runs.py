@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
@@ -121,7 +122,13 @@ class Watch:
         self._used: dict[Any, float] = {}
         self._calls = Clock()
 
-    def missing(self, calls: list[str], used: dict[int, Any], there: set[int]) -> list[int]:
+    def missing(
+        self,
+        calls: list[str],
+        used: dict[int, Any],
+        there: set[int],
+        stopped: Collection[int] = (),
+    ) -> list[int]:
         """The ranks that do not come; empty while all is well.
 
         Parameters
@@ -132,9 +139,12 @@ class Watch:
             For each rank the processor time of its process; None where it is at work.
         there : set of int
             Ranks that have not ended.
+        stopped : collection of int
+            Those that can do nothing, also where they were seen in a call.
         """
         still = self._calls.unchanged((tuple(calls), frozenset(there))) >= self._patience
-        waiting = {rank for rank in there if rank < len(calls) and waits(calls[rank])}
+        able = there.difference(stopped)
+        waiting = {rank for rank in able if rank < len(calls) and waits(calls[rank])}
         away = sorted(there - waiting)
         idle = [rank for rank in away if self._idle_for(rank, used[rank]) >= self._patience]
         return idle if still and waiting and idle == away else []

@@ -100,6 +100,13 @@ FAILURES = {
         r"rank 2 of 3: process \d+ was killed by SIGSEGV",
         r"\[2\] Fatal Python error: Segmentation fault",
     ],
+    **{
+        f"TestFaults.test_stops_itself[3 ranks-{calls}]": [
+            r"rank 0 of 3: did nothing for 0.5 s, while others wait for it; it is stopped by a signal",
+        ]
+        for calls in (0, 1)
+    },
+    "TestFaults.test_is_replaced[3 ranks]": [r"rank 0 of 3: process \d+ replaced its program \(exec\)"],
     "test_fault_of_a_thread[2 ranks]": [r"only ranks that are processes can be sent signals"],
     "test_communicator_in_a_fixture[2 ranks]": [r"a communicator is there in the test alone"],
     "test_unmarked": [r"the fixture comm is for tests that are marked"],

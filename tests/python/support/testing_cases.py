@@ -164,6 +164,20 @@ class TestFaults:
         comm.barrier()
 
 
+    @pytest.mark.parametrize("calls", [0, 1])
+    def test_stops_itself(self, comm, calls):
+        for _ in range(calls):
+            comm.barrier()
+        if comm.rank == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        comm.barrier()
+
+    def test_is_replaced(self, comm):
+        if comm.rank == 0:
+            os.execvp("sleep", ["sleep", "100"])
+        comm.barrier()
+
+
 @pytest.mark.ranks(2, processes=False)
 def test_fault_of_a_thread(comm):
     testing.kill(1)

@@ -1,0 +1,108 @@
+"""Messages between the members of a crew and whoever started them, over a pair of sockets.
+
+A message is its length, eight bytes, and itself.
+"""
+
+from __future__ import annotations
+
+import collections
+import socket
+import struct
+from typing import Optional
+
+_LENGTH = struct.Struct("!Q")
+
+
+class Channel:
+    """The end of a member: its calls block. A resource; one thread sends and one receives."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+
+    def send(self, message: bytes) -> None:
+        """Returns when the system has all of it."""
+        self._socket.sendall(_LENGTH.pack(len(message)))
+        self._socket.sendall(message)
+
+    def receive(self) -> bytes:
+        """The next message; EOFError where the other end is closed."""
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+        return bytes(self._read(length))
+
+    def _read(self, length: int) -> bytearray:
+        content = bytearray(length)
+        view, filled = memoryview(content), 0
+        while filled < length:
+            count = self._socket.recv_into(view[filled:])
+            if count == 0:
+                raise EOFError
+            filled += count
+        return content
+
+
+class QueuingChannel:
+    """The end of whoever started a member: no call blocks, as a member may be stopped at any point.
+
+    A resource: `close` ends it. Of one thread.
+    """
+
+    def __init__(self, ours: socket.socket) -> None:
+        ours.setblocking(False)
+        self._socket = ours
+        self._unsent: collections.deque[memoryview] = collections.deque()
+        self._incoming = bytearray(_LENGTH.size)
+        self._filled = 0
+        self._is_length = True
+
+    def fileno(self) -> int:
+        """For polling."""
+        return self._socket.fileno()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether `flush` has something to do, once the socket takes more."""
+        return bool(self._unsent)
+
+    def send(self, message: bytes) -> None:
+        """Goes out now as far as the socket takes it, and by `flush`. OSError where nobody hears it."""
+        self._unsent.append(memoryview(_LENGTH.pack(len(message))))
+        self._unsent.append(memoryview(message))
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what the socket takes. OSError where nobody hears it; then nothing is left."""
+        try:
+            while self._unsent:
+                part = self._unsent[0]
+                count = self._socket.send(part) if len(part) > 0 else 0
+                if count == len(part):
+                    self._unsent.popleft()
+                else:
+                    self._unsent[0] = part[count:]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent.clear()
+            raise
+
+    def receive(self) -> Optional[bytes]:
+        """The next message, None where it is not whole yet; EOFError where the other end is closed."""
+        while True:
+            while self._filled < len(self._incoming):
+                try:
+                    count = self._socket.recv_into(memoryview(self._incoming)[self._filled :])
+                except BlockingIOError:
+                    return None
+                if count == 0:
+                    raise EOFError
+                self._filled += count
+            content = bytes(self._incoming)
+            length = _LENGTH.unpack(content)[0] if self._is_length else _LENGTH.size
+            self._incoming, self._filled = bytearray(length), 0
+            self._is_length = not self._is_length
+            if self._is_length:
+                return content
+
+    def close(self) -> None:
+        """Local; again is fine."""
+        self._socket.close()
