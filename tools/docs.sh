@@ -50,7 +50,9 @@ MACRO_EXPANSION = YES
 PREDEFINED = __cplusplus=202002L
 END
 
-.venv/bin/python tools/docs/make_source.py "$work/source" build/release/bin/hocket
+# `hocket demo --help` is the package's: python3 has to be one that has it.
+PATH="$PWD/.venv/bin:$PATH" PYTHONPATH="$python" \
+  .venv/bin/python tools/docs/make_source.py "$work/source" build/release/bin/hocket
 cp tools/docs/conf.py "$work/source"
 HOCKET_VERSION=$(build/release/bin/hocket version)
 HOCKET_VERSION=${HOCKET_VERSION#hocket }

@@ -45,4 +45,8 @@ def main() -> NoReturn:
 
         raise SystemExit(demo(sys.argv[2:]))
     command = find_command()
+    if sys.argv[1:2] == ["doctor"]:
+        # It tells of the python3 in PATH: of this one, whose environment may not be activated.
+        folders = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
+        os.environ["PATH"] = os.pathsep.join(folders)
     os.execv(command, ["hocket", *sys.argv[1:]])

@@ -130,7 +130,7 @@ class Session {
     if (arguments_.tune_file.empty()) start(std::string(kHocket));
     for (const std::string& peer : peers_) start(peer);
     print_introduction(findings_, placement_);
-    Table table(stdout, peers_);
+    Table table(stdout, started_peers());
     measure(findings_.plan,
             teams_,
             {.progress = [this](const std::string& what) { progress_.show(what); },
@@ -177,6 +177,16 @@ class Session {
     }
     teams_.push_back(std::move(team));
     findings_.participants.push_back(std::move(participant));
+  }
+
+  // Those that are not there were named; columns of dashes would say no more.
+  std::vector<std::string> started_peers() const {
+    std::vector<std::string> peers;
+    for (std::size_t i = 0; i < teams_.size(); ++i) {
+      const std::string& library = findings_.participants[i].name;
+      if (teams_[i] != nullptr && library != kHocket) peers.push_back(library);
+    }
+    return peers;
   }
 
   void problem(const std::string& what) {

@@ -52,7 +52,7 @@ BEHIND_HANDLES = "[a-z][a-z_]*(::.*)?|Secret|Plan|Impl|Fold"  # inner namespaces
 nitpick_ignore_regex = [
     ("(cpp|c):.*", "std(::.*)?|CUstream_st|u?int[0-9]+_t|size_t|MPI_Comm|Duration::max"),
     ("cpp:.*", f"(hocket::)?({BEHIND_HANDLES})|Element|DTypeOf.*"),
-    ("py:.*", r"(?!hocket\.).*|hocket\._.*"),
+    ("py:.*", r"(?!hocket\.).*|hocket\._.*|hocket\.cluster\.T"),
 ]
 
 

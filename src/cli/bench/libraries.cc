@@ -18,9 +18,9 @@ fs::path this_executable() {
   return fs::read_symlink("/proc/self/exe", error);
 }
 
-// The measuring programs stand in ../libexec/hocket, installed and in the build folder alike.
-fs::path measuring_program(const std::string& name) {
-  return this_executable().parent_path().parent_path() / "libexec" / "hocket" / name;
+// The measuring programs stand in ../libexec/hocket of the build folder. A wheel has none.
+fs::path measuring_programs() {
+  return this_executable().parent_path().parent_path() / "libexec" / "hocket";
 }
 
 Offer missing(std::string_view library, const std::string& what, const std::string& mend) {
@@ -28,6 +28,14 @@ Offer missing(std::string_view library, const std::string& what, const std::stri
   offer.launch.library = library;
   offer.missing = fmt::format("{} ({})", what, mend);
   return offer;
+}
+
+// A library whose measuring program is not there. What is installed would not help a package.
+Offer not_built(std::string_view library, const std::string& mend) {
+  if (fs::exists(measuring_programs())) return missing(library, "not found", mend);
+  return missing(library,
+                 "this package has no program that measures it",
+                 "in a clone of hocket, ./demo.sh builds it");
 }
 
 // Ranks that `hocket run` starts, by `rank_command`.
@@ -50,8 +58,8 @@ Offer by_hocket_run(std::string_view library,
 
 // A program that needs no launcher of its own.
 Offer by_itself(std::string_view library, const Placement& placement, const std::string& mend) {
-  const fs::path peer = measuring_program(fmt::format("bench_{}", library));
-  if (!fs::exists(peer)) return missing(library, "not found", mend);
+  const fs::path peer = measuring_programs() / fmt::format("bench_{}", library);
+  if (!fs::exists(peer)) return not_built(library, mend);
   return by_hocket_run(library, placement, {peer});
 }
 
@@ -93,8 +101,8 @@ Words mpich_options(const Placement& placement) {
 }
 
 Offer by_mpi(const Mpi& mpi, const Placement& placement) {
-  const fs::path peer = measuring_program(fmt::format("bench_{}", mpi.name));
-  if (!fs::exists(peer)) return missing(mpi.name, "not found", mpi.mend);
+  const fs::path peer = measuring_programs() / fmt::format("bench_{}", mpi.name);
+  if (!fs::exists(peer)) return not_built(mpi.name, mpi.mend);
   // Written where the program was built.
   std::string launcher;
   std::getline(std::ifstream(peer.string() + ".launcher"), launcher);

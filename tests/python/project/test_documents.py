@@ -5,7 +5,7 @@ likewise; blocks of C++ without one are statements, run in turn in one program a
 stands before a block says more about it:
 
     <!-- prints -->        the text that the program above it prints
-    <!-- quote: FILE -->   lines of FILE, as they stand there
+    <!-- quote: FILE -->   lines of FILE, as they stand there, or in a comment there
     <!-- needs: MODULE --> a program for machines that have the Python package
 """
 
@@ -152,8 +152,10 @@ def test_cpp_statements(document, tmp_path):
 @named(QUOTES)
 def test_quotes(block):
     file = ROOT / block.note.removeprefix("quote: ")
-    lines = [line.strip() for line in file.read_text().splitlines()]
-    quoted = [line.strip() for line in block.text.splitlines()]
+    lines, quoted = (
+        [re.sub(r"^//\s+", "", line.strip()) for line in text.splitlines()]
+        for text in (file.read_text(), block.text)
+    )
     found = any(lines[i : i + len(quoted)] == quoted for i in range(len(lines)))
     assert found, f"{block.name} is no longer in {file.relative_to(ROOT)}"
 

@@ -1,5 +1,6 @@
 """The package as it is installed: a wheel, in an environment of its own; and the source archive."""
 
+import json
 import os
 import re
 import shutil
@@ -111,6 +112,14 @@ def test_a_wheel_has_the_engine_for_each_mpi_that_is_here(wheel):
 def test_ranks_run_from_a_wheel(python, tmp_path):
     output = run(python.parent / "hocket", "run", "-n", 2, "--", python, "-c", RANKS, cwd=tmp_path)
     assert output.count("right") == 2, output
+
+
+def test_doctor_tells_of_the_python_that_the_wheel_is_in(python, tmp_path):
+    # Its environment is not activated: the python3 in PATH is another one.
+    machine = json.loads(run(python.parent / "hocket", "doctor", "--json", cwd=tmp_path))
+    packages = {package["name"]: package for package in machine["python"]}
+    assert packages["Python"]["where"] == str(python.parent / "python3"), packages
+    assert "hocket" in packages, packages
 
 
 @pytest.mark.parametrize("mpi", MPIS)
