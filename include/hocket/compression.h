@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
@@ -55,5 +56,8 @@ void hierarchical_all_reduce(Communicator& within,
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options = {});
+// Takes part in the next such call of `comm` by refusing it, as Communicator::refuse does in
+// others: throws InvalidArgument here and, at once, on the other ranks.
+[[noreturn]] void refuse_hierarchical_all_reduce(Communicator& comm, const std::string& reason);
 
 }  // namespace hocket

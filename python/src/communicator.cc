@@ -185,7 +185,7 @@ void bind_rebuild(CommunicatorClass& cls) {
               .exclude_missing = flag_argument(exclude_missing, "exclude_missing"),
               .allow_minority = flag_argument(allow_minority, "allow_minority")};
         };
-        const RebuildOptions options = read_arguments(s, read, &Communicator::refuse_rebuild);
+        const RebuildOptions options = read_arguments(s, read, &refuse_rebuild);
         return child(s, without_gil([&] { return s.comm.rebuild(options); }));
       },
       arg("deadline") = nb::none(),

@@ -23,14 +23,15 @@ nb::object compressed(Seat& seat, nb::handle x, nb::handle op, nb::handle deadli
 nb::object hierarchical(
     Seat& seat, nb::handle x, nb::handle op, nb::handle is_compressed, nb::handle deadline) {
   HierarchicalOptions options;
-  const Array array = read_arguments(seat, [&] {
+  const auto read = [&] {
     options.op = op_argument(op);
     options.deadline = duration_argument(deadline, "deadline");
     if (flag_argument(is_compressed, "compressed")) options.between = BetweenNodes::kCompressed;
-    Array read = writable_array(x, "x");
-    options.stream = stream_of(nb::none(), read, {});
-    return read;
-  });
+    Array array = writable_array(x, "x");
+    options.stream = stream_of(nb::none(), array, {});
+    return array;
+  };
+  const Array array = read_arguments(seat, read, &refuse_hierarchical_all_reduce);
   without_gil([&] { hierarchical_all_reduce(seat.comm, array.output(), options); });
   return nb::borrow(x);
 }

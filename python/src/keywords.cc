@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "arguments.h"
+#include "hocket/compression.h"
 #include "seat.h"
 
 namespace hocket::python {
@@ -218,8 +219,10 @@ void mind_keywords(nb::module_& module) {
       const nb::object function = member[1];
       if (!is_bound_function(function) || name.starts_with("_")) continue;
       if (std::ranges::find(kOfOneRank, name) != std::end(kOfOneRank)) continue;
-      all.refuse[function.ptr()] =
-          name == "rebuild" ? &Communicator::refuse_rebuild : &Communicator::refuse;
+      Refuse refuse = &refuse_next_call;
+      if (name == "rebuild") refuse = &refuse_rebuild;
+      if (name == "hierarchical_all_reduce") refuse = &refuse_hierarchical_all_reduce;
+      all.refuse[function.ptr()] = refuse;
     }
   }
   const auto mind_all = [&](nb::handle owner) {

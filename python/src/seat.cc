@@ -64,7 +64,7 @@ void announce_refusal(Seat& seat, Refuse refuse) {
   } catch (...) {
   }
   try {
-    without_gil([&] { (seat.comm.*refuse)(reason); });
+    without_gil([&] { refuse(seat.comm, reason); });
   } catch (const nb::python_error&) {
     throw;
   } catch (const std::exception&) {  // as it should

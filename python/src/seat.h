@@ -180,12 +180,16 @@ struct Symmetric {
 };
 
 // How a refused call is announced.
-using Refuse = void (Communicator::*)(const std::string& reason);
+using Refuse = void (*)(Communicator& comm, const std::string& reason);
+inline void refuse_next_call(Communicator& comm, const std::string& reason) { comm.refuse(reason); }
+inline void refuse_rebuild(Communicator& comm, const std::string& reason) {
+  comm.refuse_rebuild(reason);
+}
 
 // Tells the other ranks that this one's next collective call was refused before it was made, so
 // that they need not wait for it, for the exception that is being handled; the caller then raises
 // what was wrong. Throws only what a signal's handler raises meanwhile.
-void announce_refusal(Seat& seat, Refuse refuse = &Communicator::refuse);
+void announce_refusal(Seat& seat, Refuse refuse = &refuse_next_call);
 
 // Seconds, a datetime.timedelta, infinity, or None for the default. `name` is the argument's.
 std::optional<Duration> duration_argument(nb::handle value, const char* name);

@@ -45,7 +45,7 @@ void write_in_place(Plan<Options>& plan, nb::handle x) {
 
 // Reads a collective call's arguments by `read`. Where they are refused, the other ranks learn it.
 template <typename Read>
-auto read_arguments(Seat& seat, Read&& read, Refuse refuse = &Communicator::refuse) {
+auto read_arguments(Seat& seat, Read&& read, Refuse refuse = &refuse_next_call) {
   try {
     return read();
   } catch (...) {

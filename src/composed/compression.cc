@@ -36,7 +36,8 @@ auto before_call(Communicator& comm, const Part& part) {
 void by_host(Communicator& comm,
              ArrayView inout,
              const std::optional<StreamRef>& stream,
-             const std::function<void(ArrayView)>& call) {
+             const std::function<void(ArrayView)>& call,
+             const std::function<void(const InvalidArgument&)>& refuse) {
   bool begun = false;
   const auto on_copy = [&](ConstArrayView in, ArrayView out) {
     begun = true;
@@ -47,7 +48,7 @@ void by_host(Communicator& comm,
     comm.impl()->devices().on_host(inout, inout, stream, on_copy);
   } catch (const InvalidArgument& reason) {
     if (begun) throw;
-    comm.refuse(reason.what());
+    refuse(reason);
   }
 }
 
@@ -200,6 +201,16 @@ void require_hierarchical(ArrayView inout, const HierarchicalOptions& options) {
   }
 }
 
+// Whatever ends it for the first of a node ends it for the other nodes and for its own.
+void before_steps(Communicator& within, Communicator& between, const std::function<void()>& part) {
+  const auto in_node = [&] { before_call(within, part); };
+  if (within.rank() == 0) {
+    before_call(between, in_node);
+  } else {
+    in_node();
+  }
+}
+
 }  // namespace
 
 void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOptions& options) {
@@ -209,9 +220,14 @@ void compressed_all_reduce(Communicator& comm, ArrayView inout, const ReduceOpti
     return inout.memory() == MemoryKind::kHost ? to_floats(inout) : std::vector<float>();
   });
   if (inout.memory() == MemoryKind::kCuda) {
-    return by_host(comm, inout, options.stream, [&](ArrayView copy) {
-      compressed_all_reduce(comm, copy, {.op = options.op, .deadline = options.deadline});
-    });
+    return by_host(
+        comm,
+        inout,
+        options.stream,
+        [&](ArrayView copy) {
+          compressed_all_reduce(comm, copy, {.op = options.op, .deadline = options.deadline});
+        },
+        [&](const InvalidArgument& reason) { comm.refuse(reason.what()); });
   }
   const bool is_mean = options.op == ReduceOp::kAvg;
   const float divisor = is_mean ? static_cast<float>(comm.size()) : 1;
@@ -224,10 +240,15 @@ void hierarchical_all_reduce(Communicator& within,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
   if (inout.memory() == MemoryKind::kCuda) {
-    before_call(within, [&] { require_hierarchical(inout, options); });
-    return by_host(within, inout, options.stream, [&](ArrayView copy) {
-      hierarchical_all_reduce(within, between, copy, options);
-    });
+    before_steps(within, between, [&] { require_hierarchical(inout, options); });
+    return by_host(
+        within,
+        inout,
+        options.stream,
+        [&](ArrayView copy) { hierarchical_all_reduce(within, between, copy, options); },
+        [&](const InvalidArgument& reason) {
+          before_steps(within, between, [&] { throw InvalidArgument(reason.what()); });
+        });
   }
   const bool is_first = within.rank() == 0;
   const ReduceOp step = options.op == ReduceOp::kAvg ? ReduceOp::kSum : options.op;
@@ -265,11 +286,17 @@ void hierarchical_all_reduce(Communicator& within,
 void hierarchical_all_reduce(Communicator& comm,
                              ArrayView inout,
                              const HierarchicalOptions& options) {
-  before_call(comm, [&] { require_hierarchical(inout, options); });
-  // Both first: they are made by all ranks of `comm`.
+  // Both first: they are made by all ranks of `comm`, and from then on nobody waits in `comm`.
   Communicator& within = comm.intra_node();
   Communicator& between = comm.inter_node();
   hierarchical_all_reduce(within, between, inout, options);
+}
+
+void refuse_hierarchical_all_reduce(Communicator& comm, const std::string& reason) {
+  Communicator& within = comm.intra_node();
+  Communicator& between = comm.inter_node();
+  before_steps(within, between, [&] { throw InvalidArgument(reason); });
+  throw InvalidArgument(reason);  // not reached
 }
 
 }  // namespace hocket

@@ -204,6 +204,13 @@ std::vector<Case> of_several_arrays() {
       {"hierarchical_all_reduce",
        [](Communicator& c, Given& g) { hierarchical_all_reduce(c, g.six, {.op = g.op}); },
        {kNoOp, kNoOpOfFloats, kNowhere}},
+      {"hierarchical_all_reduce_again",  // the groups are there, and nobody comes to `c` any more
+       [](Communicator& c, Given& g) {
+         Given right;
+         hierarchical_all_reduce(c, right.six);
+         hierarchical_all_reduce(c, g.six, {.op = g.op});
+       },
+       {kNoOp, kNoOpOfFloats, kNowhere}},
   };
 }
 

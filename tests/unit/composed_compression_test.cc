@@ -1,6 +1,7 @@
 // Compressed and hierarchical reductions, on ranks that are threads.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -200,6 +201,29 @@ TEST_P(Hierarchical, EveryRankCountsAlike) {
     std::vector<float> one(1, 1);
     hierarchical_all_reduce(comm, one);
     require(one[0] == static_cast<float>(n), "by hosts");
+  });
+}
+
+TEST_P(Hierarchical, WhoeverRefusesTellsAllNodes) {
+  run_threads(GetParam(), [](Communicator& comm) {
+    Nodes nodes = make_nodes(comm);
+    for (int culprit = 0; culprit < comm.size(); ++culprit) {
+      std::vector<double> x(5, 1.0);
+      const HierarchicalOptions right{.deadline = std::chrono::seconds(30)};
+      HierarchicalOptions wrong = right;
+      wrong.op = ReduceOp::kBitAnd;
+      bool refused = false;
+      try {
+        hierarchical_all_reduce(
+            nodes.within, nodes.between, x, comm.rank() == culprit ? wrong : right);
+      } catch (const InvalidArgument&) {
+        refused = true;
+      }
+      require(refused, "by rank " + std::to_string(culprit));
+      std::vector<double> again(5, 1.0);
+      hierarchical_all_reduce(nodes.within, nodes.between, again, right);
+      require(again[4] == comm.size(), "after a refusal");
+    }
   });
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Hierarchical, testing::Values(1, 2, 3, 4, 5, 6));

@@ -258,6 +258,16 @@ def test_of_a_communicator(name):
     refuse_all(lambda c: getattr(c, name), name, METHODS[name], function)
 
 
+def test_of_a_communicator_whose_hosts_have_groups():
+    name = "hierarchical_all_reduce"
+    refuse_all(
+        lambda c: (c.intra_node, c.inter_node) and getattr(c, name),
+        name,
+        METHODS[name],
+        getattr(hocket.Communicator, name),
+    )
+
+
 def test_all_methods_are_looked_at():
     known = {*METHODS, *ALONE, *OTHERS}
     assert {name for name in dir(hocket.Communicator) if not name.startswith("_")} == known
