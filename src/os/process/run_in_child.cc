@@ -30,7 +30,9 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   }
 }
 
-[[noreturn]] void be_child(const std::function<std::string()>& body, int fd) {
+[[noreturn]] void be_child(const std::function<std::string()>& body, int end) {
+  // The pipe has a standard descriptor's number where those were closed.
+  const int fd = ::fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   // What a library prints when it is loaded is nobody's business here.
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDOUT_FILENO);

@@ -36,6 +36,21 @@ def test_json_tells_this_machine():
     assert done.returncode == (1 if stops else 0)
 
 
+def test_closed_descriptors_are_no_matter():
+    # Pipes to the processes that try things get their numbers.
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$1" doctor --json <&- 2>&-', "sh", hocket_command.find()],
+        stdout=subprocess.PIPE,
+        timeout=WATCHDOG,
+        check=False,
+    )
+    usual, machine = report()
+    assert done.returncode == usual.returncode
+    closed = json.loads(done.stdout)
+    assert closed["features"] == machine["features"]
+    assert closed["libraries"] == machine["libraries"]
+
+
 def test_features_are_tried():
     _, machine = report()
     features = {feature["name"]: feature for feature in machine["features"]}
