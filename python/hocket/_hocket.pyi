@@ -129,6 +129,9 @@ class Prepared:
 
     def __repr__(self) -> str: ...
 
+def _write_unraisable(error: BaseException, where: Any) -> None:
+    """Tells `sys.unraisablehook` of an exception that nobody can be given."""
+
 class _Endings:
     """Calls in host memory that are waited for together."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from ._ends import Ends
-from ._hocket import Communicator, Work, _Endings
+from ._hocket import Communicator, Work, _Endings, _write_unraisable
 from ._types import Received, Timeout
 from .errors import InvalidArgument
 
@@ -142,16 +142,7 @@ class _Call:
         try:
             self._fn(self._work)
         except BaseException as error:
-            sys.unraisablehook(
-                _Unraisable((type(error), error, error.__traceback__, None, self._fn))
-            )
-
-
-class _Unraisable:
-    """What `sys.unraisablehook` is given."""
-
-    def __init__(self, fields: tuple[Any, ...]) -> None:
-        self.exc_type, self.exc_value, self.exc_traceback, self.err_msg, self.object = fields
+            _write_unraisable(error, self._fn)
 
 
 _callbacks: list[Ends] = []

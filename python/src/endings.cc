@@ -158,6 +158,14 @@ void bind_endings(nb::module_& module) {
   struct Handle {
     Shared endings = std::make_shared<Endings>();
   };
+  module.def(
+      "_write_unraisable",
+      [](nb::handle error, nb::handle where) {
+        PyErr_SetObject(error.type().ptr(), error.ptr());
+        PyErr_WriteUnraisable(where.ptr());
+      },
+      nb::sig("def _write_unraisable(error: BaseException, where: Any) -> None"),
+      "Tells `sys.unraisablehook` of an exception that nobody can be given.");
   nb::class_<Handle>(module, "_Endings", "Calls in host memory that are waited for together.")
       .def(nb::init<>())
       .def(

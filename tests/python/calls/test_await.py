@@ -325,6 +325,33 @@ def test_callbacks_may_wait_for_other_calls():
     threads(2, body)
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_a_callback_raises_is_printed(monkeypatch, capfd, ended):
+    # pytest's own hook takes what Python's does not.
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    printed = []
+
+    def body(comm):
+        def fail(work):
+            raise KeyError("of the callback")
+
+        work = comm.barrier_async()
+        if ended:
+            work.wait()
+        work.add_done_callback(fail)
+        work.wait()
+
+    threads(2, body)
+    until = time.monotonic() + 30
+    while "".join(printed).count("KeyError: 'of the callback'") < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+        printed.append(capfd.readouterr().err)
+    text = "".join(printed)
+    assert text.count("KeyError: 'of the callback'") == 2, text
+    assert text.count("Exception ignored in: <function") == 2, text
+    assert "UnraisableHookArgs" not in text
+
+
 def test_what_a_callback_raises_is_told(monkeypatch):
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda what: told.append(what.exc_value.args))
