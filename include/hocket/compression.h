@@ -58,6 +58,6 @@ void hierarchical_all_reduce(Communicator& comm,
                              const HierarchicalOptions& options = {});
 // Takes part in the next such call of `comm` by refusing it, as Communicator::refuse does in
 // others: throws InvalidArgument here and, at once, on the other ranks.
-[[noreturn]] void refuse_hierarchical_all_reduce(Communicator& comm, const std::string& reason);
+void refuse_hierarchical_all_reduce(Communicator& comm, const std::string& reason);
 
 }  // namespace hocket

@@ -116,6 +116,24 @@ std::span<std::byte> bytes_of(Opening& opening) {
   return std::as_writable_bytes(std::span(&opening, 1));
 }
 
+// Memory is had for what comes, not for what was announced: that is a number of the sender's.
+void require_announced(Communicator& comm,
+                       const Opening& opening,
+                       const Received& from,
+                       const TimeLeft& time) {
+  const std::uint64_t rest = opening.size - opening.part_size();
+  if (rest == 0) return;
+  const Received next = comm.probe(from.source, time.message(from.tag));
+  if (next.count == rest && next.dtype == DType::kUInt8) return;
+  throw InvalidArgument(fmt::format(
+      "recv_object: rank {} announced {} bytes more of its object under tag {}, and sent {}[{}]",
+      from.source,
+      rest,
+      from.tag,
+      name_of(next.dtype),
+      next.count));
+}
+
 void require_host(const MessageOptions& options) {
   if (!options.stream) return;
   throw InvalidArgument("stream is given, but objects lie in the host's memory; leave it out");
@@ -149,6 +167,7 @@ ReceivedObject recv_object(Communicator& comm, int source, const MessageOptions&
         from.source,
         from.tag));
   }
+  require_announced(comm, opening, from, time);
   Bytes bytes(opening.size);
   std::copy_n(opening.part.begin(), opening.part_size(), bytes.begin());
   const auto rest = std::span(bytes).subspan(opening.part_size());

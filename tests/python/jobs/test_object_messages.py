@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from helpers import run_job
+from helpers import run_job, threads
 
 import hocket
 
@@ -131,3 +132,23 @@ def test_a_sender_that_dies(hosts):
     job = run_job(3, "-c", DEATH, hosts)
     for rank in [0, 2]:
         assert f"rank {rank} was told" in job.stdout, job.stdout
+
+
+def test_what_is_announced_takes_no_memory():
+    def body(comm):
+        comm.deadline = 30
+        forged = np.zeros(32, "uint64")
+        forged[:2] = 0x31746A626F6B6368, 1 << 46  # an object, of so many bytes
+        rest = np.arange(10, dtype="uint8")
+        if comm.rank == 1:
+            comm.send(forged.view("uint8"), 0, tag=3)
+            comm.send(rest, 0, tag=3)
+        else:
+            with pytest.raises(hocket.InvalidArgument, match=r"announced \d+ bytes more .* sent uint8\[10\]"):
+                comm.recv_object(1, tag=3)
+            came = np.zeros_like(rest)
+            comm.recv(came, 1, tag=3)
+            assert (came == rest).all()
+        comm.barrier()
+
+    threads(2, body)
