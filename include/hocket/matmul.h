@@ -5,7 +5,7 @@
 //     product(a, b, d);  // again and again
 //
 // The products within a rank are a BLAS's: OpenBLAS, MKL or BLIS where one is found at run time,
-// else Eigen's. HOCKET_BLAS_LIBRARY chooses.
+// else Eigen's. HOCKET_BLAS_LIBRARY chooses. On GPUs they are cuBLAS's.
 #pragma once
 
 #include <complex>
@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
@@ -53,6 +54,10 @@ struct MatmulOptions {
   // Of C and D. Absent: the same. For kFloat16 and kBFloat16 also kFloat32.
   std::optional<DType> result = {};
   MatmulForm form = MatmulForm::kCheapest;
+  // The GPU, by its number in this process, whose memory the arrays lie in. All ranks have one, or
+  // none has: then they lie in the host's memory.
+  std::optional<int> gpu = {};
+  std::vector<std::string> library_folders = {};  // where to look for cuBLAS, before the system's
   std::optional<Duration> deadline = {};
 };
 struct MatmulScale {
@@ -60,7 +65,7 @@ struct MatmulScale {
 };
 
 // A resource: a product to be made again and again, on one communicator, which must outlive it;
-// one thread. Arrays are in host memory, without gaps.
+// one thread. Arrays are without gaps, in the plan's memory.
 class Matmul {
  public:
   // Collective: all that is given is compared. Throws InvalidArgument, the same on all ranks, where
@@ -78,16 +83,25 @@ class Matmul {
   // Collective. D = alpha op(A) op(B). Throws InvalidArgument on all ranks where an array does not
   // fit on one of them, and Mismatch where ranks execute different plans or give different scales.
   // After an error D is undefined.
-  void operator()(ConstArrayView a, ConstArrayView b, ArrayView d, std::complex<double> alpha = 1);
+  //
+  // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it
+  // cannot be captured into a graph. What one rank alone refuses is Aborted on those whose GPUs had
+  // begun, as of any call on GPUs.
+  void operator()(ConstArrayView a,
+                  ConstArrayView b,
+                  ArrayView d,
+                  std::complex<double> alpha = 1,
+                  std::optional<StreamRef> stream = {});
   // D = alpha op(A) op(B) + beta C. `c` is spread as D is, and may be D itself. Where D is
   // replicated, C is the same on all ranks.
   void operator()(ConstArrayView a,
                   ConstArrayView b,
                   ConstArrayView c,
                   ArrayView d,
-                  const MatmulScale& scale = {});
+                  const MatmulScale& scale = {},
+                  std::optional<StreamRef> stream = {});
 
-  // What multiplies within this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0".
+  // What multiplies within this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS 13.1.0".
   const std::string& library() const noexcept;
   // Never kCheapest.
   MatmulForm form() const noexcept;

@@ -11,9 +11,12 @@ bool on_one_host(const Communicator& comm) {
   return std::all_of(hosts.begin(), hosts.end(), [&](int host) { return host == hosts[0]; });
 }
 
-Shelves::Shelves(Communicator& comm, std::size_t bytes, std::optional<Duration> deadline) {
-  if (bytes > 0 && on_one_host(comm)) {
-    const SymmetricOptions options{.memory = MemoryKind::kHost, .deadline = deadline};
+Shelves::Shelves(Communicator& comm,
+                 std::size_t bytes,
+                 std::optional<Duration> deadline,
+                 MemoryKind memory) {
+  if (bytes > 0 && (memory == MemoryKind::kCuda || on_one_host(comm))) {
+    const SymmetricOptions options{.memory = memory, .deadline = deadline};
     try {
       for (int i = 0; i < 2; ++i) {
         symmetric_.push_back(comm.symmetric().empty(bytes, DType::kUInt8, options));
@@ -25,7 +28,7 @@ Shelves::Shelves(Communicator& comm, std::size_t bytes, std::optional<Duration> 
       symmetric_.clear();
     }
   }
-  own_.resize(bytes);
+  if (memory == MemoryKind::kHost) own_.resize(bytes);
 }
 
 std::byte* Shelves::mine() noexcept {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "cuda/context.h"
+#include "cuda/text_kernel.h"
 
 namespace hocket::fft {
 
@@ -13,18 +13,13 @@ namespace hocket::fft {
 class GpuScale {
  public:
   GpuScale(std::shared_ptr<const cuda::DeviceContext> device, bool is_double);
-  ~GpuScale();
-  GpuScale(const GpuScale&) = delete;
-  GpuScale& operator=(const GpuScale&) = delete;
 
   // `count` reals, as work of the stream.
   void run(void* data, std::size_t count, double factor, cuda::Stream stream) const;
 
  private:
-  const std::shared_ptr<const cuda::DeviceContext> device_;
   const bool is_double_;
-  cuda::Module module_ = nullptr;
-  cuda::Function function_ = nullptr;
+  const cuda::TextKernel kernel_;
 };
 
 }  // namespace hocket::fft

@@ -20,7 +20,7 @@ struct MatrixWord {
 // What a rank says.
 struct ProductWord {
   std::uint64_t mark = 0;
-  std::int64_t m = 0, n = 0, k = 0, dtype = 0, result = 0, form = 0;
+  std::int64_t m = 0, n = 0, k = 0, dtype = 0, result = 0, form = 0, on_gpu = 0;
   std::array<MatrixWord, 3> matrices{};
 };
 
@@ -73,6 +73,7 @@ void compare(const std::vector<ProductWord>& all) {
     require(other.dtype == first.dtype, "dtype");
     require(other.result == first.result, "dtype of D");
     require(other.form == first.form, "form");
+    require(other.on_gpu == first.on_gpu, "memory (a GPU's or the host's)");
     for (std::size_t i = 0; i < 3; ++i) {
       const char name = "ABD"[i];
       require(other.matrices[i].op == first.matrices[i].op, fmt::format("op of {}", name));
@@ -109,6 +110,7 @@ std::uint64_t agree(Communicator& comm,
                          .dtype = static_cast<std::int64_t>(options.dtype),
                          .result = static_cast<std::int64_t>(problem->result_dtype),
                          .form = static_cast<std::int64_t>(options.form),
+                         .on_gpu = options.gpu ? 1 : 0,
                          .matrices = {word_of(a, whole(a.op, size.m, size.k)),
                                       word_of(b, whole(b.op, size.k, size.n)),
                                       word_of(d, {size.m, size.n})}};

@@ -50,22 +50,16 @@ void copy_as(const std::vector<Run>& rows,
 }
 
 template <typename S, typename T>
-void finish_as(Columns<const std::byte> sum,
-               Columns<const std::byte> added,
-               Columns<std::byte> target,
-               std::size_t rows,
-               std::size_t columns,
-               S alpha,
-               S beta) {
-  for (std::size_t j = 0; j < columns; ++j) {
-    const S* in = reinterpret_cast<const S*>(sum.at) + j * sum.stride;
-    T* out = reinterpret_cast<T*>(target.at) + j * target.stride;
-    if (added.at == nullptr) {
-      for (std::size_t i = 0; i < rows; ++i) out[i] = static_cast<T>(alpha * in[i]);
+void finish_as(const Finish& f, S alpha, S beta) {
+  for (std::size_t j = 0; j < f.columns; ++j) {
+    const S* in = reinterpret_cast<const S*>(f.sum.at) + j * f.sum.stride;
+    T* out = reinterpret_cast<T*>(f.target.at) + j * f.target.stride;
+    if (f.added.at == nullptr) {
+      for (std::size_t i = 0; i < f.rows; ++i) out[i] = static_cast<T>(alpha * in[i]);
       continue;
     }
-    const T* more = reinterpret_cast<const T*>(added.at) + j * added.stride;
-    for (std::size_t i = 0; i < rows; ++i) {
+    const T* more = reinterpret_cast<const T*>(f.added.at) + j * f.added.stride;
+    for (std::size_t i = 0; i < f.rows; ++i) {
       out[i] = static_cast<T>(alpha * in[i] + beta * static_cast<S>(more[i]));
     }
   }
@@ -89,38 +83,24 @@ void copy_block(const std::vector<Run>& rows,
   copy_as<std::complex<double>>(rows, columns, from, to, change);
 }
 
-void finish(Columns<const std::byte> sum,
-            DType sum_dtype,
-            Columns<const std::byte> added,
-            Columns<std::byte> target,
-            DType dtype,
-            std::size_t rows,
-            std::size_t columns,
-            std::complex<double> alpha,
-            std::complex<double> beta) {
+void finish(const Finish& f) {
   const auto as = [&]<typename S, typename T>() {
     if constexpr (std::is_same_v<S, std::complex<float>> ||
                   std::is_same_v<S, std::complex<double>>) {
-      finish_as<S, T>(sum, added, target, rows, columns, S(alpha), S(beta));
+      finish_as<S, T>(f, S(f.alpha), S(f.beta));
     } else {
-      finish_as<S, T>(sum,
-                      added,
-                      target,
-                      rows,
-                      columns,
-                      static_cast<S>(alpha.real()),
-                      static_cast<S>(beta.real()));
+      finish_as<S, T>(f, static_cast<S>(f.alpha.real()), static_cast<S>(f.beta.real()));
     }
   };
-  if (sum_dtype == DType::kFloat64) return as.operator()<double, double>();
-  if (sum_dtype == DType::kComplex64) {
+  if (f.sum_dtype == DType::kFloat64) return as.operator()<double, double>();
+  if (f.sum_dtype == DType::kComplex64) {
     return as.operator()<std::complex<float>, std::complex<float>>();
   }
-  if (sum_dtype == DType::kComplex128) {
+  if (f.sum_dtype == DType::kComplex128) {
     return as.operator()<std::complex<double>, std::complex<double>>();
   }
-  if (dtype == DType::kFloat16) return as.operator()<float, float16>();
-  if (dtype == DType::kBFloat16) return as.operator()<float, bfloat16>();
+  if (f.dtype == DType::kFloat16) return as.operator()<float, float16>();
+  if (f.dtype == DType::kBFloat16) return as.operator()<float, bfloat16>();
   as.operator()<float, float>();
 }
 

@@ -29,15 +29,16 @@ void copy_block(const std::vector<Run>& rows,
                 Change change = Change::kNone);
 
 // target = alpha * sum + beta * added, element by element; `sum` is of sum_dtype, the others of
-// dtype. Without `at`, `added` is nothing. It may be `target`.
-void finish(Columns<const std::byte> sum,
-            DType sum_dtype,
-            Columns<const std::byte> added,
-            Columns<std::byte> target,
-            DType dtype,
-            std::size_t rows,
-            std::size_t columns,
-            std::complex<double> alpha,
-            std::complex<double> beta);
+// dtype. Without `at`, `added` is nothing. It may be `target`. A value.
+struct Finish {
+  Columns<const std::byte> sum;
+  DType sum_dtype{};
+  Columns<const std::byte> added;
+  Columns<std::byte> target;
+  DType dtype{};
+  std::size_t rows = 0, columns = 0;
+  std::complex<double> alpha = 1, beta = 0;
+};
+void finish(const Finish& finish);
 
 }  // namespace hocket::matmul

@@ -1,14 +1,10 @@
 #include "matmul/feed.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace hocket::matmul {
 namespace {
 
-// Elements of the inner extent that are put together at once: enough for a BLAS to be quick, and
-// few enough for the caches.
-constexpr std::size_t kPanel = 512;
 constexpr std::size_t kLine = 64;
 
 const Axis& outer_axis(Feed::Side side, const Factor& factor) {
@@ -31,14 +27,6 @@ bool is_outer_first(Feed::Side side, const Factor& factor) {
   return (side == Feed::kLeft) != factor.is_transposed;
 }
 
-Change change_of(const Factor& factor, DType dtype) {
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return Change::kToFloat32;
-  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
-  // BLAS conjugates what it transposes, and nothing else.
-  return is_complex && factor.is_conjugated && !factor.is_transposed ? Change::kConjugate
-                                                                     : Change::kNone;
-}
-
 Stored stored_of(const Factor& factor) {
   if (!factor.is_transposed) return Stored::kPlain;
   return factor.is_conjugated ? Stored::kConjugateTransposed : Stored::kTransposed;
@@ -48,10 +36,12 @@ Stored stored_of(const Factor& factor) {
 
 Feed::Feed(Communicator& comm,
            const Problem& problem,
+           Local& local,
            const Workloads& workloads,
            std::optional<Duration> deadline)
     : comm_(comm),
       problem_(problem),
+      local_(local),
       deadline_(deadline),
       me_(comm.rank()),
       element_(size_of(problem.dtype)),
@@ -67,7 +57,7 @@ Feed::Feed(Communicator& comm,
     bytes += (factor(side).tiling.most() * element_ + kLine - 1) / kLine * kLine;
   }
   if (bytes > 0) {
-    shelves_.emplace(comm, bytes, deadline);
+    shelves_.emplace(comm, bytes, deadline, local.memory());
     is_shared_ = shelves_->is_shared();
   }
   if (!is_shared_) {
@@ -82,10 +72,34 @@ Feed::Feed(Communicator& comm,
       if (is_direct(kLeft, step) && is_direct(kRight, step)) {
         steps.push_back(step);
       } else {
-        for (InnerStep& part : cut_step(step, kPanel)) steps.push_back(std::move(part));
+        for (InnerStep& part : cut_step(step, local.panel())) steps.push_back(std::move(part));
       }
     }
     panel = std::move(steps);
+  }
+}
+
+void Feed::reserve() {
+  fetches_.resize(panels());
+  for (std::size_t t = 0; t < panels(); ++t) {
+    fetches_[t].resize(steps(t).size());
+    for (std::size_t s = 0; s < steps(t).size(); ++s) {
+      for (const Side side : {kLeft, kRight}) {
+        Fetch& fetch = fetches_[t][s][side] = make_fetch(side, t, s);
+        if (fetch.is_direct) continue;
+        for (Piece& piece : fetch.pieces) local_.prepare(piece.block, change(side));
+      }
+    }
+  }
+  std::size_t most_sent = 0, most_received = 0;
+  for (Message& message : messages_) {
+    for (Message::Pack& pack : message.packs) local_.prepare(pack.block, Change::kNone);
+    most_sent = std::max(most_sent, message.sent);
+    most_received = std::max(most_received, message.received);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    packed_[i] = local_.room(most_sent * element_);
+    received_[i] = local_.room(most_received * element_);
   }
 }
 
@@ -135,11 +149,24 @@ std::vector<bool> Feed::find_wanted(Side side, const Workloads& workloads) const
   return wanted;
 }
 
+Change Feed::change(Side side) const {
+  const DType dtype = problem_.dtype;
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) {
+    return local_.multiplies_halves() ? Change::kNone : Change::kToFloat32;
+  }
+  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
+  // BLAS conjugates what it transposes, and nothing else.
+  return is_complex && factor(side).is_conjugated && !factor(side).is_transposed ? Change::kConjugate
+                                                                                 : Change::kNone;
+}
+
+// Of parts that are read where they lie.
 bool Feed::is_direct(Side side, const InnerStep& step) const {
   const auto& holding = holders_[side];
-  return holding.size() == 1 && holding[0].outer.size() == 1 &&
-         inner_runs(side, step).size() == 1 &&
-         change_of(factor(side), problem_.dtype) == Change::kNone;
+  if (holding.size() != 1 || change(side) != Change::kNone) return false;
+  const bool is_mine = rank_at(side, holding[0].place, inner_place(side, step)) == me_;
+  return holding[0].outer.size() == 1 && inner_runs(side, step).size() == 1 &&
+         (is_mine || local_.multiplies_afar());
 }
 
 void Feed::make_messages(const Workloads& workloads) {
@@ -149,7 +176,6 @@ void Feed::make_messages(const Workloads& workloads) {
     message.sends.resize(ranks);
     message.receives.resize(ranks);
   }
-  std::vector<std::size_t> sent(panels());
   for (int to = 0; to < comm_.size(); ++to) {
     if (to == me_) continue;
     const Workload work = workloads(to);
@@ -171,18 +197,18 @@ void Feed::make_messages(const Workloads& workloads) {
           const std::size_t count = total(outer[side]) * step.length;
           const bool outer_first = is_outer_first(side, factor(side));
           std::vector<Run> inner = inner_runs(side, step);
-          messages_[t].packs.push_back({side,
-                                        outer_first ? outer[side] : inner,
-                                        outer_first ? inner : outer[side],
-                                        sent[t],
-                                        outer_first ? total(outer[side]) : step.length});
-          messages_[t].sends[static_cast<std::size_t>(to)] += count;
-          sent[t] += count;
+          Message& message = messages_[t];
+          message.packs.push_back(
+              {side,
+               {outer_first ? outer[side] : inner, outer_first ? inner : outer[side]},
+               message.sent,
+               outer_first ? total(outer[side]) : step.length});
+          message.sends[static_cast<std::size_t>(to)] += count;
+          message.sent += count;
         }
       }
     }
   }
-  std::size_t most_sent = 0, most_received = 0;
   for (std::size_t t = 0; t < panels(); ++t) {
     Message& message = messages_[t];
     message.places.resize(steps(t).size());
@@ -202,29 +228,55 @@ void Feed::make_messages(const Workloads& workloads) {
         }
       }
     }
-    std::size_t begin = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
-      for (std::size_t* place : from[r]) *place += begin;
-      begin += message.receives[r];
+      for (std::size_t* place : from[r]) *place += message.received;
+      message.received += message.receives[r];
     }
-    most_sent = std::max(most_sent, sent[t]);
-    most_received = std::max(most_received, begin);
-  }
-  for (std::size_t i = 0; i < 2; ++i) {
-    packed_[i].resize(most_sent * element_);
-    received_[i].resize(most_received * element_);
   }
 }
 
-std::size_t Feed::room(Side side) const {
-  const bool grows = change_of(factor(side), problem_.dtype) == Change::kToFloat32;
-  std::size_t longest = 0;
-  for (const auto& panel : mine_.panels) {
-    for (const InnerStep& step : panel) {
-      if (!is_shared_ || !is_direct(side, step)) longest = std::max(longest, step.length);
+Feed::Fetch Feed::make_fetch(Side side, std::size_t panel, std::size_t number) const {
+  const InnerStep& step = steps(panel)[number];
+  const bool outer_first = is_outer_first(side, factor(side));
+  const std::vector<Run> inner = inner_runs(side, step);
+  const std::vector<Run> all_inner{{0, 0, step.length}};
+  const auto& holding = holders_[side];
+  Fetch fetch{.stride = outer_first ? outer_count_[side] : step.length};
+  for (std::size_t h = 0; h < holding.size(); ++h) {
+    Piece piece{.rank = rank_at(side, holding[h].place, inner_place(side, step))};
+    piece.is_message = !is_shared_ && piece.rank != me_;
+    piece.at = piece.is_message ? messages_[panel].places[number][side][h] : 0;
+    if (!piece.is_message) {
+      piece.stride = stride_of(side, piece.rank);
+    } else {
+      piece.stride = outer_first ? total(holding[h].outer) : step.length;
     }
+    const auto& outer_runs = piece.is_message ? holding[h].packed : holding[h].outer;
+    const auto& inner_here = piece.is_message ? all_inner : inner;
+    piece.block = {outer_first ? outer_runs : inner_here, outer_first ? inner_here : outer_runs};
+    fetch.pieces.push_back(std::move(piece));
   }
-  return longest * outer_count_[side] * (grows ? size_of(DType::kFloat32) : element_);
+  fetch.is_direct = step.length > 0 && holding.size() == 1 && change(side) == Change::kNone &&
+                    fetch.pieces[0].block.is_one_piece() &&
+                    (fetch.pieces[0].rank == me_ || fetch.pieces[0].is_message ||
+                     local_.multiplies_afar());
+  if (fetch.is_direct) return fetch;
+  const std::size_t element =
+      change(side) == Change::kToFloat32 ? size_of(DType::kFloat32) : element_;
+  fetch.bytes = outer_count_[side] * step.length * element;
+  return fetch;
+}
+
+std::size_t Feed::room(Side side, std::size_t panel, std::size_t step) const {
+  return fetches_[panel][step][side].bytes;
+}
+
+std::size_t Feed::room(Side side) const {
+  std::size_t most = 0;
+  for (const auto& panel : fetches_) {
+    for (const auto& step : panel) most = std::max(most, step[side].bytes);
+  }
+  return most;
 }
 
 void Feed::show(const void* left, const void* right) {
@@ -232,8 +284,9 @@ void Feed::show(const void* left, const void* right) {
   if (!is_shared_) return;
   for (const Side side : {kLeft, kRight}) {
     if (!is_shown_[side]) continue;
-    std::copy_n(
-        given_[side], factor(side).tiling.held(me_) * element_, shelves_->mine() + shelf_at_[side]);
+    local_.copy(shelves_->mine() + shelf_at_[side],
+                given_[side],
+                factor(side).tiling.held(me_) * element_);
   }
 }
 
@@ -243,28 +296,25 @@ void Feed::open() {
 
 void Feed::start(std::size_t panel) {
   const Message& message = messages_[panel];
-  auto &packed = packed_[panel % 2], &received = received_[panel % 2];
+  const Room &packed = packed_[panel % 2], &received = received_[panel % 2];
   for (const Message::Pack& pack : message.packs) {
-    copy_block(pack.rows,
-               pack.columns,
-               {given_[pack.side], stride_of(pack.side, me_)},
-               {packed.data() + pack.at * element_, pack.stride},
-               problem_.dtype);
+    local_.copy(pack.block,
+                {given_[pack.side], stride_of(pack.side, me_)},
+                {packed.data() + pack.at * element_, pack.stride},
+                problem_.dtype,
+                Change::kNone);
   }
-  const auto count = [](const std::vector<std::size_t>& counts) {
-    return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  };
   works_[panel % 2] =
-      comm_.all_to_all_v_async(ConstArrayView(packed.data(), count(message.sends), problem_.dtype),
+      comm_.all_to_all_v_async(local_.view(packed.data(), message.sent, problem_.dtype),
                                {.counts = message.sends},
-                               ArrayView(received.data(), count(message.receives), problem_.dtype),
+                               local_.view(received.data(), message.received, problem_.dtype),
                                {.counts = message.receives},
-                               {.deadline = deadline_});
+                               {.deadline = deadline_, .stream = local_.aside()});
 }
 
 void Feed::wait(std::size_t panel) {
   if (is_shared_) return;
-  works_[panel % 2].wait();
+  local_.join(works_[panel % 2]);
   if (panel + 1 < panels()) start(panel + 1);
 }
 
@@ -272,48 +322,28 @@ void Feed::close() noexcept {
   if (shelves_) shelves_->turn();
 }
 
-Columns<const std::byte> Feed::held(Side side, int rank) const {
-  const std::byte* at = rank == me_ ? given_[side] : shelves_->of(rank) + shelf_at_[side];
-  return {at, stride_of(side, rank)};
+const std::byte* Feed::held(Side side, int rank) const {
+  return rank == me_ ? given_[side] : shelves_->of(rank) + shelf_at_[side];
 }
 
-FactorView Feed::fetch(Side side,
-                       std::size_t panel,
-                       std::size_t number,
-                       std::vector<std::byte>& room) const {
-  const InnerStep& step = steps(panel)[number];
-  const Factor& source = factor(side);
-  const bool outer_first = is_outer_first(side, source);
-  const Change change = change_of(source, problem_.dtype);
-  const std::vector<Run> inner = inner_runs(side, step);
-  const std::vector<Run> all_inner{{0, 0, step.length}};
-  const auto& holding = holders_[side];
-  FactorView view{.stored = stored_of(source)};
-  for (std::size_t h = 0; h < holding.size(); ++h) {
-    const int rank = rank_at(side, holding[h].place, inner_place(side, step));
-    const bool is_message = !is_shared_ && rank != me_;
-    Columns<const std::byte> from;
-    if (is_message) {
-      from = {received_[panel % 2].data() + messages_[panel].places[number][side][h] * element_,
-              outer_first ? total(holding[h].outer) : step.length};
-    } else {
-      from = held(side, rank);
-    }
-    const auto& outer_runs = is_message ? holding[h].packed : holding[h].outer;
-    const auto& inner_here = is_message ? all_inner : inner;
-    const auto &rows = outer_first ? outer_runs : inner_here,
-               &columns = outer_first ? inner_here : outer_runs;
-    if (holding.size() == 1 && rows.size() == 1 && columns.size() == 1 && change == Change::kNone) {
-      view.columns = {from.at + (rows[0].from + columns[0].from * from.stride) * element_,
-                      from.stride};
+FactorView Feed::fetch(Side side, std::size_t panel, std::size_t step, const Room& room) const {
+  const Fetch& fetch = fetches_[panel][step][side];
+  FactorView view{.columns = {room.data(), fetch.stride}, .stored = stored_of(factor(side))};
+  for (const Piece& piece : fetch.pieces) {
+    const std::byte* const at = piece.is_message
+                                    ? received_[panel % 2].data() + piece.at * element_
+                                    : held(side, piece.rank);
+    if (fetch.is_direct) {
+      const std::size_t begin =
+          piece.block.rows[0].from + piece.block.columns[0].from * piece.stride;
+      view.columns = {at + begin * element_, piece.stride};
       return view;
     }
-    const std::size_t stride = outer_first ? outer_count_[side] : step.length;
-    const std::size_t size = outer_count_[side] * step.length *
-                             (change == Change::kToFloat32 ? size_of(DType::kFloat32) : element_);
-    if (room.size() < size) room.resize(size);
-    view.columns = {room.data(), stride};
-    copy_block(rows, columns, from, {room.data(), stride}, problem_.dtype, change);
+    local_.copy(piece.block,
+                {at, piece.stride},
+                {room.data(), fetch.stride},
+                problem_.dtype,
+                change(side));
   }
   return view;
 }

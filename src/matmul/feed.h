@@ -8,7 +8,7 @@
 
 #include "distribution/shelves.h"
 #include "hocket/communicator.h"
-#include "matmul/blas.h"
+#include "matmul/local.h"
 #include "matmul/steps.h"
 
 namespace hocket::matmul {
@@ -19,7 +19,7 @@ struct FactorView {
   Stored stored = Stored::kPlain;
 };
 
-// Ranks of one host read each other's parts where they lie; between hosts the parts are messages, a
+// Ranks that reach each other's memory read the parts where they lie; else the parts are messages, a
 // panel on its way while the one before is multiplied. A resource of one plan; one thread.
 class Feed {
  public:
@@ -28,14 +28,17 @@ class Feed {
   // Collective. All workloads have the same number of panels.
   Feed(Communicator& comm,
        const Problem& problem,
+       Local& local,
        const Workloads& workloads,
        std::optional<Duration> deadline);
+  // Takes the memory that what follows needs. Local.
+  void reserve();
 
   bool is_shared() const noexcept { return is_shared_; }
   std::size_t panels() const noexcept { return mine_.panels.size(); }
   const std::vector<InnerStep>& steps(std::size_t panel) const { return mine_.panels[panel]; }
 
-  // Bytes that a room of `fetch` comes to need.
+  // Bytes of the largest room that `fetch` comes to need.
   std::size_t room(Side side) const;
 
   // Once for each product, in this order, on all ranks: shows this rank's parts, and, once all
@@ -46,10 +49,9 @@ class Feed {
   void close() noexcept;
 
   // A step's part, put together in `room` where it does not lie in one piece.
-  FactorView fetch(Side side,
-                   std::size_t panel,
-                   std::size_t step,
-                   std::vector<std::byte>& room) const;
+  FactorView fetch(Side side, std::size_t panel, std::size_t step, const Room& room) const;
+  // Bytes of the room that a step's part needs; 0: it lies in one piece.
+  std::size_t room(Side side, std::size_t panel, std::size_t step) const;
 
  private:
   // Who holds some of the rows of `left`, or of the columns of `right`, that this rank multiplies.
@@ -57,14 +59,28 @@ class Feed {
     std::size_t place;
     std::vector<Run> outer, packed;  // as it lies there, and in a message
   };
+  // What is copied of one holder to put a step's part together.
+  struct Piece {
+    int rank;
+    bool is_message;
+    std::size_t at;      // of a message: elements into what was received
+    std::size_t stride;  // as it lies there
+    Block block;
+  };
+  struct Fetch {
+    std::vector<Piece> pieces;
+    std::size_t stride = 0, bytes = 0;  // in the room
+    bool is_direct = false;             // one piece, multiplied as it lies
+  };
   struct Message {  // of one panel
     struct Pack {
       Side side;
-      std::vector<Run> rows, columns;
+      Block block;
       std::size_t at, stride;  // elements
     };
     std::vector<Pack> packs;
     std::vector<std::size_t> sends, receives;  // elements, by rank
+    std::size_t sent = 0, received = 0;        // of all ranks
     // Where what a rank sends of a step begins, in elements: by step and side, by holder.
     std::vector<std::array<std::vector<std::size_t>, 2>> places;
   };
@@ -75,14 +91,17 @@ class Feed {
   int rank_at(Side side, std::size_t outer, std::size_t inner) const;
   std::size_t stride_of(Side side, int rank) const;
   std::vector<Holder> holders(Side side, const Workload& work) const;
-  Columns<const std::byte> held(Side side, int rank) const;
+  const std::byte* held(Side side, int rank) const;
+  Change change(Side side) const;
   bool is_direct(Side side, const InnerStep& step) const;
+  Fetch make_fetch(Side side, std::size_t panel, std::size_t step) const;
   std::vector<bool> find_wanted(Side side, const Workloads& workloads) const;
   void make_messages(const Workloads& workloads);
   void start(std::size_t panel);
 
   Communicator& comm_;
   const Problem& problem_;
+  Local& local_;
   const std::optional<Duration> deadline_;
   const int me_;
   const std::size_t element_;
@@ -96,8 +115,9 @@ class Feed {
   std::array<bool, 2> is_shown_{};
   std::array<std::size_t, 2> shelf_at_{};
 
+  std::vector<std::vector<std::array<Fetch, 2>>> fetches_;  // by panel and step, of both sides
   std::vector<Message> messages_;
-  std::array<std::vector<std::byte>, 2> packed_, received_;
+  std::array<Room, 2> packed_, received_;
   std::array<hocket::Work, 2> works_;
 };
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "hocket/communicator.h"
-#include "matmul/blas.h"
+#include "matmul/local.h"
 #include "matmul/problem.h"
 
 namespace hocket::matmul {
@@ -37,8 +37,13 @@ class ProductForm {
 struct FormParts {
   Communicator& comm;
   const Problem& problem;
-  const Blas& blas;
+  Local& local;
   std::optional<Duration> deadline;
+
+  // What factors are multiplied as.
+  DType factor_dtype() const {
+    return local.multiplies_halves() ? problem.dtype : problem.sum_dtype();
+  }
 };
 
 // Both collective.

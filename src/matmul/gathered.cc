@@ -1,6 +1,5 @@
 // Each rank multiplies what its part of the result needs, and gets it of the others.
 #include <algorithm>
-#include <cstring>
 
 #include "matmul/feed.h"
 #include "matmul/forms.h"
@@ -8,18 +7,17 @@
 namespace hocket::matmul {
 namespace {
 
-// Bytes of a panel that travels: enough for a network to be quick, and few beside the matrices.
-constexpr std::size_t kPanelBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostPanels = 64;
 
-std::size_t panels_of(const Communicator& comm, const Problem& problem) {
-  if (distribution::on_one_host(comm)) return 1;
+std::size_t panels_of(const FormParts& parts) {
+  const Problem& problem = parts.problem;
+  if (parts.local.memory() == MemoryKind::kHost && distribution::on_one_host(parts.comm)) return 1;
   const auto most = [](const Axis& axis) {
     return *std::max_element(axis.held.begin(), axis.held.end());
   };
   const std::size_t bytes = (most(problem.result.axis(0)) + most(problem.result.axis(1))) *
                             problem.k * size_of(problem.dtype);
-  return std::clamp<std::size_t>(bytes / kPanelBytes, 1, kMostPanels);
+  return std::clamp<std::size_t>(bytes / parts.local.panel_bytes(), 1, kMostPanels);
 }
 
 class GatheredForm final : public ProductForm {
@@ -28,16 +26,19 @@ class GatheredForm final : public ProductForm {
       : parts_(parts),
         rows_(parts.problem.result.held(parts.comm.rank(), 0)),
         columns_(parts.problem.result.held(parts.comm.rank(), 1)),
-        feed_(parts.comm, parts.problem, workloads(), parts.deadline) {}
+        feed_(parts.comm, parts.problem, parts.local, workloads(), parts.deadline) {}
 
   void reserve() override {
+    feed_.reserve();
     if (rows_ == 0 || columns_ == 0) return;
-    left_room_.resize(feed_.room(Feed::kLeft));
-    right_room_.resize(feed_.room(Feed::kRight));
+    left_room_ = parts_.local.room(feed_.room(Feed::kLeft));
+    right_room_ = parts_.local.room(feed_.room(Feed::kRight));
     const Problem& problem = parts_.problem;
-    if (problem.sum_dtype() != problem.result_dtype) {
-      sums_.resize(rows_ * columns_ * size_of(problem.sum_dtype()));
-    }
+    // Sums of halves are apart, but where one product makes them all.
+    const bool at_once = parts_.local.multiplies_halves() && feed_.panels() == 1 &&
+                         feed_.steps(0).size() == 1 && feed_.steps(0)[0].length > 0;
+    is_apart_ = problem.sum_dtype() != problem.result_dtype && !at_once;
+    if (is_apart_) sums_ = parts_.local.room(rows_ * columns_ * size_of(problem.sum_dtype()));
   }
 
   bool is_shared() const noexcept override { return feed_.is_shared(); }
@@ -49,16 +50,16 @@ class GatheredForm final : public ProductForm {
     const Problem& problem = parts_.problem;
     const Columns<std::byte> target{static_cast<std::byte*>(operands.target), rows_};
     const Columns<const std::byte> added{static_cast<const std::byte*>(operands.added), rows_};
-    const bool is_apart = !sums_.empty();
-    LocalProduct product{.dtype = problem.sum_dtype(),
+    LocalProduct product{.dtype = parts_.factor_dtype(),
+                         .target_dtype = is_apart_ ? problem.sum_dtype() : problem.result_dtype,
                          .m = rows_,
                          .n = columns_,
-                         .alpha = is_apart ? 1 : operands.alpha,
-                         .target = is_apart ? Columns<std::byte>{sums_.data(), rows_} : target};
-    if (!is_apart && added.at != nullptr) {
+                         .alpha = is_apart_ ? 1 : operands.alpha,
+                         .target = is_apart_ ? Columns<std::byte>{sums_.data(), rows_} : target};
+    if (!is_apart_ && added.at != nullptr) {
       product.beta = operands.beta;
       const std::size_t bytes = rows_ * columns_ * size_of(problem.result_dtype);
-      if (added.at != target.at && bytes > 0) std::memcpy(target.at, added.at, bytes);
+      if (added.at != target.at && bytes > 0) parts_.local.copy(target.at, added.at, bytes);
     }
     bool is_first = true;
     for (std::size_t t = 0; t < feed_.panels(); ++t) {
@@ -73,7 +74,7 @@ class GatheredForm final : public ProductForm {
         product.left_stored = left.stored;
         product.right = right.columns;
         product.right_stored = right.stored;
-        parts_.blas.multiply(product);
+        parts_.local.multiply(product);
         product.beta = 1;
         is_first = false;
       }
@@ -81,20 +82,19 @@ class GatheredForm final : public ProductForm {
     if (is_first) {  // an inner extent of nothing
       product.k = 0;
       product.left = {nullptr, rows_};
-      parts_.blas.multiply(product);
+      parts_.local.multiply(product);
     }
     feed_.close();
-    if (is_apart) {
-      finish({sums_.data(), rows_},
-             problem.sum_dtype(),
-             added,
-             target,
-             problem.result_dtype,
-             rows_,
-             columns_,
-             operands.alpha,
-             operands.beta);
-    }
+    if (!is_apart_) return;
+    parts_.local.finish({.sum = {sums_.data(), rows_},
+                         .sum_dtype = problem.sum_dtype(),
+                         .added = added,
+                         .target = target,
+                         .dtype = problem.result_dtype,
+                         .rows = rows_,
+                         .columns = columns_,
+                         .alpha = operands.alpha,
+                         .beta = operands.beta});
   }
 
  private:
@@ -102,7 +102,7 @@ class GatheredForm final : public ProductForm {
     const Problem& problem = parts_.problem;
     const std::vector<InnerStep> steps =
         steps_of(problem.left.tiling.axis(1), problem.right.tiling.axis(0), nullptr, 0);
-    std::vector<std::vector<InnerStep>> panels(panels_of(parts_.comm, problem));
+    std::vector<std::vector<InnerStep>> panels(panels_of(parts_));
     for (const InnerStep& step : steps) {
       std::vector<InnerStep> parts = parts_of_step(step, panels.size());
       for (std::size_t t = 0; t < panels.size(); ++t) panels[t].push_back(std::move(parts[t]));
@@ -120,7 +120,8 @@ class GatheredForm final : public ProductForm {
   const FormParts parts_;
   const std::size_t rows_, columns_;  // of this rank's part
   Feed feed_;
-  std::vector<std::byte> left_room_, right_room_, sums_;
+  Room left_room_, right_room_, sums_;
+  bool is_apart_ = false;
 };
 
 }  // namespace

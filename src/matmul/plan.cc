@@ -6,10 +6,12 @@
 
 #include "base/hash.h"
 #include "call/request.h"
-#include "world/communicator_impl.h"
+#include "cuda/memory.h"
 #include "hocket/error.h"
+#include "hocket/gpu.h"
 #include "matmul/agreement.h"
 #include "matmul/forms.h"
+#include "world/communicator_impl.h"
 
 namespace hocket {
 
@@ -28,21 +30,34 @@ void require_part(const ConstArrayView& array,
                   const char* name,
                   DType dtype,
                   std::size_t rows,
-                  std::size_t columns) {
-  if (array.memory() != MemoryKind::kHost) {
-    throw InvalidArgument(fmt::format(
-        "{} is in a GPU's memory, and products are of arrays in host memory; copy it there", name));
-  }
+                  std::size_t columns,
+                  const Local& local) {
   call::require_array(array, name);
-  if (array.dtype() == dtype && array.count() == rows * columns) return;
-  throw InvalidArgument(fmt::format("{} is {}[{}], expected {}[{}]: {} x {} of the plan",
-                                    name,
-                                    name_of(array.dtype()),
-                                    array.count(),
-                                    name_of(dtype),
-                                    rows * columns,
-                                    rows,
-                                    columns));
+  if (array.memory() != local.memory()) {
+    throw InvalidArgument(
+        local.memory() == MemoryKind::kHost
+            ? fmt::format("{} is in a GPU's memory, and the plan is for the host's; give the plan a "
+                          "gpu, or copy the array",
+                          name)
+            : fmt::format("{} is in the host's memory, and the plan is for GPU {}",
+                          name,
+                          local.device()->ordinal()));
+  }
+  if (array.dtype() != dtype || array.count() != rows * columns) {
+    throw InvalidArgument(fmt::format("{} is {}[{}], expected {}[{}]: {} x {} of the plan",
+                                      name,
+                                      name_of(array.dtype()),
+                                      array.count(),
+                                      name_of(dtype),
+                                      rows * columns,
+                                      rows,
+                                      columns));
+  }
+  if (local.device() == nullptr || array.count() == 0) return;
+  const int gpu = cuda::gpu_of(local.device()->driver(), array, name);
+  if (gpu == local.device()->ordinal()) return;
+  throw InvalidArgument(fmt::format(
+      "{} lies on GPU {}, and the plan is for GPU {}", name, gpu, local.device()->ordinal()));
 }
 
 void require_scale(std::complex<double> scale, const char* name, DType dtype) {
@@ -73,16 +88,37 @@ struct Matmul::Plan {
               local_shape(d.spread, {size.m, size.n}, c.rank(), c.size())};
     // What a rank cannot do it refuses, in the barrier's place.
     before_call([&] {
-      blas = find_blas();
+      if (o.gpu) device = Gpu(*o.gpu).context();
+    });
+    meet(0);
+    const Here here(*this);
+    before_call([&] {
+      local = device ? gpu_local(device, o.library_folders) : host_local();
       choice = choose(*problem, o.form, c.size());
     });
     meet(0);
-    const FormParts parts{c, *problem, *blas, o.deadline};
+    const FormParts parts{c, *problem, *local, o.deadline};
     form = choice.form == MatmulForm::kReduced ? reduced_form(parts, choice.share)
                                                : gathered_form(parts);
     before_call([&] { form->reserve(); });
     meet(0);
   }
+  ~Plan() {
+    const Here here(*this);
+    form.reset();
+    local.reset();
+  }
+
+  // Until the end of the scope the GPU's context is current, where there is one.
+  class Here {
+   public:
+    explicit Here(const Plan& plan) {
+      if (plan.device) guard_.emplace(*plan.device);
+    }
+
+   private:
+    std::optional<cuda::DeviceGuard> guard_;
+  };
 
   static Extents shape_of(MatrixOp op, std::size_t rows, std::size_t columns) {
     return op == MatrixOp::kNone ? Extents{rows, columns} : Extents{columns, rows};
@@ -94,10 +130,11 @@ struct Matmul::Plan {
   }
 
   // Of ranks that execute the same plan with the same scales.
-  void meet(std::uint64_t step) {
+  void meet(std::uint64_t step, std::optional<StreamRef> stream = {}) {
     comm.impl()->run({.kind = engine::Kind::kBarrier,
                       .digest = base::mix(token, step),
-                      .deadline = options.deadline});
+                      .deadline = options.deadline,
+                      .stream = stream});
   }
 
   void check(ConstArrayView a,
@@ -106,10 +143,10 @@ struct Matmul::Plan {
              ArrayView d,
              const MatmulScale& scale) const {
     const DType in = problem->dtype, out = problem->result_dtype;
-    require_part(a, "a", in, shapes[0][0], shapes[0][1]);
-    require_part(b, "b", in, shapes[1][0], shapes[1][1]);
-    if (c != nullptr) require_part(*c, "c", out, shapes[2][0], shapes[2][1]);
-    require_part(d, "d", out, shapes[2][0], shapes[2][1]);
+    require_part(a, "a", in, shapes[0][0], shapes[0][1], *local);
+    require_part(b, "b", in, shapes[1][0], shapes[1][1], *local);
+    if (c != nullptr) require_part(*c, "c", out, shapes[2][0], shapes[2][1], *local);
+    require_part(d, "d", out, shapes[2][0], shapes[2][1], *local);
     require_scale(scale.alpha, "alpha", in);
     require_scale(scale.beta, "beta", in);
     if (overlap(d, a) || overlap(d, b)) {
@@ -124,8 +161,15 @@ struct Matmul::Plan {
                ConstArrayView b,
                const ConstArrayView* c,
                ArrayView d,
-               const MatmulScale& scale) {
-    before_call([&] { check(a, b, c, d, scale); });
+               const MatmulScale& scale,
+               std::optional<StreamRef> stream) {
+    const Here here(*this);
+    if (device && !stream) stream = StreamRef();
+    before_call([&] {
+      if (stream && !device) throw InvalidArgument("stream is of GPUs, and the plan is for the host");
+      check(a, b, c, d, scale);
+      local->begin(stream);
+    });
     const bool adds = c != nullptr && scale.beta != 0.0;
     Operands operands{.left = a.data(),
                       .right = b.data(),
@@ -135,7 +179,8 @@ struct Matmul::Plan {
                       .beta = scale.beta};
     if (problem->is_swapped) std::swap(operands.left, operands.right);
     const std::uint64_t step = mix_scale(mix_scale(adds ? 2 : 1, scale.alpha), scale.beta);
-    form->run(operands, [&] { meet(step); });
+    form->run(operands, [&] { meet(step, stream); });
+    local->end();
   }
 
   Communicator& comm;
@@ -143,7 +188,8 @@ struct Matmul::Plan {
   std::optional<Problem> problem;
   std::uint64_t token = 0;
   std::array<Extents, 3> shapes;  // of this rank's A, B and D
-  std::shared_ptr<Blas> blas;
+  std::shared_ptr<const cuda::DeviceContext> device;  // of a plan for GPUs
+  std::unique_ptr<Local> local;
   Choice choice;
   std::unique_ptr<ProductForm> form;
 };
@@ -163,16 +209,21 @@ Matmul::~Matmul() = default;
 void Matmul::operator()(ConstArrayView a,
                         ConstArrayView b,
                         ArrayView d,
-                        std::complex<double> alpha) {
-  plan_->execute(a, b, nullptr, d, {.alpha = alpha, .beta = 0});
+                        std::complex<double> alpha,
+                        std::optional<StreamRef> stream) {
+  plan_->execute(a, b, nullptr, d, {.alpha = alpha, .beta = 0}, stream);
 }
 
-void Matmul::operator()(
-    ConstArrayView a, ConstArrayView b, ConstArrayView c, ArrayView d, const MatmulScale& scale) {
-  plan_->execute(a, b, &c, d, scale);
+void Matmul::operator()(ConstArrayView a,
+                        ConstArrayView b,
+                        ConstArrayView c,
+                        ArrayView d,
+                        const MatmulScale& scale,
+                        std::optional<StreamRef> stream) {
+  plan_->execute(a, b, &c, d, scale, stream);
 }
 
-const std::string& Matmul::library() const noexcept { return plan_->blas->name(); }
+const std::string& Matmul::library() const noexcept { return plan_->local->library(); }
 MatmulForm Matmul::form() const noexcept { return plan_->choice.form; }
 bool Matmul::is_shared() const noexcept { return plan_->form->is_shared(); }
 

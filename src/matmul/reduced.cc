@@ -20,17 +20,18 @@ class ReducedForm final : public ProductForm {
         element_(size_of(parts.problem.sum_dtype())),
         bands_(std::clamp<std::size_t>(
             parts.problem.m * parts.problem.n * element_ / kBandBytes, 1, kMostBands)),
-        feed_(parts.comm, parts.problem, workloads(share), parts.deadline),
+        feed_(parts.comm, parts.problem, parts.local, workloads(share), parts.deadline),
         counts_(static_cast<std::size_t>(parts.comm.size())),
         begins_(counts_.size()) {}
 
   void reserve() override {
+    feed_.reserve();
     const std::size_t steps = feed_.steps(0).size();
     rooms_.resize(2 * steps);
     for (std::size_t s = 0; s < steps; ++s) {
-      // Filled where it is needed: most lie in one piece.
-      if (feed_.room(Feed::kLeft) > 0) rooms_[2 * s].reserve(room(Feed::kLeft, s));
-      if (feed_.room(Feed::kRight) > 0) rooms_[2 * s + 1].reserve(room(Feed::kRight, s));
+      for (const Feed::Side side : {Feed::kLeft, Feed::kRight}) {
+        rooms_[2 * s + side] = parts_.local.room(feed_.room(side, 0, s));
+      }
     }
     views_.resize(2 * steps);
     std::size_t most = 0, mine = 0;
@@ -39,8 +40,8 @@ class ReducedForm final : public ProductForm {
       mine = std::max(mine, my_rows() * width(my_place()[1], t));
     }
     for (std::size_t i = 0; i < 2; ++i) {
-      sums_[i].resize(most * element_);
-      if (!result_.is_replicated()) received_[i].resize(mine * element_);
+      sums_[i] = parts_.local.room(most * element_);
+      if (!result_.is_replicated()) received_[i] = parts_.local.room(mine * element_);
     }
   }
 
@@ -78,11 +79,6 @@ class ReducedForm final : public ProductForm {
                                           &share,
                                           static_cast<std::size_t>(rank))}};
     };
-  }
-
-  std::size_t room(Feed::Side side, std::size_t step) const {
-    return feed_.steps(0)[step].length *
-           (side == Feed::kLeft ? parts_.problem.m : parts_.problem.n) * element_;
   }
 
   std::array<std::size_t, 2> my_place() const { return result_.place_of(parts_.comm.rank()); }
@@ -124,7 +120,7 @@ class ReducedForm final : public ProductForm {
       }
       is_first = false;
     }
-    if (is_first) std::fill_n(sums, count * element_, std::byte{0});
+    if (is_first) parts_.local.clear(sums, count * element_);
   }
 
   void multiply_block(std::size_t t,
@@ -136,7 +132,9 @@ class ReducedForm final : public ProductForm {
                       bool is_first) {
     const int rank = result_.rank_at(place[0], place[1], 0);
     const std::size_t begin = result_.is_replicated() ? 0 : begins_[static_cast<std::size_t>(rank)];
-    LocalProduct product{.dtype = parts_.problem.sum_dtype(),
+    const DType dtype = parts_.factor_dtype();
+    LocalProduct product{.dtype = dtype,
+                         .target_dtype = parts_.problem.sum_dtype(),
                          .m = result_.axis(0).held[place[0]],
                          .n = width(place[1], t),
                          .k = feed_.steps(0)[s].length,
@@ -148,40 +146,41 @@ class ReducedForm final : public ProductForm {
                          .target = {sums + begin * element_, result_.axis(0).held[place[0]]}};
     const bool left_plain = product.left_stored == Stored::kPlain;
     const bool right_plain = product.right_stored == Stored::kPlain;
-    product.left.at += row * (left_plain ? 1 : product.left.stride) * element_;
-    product.right.at += column * (right_plain ? product.right.stride : 1) * element_;
-    parts_.blas.multiply(product);
+    product.left.at += row * (left_plain ? 1 : product.left.stride) * size_of(dtype);
+    product.right.at += column * (right_plain ? product.right.stride : 1) * size_of(dtype);
+    parts_.local.multiply(product);
   }
 
   void start(std::size_t t, std::size_t count) {
     const DType dtype = parts_.problem.sum_dtype();
-    const ReduceOptions options{.deadline = parts_.deadline};
-    const ArrayView sums(sums_[t % 2].data(), count, dtype);
+    const ReduceOptions options{.deadline = parts_.deadline, .stream = parts_.local.aside()};
+    const ArrayView sums = parts_.local.view(sums_[t % 2].data(), count, dtype);
     if (result_.is_replicated()) {
       works_[t % 2] = parts_.comm.all_reduce_async(sums, options);
       return;
     }
     const std::size_t mine = counts_[static_cast<std::size_t>(parts_.comm.rank())];
     works_[t % 2] = parts_.comm.reduce_scatter_v_async(
-        sums, ArrayView(received_[t % 2].data(), mine, dtype), counts_, options);
+        sums, parts_.local.view(received_[t % 2].data(), mine, dtype), counts_, options);
   }
 
   void end(std::size_t t, const Operands& operands) {
-    works_[t % 2].wait();
+    parts_.local.join(works_[t % 2]);
     const Problem& problem = parts_.problem;
     const std::size_t rows = my_rows(), column = first(my_place()[1], t);
     const std::size_t offset = column * rows * size_of(problem.result_dtype);
     const auto* added = static_cast<const std::byte*>(operands.added);
     const auto& sums = result_.is_replicated() ? sums_ : received_;
-    finish({sums[t % 2].data(), rows},
-           problem.sum_dtype(),
-           {added == nullptr ? nullptr : added + offset, rows},
-           {static_cast<std::byte*>(operands.target) + offset, rows},
-           problem.result_dtype,
-           rows,
-           width(my_place()[1], t),
-           operands.alpha,
-           operands.beta);
+    parts_.local.finish(
+        {.sum = {sums[t % 2].data(), rows},
+         .sum_dtype = problem.sum_dtype(),
+         .added = {added == nullptr ? nullptr : added + offset, rows},
+         .target = {static_cast<std::byte*>(operands.target) + offset, rows},
+         .dtype = problem.result_dtype,
+         .rows = rows,
+         .columns = width(my_place()[1], t),
+         .alpha = operands.alpha,
+         .beta = operands.beta});
   }
 
   const FormParts parts_;
@@ -189,9 +188,9 @@ class ReducedForm final : public ProductForm {
   const std::size_t element_, bands_;
   Feed feed_;
   std::vector<std::size_t> counts_, begins_;  // of the band at hand, by rank, in elements
-  std::vector<std::vector<std::byte>> rooms_;
+  std::vector<Room> rooms_;           // of both factors, by step
   std::vector<FactorView> views_;  // of both factors, by step
-  std::array<std::vector<std::byte>, 2> sums_, received_;
+  std::array<Room, 2> sums_, received_;
   std::array<hocket::Work, 2> works_;
 };
 

@@ -1,51 +1,125 @@
 // The kernels that hocket has in the driver's own language, done by the host. There are no others:
 // compiled ones are refused.
+#include <complex>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "fake.h"
+#include "hocket/types.h"
 
 using namespace hocket::cuda;
 
+// Does what the kernel of this name does, with a launch's arguments, as work of a stream.
 struct CUfunc_st {
-  bool is_double;
+  std::string_view name;
+  Result (*launch)(Stream stream, void** arguments);
 };
 
 namespace fake {
 namespace {
 
-Result module_load_data(Module* module, const void* image) {
-  // A text ends with a zero; what is compiled begins with a number that is none.
-  const auto* text = static_cast<const char*>(image);
-  if (text[0] != '\n' || std::string_view(text).find("hocket_scale_") == std::string_view::npos) {
-    return Result::kNotSupported;
-  }
-  *module = reinterpret_cast<Module>(const_cast<char*>(text));
-  return Result::kSuccess;
-}
-Result module_unload(Module) { return Result::kSuccess; }
-
-Result module_get_function(Function* function, Module, const char* name) {
-  static CUfunc_st scales[] = {{false}, {true}};
-  *function = &scales[std::strcmp(name, "hocket_scale_double") == 0 ? 1 : 0];
-  return Result::kSuccess;
+template <typename T>
+T argument(void** arguments, std::size_t i) {
+  return *static_cast<T*>(arguments[i]);
 }
 
 template <typename T>
-void scale(void* data, std::size_t count, T factor) {
-  for (std::size_t i = 0; i < count; ++i) static_cast<T*>(data)[i] *= factor;
+Result scale(Stream stream, void** arguments) {
+  auto* const data = argument<T*>(arguments, 0);
+  const auto count = argument<std::size_t>(arguments, 1);
+  const auto factor = argument<T>(arguments, 2);
+  return enqueue(stream, [=] {
+    for (std::size_t i = 0; i < count; ++i) data[i] *= factor;
+  });
+}
+
+struct Sixteen {
+  std::uint64_t words[2];
+};
+template <typename T>
+T same(T x) {
+  return x;
+}
+template <typename T>
+std::complex<T> conjugate(std::complex<T> x) {
+  return std::conj(x);
+}
+
+template <typename T, T (*change)(T)>
+Result copy(Stream stream, void** arguments) {
+  const auto* const from = argument<const T*>(arguments, 0);
+  auto* const to = argument<T*>(arguments, 1);
+  const auto* const table = argument<const std::uint32_t*>(arguments, 2);
+  const auto rows = argument<std::uint32_t>(arguments, 3), columns = argument<std::uint32_t>(arguments, 4);
+  const auto from_stride = argument<std::size_t>(arguments, 5), to_stride = argument<std::size_t>(arguments, 6);
+  return enqueue(stream, [=] {
+    const std::uint32_t* const of_columns = table + 2 * rows;
+    for (std::uint32_t j = 0; j < columns; ++j) {
+      for (std::uint32_t i = 0; i < rows; ++i) {
+        to[table[rows + i] + of_columns[columns + j] * to_stride] =
+            change(from[table[i] + of_columns[j] * from_stride]);
+      }
+    }
+  });
+}
+
+template <typename T>
+Result finish(Stream stream, void** arguments) {
+  const auto* const sum = argument<const float*>(arguments, 0);
+  const auto* const added = argument<const T*>(arguments, 1);
+  auto* const target = argument<T*>(arguments, 2);
+  const auto rows = argument<std::uint32_t>(arguments, 3), columns = argument<std::uint32_t>(arguments, 4);
+  const auto sum_stride = argument<std::size_t>(arguments, 5),
+             added_stride = argument<std::size_t>(arguments, 6),
+             target_stride = argument<std::size_t>(arguments, 7);
+  const auto alpha = argument<float>(arguments, 8), beta = argument<float>(arguments, 9);
+  return enqueue(stream, [=] {
+    for (std::uint32_t j = 0; j < columns; ++j) {
+      for (std::uint32_t i = 0; i < rows; ++i) {
+        float value = alpha * sum[i + j * sum_stride];
+        if (added != nullptr) value += beta * static_cast<float>(added[i + j * added_stride]);
+        target[i + j * target_stride] = static_cast<T>(value);
+      }
+    }
+  });
+}
+
+CUfunc_st kernels[] = {
+    {"hocket_scale_float", scale<float>},
+    {"hocket_scale_double", scale<double>},
+    {"hocket_copy_2", copy<std::uint16_t, same>},
+    {"hocket_copy_4", copy<std::uint32_t, same>},
+    {"hocket_copy_8", copy<std::uint64_t, same>},
+    {"hocket_copy_16", copy<Sixteen, same>},
+    {"hocket_copy_conjugate_8", copy<std::complex<float>, conjugate<float>>},
+    {"hocket_copy_conjugate_16", copy<std::complex<double>, conjugate<double>>},
+    {"hocket_finish_float16", finish<hocket::float16>},
+    {"hocket_finish_bfloat16", finish<hocket::bfloat16>},
+};
+
+Result module_load_data(Module* module, const void* image) {
+  // A text ends with a zero; what is compiled begins with a number that is none.
+  const auto* text = static_cast<const char*>(image);
+  if (text[0] != '\n') return Result::kNotSupported;
+  for (CUfunc_st& kernel : kernels) {
+    const std::string entry = ".entry " + std::string(kernel.name) + "(";
+    if (std::strstr(text, entry.c_str()) == nullptr) continue;
+    *module = reinterpret_cast<Module>(&kernel);
+    return Result::kSuccess;
+  }
+  return Result::kNotSupported;
+}
+Result module_unload(Module) { return Result::kSuccess; }
+
+Result module_get_function(Function* function, Module module, const char* name) {
+  *function = reinterpret_cast<Function>(module);
+  return (*function)->name == name ? Result::kSuccess : Result::kNotSupported;
 }
 
 Result launch_kernel_ex(const LaunchConfig* config, Function function, void** arguments, void**) {
-  void* const data = *static_cast<void**>(arguments[0]);
-  const auto count = *static_cast<std::size_t*>(arguments[1]);
-  if (function->is_double) {
-    const double factor = *static_cast<double*>(arguments[2]);
-    return enqueue(config->stream, [=] { scale(data, count, factor); });
-  }
-  const float factor = *static_cast<float*>(arguments[2]);
-  return enqueue(config->stream, [=] { scale(data, count, factor); });
+  return function->launch(config->stream, arguments);
 }
 
 }  // namespace

@@ -2,15 +2,14 @@
 // says, so that wrong strides give wrong numbers here, too.
 #include "fft/cufft.h"
 
-#include <dlfcn.h>
-
 #include <complex>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <numbers>
 #include <vector>
+
+#include "host_work.h"
 
 using hocket::cuda::Stream;
 using hocket::fft::cufft::CufftResult;
@@ -123,38 +122,17 @@ void transform(const Plan& plan, const void* in, void* out, int sign) {
   }
 }
 
-struct Job {
-  Plan plan;
-  void *in, *out;
-  int sign;
-  bool is_double;
-};
-
-void run(void* argument) {
-  const std::unique_ptr<Job> job(static_cast<Job*>(argument));
-  if (job->is_double) {
-    transform<double>(job->plan, job->in, job->out, job->sign);
-  } else {
-    transform<float>(job->plan, job->in, job->out, job->sign);
-  }
-}
-
 CufftResult put(int handle, CufftType type, void* in, void* out, int sign, bool is_double) {
-  using Launch = hocket::cuda::Result(Stream, void (*)(void*), void*);
-  using Find = hocket::cuda::Result(const char*, void**, int, std::uint64_t, int*);
-  static Launch* const launch = [] {
-    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
-    void* found = nullptr;
-    if (driver == nullptr) std::abort();
-    reinterpret_cast<Find*>(::dlsym(driver, "cuGetProcAddress_v2"))(
-        "cuLaunchHostFunc", &found, 12000, 0, nullptr);
-    return reinterpret_cast<Launch*>(found);
-  }();
   const std::lock_guard lock(mutex);
   const auto at = static_cast<std::size_t>(handle);
   if (at >= plans.size() || !plans[at] || plans[at]->type != type) return kInvalidPlan;
-  auto job = std::make_unique<Job>(Job{*plans[at], in, out, sign, is_double});
-  launch(plans[at]->stream, run, job.release());
+  fake::put_on(plans[at]->stream, [plan = *plans[at], in, out, sign, is_double] {
+    if (is_double) {
+      transform<double>(plan, in, out, sign);
+    } else {
+      transform<float>(plan, in, out, sign);
+    }
+  });
   return CufftResult::kSuccess;
 }
 

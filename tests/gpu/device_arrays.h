@@ -1,8 +1,10 @@
 // Arrays of the conformance cases in a GPU's memory, and the ranks that call with them.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,38 @@ struct Seat {
 std::string run(int size,
                 const std::vector<std::string>& engines,
                 const std::function<void(Seat&)>& body);
+
+// An array on the seat's GPU.
+template <typename T>
+class OnGpu {
+ public:
+  OnGpu(const Seat& seat, std::size_t count)
+      : seat_(seat),
+        buffer_(seat.device, std::max<std::size_t>(1, count) * sizeof(T)),
+        count_(count) {}
+  ArrayView view() {
+    return cuda_array(static_cast<T*>(buffer_.data()), count_, seat_.device->ordinal());
+  }
+  void set(const std::vector<T>& values) {
+    const auto& gpu = seat_.device->driver();
+    cuda::copy(gpu, buffer_.data(), values.data(), count_ * sizeof(T), seat_.stream.get());
+    cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
+  }
+  std::vector<T> get() {
+    std::vector<T> values(count_);
+    const auto& gpu = seat_.device->driver();
+    cuda::copy(gpu, values.data(), buffer_.data(), count_ * sizeof(T), seat_.stream.get());
+    if (!cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)))) {
+      throw std::runtime_error("a stream did not end");
+    }
+    return values;
+  }
+
+ private:
+  const Seat& seat_;
+  cuda::DeviceBuffer buffer_;
+  std::size_t count_;
+};
 
 // A case's arrays, copied to the GPU with what surrounds them, and back to be checked.
 class DeviceArrays {

@@ -45,38 +45,6 @@ Box spread(const Extents& shape, const Communicator& comm, int form) {
   return Slab{axis}.box(shape, ranks - 1 - rank, ranks);
 }
 
-// An array on the seat's GPU.
-template <typename T>
-class OnGpu {
- public:
-  OnGpu(const Seat& seat, std::size_t count)
-      : seat_(seat),
-        buffer_(seat.device, std::max<std::size_t>(1, count) * sizeof(T)),
-        count_(count) {}
-  ArrayView view() {
-    return cuda_array(static_cast<T*>(buffer_.data()), count_, seat_.device->ordinal());
-  }
-  void set(const std::vector<T>& values) {
-    const auto& gpu = seat_.device->driver();
-    cuda::copy(gpu, buffer_.data(), values.data(), count_ * sizeof(T), seat_.stream.get());
-    cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)));
-  }
-  std::vector<T> get() {
-    std::vector<T> values(count_);
-    const auto& gpu = seat_.device->driver();
-    cuda::copy(gpu, values.data(), buffer_.data(), count_ * sizeof(T), seat_.stream.get());
-    if (!cuda::drain(gpu, seat_.stream.get(), base::Deadline::in(std::chrono::seconds(30)))) {
-      throw std::runtime_error("a stream did not end");
-    }
-    return values;
-  }
-
- private:
-  const Seat& seat_;
-  cuda::DeviceBuffer buffer_;
-  std::size_t count_;
-};
-
 template <typename In, typename Out>
 void compare(
     Seat& seat, const Extents& shape, FftOptions options, int from, int to, bool in_place) {

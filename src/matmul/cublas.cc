@@ -1,0 +1,83 @@
+#include "matmul/cublas.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/config.h"
+#include "hocket/error.h"
+#include "os/library.h"
+
+namespace hocket::matmul {
+namespace {
+
+using os::LibraryName;
+
+constexpr const char* kVariable = "HOCKET_CUBLAS_LIBRARY";
+constexpr std::array kNames{
+    LibraryName{"libcublas.so.13", kVariable, "cuBLAS", "of CUDA 13; pip: nvidia-cublas"},
+    LibraryName{"libcublas.so.12", kVariable, "cuBLAS", "of CUDA 12; pip: nvidia-cublas-cu12"},
+};
+
+std::string name_of(cublas::Status status) {
+  switch (static_cast<int>(status)) {
+    case 1: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case 3: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case 7: return "CUBLAS_STATUS_INVALID_VALUE";
+    case 8: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case 11: return "CUBLAS_STATUS_MAPPING_ERROR";
+    case 13: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case 14: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case 15: return "CUBLAS_STATUS_NOT_SUPPORTED";
+  }
+  return fmt::format("status {}", static_cast<int>(status));
+}
+
+}  // namespace
+
+std::shared_ptr<const Cublas> Cublas::find(const std::vector<std::string>& folders) {
+  const std::string file = base::environment(kVariable).value_or("");
+  std::string why_not;
+  for (const LibraryName& name : kNames) {
+    std::string why;
+    os::LoadedLibrary library(name, {.file = file, .folders = folders}, why);
+    if (!library) {
+      if (why_not.empty()) why_not = why;
+      continue;
+    }
+    std::shared_ptr<Cublas> found(new Cublas);
+    library.need("cublasCreate_v2", found->create);
+    library.need("cublasDestroy_v2", found->destroy);
+    library.need("cublasSetStream_v2", found->set_stream);
+    library.need("cublasGetVersion_v2", found->get_version);
+    library.need("cublasGemmEx", found->gemm);
+    library.need("cublasSgeam", found->geam_float);
+    library.need("cublasDgeam", found->geam_double);
+    library.need("cublasCgeam", found->geam_complex_float);
+    library.need("cublasZgeam", found->geam_complex_double);
+    why_not = library.why_not_whole();
+    if (!why_not.empty()) break;
+    return found;
+  }
+  throw InvalidArgument("matrices in a GPU's memory are multiplied by cuBLAS: " + why_not);
+}
+
+void Cublas::check(cublas::Status status, std::string_view what) const {
+  if (status == cublas::Status::kSuccess) return;
+  throw DeviceError(fmt::format("cuBLAS cannot {}: {}", what, name_of(status)));
+}
+
+CublasHandle::CublasHandle(std::shared_ptr<const Cublas> cublas) : cublas_(std::move(cublas)) {
+  cublas_->check(cublas_->create(&handle_), "begin");
+}
+
+CublasHandle::~CublasHandle() { cublas_->destroy(handle_); }
+
+std::string CublasHandle::name() const {
+  int version = 0;
+  cublas_->check(cublas_->get_version(handle_, &version), "tell its version");
+  return fmt::format(
+      "cuBLAS {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+}  // namespace hocket::matmul

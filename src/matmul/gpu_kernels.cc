@@ -1,0 +1,280 @@
+#include "matmul/gpu_kernels.h"
+
+#include <algorithm>
+
+#include "matmul/axis.h"
+
+namespace hocket::matmul {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::size_t kMostColumns = 4096;  // blocks of threads along the columns
+
+// A thread a row; it goes through every so-manieth column.
+constexpr const char* kCopy = R"(
+.version 6.0
+.target sm_60
+.address_size 64
+.visible .entry hocket_copy_NAME(.param .u64 from, .param .u64 to, .param .u64 table,
+  .param .u32 rows, .param .u32 columns, .param .u64 from_stride, .param .u64 to_stride)
+{
+  .reg .pred %is_over;
+  .reg .u32 %i, %j, %rows, %columns, %at, %wide, %step;
+  .reg .u64 %from, %to, %table, %from_stride, %to_stride, %address, %offset;
+  REGISTERS
+  ld.param.u64 %from, [from];
+  ld.param.u64 %to, [to];
+  ld.param.u64 %table, [table];
+  ld.param.u32 %rows, [rows];
+  ld.param.u32 %columns, [columns];
+  ld.param.u64 %from_stride, [from_stride];
+  ld.param.u64 %to_stride, [to_stride];
+  cvta.to.global.u64 %from, %from;
+  cvta.to.global.u64 %to, %to;
+  cvta.to.global.u64 %table, %table;
+  mul.lo.u64 %from_stride, %from_stride, BYTES;
+  mul.lo.u64 %to_stride, %to_stride, BYTES;
+  mov.u32 %i, %ctaid.x;
+  mov.u32 %wide, %ntid.x;
+  mul.lo.u32 %i, %i, %wide;
+  mov.u32 %at, %tid.x;
+  add.u32 %i, %i, %at;
+  setp.ge.u32 %is_over, %i, %rows;
+  @%is_over bra done;
+  mul.wide.u32 %address, %i, 4;
+  add.u64 %address, %address, %table;
+  ld.global.u32 %at, [%address];
+  mul.wide.u32 %offset, %at, BYTES;
+  add.u64 %from, %from, %offset;
+  mul.wide.u32 %offset, %rows, 4;
+  add.u64 %address, %address, %offset;
+  ld.global.u32 %at, [%address];
+  mul.wide.u32 %offset, %at, BYTES;
+  add.u64 %to, %to, %offset;
+  mul.wide.u32 %offset, %rows, 8;
+  add.u64 %table, %table, %offset;
+  mov.u32 %j, %ctaid.y;
+  mov.u32 %step, %nctaid.y;
+again:
+  setp.ge.u32 %is_over, %j, %columns;
+  @%is_over bra done;
+  mul.wide.u32 %address, %j, 4;
+  add.u64 %address, %address, %table;
+  ld.global.u32 %at, [%address];
+  mul.wide.u32 %offset, %columns, 4;
+  add.u64 %address, %address, %offset;
+  cvt.u64.u32 %offset, %at;
+  mul.lo.u64 %offset, %offset, %from_stride;
+  add.u64 %offset, %offset, %from;
+  ld.global.u32 %at, [%address];
+  cvt.u64.u32 %address, %at;
+  mul.lo.u64 %address, %address, %to_stride;
+  add.u64 %address, %address, %to;
+  MOVE
+  add.u32 %j, %j, %step;
+  bra again;
+done:
+  ret;
+}
+)";
+
+struct Words {
+  const char *name, *bytes, *registers, *move;
+};
+constexpr std::array<Words, 6> kElements{{
+    {"2", "2", ".reg .b16 %x;", "ld.global.b16 %x, [%offset]; st.global.b16 [%address], %x;"},
+    {"4", "4", ".reg .b32 %x;", "ld.global.b32 %x, [%offset]; st.global.b32 [%address], %x;"},
+    {"8", "8", ".reg .b64 %x;", "ld.global.b64 %x, [%offset]; st.global.b64 [%address], %x;"},
+    {"16",
+     "16",
+     ".reg .b64 %x, %y;",
+     "ld.global.v2.b64 {%x, %y}, [%offset]; st.global.v2.b64 [%address], {%x, %y};"},
+    {"conjugate_8",
+     "8",
+     ".reg .f32 %x, %y;",
+     "ld.global.v2.f32 {%x, %y}, [%offset]; neg.f32 %y, %y; st.global.v2.f32 [%address], {%x, %y};"},
+    {"conjugate_16",
+     "16",
+     ".reg .f64 %x, %y;",
+     "ld.global.v2.f64 {%x, %y}, [%offset]; neg.f64 %y, %y; st.global.v2.f64 [%address], {%x, %y};"},
+}};
+constexpr std::array<const char*, 6> kCopyNames{"hocket_copy_2",
+                                                "hocket_copy_4",
+                                                "hocket_copy_8",
+                                                "hocket_copy_16",
+                                                "hocket_copy_conjugate_8",
+                                                "hocket_copy_conjugate_16"};
+
+// A thread a row, as above. Without `added` there is nothing to add.
+constexpr const char* kFinish = R"(
+.version 6.0
+.target sm_60
+.address_size 64
+.visible .entry hocket_finish_NAME(.param .u64 sum, .param .u64 added, .param .u64 target,
+  .param .u32 rows, .param .u32 columns, .param .u64 sum_stride, .param .u64 added_stride,
+  .param .u64 target_stride, .param .f32 alpha, .param .f32 beta)
+{
+  .reg .pred %is_over, %is_alone, %is_nan;
+  .reg .u32 %i, %j, %rows, %columns, %at, %step, %bits, %odd;
+  .reg .u64 %sum, %added, %target, %sum_stride, %added_stride, %target_stride, %address, %offset, %row, %column;
+  .reg .f32 %alpha, %beta, %value, %more;
+  .reg .b16 %half;
+  ld.param.u64 %sum, [sum];
+  ld.param.u64 %added, [added];
+  ld.param.u64 %target, [target];
+  ld.param.u32 %rows, [rows];
+  ld.param.u32 %columns, [columns];
+  ld.param.u64 %sum_stride, [sum_stride];
+  ld.param.u64 %added_stride, [added_stride];
+  ld.param.u64 %target_stride, [target_stride];
+  ld.param.f32 %alpha, [alpha];
+  ld.param.f32 %beta, [beta];
+  setp.eq.u64 %is_alone, %added, 0;
+  cvta.to.global.u64 %sum, %sum;
+  cvta.to.global.u64 %target, %target;
+  @!%is_alone cvta.to.global.u64 %added, %added;
+  mov.u32 %i, %ctaid.x;
+  mov.u32 %at, %ntid.x;
+  mul.lo.u32 %i, %i, %at;
+  mov.u32 %at, %tid.x;
+  add.u32 %i, %i, %at;
+  setp.ge.u32 %is_over, %i, %rows;
+  @%is_over bra done;
+  cvt.u64.u32 %row, %i;
+  mov.u32 %j, %ctaid.y;
+  mov.u32 %step, %nctaid.y;
+again:
+  setp.ge.u32 %is_over, %j, %columns;
+  @%is_over bra done;
+  cvt.u64.u32 %column, %j;
+  mul.lo.u64 %offset, %column, %sum_stride;
+  add.u64 %offset, %offset, %row;
+  shl.b64 %offset, %offset, 2;
+  add.u64 %address, %sum, %offset;
+  ld.global.f32 %value, [%address];
+  mul.rn.f32 %value, %value, %alpha;
+  @%is_alone bra store;
+  mul.lo.u64 %offset, %column, %added_stride;
+  add.u64 %offset, %offset, %row;
+  shl.b64 %offset, %offset, 1;
+  add.u64 %address, %added, %offset;
+  ld.global.b16 %half, [%address];
+  WIDEN
+  mul.rn.f32 %more, %more, %beta;
+  add.rn.f32 %value, %value, %more;
+store:
+  NARROW
+  mul.lo.u64 %offset, %column, %target_stride;
+  add.u64 %offset, %offset, %row;
+  shl.b64 %offset, %offset, 1;
+  add.u64 %address, %target, %offset;
+  st.global.b16 [%address], %half;
+  add.u32 %j, %j, %step;
+  bra again;
+done:
+  ret;
+}
+)";
+constexpr const char* kWidenFloat16 = "cvt.f32.f16 %more, %half;";
+constexpr const char* kNarrowFloat16 = "cvt.rn.f16.f32 %half, %value;";
+// A bfloat16 is the upper half of a float32; rounded to the nearest, of two the even one.
+constexpr const char* kWidenBFloat16 =
+    "cvt.u32.u16 %bits, %half; shl.b32 %bits, %bits, 16; mov.b32 %more, %bits;";
+constexpr const char* kNarrowBFloat16 =
+    "mov.b32 %bits, %value; shr.u32 %odd, %bits, 16; and.b32 %odd, %odd, 1; "
+    "add.u32 %bits, %bits, 0x7fff; add.u32 %bits, %bits, %odd; shr.u32 %bits, %bits, 16; "
+    "setp.nan.f32 %is_nan, %value, %value; @%is_nan mov.u32 %bits, 0x7fff; cvt.u16.u32 %half, %bits;";
+
+cuda::LaunchConfig config_of(std::size_t rows, std::size_t columns, cuda::Stream stream) {
+  return {.grid_x = static_cast<unsigned>((rows + kThreads - 1) / kThreads),
+          .grid_y = static_cast<unsigned>(std::min(columns, kMostColumns)),
+          .block_x = kThreads,
+          .stream = stream};
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> table_of(const std::vector<Run>& rows, const std::vector<Run>& columns) {
+  std::vector<std::uint32_t> table;
+  table.reserve(2 * (total(rows) + total(columns)));
+  for (const auto* runs : {&rows, &columns}) {
+    for (const auto end : {&Run::from, &Run::to}) {
+      for (const Run& run : *runs) {
+        for (std::size_t i = 0; i < run.length; ++i) {
+          table.push_back(static_cast<std::uint32_t>(run.*end + i));
+        }
+      }
+    }
+  }
+  return table;
+}
+
+GpuKernels::Element GpuKernels::element_of(DType dtype, Change change) {
+  if (change == Change::kConjugate) {
+    return dtype == DType::kComplex64 ? Element::kComplex64 : Element::kComplex128;
+  }
+  const std::size_t bytes = size_of(dtype);
+  return bytes == 2 ? Element::k2 : bytes == 4 ? Element::k4 : bytes == 8 ? Element::k8 : Element::k16;
+}
+
+const cuda::TextKernel& GpuKernels::copier(Element element) {
+  const auto i = static_cast<std::size_t>(element);
+  const Words& words = kElements[i];
+  if (!copiers_[i]) {
+    copiers_[i].emplace(device_,
+                        cuda::with_words(kCopy,
+                                         {{"NAME", words.name},
+                                          {"BYTES", words.bytes},
+                                          {"REGISTERS", words.registers},
+                                          {"MOVE", words.move}}),
+                        kCopyNames[i]);
+  }
+  return *copiers_[i];
+}
+
+const cuda::TextKernel& GpuKernels::finisher(DType dtype) {
+  const bool is_brain = dtype == DType::kBFloat16;
+  auto& kernel = finishers_[is_brain ? 1 : 0];
+  if (!kernel) {
+    kernel.emplace(device_,
+                   cuda::with_words(kFinish,
+                                    {{"NAME", is_brain ? "bfloat16" : "float16"},
+                                     {"WIDEN", is_brain ? kWidenBFloat16 : kWidenFloat16},
+                                     {"NARROW", is_brain ? kNarrowBFloat16 : kNarrowFloat16}}),
+                   is_brain ? "hocket_finish_bfloat16" : "hocket_finish_float16");
+  }
+  return *kernel;
+}
+
+void GpuKernels::copy(const void* table,
+                      std::size_t rows,
+                      std::size_t columns,
+                      Columns<const std::byte> from,
+                      Columns<std::byte> to,
+                      DType dtype,
+                      Change change,
+                      cuda::Stream stream) {
+  if (rows == 0 || columns == 0) return;
+  auto row_count = static_cast<std::uint32_t>(rows), column_count = static_cast<std::uint32_t>(columns);
+  void* arguments[] = {&from.at, &to.at, &table, &row_count, &column_count, &from.stride, &to.stride};
+  copier(element_of(dtype, change)).launch(config_of(rows, columns, stream), arguments);
+}
+
+void GpuKernels::finish(const Finish& finish, cuda::Stream stream) {
+  Finish f = finish;
+  auto rows = static_cast<std::uint32_t>(f.rows), columns = static_cast<std::uint32_t>(f.columns);
+  auto alpha = static_cast<float>(f.alpha.real()), beta = static_cast<float>(f.beta.real());
+  void* arguments[] = {&f.sum.at,
+                       &f.added.at,
+                       &f.target.at,
+                       &rows,
+                       &columns,
+                       &f.sum.stride,
+                       &f.added.stride,
+                       &f.target.stride,
+                       &alpha,
+                       &beta};
+  finisher(f.dtype).launch(config_of(f.rows, f.columns, stream), arguments);
+}
+
+}  // namespace hocket::matmul

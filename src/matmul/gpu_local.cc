@@ -1,0 +1,252 @@
+#include <algorithm>
+
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "hocket/error.h"
+#include "hocket/gpu.h"
+#include "matmul/cublas.h"
+#include "matmul/gpu_kernels.h"
+#include "matmul/local.h"
+
+namespace hocket::matmul {
+namespace {
+
+cublas::DataType type_of(DType dtype) {
+  if (dtype == DType::kFloat16) return cublas::DataType::kFloat16;
+  if (dtype == DType::kBFloat16) return cublas::DataType::kBFloat16;
+  if (dtype == DType::kFloat32) return cublas::DataType::kFloat32;
+  if (dtype == DType::kFloat64) return cublas::DataType::kFloat64;
+  if (dtype == DType::kComplex64) return cublas::DataType::kComplex64;
+  return cublas::DataType::kComplex128;
+}
+
+cublas::Operation operation_of(Stored stored) {
+  return stored == Stored::kPlain        ? cublas::Operation::kNone
+         : stored == Stored::kTransposed ? cublas::Operation::kTranspose
+                                         : cublas::Operation::kConjugateTranspose;
+}
+
+// Strides and extents fit, as a matrix's extents do. No stride may be 0.
+int number(std::size_t value) { return static_cast<int>(value); }
+int stride_of(std::size_t stride, std::size_t rows) {
+  return number(std::max({stride, rows, std::size_t{1}}));
+}
+
+// A number as cuBLAS reads it for sums of a dtype.
+class Scalar {
+ public:
+  Scalar(DType dtype, std::complex<double> value) : complex_double_(value), complex_float_(value) {
+    double_ = value.real();
+    float_ = static_cast<float>(double_);
+    at_ = dtype == DType::kFloat64      ? static_cast<const void*>(&double_)
+          : dtype == DType::kComplex64  ? static_cast<const void*>(&complex_float_)
+          : dtype == DType::kComplex128 ? static_cast<const void*>(&complex_double_)
+                                        : static_cast<const void*>(&float_);
+  }
+  Scalar(const Scalar&) = delete;
+  Scalar& operator=(const Scalar&) = delete;
+  const void* get() const noexcept { return at_; }
+
+ private:
+  std::complex<double> complex_double_;
+  std::complex<float> complex_float_;
+  double double_;
+  float float_;
+  const void* at_;
+};
+
+class GpuLocal final : public Local {
+ public:
+  GpuLocal(std::shared_ptr<const cuda::DeviceContext> device, std::shared_ptr<const Cublas> cublas)
+      : device_(std::move(device)),
+        driver_(device_->driver()),
+        handle_(std::move(cublas)),
+        name_(handle_.name()),
+        kernels_(device_),
+        aside_(device_),
+        ready_(device_),
+        end_(device_) {}
+
+  const cuda::DeviceContext* device() const noexcept override { return device_.get(); }
+  const std::string& library() const noexcept override { return name_; }
+  MemoryKind memory() const noexcept override { return MemoryKind::kCuda; }
+  bool multiplies_halves() const noexcept override { return true; }
+  bool multiplies_afar() const noexcept override { return false; }
+  std::size_t panel() const noexcept override { return 4096; }
+  std::size_t panel_bytes() const noexcept override { return std::size_t{64} << 20; }
+
+  Room room(std::size_t bytes) const override {
+    if (bytes == 0) return {};
+    auto buffer = std::make_shared<cuda::DeviceBuffer>(device_, bytes);
+    auto* const data = static_cast<std::byte*>(buffer->data());
+    return {std::move(buffer), data, bytes};
+  }
+  ArrayView view(std::byte* at, std::size_t count, DType dtype) const override {
+    return {at, count, dtype, MemoryKind::kCuda, device_->ordinal()};
+  }
+
+  void prepare(Block& block, Change change) const override {
+    if (block.is_one_piece() && change == Change::kNone) return;
+    const std::vector<std::uint32_t> table = table_of(block.rows, block.columns);
+    if (table.empty()) return;
+    const std::size_t bytes = table.size() * sizeof(table[0]);
+    block.table = room(bytes);
+    const cuda::OutsideCapture outside(driver_);
+    cuda::copy(driver_, block.table.data(), table.data(), bytes, aside_.get());
+    cuda::check(driver_, driver_.stream_synchronize(aside_.get()), "copy a table to the GPU");
+  }
+
+  void begin(std::optional<StreamRef> stream) override {
+    stream_ = stream.value_or(StreamRef()).handle();
+    if (cuda::capture_of(driver_, stream_) != cuda::Capture::kNone) {
+      throw InvalidArgument("stream is being captured into a graph, which products cannot be");
+    }
+    // What the plan keeps is used by one product after the other, whatever their streams.
+    if (has_run_) end_.hold(stream_);
+    check(handle_.library().set_stream(handle_.get(), stream_), "use the stream");
+  }
+  void end() override {
+    end_.record(stream_);
+    has_run_ = true;
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes > 0) cuda::copy(driver_, to, from, bytes, stream_);
+  }
+  void copy(const Block& block,
+            Columns<const std::byte> from,
+            Columns<std::byte> to,
+            DType dtype,
+            Change change) override {
+    if (block.table.bytes() > 0) {
+      const std::size_t rows = total(block.rows), columns = total(block.columns);
+      return kernels_.copy(block.table.data(), rows, columns, from, to, dtype, change, stream_);
+    }
+    if (!block.is_one_piece()) return;  // empty
+    const Run &rows = block.rows[0], &columns = block.columns[0];
+    const std::size_t element = size_of(dtype);
+    from.at += (rows.from + columns.from * from.stride) * element;
+    to.at += (rows.to + columns.to * to.stride) * element;
+    const std::size_t width = rows.length * element;
+    if (columns.length == 1 || (rows.length == from.stride && rows.length == to.stride)) {
+      return copy(to.at, from.at, width * columns.length);
+    }
+    cuda::Copy3d planes{.width_bytes = width, .height = columns.length, .depth = 1};
+    planes.from.device = reinterpret_cast<cuda::DevicePtr>(from.at);
+    planes.from.pitch = from.stride * element;
+    planes.to.device = reinterpret_cast<cuda::DevicePtr>(to.at);
+    planes.to.pitch = to.stride * element;
+    planes.from.height = planes.to.height = columns.length;
+    cuda::check(driver_, driver_.memcpy_3d_async(&planes, stream_), "copy a part of a matrix");
+  }
+  void clear(std::byte* at, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const auto to = reinterpret_cast<cuda::DevicePtr>(at);
+    cuda::check(driver_, driver_.memset_d8_async(to, 0, bytes, stream_), "clear sums");
+  }
+
+  void multiply(const LocalProduct& p) override {
+    if (p.m == 0 || p.n == 0) return;
+    const Scalar alpha(p.dtype, p.alpha), beta(p.dtype, p.beta);
+    if (p.k == 0) {
+      if (p.beta == 0.0) return clear(p.target.at, p.m * p.n * size_of(p.target_dtype));
+      const Scalar none(p.dtype, 0);
+      return add(p.dtype, p.m, p.n, none, as_const(p.target), beta, as_const(p.target), p.target);
+    }
+    const bool is_double = p.dtype == DType::kFloat64 || p.dtype == DType::kComplex128;
+    const auto compute = is_double ? cublas::ComputeType::kFloat64 : cublas::ComputeType::kFloat32;
+    const bool is_left_plain = p.left_stored == Stored::kPlain;
+    const bool is_right_plain = p.right_stored == Stored::kPlain;
+    check(handle_.library().gemm(handle_.get(),
+                                 operation_of(p.left_stored),
+                                 operation_of(p.right_stored),
+                                 number(p.m),
+                                 number(p.n),
+                                 number(p.k),
+                                 alpha.get(),
+                                 p.left.at,
+                                 type_of(p.dtype),
+                                 stride_of(p.left.stride, is_left_plain ? p.m : p.k),
+                                 p.right.at,
+                                 type_of(p.dtype),
+                                 stride_of(p.right.stride, is_right_plain ? p.k : p.n),
+                                 beta.get(),
+                                 p.target.at,
+                                 type_of(p.target_dtype),
+                                 stride_of(p.target.stride, p.m),
+                                 compute,
+                                 cublas::kDefaultAlgorithm),
+          "multiply");
+  }
+  void finish(const Finish& f) override {
+    if (f.rows == 0 || f.columns == 0) return;
+    if (f.dtype != f.sum_dtype) return kernels_.finish(f, stream_);
+    const bool adds = f.added.at != nullptr;
+    const Scalar alpha(f.dtype, f.alpha), beta(f.dtype, adds ? f.beta : 0);
+    add(f.dtype, f.rows, f.columns, alpha, f.sum, beta, adds ? f.added : as_const(f.target), f.target);
+  }
+
+  std::optional<StreamRef> aside() override {
+    ready_.record(stream_);
+    ready_.hold(aside_.get());
+    return StreamRef(aside_.get());
+  }
+  void join(Work& work) override { work.wait(StreamRef(stream_)); }
+
+ private:
+  static Columns<const std::byte> as_const(Columns<std::byte> columns) {
+    return {columns.at, columns.stride};
+  }
+  void check(cublas::Status status, const char* what) const {
+    handle_.library().check(status, what);
+  }
+
+  // target = alpha a + beta b, of which either may be the target.
+  void add(DType dtype,
+           std::size_t rows,
+           std::size_t columns,
+           const Scalar& alpha,
+           Columns<const std::byte> a,
+           const Scalar& beta,
+           Columns<const std::byte> b,
+           Columns<std::byte> target) const {
+    const Cublas& library = handle_.library();
+    const cublas::Geam geam = dtype == DType::kFloat32     ? library.geam_float
+                              : dtype == DType::kFloat64   ? library.geam_double
+                              : dtype == DType::kComplex64 ? library.geam_complex_float
+                                                           : library.geam_complex_double;
+    check(geam(handle_.get(),
+               cublas::Operation::kNone,
+               cublas::Operation::kNone,
+               number(rows),
+               number(columns),
+               alpha.get(),
+               a.at,
+               stride_of(a.stride, rows),
+               beta.get(),
+               b.at,
+               stride_of(b.stride, rows),
+               target.at,
+               stride_of(target.stride, rows)),
+          "add");
+  }
+
+  const std::shared_ptr<const cuda::DeviceContext> device_;
+  const cuda::Driver& driver_;
+  const CublasHandle handle_;
+  const std::string name_;
+  GpuKernels kernels_;
+  const cuda::OwnedStream aside_;
+  cuda::OwnedEvent ready_, end_;
+  cuda::Stream stream_ = nullptr;
+  bool has_run_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Local> gpu_local(std::shared_ptr<const cuda::DeviceContext> device,
+                                 const std::vector<std::string>& folders) {
+  return std::make_unique<GpuLocal>(std::move(device), Cublas::find(folders));
+}
+
+}  // namespace hocket::matmul

@@ -1,0 +1,204 @@
+// The calls that hocket makes. What does not fit together is refused as cuBLAS refuses it.
+#include "matmul/cublas.h"
+
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+
+#include "hocket/types.h"
+#include "host_work.h"
+
+using namespace hocket::matmul::cublas;
+using hocket::bfloat16;
+using hocket::float16;
+using hocket::cuda::Stream;
+
+struct hocket::matmul::cublas::cublasContext {
+  Stream stream = nullptr;
+};
+
+namespace {
+
+constexpr Status kInvalidValue{7}, kNotSupported{15};
+
+struct Factor {
+  const void* at;
+  int stride;
+  Operation op;
+  int rows(int rows, int columns) const { return op == Operation::kNone ? rows : columns; }
+};
+
+template <typename S, typename T>
+S element(const Factor& factor, int i, int j) {
+  if (factor.op != Operation::kNone) std::swap(i, j);
+  const T value = static_cast<const T*>(factor.at)[i + static_cast<std::ptrdiff_t>(j) * factor.stride];
+  const S wide = static_cast<S>(value);
+  if constexpr (!std::is_floating_point_v<S>) {
+    if (factor.op == Operation::kConjugateTranspose) return std::conj(wide);
+  }
+  return wide;
+}
+
+struct Target {
+  void* at;
+  int stride;
+  template <typename T>
+  T& element(int i, int j) const {
+    return static_cast<T*>(at)[i + static_cast<std::ptrdiff_t>(j) * stride];
+  }
+};
+
+// S: of the sums and the scales; T: of the factors; R: of the target.
+template <typename S, typename T, typename R = T>
+Status multiply(Handle handle,
+                int m,
+                int n,
+                int k,
+                const void* alpha_at,
+                const Factor& a,
+                const Factor& b,
+                const void* beta_at,
+                const Target& c) {
+  if (m < 0 || n < 0 || k < 0 || a.stride < std::max(1, a.rows(m, k)) ||
+      b.stride < std::max(1, b.rows(k, n)) || c.stride < std::max(1, m)) {
+    return kInvalidValue;
+  }
+  const S alpha = *static_cast<const S*>(alpha_at), beta = *static_cast<const S*>(beta_at);
+  fake::put_on(handle->stream, [=] {
+    for (int j = 0; j < n; ++j) {
+      for (int i = 0; i < m; ++i) {
+        S sum{};
+        for (int l = 0; l < k; ++l) sum += element<S, T>(a, i, l) * element<S, T>(b, l, j);
+        sum *= alpha;
+        R& target = c.element<R>(i, j);
+        if (beta != S(0)) sum += beta * static_cast<S>(target);
+        target = static_cast<R>(sum);
+      }
+    }
+  });
+  return Status::kSuccess;
+}
+
+template <typename T>
+Status add(Handle handle,
+           Operation op_a,
+           Operation op_b,
+           int m,
+           int n,
+           const void* alpha_at,
+           const void* a,
+           int lda,
+           const void* beta_at,
+           const void* b,
+           int ldb,
+           void* c,
+           int ldc) {
+  const Factor left{a, lda, op_a}, right{b, ldb, op_b};
+  if (m < 0 || n < 0 || lda < std::max(1, left.rows(m, n)) || ldb < std::max(1, right.rows(m, n)) ||
+      ldc < std::max(1, m)) {
+    return kInvalidValue;
+  }
+  const T alpha = *static_cast<const T*>(alpha_at), beta = *static_cast<const T*>(beta_at);
+  const Target target{c, ldc};
+  fake::put_on(handle->stream, [=] {
+    for (int j = 0; j < n; ++j) {
+      for (int i = 0; i < m; ++i) {
+        T sum{};
+        if (alpha != T(0)) sum += alpha * element<T, T>(left, i, j);
+        if (beta != T(0)) sum += beta * element<T, T>(right, i, j);
+        target.element<T>(i, j) = sum;
+      }
+    }
+  });
+  return Status::kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+Status cublasCreate_v2(Handle* handle) {
+  *handle = new cublasContext;
+  return Status::kSuccess;
+}
+Status cublasDestroy_v2(Handle handle) {
+  delete handle;
+  return Status::kSuccess;
+}
+Status cublasSetStream_v2(Handle handle, Stream stream) {
+  handle->stream = stream;
+  return Status::kSuccess;
+}
+Status cublasGetVersion_v2(Handle, int* version) {
+  *version = 130100;
+  return Status::kSuccess;
+}
+
+Status cublasGemmEx(Handle handle,
+                    Operation op_a,
+                    Operation op_b,
+                    int m,
+                    int n,
+                    int k,
+                    const void* alpha,
+                    const void* a,
+                    DataType a_type,
+                    int lda,
+                    const void* b,
+                    DataType b_type,
+                    int ldb,
+                    const void* beta,
+                    void* c,
+                    DataType c_type,
+                    int ldc,
+                    ComputeType compute,
+                    int) {
+  if (a_type != b_type) return kNotSupported;
+  const auto as = [&]<typename S, typename T, typename R>(ComputeType wanted) {
+    if (compute != wanted) return kNotSupported;
+    return multiply<S, T, R>(
+        handle, m, n, k, alpha, {a, lda, op_a}, {b, ldb, op_b}, beta, {c, ldc});
+  };
+  constexpr auto kSingle = ComputeType::kFloat32, kDouble = ComputeType::kFloat64;
+  using C = std::complex<float>;
+  using Z = std::complex<double>;
+  if (a_type == DataType::kFloat16 || a_type == DataType::kBFloat16) {
+    const bool is_brain = a_type == DataType::kBFloat16;
+    if (c_type == DataType::kFloat32) {
+      return is_brain ? as.operator()<float, bfloat16, float>(kSingle)
+                      : as.operator()<float, float16, float>(kSingle);
+    }
+    if (c_type != a_type) return kNotSupported;
+    return is_brain ? as.operator()<float, bfloat16, bfloat16>(kSingle)
+                    : as.operator()<float, float16, float16>(kSingle);
+  }
+  if (c_type != a_type) return kNotSupported;
+  switch (a_type) {
+    case DataType::kFloat32:
+      return as.operator()<float, float, float>(kSingle);
+    case DataType::kFloat64:
+      return as.operator()<double, double, double>(kDouble);
+    case DataType::kComplex64:
+      return as.operator()<C, C, C>(kSingle);
+    case DataType::kComplex128:
+      return as.operator()<Z, Z, Z>(kDouble);
+    case DataType::kFloat16:
+    case DataType::kBFloat16:
+      break;
+  }
+  return kNotSupported;
+}
+
+#define FAKE_GEAM(NAME, TYPE)                                                                  \
+  Status NAME(Handle handle, Operation op_a, Operation op_b, int m, int n, const void* alpha,  \
+              const void* a, int lda, const void* beta, const void* b, int ldb, void* c,       \
+              int ldc) {                                                                       \
+    return add<TYPE>(handle, op_a, op_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc);           \
+  }
+FAKE_GEAM(cublasSgeam, float)
+FAKE_GEAM(cublasDgeam, double)
+FAKE_GEAM(cublasCgeam, std::complex<float>)
+FAKE_GEAM(cublasZgeam, std::complex<double>)
+#undef FAKE_GEAM
+
+}  // extern "C"

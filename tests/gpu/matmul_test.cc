@@ -1,0 +1,195 @@
+// Products of matrices in GPUs' memory, against sums written out.
+#include "hocket/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include "device_arrays.h"
+#include "matmul_reference.h"
+
+namespace hocket::gpu {
+namespace {
+
+using matmul_reference::Complex;
+using matmul_reference::Drawn;
+
+class MatmulOnGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
+    const std::string why_not = run(1, {}, [](Seat& seat) {
+      Matmul(seat.comm, {2, 2, 2}, {}, {}, {}, {.gpu = seat.device->ordinal()});
+    });
+    if (why_not.find("by cuBLAS") != std::string::npos) GTEST_SKIP() << why_not;
+  }
+};
+
+template <typename T, typename R>
+void try_one(Seat& seat, std::mt19937& random, MatmulForm form) {
+  const Drawn<T, R> drawn(seat.comm.rank(), seat.comm.size(), random);
+  const MatmulOptions options{.dtype = dtype_of<T>,
+                              .result = dtype_of<R>,
+                              .form = form,
+                              .gpu = seat.device->ordinal()};
+  Matmul product(seat.comm, drawn.size, drawn.a, drawn.b, drawn.d, options);
+  OnGpu<T> a(seat, drawn.my_a.size()), b(seat, drawn.my_b.size());
+  OnGpu<R> c(seat, drawn.my_c.size()), d(seat, drawn.wanted.size());
+  a.set(drawn.my_a);
+  b.set(drawn.my_b);
+  c.set(drawn.my_c);
+  for (int turn = 0; turn < 3; ++turn) {  // the last one in place
+    d.set(std::vector<R>(drawn.wanted.size(), matmul_reference::as<R>(77)));
+    OnGpu<R>& out = turn == 2 ? c : d;
+    product(a.view(), b.view(), c.view(), out.view(), drawn.scale, seat.stream.get());
+    if (out.get() != drawn.wanted) throw std::runtime_error("wrong: " + drawn.text());
+  }
+  if (a.get() != drawn.my_a || b.get() != drawn.my_b) throw std::runtime_error("a factor changed");
+}
+
+TEST_F(MatmulOnGpus, IsWhatTheSumsSay) {
+  for (const MatmulForm form : {MatmulForm::kGathered, MatmulForm::kReduced}) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
+        std::mt19937 random(static_cast<unsigned>(seat.comm.size()) * 17);
+        for (int i = 0; i < 3; ++i) {
+          try_one<double, double>(seat, random, form);
+          try_one<float, float>(seat, random, form);
+          try_one<std::complex<float>, std::complex<float>>(seat, random, form);
+          try_one<Complex, Complex>(seat, random, form);
+          try_one<float16, float16>(seat, random, form);
+          try_one<float16, float>(seat, random, form);
+          try_one<bfloat16, bfloat16>(seat, random, form);
+          try_one<bfloat16, float>(seat, random, form);
+        }
+      });
+      EXPECT_EQ(failure, "") << ranks << " ranks, form " << static_cast<int>(form);
+    }
+  }
+}
+
+// More than a panel; of whole numbers that are small, so that sums are exact.
+template <typename T>
+void long_inner_extent(Seat& seat, MatmulForm form) {
+  const std::size_t m = 32, n = 32, k = 300'000;
+  const auto size = static_cast<std::size_t>(seat.comm.size());
+  const auto me = static_cast<std::size_t>(seat.comm.rank());
+  // A by columns and B by rows, as they are, and D by rows.
+  const MatmulOperand columns{.spread = Slab{1}}, rows{.spread = Slab{0}};
+  Matmul product(seat.comm,
+                 {m, n, k},
+                 columns,
+                 rows,
+                 rows,
+                 {.dtype = dtype_of<T>, .form = form, .gpu = seat.device->ordinal()});
+  const Box mine = Slab{1}.box({m, k}, seat.comm.rank(), seat.comm.size());
+  const std::size_t begin = mine.lower()[1], width = mine.shape()[1];
+  const auto left = [](std::size_t i, std::size_t l) { return T((i + l) % 3); };
+  const auto right = [](std::size_t l, std::size_t j) { return T((l * 5 + j) % 4); };
+  std::vector<T> a(m * width), b(width * n);
+  for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t l = 0; l < width; ++l) a[i * width + l] = left(i, begin + l);
+  }
+  for (std::size_t l = 0; l < width; ++l) {
+    for (std::size_t j = 0; j < n; ++j) b[l * n + j] = right(begin + l, j);
+  }
+  OnGpu<T> on_a(seat, a.size()), on_b(seat, b.size()), on_d(seat, m / size * n);
+  on_a.set(a);
+  on_b.set(b);
+  for (int turn = 0; turn < 3; ++turn) {
+    product(on_a.view(), on_b.view(), on_d.view(), 1, seat.stream.get());
+  }
+  const std::vector<T> d = on_d.get();
+  for (std::size_t i = 0; i < m / size; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      double sum = 0;  // of one period, 12, and what is left
+      for (std::size_t l = 0; l < 12; ++l) sum += left(i + me * m / size, l) * right(l, j);
+      sum *= static_cast<double>(k / 12);
+      static_assert(k % 12 == 0);
+      if (d[i * n + j] != T(sum)) throw std::runtime_error("wrong at " + std::to_string(i));
+    }
+  }
+}
+
+TEST_F(MatmulOnGpus, PanelsOfALongInnerExtentAreAllThere) {
+  for (const MatmulForm form : {MatmulForm::kGathered, MatmulForm::kReduced}) {
+    const std::string failure =
+        run(2, {"local"}, [&](Seat& seat) { long_inner_extent<double>(seat, form); });
+    EXPECT_EQ(failure, "") << static_cast<int>(form);
+  }
+}
+
+TEST_F(MatmulOnGpus, StreamsFollowEachOther) {
+  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+    const MatmulOperand rows{.spread = Slab{0}};
+    const MatmulOptions options{.gpu = seat.device->ordinal()};
+    Matmul product(seat.comm, {64, 64, 64}, rows, rows, rows, options);
+    // A permutation, which comes back to itself after 64 products.
+    std::vector<double> turn(32 * 64), x(32 * 64);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::size_t row = i + 32 * static_cast<std::size_t>(seat.comm.rank());
+      turn[i * 64 + (row + 1) % 64] = 1;
+      for (std::size_t j = 0; j < 64; ++j) x[i * 64 + j] = double((row * 7 + j) % 11);
+    }
+    OnGpu<double> by(seat, turn.size()), here(seat, x.size()), there(seat, x.size());
+    by.set(turn);
+    here.set(x);
+    const cuda::OwnedStream other(seat.device);
+    const Gpu gpu(seat.device->ordinal());
+    for (int i = 0; i < 32; ++i) {
+      product(by.view(), here.view(), there.view(), 1, seat.stream.get());
+      gpu.order(seat.stream.get(), other.get());
+      product(by.view(), there.view(), here.view(), 1, other.get());
+      gpu.order(other.get(), seat.stream.get());
+    }
+    if (here.get() != x) throw std::runtime_error("another matrix came back");
+  });
+  EXPECT_EQ(failure, "");
+}
+
+TEST_F(MatmulOnGpus, WhatDoesNotFitIsRefusedByAll) {
+  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+    const auto expect = [](const std::function<void()>& f, const std::string& part) {
+      std::string text = "nothing";
+      try {
+        f();
+      } catch (const InvalidArgument& error) {
+        text = error.what();
+      }
+      if (text.find(part) == std::string::npos) throw std::runtime_error(text + " has no " + part);
+    };
+    const MatmulOperand rows{.spread = Slab{0}};
+    const bool is_last = seat.comm.rank() == 1;
+    MatmulOptions options;
+    if (is_last) options.gpu = seat.device->ordinal();
+    expect([&] { Matmul(seat.comm, {4, 4, 4}, rows, rows, rows, options); },
+           "memory (a GPU's or the host's)");
+    options.gpu = seat.device->ordinal();
+    Matmul product(seat.comm, {4, 4, 4}, rows, rows, rows, options);
+    std::vector<double> host(8, 1);
+    OnGpu<double> x(seat, 8), y(seat, 8);
+    x.set(host);
+    const auto call = [&](ArrayView a, ArrayView d) {
+      product(a, x.view(), d, 1, seat.stream.get());
+    };
+    expect([&] { call(is_last ? ArrayView(host) : x.view(), y.view()); },
+           "a is in the host's memory");
+    expect([&] { call(x.view(), is_last ? x.view() : y.view()); }, "d overlaps a or b");
+    const auto claimed = cuda_array(host.data(), host.size());
+    expect([&] { call(claimed, y.view()); }, "a is said to lie in a GPU's memory and does not");
+    if (machine().gpus > 1) {
+      const auto other = Gpu(1 - seat.device->ordinal()).context();
+      const cuda::DeviceBuffer elsewhere(other, 64);
+      expect([&] { call(x.view(), cuda_array(static_cast<double*>(elsewhere.data()), 8)); },
+             "d lies on GPU " + std::to_string(other->ordinal()));
+    }
+    Matmul on_host(seat.comm, {4, 4, 4}, rows, rows, rows);
+    expect([&] { on_host(x.view(), x.view(), y.view()); }, "a is in a GPU's memory");
+    std::vector<double> d(8);
+    expect([&] { on_host(host, host, d, 1, seat.stream.get()); }, "stream is of GPUs");
+    call(x.view(), y.view());
+    if (y.get() != std::vector<double>(8, 4)) throw std::runtime_error("wrong after refusals");
+  });
+  EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace hocket::gpu
