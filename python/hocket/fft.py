@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Optional
 
-import numpy as np
-
+from ._arrays import empty_like, gpu_of, name_of
 from ._hocket import Communicator, _Fft
 from ._refusals import announcing, collective
 from ._types import Array, Timeout
@@ -110,10 +109,10 @@ class FFT:
                 raise InvalidArgument(f"axes is {axes}, expected how many are transformed")
             if gpu is not None and not 0 <= _whole(gpu, "gpu") < 1 << 31:
                 raise InvalidArgument(f"gpu is {gpu}, expected a GPU's number")
-            real = _REALS.get(_name_of(dtype))
+            real = _REALS.get(name_of(dtype))
             if real is None:
                 raise InvalidArgument(
-                    f"dtype is {_name_of(dtype)}, expected one of {', '.join(_REALS)}"
+                    f"dtype is {name_of(dtype)}, expected one of {', '.join(_REALS)}"
                 )
             source = _checked_box("source", source)
             target = _checked_box("target", _target_of(self.shape, source, target, kind))
@@ -181,7 +180,7 @@ class FFT:
             if self.kind != "c2c" and direction != own:
                 raise InvalidArgument(f"{self.kind} is {own}, and direction is {direction}")
             if out is None:
-                out = _empty_like(x, self.target.shape, self._dtypes[1])
+                out = empty_like(x, self.target.shape, self._dtypes[1])
             for name, array, box, dtype in (
                 ("x", x, self.source, self._dtypes[0]),
                 ("out", out, self.target, self._dtypes[1]),
@@ -189,13 +188,6 @@ class FFT:
                 _check(name, array, box.shape, dtype)
         self._plan.execute(self._comm, x, out, direction == "inverse", stream)
         return out
-
-
-def _name_of(dtype: Any) -> str:
-    try:
-        return str(np.dtype(dtype).name)
-    except TypeError:
-        return str(dtype).rpartition(".")[2]  # PyTorch's
 
 
 def _target_of(shape: tuple[int, ...], source: Box, target: Optional[Box], kind: Kind) -> Box:
@@ -216,32 +208,11 @@ def _target_of(shape: tuple[int, ...], source: Box, target: Optional[Box], kind:
 def _check(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> None:
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
-    if tuple(array.shape) != shape or _name_of(array.dtype) != dtype:
+    if tuple(array.shape) != shape or name_of(array.dtype) != dtype:
         raise InvalidArgument(
-            f"{name} has shape {tuple(array.shape)} and dtype {_name_of(array.dtype)}, expected "
+            f"{name} has shape {tuple(array.shape)} and dtype {name_of(array.dtype)}, expected "
             f"{shape} and {dtype}"
         )
-
-
-def _empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    if hasattr(x, "new_empty"):  # PyTorch
-        import torch
-
-        return x.new_empty(shape, dtype=getattr(torch, dtype))
-    if hasattr(x, "__cuda_array_interface__"):  # CuPy
-        import cupy
-
-        return cupy.empty(shape, dtype)
-    return np.empty(shape, dtype)
-
-
-def gpu_of(x: Any) -> Optional[int]:
-    """The GPU whose memory an array lies in; None for the host's."""
-    if not hasattr(x, "__cuda_array_interface__"):
-        return None
-    device = x.device
-    number = getattr(device, "index", None)  # PyTorch's; CuPy's has `id`
-    return int(device.id if number is None or callable(number) else number)
 
 
 def _once(
@@ -256,7 +227,7 @@ def _once(
 ) -> Any:
     with announcing(comm):
         box = _checked_box("source", source)
-        dtype = _name_of(getattr(x, "dtype", None))
+        dtype = name_of(getattr(x, "dtype", None))
     said = comm.all_gather_object([list(box.upper), length])
     shape = [max(axis) for axis in zip(*(upper for upper, _ in said))]
     if kind == "c2r":

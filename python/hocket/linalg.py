@@ -14,10 +14,11 @@ from typing import Any, Literal, Optional, Union
 
 import numpy as np
 
+from ._arrays import empty_like, gpu_of, name_of
 from ._hocket import Communicator, _Matmul
 from ._refusals import announcing, collective
 from ._types import Array, Timeout
-from .distribution import BlockCyclic, BlockNonCyclic, Slab, _wholes
+from .distribution import BlockCyclic, BlockNonCyclic, Slab, _whole, _wholes
 from .errors import InvalidArgument
 
 __all__ = ["Matmul", "local_shape", "matmul"]
@@ -74,6 +75,9 @@ class Matmul:
         What travels. "gathered": each rank gets what its part of the result needs. "reduced": each
         rank multiplies its part of the inner extent, and the sums are reduced to where they are
         wanted: an all-reduce where `d` is "replicated", else a reduce-scatter.
+    gpu : int, optional
+        The GPU whose memory the arrays lie in; by default they lie in the host's. All ranks have
+        one, or none has.
     deadline : float or datetime.timedelta, optional
         Seconds for each call.
 
@@ -97,6 +101,7 @@ class Matmul:
         out_dtype: Optional[Any] = None,
         order: str = "C",
         form: Form = "cheapest",
+        gpu: Optional[int] = None,
         deadline: Timeout = None,
     ) -> None:
         self._comm = comm
@@ -110,8 +115,10 @@ class Matmul:
                 raise InvalidArgument(f"size is {self.size}, expected m, n and k")
             if not isinstance(order, str) or len(order) not in (1, 3) or not set(order) <= set("CF"):
                 raise InvalidArgument(f'order is {order!r}, expected "C", "F" or three such letters')
-            self.dtype = _name_of(dtype)
-            self.out_dtype = self.dtype if out_dtype is None else _name_of(out_dtype)
+            if gpu is not None and not 0 <= _whole(gpu, "gpu") < 1 << 31:
+                raise InvalidArgument(f"gpu is {gpu}, expected a GPU's number")
+            self.dtype = name_of(dtype)
+            self.out_dtype = self.dtype if out_dtype is None else name_of(out_dtype)
             if self.dtype not in _DTYPES or self.out_dtype not in _DTYPES:
                 wrong = self.dtype if self.dtype not in _DTYPES else self.out_dtype
                 raise InvalidArgument(f"dtype is {wrong}, expected one of {', '.join(_DTYPES)}")
@@ -133,12 +140,13 @@ class Matmul:
             self.dtype,
             self.out_dtype,
             _FORMS.index(form),
+            gpu,
             deadline,
         )
 
     @property
     def library(self) -> str:
-        """Whose products this rank's are: "OpenBLAS 0.3.29"."""
+        """Whose products this rank's are: "OpenBLAS 0.3.29", "cuBLAS 13.1.0"."""
         return self._plan.library
 
     @property
@@ -155,14 +163,14 @@ class Matmul:
         out: Optional[Array] = None,
         alpha: complex = 1,
         beta: complex = 1,
+        stream: Any = None,
     ) -> Any:
         """Multiply. Collective.
 
         Parameters
         ----------
         a, b : array
-            What this rank has of either, of ``shapes[0]`` and ``shapes[1]``, without gaps and in host
-            memory.
+            What this rank has of either, of ``shapes[0]`` and ``shapes[1]``, without gaps.
         c : array, optional
             What is added, of the result's shape and dtype. Where the result is replicated, the same
             on all ranks.
@@ -170,6 +178,8 @@ class Matmul:
             Where the result goes; `c` itself is fine. By default a new array of the kind of `a`.
         alpha, beta : number
             The same on all ranks. Without `c`, `beta` has no meaning.
+        stream : stream or int, optional
+            Of the GPU; by default the current one of the arrays' package.
 
         Returns
         -------
@@ -183,7 +193,7 @@ class Matmul:
                 except (TypeError, ValueError):
                     raise InvalidArgument(f"{name} is {scale!r}, expected a number") from None
             if out is None:
-                out = _empty_like(a, self.shapes[2], self.out_dtype, self._orders[2])
+                out = empty_like(a, self.shapes[2], self.out_dtype, self._orders[2])
             places = [("a", a, 0), ("b", b, 1), ("out", out, 2)]
             places += [] if c is None else [("c", c, 2)]
             given = {
@@ -192,7 +202,7 @@ class Matmul:
                 for name, array, i in places
             }
         self._plan.execute(self._comm, given["a"], given["b"], given.get("c"), given["out"],
-                           complex(alpha), complex(beta))
+                           complex(alpha), complex(beta), stream)
         return out
 
 
@@ -225,7 +235,7 @@ def matmul(
             if not hasattr(array, "shape") or len(array.shape) != 2:
                 raise InvalidArgument(f"{name} is no matrix: it has not two axes")
             shapes.append(tuple(map(int, array.shape)))
-        dtype = _name_of(getattr(a, "dtype", None))
+        dtype = name_of(getattr(a, "dtype", None))
         spreads = [_words_of(name, spread, (0, 0), comm.size)
                    for name, spread in (("a", spread_a), ("b", spread_b))]
     said = comm.all_gather_object(shapes)
@@ -236,7 +246,7 @@ def matmul(
         if k != inner:
             raise InvalidArgument(f"op(a) is {m} x {k}, and op(b) {inner} x {n}")
     plan = Matmul(comm, (m, n, k), spread_a, spread_b, spread_out, op_a, op_b, dtype, out_dtype, order,
-                  form, deadline)
+                  form, gpu_of(a), deadline)
     return plan(a, b, c, None, alpha, beta)
 
 
@@ -273,36 +283,16 @@ def _words_of(name: str, spread: Any, whole: tuple[int, ...], size: int) -> list
     return [*spread.grid.shape, *blocks.block, *blocks.first, *map(int, spread.grid.ranks.flat)]
 
 
-def _name_of(dtype: Any) -> str:
-    try:
-        name: str = np.dtype(dtype).name
-        return name
-    except TypeError:
-        return str(dtype).rpartition(".")[2]  # PyTorch's
-
-
 def _checked(name: str, array: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
     """The array as the C++ side takes it: in C order."""
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
-    if tuple(array.shape) != tuple(shape) or _name_of(array.dtype) != dtype:
+    if tuple(array.shape) != tuple(shape) or name_of(array.dtype) != dtype:
         raise InvalidArgument(
-            f"{name} has shape {tuple(array.shape)} and dtype {_name_of(array.dtype)}, expected "
+            f"{name} has shape {tuple(array.shape)} and dtype {name_of(array.dtype)}, expected "
             f"{tuple(shape)} and {dtype}"
         )
     turned = array.T if order == "F" else array
     if isinstance(turned, np.ndarray) and not turned.flags.c_contiguous:
         raise InvalidArgument(f'{name} does not lie in order "{order}" without gaps')
     return turned
-
-
-def _empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str) -> Any:
-    if hasattr(x, "new_empty"):  # PyTorch
-        import torch
-
-        turned = shape if order == "C" else shape[::-1]
-        made = x.new_empty(turned, dtype=getattr(torch, dtype))
-        return made if order == "C" else made.T
-    own: Any = getattr(x, "dtype", dtype)  # NumPy knows bfloat16 by no name
-    letter: Literal["C", "F"] = "F" if order == "F" else "C"
-    return np.empty(shape, own if _name_of(own) == dtype else dtype, letter)

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "device.h"
 #include "verbs.h"
 
 namespace hocket::python {
@@ -39,6 +40,7 @@ void bind_matmul(nb::module_& module) {
          const std::string& dtype,
          const std::string& result,
          int form,
+         std::optional<int> gpu,
          nb::handle deadline) {
         std::array<MatmulOperand, 3> operands;
         const MatmulOptions options = read_arguments(seat, [&] {
@@ -47,10 +49,13 @@ void bind_matmul(nb::module_& module) {
                            .op = static_cast<MatrixOp>(ops.at(i)),
                            .order = by_columns.at(i) ? MemoryOrder::kFortran : MemoryOrder::kC};
           }
-          return MatmulOptions{.dtype = dtype_from_name(dtype),
-                               .result = dtype_from_name(result),
-                               .form = static_cast<MatmulForm>(form),
-                               .deadline = duration_argument(deadline, "deadline")};
+          return MatmulOptions{
+              .dtype = dtype_from_name(dtype),
+              .result = dtype_from_name(result),
+              .form = static_cast<MatmulForm>(form),
+              .gpu = gpu,
+              .library_folders = gpu ? library_folders() : std::vector<std::string>(),
+              .deadline = duration_argument(deadline, "deadline")};
         });
         without_gil([&] {
           new (self) Matmul(seat.comm,
@@ -70,10 +75,12 @@ void bind_matmul(nb::module_& module) {
       arg("dtype"),
       arg("result"),
       arg("form"),
+      arg("gpu").none() = nb::none(),
       arg("deadline").none() = nb::none(),
       nb::sig("def __init__(self, comm: Communicator, size: Sequence[int], "
               "spreads: Sequence[Sequence[int]], ops: Sequence[int], by_columns: Sequence[bool], "
-              "dtype: str, result: str, form: int, deadline: Timeout = None) -> None"));
+              "dtype: str, result: str, form: int, gpu: Optional[int] = None, "
+              "deadline: Timeout = None) -> None"));
   cls.def(
       "execute",
       [](Matmul& self,
@@ -83,7 +90,9 @@ void bind_matmul(nb::module_& module) {
          nb::handle c,
          nb::handle out,
          std::complex<double> alpha,
-         std::complex<double> beta) {
+         std::complex<double> beta,
+         nb::handle asked) {
+        std::optional<StreamRef> stream;
         Array left, right, added, result;
         read_arguments(seat, [&] {
           left = read_array(a, "a");
@@ -96,15 +105,18 @@ void bind_matmul(nb::module_& module) {
           }
           result = writable_array(out, "out");
           require_c_order(result, "out");
+          stream = stream_of(asked, left, result);
         });
         const bool adds = !c.is_none();
         without_gil([&] {
           if (adds) {
-            self(left.input(), right.input(), added.input(), result.output(), {alpha, beta});
+            self(
+                left.input(), right.input(), added.input(), result.output(), {alpha, beta}, stream);
           } else {
-            self(left.input(), right.input(), result.output(), alpha);
+            self(left.input(), right.input(), result.output(), alpha, stream);
           }
         });
+        retain(seat, {&left, &right, &added, &result}, stream);
       },
       arg("comm"),
       arg("a"),
@@ -113,8 +125,9 @@ void bind_matmul(nb::module_& module) {
       arg("out"),
       arg("alpha"),
       arg("beta"),
+      arg("stream") = nb::none(),
       nb::sig("def execute(self, comm: Communicator, a: Array, b: Array, c: Optional[Array], "
-              "out: Array, alpha: complex, beta: complex) -> None"));
+              "out: Array, alpha: complex, beta: complex, stream: Stream = None) -> None"));
   cls.def_prop_ro(
       "library",
       [](const Matmul& self) { return self.library(); },

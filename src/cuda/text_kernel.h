@@ -21,7 +21,9 @@ std::string with_words(std::string_view text,
 class TextKernel {
  public:
   // `name` is the entry's in `text`.
-  TextKernel(std::shared_ptr<const DeviceContext> device, const std::string& text, const char* name);
+  TextKernel(std::shared_ptr<const DeviceContext> device,
+             const std::string& text,
+             const char* name);
   ~TextKernel();
   TextKernel(const TextKernel&) = delete;
   TextKernel& operator=(const TextKernel&) = delete;

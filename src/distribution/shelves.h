@@ -12,8 +12,8 @@ namespace hocket::distribution {
 
 bool on_one_host(const Communicator& comm);
 
-// Symmetric where the ranks reach each other's memory: those of one host, or GPUs that do; each reads
-// the others'. A resource of one plan; one thread.
+// Symmetric where the ranks reach each other's memory: those of one host, or GPUs that do; each
+// reads the others'. A resource of one plan; one thread.
 class Shelves {
  public:
   // Collective. `bytes` is the same on all ranks.

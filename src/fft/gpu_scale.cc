@@ -62,8 +62,8 @@ void GpuScale::run(void* data, std::size_t count, double factor, cuda::Stream st
   float single = static_cast<float>(factor);
   void* arguments[] = {&data, &count, is_double_ ? static_cast<void*>(&factor) : &single};
   const auto blocks = std::min((count + kThreads - 1) / kThreads, kMostBlocks);
-  kernel_.launch(
-      {.grid_x = static_cast<unsigned>(blocks), .block_x = kThreads, .stream = stream}, arguments);
+  kernel_.launch({.grid_x = static_cast<unsigned>(blocks), .block_x = kThreads, .stream = stream},
+                 arguments);
 }
 
 }  // namespace hocket::fft

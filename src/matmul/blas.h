@@ -14,9 +14,9 @@ namespace hocket::matmul {
 // How a factor is stored: as it is, along the other axis, or so and conjugated.
 enum class Stored : std::uint8_t { kPlain, kTransposed, kConjugateTransposed };
 
-// target = alpha left right + beta target, m x k by k x n. With a beta of 0 the target is not read. On
-// the host all is of one dtype: float32, float64, complex64 or complex128. On a GPU factors may be
-// float16 or bfloat16, and the target then that or float32. A value.
+// target = alpha left right + beta target, m x k by k x n. With a beta of 0 the target is not read.
+// On the host all is of one dtype: float32, float64, complex64 or complex128. On a GPU factors may
+// be float16 or bfloat16, and the target then that or float32. A value.
 struct LocalProduct {
   DType dtype{}, target_dtype{};
   std::size_t m = 0, n = 0, k = 0;

@@ -21,14 +21,22 @@ constexpr std::array kNames{
 
 std::string name_of(cublas::Status status) {
   switch (static_cast<int>(status)) {
-    case 1: return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case 3: return "CUBLAS_STATUS_ALLOC_FAILED";
-    case 7: return "CUBLAS_STATUS_INVALID_VALUE";
-    case 8: return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case 11: return "CUBLAS_STATUS_MAPPING_ERROR";
-    case 13: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case 14: return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case 15: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case 1:
+      return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case 3:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case 7:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case 8:
+      return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case 11:
+      return "CUBLAS_STATUS_MAPPING_ERROR";
+    case 13:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case 14:
+      return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case 15:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
   }
   return fmt::format("status {}", static_cast<int>(status));
 }
@@ -76,8 +84,7 @@ CublasHandle::~CublasHandle() { cublas_->destroy(handle_); }
 std::string CublasHandle::name() const {
   int version = 0;
   cublas_->check(cublas_->get_version(handle_, &version), "tell its version");
-  return fmt::format(
-      "cuBLAS {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  return fmt::format("cuBLAS {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
 }  // namespace hocket::matmul

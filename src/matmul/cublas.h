@@ -14,7 +14,7 @@ namespace hocket::matmul {
 namespace cublas {
 using Handle = struct cublasContext*;
 enum class Status : int { kSuccess = 0 };
-enum class Operation : int { kNone = 0, kTranspose = 1, kConjugateTranspose = 2 };
+enum class Transposition : int { kNone = 0, kTranspose = 1, kConjugateTranspose = 2 };
 enum class DataType : int {
   kFloat32 = 0,
   kFloat64 = 1,
@@ -28,8 +28,8 @@ inline constexpr int kDefaultAlgorithm = -1;
 
 // C = alpha op(A) + beta op(B). Numbers go by address, in the host's memory.
 using Geam = Status (*)(Handle,
-                        Operation,
-                        Operation,
+                        Transposition,
+                        Transposition,
                         int m,
                         int n,
                         const void* alpha,
@@ -53,8 +53,8 @@ class Cublas {
   cublas::Status (*set_stream)(cublas::Handle, cuda::Stream) = nullptr;
   cublas::Status (*get_version)(cublas::Handle, int* version) = nullptr;
   cublas::Status (*gemm)(cublas::Handle,
-                         cublas::Operation,
-                         cublas::Operation,
+                         cublas::Transposition,
+                         cublas::Transposition,
                          int m,
                          int n,
                          int k,
@@ -81,7 +81,8 @@ class Cublas {
   Cublas() = default;
 };
 
-// A resource: one plan's handle, in the context that is current when it is made. Throws DeviceError.
+// A resource: one plan's handle, in the context that is current when it is made. Throws
+// DeviceError.
 class CublasHandle {
  public:
   explicit CublasHandle(std::shared_ptr<const Cublas> cublas);

@@ -87,13 +87,13 @@ void Feed::reserve() {
       for (const Side side : {kLeft, kRight}) {
         Fetch& fetch = fetches_[t][s][side] = make_fetch(side, t, s);
         if (fetch.is_direct) continue;
-        for (Piece& piece : fetch.pieces) local_.prepare(piece.block, change(side));
+        for (Piece& piece : fetch.pieces) local_.prepare(piece.patch, change(side));
       }
     }
   }
   std::size_t most_sent = 0, most_received = 0;
   for (Message& message : messages_) {
-    for (Message::Pack& pack : message.packs) local_.prepare(pack.block, Change::kNone);
+    for (Message::Pack& pack : message.packs) local_.prepare(pack.patch, Change::kNone);
     most_sent = std::max(most_sent, message.sent);
     most_received = std::max(most_received, message.received);
   }
@@ -156,8 +156,9 @@ Change Feed::change(Side side) const {
   }
   const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
   // BLAS conjugates what it transposes, and nothing else.
-  return is_complex && factor(side).is_conjugated && !factor(side).is_transposed ? Change::kConjugate
-                                                                                 : Change::kNone;
+  return is_complex && factor(side).is_conjugated && !factor(side).is_transposed
+             ? Change::kConjugate
+             : Change::kNone;
 }
 
 // Of parts that are read where they lie.
@@ -253,13 +254,13 @@ Feed::Fetch Feed::make_fetch(Side side, std::size_t panel, std::size_t number) c
     }
     const auto& outer_runs = piece.is_message ? holding[h].packed : holding[h].outer;
     const auto& inner_here = piece.is_message ? all_inner : inner;
-    piece.block = {outer_first ? outer_runs : inner_here, outer_first ? inner_here : outer_runs};
+    piece.patch = {outer_first ? outer_runs : inner_here, outer_first ? inner_here : outer_runs};
     fetch.pieces.push_back(std::move(piece));
   }
-  fetch.is_direct = step.length > 0 && holding.size() == 1 && change(side) == Change::kNone &&
-                    fetch.pieces[0].block.is_one_piece() &&
-                    (fetch.pieces[0].rank == me_ || fetch.pieces[0].is_message ||
-                     local_.multiplies_afar());
+  fetch.is_direct =
+      step.length > 0 && holding.size() == 1 && change(side) == Change::kNone &&
+      fetch.pieces[0].patch.is_one_piece() &&
+      (fetch.pieces[0].rank == me_ || fetch.pieces[0].is_message || local_.multiplies_afar());
   if (fetch.is_direct) return fetch;
   const std::size_t element =
       change(side) == Change::kToFloat32 ? size_of(DType::kFloat32) : element_;
@@ -284,9 +285,8 @@ void Feed::show(const void* left, const void* right) {
   if (!is_shared_) return;
   for (const Side side : {kLeft, kRight}) {
     if (!is_shown_[side]) continue;
-    local_.copy(shelves_->mine() + shelf_at_[side],
-                given_[side],
-                factor(side).tiling.held(me_) * element_);
+    local_.copy(
+        shelves_->mine() + shelf_at_[side], given_[side], factor(side).tiling.held(me_) * element_);
   }
 }
 
@@ -298,7 +298,7 @@ void Feed::start(std::size_t panel) {
   const Message& message = messages_[panel];
   const Room &packed = packed_[panel % 2], &received = received_[panel % 2];
   for (const Message::Pack& pack : message.packs) {
-    local_.copy(pack.block,
+    local_.copy(pack.patch,
                 {given_[pack.side], stride_of(pack.side, me_)},
                 {packed.data() + pack.at * element_, pack.stride},
                 problem_.dtype,
@@ -330,20 +330,16 @@ FactorView Feed::fetch(Side side, std::size_t panel, std::size_t step, const Roo
   const Fetch& fetch = fetches_[panel][step][side];
   FactorView view{.columns = {room.data(), fetch.stride}, .stored = stored_of(factor(side))};
   for (const Piece& piece : fetch.pieces) {
-    const std::byte* const at = piece.is_message
-                                    ? received_[panel % 2].data() + piece.at * element_
-                                    : held(side, piece.rank);
+    const std::byte* const at = piece.is_message ? received_[panel % 2].data() + piece.at * element_
+                                                 : held(side, piece.rank);
     if (fetch.is_direct) {
       const std::size_t begin =
-          piece.block.rows[0].from + piece.block.columns[0].from * piece.stride;
+          piece.patch.rows[0].from + piece.patch.columns[0].from * piece.stride;
       view.columns = {at + begin * element_, piece.stride};
       return view;
     }
-    local_.copy(piece.block,
-                {at, piece.stride},
-                {room.data(), fetch.stride},
-                problem_.dtype,
-                change(side));
+    local_.copy(
+        piece.patch, {at, piece.stride}, {room.data(), fetch.stride}, problem_.dtype, change(side));
   }
   return view;
 }

@@ -19,8 +19,8 @@ struct FactorView {
   Stored stored = Stored::kPlain;
 };
 
-// Ranks that reach each other's memory read the parts where they lie; else the parts are messages, a
-// panel on its way while the one before is multiplied. A resource of one plan; one thread.
+// Ranks that reach each other's memory read the parts where they lie; else the parts are messages,
+// a panel on its way while the one before is multiplied. A resource of one plan; one thread.
 class Feed {
  public:
   enum Side : std::uint8_t { kLeft, kRight };
@@ -65,7 +65,7 @@ class Feed {
     bool is_message;
     std::size_t at;      // of a message: elements into what was received
     std::size_t stride;  // as it lies there
-    Block block;
+    Patch patch;
   };
   struct Fetch {
     std::vector<Piece> pieces;
@@ -75,7 +75,7 @@ class Feed {
   struct Message {  // of one panel
     struct Pack {
       Side side;
-      Block block;
+      Patch patch;
       std::size_t at, stride;  // elements
     };
     std::vector<Pack> packs;

@@ -78,10 +78,10 @@ done:
 }
 )";
 
-struct Words {
+struct CopyText {
   const char *name, *bytes, *registers, *move;
 };
-constexpr std::array<Words, 6> kElements{{
+constexpr std::array<CopyText, 6> kElements{{
     {"2", "2", ".reg .b16 %x;", "ld.global.b16 %x, [%offset]; st.global.b16 [%address], %x;"},
     {"4", "4", ".reg .b32 %x;", "ld.global.b32 %x, [%offset]; st.global.b32 [%address], %x;"},
     {"8", "8", ".reg .b64 %x;", "ld.global.b64 %x, [%offset]; st.global.b64 [%address], %x;"},
@@ -92,11 +92,13 @@ constexpr std::array<Words, 6> kElements{{
     {"conjugate_8",
      "8",
      ".reg .f32 %x, %y;",
-     "ld.global.v2.f32 {%x, %y}, [%offset]; neg.f32 %y, %y; st.global.v2.f32 [%address], {%x, %y};"},
+     "ld.global.v2.f32 {%x, %y}, [%offset]; neg.f32 %y, %y; st.global.v2.f32 [%address], {%x, "
+     "%y};"},
     {"conjugate_16",
      "16",
      ".reg .f64 %x, %y;",
-     "ld.global.v2.f64 {%x, %y}, [%offset]; neg.f64 %y, %y; st.global.v2.f64 [%address], {%x, %y};"},
+     "ld.global.v2.f64 {%x, %y}, [%offset]; neg.f64 %y, %y; st.global.v2.f64 [%address], {%x, "
+     "%y};"},
 }};
 constexpr std::array<const char*, 6> kCopyNames{"hocket_copy_2",
                                                 "hocket_copy_4",
@@ -183,7 +185,8 @@ constexpr const char* kWidenBFloat16 =
 constexpr const char* kNarrowBFloat16 =
     "mov.b32 %bits, %value; shr.u32 %odd, %bits, 16; and.b32 %odd, %odd, 1; "
     "add.u32 %bits, %bits, 0x7fff; add.u32 %bits, %bits, %odd; shr.u32 %bits, %bits, 16; "
-    "setp.nan.f32 %is_nan, %value, %value; @%is_nan mov.u32 %bits, 0x7fff; cvt.u16.u32 %half, %bits;";
+    "setp.nan.f32 %is_nan, %value, %value; @%is_nan mov.u32 %bits, 0x7fff; cvt.u16.u32 %half, "
+    "%bits;";
 
 cuda::LaunchConfig config_of(std::size_t rows, std::size_t columns, cuda::Stream stream) {
   return {.grid_x = static_cast<unsigned>((rows + kThreads - 1) / kThreads),
@@ -214,12 +217,15 @@ GpuKernels::Element GpuKernels::element_of(DType dtype, Change change) {
     return dtype == DType::kComplex64 ? Element::kComplex64 : Element::kComplex128;
   }
   const std::size_t bytes = size_of(dtype);
-  return bytes == 2 ? Element::k2 : bytes == 4 ? Element::k4 : bytes == 8 ? Element::k8 : Element::k16;
+  return bytes == 2   ? Element::k2
+         : bytes == 4 ? Element::k4
+         : bytes == 8 ? Element::k8
+                      : Element::k16;
 }
 
 const cuda::TextKernel& GpuKernels::copier(Element element) {
   const auto i = static_cast<std::size_t>(element);
-  const Words& words = kElements[i];
+  const CopyText& words = kElements[i];
   if (!copiers_[i]) {
     copiers_[i].emplace(device_,
                         cuda::with_words(kCopy,
@@ -255,8 +261,10 @@ void GpuKernels::copy(const void* table,
                       Change change,
                       cuda::Stream stream) {
   if (rows == 0 || columns == 0) return;
-  auto row_count = static_cast<std::uint32_t>(rows), column_count = static_cast<std::uint32_t>(columns);
-  void* arguments[] = {&from.at, &to.at, &table, &row_count, &column_count, &from.stride, &to.stride};
+  auto row_count = static_cast<std::uint32_t>(rows),
+       column_count = static_cast<std::uint32_t>(columns);
+  void* arguments[] = {
+      &from.at, &to.at, &table, &row_count, &column_count, &from.stride, &to.stride};
   copier(element_of(dtype, change)).launch(config_of(rows, columns, stream), arguments);
 }
 

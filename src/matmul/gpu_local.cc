@@ -20,10 +20,10 @@ cublas::DataType type_of(DType dtype) {
   return cublas::DataType::kComplex128;
 }
 
-cublas::Operation operation_of(Stored stored) {
-  return stored == Stored::kPlain        ? cublas::Operation::kNone
-         : stored == Stored::kTransposed ? cublas::Operation::kTranspose
-                                         : cublas::Operation::kConjugateTranspose;
+cublas::Transposition operation_of(Stored stored) {
+  return stored == Stored::kPlain        ? cublas::Transposition::kNone
+         : stored == Stored::kTransposed ? cublas::Transposition::kTranspose
+                                         : cublas::Transposition::kConjugateTranspose;
 }
 
 // Strides and extents fit, as a matrix's extents do. No stride may be 0.
@@ -85,14 +85,14 @@ class GpuLocal final : public Local {
     return {at, count, dtype, MemoryKind::kCuda, device_->ordinal()};
   }
 
-  void prepare(Block& block, Change change) const override {
-    if (block.is_one_piece() && change == Change::kNone) return;
-    const std::vector<std::uint32_t> table = table_of(block.rows, block.columns);
+  void prepare(Patch& patch, Change change) const override {
+    if (patch.is_one_piece() && change == Change::kNone) return;
+    const std::vector<std::uint32_t> table = table_of(patch.rows, patch.columns);
     if (table.empty()) return;
     const std::size_t bytes = table.size() * sizeof(table[0]);
-    block.table = room(bytes);
+    patch.table = room(bytes);
     const cuda::OutsideCapture outside(driver_);
-    cuda::copy(driver_, block.table.data(), table.data(), bytes, aside_.get());
+    cuda::copy(driver_, patch.table.data(), table.data(), bytes, aside_.get());
     cuda::check(driver_, driver_.stream_synchronize(aside_.get()), "copy a table to the GPU");
   }
 
@@ -113,17 +113,17 @@ class GpuLocal final : public Local {
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) cuda::copy(driver_, to, from, bytes, stream_);
   }
-  void copy(const Block& block,
+  void copy(const Patch& patch,
             Columns<const std::byte> from,
             Columns<std::byte> to,
             DType dtype,
             Change change) override {
-    if (block.table.bytes() > 0) {
-      const std::size_t rows = total(block.rows), columns = total(block.columns);
-      return kernels_.copy(block.table.data(), rows, columns, from, to, dtype, change, stream_);
+    if (patch.table.bytes() > 0) {
+      const std::size_t rows = total(patch.rows), columns = total(patch.columns);
+      return kernels_.copy(patch.table.data(), rows, columns, from, to, dtype, change, stream_);
     }
-    if (!block.is_one_piece()) return;  // empty
-    const Run &rows = block.rows[0], &columns = block.columns[0];
+    if (!patch.is_one_piece()) return;  // empty
+    const Run &rows = patch.rows[0], &columns = patch.columns[0];
     const std::size_t element = size_of(dtype);
     from.at += (rows.from + columns.from * from.stride) * element;
     to.at += (rows.to + columns.to * to.stride) * element;
@@ -183,7 +183,14 @@ class GpuLocal final : public Local {
     if (f.dtype != f.sum_dtype) return kernels_.finish(f, stream_);
     const bool adds = f.added.at != nullptr;
     const Scalar alpha(f.dtype, f.alpha), beta(f.dtype, adds ? f.beta : 0);
-    add(f.dtype, f.rows, f.columns, alpha, f.sum, beta, adds ? f.added : as_const(f.target), f.target);
+    add(f.dtype,
+        f.rows,
+        f.columns,
+        alpha,
+        f.sum,
+        beta,
+        adds ? f.added : as_const(f.target),
+        f.target);
   }
 
   std::optional<StreamRef> aside() override {
@@ -216,8 +223,8 @@ class GpuLocal final : public Local {
                               : dtype == DType::kComplex64 ? library.geam_complex_float
                                                            : library.geam_complex_double;
     check(geam(handle_.get(),
-               cublas::Operation::kNone,
-               cublas::Operation::kNone,
+               cublas::Transposition::kNone,
+               cublas::Transposition::kNone,
                number(rows),
                number(columns),
                alpha.get(),

@@ -26,7 +26,7 @@ class HostLocal final : public Local {
   ArrayView view(std::byte* at, std::size_t count, DType dtype) const override {
     return {at, count, dtype};
   }
-  void prepare(Block&, Change) const override {}
+  void prepare(Patch&, Change) const override {}
 
   void begin(std::optional<StreamRef>) override {}
   void end() override {}
@@ -34,12 +34,12 @@ class HostLocal final : public Local {
   void copy(void* to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
-  void copy(const Block& block,
+  void copy(const Patch& patch,
             Columns<const std::byte> from,
             Columns<std::byte> to,
             DType dtype,
             Change change) override {
-    copy_block(block.rows, block.columns, from, to, dtype, change);
+    copy_block(patch.rows, patch.columns, from, to, dtype, change);
   }
   void clear(std::byte* at, std::size_t bytes) override {
     if (bytes > 0) std::memset(at, 0, bytes);

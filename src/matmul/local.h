@@ -1,5 +1,5 @@
-// What a rank does alone for a product: memory, copies, and products of what it has. On the host, or
-// as work of a GPU's stream.
+// What a rank does alone for a product: memory, copies, and products of what it has. On the host,
+// or as work of a GPU's stream.
 #pragma once
 
 #include <complex>
@@ -32,7 +32,7 @@ class Room {
 };
 
 // Rows and columns that are copied. A value; `table` is what Local::prepare made of it.
-struct Block {
+struct Patch {
   std::vector<Run> rows, columns;
   Room table = {};
 
@@ -61,8 +61,8 @@ class Local {
 
   virtual Room room(std::size_t bytes) const = 0;
   virtual ArrayView view(std::byte* at, std::size_t count, DType dtype) const = 0;
-  // Before a block's first copy.
-  virtual void prepare(Block& block, Change change) const = 0;
+  // Before a patch's first copy.
+  virtual void prepare(Patch& patch, Change change) const = 0;
 
   // Around each product. On a GPU what is between is put on the stream, after the product before.
   // Throws InvalidArgument for a stream that does not fit.
@@ -70,7 +70,7 @@ class Local {
   virtual void end() = 0;
 
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void copy(const Block& block,
+  virtual void copy(const Patch& patch,
                     Columns<const std::byte> from,
                     Columns<std::byte> to,
                     DType dtype,

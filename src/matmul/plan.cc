@@ -36,9 +36,10 @@ void require_part(const ConstArrayView& array,
   if (array.memory() != local.memory()) {
     throw InvalidArgument(
         local.memory() == MemoryKind::kHost
-            ? fmt::format("{} is in a GPU's memory, and the plan is for the host's; give the plan a "
-                          "gpu, or copy the array",
-                          name)
+            ? fmt::format(
+                  "{} is in a GPU's memory, and the plan is for the host's; give the plan a "
+                  "gpu, or copy the array",
+                  name)
             : fmt::format("{} is in the host's memory, and the plan is for GPU {}",
                           name,
                           local.device()->ordinal()));
@@ -166,7 +167,8 @@ struct Matmul::Plan {
     const Here here(*this);
     if (device && !stream) stream = StreamRef();
     before_call([&] {
-      if (stream && !device) throw InvalidArgument("stream is of GPUs, and the plan is for the host");
+      if (stream && !device)
+        throw InvalidArgument("stream is of GPUs, and the plan is for the host");
       check(a, b, c, d, scale);
       local->begin(stream);
     });
@@ -187,7 +189,7 @@ struct Matmul::Plan {
   const MatmulOptions options;
   std::optional<Problem> problem;
   std::uint64_t token = 0;
-  std::array<Extents, 3> shapes;  // of this rank's A, B and D
+  std::array<Extents, 3> shapes;                      // of this rank's A, B and D
   std::shared_ptr<const cuda::DeviceContext> device;  // of a plan for GPUs
   std::unique_ptr<Local> local;
   Choice choice;

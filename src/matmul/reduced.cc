@@ -171,16 +171,15 @@ class ReducedForm final : public ProductForm {
     const std::size_t offset = column * rows * size_of(problem.result_dtype);
     const auto* added = static_cast<const std::byte*>(operands.added);
     const auto& sums = result_.is_replicated() ? sums_ : received_;
-    parts_.local.finish(
-        {.sum = {sums[t % 2].data(), rows},
-         .sum_dtype = problem.sum_dtype(),
-         .added = {added == nullptr ? nullptr : added + offset, rows},
-         .target = {static_cast<std::byte*>(operands.target) + offset, rows},
-         .dtype = problem.result_dtype,
-         .rows = rows,
-         .columns = width(my_place()[1], t),
-         .alpha = operands.alpha,
-         .beta = operands.beta});
+    parts_.local.finish({.sum = {sums[t % 2].data(), rows},
+                         .sum_dtype = problem.sum_dtype(),
+                         .added = {added == nullptr ? nullptr : added + offset, rows},
+                         .target = {static_cast<std::byte*>(operands.target) + offset, rows},
+                         .dtype = problem.result_dtype,
+                         .rows = rows,
+                         .columns = width(my_place()[1], t),
+                         .alpha = operands.alpha,
+                         .beta = operands.beta});
   }
 
   const FormParts parts_;
@@ -188,8 +187,8 @@ class ReducedForm final : public ProductForm {
   const std::size_t element_, bands_;
   Feed feed_;
   std::vector<std::size_t> counts_, begins_;  // of the band at hand, by rank, in elements
-  std::vector<Room> rooms_;           // of both factors, by step
-  std::vector<FactorView> views_;  // of both factors, by step
+  std::vector<Room> rooms_;                   // of both factors, by step
+  std::vector<FactorView> views_;             // of both factors, by step
   std::array<Room, 2> sums_, received_;
   std::array<hocket::Work, 2> works_;
 };

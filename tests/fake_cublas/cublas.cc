@@ -24,17 +24,18 @@ constexpr Status kInvalidValue{7}, kNotSupported{15};
 struct Factor {
   const void* at;
   int stride;
-  Operation op;
-  int rows(int rows, int columns) const { return op == Operation::kNone ? rows : columns; }
+  Transposition op;
+  int rows(int rows, int columns) const { return op == Transposition::kNone ? rows : columns; }
 };
 
 template <typename S, typename T>
 S element(const Factor& factor, int i, int j) {
-  if (factor.op != Operation::kNone) std::swap(i, j);
-  const T value = static_cast<const T*>(factor.at)[i + static_cast<std::ptrdiff_t>(j) * factor.stride];
+  if (factor.op != Transposition::kNone) std::swap(i, j);
+  const T value =
+      static_cast<const T*>(factor.at)[i + static_cast<std::ptrdiff_t>(j) * factor.stride];
   const S wide = static_cast<S>(value);
   if constexpr (!std::is_floating_point_v<S>) {
-    if (factor.op == Operation::kConjugateTranspose) return std::conj(wide);
+    if (factor.op == Transposition::kConjugateTranspose) return std::conj(wide);
   }
   return wide;
 }
@@ -81,8 +82,8 @@ Status multiply(Handle handle,
 
 template <typename T>
 Status add(Handle handle,
-           Operation op_a,
-           Operation op_b,
+           Transposition op_a,
+           Transposition op_b,
            int m,
            int n,
            const void* alpha_at,
@@ -135,8 +136,8 @@ Status cublasGetVersion_v2(Handle, int* version) {
 }
 
 Status cublasGemmEx(Handle handle,
-                    Operation op_a,
-                    Operation op_b,
+                    Transposition op_a,
+                    Transposition op_b,
                     int m,
                     int n,
                     int k,
@@ -189,11 +190,21 @@ Status cublasGemmEx(Handle handle,
   return kNotSupported;
 }
 
-#define FAKE_GEAM(NAME, TYPE)                                                                  \
-  Status NAME(Handle handle, Operation op_a, Operation op_b, int m, int n, const void* alpha,  \
-              const void* a, int lda, const void* beta, const void* b, int ldb, void* c,       \
-              int ldc) {                                                                       \
-    return add<TYPE>(handle, op_a, op_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc);           \
+#define FAKE_GEAM(NAME, TYPE)                                                        \
+  Status NAME(Handle handle,                                                         \
+              Transposition op_a,                                                    \
+              Transposition op_b,                                                    \
+              int m,                                                                 \
+              int n,                                                                 \
+              const void* alpha,                                                     \
+              const void* a,                                                         \
+              int lda,                                                               \
+              const void* beta,                                                      \
+              const void* b,                                                         \
+              int ldb,                                                               \
+              void* c,                                                               \
+              int ldc) {                                                             \
+    return add<TYPE>(handle, op_a, op_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc); \
   }
 FAKE_GEAM(cublasSgeam, float)
 FAKE_GEAM(cublasDgeam, double)

@@ -52,8 +52,10 @@ Result copy(Stream stream, void** arguments) {
   const auto* const from = argument<const T*>(arguments, 0);
   auto* const to = argument<T*>(arguments, 1);
   const auto* const table = argument<const std::uint32_t*>(arguments, 2);
-  const auto rows = argument<std::uint32_t>(arguments, 3), columns = argument<std::uint32_t>(arguments, 4);
-  const auto from_stride = argument<std::size_t>(arguments, 5), to_stride = argument<std::size_t>(arguments, 6);
+  const auto rows = argument<std::uint32_t>(arguments, 3),
+             columns = argument<std::uint32_t>(arguments, 4);
+  const auto from_stride = argument<std::size_t>(arguments, 5),
+             to_stride = argument<std::size_t>(arguments, 6);
   return enqueue(stream, [=] {
     const std::uint32_t* const of_columns = table + 2 * rows;
     for (std::uint32_t j = 0; j < columns; ++j) {
@@ -70,7 +72,8 @@ Result finish(Stream stream, void** arguments) {
   const auto* const sum = argument<const float*>(arguments, 0);
   const auto* const added = argument<const T*>(arguments, 1);
   auto* const target = argument<T*>(arguments, 2);
-  const auto rows = argument<std::uint32_t>(arguments, 3), columns = argument<std::uint32_t>(arguments, 4);
+  const auto rows = argument<std::uint32_t>(arguments, 3),
+             columns = argument<std::uint32_t>(arguments, 4);
   const auto sum_stride = argument<std::size_t>(arguments, 5),
              added_stride = argument<std::size_t>(arguments, 6),
              target_stride = argument<std::size_t>(arguments, 7);

@@ -26,10 +26,8 @@ class MatmulOnGpus : public testing::Test {
 template <typename T, typename R>
 void try_one(Seat& seat, std::mt19937& random, MatmulForm form) {
   const Drawn<T, R> drawn(seat.comm.rank(), seat.comm.size(), random);
-  const MatmulOptions options{.dtype = dtype_of<T>,
-                              .result = dtype_of<R>,
-                              .form = form,
-                              .gpu = seat.device->ordinal()};
+  const MatmulOptions options{
+      .dtype = dtype_of<T>, .result = dtype_of<R>, .form = form, .gpu = seat.device->ordinal()};
   Matmul product(seat.comm, drawn.size, drawn.a, drawn.b, drawn.d, options);
   OnGpu<T> a(seat, drawn.my_a.size()), b(seat, drawn.my_b.size());
   OnGpu<R> c(seat, drawn.my_c.size()), d(seat, drawn.wanted.size());
@@ -160,8 +158,11 @@ TEST_F(MatmulOnGpus, WhatDoesNotFitIsRefusedByAll) {
     const bool is_last = seat.comm.rank() == 1;
     MatmulOptions options;
     if (is_last) options.gpu = seat.device->ordinal();
-    expect([&] { Matmul(seat.comm, {4, 4, 4}, rows, rows, rows, options); },
-           "memory (a GPU's or the host's)");
+    expect(
+        [&] {
+          Matmul(seat.comm, {4, 4, 4}, rows, rows, rows, options);
+        },
+        "memory (a GPU's or the host's)");
     options.gpu = seat.device->ordinal();
     Matmul product(seat.comm, {4, 4, 4}, rows, rows, rows, options);
     std::vector<double> host(8, 1);

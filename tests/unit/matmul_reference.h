@@ -36,11 +36,11 @@ inline Complex op_at(Whole& x, MatrixOp op, std::size_t i, std::size_t j) {
 
 // The index in the whole of what a rank has at (i, j), by what the spreads are said to be.
 inline std::array<std::size_t, 2> index_of(const MatrixSpread& spread,
-                                    const Extents& whole,
-                                    int rank,
-                                    int ranks,
-                                    std::size_t i,
-                                    std::size_t j) {
+                                           const Extents& whole,
+                                           int rank,
+                                           int ranks,
+                                           std::size_t i,
+                                           std::size_t j) {
   if (const auto* slab = std::get_if<Slab>(&spread)) {
     const Box box = slab->box(whole, rank, ranks);
     return {box.lower()[0] + i, box.lower()[1] + j};

@@ -17,11 +17,6 @@ from ..distribution import BlockCyclic, ConvertDistributionError
 from ..reshape import _is_on_gpu, _package_of
 from ._types import DTYPES, NARROW, matrix_qualifiers_dtype
 
-#: Why an operand in GPUs' memory is refused.
-NO_GPUS = (
-    "hocket's distributed matrix products are of arrays in host memory, and the operands are on a "
-    "GPU: copy them there"
-)
 NAMES = "ABC"
 
 
@@ -46,7 +41,7 @@ def in_columns(operand: Any) -> Any:
     if is_by_columns(operand):
         return operand
     if hasattr(operand, "flags"):
-        return np.asfortranarray(operand)
+        return operand.copy(order="F")
     return operand.T.contiguous().T
 
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from .... import linalg as _linalg
+from ...._arrays import gpu_of
 from .._base import BindDistributionError
 from .._boxes import Slab
 from .._fft_memory import dtype_name
 from .._runtime import communicator
 from ..distribution import BlockCyclic
-from ..reshape import _is_on_gpu, _package_of
-from ._problem import NAMES, NO_GPUS, cut_axis, describe, in_columns, merge, spread_of, tell
+from ..reshape import _current, _package_of, _synchronize
+from ._problem import NAMES, cut_axis, describe, in_columns, merge, spread_of, tell
 from ._types import (
     DTYPES,
     SCALES,
@@ -66,7 +67,7 @@ class Matmul:
     Parameters
     ----------
     a, b : array
-        What this process holds of either: NumPy's, or PyTorch's on the CPU, in Fortran order.
+        What this process holds of either: NumPy's, PyTorch's or CuPy's, in Fortran order.
     c : array, optional
         What is added, times `beta`. By default the result takes its place.
     distributions : sequence of three distributions
@@ -77,7 +78,7 @@ class Matmul:
         Whether A and B are transposed, or conjugated too.
     options : MatmulOptions or dict, optional
     stream : optional
-        Of GPUs; without effect here.
+        Of a GPU; by default the current one of the operands' package.
 
     Raises
     ------
@@ -114,9 +115,7 @@ class Matmul:
         self.num_operands = len(operands)
         self._dtypes = said["dtypes"]
         self._check_types(beta)
-        if said["spaces"][0] == "cuda":
-            raise ValueError(NO_GPUS)
-        self._package = said["packages"][0]
+        self._package, self._gpu = said["packages"][0], gpu_of(a)
         self._lazy = [self._is_lazy(operand) for operand in operands]
         self._set_qualifiers(said["qualifiers"])
         self._set_result_type()
@@ -262,7 +261,7 @@ class Matmul:
         epilog_inputs : dict, optional
             Of other epilogs.
         stream : optional
-            Without effect here.
+            Without effect here: a plan is made by the host.
         """
         self._check()
         options_of(
@@ -292,6 +291,7 @@ class Matmul:
         self._plan = _linalg.Matmul(
             self._comm, (m, n, k), spreads[0], spreads[1], d, ops[0], ops[1], self._dtypes[0],
             self._result, "F", "reduced" if is_summed and self._comm.size > 1 else "cheapest",
+            self._gpu,
         )
         self._epilog = epilog
 
@@ -414,8 +414,12 @@ class Matmul:
                 f"The provided operand {NAMES[i]} has different conjugate flag than the original "
                 "operand"
             )
-        if _is_on_gpu(operand):
-            raise ValueError(NO_GPUS)
+        if gpu_of(operand) != self._gpu:
+            places = ["the CPU" if gpu is None else f"GPU {gpu}" for gpu in (gpu_of(operand), self._gpu)]
+            raise ValueError(
+                f"The memory space of the new operand must match that of the original one. The new "
+                f"operand is on {places[0]}, and the original one on {places[1]}."
+            )
 
     def execute(self, *, release_workspace: bool = False, stream: Any = None) -> Any:
         """Multiply. Collective.
@@ -427,13 +431,21 @@ class Matmul:
             is in place.
         """
         self._check("Execution")
-        assert self._operands is not None and self._plan is not None
+        assert self._operands is not None
+        with _current(stream, self._operands[0]):
+            result = self._multiply(self._operands)
+            if self.options.blocking is True and self._gpu is not None:
+                _synchronize(result)
+        return result
+
+    def _multiply(self, operands: Sequence[Any]) -> Any:
+        assert self._plan is not None
         # Those that were reset may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
-                for operand, lazy in zip(self._operands[:2], self._lazy))
+                for operand, lazy in zip(operands[:2], self._lazy))
         if self.num_operands == 2:
             return self._plan(a, b, alpha=self._alpha)
-        c = self._operands[2]
+        c = operands[2]
         own = in_columns(c)
         added = own if self._epilog is None else self._sum_of_all(own)
         got = self._plan(a, b, added, own if self.inplace else None, self._alpha, self._beta)
