@@ -32,23 +32,35 @@ Stored stored_of(const Factor& factor) {
   return factor.is_conjugated ? Stored::kConjugateTransposed : Stored::kTransposed;
 }
 
+// Each panel has a part of each step.
+std::vector<std::vector<InnerStep>> in_panels(const std::vector<InnerStep>& steps,
+                                              std::size_t count) {
+  std::vector<std::vector<InnerStep>> panels(count);
+  for (const InnerStep& step : steps) {
+    std::vector<InnerStep> parts = parts_of_step(step, count);
+    for (std::size_t t = 0; t < count; ++t) panels[t].push_back(std::move(parts[t]));
+  }
+  return panels;
+}
+
 }  // namespace
 
 Feed::Feed(Communicator& comm,
            const Problem& problem,
            Local& local,
            const Workloads& workloads,
+           std::size_t panels,
            std::optional<Duration> deadline)
     : comm_(comm),
       problem_(problem),
       local_(local),
       deadline_(deadline),
       me_(comm.rank()),
-      element_(size_of(problem.dtype)),
-      mine_(workloads(comm.rank())) {
+      element_(size_of(problem.dtype)) {
+  const Workload mine = workloads(me_);
   std::size_t bytes = 0;
   for (const Side side : {kLeft, kRight}) {
-    holders_[side] = holders(side, mine_);
+    holders_[side] = holders(side, mine);
     for (const Holder& holder : holders_[side]) outer_count_[side] += total(holder.outer);
     const std::vector<bool> wanted = find_wanted(side, workloads);
     is_shown_[side] = wanted[static_cast<std::size_t>(me_)];
@@ -62,20 +74,19 @@ Feed::Feed(Communicator& comm,
   }
   if (!is_shared_) {
     shelves_.reset();
-    make_messages(workloads);
+    panels_ = in_panels(mine.steps, panels);
+    make_messages(workloads, panels);
     return;
   }
-  // What lies in one piece on both sides is multiplied as it lies.
-  for (auto& panel : mine_.panels) {
-    std::vector<InnerStep> steps;
-    for (const InnerStep& step : panel) {
-      if (is_direct(kLeft, step) && is_direct(kRight, step)) {
-        steps.push_back(step);
-      } else {
-        for (InnerStep& part : cut_step(step, local.panel())) steps.push_back(std::move(part));
-      }
-    }
-    panel = std::move(steps);
+  // What lies in one piece on both sides is multiplied as it lies; it comes first, as what others
+  // have may be on its way meanwhile.
+  auto& steps = panels_.emplace_back();
+  for (const InnerStep& step : mine.steps) {
+    if (is_direct(step)) steps.push_back(step);
+  }
+  for (const InnerStep& step : mine.steps) {
+    if (is_direct(step)) continue;
+    for (InnerStep& part : cut_step(step, local.panel())) steps.push_back(std::move(part));
   }
 }
 
@@ -136,13 +147,11 @@ std::vector<bool> Feed::find_wanted(Side side, const Workloads& workloads) const
   for (int rank = 0; rank < comm_.size(); ++rank) {
     const Workload work = workloads(rank);
     const std::vector<Holder> holding = holders(side, work);
-    for (const auto& panel : work.panels) {
-      for (const InnerStep& step : panel) {
-        if (step.length == 0) continue;
-        for (const Holder& holder : holding) {
-          const int at = rank_at(side, holder.place, inner_place(side, step));
-          if (at != rank) wanted[static_cast<std::size_t>(at)] = true;
-        }
+    for (const InnerStep& step : work.steps) {
+      if (step.length == 0) continue;
+      for (const Holder& holder : holding) {
+        const int at = rank_at(side, holder.place, inner_place(side, step));
+        if (at != rank) wanted[static_cast<std::size_t>(at)] = true;
       }
     }
   }
@@ -170,9 +179,9 @@ bool Feed::is_direct(Side side, const InnerStep& step) const {
          (is_mine || local_.multiplies_afar());
 }
 
-void Feed::make_messages(const Workloads& workloads) {
+void Feed::make_messages(const Workloads& workloads, std::size_t panels) {
   const auto ranks = static_cast<std::size_t>(comm_.size());
-  messages_.resize(panels());
+  messages_.resize(panels);
   for (Message& message : messages_) {
     message.sends.resize(ranks);
     message.receives.resize(ranks);
@@ -180,6 +189,7 @@ void Feed::make_messages(const Workloads& workloads) {
   for (int to = 0; to < comm_.size(); ++to) {
     if (to == me_) continue;
     const Workload work = workloads(to);
+    const auto their_panels = in_panels(work.steps, panels);
     std::array<std::vector<Run>, 2> outer;
     for (const Side side : {kLeft, kRight}) {
       if (factor(side).tiling.is_replicated()) continue;
@@ -188,8 +198,8 @@ void Feed::make_messages(const Workloads& workloads) {
                                           outer_axis(side, factor(side)),
                                           places(side, me_)[0]));
     }
-    for (std::size_t t = 0; t < panels(); ++t) {
-      for (const InnerStep& step : work.panels[t]) {
+    for (std::size_t t = 0; t < panels; ++t) {
+      for (const InnerStep& step : their_panels[t]) {
         for (const Side side : {kLeft, kRight}) {
           if (outer[side].empty() || step.length == 0 ||
               inner_place(side, step) != places(side, me_)[1]) {
@@ -210,7 +220,7 @@ void Feed::make_messages(const Workloads& workloads) {
       }
     }
   }
-  for (std::size_t t = 0; t < panels(); ++t) {
+  for (std::size_t t = 0; t < panels; ++t) {
     Message& message = messages_[t];
     message.places.resize(steps(t).size());
     std::vector<std::vector<std::size_t*>> from(ranks);

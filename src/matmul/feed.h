@@ -25,18 +25,19 @@ class Feed {
  public:
   enum Side : std::uint8_t { kLeft, kRight };
 
-  // Collective. All workloads have the same number of panels.
+  // Collective. Where parts are messages, the steps travel in so many panels.
   Feed(Communicator& comm,
        const Problem& problem,
        Local& local,
        const Workloads& workloads,
+       std::size_t panels,
        std::optional<Duration> deadline);
   // Takes the memory that what follows needs. Local.
   void reserve();
 
   bool is_shared() const noexcept { return is_shared_; }
-  std::size_t panels() const noexcept { return mine_.panels.size(); }
-  const std::vector<InnerStep>& steps(std::size_t panel) const { return mine_.panels[panel]; }
+  std::size_t panels() const noexcept { return panels_.size(); }
+  const std::vector<InnerStep>& steps(std::size_t panel) const { return panels_[panel]; }
 
   // Bytes of the largest room that `fetch` comes to need.
   std::size_t room(Side side) const;
@@ -94,9 +95,12 @@ class Feed {
   const std::byte* held(Side side, int rank) const;
   Change change(Side side) const;
   bool is_direct(Side side, const InnerStep& step) const;
+  bool is_direct(const InnerStep& step) const {
+    return is_direct(kLeft, step) && is_direct(kRight, step);
+  }
   Fetch make_fetch(Side side, std::size_t panel, std::size_t step) const;
   std::vector<bool> find_wanted(Side side, const Workloads& workloads) const;
-  void make_messages(const Workloads& workloads);
+  void make_messages(const Workloads& workloads, std::size_t panels);
   void start(std::size_t panel);
 
   Communicator& comm_;
@@ -106,7 +110,7 @@ class Feed {
   const int me_;
   const std::size_t element_;
   bool is_shared_ = true;
-  Workload mine_;
+  std::vector<std::vector<InnerStep>> panels_;  // this rank's
   std::array<std::vector<Holder>, 2> holders_;
   std::array<std::size_t, 2> outer_count_{};
   std::array<const std::byte*, 2> given_{};

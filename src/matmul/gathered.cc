@@ -1,5 +1,6 @@
 // Each rank multiplies what its part of the result needs, and gets it of the others.
 #include <algorithm>
+#include <array>
 
 #include "matmul/feed.h"
 #include "matmul/forms.h"
@@ -11,7 +12,6 @@ constexpr std::size_t kMostPanels = 64;
 
 std::size_t panels_of(const FormParts& parts) {
   const Problem& problem = parts.problem;
-  if (parts.local.memory() == MemoryKind::kHost && distribution::on_one_host(parts.comm)) return 1;
   const auto most = [](const Axis& axis) {
     return *std::max_element(axis.held.begin(), axis.held.end());
   };
@@ -26,13 +26,20 @@ class GatheredForm final : public ProductForm {
       : parts_(parts),
         rows_(parts.problem.result.held(parts.comm.rank(), 0)),
         columns_(parts.problem.result.held(parts.comm.rank(), 1)),
-        feed_(parts.comm, parts.problem, parts.local, workloads(), parts.deadline) {}
+        feed_(
+            parts.comm, parts.problem, parts.local, workloads(), panels_of(parts), parts.deadline) {
+  }
 
   void reserve() override {
     feed_.reserve();
     if (rows_ == 0 || columns_ == 0) return;
-    left_room_ = parts_.local.room(feed_.room(Feed::kLeft));
-    right_room_ = parts_.local.room(feed_.room(Feed::kRight));
+    // Messages come beside products already.
+    rooms_.resize(feed_.is_shared() ? parts_.local.rooms() : 1);
+    views_.resize(rooms_.size());
+    for (auto& [left, right] : rooms_) {
+      left = parts_.local.room(feed_.room(Feed::kLeft));
+      right = parts_.local.room(feed_.room(Feed::kRight));
+    }
     const Problem& problem = parts_.problem;
     // Sums of halves are apart, but where one product makes them all.
     const bool at_once = parts_.local.multiplies_halves() && feed_.panels() == 1 &&
@@ -61,25 +68,12 @@ class GatheredForm final : public ProductForm {
       const std::size_t bytes = rows_ * columns_ * size_of(problem.result_dtype);
       if (added.at != target.at && bytes > 0) parts_.local.copy(target.at, added.at, bytes);
     }
-    bool is_first = true;
+    bool has_begun = false;
     for (std::size_t t = 0; t < feed_.panels(); ++t) {
       feed_.wait(t);
-      if (rows_ == 0 || columns_ == 0) continue;
-      for (std::size_t s = 0; s < feed_.steps(t).size(); ++s) {
-        product.k = feed_.steps(t)[s].length;
-        if (product.k == 0) continue;
-        const FactorView left = feed_.fetch(Feed::kLeft, t, s, left_room_);
-        const FactorView right = feed_.fetch(Feed::kRight, t, s, right_room_);
-        product.left = left.columns;
-        product.left_stored = left.stored;
-        product.right = right.columns;
-        product.right_stored = right.stored;
-        parts_.local.multiply(product);
-        product.beta = 1;
-        is_first = false;
-      }
+      if (rows_ > 0 && columns_ > 0) has_begun = multiply_panel(t, product) || has_begun;
     }
-    if (is_first) {  // an inner extent of nothing
+    if (!has_begun) {  // an inner extent of nothing
       product.k = 0;
       product.left = {nullptr, rows_};
       parts_.local.multiply(product);
@@ -98,29 +92,59 @@ class GatheredForm final : public ProductForm {
   }
 
  private:
+  // Adds a panel's products to what is there; returns whether there were any.
+  bool multiply_panel(std::size_t t, LocalProduct& product) {
+    const std::vector<InnerStep>& steps = feed_.steps(t);
+    const std::size_t rooms = rooms_.size();
+    const auto fill = [&](std::size_t s) {
+      const std::size_t room = s % rooms;
+      parts_.local.begin_fill(room);
+      views_[room] = {feed_.fetch(Feed::kLeft, t, s, rooms_[room][Feed::kLeft]),
+                      feed_.fetch(Feed::kRight, t, s, rooms_[room][Feed::kRight])};
+      parts_.local.end_fill(room);
+    };
+    bool has_any = false;
+    std::size_t filled = 0;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      for (; filled < std::min(s + rooms, steps.size()); ++filled) {
+        if (steps[filled].length > 0) fill(filled);
+      }
+      if (steps[s].length == 0) continue;
+      const auto& [left, right] = views_[s % rooms];
+      product.k = steps[s].length;
+      product.left = left.columns;
+      product.left_stored = left.stored;
+      product.right = right.columns;
+      product.right_stored = right.stored;
+      parts_.local.begin_use(s % rooms);
+      parts_.local.multiply(product);
+      parts_.local.end_use(s % rooms);
+      product.beta = 1;
+      has_any = true;
+    }
+    return has_any;
+  }
+
   Workloads workloads() const {
     const Problem& problem = parts_.problem;
     const std::vector<InnerStep> steps =
         steps_of(problem.left.tiling.axis(1), problem.right.tiling.axis(0), nullptr, 0);
-    std::vector<std::vector<InnerStep>> panels(panels_of(parts_));
-    for (const InnerStep& step : steps) {
-      std::vector<InnerStep> parts = parts_of_step(step, panels.size());
-      for (std::size_t t = 0; t < panels.size(); ++t) panels[t].push_back(std::move(parts[t]));
-    }
-    return [&problem, panels = std::move(panels)](int rank) {
+    return [&problem, steps](int rank) {
       const auto place = problem.result.place_of(rank);
       return Workload{.m = problem.result.axis(0),
                       .n = problem.result.axis(1),
                       .m_place = place[0],
                       .n_place = place[1],
-                      .panels = panels};
+                      .steps = steps};
     };
   }
 
   const FormParts parts_;
   const std::size_t rows_, columns_;  // of this rank's part
   Feed feed_;
-  Room left_room_, right_room_, sums_;
+  std::vector<std::array<Room, 2>> rooms_;        // filled in turn, for both factors
+  std::vector<std::array<FactorView, 2>> views_;  // of what lies in them, or elsewhere
+  Room sums_;
   bool is_apart_ = false;
 };
 

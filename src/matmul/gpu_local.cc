@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -65,7 +66,8 @@ class GpuLocal final : public Local {
         kernels_(device_),
         aside_(device_),
         ready_(device_),
-        end_(device_) {}
+        end_(device_),
+        slots_{Slot(device_), Slot(device_)} {}
 
   const cuda::DeviceContext* device() const noexcept override { return device_.get(); }
   const std::string& library() const noexcept override { return name_; }
@@ -104,6 +106,8 @@ class GpuLocal final : public Local {
     // What the plan keeps is used by one product after the other, whatever their streams.
     if (has_run_) end_.hold(stream_);
     check(handle_.library().set_stream(handle_.get(), stream_), "use the stream");
+    copies_ = stream_;
+    for (Slot& slot : slots_) slot.is_used = false;
   }
   void end() override {
     end_.record(stream_);
@@ -111,7 +115,7 @@ class GpuLocal final : public Local {
   }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
-    if (bytes > 0) cuda::copy(driver_, to, from, bytes, stream_);
+    if (bytes > 0) cuda::copy(driver_, to, from, bytes, copies_);
   }
   void copy(const Patch& patch,
             Columns<const std::byte> from,
@@ -120,7 +124,7 @@ class GpuLocal final : public Local {
             Change change) override {
     if (patch.table.bytes() > 0) {
       const std::size_t rows = total(patch.rows), columns = total(patch.columns);
-      return kernels_.copy(patch.table.data(), rows, columns, from, to, dtype, change, stream_);
+      return kernels_.copy(patch.table.data(), rows, columns, from, to, dtype, change, copies_);
     }
     if (!patch.is_one_piece()) return;  // empty
     const Run &rows = patch.rows[0], &columns = patch.columns[0];
@@ -137,7 +141,7 @@ class GpuLocal final : public Local {
     planes.to.device = reinterpret_cast<cuda::DevicePtr>(to.at);
     planes.to.pitch = to.stride * element;
     planes.from.height = planes.to.height = columns.length;
-    cuda::check(driver_, driver_.memcpy_3d_async(&planes, stream_), "copy a part of a matrix");
+    cuda::check(driver_, driver_.memcpy_3d_async(&planes, copies_), "copy a part of a matrix");
   }
   void clear(std::byte* at, std::size_t bytes) override {
     if (bytes == 0) return;
@@ -193,6 +197,23 @@ class GpuLocal final : public Local {
         f.target);
   }
 
+  std::size_t rooms() const noexcept override { return slots_.size(); }
+  void begin_fill(std::size_t room) override {
+    Slot& slot = slots_[room];
+    if (!slot.is_used) slot.used.record(stream_);
+    slot.used.hold(aside_.get());
+    copies_ = aside_.get();
+  }
+  void end_fill(std::size_t room) override {
+    slots_[room].filled.record(aside_.get());
+    copies_ = stream_;
+  }
+  void begin_use(std::size_t room) override { slots_[room].filled.hold(stream_); }
+  void end_use(std::size_t room) override {
+    slots_[room].used.record(stream_);
+    slots_[room].is_used = true;
+  }
+
   std::optional<StreamRef> aside() override {
     ready_.record(stream_);
     ready_.hold(aside_.get());
@@ -201,6 +222,13 @@ class GpuLocal final : public Local {
   void join(Work& work) override { work.wait(StreamRef(stream_)); }
 
  private:
+  struct Slot {
+    explicit Slot(const std::shared_ptr<const cuda::DeviceContext>& device)
+        : filled(device), used(device) {}
+    cuda::OwnedEvent filled, used;
+    bool is_used = false;  // in this product
+  };
+
   static Columns<const std::byte> as_const(Columns<std::byte> columns) {
     return {columns.at, columns.stride};
   }
@@ -245,7 +273,8 @@ class GpuLocal final : public Local {
   GpuKernels kernels_;
   const cuda::OwnedStream aside_;
   cuda::OwnedEvent ready_, end_;
-  cuda::Stream stream_ = nullptr;
+  std::array<Slot, 2> slots_;
+  cuda::Stream stream_ = nullptr, copies_ = nullptr;  // of the product under way
   bool has_run_ = false;
 };
 

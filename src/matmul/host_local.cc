@@ -47,6 +47,12 @@ class HostLocal final : public Local {
   void multiply(const LocalProduct& product) override { blas_->multiply(product); }
   void finish(const Finish& finish) override { matmul::finish(finish); }
 
+  std::size_t rooms() const noexcept override { return 1; }
+  void begin_fill(std::size_t) override {}
+  void end_fill(std::size_t) override {}
+  void begin_use(std::size_t) override {}
+  void end_use(std::size_t) override {}
+
   std::optional<StreamRef> aside() override { return {}; }
   void join(Work& work) override { work.wait(); }
 

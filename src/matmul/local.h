@@ -80,6 +80,15 @@ class Local {
   // See matmul::finish.
   virtual void finish(const Finish& finish) = 0;
 
+  // Rooms that are filled in turn: more than one where copies go on beside products. What is copied
+  // between begin_fill and end_fill comes after the product that used the room last, and before
+  // that of the next begin_use.
+  virtual std::size_t rooms() const noexcept = 0;
+  virtual void begin_fill(std::size_t room) = 0;
+  virtual void end_fill(std::size_t room) = 0;
+  virtual void begin_use(std::size_t room) = 0;
+  virtual void end_use(std::size_t room) = 0;
+
   // Where calls go on beside the products: they come after all that was put on the stream so far.
   virtual std::optional<StreamRef> aside() = 0;
   // What is put on the stream from here on comes after the call.

@@ -20,7 +20,7 @@ class ReducedForm final : public ProductForm {
         element_(size_of(parts.problem.sum_dtype())),
         bands_(std::clamp<std::size_t>(
             parts.problem.m * parts.problem.n * element_ / kBandBytes, 1, kMostBands)),
-        feed_(parts.comm, parts.problem, parts.local, workloads(share), parts.deadline),
+        feed_(parts.comm, parts.problem, parts.local, workloads(share), 1, parts.deadline),
         counts_(static_cast<std::size_t>(parts.comm.size())),
         begins_(counts_.size()) {}
 
@@ -74,10 +74,10 @@ class ReducedForm final : public ProductForm {
       // Rows and columns by who wants them, so that each one's are together.
       return Workload{.m = sorted_axis(result_.axis(0)),
                       .n = sorted_axis(result_.axis(1)),
-                      .panels = {steps_of(problem.left.tiling.axis(1),
-                                          problem.right.tiling.axis(0),
-                                          &share,
-                                          static_cast<std::size_t>(rank))}};
+                      .steps = steps_of(problem.left.tiling.axis(1),
+                                        problem.right.tiling.axis(0),
+                                        &share,
+                                        static_cast<std::size_t>(rank))};
     };
   }
 

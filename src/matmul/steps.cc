@@ -6,6 +6,8 @@
 namespace hocket::matmul {
 namespace {
 
+constexpr std::size_t kUnit = 64;
+
 std::vector<Run> runs_of(const InnerStep& step, std::size_t InnerRun::*at) {
   std::vector<Run> runs;
   std::size_t to = 0;
@@ -91,12 +93,19 @@ std::vector<InnerStep> steps_of(const Axis& left,
 }
 
 std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest) {
-  return parts_of_step(step, std::max<std::size_t>(1, (step.length + longest - 1) / longest));
+  std::vector<std::size_t> begins;
+  for (std::size_t begin = 0; begin < step.length; begin += longest) begins.push_back(begin);
+  if (begins.empty()) begins.push_back(0);
+  begins.push_back(step.length);
+  return cut_at(step, begins);
 }
 
 std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts) {
+  // Libraries are quicker where what they read begins at round addresses.
+  const std::size_t unit = step.length / parts >= 2 * kUnit ? kUnit : 1;
   std::vector<std::size_t> begins(parts + 1);
-  for (std::size_t i = 0; i <= parts; ++i) begins[i] = step.length * i / parts;
+  for (std::size_t i = 0; i < parts; ++i) begins[i] = step.length * i / parts / unit * unit;
+  begins[parts] = step.length;
   return cut_at(step, begins);
 }
 

@@ -35,12 +35,11 @@ std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest);
 // The step in so many parts, as equal as can be; some may be empty.
 std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts);
 
-// What one rank multiplies, in panels of steps; rows and columns as the two axes have them. A
-// value.
+// What one rank multiplies; rows and columns as the two axes have them. A value.
 struct Workload {
   Axis m, n;
   std::size_t m_place = 0, n_place = 0;
-  std::vector<std::vector<InnerStep>> panels;
+  std::vector<InnerStep> steps;
 };
 // By rank.
 using Workloads = std::function<Workload(int rank)>;
