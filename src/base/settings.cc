@@ -40,6 +40,8 @@ constexpr std::array kRows{
         "NVSHMEM's host library; default: in the process, Python's package, the system's"},
     Row{"HOCKET_BLAS_LIBRARY",
         "What multiplies within a rank: openblas, mkl, blis, none, a file; default the first found"},
+    Row{"HOCKET_CUBLAS_LIBRARY",
+        "File of cuBLAS; default the process's own, Python's package's, the system's"},
     Row{"HOCKET_CUFFT_LIBRARY",
         "File of cuFFT; default the process's own, Python's package's, the system's"},
     Row{"HOCKET_FFT_LIBRARY",

@@ -103,6 +103,22 @@ std::string cufft_note(const std::string& version) {
                          : "transforms GPUs' arrays in hocket::Fft";
 }
 
+// By a property, as the other way to ask needs a handle, and so a GPU.
+std::string cublas_version(void* library) {
+  auto* get = symbol<int(int, int*)>(library, "cublasGetProperty");
+  std::array<int, 3> parts{};
+  for (int i = 0; i < 3; ++i) {
+    if (get == nullptr || get(i, &parts[static_cast<std::size_t>(i)]) != 0) return "";
+  }
+  return fmt::format("{}.{}.{}", parts[0], parts[1], parts[2]);
+}
+
+std::string cublas_note(const std::string& version) {
+  return version.empty() ? "no products of GPUs' matrices (pip: nvidia-cublas, or "
+                           "HOCKET_CUBLAS_LIBRARY)"
+                         : "multiplies GPUs' matrices in hocket::Matmul";
+}
+
 // What HOCKET_FFT_LIBRARY says when it is a word.
 std::string fftw_note(const std::string& version) {
   const std::string wanted = base::environment("HOCKET_FFT_LIBRARY").value_or("");
@@ -169,6 +185,11 @@ const std::array kLibraries{
                  cufft_version,
                  "HOCKET_CUFFT_LIBRARY",
                  cufft_note},
+    KnownLibrary{"cuBLAS",
+                 {"libcublas.so.13", "libcublas.so.12"},
+                 cublas_version,
+                 "HOCKET_CUBLAS_LIBRARY",
+                 cublas_note},
     KnownLibrary{"FFTW", {"libfftw3.so.3", nullptr}, fftw_version, "HOCKET_FFT_LIBRARY", fftw_note},
     KnownLibrary{"BLAS",
                  {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4"},
@@ -284,6 +305,7 @@ std::vector<std::string> package_library_folders() {
   return {"nvidia/nccl/lib",
           "nvidia/nvshmem/lib",
           "nvidia/cu13/lib",
+          "nvidia/cublas/lib",
           "nvidia/cufft/lib",
           "libucx/lib"};
 }
