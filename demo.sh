@@ -16,9 +16,9 @@ if [ -n "$wheel" ] && python3 -c 'import sys, venv; assert sys.version_info >= (
   exec build/demo/bin/hocket demo --html build/bench.html
 fi
 
-tools/setup.sh --peers
+tools/setup.sh --no-tests --peers
 # The kernels for GPUs take nvcc minutes, and nothing here is on a GPU.
-tools/build.sh --no-kernels hocket_command _hocket peers
+tools/build.sh --no-kernels --no-tests hocket_command _hocket peers
 
 PATH="$PWD/build/release/bin:$PWD/.venv/bin:$PATH"
 PYTHONPATH="$PWD/build/release/python${PYTHONPATH:+:$PYTHONPATH}"

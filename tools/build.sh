@@ -1,14 +1,20 @@
 #!/bin/sh
-# build.sh [--no-kernels] [target ...]: configures and builds the release preset, the Python package
-# included. --no-kernels: without those for GPUs, which take nvcc minutes.
+# build.sh [--no-kernels] [--no-tests] [target ...]: configures and builds the release preset, the Python
+# package included. --no-kernels: without those for GPUs, which take nvcc minutes. --no-tests: without the
+# tests and the libraries that they need.
 set -eu
 cd "$(dirname "$0")/.."
 
 kernels=-UHOCKET_NVCC  # looked for anew, as this may have been run without them
-if [ "${1:-}" = --no-kernels ]; then
-  kernels=-DHOCKET_NVCC=OFF
+tests=-UHOCKET_TESTS
+while :; do
+  case ${1:-} in
+    --no-kernels) kernels=-DHOCKET_NVCC=OFF ;;
+    --no-tests) tests=-DHOCKET_TESTS=OFF ;;
+    *) break ;;
+  esac
   shift
-fi
+done
 set -- ${1:+--target "$@"}
 launcher=
 if command -v ccache >/dev/null; then
@@ -21,7 +27,7 @@ echo "build: configuring build/release"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086  # may be empty
-if ! cmake --preset release -DHOCKET_PYTHON=ON $kernels $launcher \
+if ! cmake --preset release -DHOCKET_PYTHON=ON $kernels $tests $launcher \
   -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1; then
   cat "$log" >&2
   exit 1

