@@ -23,7 +23,8 @@ for argument in "$@"; do
   case $argument in
     --no-tests) for_tests='' welcome='' ;;
     --peers)
-      packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libfftw3-mpi-dev"
+      packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libfftw3-dev"
+      packages="$packages libfftw3-mpi-dev libscalapack-openmpi-dev"
       peers="openmpi5 mpich5"  # whole MPIs in wheels, each in a folder of its own in .peers
       ;;
     --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;

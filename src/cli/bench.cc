@@ -160,6 +160,11 @@ class Session {
     if (library == kHocket && !arguments_.algorithm.empty()) {
       offer.launch.environment.emplace_back("HOCKET_ALGORITHM", arguments_.algorithm);
     }
+    if (is_numeric(findings_.plan.collectives.front())) {
+      // A processor is a rank's, and so is all that its library computes.
+      offer.launch.environment.emplace_back("OMP_NUM_THREADS", "1");
+      offer.launch.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
+    }
     Participant participant{
         library, "", {}, fmt::format("{}", fmt::join(offer.launch.arguments, " "))};
     std::unique_ptr<Team> team;
@@ -265,6 +270,8 @@ void add_bench(CLI::App& app, Action& chosen) {
   bench->footer(
       "Sizes are those of the larger of a rank's buffers. Results are checked before and after.\n"
       "Examples: hocket bench all_reduce -n 2 --compare openmpi --html bench.html\n"
+      "          hocket bench fft fft_transposed --sizes 128,256 --compare fftw\n"
+      "          hocket bench matmul -n 4 --compare scalapack\n"
       "          hocket bench all_reduce all_gather -n 4 --device cuda --compare nccl");
   auto arguments = std::make_shared<Arguments>();
   add_options(*bench, *arguments);

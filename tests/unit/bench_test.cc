@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
 #include <cstring>
+#include <numbers>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "cli/bench/case.h"
 #include "cli/bench/data.h"
 #include "cli/bench/measure.h"
+#include "cli/bench/numeric.h"
 #include "cli/bench/plot.h"
 #include "cli/bench/report.h"
 #include "cli/bench/wire.h"
@@ -123,6 +127,9 @@ void perform(const Case& subject, int ranks, Ranks& all) {
         case Collective::kSendRecv:
           out[i] = in[(static_cast<std::size_t>(rank) + n - 1) % n][i];
           break;
+        case Collective::kFft:
+        case Collective::kFftTransposed:
+        case Collective::kMatmul:
         case Collective::kBarrier:
           break;
       }
@@ -336,6 +343,99 @@ TEST(BenchPlot, TextIsEscapedAndOneMarkIsEnough) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
   EXPECT_NE(svg.find("hint"), std::string::npos);
   EXPECT_EQ(to_svg(Plot{}).find("nan"), std::string::npos);
+}
+
+// --- Transforms and products ---------------------------------------------------------------------
+
+// All ranks' slabs, one after the other, transformed by sums written out.
+std::vector<std::complex<double>> transformed(const std::vector<std::complex<double>>& x,
+                                              std::size_t n) {
+  std::vector<std::complex<double>> y(x.size());
+  const auto at = [n](std::size_t i, std::size_t j, std::size_t k) { return (i * n + j) * n + k; };
+  for (std::size_t to = 0; to < x.size(); ++to) {
+    const std::size_t a = to / (n * n), b = to / n % n, c = to % n;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t k = 0; k < n; ++k) {
+          const double turn =
+              static_cast<double>((a * i + b * j + c * k) % n) / static_cast<double>(n);
+          y[to] += x[at(i, j, k)] * std::polar(1.0, -2 * std::numbers::pi * turn);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+TEST(BenchNumeric, ATransformIsTakenWhereItIsRightAlone) {
+  constexpr std::size_t n = 6;
+  constexpr int kRanks = 3;
+  for (const Collective collective : {Collective::kFft, Collective::kFftTransposed}) {
+    const Case subject{.collective = collective, .elements = n, .dtype = DType::kComplex128};
+    const std::size_t share = numeric_shape(subject, {0, kRanks}).in;
+    std::vector<std::complex<double>> x(share * kRanks), out(share);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      fill_numeric(subject,
+                   {rank, kRanks},
+                   9,
+                   {x.data() + share * static_cast<std::size_t>(rank), out.data()});
+    }
+    const auto y = transformed(x, n);
+    bool is_told_apart = false;  // from that of another seed
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const auto first = static_cast<std::size_t>(rank) * n / kRanks;
+      std::vector<std::complex<double>> part;
+      for (std::size_t to = 0; to < y.size(); ++to) {
+        const std::size_t cut = collective == Collective::kFft ? to / (n * n) : to / n % n;
+        if (cut >= first && cut < first + n / kRanks) part.push_back(y[to]);
+      }
+      ASSERT_EQ(part.size(), share);
+      EXPECT_EQ(check_numeric(subject, {rank, kRanks}, 9, {nullptr, part.data()}), "");
+      is_told_apart |= !check_numeric(subject, {rank, kRanks}, 10, {nullptr, part.data()}).empty();
+      for (std::size_t i = 0; i < part.size(); i += 7) {
+        part[i] += 0.01;
+        EXPECT_NE(check_numeric(subject, {rank, kRanks}, 9, {nullptr, part.data()}), "") << i;
+        part[i] -= 0.01;
+      }
+    }
+    EXPECT_TRUE(is_told_apart);
+  }
+}
+
+TEST(BenchNumeric, PartsOfAMatrixTileIt) {
+  for (const std::size_t n : {1, 63, 64, 65, 200, 517}) {
+    for (const int ranks : {1, 2, 3, 4, 6}) {
+      std::vector<int> seen(n * n);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const MatrixPart part(n, {rank, ranks});
+        EXPECT_EQ(part.grid[0] * part.grid[1], static_cast<std::size_t>(ranks));
+        for (std::size_t j = 0; j < part.width; ++j) {
+          for (std::size_t i = 0; i < part.height; ++i)
+            ++seen.at(part.whole(0, i) * n + part.whole(1, j));
+        }
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), std::ptrdiff_t(n * n))
+          << n << ", " << ranks;
+    }
+  }
+}
+
+TEST(BenchNumeric, AProductIsTakenWhereItIsRightAlone) {
+  constexpr std::size_t n = 30;
+  const Case subject{.collective = Collective::kMatmul, .elements = n, .dtype = DType::kFloat64};
+  std::vector<double> in(2 * n * n), out(n * n);
+  fill_numeric(subject, {0, 1}, 4, {in.data(), out.data()});
+  EXPECT_NE(check_numeric(subject, {0, 1}, 4, {nullptr, out.data()}), "")
+      << "nothing was multiplied";
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (std::size_t k = 0; k < n; ++k) sum += in[i + k * n] * in[n * n + k + j * n];
+      out[i + j * n] = sum;
+    }
+  }
+  EXPECT_EQ(check_numeric(subject, {0, 1}, 4, {nullptr, out.data()}), "");
+  EXPECT_NE(check_numeric(subject, {0, 1}, 5, {nullptr, out.data()}), "") << "of another seed";
 }
 
 }  // namespace

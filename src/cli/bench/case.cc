@@ -1,6 +1,9 @@
 #include "cli/bench/case.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "cli/bench/numeric.h"
 
 namespace hocket::cli::bench {
 
@@ -32,6 +35,12 @@ std::string_view name_of(Collective collective) noexcept {
       return "send_recv";
     case Collective::kBarrier:
       return "barrier";
+    case Collective::kFft:
+      return "fft";
+    case Collective::kFftTransposed:
+      return "fft_transposed";
+    case Collective::kMatmul:
+      return "matmul";
   }
   return "";
 }
@@ -46,11 +55,16 @@ std::size_t elements_for(Collective collective,
                          DType dtype,
                          int ranks) noexcept {
   if (collective == Collective::kBarrier) return 0;
+  if (is_numeric(collective)) return bytes;
   const std::size_t parts = has_shares(collective) ? static_cast<std::size_t>(ranks) : 1;
   return std::max<std::size_t>(1, bytes / (size_of(dtype) * parts));
 }
 
 std::size_t bytes_of(const Case& subject, int ranks) noexcept {
+  if (is_numeric(subject.collective)) {
+    const std::size_t n = subject.elements;
+    return n * n * (subject.collective == Collective::kMatmul ? 1 : n) * size_of(subject.dtype);
+  }
   const std::size_t parts = has_shares(subject.collective) ? static_cast<std::size_t>(ranks) : 1;
   return subject.elements * size_of(subject.dtype) * parts;
 }
@@ -93,6 +107,10 @@ Shape shape_of(const Case& subject, int rank, int ranks) noexcept {
       break;
     case Collective::kBarrier:
       break;
+    case Collective::kFft:
+    case Collective::kFftTransposed:
+    case Collective::kMatmul:
+      return numeric_shape(subject, {rank, ranks});
   }
   if (subject.in_place) return {0, std::max(shape.in, shape.out)};
   return shape;
@@ -116,9 +134,18 @@ double bus_factor(Collective collective, int ranks) noexcept {
     case Collective::kSend:
     case Collective::kSendRecv:
     case Collective::kBarrier:
+    case Collective::kFft:
+    case Collective::kFftTransposed:
+    case Collective::kMatmul:
       return 1;
   }
   return 1;
+}
+
+double operations_of(const Case& subject) noexcept {
+  if (!is_numeric(subject.collective)) return 0;
+  const double n = static_cast<double>(subject.elements), points = n * n * n;
+  return subject.collective == Collective::kMatmul ? 2 * points : 5 * points * std::log2(points);
 }
 
 }  // namespace hocket::cli::bench

@@ -27,6 +27,10 @@ enum class Collective : std::uint8_t {
   kSend,      // ranks 0 and 1 send to and fro; the time is one way, half of a round trip
   kSendRecv,  // each rank sends to the next and receives from the one before
   kBarrier,
+  // No collectives, but measured as they are; see numeric.h. `elements` of a Case is N.
+  kFft,            // of N^3 complex numbers, from slabs to the same slabs
+  kFftTransposed,  // to slabs of the second axis
+  kMatmul,         // N x N by N x N
 };
 inline constexpr std::array kCollectives = {Collective::kAllReduce,
                                             Collective::kReduce,
@@ -41,6 +45,10 @@ inline constexpr std::array kCollectives = {Collective::kAllReduce,
                                             Collective::kSend,
                                             Collective::kSendRecv,
                                             Collective::kBarrier};
+inline constexpr std::array kNumerics = {
+    Collective::kFft, Collective::kFftTransposed, Collective::kMatmul};
+inline constexpr int kCollectiveCount = int(kCollectives.size() + kNumerics.size());
+constexpr bool is_numeric(Collective collective) noexcept { return collective >= Collective::kFft; }
 
 std::string_view name_of(Collective collective) noexcept;
 
@@ -73,6 +81,9 @@ constexpr bool has_shares(Collective collective) noexcept {
     case Collective::kSend:
     case Collective::kSendRecv:
     case Collective::kBarrier:
+    case Collective::kFft:
+    case Collective::kFftTransposed:
+    case Collective::kMatmul:
       return false;
   }
   return false;
@@ -101,10 +112,10 @@ struct Case {
 };
 
 // `elements` of a Case whose larger buffer has about `bytes` bytes: at most that many where it can
-// be, and at least one element (a share). 0 for a barrier.
+// be, and at least one element (a share). 0 for a barrier. Of what is numeric `bytes` is N itself.
 std::size_t elements_for(Collective collective, std::size_t bytes, DType dtype, int ranks) noexcept;
 
-// Bytes of the larger of a rank's buffers.
+// Bytes of the larger of a rank's buffers; of what is numeric, of the whole result.
 std::size_t bytes_of(const Case& subject, int ranks) noexcept;
 
 // Elements of a rank's buffers; in place, the buffer is `out` and `in` is 0. A rank without a part
@@ -114,6 +125,9 @@ struct Shape {
   std::size_t out = 0;
 };
 Shape shape_of(const Case& subject, int rank, int ranks) noexcept;
+
+// Floating-point operations of what is numeric, by the usual count: 5 N^3 log2(N^3), 2 N^3. Else 0.
+double operations_of(const Case& subject) noexcept;
 
 // Bus bandwidth over bytes / time: the factor that makes figures of different collectives and rank
 // numbers comparable with what one link carries, by the convention of nccl-tests.

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <type_traits>
 
+#include "cli/bench/numeric.h"
+
 namespace hocket::cli::bench {
 namespace {
 
@@ -184,6 +186,9 @@ T expected_at(const Case& subject, Seat seat, const Source<T>& source, std::size
     case Collective::kSendRecv:
       return narrow<T>(source((rank + seat.ranks - 1) % seat.ranks, index));
     case Collective::kBarrier:
+    case Collective::kFft:
+    case Collective::kFftTransposed:
+    case Collective::kMatmul:
       return T{};
   }
   return T{};
@@ -246,6 +251,7 @@ std::string text_of(T value) {
 }  // namespace
 
 void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
+  if (is_numeric(subject.collective)) return fill_numeric(subject, seat, seed, arrays);
   // 0xa5 in every byte is no small whole number in any type; as a bool it is no bool, so 1 there
   // would be right by chance half the time and the seeds decide.
   const Shape shape = shape_of(subject, seat.rank, seat.ranks);
@@ -265,6 +271,7 @@ void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
 }
 
 std::string check(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays) {
+  if (is_numeric(subject.collective)) return check_numeric(subject, seat, seed, arrays);
   const Range range = result_range(subject, seat);
   return with_type(subject.dtype, [&](auto element) {
     using T = decltype(element);

@@ -85,6 +85,18 @@ constexpr std::array kMpis{
         "pip install --prefix .peers/mpich5 mpich, or -DHOCKET_MPICH5=PREFIX, then build again"},
 };
 
+// What transforms and multiplies over Debian's Open MPI.
+constexpr std::array kNumericPeers{
+    Mpi{"fftw",
+        true,
+        4,
+        "apt install openmpi-bin libopenmpi-dev libfftw3-dev libfftw3-mpi-dev, then build again"},
+    Mpi{"scalapack",
+        true,
+        4,
+        "apt install openmpi-bin libopenmpi-dev libscalapack-openmpi-dev, then build again"},
+};
+
 using Words = std::vector<std::string>;
 
 Words open_mpi_options(const Mpi& mpi, const Placement& placement) {
@@ -134,8 +146,15 @@ std::vector<std::string> comparable_libraries(bool on_gpu) {
   return names;
 }
 
+std::vector<std::string> numeric_libraries() {
+  return {kNumericPeers[0].name, kNumericPeers[1].name};
+}
+
 Offer find_library(std::string_view library, const Placement& placement) {
   for (const Mpi& mpi : kMpis) {
+    if (library == mpi.name) return by_mpi(mpi, placement);
+  }
+  for (const Mpi& mpi : kNumericPeers) {
     if (library == mpi.name) return by_mpi(mpi, placement);
   }
   if (library == "gloo") {

@@ -18,9 +18,10 @@ inline constexpr std::string_view kPeerEngine = "peer";
 // A bare program for one task, the mark to come near to; it has symmetric memory as well.
 inline constexpr std::string_view kBare = "bare";
 
-// The names that --compare takes.
-// On GPUs these are hocket's engines, each alone.
+// The names that --compare takes for collectives. On GPUs these are hocket's engines, each alone.
 std::vector<std::string> comparable_libraries(bool on_gpu);
+// Those for what is numeric.
+std::vector<std::string> numeric_libraries();
 
 // A value: how to start a library, or why it cannot be and what to try.
 struct Offer {

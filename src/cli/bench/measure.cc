@@ -221,6 +221,10 @@ double Row::lower_quartile_us() const { return quantile_of(times_us, 0.25); }
 double Row::upper_quartile_us() const { return quantile_of(times_us, 0.75); }
 double Row::min_us() const { return *std::min_element(times_us.begin(), times_us.end()); }
 double Row::max_us() const { return *std::max_element(times_us.begin(), times_us.end()); }
+double Row::gigaflops() const {
+  const double median = median_us();
+  return median > 0 ? operations_of(subject) / median / 1000 : 0;
+}
 double Row::algorithm_gbps() const {
   const double median = median_us();
   return median > 0 ? static_cast<double>(bytes) / median / 1000 : 0;

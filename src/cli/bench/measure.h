@@ -18,7 +18,7 @@ namespace hocket::cli::bench {
 // What to measure. A value.
 struct Plan {
   std::vector<Collective> collectives;
-  std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers
+  std::vector<std::size_t> sizes;  // bytes of the larger of a rank's buffers; N of what is numeric
   std::vector<DType> dtypes;
   ReduceOp op = ReduceOp::kSum;
   std::vector<Memory> memories;  // of hocket; other libraries have `plain` alone
@@ -48,6 +48,7 @@ struct Row {
   double max_us() const;
   double algorithm_gbps() const;  // 1e9 bytes a second; 0 where nothing is moved
   double bus_gbps() const;
+  double gigaflops() const;  // 1e9 operations a second, of what is numeric
   bool verified() const noexcept { return wrong.empty(); }
 };
 

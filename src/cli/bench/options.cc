@@ -131,6 +131,83 @@ void make_quick(Plan& plan, const Arguments& arguments) {
   }
 }
 
+// What of the positional words is numeric.
+std::vector<Collective> numerics_of(const Arguments& arguments) {
+  std::vector<Collective> numerics;
+  for (const std::string& word : arguments.collectives) {
+    for (const Collective one : kNumerics) {
+      if (word == name_of(one)) numerics.push_back(one);
+    }
+  }
+  return numerics;
+}
+
+bool is_product(const Arguments& arguments) {
+  return arguments.collectives.front() == name_of(Collective::kMatmul);
+}
+
+Plan numeric_plan(const Arguments& arguments) {
+  Plan plan;
+  plan.collectives = numerics_of(arguments);
+  const bool multiplies = is_product(arguments);
+  const auto is_other = [&](Collective one) { return (one == Collective::kMatmul) != multiplies; };
+  if (plan.collectives.size() != arguments.collectives.size() ||
+      std::ranges::any_of(plan.collectives, is_other)) {
+    throw InvalidArgument(
+        "transforms, products and collectives are measured one at a time, as their sizes differ: "
+        "hocket bench fft fft_transposed, hocket bench matmul");
+  }
+  for (const auto& [given, name] :
+       {std::pair{arguments.device != "host", "--device"},
+        {arguments.in_place != "no", "--in-place"},
+        {arguments.memories != std::vector<std::string>{"ordinary"}, "--memory"},
+        {arguments.dirty, "--dirty"},
+        {!arguments.algorithm.empty(), "--algorithm"},
+        {!arguments.tune_file.empty(), "--tune"},
+        {!arguments.html_file.empty(), "--html"}}) {
+    if (given) throw InvalidArgument(fmt::format("{} is for collectives", name));
+  }
+  if (arguments.sizes.empty()) {
+    plan.sizes = multiplies ? std::vector<std::size_t>{512, 1024, 2048}
+                            : std::vector<std::size_t>{64, 128, 256};
+  } else {
+    plan.sizes = sizes_of(arguments);
+  }
+  const auto ranks = static_cast<std::size_t>(arguments.ranks);
+  for (std::size_t& n : plan.sizes) {
+    const std::size_t most = multiplies ? 1 << 17 : 1 << 12;
+    if (n < 1 || n > most) {
+      throw InvalidArgument(fmt::format("--sizes: N is {}, expected 1 to {}", n, most));
+    }
+    if (multiplies || n % ranks == 0) continue;
+    if (!arguments.sizes.empty()) {
+      throw InvalidArgument(
+          fmt::format("--sizes: {} ranks do not divide {}, as slabs of one size need", ranks, n));
+    }
+    n = (n + ranks - 1) / ranks * ranks;
+  }
+  const std::vector<DType> known = multiplies ? std::vector{DType::kFloat64, DType::kFloat32}
+                                              : std::vector{DType::kComplex128, DType::kComplex64};
+  if (arguments.dtype_option->count() == 0) {
+    plan.dtypes = {known[0]};
+  } else {
+    for (const std::string& name : arguments.dtypes) {
+      plan.dtypes.push_back(dtype_from_name(name));
+      if (std::ranges::find(known, plan.dtypes.back()) != known.end()) continue;
+      throw InvalidArgument(fmt::format("--dtype: {} is not {} or {}",
+                                        name,
+                                        hocket::name_of(known[0]),
+                                        hocket::name_of(known[1])));
+    }
+  }
+  plan.memories = {Memory::kOrdinary};
+  plan.places = {false};
+  plan.ranks = arguments.ranks;
+  plan.repeats = arguments.repeats.value_or(plan.repeats);
+  plan.batch = arguments.batch_ms ? std::chrono::milliseconds(*arguments.batch_ms) : plan.batch;
+  return plan;
+}
+
 }  // namespace
 
 bool on_gpu(const Arguments& arguments) {
@@ -146,7 +223,9 @@ std::vector<std::string> peers_of(const Arguments& arguments) {
   for (const std::string& word : arguments.compare) {
     if (!word.empty() && word != "all") peers.push_back(word);
   }
-  const std::vector<std::string> known = comparable_libraries(on_gpu(arguments));
+  const bool numeric = !numerics_of(arguments).empty();
+  const std::vector<std::string> known =
+      numeric ? numeric_libraries() : comparable_libraries(on_gpu(arguments));
   for (const std::string& peer : peers) {
     if (std::find(known.begin(), known.end(), peer) != known.end()) continue;
     throw InvalidArgument(
@@ -156,6 +235,7 @@ std::vector<std::string> peers_of(const Arguments& arguments) {
                     fmt::join(known, ", ")));
   }
   if (!peers.empty()) return peers;
+  if (numeric) return {is_product(arguments) ? "scalapack" : "fftw"};
   peers = known;
   std::erase(peers, kBare);
   return peers;
@@ -191,6 +271,7 @@ void check_given_sizes(const Arguments& arguments, const Plan& plan) {
 }
 
 Plan plan_of(const Arguments& arguments) {
+  if (!numerics_of(arguments).empty()) return numeric_plan(arguments);
   Plan plan;
   plan.collectives = collectives_of(arguments);
   check_algorithm(arguments, plan.collectives);
@@ -216,10 +297,12 @@ Plan plan_of(const Arguments& arguments) {
 }
 
 void add_options(CLI::App& bench, Arguments& arguments) {
-  bench.add_option("collectives",
-                   arguments.collectives,
-                   "all_reduce (default), reduce, scan, exscan, reduce_scatter, broadcast, "
-                   "all_gather, gather, scatter, all_to_all, send, send_recv, barrier, or all");
+  bench.add_option(
+      "collectives",
+      arguments.collectives,
+      "all_reduce (default), reduce, scan, exscan, reduce_scatter, broadcast, "
+      "all_gather, gather, scatter, all_to_all, send, send_recv, barrier, or all; or fft "
+      "and fft_transposed, or matmul, of which --sizes are N");
   bench.add_option("-n,--ranks", arguments.ranks, "How many ranks")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxRanks));
@@ -230,9 +313,10 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       ->capture_default_str()
       ->check(CLI::Range(2, 1 << 20));
   bench.add_option("--sizes", arguments.sizes, "These sizes instead: 8,1K,64M")->delimiter(',');
-  bench.add_option("--dtype", arguments.dtypes, "Element types: float32,bfloat16")
-      ->delimiter(',')
-      ->capture_default_str();
+  arguments.dtype_option =
+      bench.add_option("--dtype", arguments.dtypes, "Element types: float32,bfloat16")
+          ->delimiter(',')
+          ->capture_default_str();
   bench.add_option("--op", arguments.op, "How reductions reduce")->capture_default_str();
   bench.add_option("--memory", arguments.memories, "ordinary,symmetric")
       ->delimiter(',')
@@ -252,7 +336,7 @@ void add_options(CLI::App& bench, Arguments& arguments) {
                       arguments.compare,
                       "Measure others too: openmpi,mpich,openmpi5,mpich5,gloo, or a bare program "
                       "of two ranks, "
-                      "bare; alone: all but the last")
+                      "bare; alone: all but the last. Of fft: fftw; of matmul: scalapack")
           ->delimiter(',')
           ->expected(0, 16);
   bench.add_option("--device", arguments.device, "Where the arrays lie: host, cuda")

@@ -29,7 +29,8 @@ struct Arguments {
   bool dirty = false;
   std::string algorithm;  // empty: the cheapest
   std::vector<std::string> compare;
-  CLI::Option* compare_option = nullptr;  // tells whether --compare was given
+  // These tell whether an option was given.
+  CLI::Option *compare_option = nullptr, *dtype_option = nullptr;
   std::string device = "host";
   std::string launch = "graph";
   std::string tune_file;

@@ -55,7 +55,12 @@ nlohmann::ordered_json json_of(const Row& row) {
   json["median_us"] = rounded(row.median_us());
   json["min_us"] = rounded(row.min_us());
   json["max_us"] = rounded(row.max_us());
-  json["busbw_gbps"] = rounded(row.bus_gbps());
+  if (is_numeric(subject.collective)) {
+    json["n"] = subject.elements;
+    json["gflops"] = rounded(row.gigaflops());
+  } else {
+    json["busbw_gbps"] = rounded(row.bus_gbps());
+  }
   json["verified"] = row.verified();
   return json;
 }
@@ -143,14 +148,15 @@ void Table::heading(const Row& row) {
   if (title == heading_) return;
   fmt::print(out_, "{}{}\n", heading_.empty() ? "" : "\n", title);
   heading_ = title;
+  const bool numeric = is_numeric(row.subject.collective);
   std::string columns = fmt::format("{:>9}  {:<9} {:<8} {:>9} {:>19} {:>8} {:>8}",
-                                    "size",
+                                    numeric ? "N" : "size",
                                     "memory",
                                     "in place",
                                     "hocket us",
                                     "min .. max",
-                                    "alg GB/s",
-                                    "bus GB/s");
+                                    numeric ? "GFLOP/s" : "alg GB/s",
+                                    numeric ? "" : "bus GB/s");
   for (const std::string& peer : peers_) {
     columns += fmt::format(" | {:>11} {:>18}", peer + " us", "ratio");
   }
@@ -159,18 +165,20 @@ void Table::heading(const Row& row) {
 
 void Table::line(const Point& point, const Row* own, const Row& any) {
   const Case& subject = any.subject;
-  std::string text = fmt::format("{:>9}  {:<9} {:<8}",
-                                 size_text(any.bytes),
-                                 name_of(subject.memory),
-                                 subject.in_place ? "yes" : "no");
+  const bool numeric = is_numeric(subject.collective);
+  std::string text = fmt::format(
+      "{:>9}  {:<9} {:<8}",
+      is_numeric(subject.collective) ? std::to_string(subject.elements) : size_text(any.bytes),
+      name_of(subject.memory),
+      subject.in_place ? "yes" : "no");
   if (own == nullptr) {
     text += fmt::format(" {:>9} {:>19} {:>8} {:>8}", "-", "", "", "");
   } else {
     text += fmt::format(" {:>9} {:>19} {:>8} {:>8}",
                         three_digits(own->median_us()),
                         spread_of(*own),
-                        three_digits(own->algorithm_gbps()),
-                        three_digits(own->bus_gbps()));
+                        three_digits(numeric ? own->gigaflops() : own->algorithm_gbps()),
+                        numeric ? "" : three_digits(own->bus_gbps()));
   }
   for (const std::string& peer : peers_) {
     const Row* other = counterpart(point, any, peer);

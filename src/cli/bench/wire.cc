@@ -160,7 +160,7 @@ Request parse_request(const std::string& line) {
       subject.in_place >> request.seed >> request.warmup >> request.calls >> request.dirty;
   if (!stream) refuse(line);
   request.verb = checked_enum<Verb>(verb, 4, line);
-  subject.collective = checked_enum<Collective>(collective, int(kCollectives.size()), line);
+  subject.collective = checked_enum<Collective>(collective, kCollectiveCount, line);
   subject.dtype = checked_enum<DType>(dtype, kDTypeCount, line);
   subject.op = checked_enum<ReduceOp>(op, kReduceOpCount, line);
   subject.memory = checked_enum<Memory>(memory, 3, line);

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "cli/bench/libraries.h"
+#include "cli/bench/numeric.h"
 #include "cli/bench/peer.h"
+#include "hocket/fft.h"
 #include "hocket/hocket.h"
+#include "hocket/matmul.h"
 
 namespace hocket::cli::bench {
 namespace {
@@ -44,6 +47,7 @@ class Hocket final : public Library {
   }
 
   Bound bind(const Case& subject) override {
+    if (is_numeric(subject.collective)) return bind_numeric(subject);
     Bound bound;
     if (subject.memory == Memory::kSymmetric && !gpu_) {
       bound.arrays = symmetric_arrays(subject, MemoryKind::kHost, bound.owners);
@@ -63,6 +67,44 @@ class Hocket final : public Library {
 
  private:
   using Owners = std::vector<std::shared_ptr<void>>;
+
+  Bound bind_numeric(const Case& subject) {
+    Bound bound;
+    bind_ordinary_arrays(bound, subject, seat());
+    const Shape shape = shape_of(subject, seat().rank, seat().ranks);
+    const std::size_t n = subject.elements;
+    const ArrayView out(bound.arrays.out, shape.out, subject.dtype);
+    if (subject.collective == Collective::kMatmul) {
+      const MatrixPart part(n, seat());
+      const BlockCyclic blocks(ProcessGrid({part.grid[0], part.grid[1]}),
+                               {MatrixPart::kBlock, MatrixPart::kBlock});
+      const MatmulOperand spread{.spread = blocks, .order = MemoryOrder::kFortran};
+      auto product = std::make_shared<Matmul>(comm_,
+                                              MatmulSize{n, n, n},
+                                              spread,
+                                              spread,
+                                              spread,
+                                              MatmulOptions{.dtype = subject.dtype});
+      auto* const second =
+          static_cast<std::byte*>(bound.arrays.in) + part.count() * size_of(subject.dtype);
+      const ConstArrayView a(bound.arrays.in, part.count(), subject.dtype),
+          b(second, part.count(), subject.dtype);
+      bound.calls = repeated([product, a, b, out] { (*product)(a, b, out); });
+      return bound;
+    }
+    const Extents cube(3, n);
+    const std::size_t axis = subject.collective == Collective::kFftTransposed ? 1 : 0;
+    auto fft = std::make_shared<Fft>(
+        comm_,
+        cube,
+        Slab{0}.box(cube, comm_.rank(), comm_.size()),
+        Slab{axis}.box(cube, comm_.rank(), comm_.size()),
+        FftOptions{.precision =
+                       subject.dtype == DType::kComplex128 ? DType::kFloat64 : DType::kFloat32});
+    const ConstArrayView in(bound.arrays.in, shape.in, subject.dtype);
+    bound.calls = repeated([fft, in, out] { (*fft)(in, out); });
+    return bound;
+  }
 
   // Symmetric arrays have one size on all ranks: the largest that any rank needs.
   Arrays symmetric_arrays(const Case& subject, MemoryKind memory, Owners& owners) {
@@ -183,6 +225,9 @@ class Hocket final : public Library {
       case Collective::kSend:
       case Collective::kSendRecv:
       case Collective::kBarrier:
+      case Collective::kFft:
+      case Collective::kFftTransposed:
+      case Collective::kMatmul:
         break;
     }
     throw InvalidArgument("hocket bench: this call is not made in place");
@@ -220,6 +265,10 @@ class Hocket final : public Library {
         return message(subject, in, out);
       case Collective::kBarrier:
         return repeated([&comm, plain] { comm.barrier(plain); });
+      case Collective::kFft:
+      case Collective::kFftTransposed:
+      case Collective::kMatmul:
+        break;
     }
     throw InvalidArgument("hocket bench: unknown call");
   }

@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import math
 import os
 import shutil
 import signal
@@ -231,6 +232,40 @@ def test_the_figures_alone_on_the_standard_output():
     assert "all_reduce, float32 sum, 2 ranks" in done.stderr
 
 
+# --- Transforms and products -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_transforms_and_products_are_measured_and_verified(tmp_path, ranks):
+    for words, n, dtype in (
+        (["fft", "fft_transposed"], 16, "complex128"),
+        (["fft"], 8, "complex64"),
+        (["matmul"], 150, "float64"),
+        (["matmul"], 70, "float32"),
+    ):
+        _, figures = bench(tmp_path, *words, "-n", ranks, "--sizes", n, "--dtype", dtype)
+        assert [row["collective"] for row in figures["rows"]] == words
+        for row in figures["rows"]:
+            assert set(row) == ROW_KEYS - {"busbw_gbps"} | {"n", "gflops"}
+            assert (row["n"], row["dtype"], row["verified"]) == (n, dtype, True)
+            points = n**3
+            operations = 2 * points if words == ["matmul"] else 5 * points * math.log2(points)
+            assert row["gflops"] == pytest.approx(operations / row["median_us"] / 1e3, rel=1e-3)
+
+
+@pytest.mark.parametrize("word, library, dtype", [("fft", "fftw", "complex128"),
+                                                  ("fft_transposed", "fftw", "complex128"),
+                                                  ("matmul", "scalapack", "float64")])
+def test_transforms_and_products_beside_others(tmp_path, word, library, dtype):
+    if not has_peer(library):
+        pytest.skip(f"{library} is not installed")
+    _, figures = bench(tmp_path, word, "-n", 2, "--sizes", 24, "--compare", library)
+    assert [row["library"] for row in figures["rows"]] == ["hocket", library]
+    assert all(row["verified"] for row in figures["rows"])
+    (ratio,) = figures["ratios"]
+    assert (ratio["to"], ratio["dtype"]) == (library, dtype)
+
+
 # --- Refused options ------------------------------------------------------------------------------
 
 
@@ -246,6 +281,13 @@ def test_the_figures_alone_on_the_standard_output():
         (["send", "-n", "1"], "two ranks"),
         (["--memory", "wet"], "no 'wet'"),
         (["--dtype", "float31"], "float31"),
+        (["fft", "all_reduce"], "measured one at a time"),
+        (["fft", "matmul"], "measured one at a time"),
+        (["fft", "--sizes", "15"], "2 ranks do not divide 15"),
+        (["matmul", "--sizes", "1M"], "N is 1048576, expected 1 to 131072"),
+        (["matmul", "--dtype", "int8"], "int8 is not float64 or float32"),
+        (["fft", "--html", "x.html"], "--html is for collectives"),
+        (["fft", "--compare", "openmpi"], "there are fftw, scalapack"),
     ],
 )
 def test_wrong_options_are_refused_in_words(arguments, said):
