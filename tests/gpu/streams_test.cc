@@ -19,6 +19,15 @@ class Streams : public testing::Test {
   }
 };
 
+// As run(), and the ranks leave together: who leaves while another's last call is under way ends
+// it.
+std::string run_together(int size, const std::function<void(Seat&)>& body) {
+  return run(size, {}, [&](Seat& seat) {
+    body(seat);
+    seat.comm.barrier();
+  });
+}
+
 // Ints in the GPU's memory.
 class Ints {
  public:
@@ -51,7 +60,7 @@ class Ints {
 
 TEST_F(Streams, ACallWaitsForWhatIsBeforeItAndReturnsAtOnce) {
   std::atomic<int> returned{0};
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     const auto& gpu = seat.device->driver();
     const cuda::HostBuffer gate(seat.device, 64);
     Ints x(seat, 100);
@@ -83,7 +92,7 @@ TEST_F(Streams, ACallWaitsForWhatIsBeforeItAndReturnsAtOnce) {
 }
 
 TEST_F(Streams, WorkOrdersAnotherStream) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     const cuda::OwnedStream other(seat.device);
     Ints x(seat, 1000);
     std::vector<std::int32_t> values(1000);
@@ -164,7 +173,7 @@ struct Luck {
 // Both calls are begun while what stands before the first is held up.
 TEST_F(Streams, ACallFollowsTheLastOnAStreamThatHadItsHandle) {
   Luck luck;
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     const auto& gpu = seat.device->driver();
     Ints x(seat, 100);
     auto first = std::make_unique<cuda::OwnedStream>(seat.device);
@@ -189,7 +198,7 @@ TEST_F(Streams, ACallFollowsTheLastOnAStreamThatHadItsHandle) {
 
 TEST_F(Streams, WorkHoldsAStreamThatHasTheHandleOfItsOwn) {
   Luck luck;
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     const auto& gpu = seat.device->driver();
     Ints x(seat, 100);
     Ints copy(seat, 100);
@@ -312,7 +321,7 @@ TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
 
 // Host and device calls in turn keep one order and one numbering.
 TEST_F(Streams, HostAndDeviceCallsMix) {
-  const std::string failure = run(3, {}, [&](Seat& seat) {
+  const std::string failure = run_together(3, [&](Seat& seat) {
     if (machine().gpus < 1) return;
     Ints x(seat, 10);
     for (std::int32_t round = 1; round <= 50; ++round) {
@@ -334,7 +343,7 @@ TEST_F(Streams, HostAndDeviceCallsMix) {
 
 // Plans of several kinds are kept beside each other, and follow the time that a call is given.
 TEST_F(Streams, CallsOfSeveralKindsComeAgainInTurns) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     Ints x(seat, 64), y(seat, 64), both(seat, 128);
     const cuda::Stream stream = seat.stream.get();
     const std::int32_t rank = seat.comm.rank();
@@ -362,7 +371,7 @@ TEST_F(Streams, CallsOfSeveralKindsComeAgainInTurns) {
 }
 
 TEST_F(Streams, PreparedCallsAreMadeAgainAndAgain) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     Ints x(seat, 64);
     Ints y(seat, 64);
     Prepared call = seat.comm.prepare_all_reduce(
@@ -402,7 +411,7 @@ void messages_go_round(Seat& seat, std::int32_t first, std::int32_t end) {
 // Before the first collective the host carries them, and where there is no engine for messages.
 TEST_F(Streams, MessagesGoRound) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     messages_go_round(seat, 0, 4);
     seat.comm.barrier({.stream = seat.stream.get()});
     messages_go_round(seat, 4, 10);
@@ -413,7 +422,7 @@ TEST_F(Streams, MessagesGoRound) {
 // By the host, and where the GPUs know each other.
 TEST_F(Streams, AMessageMayComeFromAnybody) {
   if (machine().gpus < 3) GTEST_SKIP() << "three GPUs are wanted";
-  const std::string failure = run(3, {}, [&](Seat& seat) {
+  const std::string failure = run_together(3, [&](Seat& seat) {
     const MessageOptions here{.stream = seat.stream.get()};
     Ints x(seat, 1000);
     for (const std::int32_t round : {0, 1, 2, 3}) {
@@ -443,7 +452,7 @@ TEST_F(Streams, AMessageMayComeFromAnybody) {
 // message take the same way.
 TEST_F(Streams, MessagesCrossTheFirstCollective) {
   if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     const MessageOptions here{.stream = seat.stream.get()};
     constexpr std::int32_t kMessages = 5;
     std::vector<Ints> arrays;
@@ -472,7 +481,7 @@ TEST_F(Streams, MessagesCrossTheFirstCollective) {
 }
 
 TEST_F(Streams, AReproducibleSumGoesByTheHost) {
-  const std::string failure = run(2, {}, [&](Seat& seat) {
+  const std::string failure = run_together(2, [&](Seat& seat) {
     Ints x(seat, 20);
     Ints y(seat, 10);
     std::vector<std::int32_t> values(20);
