@@ -52,6 +52,7 @@ MessageId RoutedMessages::take_slot() {
 MessageId RoutedMessages::send(const Envelope& to, std::span<const std::byte> bytes) {
   const Way way = way_to(to.peer);
   const MessageId inner = carrier(way).send(inward(to, way), bytes);
+  sent_near_ |= way == Way::kNear;
   if (inner == engine::kComplete) return inner;
   const MessageId id = take_slot();
   slot(id) = {.way = way, .inner = inner, .from = {}, .bytes = {}};
@@ -172,7 +173,7 @@ void RoutedMessages::give_back(MessageId id) noexcept {
 
 bool RoutedMessages::progress() {
   // Nobody but this rank itself sends to one that is alone.
-  const bool may_come = members_.size() > 1 || near_messages_ != 0 || !held_.empty();
+  const bool may_come = members_.size() > 1 || sent_near_ || near_messages_ != 0 || !held_.empty();
   const bool near = may_come && near_->progress();
   const bool far = far_->progress();
   const bool posted = !held_.empty() && post_held();

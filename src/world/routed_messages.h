@@ -56,6 +56,7 @@ class RoutedMessages final : public engine::PointToPoint {
   const std::vector<int> near_ranks_;
   std::vector<int> members_;       // of each near rank
   std::size_t near_messages_ = 0;  // under way
+  bool sent_near_ = false;  // at any time: what is through at once may be asked for by probes
   std::deque<Slot> slots_;
   std::vector<engine::MessageId> free_;
   // Receives from anybody, until a message for them has come to either carrier, and those after

@@ -215,9 +215,26 @@ def objects(comm):
     comm.barrier()
 
 
+def to_oneself(comm):
+    """Also from the one rank of a host, whom nobody else there sends anything."""
+    comm.barrier()
+    for count, source, tag in itertools.product(COUNTS, [comm.rank, hocket.ANY_SOURCE], [2, ANY]):
+        x = np.arange(float(count))
+        sent = comm.send_async(x, comm.rank, tag=2)
+        told = comm.probe(source, tag, deadline=20)
+        assert told == (comm.rank, 2, count, "float64")
+        assert comm.probe_now(source, tag) == told
+        out = np.zeros(count)
+        comm.recv(out, told.source, told.tag)
+        sent.wait()
+        assert np.array_equal(out, x)
+        assert comm.probe_now(source, tag) is None
+    comm.barrier()
+
+
 @pytest.mark.parametrize(
     "function",
-    [shorter, any_tag, not_held_up, probes, waits_in_a_probe, objects],
+    [shorter, any_tag, not_held_up, probes, waits_in_a_probe, objects, to_oneself],
     ids=lambda function: function.__name__,
 )
 @pytest.mark.parametrize("place", PLACES)
