@@ -57,9 +57,10 @@ Pool::Pool(int workers, const PoolOptions& options)
     seats_[static_cast<std::size_t>(i)].size = workers;
     if (has_gpus()) seats_[static_cast<std::size_t>(i)].lane = &lane(i);
   }
+  const joining::ThreadTeam team = make_team();  // refuses too many before a thread is there
   crew_ = std::make_unique<Crew>(workers, [this](int member) { begin(member); });
   for (Seat& seat : seats_) seat.crew = crew_.get();
-  make_team();
+  join(team);
 }
 
 Pool::~Pool() {
@@ -97,10 +98,11 @@ void Pool::begin(int member) {
   keep_to(std::span(processors_).subspan(first, (i + 1) * processors / n - first));
 }
 
-void Pool::make_team() {
+joining::ThreadTeam Pool::make_team() const { return {size(), team_options(options_), resources_}; }
+
+void Pool::join(const joining::ThreadTeam& team) {
   groups_.clear();
   grouped_ = 0;
-  const joining::ThreadTeam team(size(), team_options(options_), resources_);
   crew_->run(
       everybody_,
       [&](int member) {
@@ -187,7 +189,7 @@ void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOpt
   const std::span<const StreamRef> streams = options.streams;
   check_call(workers, streams);
   if (workers.empty()) return;
-  if (broken_) make_team();
+  if (broken_) join(make_team());
   const auto caller = [&](std::size_t i) { return streams.empty() ? StreamRef() : streams[i]; };
   for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->announce(caller(i));
   const auto one = [&](int member) { run_one(seats_[static_cast<std::size_t>(member)], body); };
@@ -212,7 +214,7 @@ void Pool::stop(const std::string& reason) {
 }
 
 void Pool::make_groups(int neighbours) {
-  if (broken_) make_team();
+  if (broken_) join(make_team());
   if (grouped_ == neighbours) return;
   groups_.clear();
   groups_.resize(seats_.size());

@@ -57,7 +57,8 @@ class Pool {
  private:
   void open_lanes();
   void begin(int member);
-  void make_team();
+  joining::ThreadTeam make_team() const;
+  void join(const joining::ThreadTeam& team);
   void run_one(Seat& seat, const Body& body);
   void stop(const std::string& reason);
   void check_call(std::span<const int> workers, std::span<const StreamRef> streams) const;

@@ -366,6 +366,9 @@ std::string refusal(F&& f) {
 
 TEST(Pool, RefusesBadArguments) {
   EXPECT_EQ(refusal([] { DevicePool pool(0); }), "workers is 0, expected at least 1");
+  // Before a thread is there: the system would not start so many.
+  const std::string many = refusal([] { DevicePool pool(1'000'000); });
+  EXPECT_TRUE(many.starts_with("there are 1000000 ranks on one host, expected")) << many;
   DevicePool pool(2);
   Arrays two = arrays(2, 5);
   Arrays three = arrays(3, 5);
