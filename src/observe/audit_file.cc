@@ -6,12 +6,16 @@
 #include <cstring>
 #include <ctime>
 
+#include "observe/rank_files.h"
+
 namespace hocket::observe {
 
 constexpr std::size_t kAuditBytes = MappedFile::kChunks * kAuditChunkBytes;
 
 std::shared_ptr<AuditFile> AuditFile::make(const std::string& directory, const Owner& owner) {
-  return std::shared_ptr<AuditFile>(new AuditFile(directory, owner));
+  std::shared_ptr<AuditFile> file(new AuditFile(directory, owner));
+  if (owner.rank == 0) drop_rank_files_from(owner.size, directory, ".audit");
+  return file;
 }
 
 AuditFile::AuditFile(const std::string& directory, const Owner& owner)

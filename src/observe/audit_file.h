@@ -21,7 +21,8 @@ class AuditFile {
     int rank = 0;
     int size = 1;
   };
-  // DIRECTORY/rank-N.audit, replacing one that is there. Makes the directory if need be. Throws
+  // DIRECTORY/rank-N.audit, replacing one that is there; rank 0 also takes away those of ranks that
+  // its job has not. Makes the directory if need be. Throws
   // SystemError.
   static std::shared_ptr<AuditFile> make(const std::string& directory, const Owner& owner);
   AuditFile(const AuditFile&) = delete;

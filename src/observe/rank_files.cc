@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 
 #include "hocket/error.h"
@@ -32,6 +33,23 @@ std::vector<std::filesystem::path> rank_files(const std::string& folder,
     if (entry.path().extension() == ending) files.push_back(entry.path());
   }
   return files;
+}
+
+void drop_rank_files_from(int size, const std::string& folder, std::string_view ending) noexcept {
+  try {
+    std::error_code error;
+    for (const auto& file : rank_files(folder, ending, error)) {
+      const std::string name = file.stem();
+      constexpr std::string_view kBefore = "rank-";
+      int rank = 0;
+      const char* const end = name.data() + name.size();
+      if (!name.starts_with(kBefore)) continue;
+      const auto read = std::from_chars(name.data() + kBefore.size(), end, rank);
+      const bool is_rank = read.ec == std::errc() && read.ptr == end;
+      if (is_rank && rank >= size) std::filesystem::remove(file, error);
+    }
+  } catch (const std::exception&) {  // memory: whoever reads the folder says what is in it
+  }
 }
 
 void read_rank_files(const std::string& folder,

@@ -7,6 +7,8 @@
 #include <exception>
 #include <utility>
 
+#include "observe/rank_files.h"
+
 namespace hocket::observe {
 namespace {
 
@@ -20,7 +22,9 @@ void publish(TraceRecord& record, TraceState state) noexcept {
 }  // namespace
 
 std::shared_ptr<TraceFile> TraceFile::make(const std::string& directory, const Owner& owner) {
-  return std::shared_ptr<TraceFile>(new TraceFile(directory, owner));
+  std::shared_ptr<TraceFile> file(new TraceFile(directory, owner));
+  if (owner.rank == 0) drop_rank_files_from(owner.size, directory, ".trace");
+  return file;
 }
 
 TraceFile::TraceFile(const std::string& directory, const Owner& owner)

@@ -33,7 +33,8 @@ class TraceFile {
     int rank = 0;
     int size = 1;
   };
-  // DIRECTORY/rank-N.trace, replacing one that is there. Makes the directory if need be. Throws
+  // DIRECTORY/rank-N.trace, replacing one that is there; rank 0 also takes away those of ranks that
+  // its job has not. Makes the directory if need be. Throws
   // SystemError.
   static std::shared_ptr<TraceFile> make(const std::string& directory, const Owner& owner);
   TraceFile(const TraceFile&) = delete;

@@ -366,3 +366,25 @@ def test_arrays_of_gpus(tmp_path, engine):
         assert "The runs part in all_reduce #6 on world" in output
         assert "what rank 1 gave differs: elements 896 to 1023 (1 of 16 blocks)" in output
         assert "what came out of it differs on ranks 0, 1" in output
+
+
+@pytest.mark.parametrize("kind", ["audit", "trace"])
+def test_a_smaller_job_leaves_nothing_of_a_larger_one(tmp_path, kind):
+    script = tmp_path / "sum.py"
+    script.write_text("import hocket, numpy as np\nhocket.init().all_reduce(np.ones(3))\n")
+    folder = tmp_path / "folder"
+    for n in (4, 2):
+        job = run_job(n, script, before=[f"--{kind}", str(folder)])
+        assert job.returncode == 0, job.stdout
+        others = {folder / f"rank-x.{kind}", folder / f"notes.{kind}", folder / "rank-9.txt"}
+        assert {*folder.iterdir()} - others == {folder / f"rank-{rank}.{kind}" for rank in range(n)}
+        for other in others:
+            other.touch()
+    assert all(other.exists() for other in others)
+
+
+def test_a_smaller_team_leaves_nothing_of_a_larger_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOCKET_AUDIT", str(tmp_path))
+    for n in (4, 2):
+        hocket.run_threads(lambda comm: comm.barrier(), n)
+        assert {*tmp_path.iterdir()} == {tmp_path / f"rank-{rank}.audit" for rank in range(n)}
