@@ -18,11 +18,13 @@
 
 namespace hocket {
 
-// A job, as it is found. Ranks that are threads of one process are not.
+// A job, as it is found.
 struct FoundJob {
   int pid = 0;  // of its lowest rank on this host that lives: what people name it by
   int size = 1;
-  std::vector<int> pids;     // of its ranks on this host that live
+  std::vector<int> pids;     // of its ranks on this host that live; one, where they are threads
+  bool threads = false;      // its ranks are threads of one process, which may be of other jobs, too
+  std::uint64_t memory = 0;  // the number of its shared memory, which no other job has
   std::string command = {};  // of the first of them
   std::string name = {};     // HOCKET_JOB of it, where its launcher has set that
   // Why it cannot be looked at: it does not want to be, or is of another version; empty: it can be.
@@ -56,7 +58,11 @@ struct LiveRank {
   bool is_here = true;
   bool shows = true;  // false: it does not want to be looked at (HOCKET_TOP=0)
   LiveState state = LiveState::kAbsent;
-  std::string process = {};  // "running", "sleeping in futex", "stopped by a signal ..."
+  // "running", "sleeping in futex", "stopped by a signal ..."; of its thread, where ranks are threads
+  std::string process = {};
+  // Where its program is, as it told when others had waited for it; empty where nobody has asked since
+  // its last call, or it cannot tell: "train.py:42 in load".
+  std::string place = {};
   bool stands_still = false;  // stopped, held by a debugger, or its memory is being written out
   int processor = -1;
   std::vector<LiveGroup> groups = {};
@@ -110,7 +116,9 @@ class JobView {
  public:
   // The job of which `pid` is a rank. Throws InvalidArgument where that is none of this user's, or
   // where the job does not want to be looked at or is of another version of hocket.
+  // Of several that of which it is a rank by itself; else the oldest of its threads'.
   static JobView open(int pid);
+  static JobView open(const FoundJob& job);
   JobView(JobView&& other) noexcept;
   JobView& operator=(JobView&& other) noexcept;
   ~JobView();
@@ -131,6 +139,12 @@ class JobView {
   std::unique_ptr<Impl> impl_;
 };
 
+// Registers, once a process, who tells where a thread of its program is: "train.py:42 in load", empty
+// where that cannot be known. Asked when other ranks have waited for this one for long, in a thread
+// that is there for that alone and may be kept for any time. `thread`: its pthread_self(). Null:
+// nobody tells. Python's binding asks the interpreter this way.
+void set_place_teller(std::string (*tell)(std::uint64_t thread)) noexcept;
+
 // As Prometheus and others read them: its older form, or OpenMetrics 1.0.
 enum class MetricsForm : std::uint8_t { kPrometheus, kOpenMetrics };
 std::string metrics_text(const LiveJob& job, MetricsForm form);
@@ -143,6 +157,7 @@ class MetricsServer {
     std::string address = "127.0.0.1:9464";  // port 0: any
     std::string token = {};  // that readers must show; needed where the address is no loopback
     int pid = 0;
+    std::uint64_t memory = 0;  // FoundJob::memory, where `pid` may be of several jobs; 0: any
     std::string job = {};
     // LiveJob::store_clients, asked at each reading in the server's thread; empty: not told.
     std::function<std::optional<std::size_t>()> store_clients = {};

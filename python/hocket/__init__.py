@@ -30,6 +30,7 @@ from ._hocket import (
 )
 from ._init import init
 from ._notebook import load_ipython_extension
+from ._place import prepare as _prepare_place
 from ._spawn import spawn
 from ._threads import run_threads
 from ._types import Envelope, Received
@@ -52,6 +53,8 @@ from .errors import (
 from .grid import NULL_RANK, Grid
 from .operators import Operator
 from .pool import DevicePool, PoolWorker
+
+_prepare_place()
 
 __version__ = "0.1.0"
 

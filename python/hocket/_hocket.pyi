@@ -1219,6 +1219,8 @@ class SymmetricMemory:
             An ``nvshmem_team_t``.
         """
 
+def _tell_places(describes: object | None) -> None: ...
+
 def init(rank: Optional[int] = None, size: Optional[int] = None, address: Optional[str] = None, key: Optional[Union[bytes, str, PathLike[str]]] = None, timeout: Timeout = None, deadline: Timeout = None, engines: Optional[Iterable[str]] = None, bootstrap: Optional[Bootstrap] = None, mpi: Any = None, name: str = 'world') -> Communicator:
     """Use it through `hocket.init`."""
 

@@ -1,7 +1,5 @@
 #include "own_operator.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -14,24 +12,6 @@
 
 namespace hocket::python {
 namespace {
-
-// Takes the GIL for as long as it lives; see GilGivenAway of where the interpreter ends.
-class GilTaken {
- public:
-  GilTaken() {
-    try {
-      state_ = PyGILState_Ensure();
-    } catch (...) {
-      for (;;) ::pause();
-    }
-  }
-  ~GilTaken() { PyGILState_Release(state_); }
-  GilTaken(const GilTaken&) = delete;
-  GilTaken& operator=(const GilTaken&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 

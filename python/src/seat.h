@@ -42,6 +42,25 @@ class GilGivenAway {
   PyThreadState* state_;
 };
 
+// Takes the GIL for as long as it lives, in a thread that Python may not know; where the interpreter
+// ends, the same.
+class GilTaken {
+ public:
+  GilTaken() {
+    try {
+      state_ = PyGILState_Ensure();
+    } catch (...) {
+      for (;;) ::pause();
+    }
+  }
+  ~GilTaken() { PyGILState_Release(state_); }
+  GilTaken(const GilTaken&) = delete;
+  GilTaken& operator=(const GilTaken&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // For as long as it lives this thread's waits do not ask for signals (see `set_interrupt_check`):
 // Python hears of them afterwards. For destructors, which have nobody to raise an exception to.
 class SignalsLeftAlone {

@@ -1,7 +1,9 @@
 // init, ranks as threads, Ctrl-C.
+#include <nanobind/stl/string.h>
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include "hocket/error.h"
 #include "hocket/exit.h"
 #include "hocket/interrupt.h"
+#include "hocket/live.h"
 #include "hocket/machine.h"
 #include "hocket/store.h"
 #include "seat.h"
@@ -129,6 +132,32 @@ bool is_interrupted() {
   return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
+// What tells where a thread of Python's is; null: nothing does. Never given back, as a thread may
+// be about to call it.
+std::atomic<PyObject*>& describes_place() noexcept {
+  static std::atomic<PyObject*> function{nullptr};
+  return function;
+}
+
+// Asked in a thread that is there for that alone, and that waits for the GIL as long as need be.
+std::string tell_place(std::uint64_t thread) {
+  if (Py_IsInitialized() == 0) return {};
+  const GilTaken gil;
+  PyObject* const describes = describes_place();
+  if (describes == nullptr) return {};
+  try {
+    return nb::cast<std::string>(nb::handle(describes)(thread));
+  } catch (const std::exception&) {  // a frame that cannot be told, a program without memory
+    return {};
+  }
+}
+
+void tell_places(nb::object describes) {
+  PyObject* const function = describes.is_none() ? nullptr : describes.release().ptr();
+  describes_place() = function;
+  set_place_teller(function == nullptr ? nullptr : tell_place);
+}
+
 }  // namespace
 
 SignalsLeftAlone::SignalsLeftAlone() noexcept { ++left_alone(); }
@@ -158,6 +187,7 @@ void bind_world(nb::module_& module) {
   const nb::object main = nb::module_::import_("threading").attr("main_thread")();
   main_thread() = static_cast<pthread_t>(nb::cast<unsigned long>(main.attr("ident")));
   set_interrupt_check(is_interrupted);
+  module.def("_tell_places", &tell_places, arg("describes").none());
 
   module.def("init",
              &init,

@@ -96,6 +96,7 @@ HostControl::HostControl(std::shared_ptr<os::Segment> segment, int self)
 void HostControl::arrive(int world_rank) {
   RankLine& line = lines_[self_];
   line.pid.store(static_cast<std::int32_t>(getpid()), std::memory_order_relaxed);
+  line.thread.store(static_cast<std::int32_t>(::gettid()), std::memory_order_relaxed);
   line.start.store(os::process_start(0), std::memory_order_relaxed);
   line.pid_space.store(os::process_space(), std::memory_order_relaxed);
   line.fenced.store(fenced_ ? 1 : 0, std::memory_order_relaxed);

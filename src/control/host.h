@@ -53,6 +53,7 @@ struct alignas(kApart) RankLine {
   base::Atomic<std::int32_t> world_rank{-1};
   base::Atomic<std::uint32_t> processors{0};
   base::Atomic<std::int32_t> end{0};          // how it ended; see host.cc
+  base::Atomic<std::int32_t> thread{0};       // that took the seat, by its number in /proc
   base::Atomic<std::uint64_t> start{0};       // os::process_start
   base::Atomic<std::int64_t> death_seen{0};   // ns of the steady clock; 0: not
   base::Atomic<std::int32_t> running_on{-1};  // the processor that it last waited on
@@ -195,6 +196,10 @@ class HostControl {
   void look_for_core_dump(int rank) noexcept;
   // The process of `rank`, see os::process_start; 0 where this one cannot see it.
   std::uint64_t start(int rank) const noexcept;
+  // The thread in which it joined: its own, where ranks are threads.
+  int thread(int rank) const noexcept {
+    return lines_[rank].thread.load(std::memory_order_relaxed);
+  }
   // Tells everybody how `rank` ended: waitpid's status.
   void record_end(int rank, int status) noexcept;
   bool has_end(int rank) const noexcept {
@@ -290,6 +295,9 @@ class HostControl {
 
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
+  std::span<const std::byte> memory() const noexcept {
+    return {segment_->data(), segment_->size()};
+  }
   // The same for an offset that a peer wrote: throws SystemError unless `bytes` lie there.
   std::byte* at(std::uint64_t offset, std::size_t bytes) const;
   // Zeroed memory of this rank's stripe, held by `holders`: ranks of this host, kNetwork. Returns

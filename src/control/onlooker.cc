@@ -52,6 +52,7 @@ SeenRank Onlooker::rank(int place) const noexcept {
   return {.state = line.state.load(std::memory_order_acquire),
           .world_rank = line.world_rank.load(kRelaxed),
           .pid = line.pid.load(kRelaxed),
+          .thread = line.thread.load(kRelaxed),
           .start = line.start.load(kRelaxed),
           .pid_space = line.pid_space.load(kRelaxed),
           .host = line.host.load(kRelaxed),
@@ -63,11 +64,11 @@ std::uint64_t Onlooker::first_block(int place) const noexcept {
       {.ranks = ranks_, .remote = places_ - ranks_, .stripe_bytes = stripe_bytes_}, place);
 }
 
-std::uint64_t first_block_of(const HostControl& host) noexcept {
+std::uint64_t first_block_of(const HostControl& host, int place) noexcept {
   return first_block_offset({.ranks = host.ranks(),
                              .remote = host.places() - host.ranks(),
                              .stripe_bytes = host.stripe_bytes()},
-                            host.self());
+                            place);
 }
 
 int Onlooker::size_of_group(std::uint64_t block) const noexcept {

@@ -18,7 +18,8 @@ namespace hocket::control {
 struct SeenRank {
   RankState state = RankState::kAbsent;
   int world_rank = -1;
-  int pid = 0;  // as the rank itself knows it
+  int pid = 0;     // as the rank itself knows it
+  int thread = 0;  // likewise: in which it joined
   std::uint64_t start = 0;
   std::uint64_t pid_space = 0;
   int host = -1;
@@ -78,7 +79,7 @@ class Onlooker {
   std::size_t stripe_bytes_ = 0;
 };
 
-// Where a rank itself has it.
-std::uint64_t first_block_of(const HostControl& host) noexcept;
+// Where a rank of this host has it, as another one knows.
+std::uint64_t first_block_of(const HostControl& host, int place) noexcept;
 
 }  // namespace hocket::control

@@ -198,8 +198,12 @@ std::size_t stripe_bytes(const InitOptions& options,
 
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads) {
   const std::size_t bytes = control::HostControl::segment_bytes(shape);
-  auto segment = std::make_shared<os::Segment>(threads ? os::Segment::create_private(bytes)
-                                                       : os::Segment::create(bytes));
+  const auto made = [&] {
+    if (!threads) return os::Segment::create(bytes);
+    return base::environment("HOCKET_TOP") == "0" ? os::Segment::create_private(bytes)
+                                                  : os::Segment::create_for_threads(bytes);
+  };
+  auto segment = std::make_shared<os::Segment>(made());
   control::HostControl::format(*segment, shape);
   return segment;
 }

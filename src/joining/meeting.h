@@ -34,7 +34,8 @@ std::size_t stripe_bytes(const InitOptions& options,
                          const base::Config& config,
                          const world::JobEngines& engines,
                          const world::GroupShape& world);
-// `threads`: ordinary memory will do.
+// `threads`: the ranks are those of one process, so that where nobody is to look at them
+// (HOCKET_TOP=0) ordinary memory will do.
 std::shared_ptr<os::Segment> make_segment(const control::HostShape& shape, bool threads);
 
 // Where audits lie that communicators want while the job has none.

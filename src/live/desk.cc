@@ -12,7 +12,8 @@ namespace {
 
 // Null where the rank shows nothing.
 DeskLayout* desk_of(control::HostControl& host) noexcept {
-  auto* const desk = reinterpret_cast<DeskLayout*>(host.at(control::first_block_of(host)));
+  auto* const desk =
+      reinterpret_cast<DeskLayout*>(host.at(control::first_block_of(host, host.self())));
   return desk->manner.load(std::memory_order_acquire) == DeskLayout::kShown ? desk : nullptr;
 }
 

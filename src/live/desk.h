@@ -11,6 +11,7 @@
 #include "control/host.h"
 #include "hocket/live.h"
 #include "live/desk_layout.h"
+#include "os/segment.h"
 
 namespace hocket::live {
 
@@ -28,6 +29,6 @@ DeskLayout* counting_desk(control::HostControl& host) noexcept;
 // Serves the job's metrics where HOCKET_METRICS says, with the token HOCKET_METRICS_TOKEN; null where
 // it names no address. What stands in the way is logged. `store_clients`: see MetricsServer.
 std::unique_ptr<MetricsServer> serve_metrics(
-    std::function<std::optional<std::size_t>()> store_clients);
+    const os::Segment& segment, std::function<std::optional<std::size_t>()> store_clients);
 
 }  // namespace hocket::live

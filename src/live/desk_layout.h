@@ -12,6 +12,7 @@
 #include "base/short_text.h"
 #include "control/host.h"
 #include "engine/kinds.h"
+#include "os/futex.h"
 
 namespace hocket::live {
 
@@ -120,15 +121,55 @@ struct alignas(control::kCacheLine) MeterRow {
   }
 };
 
+inline constexpr std::size_t kPlaceBytes = 192;
+using PlaceText = base::ShortText<kPlaceBytes>;
+
+// Where the rank's program was, once others had asked. A value.
+struct ToldPlace {
+  std::uint64_t moves = 0;  // how often the rank had begun and ended calls
+  PlaceText text;
+};
+
+// Questions of the host's other ranks, and the answer of a thread of this one.
+struct alignas(control::kCacheLine) PlaceDesk {
+  static constexpr std::uint64_t kNone = 0;
+  static constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
+  os::FutexWord asked{0};                     // how often; on it the rank's progress thread sleeps
+  base::Atomic<std::uint32_t> tells{0};       // 1: somebody there answers
+  base::Atomic<std::int64_t> last_asked{0};   // ns of the steady clock
+  base::Atomic<std::uint64_t> answer{kNone};  // its number
+  base::Torn<std::uint64_t> moves = 0;
+  base::Torn<PlaceText> text;
+
+  // One thread at a time; numbers from 1 up.
+  void write(std::uint64_t number, const ToldPlace& told) noexcept {
+    answer.store(kBeingWritten, std::memory_order_relaxed);
+    base::thread_fence(std::memory_order_release);
+    moves = told.moves;
+    text = told.text;
+    answer.store(number, std::memory_order_release);
+  }
+  // Absent where there is none, or another one comes.
+  std::optional<ToldPlace> read() const noexcept {
+    const std::uint64_t before = answer.load(std::memory_order_acquire);
+    if (before == kNone || before == kBeingWritten) return std::nullopt;
+    const ToldPlace told{.moves = moves, .text = text};
+    base::thread_fence(std::memory_order_acquire);
+    if (answer.load(std::memory_order_relaxed) != before) return std::nullopt;
+    return told;
+  }
+};
+
 // Lies where the rank has allocated first.
 struct DeskLayout {
   enum Manner : std::uint64_t {
     kNone = 0,
-    kPrivate = 0x9d1f7a3c736b6467,
-    kShown = 0x9d1f7a3c736b6468,
+    kPrivate = 0x9d1f7a3c736b6469,
+    kShown = 0x9d1f7a3c736b646a,
   };
   base::Atomic<std::uint64_t> manner{kNone};  // kPrivate: the rank shows nothing
   base::Atomic<std::uint32_t> meters{0};      // 1: calls are counted below
+  PlaceDesk place;
   std::array<GroupSeat, kSeats> seats;
   std::array<MeterRow, kRows> rows;  // takes memory only where it is written
 };

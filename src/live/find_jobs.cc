@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "control/onlooker.h"
 #include "hocket/live.h"
@@ -18,7 +19,7 @@ constexpr const char* kPrivate = "it does not want to be looked at (HOCKET_TOP=0
 FoundJob job_of(const std::vector<os::SegmentHolder>& holders) {
   const os::SegmentView view(holders.front().path);
   const Onlooker segment(view.bytes());
-  FoundJob job;
+  FoundJob job{.threads = holders.front().is_of_threads, .memory = holders.front().memory};
   if (segment.known() == Onlooker::Known::kNoSegment) return job;
   bool shows = false;
   if (segment.known() == Onlooker::Known::kOtherVersion) {
@@ -31,9 +32,8 @@ FoundJob job_of(const std::vector<os::SegmentHolder>& holders) {
       const control::SeenRank rank = segment.rank(place);
       shows = shows || !live::is_private(segment, place);
       const auto holder = std::ranges::find(holders, rank.pid, &os::SegmentHolder::own_pid);
-      if (rank.state == control::RankState::kAlive && holder != holders.end()) {
-        job.pids.push_back(holder->pid);
-      }
+      if (rank.state != control::RankState::kAlive || holder == holders.end()) continue;
+      if (job.pids.empty() || job.pids.back() != holder->pid) job.pids.push_back(holder->pid);
     }
     if (!shows) job.refusal = kPrivate;
   }
@@ -59,7 +59,8 @@ std::vector<FoundJob> find_jobs() {
     } catch (const SystemError&) {  // it has ended meanwhile
     }
   }
-  std::ranges::sort(jobs, {}, &FoundJob::pid);
+  std::ranges::sort(
+      jobs, {}, [](const FoundJob& job) { return std::tuple(job.pid, job.threads, job.memory); });
   return jobs;
 }
 

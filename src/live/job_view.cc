@@ -12,6 +12,7 @@
 #include "hocket/live.h"
 #include "live/blame.h"
 #include "live/desk_layout.h"
+#include "live/place.h"
 #include "live/sampler.h"
 #include "os/process/process_exit.h"
 #include "os/process/process_state.h"
@@ -78,12 +79,18 @@ bool is_still(const ProcessState& state) noexcept {
          state.doing == Doing::kDumping;
 }
 
-const os::SegmentHolder& holder_of(const std::vector<os::SegmentHolder>& held, int pid) {
-  if (held.empty()) {
+// `memory`: 0 where any will do.
+const os::SegmentHolder& holder_of(const std::vector<os::SegmentHolder>& held,
+                                   int pid,
+                                   std::uint64_t memory = 0) {
+  const auto found = std::ranges::find_if(held, [memory](const os::SegmentHolder& holder) {
+    return memory == 0 || holder.memory == memory;
+  });
+  if (found == held.end()) {
     throw InvalidArgument(fmt::format(
         "process {} is no rank of a job of this user; `hocket top` lists the jobs there are", pid));
   }
-  return held.front();
+  return *found;
 }
 
 }  // namespace
@@ -91,7 +98,10 @@ const os::SegmentHolder& holder_of(const std::vector<os::SegmentHolder>& held, i
 class JobView::Impl {
  public:
   explicit Impl(const os::SegmentHolder& holder)
-      : memory_(holder.memory), view_(holder.path), segment_(view_.bytes()) {
+      : memory_(holder.memory),
+        is_of_threads_(holder.is_of_threads),
+        view_(holder.path),
+        segment_(view_.bytes()) {
     if (segment_.known() == Onlooker::Known::kNoSegment) holder_of({}, holder.pid);
     if (segment_.known() == Onlooker::Known::kOtherVersion) {
       throw InvalidArgument(fmt::format(
@@ -166,7 +176,12 @@ class JobView::Impl {
 
   ProcessState process_of(int place) const {
     const int pid = pids_[at(place)];
-    return pid == 0 ? ProcessState{} : os::process_state(pid, os::process_start(pid));
+    if (pid == 0) return {};
+    const std::uint64_t start = os::process_start(pid);
+    if (!is_of_threads_) return os::process_state(pid, start);
+    // In a container threads have other numbers, too.
+    const control::SeenRank rank = segment_.rank(place);
+    return pid == rank.pid ? os::thread_state(pid, start, rank.thread) : ProcessState{};
   }
 
   int number_of(int place) const {
@@ -188,6 +203,7 @@ class JobView::Impl {
                   .processor = state.processor,
                   .doing = seen.doing};
     rank.process = os::describe(state, rank.pid);
+    if (is_here) rank.place = live::place_of(segment_, place);
     for (const SeatedGroup& group : seen.groups) {
       rank.groups.push_back(group_of(group, options.recent == rank.rank));
     }
@@ -263,6 +279,7 @@ class JobView::Impl {
   }
 
   const std::uint64_t memory_;
+  const bool is_of_threads_;
   const os::SegmentView view_;
   const Onlooker segment_;
   std::optional<live::Sampler> sampler_;
@@ -279,6 +296,10 @@ std::array<double, 14> meter_bounds() {
 
 JobView JobView::open(int pid) {
   return JobView(std::make_unique<Impl>(holder_of(os::segment_holders(pid), pid)));
+}
+JobView JobView::open(const FoundJob& job) {
+  const auto held = os::segment_holders(job.pid);
+  return JobView(std::make_unique<Impl>(holder_of(held, job.pid, job.memory)));
 }
 JobView::JobView(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 JobView::JobView(JobView&&) noexcept = default;

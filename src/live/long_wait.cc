@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "live/place.h"
 #include "os/process/process_state.h"
 
 namespace hocket::live {
@@ -25,7 +26,9 @@ std::string doing(const control::GroupControl& group, int member) {
   const int place = group.host_rank(member);
   if (!host.is_here(place)) return "on another host";
   const int pid = host.pid(place);
-  if (pid == getpid()) return {};
+  if (pid == getpid()) {  // ranks that are threads
+    return os::describe(os::thread_state(pid, host.start(place), host.thread(place)), pid);
+  }
   return os::describe(os::process_state(pid, host.start(place)), pid);
 }
 
@@ -67,12 +70,23 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   seen_ = now;
   host.show_awaited(now.place);
   shows_ = true;
-  if (!is_still || Duration(now_ - *begun_) < speaks_at_) return;
-  if (!may_speak(holdup, now.place)) return;
+  // Not when it speaks: what is said of a process is not to be what an answer takes.
+  const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
+  if (!speaks) ask_places(holdup);
+  if (!speaks || !may_speak(holdup, now.place)) return;
   call_ = awaited.message != nullptr ? failure::describe(*awaited.message)
                                      : failure::describe(awaited.sequence, shown);
   base::log(base::LogLevel::kWarning, sentence(holdup, awaited));
   while (speaks_at_ <= Duration(now_ - *begun_)) speaks_at_ *= 2;
+}
+
+// Of those whom it would name; the answers are there at a later sample.
+void LongWait::ask_places(const Holdup& holdup) noexcept {
+  if (holdup.have_come) return;
+  control::GroupControl& group = waits_.group;
+  for (std::size_t i = 0; i < std::min(holdup.members.size(), kDetailed); ++i) {
+    ask_place(group.host(), group.host_rank(holdup.members[i]));
+  }
 }
 
 // Follows the chain from `place`: who of it waits for nobody is to blame.
@@ -164,12 +178,16 @@ std::string LongWait::of_member(const Holdup& holdup, int member) const {
   if (holdup.have_come) {
     return fmt::format("{}, which has come to #{} and is {}", name, holdup.sequence, state);
   }
-  return fmt::format("{}, last seen in {} at least {} ago{}{}",
+  const std::string place =
+      place_of(control::Onlooker(group.host().memory()), group.host_rank(member));
+  return fmt::format("{}, last seen in {} at least {} ago{}{}{}{}",
                      name,
                      waits_.texts.last_call(member).call,
                      base::in_seconds(now_ - still_since_),
                      state.empty() ? "" : ", now ",
-                     state);
+                     state,
+                     place.empty() ? "" : ", at ",
+                     place);
 }
 
 std::string LongWait::of_circle() const {

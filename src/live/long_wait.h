@@ -56,6 +56,7 @@ class LongWait {
     bool operator==(const Seen&) const = default;
   };
   void sample(const failure::Awaited& awaited, const engine::Signature& shown);
+  void ask_places(const Holdup& holdup) noexcept;
   bool may_speak(const Holdup& holdup, int place);
   bool is_spoken_for_elsewhere(int place) const;
   bool claim(int place) noexcept;

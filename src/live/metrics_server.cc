@@ -22,6 +22,7 @@
 #include "hocket/error.h"
 #include "hocket/live.h"
 #include "live/desk.h"
+#include "os/segment_holders.h"
 #include "os/sockets/socket.h"
 #include "os/wakeup.h"
 
@@ -149,15 +150,17 @@ class MetricsServer::Impl {
     next_search_ = Deadline::in(kSearch);
     if (view_ && view_->lives()) return;
     view_.reset();
-    int pid = options_.pid;
-    if (pid == 0) {
+    FoundJob sought{.pid = options_.pid, .memory = options_.memory};
+    if (sought.pid == 0) {
       for (const FoundJob& job : find_jobs()) {
-        if (job.name == options_.job && job.refusal.empty()) pid = job.pid;
+        if (job.name != options_.job || !job.refusal.empty()) continue;
+        // A rank may have threads that are ranks among themselves.
+        if (sought.pid == 0 || sought.threads) sought = job;
       }
     }
-    if (pid == 0) return;
+    if (sought.pid == 0) return;
     try {
-      view_ = JobView::open(pid);
+      view_ = JobView::open(sought);
     } catch (const Error& error) {
       base::log(base::LogLevel::kInfo, fmt::format("metrics: {}", error.what()));
     }
@@ -238,7 +241,7 @@ std::string MetricsServer::address() const { return impl_->address(); }
 namespace live {
 
 std::unique_ptr<MetricsServer> serve_metrics(
-    std::function<std::optional<std::size_t>()> store_clients) {
+    const os::Segment& segment, std::function<std::optional<std::size_t>()> store_clients) {
   constexpr const char* kOnlyCounted = "count";  // and served by somebody else: `hocket run`
   const auto address = base::environment("HOCKET_METRICS");
   if (!address || *address == kOnlyCounted) return nullptr;
@@ -247,6 +250,7 @@ std::unique_ptr<MetricsServer> serve_metrics(
         .address = *address,
         .token = base::environment("HOCKET_METRICS_TOKEN").value_or(""),
         .pid = static_cast<int>(getpid()),
+        .memory = os::number_of(segment),
         .store_clients = std::move(store_clients)});
   } catch (const Error& error) {
     base::log(base::LogLevel::kWarning, fmt::format("metrics are not served: {}", error.what()));

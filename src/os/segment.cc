@@ -54,8 +54,18 @@ Segment::~Segment() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-Segment Segment::create(std::size_t bytes) {
-  Fd fd = make_memfd("hocket");
+Segment Segment::create(std::size_t bytes) { return create("hocket", bytes); }
+
+Segment Segment::create_for_threads(std::size_t bytes) {
+  try {
+    return create("hocket-threads", bytes);
+  } catch (const SystemError&) {
+    return create_private(bytes);
+  }
+}
+
+Segment Segment::create(const char* name, std::size_t bytes) {
+  Fd fd = make_memfd(name);
   if (!fd) {
     throw SystemError(
         "the kernel refuses memfd_create, which the job's shared memory is made by; allow it in "

@@ -20,8 +20,11 @@ class Segment {
   // Maps one that another process made. Throws SystemError, or RendezvousError when `fd` is not a
   // sealed memfd of at least `bytes`.
   static Segment map(Fd fd, std::size_t bytes);
-  // For ranks that are threads: ordinary memory.
+  // For ranks that are threads: ordinary memory, which nobody else sees.
   static Segment create_private(std::size_t bytes);
+  // The same that can be looked at from outside, as `create` makes it but under another name;
+  // private where the kernel refuses that.
+  static Segment create_for_threads(std::size_t bytes);
 
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&&) = delete;
@@ -37,6 +40,7 @@ class Segment {
 
  private:
   Segment(Fd fd, std::byte* data, std::size_t size) noexcept;
+  static Segment create(const char* name, std::size_t bytes);
   Fd fd_;
   std::byte* data_;
   std::size_t size_;

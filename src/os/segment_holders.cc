@@ -20,7 +20,9 @@
 namespace hocket::os {
 namespace {
 
-constexpr std::string_view kSegment = "/memfd:hocket (deleted)";  // see Segment::create
+// See Segment::create.
+constexpr std::string_view kSegment = "/memfd:hocket (deleted)";
+constexpr std::string_view kOfThreads = "/memfd:hocket-threads (deleted)";
 
 struct CloseFolder {
   void operator()(DIR* folder) const noexcept { ::closedir(folder); }
@@ -55,15 +57,20 @@ std::vector<SegmentHolder> segment_holders(pid_t pid) {
   if (!descriptors) return found;
   while (const dirent* each = ::readdir(descriptors.get())) {
     const std::string path = fmt::format("{}/{}", folder, each->d_name);
-    std::array<char, kSegment.size() + 1> target;
+    std::array<char, kOfThreads.size() + 1> target;
     const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
     if (length <= 0) continue;
-    if (std::string_view(target.data(), static_cast<std::size_t>(length)) != kSegment) continue;
+    const std::string_view name(target.data(), static_cast<std::size_t>(length));
+    if (name != kSegment && name != kOfThreads) continue;
     struct stat status;
     if (::stat(path.c_str(), &status) != 0) continue;
-    found.push_back(
-        {.pid = pid, .own_pid = own_pid_of(pid), .memory = status.st_ino, .path = path});
+    found.push_back({.pid = pid,
+                     .own_pid = own_pid_of(pid),
+                     .memory = status.st_ino,
+                     .path = path,
+                     .is_of_threads = name == kOfThreads});
   }
+  std::ranges::stable_sort(found, {}, &SegmentHolder::is_of_threads);
   return found;
 }
 
@@ -80,6 +87,12 @@ std::vector<SegmentHolder> segment_holders() {
     std::ranges::move(held, std::back_inserter(found));
   }
   return found;
+}
+
+std::uint64_t number_of(const Segment& segment) noexcept {
+  struct stat status;
+  if (!segment.fd() || ::fstat(segment.fd().get(), &status) != 0) return 0;
+  return status.st_ino;
 }
 
 SegmentView::SegmentView(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {

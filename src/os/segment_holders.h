@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "os/fd.h"
+#include "os/segment.h"
 
 namespace hocket::os {
 
@@ -25,11 +26,15 @@ struct SegmentHolder {
   pid_t own_pid = 0;       // as the process itself knows it, in its container
   std::uint64_t memory = 0;  // equal for those that hold the same
   std::string path;        // by which it is opened
+  bool is_of_threads = false;  // the ranks are threads of this process
 };
 // All of this process's user.
 std::vector<SegmentHolder> segment_holders();
-// Of one process.
+// Of one process: that of its own job first, then those of threads, the oldest first.
 std::vector<SegmentHolder> segment_holders(pid_t pid);
+
+// SegmentHolder::memory of one that this process has; 0 where nobody else can see it.
+std::uint64_t number_of(const Segment& segment) noexcept;
 
 // A resource: such memory, mapped for reading. Movable.
 class SegmentView {

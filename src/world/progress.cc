@@ -28,6 +28,7 @@ class ProgressThread::State {
   // From any thread.
   void add(std::shared_ptr<call::Core> communicator);
   void attend(std::weak_ptr<call::Attended> attended);
+  void listen(os::FutexWord& word) noexcept;
   void stop() noexcept;
   void wake() noexcept;
   void look_again() noexcept;
@@ -38,10 +39,15 @@ class ProgressThread::State {
  private:
   bool stopped() const noexcept { return stop_.load(std::memory_order_acquire); }
   void sleep_idle() noexcept;
+  void look_around();
   void watch_peers();
+  bool is_called() const noexcept {
+    const os::FutexWord* const call = call_.load(std::memory_order_acquire);
+    return call != nullptr && call->load(std::memory_order_acquire) != call_at_tick_;
+  }
   bool move_calls();
   bool wants_tick() const noexcept {
-    return asked_.load(std::memory_order_relaxed) || next_tick_.has_passed() ||
+    return asked_.load(std::memory_order_relaxed) || next_tick_.has_passed() || is_called() ||
            host_->losses() != losses_at_tick_ ||
            host_->network_bell().load(std::memory_order_acquire) != bell_at_tick_;
   }
@@ -68,6 +74,8 @@ class ProgressThread::State {
   std::uint32_t losses_at_tick_ = 0;
   std::uint32_t bell_at_tick_ = 0;  // the network's
   std::atomic<bool> asked_{false};  // for a tick
+  std::atomic<os::FutexWord*> call_{nullptr};  // null: see `listen`
+  std::uint32_t call_at_tick_ = 0;
 };
 
 ProgressThread::ProgressThread(std::shared_ptr<control::HostControl> host,
@@ -98,7 +106,14 @@ void ProgressThread::attend(std::weak_ptr<call::Attended> attended) {
   state_->attend(std::move(attended));
 }
 
+void ProgressThread::listen(os::FutexWord& word) { state_->listen(word); }
+
 void ProgressThread::look_again() noexcept { state_->look_again(); }
+
+void ProgressThread::State::listen(os::FutexWord& word) noexcept {
+  call_.store(&word, std::memory_order_release);
+  look_again();
+}
 
 void ProgressThread::State::add(std::shared_ptr<call::Core> communicator) {
   try {
@@ -121,6 +136,9 @@ void ProgressThread::State::attend(std::weak_ptr<call::Attended> attended) {
 
 void ProgressThread::State::tick() {
   asked_.store(false, std::memory_order_seq_cst);
+  if (const os::FutexWord* const call = call_.load(std::memory_order_acquire)) {
+    call_at_tick_ = call->load(std::memory_order_acquire);
+  }
   losses_at_tick_ = host_->losses();
   bell_at_tick_ = host_->network_bell().load(std::memory_order_acquire);
   next_tick_ = base::Deadline::never();
@@ -157,7 +175,7 @@ void ProgressThread::State::wake() noexcept {
 void ProgressThread::State::sleep_idle() noexcept {
   idle_.store(true, std::memory_order_seq_cst);
   const std::uint32_t ticket = bell_.load(std::memory_order_seq_cst);
-  if (watches_) watch_peers();
+  look_around();
   tick();
   if (!stopped() && !wakes_.load(std::memory_order_acquire)) {
     std::array<os::FutexWait, os::kMaxFutexWaits + 1> all;
@@ -187,7 +205,7 @@ void ProgressThread::State::run() {
   while (!stopped()) {
     call::Waiter waiter(*host_, call::Waiter::Patience::kBackground);
     do {
-      if (watches_) watch_peers();
+      look_around();
       if (wants_tick()) tick();
       if (move_calls()) {
         waiter.moved();
@@ -202,10 +220,18 @@ void ProgressThread::State::run() {
   }
 }
 
+// Lists what to sleep on.
+void ProgressThread::State::look_around() {
+  waits_.clear();
+  if (os::FutexWord* const call = call_.load(std::memory_order_acquire)) {
+    waits_.push_back({call, call_at_tick_});
+  }
+  if (watches_) watch_peers();
+}
+
 // Looks at the words of all peers, and lists those that are still held, to sleep on. With more
 // peers than one sleep takes, each rank watches those that follow it; they tell the others.
 void ProgressThread::State::watch_peers() {
-  waits_.clear();
   if (!host_->groups().empty()) waits_.push_back({&host_->network_bell(), bell_at_tick_});
   const int ranks = host_->ranks();
   for (int i = 1; i < ranks; ++i) {

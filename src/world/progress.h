@@ -26,6 +26,8 @@ class ProgressThread {
   void add(std::shared_ptr<call::Core> communicator);
   // Has the thread look at `attended` for as long as it lives.
   void attend(std::weak_ptr<call::Attended> attended);
+  // Has it tick, too, when others change `word`, which they wake.
+  void listen(os::FutexWord& word);
   // Has the thread look anew at who lives: to be called once all ranks of the host have arrived.
   void look_again() noexcept;
 

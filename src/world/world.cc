@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "failure/witness.h"
 #include "live/desk.h"
+#include "live/place.h"
 #include "world/exit_list.h"
 #include "world/progress.h"
 
@@ -60,6 +61,19 @@ class NetworkTick final : public call::Attended {
   const std::shared_ptr<control::Network> network_;
 };
 
+// Has those answered who ask where this rank's program is.
+class PlaceTick final : public call::Attended {
+ public:
+  explicit PlaceTick(std::unique_ptr<live::PlaceTelling> telling) : telling_(std::move(telling)) {}
+  Deadline tick() noexcept override {
+    telling_->look();
+    return Deadline::never();
+  }
+
+ private:
+  const std::unique_ptr<live::PlaceTelling> telling_;
+};
+
 WorldImpl::WorldImpl(WorldParts parts) : parts_(std::move(parts)) {}
 
 std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) {
@@ -104,7 +118,13 @@ void WorldImpl::join(Deadline deadline) {
   host_->arrive(rank);
   host_->wait_for_all(by_place, parts_.machine_ranks, deadline);
   progress_->look_again();
-  if (parts_.host_rank == 0) metrics_ = live::serve_metrics(parts_.store_clients);
+  if (auto telling = live::PlaceTelling::make(host_)) {
+    os::FutexWord& asked = telling->asked();
+    place_tick_ = std::make_shared<PlaceTick>(std::move(telling));
+    progress_->attend(place_tick_);
+    progress_->listen(asked);
+  }
+  if (parts_.host_rank == 0) metrics_ = live::serve_metrics(*parts_.segment, parts_.store_clients);
 }
 
 call::Membership WorldImpl::membership() const {

@@ -27,6 +27,7 @@
 namespace hocket::world {
 
 class NetworkTick;
+class PlaceTick;
 class ProgressThread;
 
 // What a rank's world is made of. A value.
@@ -143,6 +144,7 @@ class WorldImpl final : public device::DeviceSurroundings,
   std::unique_ptr<ProgressThread> progress_;
   std::unique_ptr<MetricsServer> metrics_;  // of one rank a host, where it is wanted
   std::shared_ptr<NetworkTick> network_tick_;
+  std::shared_ptr<PlaceTick> place_tick_;  // null: nobody tells
   std::mutex audit_mutex_;
   std::shared_ptr<observe::AuditFile> late_audit_;  // of communicators that want one
   std::atomic<bool> told_of_loss_{false};

@@ -73,6 +73,39 @@ class Rows : public relacy::Program {
   std::array<MeterRow, 2> rows_;
 };
 
+// The thread that answers where a rank is answers again and again, while somebody reads.
+class Answers : public relacy::Program {
+ public:
+  static constexpr int kThreads = 2;
+  static constexpr std::uint64_t kLast = 3;
+  void thread(int number) override {
+    if (number == 1) {
+      for (int i = 0; i < 3; ++i) look();
+      return;
+    }
+    for (std::uint64_t answer = 1; answer <= kLast; ++answer) {
+      ToldPlace told{.moves = 10 * answer, .text = {}};
+      told.text = "line " + std::to_string(told.moves);
+      desk_.write(answer, told);
+    }
+  }
+  void after() override {
+    const auto told = desk_.read();
+    HOCKET_CHECK(told && told->moves == 10 * kLast);
+  }
+
+ private:
+  void look() {
+    const auto told = desk_.read();
+    if (!told) return;
+    HOCKET_CHECK(told->moves % 10 == 0 && told->moves <= 10 * kLast);
+    HOCKET_CHECK(told->text.view() == "line " + std::to_string(told->moves));
+  }
+  PlaceDesk desk_;
+};
+
+TEST(Answers, AreWholeOrNotThere) { relacy::holds_and_needs_all<Answers>({}, {}, 3'000); }
+
 TEST(Seats, AreWholeOrNotThere) {
   // Relacy makes what threads store in one place in the order of its steps, so that it does not see
   // two groups' names in the wrong order.

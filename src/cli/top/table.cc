@@ -150,12 +150,14 @@ std::vector<std::string> job_head(const LiveJob& job,
     const auto found = std::ranges::find(job.ranks, blamed, &LiveRank::rank);
     if (found == job.ranks.end()) continue;
     const auto waiting = std::ranges::count(job.ranks, blamed, &LiveRank::blocked_by);
-    lines.push_back(cut(fmt::format("rank {} holds up {} {}{}{}",
+    lines.push_back(cut(fmt::format("rank {} holds up {} {}{}{}{}{}",
                                     blamed,
                                     waiting,
                                     waiting == 1 ? "rank" : "ranks",
                                     found->process.empty() ? "" : ": ",
-                                    found->process),
+                                    found->process,
+                                    found->place.empty() ? "" : ", at ",
+                                    found->place),
                         view.columns));
     if (lines.size() > kNamedRanks) break;
   }
@@ -198,6 +200,7 @@ std::vector<std::string> ranks_table(const LiveJob& job, const TableView& view) 
 
 std::vector<std::string> calls_table(const LiveRank& rank, const TableView& view) {
   std::vector<std::string> lines;
+  if (!rank.place.empty()) lines.push_back(cut("at " + rank.place, view.columns));
   for (const LiveGroup& group : rank.groups) {
     lines.push_back(cut(fmt::format("{}: rank {} of {}, {} calls{}",
                                     group.name,

@@ -85,7 +85,7 @@ int show_json(const Arguments& arguments, std::vector<FoundJob> jobs) {
     shown.push_back({.found = job, .seen = {}});
     views.emplace_back();
     try {
-      if (job.refusal.empty()) views.back() = JobView::open(job.pid);
+      if (job.refusal.empty()) views.back() = JobView::open(job);
     } catch (const Error& error) {
       if (arguments.pid != 0) throw;
       shown.back().found.refusal = error.what();  // it has ended meanwhile
@@ -110,7 +110,7 @@ int show_json(const Arguments& arguments, std::vector<FoundJob> jobs) {
 }
 
 int show_once(const Arguments& arguments, const FoundJob& job, TableView view) {
-  JobView seen = JobView::open(job.pid);
+  JobView seen = JobView::open(job);
   look_for(seen, arguments.seconds);
   const LiveJob now = seen.report({.recent = arguments.rank});
   print(job_head(now, job.command, view));
@@ -130,7 +130,7 @@ int show_once(const Arguments& arguments, const FoundJob& job, TableView view) {
 class Top {
  public:
   Top(const Arguments& arguments, const FoundJob& job, const Colours& colours)
-      : job_(job), seconds_(std::max(arguments.seconds, 0.1)), view_(JobView::open(job.pid)) {
+      : job_(job), seconds_(std::max(arguments.seconds, 0.1)), view_(JobView::open(job)) {
     table_.colours = colours;
     table_.opened = arguments.rank;
   }

@@ -90,21 +90,21 @@ std::optional<long> number(std::string_view text) {
 }
 
 // Whoever may trace the process may know; the others may know the kernel's function for it.
-std::string system_call_of(pid_t pid) {
-  const std::string text = read_proc_file(fmt::format("/proc/{}/syscall", pid));
+std::string system_call_of(const std::string& folder) {
+  const std::string text = read_proc_file(folder + "/syscall");
   if (const auto call = number(first_word(text)); call && *call >= 0) {
     const auto found = std::ranges::find(kCalls, *call, &NamedCall::number);
     return found != kCalls.end() ? std::string(found->name) : fmt::format("number {}", *call);
   }
-  std::string where = read_proc_file(fmt::format("/proc/{}/wchan", pid));
+  std::string where = read_proc_file(folder + "/wchan");
   return where == "0" ? std::string() : where;
 }
 
 // See proc(5); the program's name may itself contain anything.
-int processor_of(pid_t pid) {
+int processor_of(const std::string& folder) {
   constexpr int kState = 3;
   constexpr int kProcessor = 39;
-  const std::string text = read_proc_file(fmt::format("/proc/{}/stat", pid));
+  const std::string text = read_proc_file(folder + "/stat");
   std::string_view rest = text;
   rest.remove_prefix(std::min(text.size(), text.rfind(')') + 1));
   for (int field = kState; !rest.empty(); ++field) {
@@ -141,15 +141,14 @@ std::string tracer_of(std::string_view status) {
   return name.empty() ? fmt::format("pid {}", *tracer) : fmt::format("{} (pid {})", name, *tracer);
 }
 
-}  // namespace
-
-ProcessState process_state(pid_t pid, std::uint64_t start) {
+// As `folder` of /proc says: of a process, or of one of its threads.
+ProcessState state_in(const std::string& folder, pid_t pid, std::uint64_t start) {
   using Doing = ProcessState::Doing;
   ProcessState state;
-  const std::string status = read_proc_file(fmt::format("/proc/{}/status", pid));
+  const std::string status = read_proc_file(folder + "/status");
   if (start == 0 || process_start(pid) != start) return state;
   state.tracer = tracer_of(status);
-  state.processor = processor_of(pid);
+  state.processor = processor_of(folder);
   if (field(status, "CoreDumping") == "1") {
     state.doing = Doing::kDumping;
     return state;
@@ -161,10 +160,23 @@ ProcessState process_state(pid_t pid, std::uint64_t start) {
   if (letter == "T") state.doing = Doing::kStopped;
   if (letter == "t") state.doing = Doing::kTraced;
   if (state.doing == Doing::kSleeping || state.doing == Doing::kOnDevice) {
-    state.system_call = system_call_of(pid);
-    state.running_threads = running_threads(pid);
+    state.system_call = system_call_of(folder);
   }
   return state;
+}
+
+}  // namespace
+
+ProcessState process_state(pid_t pid, std::uint64_t start) {
+  ProcessState state = state_in(fmt::format("/proc/{}", pid), pid, start);
+  const bool sleeps = state.doing == ProcessState::Doing::kSleeping ||
+                      state.doing == ProcessState::Doing::kOnDevice;
+  if (sleeps) state.running_threads = running_threads(pid);
+  return state;
+}
+
+ProcessState thread_state(pid_t pid, std::uint64_t start, pid_t thread) {
+  return state_in(fmt::format("/proc/{}/task/{}", pid, thread), pid, start);
 }
 
 std::string describe(const ProcessState& state, pid_t pid) {

@@ -28,6 +28,8 @@ struct ProcessState {
 
 // `start`: as os::process_start, so that another process of the same number is none of it.
 ProcessState process_state(pid_t pid, std::uint64_t start);
+// The same of one thread of it, and of no other.
+ProcessState thread_state(pid_t pid, std::uint64_t start, pid_t thread);
 // "stopped by a signal (kill -CONT 17 lets it go on)"; empty where it is unknown.
 std::string describe(const ProcessState& state, pid_t pid);
 

@@ -1,0 +1,44 @@
+"""Where a thread of this program is, for those who wait for it in another process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from . import _hocket
+
+# Python's own modules, and this package; what is installed lies in folders of these names.
+_LIBRARIES = (os.path.dirname(os.__file__) + "/", os.path.dirname(__file__) + "/", "<frozen ")
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+_MOST = 120  # letters of a file's name
+
+
+def _is_of_a_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) or any(folder in file for folder in _INSTALLED)
+
+
+def _shown(file: str) -> str:
+    here = os.getcwd().rstrip("/") + "/"
+    if file.startswith(here):
+        file = file[len(here):]
+    return file if len(file) <= _MOST else "..." + file[-_MOST:]
+
+
+def describe(thread: int) -> str:
+    """Return "FILE:LINE in FUNCTION" of the innermost frame that is of no library, "" without one."""
+    innermost = frame = sys._current_frames().get(thread)
+    while frame is not None and _is_of_a_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    frame = frame or innermost
+    if frame is None:
+        return ""
+    code = frame.f_code
+    name = getattr(code, "co_qualname", code.co_name)
+    return f"{_shown(code.co_filename)}:{frame.f_lineno} in {name}"
+
+
+def prepare() -> None:
+    """Have this process answer, until the interpreter ends."""
+    _hocket._tell_places(describe)
+    atexit.register(_hocket._tell_places, None)

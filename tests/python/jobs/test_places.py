@@ -1,0 +1,155 @@
+"""Warnings and `hocket top` name the file and line where a Python rank is that others wait for."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from helpers import find_command, run_job
+
+import hocket
+
+PROGRAM = """
+import os, sys, time
+import numpy as np
+import hocket
+
+def lingers(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        {how}
+
+def body(comm):
+    comm.barrier()
+    if comm.rank == 1:
+        lingers(4)
+    comm.all_reduce(np.ones(3))
+    comm.barrier()
+
+if sys.argv[1] == "threads":
+    hocket.run_threads(body, 3)
+else:
+    body(hocket.init())
+"""
+
+
+def lines_of(text):
+    return [line for line in text.splitlines() if "has waited" in line]
+
+
+def write(tmp_path, how):
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM.format(how=how))
+    (line,) = [number for number, text in enumerate(program.read_text().splitlines(), 1)
+               if text.strip() == how]
+    return program, line
+
+
+@pytest.mark.parametrize("how", ["time.sleep(0.2)", "sum(range(1000))"])
+def test_a_warning_names_the_line_of_a_process(tmp_path, how):
+    program, line = write(tmp_path, how)
+    job = run_job(3, program, "processes", env={"HOCKET_WARN": "0.5"})
+    assert job.returncode == 0, job.stdout
+    said = lines_of(job.stdout)
+    # A loop may be seen at its head.
+    places = [re.search(r", at (\S+):(\d+) in lingers$", text) for text in said]
+    assert all("for rank 1 " in text for text in said) and said, job.stdout
+    assert any(place and place[1].endswith("train.py") and line - 1 <= int(place[2]) <= line
+               for place in places), said
+
+
+def test_a_warning_names_the_line_of_a_thread(tmp_path):
+    program, line = write(tmp_path, "time.sleep(0.2)")
+    done = subprocess.run(
+        [sys.executable, program, "threads"], capture_output=True, text=True, timeout=100,
+        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
+             "HOCKET_WARN": "0.5"},
+    )
+    assert done.returncode == 0, done.stderr
+    said = lines_of(done.stderr)
+    assert any("for rank 1 " in text and "now sleeping in" in text and
+               re.search(rf", at \S*train.py:({line - 1}|{line}) in lingers$", text)
+               for text in said), done.stderr
+
+
+def test_nothing_is_said_where_the_interpreter_is_held(tmp_path):
+    # PyDLL keeps the GIL.
+    program, _ = write(tmp_path, "__import__('ctypes').PyDLL(None).usleep(3000000)")
+    job = run_job(3, program, "processes", env={"HOCKET_WARN": "0.5"})
+    assert job.returncode == 0, job.stdout
+    said = lines_of(job.stdout)
+    assert said and "now sleeping in" in said[0] and ", at " not in said[0], job.stdout
+
+
+def test_nothing_is_said_where_the_rank_says_no(tmp_path):
+    program, _ = write(tmp_path, "time.sleep(0.2)")
+    job = run_job(3, program, "processes", env={"HOCKET_WARN": "0.5", "HOCKET_TOP": "0"})
+    assert job.returncode == 0, job.stdout
+    said = lines_of(job.stdout)
+    assert said and not any(", at " in text for text in said), job.stdout
+
+
+def top(*arguments):
+    return subprocess.run([find_command(), "top", *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+
+
+def await_line(pid):
+    """What `top` tells of rank 1 of process `pid`'s job, once it tells where that is."""
+    until = time.monotonic() + 40
+    while True:
+        found = json.loads(top("--json", "--seconds", "0.1", pid).stdout)["jobs"][0]
+        rank = next((each for each in found["ranks"] if each["rank"] == 1), {})
+        if rank.get("place"):
+            return found, rank
+        assert time.monotonic() < until, found
+
+
+@pytest.mark.parametrize("ranks", ["threads", "processes"])
+def test_top_names_the_line(tmp_path, ranks):
+    program, line = write(tmp_path, "time.sleep(60)")
+    program.write_text(program.read_text().replace("comm.barrier()", "comm.barrier(); tell(comm)")
+                       .replace("def body", "def tell(comm):\n    "
+                                "comm.rank == 1 and print(os.getpid(), flush=True)\n\ndef body"))
+    launch = [find_command(), "run", "-n", "3", "--"] if ranks == "processes" else []
+    process = subprocess.Popen(
+        [*launch, sys.executable, program, ranks], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
+             "HOCKET_WARN": "2"},
+    )
+    try:
+        pid = int(re.search(r"\d+$", process.stdout.readline().strip())[0])
+        found, rank = await_line(pid)
+        assert found["threads"] == (ranks == "threads") and found["blamed"] == [1]
+        assert found["pids"] == [pid] if ranks == "threads" else len(found["pids"]) == 3
+        assert re.search(rf"train.py:{line} in lingers$", rank["place"])
+        assert "sleeping in" in rank["process"]
+        shown = top("--once", "--rank", 1, "--columns", 250, "--seconds", "0.1", pid).stdout
+        assert re.search(rf"rank 1 holds up 2 ranks: sleeping in \S+.*, at \S*train.py:{line} in",
+                         shown), shown
+        assert re.search(rf"^at \S*train.py:{line} in lingers$", shown, re.M), shown
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_threads_can_say_no(tmp_path):
+    program, _ = write(tmp_path, "print('there', flush=True), time.sleep(60)")
+    process = subprocess.Popen(
+        [sys.executable, program, "threads"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent),
+             "HOCKET_TOP": "0"},
+    )
+    try:
+        assert "there" in process.stdout.readline()
+        refused = top(process.pid)
+        assert refused.returncode == 1 and "is no rank of a job" in refused.stderr
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
