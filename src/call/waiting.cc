@@ -112,13 +112,21 @@ bool Core::test_stream_work(Operation& operation) {
 bool Core::wait_stream_work(Operation& operation, Deadline until) {
   if (!operation.done() && !wait(operation, until)) return false;
   constexpr int kEagerPolls = 2000;
+  // Of messages, which have no number, it is not known here who has not come.
+  live::LongWait long_wait(*long_waits_);
+  const bool may_warn = operation.sequence() != 0;
   const auto is_over = [&, polls = 0]() mutable {
     if (has_passed(operation)) return true;
     check_stream_work(operation);
-    if (polls++ >= kEagerPolls && surroundings_->interrupted()) raise(inquiry_->interruption());
+    if (polls++ < kEagerPolls) return false;
+    if (surroundings_->interrupted()) raise(inquiry_->interruption());
+    if (may_warn) {
+      long_wait.look({.sequence = operation.sequence()}, operation.plan.call.signature);
+    }
     return false;
   };
   if (!base::poll_until(is_over, until, std::chrono::microseconds(20), kEagerPolls)) return false;
+  long_wait.over(live::LongWait::End::kWell);
   look_at_device_result();
   check_stream_work(operation);
   return true;

@@ -13,6 +13,9 @@ from helpers import find_command, run_job
 
 import hocket
 
+SUPPORT = Path(__file__).parents[1] / "support"
+BUILD = Path(hocket.__file__).parent.parent.parent
+
 PROGRAM = """
 import os, sys, time
 import numpy as np
@@ -91,6 +94,44 @@ def test_nothing_is_said_where_the_rank_says_no(tmp_path):
     assert job.returncode == 0, job.stdout
     said = lines_of(job.stdout)
     assert said and not any(", at " in text for text in said), job.stdout
+
+
+ON_GPUS = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import hocket
+from fake_gpu import Array, Driver
+
+driver = Driver()
+comm = hocket.init(engines=["nccl"])
+driver.use(comm.rank)
+stream = driver.stream()
+x = Array(driver, np.ones(100))
+comm.all_reduce(x, stream=stream)
+driver.synchronize(stream)
+
+def lingers():
+    time.sleep(4)
+
+if comm.rank == 1:
+    lingers()
+comm.all_reduce_async(x, stream=stream).synchronize()
+comm.barrier()
+"""
+
+
+@pytest.mark.skipif(not (BUILD / "fake_nccl").exists(), reason="this build has no fake driver")
+def test_a_wait_for_a_gpu_is_warned_of():
+    job = run_job(2, "-c", ON_GPUS, SUPPORT,
+                  env={"LD_LIBRARY_PATH": str(BUILD / "fake_cuda"), "HOCKET_WARN": "0.5",
+                       "HOCKET_NCCL_LIBRARY": str(BUILD / "fake_nccl" / "libnccl.so.2")})
+    assert job.returncode == 0, job.stdout
+    said = lines_of(job.stdout)
+    waits = r"rank 0 has waited \S+ s in all_reduce #\d+ sum float64\[100\] on GPUs on world "
+    assert said and all(re.search(waits + "for rank 1 ", text) for text in said), job.stdout
+    assert any(text.endswith(" in lingers") for text in said), said
+    assert "has gone on after" in job.stdout
 
 
 def top(*arguments):
