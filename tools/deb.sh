@@ -32,8 +32,10 @@ fi
 cp "$work"/*.deb dist/debian/
 
 if command -v lintian >/dev/null; then
-  lintian --allow-root --fail-on error,warning "$work"/hocket_"$version"-*.changes \
-    >"$work/lintian" 2>&1 || { cat "$work/lintian" >&2; exit 1; }
+  # There is no bug to close, and MPI's compilers compile the shims without debug information.
+  lintian --allow-root --fail-on error,warning \
+    --suppress-tags initial-upload-closes-no-bugs,debug-file-with-no-debug-symbols \
+    "$work"/hocket_"$version"-*.changes >"$work/lintian" 2>&1 || { cat "$work/lintian" >&2; exit 1; }
   say "lintian: no errors, no warnings"
 else
   say "lintian is not here (Debian: lintian): left out"
@@ -66,11 +68,9 @@ cmake --build b
 hocket run -n 2 -- b/by_cmake
 echo "programs against it: good"
 END
-mmdebstrap --variant=minbase \
-  --setup-hook='mkdir -p "$1/debs"' --setup-hook="copy-in $work/libhocket0_*.deb /debs" \
-  --setup-hook="copy-in $work/libhocket-dev_*.deb /debs" \
-  --setup-hook="copy-in $work/hocket_${version}*.deb /debs" \
-  --setup-hook="copy-in $work/try.sh /" \
+mkdir "$work/debs"
+cp "$work"/libhocket0_*.deb "$work"/libhocket-dev_*.deb "$work"/hocket_"$version"*.deb "$work/debs/"
+mmdebstrap --variant=minbase --setup-hook="cp -r $work/debs $work/try.sh \"\$1\"" \
   --customize-hook='chroot "$1" sh /try.sh' \
   "$suite" - >/dev/null 2>"$work/chroot.log" || { tail -20 "$work/chroot.log" >&2; exit 1; }
 for said in "without a compiler" "programs against it"; do

@@ -1,5 +1,5 @@
-# For Spack's repository. Tried with: Python, which compiles it; and what it names looked up in
-# spack-packages. Spack itself was not in reach.
+# For Spack's repository. Tried with: Spack 0.23, which concretizes it, given CMakePackage under the name
+# that Spack 1.0 imports it by; and what it names looked up in spack-packages.
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 from spack.package import *
