@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 import sys
 import threading
 import time
@@ -181,7 +182,9 @@ class _Until:
 
     def __init__(self, timeout: Timeout) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        self._at = None if seconds is None else time.monotonic() + seconds
+        if seconds is not None and not isinstance(seconds, numbers.Real):
+            raise InvalidArgument(f"timeout is {timeout!r}, expected seconds")
+        self._at = None if seconds is None else time.monotonic() + float(seconds)
 
     def left(self) -> Optional[float]:
         """Seconds; None for no end."""
@@ -191,6 +194,17 @@ class _Until:
     def is_over(self) -> bool:
         """Whether it has come."""
         return self._at is not None and time.monotonic() >= self._at
+
+
+def _checked(works: Sequence[Work]) -> list[Work]:
+    try:
+        listed = list(works)
+    except TypeError:
+        raise InvalidArgument(f"works is a {type(works).__name__}, expected a list of Work") from None
+    for i, work in enumerate(listed):
+        if not isinstance(work, Work):
+            raise InvalidArgument(f"works[{i}] is a {type(work).__name__}, expected a Work")
+    return listed
 
 
 def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
@@ -215,7 +229,7 @@ def wait_all(works: Sequence[Work], timeout: Timeout = None) -> list[Any]:
     Error
         That of the first call in the list that has failed.
     """
-    until = _Until(timeout)
+    works, until = _checked(works), _Until(timeout)
     return [work.synchronize(until.left()) for work in works]
 
 
@@ -239,9 +253,9 @@ def wait_some(works: Sequence[Work], timeout: Timeout = None) -> list[int]:
     TimeoutError
         Time ran out here; the calls go on.
     """
+    works, until = _checked(works), _Until(timeout)
     if not works:
         raise InvalidArgument("works is empty, so that nothing can end")
-    until = _Until(timeout)
     endings: Optional[_Endings] = None
     while True:
         ended = [i for i, work in enumerate(works) if work.test()]

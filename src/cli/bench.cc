@@ -89,6 +89,15 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw SystemError("cannot write " + path, errno);
 }
 
+// Before anything is measured; throws where a file of figures could not be written afterwards.
+void require_writable(const std::string& path) {
+  if (path.empty() || path == kStandardOutput) return;
+  const bool is_there = ::access(path.c_str(), F_OK) == 0;
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  if (!file) throw SystemError("cannot write " + path, errno);
+  if (!is_there) ::unlink(path.c_str());
+}
+
 // A resource: while it lives what is printed goes to stderr, and the figures alone to stdout.
 class FiguresOnly {
  public:
@@ -236,6 +245,9 @@ class Session {
 };
 
 int measure(const Arguments& arguments, const std::string& command) {
+  for (const auto* path : {&arguments.json_file, &arguments.html_file, &arguments.tune_file}) {
+    require_writable(*path);
+  }
   if (arguments.json_file != kStandardOutput) return Session(arguments, command).run();
   std::string figures;
   int code = 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 
@@ -47,6 +48,15 @@ Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
       "--key FILE, or set HOCKET_KEY_FILE");
 }
 
+// What ranks are told, which no user's value replaces.
+constexpr std::array<std::string_view, 7> kOwnVariables{"HOCKET_RANK",
+                                                        "HOCKET_SIZE",
+                                                        "HOCKET_LOCAL_RANK",
+                                                        "HOCKET_LOCAL_SIZE",
+                                                        "HOCKET_STORE",
+                                                        "HOCKET_JOB",
+                                                        "HOCKET_KEY_FD"};
+
 void check(const RunOptions& options) {
   if (options.ranks < 1 || options.ranks > kMaxRanks) {
     throw InvalidArgument(
@@ -55,6 +65,11 @@ void check(const RunOptions& options) {
   for (const std::string& setting : options.environment) {
     if (setting.find('=') == std::string::npos || setting.front() == '=') {
       throw InvalidArgument(fmt::format("--env {}: expected NAME=VALUE", setting));
+    }
+    const std::string_view name(setting.data(), setting.find('='));
+    if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end()) {
+      throw InvalidArgument(
+          fmt::format("--env {}: {} is set by hocket run itself, of each rank", setting, name));
     }
   }
 }

@@ -296,6 +296,13 @@ def test_wrong_options_are_refused_in_words(arguments, said):
     assert said in result.stderr
 
 
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path):
+    for option in ("--json", "--html"):
+        result = hocket_command.run("bench", "barrier", option, tmp_path / "none" / "figures")
+        assert result.returncode != 0 and result.stdout == ""
+        assert f"cannot write {tmp_path / 'none' / 'figures'}" in result.stderr
+
+
 # --- Ends -----------------------------------------------------------------------------------------
 
 

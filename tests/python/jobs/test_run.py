@@ -250,6 +250,13 @@ def test_a_program_may_follow_any_option():
         assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
+@pytest.mark.parametrize("name", ["HOCKET_RANK", "HOCKET_SIZE", "HOCKET_STORE", "HOCKET_JOB"])
+def test_what_the_launcher_sets_is_not_the_user_s(name):
+    done = hocket_command.run("run", "-n", 1, "--env", f"{name}=7", "--", "true")
+    assert done.returncode == 2
+    assert f"--env {name}=7: {name} is set by hocket run itself" in done.stderr
+
+
 def affinities(*options, env=None):
     script = "import os; print(sorted(os.sched_getaffinity(0)))"
     done = hocket_command.run("run", "--no-prefix", *options, *python(script), env=env)
