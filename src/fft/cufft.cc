@@ -38,15 +38,9 @@ std::string name_of(cufft::CufftResult status) {
 }  // namespace
 
 std::shared_ptr<const Cufft> Cufft::find(const std::vector<std::string>& folders) {
-  const std::string file = base::environment("HOCKET_CUFFT_LIBRARY").value_or("");
   std::string why_not;
-  for (const LibraryName& name : kNames) {
-    std::string why;
-    os::LoadedLibrary library(name, {.file = file, .folders = folders}, why);
-    if (!library) {
-      if (why_not.empty()) why_not = why;
-      continue;
-    }
+  const os::LibrarySearch search{base::environment("HOCKET_CUFFT_LIBRARY").value_or(""), folders};
+  if (os::LoadedLibrary library = os::first_library(kNames, search, why_not)) {
     std::shared_ptr<Cufft> found(new Cufft);
     library.need("cufftCreate", found->create);
     library.need("cufftDestroy", found->destroy);
@@ -59,13 +53,14 @@ std::shared_ptr<const Cufft> Cufft::find(const std::vector<std::string>& folders
     library.need("cufftExecC2R", found->exec_c2r);
     library.need("cufftExecZ2D", found->exec_z2d);
     why_not = library.why_not_whole();
-    if (!why_not.empty()) break;
-    cufft::CufftResult (*get_version)(int*) = nullptr;
-    int version = 0;
-    if (library.look("cufftGetVersion", get_version)) get_version(&version);
-    found->name_ =
-        fmt::format("cuFFT {}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
-    return found;
+    if (why_not.empty()) {
+      cufft::CufftResult (*get_version)(int*) = nullptr;
+      int version = 0;
+      if (library.look("cufftGetVersion", get_version)) get_version(&version);
+      found->name_ =
+          fmt::format("cuFFT {}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
+      return found;
+    }
   }
   throw InvalidArgument("arrays in a GPU's memory are transformed by cuFFT: " + why_not);
 }

@@ -44,15 +44,9 @@ std::string name_of(cublas::Status status) {
 }  // namespace
 
 std::shared_ptr<const Cublas> Cublas::find(const std::vector<std::string>& folders) {
-  const std::string file = base::environment(kVariable).value_or("");
   std::string why_not;
-  for (const LibraryName& name : kNames) {
-    std::string why;
-    os::LoadedLibrary library(name, {.file = file, .folders = folders}, why);
-    if (!library) {
-      if (why_not.empty()) why_not = why;
-      continue;
-    }
+  const os::LibrarySearch search{base::environment(kVariable).value_or(""), folders};
+  if (os::LoadedLibrary library = os::first_library(kNames, search, why_not)) {
     std::shared_ptr<Cublas> found(new Cublas);
     library.need("cublasCreate_v2", found->create);
     library.need("cublasDestroy_v2", found->destroy);
@@ -64,8 +58,7 @@ std::shared_ptr<const Cublas> Cublas::find(const std::vector<std::string>& folde
     library.need("cublasCgeam", found->geam_complex_float);
     library.need("cublasZgeam", found->geam_complex_double);
     why_not = library.why_not_whole();
-    if (!why_not.empty()) break;
-    return found;
+    if (why_not.empty()) return found;
   }
   throw InvalidArgument("matrices in a GPU's memory are multiplied by cuBLAS: " + why_not);
 }
@@ -84,7 +77,7 @@ CublasHandle::~CublasHandle() { cublas_->destroy(handle_); }
 std::string CublasHandle::name() const {
   int version = 0;
   cublas_->check(cublas_->get_version(handle_, &version), "tell its version");
-  return fmt::format("cuBLAS {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  return "cuBLAS " + os::text_of_version(version);
 }
 
 }  // namespace hocket::matmul

@@ -47,6 +47,17 @@ std::string LoadedLibrary::why_not_whole() const {
   return missing_ == nullptr ? "" : fmt::format("{} has no {}", path_, missing_);
 }
 
+LoadedLibrary first_library(std::span<const LibraryName> names,
+                            const LibrarySearch& search,
+                            std::string& why_not) {
+  LoadedLibrary found(names.front(), search, why_not);
+  std::string why;
+  for (const LibraryName& name : names.subspan(1)) {
+    if (!found) found = LoadedLibrary(name, search, why);
+  }
+  return found;
+}
+
 std::string find_loaded(const std::vector<std::string>& words) {
   struct Search {
     const std::vector<std::string>& words;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,12 @@ class LoadedLibrary {
   std::string path_;
   const char* missing_ = nullptr;
 };
+
+// The first of several names that is there, the newest first; where none is, `why_not` is the
+// first's.
+LoadedLibrary first_library(std::span<const LibraryName> names,
+                            const LibrarySearch& search,
+                            std::string& why_not);
 
 // The file of a library that this process has loaded whose name has one of the words; empty: none.
 std::string find_loaded(const std::vector<std::string>& words);

@@ -13,7 +13,8 @@
 
 namespace fake {
 
-inline void put_on(hocket::cuda::Stream stream, std::function<void()> work) {
+// `work(argument)` as work of the stream; of a captured one each time that its graph is played.
+inline void launch_on(hocket::cuda::Stream stream, void (*work)(void*), void* argument) {
   using Launch = hocket::cuda::Result(hocket::cuda::Stream, void (*)(void*), void*);
   using Find = hocket::cuda::Result(const char*, void**, int, std::uint64_t, int*);
   static Launch* const launch = [] {
@@ -24,11 +25,18 @@ inline void put_on(hocket::cuda::Stream stream, std::function<void()> work) {
         "cuLaunchHostFunc", &found, 12000, 0, nullptr);
     return reinterpret_cast<Launch*>(found);
   }();
+  launch(stream, work, argument);
+}
+
+// Once; the stream must not be captured.
+inline void put_on(hocket::cuda::Stream stream, std::function<void()> work) {
   auto job = std::make_unique<std::function<void()>>(std::move(work));
-  launch(
+  launch_on(
       stream,
       [](void* argument) {
-        (*std::unique_ptr<std::function<void()>>(static_cast<std::function<void()>*>(argument)))();
+        const std::unique_ptr<std::function<void()>> kept(
+            static_cast<std::function<void()>*>(argument));
+        (*kept)();
       },
       job.release());
 }
