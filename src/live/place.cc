@@ -63,6 +63,9 @@ std::string place_of(const control::Onlooker& segment, int place) {
 
 // A resource, shared with the thread that answers.
 struct PlaceTelling::Answering {
+  Answering(std::shared_ptr<control::HostControl> of, PlaceDesk& at, std::uint64_t whose)
+      : host(std::move(of)), desk(at), thread(whose) {}
+
   const std::shared_ptr<control::HostControl> host;
   PlaceDesk& desk;
   const std::uint64_t thread;
