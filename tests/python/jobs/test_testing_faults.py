@@ -67,7 +67,7 @@ def strike(comm, fault):
     elif fault.kind == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     elif fault.kind == "sleep":
-        time.sleep(1.5)
+        time.sleep(4)  # far more than the others wait, on a busy machine too
     elif fault.kind == "mismatch":
         comm.all_reduce(np.ones(fault.count + 1, "float32"), op="max")
 
