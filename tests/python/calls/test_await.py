@@ -334,8 +334,15 @@ def test_callbacks_may_wait_for_other_calls():
 
 @pytest.mark.parametrize("ended", [False, True])
 def test_what_a_callback_raises_is_printed(monkeypatch, capfd, ended):
-    # pytest's own hook takes what Python's does not.
-    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    # pytest's own hook takes what Python's does not. The two ranks print in turns: Python's hook
+    # writes a line in several pieces.
+    turn = threading.Lock()
+
+    def prints(what):
+        with turn:
+            sys.__unraisablehook__(what)
+
+    monkeypatch.setattr(sys, "unraisablehook", prints)
     printed = []
 
     def body(comm):
