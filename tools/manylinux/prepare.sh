@@ -35,7 +35,8 @@ say "getting Debian's libraries for $ARCH, and sources"
 # shellcheck disable=SC2086  # lists of words
 {
   $get update || true  # a list that cannot be had may not be needed
-  (cd "$here/debs" && $get download libssl-dev libstdc++-12-dev libgcc-12-dev libstdc++6 libgcc-s1)
+  (cd "$here/debs" && $get download libssl-dev libstdc++-12-dev libgcc-12-dev libstdc++6 libgcc-s1 \
+    libpython3.11-dev)
   (cd "$here/sources" && $get source --download-only fmtlib spdlog highway)
 } >"$here/log" 2>&1 || { tail -20 "$here/log" >&2; exit 1; }
 for package in "$here"/debs/*.deb; do dpkg -x "$package" "$here/root"; done
@@ -73,13 +74,15 @@ for name in compat environ; do
   "$here/bin/cc" -fPIC -O2 -c "tools/manylinux/$name.c" -o "$here/lib/$name.o"
 done
 
-# OpenSSL has a header of its own for each processor.
+# OpenSSL has a header of its own for each processor, and so has Debian's Python.
 headers=/usr/include
 if [ "$ARCH" != "$(uname -m)" ]; then
   headers=$here/openssl
   mkdir "$headers"
   cp -r "$here/root/usr/include/openssl" "$headers/"
   cp -r "$here/root/usr/include/$ARCH-linux-gnu/openssl/." "$headers/openssl/"
+  mkdir -p "$here/python/$ARCH-linux-gnu"
+  cp -r "$here/root/usr/include/$ARCH-linux-gnu/python3.11" "$here/python/$ARCH-linux-gnu/"
 fi
 cat >"$here/toolchain.cmake" <<END
 set(CMAKE_C_COMPILER $here/bin/cc)
@@ -92,6 +95,7 @@ END
 [ "$ARCH" = "$(uname -m)" ] || cat >>"$here/toolchain.cmake" <<END
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR $ARCH)
+set(HOCKET_PYCONFIG $here/python CACHE PATH "")
 END
 
 launcher=
