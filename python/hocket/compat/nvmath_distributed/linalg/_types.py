@@ -42,7 +42,7 @@ class ComputeType(IntEnum):
 
 
 class MatmulEpilog(IntEnum):
-    """What follows a product; ALLREDUCE alone is served."""
+    """What follows a product."""
 
     DEFAULT = 0
     ALLREDUCE = 1
@@ -136,9 +136,9 @@ class MatmulEpilogPreferences:
     Attributes
     ----------
     aux_type : int, optional
-        CUDA's number for their dtype; of epilogs that are not served.
+        CUDA's number for the dtype of what GELU was given; by default the result's.
     aux_amax : bool
-        Of narrow precision; without effect.
+        Of narrow precision; refused.
     """
 
     aux_type: Optional[int] = None
@@ -159,6 +159,22 @@ class MatmulPlanPreferences:
 
     def __post_init__(self) -> None:
         self.epilog = options_of(MatmulEpilogPreferences, self.epilog, "epilog preferences")
+
+
+@dataclass
+class MatmulQuantizationScales:
+    """Factors of operands of narrow precision, which are refused; without effect on others.
+
+    Attributes
+    ----------
+    a, b, c, d : optional
+        Of each operand and the result.
+    """
+
+    a: Any = None
+    b: Any = None
+    c: Any = None
+    d: Any = None
 
 
 Options = TypeVar("Options")

@@ -16,6 +16,7 @@ from .._fft_memory import dtype_name
 from .._runtime import communicator
 from ..distribution import BlockCyclic
 from ..reshape import _current, _package_of, _synchronize
+from ._epilog import Epilog, in_dtype
 from ._problem import NAMES, cut_axis, describe, in_columns, merge, spread_of, tell
 from ._types import (
     DTYPES,
@@ -27,6 +28,7 @@ from ._types import (
     MatmulEpilogPreferences,
     MatmulOptions,
     MatmulPlanPreferences,
+    MatmulQuantizationScales,
     goes_with,
     matrix_qualifiers_dtype,
     options_of,
@@ -42,6 +44,7 @@ __all__ = [
     "MatmulEpilogPreferences",
     "MatmulOptions",
     "MatmulPlanPreferences",
+    "MatmulQuantizationScales",
     "matmul",
     "matrix_qualifiers_dtype",
 ]
@@ -79,6 +82,8 @@ class Matmul:
     options : MatmulOptions or dict, optional
     stream : optional
         Of a GPU; by default the current one of the operands' package.
+    quantization_scales : optional
+        Of operands of narrow precision, which are refused; of others without effect.
 
     Raises
     ------
@@ -99,6 +104,7 @@ class Matmul:
         qualifiers: Any = None,
         options: Any = None,
         stream: Any = None,
+        quantization_scales: Any = None,
     ) -> None:
         self._comm = communicator()
         operands = [a, b] if c is None else [a, b, c]
@@ -120,6 +126,11 @@ class Matmul:
         self._set_qualifiers(said["qualifiers"])
         self._set_result_type()
         self._set_scales(alpha, beta)
+        if quantization_scales is not None:
+            self.logger.warning(
+                "Matmul: The provided scales are ignored, since they are only applicable to "
+                "narrow-precision (FP8 and lower) operations."
+            )
         self._operands: Optional[list[Any]] = operands
         self._shapes = [tuple(operand.shape) for operand in operands]
         (m, k), (inner, n) = (
@@ -133,7 +144,8 @@ class Matmul:
             )
         self.mm_traits = MMTraits(m, n, k)
         self._plan: Optional[_linalg.Matmul] = None
-        self._epilog: Any = None
+        self._epilog: Optional[MatmulEpilog] = None
+        self._after: Optional[Epilog] = None
         self._is_freed = False
         for i, whole in enumerate(self._wholes):
             self.logger.info(f"The global shape of operand {NAMES[i]} is {whole}.")
@@ -255,16 +267,19 @@ class Matmul:
         Parameters
         ----------
         preferences : MatmulPlanPreferences or dict, optional
-            Without effect here.
-        epilog : MatmulEpilog.ALLREDUCE, optional
-            The result is on every process as a whole; every process adds its C to it.
+            What further results of an epilog are.
+        epilog : MatmulEpilog, optional
+            What follows. Of ALLREDUCE the result is on every process as a whole; every process adds its
+            C to it.
         epilog_inputs : dict, optional
-            Of other epilogs.
+            What the epilog needs: "bias" of those with BIAS, as long as this process's part of the
+            result is high; "relu_aux" of DRELU and "gelu_aux" of DGELU, which RELU_AUX and GELU_AUX
+            give.
         stream : optional
             Without effect here: a plan is made by the host.
         """
         self._check()
-        options_of(
+        wanted = options_of(
             MatmulPlanPreferences, preferences, "Distributed matrix multiplication plan preferences"
         )
         if self._operands is None:
@@ -274,15 +289,15 @@ class Matmul:
                 f"Matmul: The provided epilog inputs {epilog_inputs.keys()} are ignored since an "
                 "epilog is not specified."
             )
-        if epilog not in (None, MatmulEpilog.ALLREDUCE):
-            raise ValueError(f"{MatmulEpilog(epilog).name} epilogue is not supported")
+        epilog = MatmulEpilog(epilog) if epilog else None
         m, n, k = self.mm_traits
-        is_summed = epilog is not None
+        is_summed = epilog == MatmulEpilog.ALLREDUCE
         grid = self.distributions[2].to(BlockCyclic, ndim=2, copy=True).process_grid.shape
         result = (m * grid[0], n * grid[1]) if is_summed else (m, n)
         if self.num_operands == 3:
             self._check_added(result, is_summed)
         self._bind(result)
+        self._set_epilog(epilog, epilog_inputs, wanted.epilog)
         spreads = [spread_of(d, whole) for d, whole in zip(self.distributions, self._wholes)]
         d: Any = "replicated" if is_summed else spread_of(self.distributions[2], result)
         ops: list[Any]
@@ -290,10 +305,32 @@ class Matmul:
         self._expected_algo = self._pattern(is_summed)
         self._plan = _linalg.Matmul(
             self._comm, (m, n, k), spreads[0], spreads[1], d, ops[0], ops[1], self._dtypes[0],
-            self._result, "F", "reduced" if is_summed and self._comm.size > 1 else "cheapest",
+            self._dtype_within, "F", "reduced" if is_summed and self._comm.size > 1 else "cheapest",
             self._gpu,
         )
-        self._epilog = epilog
+
+    def _set_epilog(
+        self, epilog: Optional[MatmulEpilog], inputs: Any, preferences: MatmulEpilogPreferences
+    ) -> None:
+        """Takes what follows the product; what is wrong on one process is so on all."""
+        after: Optional[Epilog] = None
+        fault: Optional[Exception] = None
+        if epilog not in (None, MatmulEpilog.ALLREDUCE):
+            try:
+                after = Epilog(epilog, self, inputs, preferences)
+            except (ValueError, TypeError) as error:
+                fault = error
+        name = None if epilog is None else epilog.name
+        said = self._comm.all_gather_object([name, type(fault).__name__, str(fault)])
+        for other, kind, text in said:
+            if other != said[0][0]:
+                raise ValueError(f"The epilog doesn't match across processes: {said[0][0]} != {other}")
+            if kind != "NoneType":
+                raise (TypeError if kind == "TypeError" else ValueError)(text)
+        self._epilog, self._after = epilog, after
+        # What is done to halves is done to their sums, before these are rounded.
+        is_half = self._result in ("float16", "bfloat16")
+        self._dtype_within = "float32" if after is not None and is_half else self._result
 
     def _check_added(self, result: tuple[int, int], is_summed: bool) -> None:
         m, n, _ = self.mm_traits
@@ -394,6 +431,8 @@ class Matmul:
             if operand is not None:
                 self._check_other(operand, i)
                 operands[i] = operand
+        if self._after is not None:
+            self._after.reset(epilog_inputs, must=self._operands is None)
         self._operands = operands
 
     def _check_other(self, operand: Any, i: int) -> None:
@@ -428,14 +467,14 @@ class Matmul:
         -------
         array
             This process's part of the result, in Fortran order: operand C itself where the product
-            is in place.
+            is in place. With a dict of further results beside it where the epilog has some.
         """
         self._check("Execution")
         assert self._operands is not None
         with _current(stream, self._operands[0]):
             result = self._multiply(self._operands)
             if self.options.blocking is True and self._gpu is not None:
-                _synchronize(result)
+                _synchronize(result[0] if isinstance(result, tuple) else result)
         return result
 
     def _multiply(self, operands: Sequence[Any]) -> Any:
@@ -444,15 +483,23 @@ class Matmul:
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
         if self.num_operands == 2:
-            return self._plan(a, b, alpha=self._alpha)
+            got = self._plan(a, b, alpha=self._alpha)
+            aux = self._after(got, a, b) if self._after is not None else {}
+            got = in_dtype(got, self._result)
+            return (got, aux) if aux else got
         c = operands[2]
         own = in_columns(c)
-        added = own if self._epilog is None else self._sum_of_all(own)
-        got = self._plan(a, b, added, own if self.inplace else None, self._alpha, self._beta)
-        if not self.inplace or own is c:
-            return got
-        c[...] = got
-        return c
+        added = self._sum_of_all(own) if self._epilog == MatmulEpilog.ALLREDUCE else own
+        added = in_columns(in_dtype(added, self._dtype_within))
+        out = own if self.inplace and self._dtype_within == self._result else None
+        got = self._plan(a, b, added, out, self._alpha, self._beta)
+        aux = self._after(got, a, b) if self._after is not None else {}
+        if not self.inplace:
+            got = in_dtype(got, self._result)
+        elif got is not c:
+            c[...] = in_dtype(got, self._result)
+            got = c
+        return (got, aux) if aux else got
 
     def _sum_of_all(self, c: Any) -> Any:
         """Every process's C together."""
@@ -486,11 +533,12 @@ def matmul(
     options: Any = None,
     preferences: Any = None,
     stream: Any = None,
+    quantization_scales: Any = None,
 ) -> Any:
     """Multiply once; see `Matmul`."""
     with Matmul(
         a, b, c=c, distributions=distributions, alpha=alpha, beta=beta, qualifiers=qualifiers,
-        options=options, stream=stream,
+        options=options, stream=stream, quantization_scales=quantization_scales,
     ) as one:
         one.plan(
             preferences=preferences, epilog=epilog, epilog_inputs=epilog_inputs, stream=stream
