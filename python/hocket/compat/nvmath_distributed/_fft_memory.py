@@ -35,7 +35,7 @@ def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[An
     """An array of another shape and dtype where `operand` begins; None where there is no room."""
     if tuple(operand.shape) == tuple(shape) and dtype_name(operand) == dtype:
         return operand
-    if hasattr(operand, "untyped_storage"):
+    if hasattr(operand, "storage_offset"):
         return _of_torch(operand, shape, dtype)
     if hasattr(operand, "__cuda_array_interface__"):
         return _of_cupy(operand, shape, dtype)
@@ -55,13 +55,15 @@ def reinterpreted(operand: Any, shape: Sequence[int], dtype: str) -> Optional[An
 
 def _of_torch(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:
     torch: Any = importlib.import_module("torch")
-    storage = operand.untyped_storage()
-    kind = getattr(torch, dtype)
+    # PyTorch before 2.0 has another name for it, and no itemsize.
+    new = hasattr(operand, "untyped_storage")
+    storage = operand.untyped_storage() if new else operand.storage().untyped()
+    kind, size = getattr(torch, dtype), np.dtype(dtype).itemsize
     at = operand.storage_offset() * operand.element_size()
-    if at % kind.itemsize or at + math.prod(shape) * kind.itemsize > storage.nbytes():
+    if at % size or at + math.prod(shape) * size > storage.nbytes():
         return None
     result = torch.empty(0, dtype=kind, device=operand.device)
-    return result.set_(storage, at // kind.itemsize, tuple(shape))
+    return result.set_(storage, at // size, tuple(shape))
 
 
 def _of_cupy(operand: Any, shape: Sequence[int], dtype: str) -> Optional[Any]:

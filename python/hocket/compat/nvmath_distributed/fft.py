@@ -90,7 +90,7 @@ class FFT:
         self._boxes = self._boxes_now()
         self._plans: dict[Any, _fft.FFT] = {}
         self._operand: Any = operand
-        self._is_planned = self._is_freed = False
+        self._is_planned = self._is_freed = self._is_released = False
         view, fault = self._result_view(operand), None
         if view is None:
             fault = RuntimeError(self._no_room(operand))
@@ -146,9 +146,10 @@ class FFT:
         if what and not self._is_planned:
             raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
         if what and self._operand is None:
+            state = "after the operand has been released" if self._is_released else (
+                "if the input operand has been set to None")
             raise RuntimeError(
-                f"{what} cannot be performed if the input operand has been set to None. Use "
-                f"reset_operand() to set the desired input before using performing the "
+                f"{what} cannot be performed {state}. Use reset_operand() to set the desired input before using performing the "
                 f"{what.lower()}."
             )
 
@@ -204,7 +205,18 @@ class FFT:
         if distribution is None:
             raise ValueError("Please specify the distribution of the operand for reset_operand")
         self._reset_distribution(own_copy(distribution, operand.ndim), operand)
-        self._operand = operand
+        self._operand, self._is_released = operand, False
+
+    def reset_operand_unchecked(
+        self, operand: Any, *, distribution: Any, stream: Any = None
+    ) -> None:
+        """As `reset_operand`, which checks little enough to be called always."""
+        self.reset_operand(operand, distribution=distribution, stream=stream)
+
+    def release_operand(self) -> None:
+        """Let go of the operand; `reset_operand` before the next execution."""
+        self._check()
+        self._operand, self._is_released = None, True
 
     def _reset_distribution(self, given: Any, operand: Any) -> None:
         is_slab = isinstance(given, Slab)

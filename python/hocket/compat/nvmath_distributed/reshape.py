@@ -254,6 +254,10 @@ class Reshape:
                 )
         self._operand = operand
 
+    def reset_operand_unchecked(self, operand: Any, *, stream: Any = None) -> None:
+        """As `reset_operand`, which checks little enough to be called always."""
+        self.reset_operand(operand, stream=stream)
+
     def release_operand(self) -> None:
         """Let go of the operand; `reset_operand` before the next execution."""
         self._check()

@@ -239,6 +239,10 @@ class Epilog:
             self._check_input(name, array)
         self._inputs = {**self._inputs, **given}
 
+    def release(self) -> None:
+        """Lets go of the inputs."""
+        self._inputs = {}
+
     def __call__(self, d: Any, a: Any, b: Any) -> dict[str, Any]:
         """Changes the result `d`, and returns the further results. Collective where it sums."""
         aux: dict[str, Any] = {}

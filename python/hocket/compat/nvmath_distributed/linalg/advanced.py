@@ -146,7 +146,7 @@ class Matmul:
         self._plan: Optional[_linalg.Matmul] = None
         self._epilog: Optional[MatmulEpilog] = None
         self._after: Optional[Epilog] = None
-        self._is_freed = False
+        self._is_freed = self._is_released = False
         for i, whole in enumerate(self._wholes):
             self.logger.info(f"The global shape of operand {NAMES[i]} is {whole}.")
         self.logger.info(f"The matrix multiplication attributes are M={m}, N={n}, K={k}.")
@@ -248,9 +248,10 @@ class Matmul:
         if what and self._plan is None:
             raise RuntimeError(f"{what} cannot be performed before plan() has been called.")
         if what and self._operands is None:
+            state = "after the operands have been released" if self._is_released else (
+                "if the operands have been set to None")
             raise RuntimeError(
-                f"{what} cannot be performed if the operands have been set to None. Use "
-                f"reset_operands() to set the desired input before using performing the "
+                f"{what} cannot be performed {state}. Use reset_operands() to set the desired input before using performing the "
                 f"{what.lower()}."
             )
 
@@ -398,6 +399,7 @@ class Matmul:
         alpha: Any = None,
         beta: Any = None,
         epilog_inputs: Any = None,
+        quantization_scales: Any = None,
         stream: Any = None,
     ) -> None:
         """Take other operands like those before; without any argument let go of all."""
@@ -433,7 +435,18 @@ class Matmul:
                 operands[i] = operand
         if self._after is not None:
             self._after.reset(epilog_inputs, must=self._operands is None)
-        self._operands = operands
+        self._operands, self._is_released = operands, False
+
+    def reset_operands_unchecked(self, **given: Any) -> None:
+        """As `reset_operands`, which checks little enough to be called always."""
+        self.reset_operands(**given)
+
+    def release_operands(self) -> None:
+        """Let go of the operands and the epilog's inputs; `reset_operands` before the next execution."""
+        self._check()
+        self._operands, self._is_released = None, True
+        if self._after is not None:
+            self._after.release()
 
     def _check_other(self, operand: Any, i: int) -> None:
         for what, is_same in (
