@@ -203,7 +203,8 @@ int ProcessGrid::rank_at(const Extents& place) const {
 BlockCyclic::BlockCyclic(ProcessGrid grid, Extents block, Extents first)
     : grid_(std::move(grid)), block_(std::move(block)), first_(std::move(first)) {
   require_axes(block_, grid_.shape().size(), "block");
-  if (count_of(block_) == 0) {
+  // Not by their product, which may be too large for a number.
+  if (std::ranges::find(block_, std::size_t{0}) != block_.end()) {
     throw InvalidArgument(
         fmt::format("block is ({}), expected at least 1 on each axis", fmt::join(block_, ", ")));
   }

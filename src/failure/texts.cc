@@ -40,6 +40,7 @@ std::string_view unseen_difference(const engine::Signature& s) {
   if (made == engine::Made::kExtremes || made == engine::Made::kByOperator) {
     return " with other arguments";
   }
+  if (s.kind == Kind::kBarrier) return " of another plan, or with other arguments of one";
   if (engine::is_carried(s.kind)) return " with another list of arrays, or another order of axes";
   if (s.kind == Kind::kSymmetricFree) return " of another array";
   return " with other arguments";

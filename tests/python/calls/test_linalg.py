@@ -113,6 +113,19 @@ def test_once(n):
     threads(n, body)
 
 
+def test_blocks_longer_than_the_matrix():
+    """Also so long that a block has more elements than can be counted."""
+    def body(comm):
+        for block in ((1, 10**6), (1 << 62, 1 << 62)):
+            whole = BlockCyclic(ProcessGrid((1, 2)), block)
+            product = Matmul(comm, (5, 7, 6), whole, whole, whole)
+            assert product.shapes[0] == ((5, 6) if comm.rank == 0 else (5, 0))
+            got = product(np.ones(product.shapes[0]), np.ones(product.shapes[1]))
+            assert (got == 6).all() and got.shape == ((5, 7) if comm.rank == 0 else (5, 0))
+
+    threads(2, body)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex128"])
 def test_torch(dtype):
     torch = pytest.importorskip("torch")
