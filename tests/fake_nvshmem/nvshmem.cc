@@ -59,13 +59,24 @@ void end_in(const char* call) {
   while (says("FAKE_NVSHMEM_HANG", call)) ::pause();
 }
 
-std::string path(const char* id, const char* part) {
-  return std::string("/dev/shm/fake_nvshmem_") + id + "_" + part;
+// Memory that is gone with the processes, however these end. The PE that makes an id holds it for
+// all: the control's, then a heap for each PE. An id says its process and their numbers there.
+constexpr int kMostPes = 16;
+
+int make_memory(std::size_t bytes) {
+  const int fd = ::memfd_create("fake_nvshmem", MFD_CLOEXEC);
+  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) std::abort();
+  return fd;
 }
 
-int file(const std::string& name, std::size_t bytes) {
-  const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) std::abort();
+int open_memory(const char* id, int which) {
+  const std::string all(id);
+  std::size_t at = all.find(' ');
+  const std::string process = all.substr(0, at);
+  for (int i = 0; i < which; ++i) at = all.find(' ', at + 1);
+  const std::string number = all.substr(at + 1, all.find(' ', at + 1) - at - 1);
+  const int fd = ::open(("/proc/" + process + "/fd/" + number).c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) std::abort();
   return fd;
 }
 
@@ -136,7 +147,12 @@ int nvshmem_n_pes() { return world.pes; }
 
 int nvshmemx_get_uniqueid(UniqueId* id) {
   if (id->version != tag<UniqueId>(1)) return 1;
-  std::snprintf(id->internal, sizeof id->internal, "%d_%p", ::getpid(), static_cast<void*>(id));
+  std::string text = std::to_string(::getpid());
+  for (int i = 0; i <= kMostPes; ++i) {
+    text += " " + std::to_string(make_memory(i == 0 ? sizeof(Shared) : kHeap));
+  }
+  if (text.size() >= sizeof id->internal) return 1;
+  std::memcpy(id->internal, text.c_str(), text.size() + 1);
   return 0;
 }
 
@@ -149,26 +165,23 @@ int nvshmemx_hostlib_init_attr(unsigned flags, InitAttributes* attributes) {
   if (!expected || !says("NVSHMEM_DISABLE_NVLS", "1")) return 1;
   world.pe = given.rank;
   world.pes = given.ranks;
+  if (world.pes > kMostPes) return 1;
   world.status = NvshmemStatus::kBootstrapped;
   end_in("start");
   if (fails("start")) return 7;
   const char* id = given.id->internal;
-  const int control = file(path(id, "control"), sizeof(Shared));
+  const int control = open_memory(id, 0);
   void* shared = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, control, 0);
   ::close(control);
   if (shared == MAP_FAILED) return 1;
   world.shared = static_cast<Shared*>(shared);
   for (int pe = 0; pe < world.pes; ++pe) {
-    const int fd = file(path(id, std::to_string(pe).c_str()), kHeap);
+    const int fd = open_memory(id, 1 + pe);
     const bool mapped = pe == world.pe || !says("FAKE_NVSHMEM_APART", "1");
     world.heaps.push_back(mapped ? map(fd, pe) : nullptr);
     ::close(fd);
   }
   barrier();
-  if (world.pe == 0) {
-    ::unlink(path(id, "control").c_str());
-    for (int pe = 0; pe < world.pes; ++pe) ::unlink(path(id, std::to_string(pe).c_str()).c_str());
-  }
   world.status = NvshmemStatus::kInitialized;
   return 0;
 }

@@ -32,6 +32,13 @@ def stand_ins(monkeypatch):
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """Of the stand-in, however a test's processes have ended."""
+    yield
+    assert [name for name in os.listdir("/dev/shm") if "nvshmem" in name] == []
+
+
 def on_gpu(comm):
     driver = Driver()
     driver.use(comm.rank)
