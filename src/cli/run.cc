@@ -115,19 +115,24 @@ void add_run(CLI::App& app, Action& chosen) {
           [arguments](double seconds) { arguments->grace = grace_from(seconds); },
           "How long the others may go on once a rank has failed; default 1")
       ->type_name("SECONDS");
-  command
-      ->add_option("--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
-      ->type_name("N");
+  CLI::Option* const hosts =
+      command
+          ->add_option(
+              "--nnodes", options.nodes, "Number of hosts, with a launcher on each; default 1")
+          ->type_name("N");
   command->add_option("--node-rank", options.node_rank, "Number of this host, from 0")
-      ->type_name("R");
+      ->type_name("R")
+      ->needs(hosts);
   command
       ->add_option(
           "--rendezvous", options.rendezvous, "Where the ranks of all hosts meet: at host 0")
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT")
+      ->needs(hosts);
   command
       ->add_option("--key",
                    options.key_file,
-                   "The job's key on several hosts, made by `hocket key`; default HOCKET_KEY_FILE")
+                   "The job's key, made by `hocket key`; needed on several hosts, where the\n"
+                   "default is HOCKET_KEY_FILE; on one, the default is a fresh one")
       ->type_name("FILE");
   command
       ->add_option(

@@ -37,9 +37,9 @@ void check_nodes(const RunOptions& options) {
   }
 }
 
-// Between hosts nobody hands a key over: it is in a file on each.
+// Between hosts nobody hands a key over: it is in a file on each. On one host a fresh one does.
 Key find_key(const RunOptions& options, const EnvironmentBlock& environment) {
-  if (options.nodes == 1) return Key::generate();
+  if (options.nodes == 1 && options.key_file.empty()) return Key::generate();
   const std::string file =
       options.key_file.empty() ? std::string(environment.get("HOCKET_KEY_FILE")) : options.key_file;
   if (!file.empty()) return Key::from_file(file);

@@ -202,7 +202,7 @@ class Job:
     def __init__(self, folder, *arguments, **environment):
         self.go = folder / "stop"
         key = folder / "key"
-        key.write_bytes(KEY)
+        key.write_text(KEY.hex())
         key.chmod(0o600)
         self.output = folder / "output"
         package = str(Path(hocket.__file__).parent.parent)

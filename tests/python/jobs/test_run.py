@@ -758,3 +758,20 @@ def test_starting_from_a_thread():
     for thread in threads:
         thread.join(WATCHDOG)
     assert [sorted(done.stdout.split()) for done in results] == [["[0]", "[1]", "x", "x"]] * 4
+
+
+def test_a_key_that_is_given_is_the_jobs_on_one_host_too(tmp_path):
+    key = tmp_path / "key"
+    key.write_text(bytes(range(32)).hex())
+    key.chmod(0o600)
+    script = "import os; print(os.pread(int(os.environ['HOCKET_KEY_FD']), 32, 0).hex())"
+    done = hocket_command.run("run", "-n", 1, "--key", key, *python(script))
+    assert (done.returncode, done.stdout.strip()) == (0, bytes(range(32)).hex()), done.stderr
+    done = hocket_command.run("run", "-n", 1, "--key", tmp_path / "none", *sh("true"))
+    assert done.returncode == 1 and str(tmp_path / "none") in done.stderr
+
+
+@pytest.mark.parametrize("option", [["--rendezvous", "127.0.0.1:2"], ["--node-rank", "0"]])
+def test_what_is_for_several_hosts_asks_how_many_there_are(option):
+    done = hocket_command.run("run", "-n", 1, *option, *sh("true"))
+    assert done.returncode == 2 and option[0] in done.stderr and "--nnodes" in done.stderr
