@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Literal, Optional
 
 import numpy as np
+
+from .errors import InvalidArgument
 
 
 def name_of(dtype: Any) -> str:
@@ -16,12 +19,25 @@ def name_of(dtype: Any) -> str:
 
 
 def gpu_of(x: Any) -> Optional[int]:
-    """The GPU whose memory an array lies in; None for the host's."""
+    """The GPU whose memory an array lies in; None for the host's.
+
+    Raises
+    ------
+    InvalidArgument
+        It says that it is of a GPU, and not of which.
+    """
     if not hasattr(x, "__cuda_array_interface__"):
         return None
-    device = x.device
-    number = getattr(device, "index", None)  # PyTorch's; CuPy's has `id`
-    return int(device.id if number is None or callable(number) else number)
+    device = getattr(x, "device", None)
+    number: Any = getattr(device, "index", None)  # PyTorch's; CuPy's has `id`
+    number = getattr(device, "id", None) if number is None or callable(number) else number
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise InvalidArgument(
+            f"a {type(x).__name__} says that it is of a GPU (__cuda_array_interface__), and no "
+            "device.id or device.index says of which; expected an array of CuPy or PyTorch"
+        ) from None
 
 
 def empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str = "C") -> Any:
@@ -35,6 +51,11 @@ def empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str = "C") -> 
     own: Any = getattr(x, "dtype", dtype)  # NumPy knows bfloat16 by no name
     own = own if name_of(own) == dtype else dtype
     if hasattr(x, "__cuda_array_interface__"):  # CuPy
+        if all(kind.__module__.partition(".")[0] != "cupy" for kind in type(x).__mro__):
+            raise InvalidArgument(
+                f"out is missing: arrays like a {type(x).__name__} are not made here; expected one "
+                "of CuPy or PyTorch"
+            )
         import cupy
 
         with x.device:

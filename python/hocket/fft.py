@@ -228,13 +228,14 @@ def _once(
     with announcing(comm):
         box = _checked_box("source", source)
         dtype = name_of(getattr(x, "dtype", None))
+        gpu = gpu_of(x)
     said = comm.all_gather_object([list(box.upper), length])
     shape = [max(axis) for axis in zip(*(upper for upper, _ in said))]
     if kind == "c2r":
         length = next((n for _, n in said if n is not None), None)
         shape[-1] = 2 * (shape[-1] - 1) if length is None else length
     plan = FFT(
-        comm, shape, box, target, kind, dtype, planning="estimated", gpu=gpu_of(x), **options
+        comm, shape, box, target, kind, dtype, planning="estimated", gpu=gpu, **options
     )
     return plan(x, direction="inverse" if inverse else "forward")
 

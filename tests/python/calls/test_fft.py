@@ -191,3 +191,26 @@ def test_a_rank_dies(tmp_path):
     program.write_text(PROGRAM)
     done = run_job(3, program, "die", before=["--keep-going"])
     assert done.stdout.count("told of rank 1") == 2, done.stdout
+
+
+class LikeOfAGpu:
+    """Says that it is of a GPU, and not of which."""
+
+    __cuda_array_interface__ = {}
+    dtype = np.dtype("complex64")
+    shape = (3,)
+
+
+def test_what_is_of_no_known_gpu_is_refused_on_all_ranks():
+    def body(comm):
+        box = Box((0,), (3,)) if comm.rank == 0 else Box((3,), (3,))
+        x = LikeOfAGpu() if comm.rank == 0 else np.zeros(0, "complex64")
+        with pytest.raises(hocket.InvalidArgument, match="LikeOfAGpu says that it is of a GPU"):
+            irfft(comm, x, box, Box((0,), (4 if comm.rank == 0 else 0,)))
+        x = LikeOfAGpu()
+        x.device = type("Device", (), {"id": 0})()
+        with pytest.raises(hocket.InvalidArgument, match="out is missing"):
+            hocket._arrays.empty_like(x, (3,), "complex64")
+        return comm.all_gather_object(comm.rank)
+
+    assert hocket.run_threads(body, 2) == [[0, 1]] * 2
