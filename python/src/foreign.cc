@@ -52,8 +52,6 @@ Known find_way(nb::handle object) {
   known.api = exchange_api(object);
   if (known.api != nullptr) {
     known.way = Way::kExchange;
-    known.is_conj = nb::getattr(known.type, "is_conj", nb::object());
-    known.is_neg = nb::getattr(known.type, "is_neg", nb::object());
   } else if (is_cupy_array(object)) {
     known.way = Way::kCuPy;
   } else if (is_of_cupy(object)) {
@@ -66,6 +64,10 @@ Known find_way(nb::handle object) {
     known.way = Way::kInterface;
   } else if (PyObject_CheckBuffer(object.ptr())) {
     known.way = Way::kBuffer;
+  }
+  if (known.way == Way::kExchange || known.way == Way::kMethod) {
+    known.is_conj = nb::getattr(known.type, "is_conj", nb::object());
+    known.is_neg = nb::getattr(known.type, "is_neg", nb::object());
   }
   return known;
 }
@@ -111,20 +113,15 @@ bool says(const nb::object& method, nb::handle object) {
 }
 
 // PyTorch has views that are conjugated or negated only when they are read: their memory holds
-// other numbers, and this interface does not say so. A negated one is the imaginary part of a
-// conjugated one: every second number from an odd place on, so contiguous only where it is the only
-// one.
+// other numbers, and this interface does not say so.
 void require_no_lazy_view(const Known& known,
                           const Array& array,
                           nb::handle object,
                           const char* name) {
   const bool is_complex = array.dtype == DType::kComplex64 || array.dtype == DType::kComplex128;
-  const bool may_be_part =
-      array.count == 1 &&
-      reinterpret_cast<std::uintptr_t>(array.data) % (2 * size_of(array.dtype)) != 0;
   const char* mend = nullptr;
   if (is_complex && says(known.is_conj, object)) mend = "conj";
-  if (may_be_part && says(known.is_neg, object)) mend = "neg";
+  if (says(known.is_neg, object)) mend = "neg";
   if (mend == nullptr) return;
   refuse(name,
          std::string("is a view that is ") + (*mend == 'c' ? "conjugated" : "negated") +
@@ -132,8 +129,9 @@ void require_no_lazy_view(const Known& known,
              " = " + name + ".resolve_" + mend + "()");
 }
 
-Array from_known_exchange(const Known& known, nb::handle object, const char* name) {
-  Array array = from_exchange(*known.api, object, name);
+Array from_dlpack(const Known& known, nb::handle object, const char* name) {
+  Array array =
+      known.api != nullptr ? from_exchange(*known.api, object, name) : from_method(object, name);
   require_no_lazy_view(known, array, object, name);
   return array;
 }
@@ -141,11 +139,10 @@ Array from_known_exchange(const Known& known, nb::handle object, const char* nam
 Array read_by(const Known& known, nb::handle object, const char* name) {
   switch (known.way) {
     case Way::kExchange:
-      return from_known_exchange(known, object, name);
+    case Way::kMethod:
+      return from_dlpack(known, object, name);
     case Way::kCuPy:
       return from_cupy(object, name);
-    case Way::kMethod:
-      return from_method(object, name);
     case Way::kInterface:
       return from_interface(object, name);
     case Way::kBuffer:

@@ -261,6 +261,56 @@ def test_views_that_torch_conjugates_when_it_reads_them():
     threads(2, body)
 
 
+class LazilyNegated:
+    """As a tensor of PyTorch that is negated when it is read (`torch._neg_view`), or conjugated."""
+
+    def __init__(self, array, bit):
+        self._array, self._bit = array, bit
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+    def is_neg(self):
+        return self._bit == "neg"
+
+    def is_conj(self):
+        return self._bit == "conj"
+
+
+@pytest.mark.parametrize(
+    "bit, dtype", [("neg", "float32"), ("neg", "int64"), ("neg", "complex64"), ("conj", "complex64")]
+)
+def test_a_whole_array_that_is_negated_when_it_is_read(bit, dtype):
+    def body(comm):
+        x = LazilyNegated(np.arange(4).astype(dtype), bit)
+        for call in (comm.all_reduce, comm.broadcast, comm.all_gather, comm.reduce_scatter):
+            with pytest.raises(hocket.InvalidArgument, match=rf"x = x.resolve_{bit}\(\)"):
+                call(x)
+        with pytest.raises(hocket.InvalidArgument, match=rf"out = out.resolve_{bit}\(\)"):
+            comm.all_reduce(np.zeros(4, dtype), out=x)
+        with pytest.raises(hocket.InvalidArgument, match=rf"x = x.resolve_{bit}\(\)"):
+            comm.send(x, 1 - comm.rank)
+        assert comm.all_reduce(LazilyNegated(np.ones(2, dtype), ""))._array[0] == 2
+
+    threads(2, body)
+
+
+def test_whole_tensors_that_torch_negates_when_it_reads_them():
+    torch = pytest.importorskip("torch")
+
+    def body(comm):
+        x = torch._neg_view(torch.ones(3))
+        with pytest.raises(hocket.InvalidArgument, match=r"x = x.resolve_neg\(\)"):
+            comm.all_reduce(x)
+        assert comm.all_reduce(x.resolve_neg()).tolist() == [-2] * 3
+
+    threads(2, body)
+
+
 def test_torch():
     torch = pytest.importorskip("torch")
 
