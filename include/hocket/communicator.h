@@ -348,6 +348,13 @@ class Communicator {
   // Takes part in the next call by refusing it, for `reason`: throws InvalidArgument, and so do the
   // others, at once. For layers above that check arguments of their own (Python's).
   [[noreturn]] void refuse(const std::string& reason);
+  // For programs that give ranks of one host one task after another, and know when each has ended
+  // its own: all of a job get the same numbers, not 0, those too that have nothing to do in one.
+  // Within a task, calls that wait for a rank that has ended it, and has not come to them, end with
+  // PeerDied, which names it. `end_task` returns false, and tells the others nothing, while this
+  // rank has calls under way: it may be asked again.
+  void begin_task(std::uint32_t number);
+  bool end_task();
   // The communicator of the next epoch: those ranks that are left, in their old order, numbered
   // anew. To be called by all of them, after an error that ended this communicator or at any time;
   // calls of the others that wait for this rank then end with Aborted. All that it returns on have

@@ -109,4 +109,6 @@ def _answer(member: Member, rank: int, body: Callable[[], Any]) -> Answer:
     except BaseException as error:
         content, is_failure = failure_of(rank, time.monotonic_ns(), error), True
     comm = member.comm
+    if not is_failure:
+        member.rest()
     return Answer(content, is_failure, comm is None or comm.status is not None)

@@ -69,10 +69,26 @@ class Member:
         while True:
             number, task = self._tasks.get()
             function, arguments = pickle.loads(task)
+            self._begin(number)
             answer = function(self, *arguments)
             sys.stdout.flush()
             sys.stderr.flush()
             self.send("done", number, answer)
+
+    def rest(self) -> None:
+        """Tell the other ranks that this one has ended its task; not while anything of it goes on.
+
+        Those that wait for it need not wait until their deadlines then.
+        """
+        if self.comm is None or any(map(_is_of_the_task, threading.enumerate())):
+            return
+        with contextlib.suppress(Error):
+            self.comm._end_task()
+
+    def _begin(self, number: int) -> None:
+        if number != 0 and self.comm is not None:
+            with contextlib.suppress(Error):
+                self.comm._begin_task(number)
 
     def _interrupt(self, _number: int, _frame: Optional[FrameType]) -> None:
         if self._may_interrupt:
@@ -96,6 +112,11 @@ class Member:
             self._answers.pop(number).put(content)
         elif kind == "abort":
             self._abort(*rest)
+        elif kind == "pass":  # this rank has no part in a task
+            self._begin(*rest)
+            self.rest()
+        elif kind == "rest":
+            self.rest()
         elif kind == "calls":
             self.send("calls", self._calls())
         elif kind == "stack":
@@ -116,6 +137,11 @@ class Member:
             return [call.call for call in comm.last_calls()]
         except Error:
             return []
+
+
+def _is_of_the_task(thread: threading.Thread) -> bool:
+    """Whether it may be about to make calls; hocket's own do not."""
+    return thread is not threading.main_thread() and not thread.name.startswith("hocket")
 
 
 def stack_of(thread: threading.Thread) -> list[tuple[str, int, str, str]]:

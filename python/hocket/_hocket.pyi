@@ -308,6 +308,14 @@ class Communicator:
     @audit.setter
     def audit(self, audit: bool) -> None: ...
 
+    def _begin_task(self, number: int) -> None:
+        """Say that this rank begins one of the tasks that all ranks are given."""
+
+    def _end_task(self) -> bool:
+        """
+        Say that this rank has ended it; False, and nothing is said, while it has calls under way.
+        """
+
     def last_calls(self) -> list[RankCall]:
         """What each rank last called, as far as it can be seen from here."""
 

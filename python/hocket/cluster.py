@@ -24,6 +24,10 @@ T = TypeVar("T")
 _LEAVE_SECONDS = 0.5
 # How long ranks have to stop after Ctrl-C.
 _STOP_SECONDS = 5.0
+# How often ranks that have returned are asked to tell the others so, which they do not at first where
+# calls of theirs are under way.
+_REST_SECONDS = 0.1
+_MOST_TASKS = 2**30
 _CONSEQUENCES = ("Aborted", "PeerDied", "KeyboardInterrupt")
 
 
@@ -66,6 +70,7 @@ class Cluster:
         self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
         self._deaf: set[int] = set()  # those that did not stop
         self._cells = 0
+        self._tasks = 0
         self._crew.complete(n)
         self._join()
         _clusters.append(weakref.ref(self))
@@ -146,7 +151,7 @@ class Cluster:
         ------
         Exception
             The first one that a rank raised, with that rank's traceback as its cause. Ranks that wait
-            for it have their calls ended.
+            for it have their calls ended. PeerDied where a rank has returned while others wait for it.
         PeerDied
             A rank has ended; `restart` replaces it.
         KeyboardInterrupt
@@ -219,7 +224,8 @@ class Cluster:
         self._require_all()
         if not self._is_joined:
             self._join()
-        return self._drive(function, chosen, arguments, fail or _raise)
+        self._tasks = self._tasks % _MOST_TASKS + 1
+        return self._drive(function, chosen, arguments, fail or _raise, self._tasks)
 
     def _look_for_ended(self) -> None:
         for rank in range(self._n):
@@ -245,12 +251,16 @@ class Cluster:
         ranks: Iterable[int],
         arguments: Callable[[int], tuple[Any, ...]],
         fail: Callable[[list[Failure]], None],
+        number: int = 0,
     ) -> list[Any]:
         round_ = _Round(self._crew, list(ranks), self._lost)
         try:
+            if number != 0:
+                for rank in round_.away():
+                    self._crew[rank].send("pass", number)
             for rank in round_.there:
                 task = pickle.dumps((function, (rank, *arguments(rank))))
-                self._crew[rank].send("task", 0, task)
+                self._crew[rank].send("task", number, task)
             round_.until_end()
         except KeyboardInterrupt:
             self._deaf |= round_.stop()
@@ -272,11 +282,17 @@ class _Round:
         self._crew = crew
         self._lost = lost
         self.there = set(ranks)
+        self.asked = set(ranks)
         self.results: dict[int, bytes] = {}
         self.failures: list[Failure] = []
         self.is_broken = False
         self.labels = Labels(sys.stdout.write)
         self._abort_at: Optional[float] = None
+        self._rest_at = time.monotonic() + _REST_SECONDS
+
+    def away(self) -> list[int]:
+        """Those that have no part in it, or have returned."""
+        return [rank for rank in range(len(self._crew)) if rank not in self.there]
 
     def until_end(self, until: float = float("inf")) -> None:
         """Until all have answered, or ended, or time is over."""
@@ -289,6 +305,10 @@ class _Round:
                 elif event.content[0] == "done":
                     self._take(event.member, _cluster_member.Answer(*event.content[2]))
             sys.stdout.flush()
+            if time.monotonic() > self._rest_at:
+                self._rest_at = time.monotonic() + _REST_SECONDS
+                for rank in sorted(self.results.keys() | (set(self.away()) - self.asked)):
+                    self._crew[rank].send("rest")
             if self._abort_at is not None and time.monotonic() > self._abort_at:
                 self._abort_at = None
                 for rank in sorted(self.there):

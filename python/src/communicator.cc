@@ -284,6 +284,17 @@ Communicators made of this one do as it does. Without HOCKET_AUDIT the file lies
 in ``hocket-audit``.
 )");
   cls.def(
+      "_begin_task",
+      [](Seat& s, std::uint32_t number) { s.comm.begin_task(number); },
+      nb::arg("number"),
+      nb::sig("def _begin_task(self, number: int) -> None"),
+      "Say that this rank begins one of the tasks that all ranks are given.");
+  cls.def(
+      "_end_task",
+      [](Seat& s) { return s.comm.end_task(); },
+      nb::sig("def _end_task(self) -> bool"),
+      "Say that this rank has ended it; False, and nothing is said, while it has calls under way.");
+  cls.def(
       "last_calls",
       [](const Seat& s) { return to_list(s.comm.last_calls()); },
       nb::sig("def last_calls(self) -> list[RankCall]"),

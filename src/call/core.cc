@@ -217,7 +217,10 @@ void Core::finish_queued(Operation& operation) {
   live::LongWait wait(*long_waits_);
   runner_->advance_until([&] { return operation.done(); },
                          Deadline::never(),
-                         [&] { wait.look(operation.call.awaited, operation.call.shown); });
+                         [&] {
+                           wait.look(operation.call.awaited, operation.call.shown);
+                           look_for_returned(operation);
+                         });
   wait.over(operation.error() ? live::LongWait::End::kFailed : live::LongWait::End::kWell);
   operation.rethrow();
 }
@@ -302,6 +305,9 @@ std::optional<engine::Envelope> Core::find_message(const failure::MessageCall& c
     if (const auto* failure = std::get_if<control::Failure>(&verdict)) {
       found = look();  // it may have come before the news
       if (!found) raise(*failure);
+    } else if (auto returned = inquiry_->find_returned({.peer = peer, .message = &call})) {
+      found = look();
+      if (!found) raise(*returned);
     }
   }
   if (found) probing_ = {};

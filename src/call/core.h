@@ -243,6 +243,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
                         std::string_view reason) noexcept;
   engine::Task start_task(const Plan& plan, const engine::Signature& shown);
   void finish_queued(Operation& operation);
+  void look_for_returned(Operation& operation) noexcept;
+  void look_for_returned() noexcept;
   bool has_passed(Operation& operation);
 
   const std::shared_ptr<Surroundings> surroundings_;

@@ -106,6 +106,11 @@ class Operation {
   void rethrow();
   bool told() const noexcept { return told_; }
   void on_done(std::function<void()> f);
+  // Whether somebody is to be told.
+  bool has_callback() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<bool>(callback_);
+  }
 
  private:
   friend class Awaiting;

@@ -70,6 +70,11 @@ void Runner::drive(Stepped& call) {
       if (!look) continue;
       waiter.wake_by(std::min(*call.deadline, next_look()));
       wait.look(call.awaited, call.shown);
+      if (auto returned = inquiry_.find_returned(call.awaited)) {
+        if (step(call, false)) break;  // what it has given before had come
+        call.task.reset();
+        owner_.raise(*returned);
+      }
     }
     wait.over(live::LongWait::End::kWell);
     hide_messages();

@@ -20,6 +20,7 @@ bool Core::wait(Operation& operation, Deadline until) {
       const bool moved = runner_->advance(look);
       try {
         if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
+        if (look) look_for_returned(operation);
       } catch (...) {
         runner_->fail_all(std::current_exception());
       }
@@ -33,6 +34,35 @@ bool Core::wait(Operation& operation, Deadline until) {
   return true;
 }
 
+// In the turn, for a call that the program waits for. What a rank has given before it returned may
+// have come since.
+void Core::look_for_returned(Operation& operation) noexcept {
+  if (operation.done()) return;
+  const auto returned = inquiry_->find_returned(operation.call.awaited);
+  if (!returned) return;
+  runner_->advance(true);
+  if (operation.done()) return;
+  try {
+    raise(*returned);
+  } catch (...) {
+    runner_->fail_all(std::current_exception());
+  }
+}
+
+// The same for those whose end somebody is to be told of, as event loops are.
+void Core::look_for_returned() noexcept {
+  const auto one_of = [this](const auto& operations) -> std::shared_ptr<Operation> {
+    for (const auto& operation : operations) {
+      if (operation->has_callback() && inquiry_->find_returned(operation->call.awaited)) {
+        return operation;
+      }
+    }
+    return nullptr;
+  };
+  if (const auto operation = one_of(runner_->queue())) look_for_returned(*operation);
+  if (const auto operation = one_of(runner_->messages())) look_for_returned(*operation);
+}
+
 void Core::poke() {
   if (forks_.forked()) raise_unusable();
   if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
@@ -43,6 +73,7 @@ void Core::poke() {
 Core::Turn Core::progress() noexcept {
   if (!turn_.try_enter(TurnLock::Who::kProgress)) return Turn::kIdle;
   const bool moved = open_ && runner_->advance(true);
+  if (open_ && surroundings_->host().is_in_task()) look_for_returned();
   const bool left = runner_->busy();
   const bool awaits = left && awaits_gpu();
   turn_.leave();

@@ -13,11 +13,12 @@ enum class Cause : std::uint8_t {
   kUnknown,  // whoever wanted to say it ended before it had
   // A rank takes part no longer.
   kDied,
-  kLeft,     // in good order
-  kSilent,   // its host cannot be heard any more
-  kCut,      // the connection that carries its messages has broken
-  kRebuild,  // it has called for the next epoch
-  kClosed,   // it has closed its communicator
+  kLeft,      // in good order
+  kSilent,    // its host cannot be heard any more
+  kCut,       // the connection that carries its messages has broken
+  kRebuild,   // it has called for the next epoch
+  kClosed,    // it has closed its communicator
+  kReturned,  // it has ended its task, which others are in
   // Ranks called different things, or gave parts of different sizes.
   kDifferent,
   kDifferedBefore,  // so long ago that nobody knows in what
@@ -43,6 +44,7 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
     case Cause::kLeft:
     case Cause::kSilent:
     case Cause::kCut:
+    case Cause::kReturned:
       return ErrorCode::kPeerDied;
     case Cause::kDifferent:
     case Cause::kDifferedBefore:
@@ -70,7 +72,7 @@ constexpr ErrorCode code_of(Cause cause) noexcept {
 
 // Whether it is that a rank takes part no longer.
 constexpr bool is_loss(Cause cause) noexcept {
-  return cause >= Cause::kDied && cause <= Cause::kClosed;
+  return cause >= Cause::kDied && cause <= Cause::kReturned;
 }
 
 }  // namespace hocket::control

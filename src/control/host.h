@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 10 (all offsets multiples of the page size):
+// Layout of the segment, version 11 (all offsets multiples of the page size):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
 //   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
@@ -66,6 +66,7 @@ struct alignas(kApart) RankLine {
   base::Atomic<std::int64_t> seen_at{0};
   base::Atomic<std::int32_t> awaits{-1};      // the place of the rank that it waits for, long so far
   base::Atomic<std::int32_t> spoken_for{-1};  // the place of who warns of waits for this rank
+  base::Atomic<std::uint32_t> task{0};        // 2 n: in task n; 2 n + 1: has ended it; 0: has none
 };
 static_assert(sizeof(RankLine) == 2 * kApart);
 
@@ -293,6 +294,23 @@ class HostControl {
     lines_[place].spoken_for.compare_exchange_strong(expected, -1, std::memory_order_relaxed);
   }
 
+  // --- Tasks; see Communicator::begin_task ----------------------------------------------------
+  // This rank begins task `number`, which is not 0, and has ended it.
+  void begin_task(std::uint32_t number) noexcept { write_task(2 * number); }
+  void end_task() noexcept {
+    write_task(lines_[self_].task.load(std::memory_order_relaxed) | 1);
+  }
+  bool is_in_task() const noexcept {
+    const std::uint32_t own = lines_[self_].task.load(std::memory_order_relaxed);
+    return own != 0 && (own & 1) == 0;
+  }
+  // Whether this rank is in a task, and the one at `place` has ended the same. Calls that the latter
+  // had begun are seen then: pairs with write_task.
+  bool has_ended_task(int place) const noexcept {
+    return is_in_task() && lines_[place].task.load(std::memory_order_acquire) ==
+                               lines_[self_].task.load(std::memory_order_relaxed) + 1;
+  }
+
   // --- Memory ---------------------------------------------------------------------------------
   std::byte* at(std::uint64_t offset) const noexcept { return segment_->data() + offset; }
   std::span<const std::byte> memory() const noexcept {
@@ -329,6 +347,10 @@ class HostControl {
     std::uint64_t bytes;
   };
   void ring_parked(int peer) noexcept;
+  void write_task(std::uint32_t task) noexcept {
+    lines_[self_].task.store(task, std::memory_order_release);
+    ring_all();
+  }
   int checked_place(const base::Atomic<std::int32_t>& word) const noexcept {
     const std::int32_t place = word.load(std::memory_order_relaxed);
     return place >= 0 && place < places_ ? place : -1;

@@ -12,7 +12,7 @@
 
 namespace hocket::control {
 
-inline constexpr std::uint64_t kMagic = 0x74656b636f6861ULL;  // "ahocket"
+inline constexpr std::uint64_t kMagic = 0x74656b636f6862ULL;  // "bhocket"
 
 struct HostHeader {
   base::Atomic<std::uint64_t> magic{0};  // written last

@@ -81,7 +81,8 @@ std::uint32_t Succession::how(int rank) const noexcept {
 }
 
 bool Succession::is_lost(int rank) const noexcept {
-  return host_->state(place(rank)) > RankState::kAlive || has_closed(rank);
+  return host_->state(place(rank)) > RankState::kAlive || has_closed(rank) ||
+         host_->has_ended_task(place(rank));
 }
 
 bool Succession::has_ended(int rank) const noexcept {

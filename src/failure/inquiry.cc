@@ -132,6 +132,28 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   return std::nullopt;
 }
 
+// Who has ended its task has nothing under way, so that it comes to no call that it has not begun.
+std::optional<Failure> Inquiry::find_returned(const Awaited& awaited) const {
+  if (!group_.host().is_in_task()) return std::nullopt;
+  const bool from_any = awaited.sequence == 0 && awaited.peer == engine::kAnyPeer;
+  int found = -1;
+  for (int i = 0; i < group_.size(); ++i) {
+    if (i == group_.rank()) continue;
+    if (!group_.host().has_ended_task(group_.host_rank(i))) {
+      if (from_any) return std::nullopt;
+      continue;
+    }
+    const bool is_missing = awaited.sequence == 0 ? from_any || awaited.peer == i
+                                                  : group_.last_sequence(i) < awaited.sequence;
+    if (is_missing && found < 0) found = i;
+  }
+  if (found < 0) return std::nullopt;
+  return Failure{.cause = Cause::kReturned,
+                 .reporter = group_.rank(),
+                 .culprit = found,
+                 .sequence = awaited.sequence};
+}
+
 Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
   Failure failure{.cause = Cause::kLate,
                   .reporter = group_.rank(),

@@ -64,6 +64,10 @@ class Inquiry {
   // Whether `find_loss` has anything to look at.
   bool has_news() const noexcept { return group_.host().losses() != losses_seen_; }
 
+  // A rank that is needed for this, which the program waits for, and has ended the task that this
+  // rank is in.
+  std::optional<control::Failure> find_returned(const Awaited& awaited) const;
+
   // That the call or message has taken longer than `allowed`: who is missing.
   control::Failure lateness(const Awaited& awaited, Duration allowed) const;
   // That this rank was interrupted.

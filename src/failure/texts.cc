@@ -61,6 +61,8 @@ std::string_view words_of(Cause cause) {
       return "called rebuild()";
     case Cause::kClosed:
       return "closed the communicator";
+    case Cause::kReturned:
+      return "has returned from what it was called for";
     case Cause::kAbortCalled:
       return "called abort()";
     case Cause::kInterrupted:
@@ -181,6 +183,7 @@ bool Texts::lives_on(const Failure& failure) const {
 
 std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) const {
   const bool lives = lives_on(f);
+  const bool returned = f.cause == Cause::kReturned;
   return fmt::format(
       "rank {} (pid {}) {}{} while it was needed {}; see its own output, and {}",
       f.culprit,
@@ -188,8 +191,9 @@ std::string Texts::sentence_of_loss(const Failure& f, const std::string& where) 
       manner_of_end(f.cause, end_of(f)),
       lives ? " (its process still runs: it has closed its world, or is about to end)" : "",
       where,
-      lives ? "close a world only after the last call of all ranks"
-            : "start the job again or go on without it");
+      lives      ? "close a world only after the last call of all ranks"
+      : returned ? "have each rank return only after the last call of all"
+                 : "start the job again or go on without it");
 }
 
 std::string Texts::sentence_of_difference(const Failure& f, const std::string& where) const {

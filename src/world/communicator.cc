@@ -5,6 +5,7 @@
 #include "device/calls.h"
 #include "hocket/audit.h"
 #include "world/communicator_impl.h"
+#include "world/world.h"
 
 namespace hocket {
 
@@ -85,6 +86,15 @@ void set_audited(Communicator& communicator, bool audited) {
 }
 bool is_audited(const Communicator& communicator) noexcept {
   return communicator.impl()->is_audited();
+}
+void Communicator::begin_task(std::uint32_t number) {
+  if (number == 0) throw InvalidArgument("begin_task: the number is 0, expected another");
+  impl_->world()->host().begin_task(number);
+}
+bool Communicator::end_task() {
+  if (!impl_->world()->is_idle()) return false;
+  impl_->world()->host().end_task();
+  return true;
 }
 std::vector<RankCall> Communicator::last_calls() const { return impl_->last_calls(); }
 std::vector<RankCall> Communicator::recent_calls() const { return impl_->recent_calls(); }

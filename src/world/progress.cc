@@ -32,6 +32,7 @@ class ProgressThread::State {
   void stop() noexcept;
   void wake() noexcept;
   void look_again() noexcept;
+  bool is_idle() const noexcept { return calls_.load(std::memory_order_acquire) == 0; }
   void await_ready() const noexcept { ready_.wait(); }
   // Why it has ended already; to be asked once it is ready.
   const std::exception_ptr& refusal() const noexcept { return refusal_; }
@@ -59,6 +60,7 @@ class ProgressThread::State {
   const bool watches_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<call::Core>> added_;  // guarded by mutex_
+  std::atomic<std::size_t> calls_{0};  // of communicators that were added and still move
   std::atomic<bool> wakes_{false};                        // something was added
   std::latch ready_{1};
   std::exception_ptr refusal_;  // written before ready_
@@ -108,6 +110,8 @@ void ProgressThread::attend(std::weak_ptr<call::Attended> attended) {
 
 void ProgressThread::listen(os::FutexWord& word) { state_->listen(word); }
 
+bool ProgressThread::is_idle() const noexcept { return state_->is_idle(); }
+
 void ProgressThread::look_again() noexcept { state_->look_again(); }
 
 void ProgressThread::State::listen(os::FutexWord& word) noexcept {
@@ -119,6 +123,7 @@ void ProgressThread::State::add(std::shared_ptr<call::Core> communicator) {
   try {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(communicator));
+    calls_.fetch_add(1, std::memory_order_acq_rel);
   } catch (const std::bad_alloc&) {
     return;  // whoever waits for the call moves it all the same
   }
@@ -257,6 +262,8 @@ bool ProgressThread::State::move_calls() {
     for (auto& communicator : added_) {
       if (std::find(moving_.begin(), moving_.end(), communicator) == moving_.end()) {
         moving_.push_back(std::move(communicator));
+      } else {
+        calls_.fetch_sub(1, std::memory_order_acq_rel);
       }
     }
     added_.clear();
@@ -271,6 +278,7 @@ bool ProgressThread::State::move_calls() {
     if (turn == call::Core::Turn::kNothingLeft) through.push_back(communicator);
     return turn == call::Core::Turn::kNothingLeft;
   });
+  calls_.fetch_sub(through.size(), std::memory_order_acq_rel);
   return moved;
 }
 

@@ -24,6 +24,8 @@ class ProgressThread {
 
   // Has the thread move `communicator`'s calls until none is under way.
   void add(std::shared_ptr<call::Core> communicator);
+  // Whether there are no such calls any more.
+  bool is_idle() const noexcept;
   // Has the thread look at `attended` for as long as it lives.
   void attend(std::weak_ptr<call::Attended> attended);
   // Has it tick, too, when others change `word`, which they wake.

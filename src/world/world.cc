@@ -263,4 +263,6 @@ void WorldImpl::finish_at_exit(std::weak_ptr<call::Core> core) {
 
 void WorldImpl::watch(std::shared_ptr<call::Core> calls) { progress_->add(std::move(calls)); }
 
+bool WorldImpl::is_idle() const noexcept { return progress_->is_idle(); }
+
 }  // namespace hocket::world

@@ -99,6 +99,9 @@ class WorldImpl final : public device::DeviceSurroundings,
   // Has the progress thread look after a communicator until it has nothing under way.
   void watch(std::shared_ptr<call::Core> calls) override;
 
+  // Whether no calls are under way that the progress thread moves.
+  bool is_idle() const noexcept;
+
   // Whether the program has been told that a peer was lost: it need not be told again.
   bool has_told_of_loss() const noexcept override {
     return told_of_loss_.load(std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 """Ranks that are kept between calls and cells, and the notebook that shows them."""
 
+import asyncio
 import json
 import os
 import re
@@ -219,3 +220,105 @@ def test_the_notebook_in_a_kernel(tmp_path):
                     for path in (NOTEBOOK, tmp_path / NOTEBOOK.name))
     for source, output in shown.items():
         assert sorted(found[source].splitlines()) == sorted(output.splitlines()), source
+
+
+def calls_once_more(comm, what):
+    """All but rank 1 wait for it in a call of theirs."""
+    x = np.full(2, comm.rank + 1.0)
+    comm.all_reduce(x)
+    if comm.rank == 1:
+        return
+    if what == "all_reduce":
+        comm.all_reduce(x)
+    elif what == "Work":
+        comm.all_reduce_async(x).wait()
+    elif what == "behind another":
+        first = comm.all_reduce_async(x)
+        comm.barrier()
+        first.wait()
+    elif what == "large send":
+        comm.send(np.ones(10_000_000), 1)
+    elif what == "recv":
+        comm.recv(x, 1)
+    elif what == "probe":
+        comm.probe(1)
+    elif what == "recv of any":
+        if comm.rank == 2:
+            return
+        comm.recv(x)
+    elif what == "object":
+        comm.broadcast_object(None, root=1)
+    elif what == "group":
+        comm.split(0)
+    elif what == "await":
+
+        async def body():
+            await comm.all_reduce_async(x)
+
+        asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["all_reduce", "Work", "behind another", "large send", "recv", "probe", "recv of any", "object",
+     "group", "await"],
+)
+def test_a_rank_that_returns_early_does_not_hold_the_others(cluster, what):
+    with pytest.raises(hocket.PeerDied, match=r"rank [12] \(pid \d+\) has returned from what") as info:
+        cluster.run(calls_once_more, what)
+    assert info.value.rank == 1 or (info.value.rank == 2 and what == "recv of any")
+    assert cluster.run(total, 0.5)[2][0] == 4.5  # and goes on
+
+
+def test_a_cell_of_some_ranks_does_not_wait_for_the_others(cluster):
+    with pytest.raises(hocket.cluster.CellError, match="rank 0 .* has returned from what it was called"):
+        cluster.run_cell("comm.barrier()", ranks=[1, 2])
+    cluster.run_cell("comm.barrier()")
+
+
+def waits_for_less_than_it_seems(comm):
+    """What rank 1 has begun comes, also after it has returned."""
+    x = np.full(100_000, comm.rank + 1.0)
+    if comm.rank == 1:
+        kept.append((comm.send_async(x, 0), comm.all_reduce_async(x.copy())))
+        return 0.0
+    time.sleep(0.5)  # rank 1 has returned long since
+    if comm.rank == 0:
+        comm.recv(received := np.zeros_like(x), 1)
+        return received[0] + comm.all_reduce(x)[0]
+    return comm.all_reduce(x)[0]
+
+
+kept = []
+
+
+def test_what_a_rank_has_begun_before_it_returns_comes(cluster):
+    for _ in range(3):
+        assert cluster.run(waits_for_less_than_it_seems) == [8, 0, 6]
+    # What one round leaves waiting the next one may end.
+    cluster.run_cell("w = comm.barrier_async(); import time; time.sleep(0.4)", ranks=[0])
+    cluster.run_cell("import time; time.sleep(0.4)", ranks=[1])
+    cluster.run_cell("if comm.rank: comm.barrier()\nelse: w.wait()")
+
+
+def test_a_thread_that_a_rank_has_left_behind_may_yet_come(cluster):
+    cluster.run_cell(
+        "import threading, time\n"
+        "def late(): time.sleep(1); comm.barrier()\n"
+        "if comm.rank == 1: threading.Thread(target=late).start()\n"
+        "else: comm.barrier()"
+    )
+
+
+def rebuilds(comm):
+    if comm.rank == 1:
+        return 0
+    try:
+        comm.barrier()
+    except hocket.PeerDied:
+        comm = comm.rebuild()
+    return comm.size
+
+
+def test_those_who_are_left_may_go_on_without_one_that_has_returned(cluster):
+    assert cluster.run(rebuilds) == [2, 0, 2]
