@@ -176,16 +176,21 @@ def touched_by(engine: str) -> Callable[[Tree], list[str]]:
 
 
 def waits(tree: Tree) -> list[str]:
-    """Loops in which a thread gives its processor away until something moves: yield, sleep, a
-    waiter. Whoever calls `base::poll_until` has no loop of its own."""
-    pattern = re.compile(r"this_thread::(?:yield|sleep_for|sleep_until)\b|\.pause\(")
-    return tree.places(pattern, tree.sources("src"))
+    """Loops in which a thread gives its processor away until something moves: yield, sleep, a pace
+    that pauses. Whoever calls `base::wait_until` has no loop of its own; the paces, which sleep
+    for it, stand in base/poll.h and call/waiter.cc."""
+    loop = re.compile(r"\bfor \(|\bwhile \(")
+    pattern = re.compile(r"this_thread::(?:yield|sleep_for|sleep_until)\b|\.pause\(|"
+                         r"\b(?:sched_yield|usleep|nanosleep)\(")
+    paces = ("src/base/poll.h", "src/call/waiter.cc")
+    others = [p for p in tree.sources("src") if tree.name(p) not in paces]
+    return tree.places(loop, [tree.root / paces[0]]) + tree.places(pattern, others)
 
 
 def memos(tree: Tree) -> list[str]:
     """Members that keep what was chosen or planned for calls that come again: of the types made for
     that, or by hand, a call, request or signature of before to compare with."""
-    pattern = re.compile(r"\b(?:ChoiceMemo|KeptPlans)<[^;]*>\s+\w+_;|"
+    pattern = re.compile(r"\b(?:\w*Memo|Kept\w+)<[^;]*>\s+\w+_;|"
                          r"\b(?:Call|Request|Signature)\s+(?:last|repeated|kept)_?\w*_\b[^;()]*;")
     return tree.places(pattern, [p for p in tree.sources("src") if p.suffix == ".h"])
 
@@ -209,8 +214,8 @@ ROWS = (
     Row("casts back of an interface", casts_back, 0, 0),
     Row("files outside its folder that name UCX", touched_by("ucx"), 3, 3),
     Row("files outside its folder that name NCCL", touched_by("nccl"), 3, 3),
-    Row("loops in which a thread waits", waits, 14, 1),
-    Row("memos of what was chosen or planned", memos, 4, 1),
+    Row("loops in which a thread waits", waits, 1, 1),
+    Row("memos of what was chosen or planned", memos, 1, 1),
 )
 
 

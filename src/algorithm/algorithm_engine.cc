@@ -229,8 +229,7 @@ std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
 
 Task AlgorithmEngine::start(const Call& call) {
   const Endpoint at(carrier_, facts_, call);
-  const Algorithm way =
-      chosen_.of(call.signature, [this](const Signature& s) { return choose(s).algorithm; });
+  const Algorithm way = choose(call.signature).algorithm;
   return Starts::kOf.of(call.signature.kind, way)({at, call, facts_, tuning_});
 }
 

@@ -7,7 +7,6 @@
 #include "algorithm/algorithms.h"
 #include "algorithm/catalogue.h"
 #include "algorithm/cost_model.h"
-#include "engine/choices.h"
 #include "engine/engine.h"
 #include "engine/point_to_point.h"
 
@@ -66,7 +65,6 @@ class AlgorithmEngine final : public engine::CollectiveEngine {
   engine::PointToPoint& carrier_;
   engine::GroupFacts facts_;
   Tuning tuning_;
-  engine::ChoiceMemo<Algorithm> chosen_;
 };
 
 }  // namespace hocket::algorithm

@@ -1,24 +1,72 @@
-// Waits for what nobody wakes a thread for: it looks, sleeps a while, and looks again.
+// How threads wait for what they have to look for.
 #pragma once
 
 #include <algorithm>
 #include <thread>
 
 #include "base/deadline.h"
+#include "base/relax.h"
 #include "hocket/types.h"
 
 namespace hocket::base {
 
-// Whether `is_so()` came true before the deadline. `pause`: between two looks, but for the first
-// `eager` of them, which follow each other at once. What `is_so` throws ends the wait: checks for
-// abort and progress are its own.
-template <typename Condition>
-bool poll_until(Condition is_so, Deadline deadline, Duration pause, int eager = 0) {
-  for (int looks = 0; !is_so(); ++looks) {
-    if (deadline.has_passed()) return false;
-    if (looks >= eager) std::this_thread::sleep_for(std::min(pause, deadline.left()));
+// The one loop in which a thread waits. `is_so(look)`: whether the wait is over; `look`: whether it
+// is time to see what else may have happened, too. What it throws ends the wait. `pace.pause()`
+// gives the processor away for a while, and says whether it is time to look.
+template <typename Condition, typename Pace>
+void wait_until(Condition is_so, Pace& pace) {
+  for (bool look = false; !is_so(look); look = pace.pause()) {
   }
-  return true;
+}
+
+// The pace of a wait for what wakes nobody: some looks at once, then naps between them. A value.
+class Naps {
+ public:
+  // `nap`: none gives the processor away, and no more. `eager`: how many looks come first.
+  explicit Naps(Duration nap, int eager = 0) noexcept : Naps(nap, nap, eager) {}
+  // Naps that get longer, up to `longest`.
+  Naps(Duration nap, Duration longest, int eager = 0) noexcept
+      : nap_(nap), longest_(longest), eager_(eager) {}
+
+  bool pause() {
+    if (looks_ < eager_) {
+      ++looks_;
+      relax();
+    } else if (nap_ == Duration::zero()) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::min(nap_, deadline_.left()));
+      nap_ = std::min(2 * nap_, longest_);
+    }
+    return true;
+  }
+  // Something moved: the next looks come at once.
+  void moved() noexcept { looks_ = 0; }
+  void wake_by(Deadline deadline) noexcept { deadline_ = deadline; }
+
+ private:
+  Duration nap_;
+  Duration longest_;
+  int eager_;
+  int looks_ = 0;
+  Deadline deadline_ = Deadline::never();
+};
+
+// Whether `is_so()` came true before the deadline.
+template <typename Condition>
+bool poll_until(Condition is_so, Deadline deadline, Naps naps) {
+  naps.wake_by(deadline);
+  bool came_true = false;
+  const auto is_over = [&](bool) {
+    came_true = is_so();
+    return came_true || deadline.has_passed();
+  };
+  wait_until(is_over, naps);
+  return came_true;
+}
+template <typename Condition>
+bool poll_until(Condition is_so, Deadline deadline, Duration nap, int eager = 0) {
+  return poll_until(is_so, deadline, Naps(nap, eager));
 }
 
 }  // namespace hocket::base

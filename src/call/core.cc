@@ -133,27 +133,15 @@ void Core::find_lost(const failure::Awaited& awaited) {
 
 // --- Collectives --------------------------------------------------------------------------------
 
-Plan Core::checked(const Request& request, CallStorage& storage, const Signature* shown) {
+Plan Core::checked(const Request& request,
+                   CallStorage& storage,
+                   const Signature* shown,
+                   const Plan* like) {
   try {
-    return planner_->plan(request, storage, shown);
+    return planner_->plan(request, storage, shown, like);
   } catch (...) {
     refuse_caught(request.kind);
   }
-}
-
-void Core::run_here(const Request& request) {
-  if (Plan* const kept = planner_->kept().find(request)) {
-    execute(*kept, kept->call.signature, request.deadline, nullptr);
-    return;
-  }
-  CallStorage storage;
-  Plan plan = checked(request, storage);
-  if (!storage.positions.empty()) {
-    execute(plan, plan.call.signature, request.deadline, &storage);
-    return;
-  }
-  Plan& kept = planner_->kept().keep(request, plan);
-  execute(kept, kept.call.signature, request.deadline, nullptr);
 }
 
 void Core::run_as(const Signature& shown, const Request& request) {
@@ -163,12 +151,6 @@ void Core::run_as(const Signature& shown, const Request& request) {
   CallStorage storage;
   Plan plan = checked(request, storage, &shown);
   execute(plan, shown, request.deadline, &storage);
-}
-
-std::shared_ptr<Operation> Core::start_here(const Request& request) {
-  CallStorage storage;
-  const Plan plan = checked(request, storage);
-  return enqueue(plan, plan.call.signature, std::move(storage), request.deadline);
 }
 
 void Core::execute(Plan& plan,
@@ -247,30 +229,6 @@ std::shared_ptr<Operation> Core::enqueue(const Plan& plan,
   operation->mark = std::move(mark);
   runner_->advance(false);
   if (!operation->done()) surroundings_->watch(shared_from_this());
-  return operation;
-}
-
-Plan Core::prepare(const Request& request, CallStorage& storage) {
-  const CallGuard guard(*this);
-  require_usable();
-  return checked(request, storage);
-}
-
-void Core::run_prepared(Plan& plan, std::optional<Duration> deadline) {
-  const CallGuard guard(*this);
-  require_usable();
-  require_members();
-  execute(plan, plan.call.signature, deadline, nullptr);
-}
-
-std::shared_ptr<Operation> Core::start_prepared(const Plan& plan,
-                                                std::optional<Duration> deadline,
-                                                std::shared_ptr<void> keep) {
-  const CallGuard guard(*this);
-  require_usable();
-  require_members();
-  auto operation = enqueue(plan, plan.call.signature, {}, deadline);
-  operation->keep = std::move(keep);
   return operation;
 }
 

@@ -67,15 +67,14 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   const Tracing& tracing() const noexcept { return tracing_; }
 
   // --- Collectives of arrays on the host ------------------------------------------------------
-  // In the turn: see CallGuard.
-  void run_here(const Request& request);
-  std::shared_ptr<Operation> start_here(const Request& request);
   // For calls made of others: they carry the name `shown` in records and messages. Takes the turn.
   void run_as(const engine::Signature& shown, const Request& request);
-  // In the turn. Refuses what it cannot plan, so that the others hear of it.
+  // In the turn: see CallGuard. Refuses what it cannot plan, so that the others hear of it. See
+  // Planner::plan.
   Plan checked(const Request& request,
                CallStorage& storage,
-               const engine::Signature* shown = nullptr);
+               const engine::Signature* shown = nullptr,
+               const Plan* like = nullptr);
   // Makes a planned call, in the turn; numbers it.
   void execute(Plan& plan,
                const engine::Signature& shown,
@@ -87,16 +86,6 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
                                      std::optional<Duration> deadline,
                                      std::shared_ptr<Carrying> carrying = nullptr,
                                      std::shared_ptr<StreamMark> mark = nullptr);
-
-  // --- Prepared calls -------------------------------------------------------------------------
-  // Checks now; `run_prepared` then only numbers, records and starts. What it refuses is announced
-  // as if the call had been made: the others make it.
-  Plan prepare(const Request& request, CallStorage& storage);
-  void run_prepared(Plan& plan, std::optional<Duration> deadline);
-  // `keep` lives until the call has ended.
-  std::shared_ptr<Operation> start_prepared(const Plan& plan,
-                                            std::optional<Duration> deadline,
-                                            std::shared_ptr<void> keep);
 
   // --- Messages, as tasks made by message_tasks.h; in the turn ----------------------------------
   void run_message(engine::Task task,

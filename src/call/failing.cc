@@ -1,10 +1,10 @@
 // How a communicator comes to its end, and what it says of it.
 #include <fmt/format.h>
 
-#include <thread>
+#include <optional>
 
 #include "base/log.h"
-#include "base/relax.h"
+#include "base/poll.h"
 #include "call/core.h"
 #include "failure/caught.h"
 #include "observe/flight_record.h"
@@ -19,6 +19,7 @@ namespace {
 
 // For a thread in a call to come out of it once it has failed; one may wait for a GPU.
 constexpr auto kCalledOut = std::chrono::seconds(10);
+constexpr int kEagerEntries = 1000;  // a step is soon over
 
 }  // namespace
 
@@ -108,25 +109,29 @@ Core::Closing Core::enter_to_close() noexcept {
   // Somebody may be at a step; the progress thread finds the communicator closed when it comes
   // again. A thread in a call is called out of it, as it needs the engines.
   bool is_told = false;
-  auto found = TurnLock::Who::kNobody;
+  std::optional<Closing> outcome;
   const auto deadline = Deadline::in(kCalledOut);
-  while (!turn_.try_enter(TurnLock::Who::kUser, &found)) {
-    if (found != TurnLock::Who::kUser) {
-      base::relax();
-      continue;
+  const auto is_over = [&](bool) {
+    auto found = TurnLock::Who::kNobody;
+    if (turn_.try_enter(TurnLock::Who::kUser, &found)) {
+      outcome = Closing::kEntered;
+    } else if (found == TurnLock::Who::kUser && turn_.is_user_here()) {
+      outcome = Closing::kInside;
+    } else if (found == TurnLock::Who::kUser) {
+      if (deadline.has_passed()) outcome = Closing::kStuck;
+      if (!is_told) group_->fail(own_failure(Cause::kClosedEarly));
+      is_told = true;
+      // It may stand in the driver of a GPU whose streams wait for calls that the failure ends.
+      if (turn_.try_enter(TurnLock::Who::kWaiter)) {
+        runner_->advance(true);
+        turn_.leave();
+      }
     }
-    if (turn_.is_user_here()) return Closing::kInside;
-    if (deadline.has_passed()) return Closing::kStuck;
-    if (!is_told) group_->fail(own_failure(Cause::kClosedEarly));
-    is_told = true;
-    // It may stand in the driver of a GPU whose streams wait for calls that the failure ends.
-    if (turn_.try_enter(TurnLock::Who::kWaiter)) {
-      runner_->advance(true);
-      turn_.leave();
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return Closing::kEntered;
+    return outcome.has_value();
+  };
+  base::Naps naps(std::chrono::microseconds(50), kEagerEntries);
+  base::wait_until(is_over, naps);
+  return *outcome;
 }
 
 void Core::drop_calls(Cause cause) noexcept {

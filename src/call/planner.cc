@@ -9,27 +9,29 @@ namespace hocket::call {
 
 using engine::Signature;
 
-Plan Planner::plan(const Request& request, CallStorage& storage, const Signature* shown) {
+Plan Planner::plan(const Request& request,
+                   CallStorage& storage,
+                   const Signature* shown,
+                   const Plan* like) {
   Plan plan{.call = check(request, place_, storage)};
   find_symmetric(plan.call);
-  plan.engine = &choose(plan.call.signature);
-  plan.hash = Ledger::hash_of(shown == nullptr ? plan.call.signature : *shown);
+  const Signature& signature = plan.call.signature;
+  const bool is_like =
+      like != nullptr && like->engine != nullptr && like->call.signature == signature;
+  plan.engine = is_like ? like->engine : &choose(signature);
+  plan.hash = Ledger::hash_of(shown == nullptr ? signature : *shown);
   return plan;
 }
 
-engine::CollectiveEngine& Planner::choose(const Signature& signature) {
-  engine::CollectiveEngine* best = choices_.of(signature, [this](const Signature& s) {
-    engine::CollectiveEngine* quickest = nullptr;
-    double least = 0;
-    for (const auto& candidate : engines_->collectives) {
-      const auto score = candidate->score(s);
-      if (score && (quickest == nullptr || score->microseconds < least)) {
-        quickest = candidate.get();
-        least = score->microseconds;
-      }
-    }
-    return quickest;
-  });
+engine::CollectiveEngine& Planner::choose(const Signature& signature) const {
+  engine::CollectiveEngine* best = nullptr;
+  double least = 0;
+  for (const auto& candidate : engines_->collectives) {
+    const auto score = candidate->score(signature);
+    if (!score || (best != nullptr && score->microseconds >= least)) continue;
+    best = candidate.get();
+    least = score->microseconds;
+  }
   if (best == nullptr) {
     throw InvalidArgument(fmt::format(
         "no engine of communicator {} carries {}", communicator_, engine::describe(signature)));

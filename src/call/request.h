@@ -44,7 +44,8 @@ inline bool repeats(const Request& a, const Request& b) noexcept {
            x.memory() == y.memory() && x.device() == y.device() && x.order() == y.order();
   };
   return a.kind == b.kind && same(a.in, b.in) && same(a.out, b.out) && a.in_place == b.in_place &&
-         a.op == b.op && a.root == b.root && a.digest == b.digest && !is_listed(b.kind);
+         a.op == b.op && a.root == b.root && a.digest == b.digest &&
+         a.stream.has_value() == b.stream.has_value() && !is_listed(b.kind);
 }
 
 // Byte positions of the v-forms' parts: what a Call points to. A resource that lives as long as its

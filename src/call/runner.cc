@@ -66,16 +66,18 @@ void Runner::drive(Stepped& call) {
   live::LongWait wait(long_waits_);
   try {
     Waiter waiter(host_);
-    for (bool look = false; !step(call, look); look = waiter.pause()) {
-      if (!look) continue;
+    const auto is_over = [&](bool look) {
+      if (step(call, look)) return true;
+      if (!look) return false;
       waiter.wake_by(std::min(*call.deadline, next_look()));
       wait.look(call.awaited, call.shown);
-      if (auto returned = inquiry_.find_returned(call.awaited)) {
-        if (step(call, false)) break;  // what it has given before had come
-        call.task.reset();
-        owner_.raise(*returned);
-      }
-    }
+      const auto returned = inquiry_.find_returned(call.awaited);
+      if (!returned) return false;
+      if (step(call, false)) return true;  // what it has given before had come
+      call.task.reset();
+      owner_.raise(*returned);
+    };
+    base::wait_until(is_over, waiter);
     wait.over(live::LongWait::End::kWell);
     hide_messages();
   } catch (...) {

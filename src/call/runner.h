@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/poll.h"
 #include "call/ledger.h"
 #include "call/operation.h"
 #include "call/planner.h"
@@ -119,15 +120,19 @@ class Runner {
   // The same; `at_look` is called now and then.
   template <typename IsOver, typename Look>
   bool advance_until(IsOver is_over, base::Deadline deadline, Look at_look) {
+    if (is_over()) return true;
+    bool is_late = false;
     Waiter waiter(host_);
-    while (!is_over()) {
-      waiter.wake_by(std::min(deadline, next_look()));
-      const bool look = waiter.pause();
-      if (look && deadline.has_passed()) return false;
+    const auto has_ended = [&](bool look) {
+      is_late = look && deadline.has_passed();
+      if (is_late) return true;
       if (look) at_look();
       if (advance(look)) waiter.moved();
-    }
-    return true;
+      waiter.wake_by(std::min(deadline, next_look()));
+      return is_over();
+    };
+    base::wait_until(has_ended, waiter);
+    return !is_late;
   }
 
   // --- The ends of calls under way ------------------------------------------------------------

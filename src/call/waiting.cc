@@ -1,6 +1,5 @@
 // How threads wait for calls under way: a program's for its Work, and the progress thread for all.
 #include "base/poll.h"
-#include "base/relax.h"
 #include "call/core.h"
 
 namespace hocket::call {
@@ -13,23 +12,27 @@ bool Core::wait(Operation& operation, Deadline until) {
   waiter.wake_by(std::min(until, *operation.call.deadline));
   const Awaiting awaiting(operation);
   live::LongWait long_wait(*long_waits_);
-  while (!operation.done()) {
-    if (forks_.forked()) raise_unusable();
-    const bool look = waiter.pause();
-    if (turn_.try_enter(TurnLock::Who::kWaiter)) {
-      const bool moved = runner_->advance(look);
-      try {
-        if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
-        if (look) look_for_returned(operation);
-      } catch (...) {
-        runner_->fail_all(std::current_exception());
-      }
-      turn_.leave();
-      if (look && !operation.done()) long_wait.look(operation.call.awaited, operation.call.shown);
-      if (moved) waiter.moved();
+  const auto advance = [&](bool look) {
+    if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
+    const bool moved = runner_->advance(look);
+    try {
+      if (look && surroundings_->interrupted()) raise(inquiry_->interruption());
+      if (look) look_for_returned(operation);
+    } catch (...) {
+      runner_->fail_all(std::current_exception());
     }
-    if (look && !operation.done() && until.has_passed()) return false;
-  }
+    turn_.leave();
+    if (look && !operation.done()) long_wait.look(operation.call.awaited, operation.call.shown);
+    if (moved) waiter.moved();
+  };
+  const auto is_over = [&](bool look) {
+    if (operation.done()) return true;
+    if (forks_.forked()) raise_unusable();
+    advance(look);
+    return operation.done() || (look && until.has_passed());
+  };
+  base::wait_until(is_over, waiter);
+  if (!operation.done()) return false;
   long_wait.over(operation.error() ? live::LongWait::End::kFailed : live::LongWait::End::kWell);
   return true;
 }
@@ -101,10 +104,11 @@ void Core::abandon(Operation& operation) noexcept {
     }
     return;
   }
-  while (!operation.done()) {
+  const auto is_over = [&] {
     poke();
-    base::relax();
-  }
+    return operation.done();
+  };
+  base::poll_until(is_over, Deadline::never(), Duration::zero());
 }
 
 // --- Calls on streams ---------------------------------------------------------------------------

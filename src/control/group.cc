@@ -1,12 +1,16 @@
 #include "control/group.h"
 
 #include <chrono>
-#include <ctime>
 #include <new>
 
+#include "base/poll.h"
 #include "control/group_layout.h"
 
 namespace hocket::control {
+
+namespace {
+constexpr auto kForWriting = std::chrono::milliseconds(50);
+}  // namespace
 
 std::size_t GroupControl::bytes(int size) {
   return sizeof(GroupHeader) + sizeof(GroupMember) * static_cast<std::size_t>(size);
@@ -188,13 +192,12 @@ void GroupControl::fail(const Failure& failure) noexcept {
 
 Failure GroupControl::failure() const {
   // Its writer may die in the middle; what it wanted to say is lost then, that it failed is not.
-  for (int tries = 0; header_->failure.load(std::memory_order_acquire) != kFailureWritten;
-       ++tries) {
-    if (tries == 1000) return {};
-    const timespec pause{.tv_sec = 0, .tv_nsec = 10'000};
-    nanosleep(&pause, nullptr);
-  }
-  return header_->what_failed();
+  const auto is_written = [this] {
+    return header_->failure.load(std::memory_order_acquire) == kFailureWritten;
+  };
+  const bool is_whole =
+      base::poll_until(is_written, base::Deadline::in(kForWriting), std::chrono::microseconds(10));
+  return is_whole ? header_->what_failed() : Failure{};
 }
 
 }  // namespace hocket::control

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/poll.h"
 #include "base/threads.h"
 #include "control/kept_facts.h"
 #include "hocket/error.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr auto kForLeaving = milliseconds(1000);
 constexpr auto kForMates = milliseconds(100);
+constexpr auto kLeavingNap = std::chrono::microseconds(200);
 constexpr auto kForATurn = milliseconds(50);  // of a network thread that has been woken
 
 os::Fd make_epoll() {
@@ -334,14 +336,15 @@ void Network::leave() noexcept {
     return false;
   };
   // Ranks of a host mostly leave together: one lane tells of all.
-  const auto linger = Deadline::in(kForMates);
-  while (speaks() && others_here() && !linger.has_passed()) ::usleep(200);
+  const auto is_last = [&] { return !speaks() || !others_here(); };
+  base::poll_until(is_last, Deadline::in(kForMates), kLeavingNap);
   leaving_.store(2, std::memory_order_release);
-  const auto deadline = Deadline::in(kForLeaving);
-  while (speaks() && left_.load(std::memory_order_acquire) != 2 && !deadline.has_passed()) {
+  const auto has_left = [&] {
+    if (!speaks() || left_.load(std::memory_order_acquire) == 2) return true;
     notify();
-    ::usleep(200);
-  }
+    return false;
+  };
+  base::poll_until(has_left, Deadline::in(kForLeaving), kLeavingNap);
 }
 
 }  // namespace hocket::control

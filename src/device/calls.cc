@@ -32,45 +32,19 @@ engine::Task until_others(std::function<bool()> follow, std::function<void()> mo
 
 DeviceCalls::~DeviceCalls() { close(); }
 
-// By the plan that is kept of such a request, or by one that is kept from then on.
-template <typename Call>
-std::shared_ptr<call::Operation> DeviceCalls::by_plan(const call::Request& request,
-                                                      const Call& call) {
-  const std::uint64_t epoch = surroundings_.device_blocks().epoch();
-  if (kept_epoch_ != epoch) kept_.forget();
-  kept_epoch_ = epoch;
-  if (DevicePlan* kept = kept_.find(request)) return call(*kept, call::CallStorage());
-  call::CallStorage storage;
-  DevicePlan plan = checked(request, storage);
-  const bool has_parts = !storage.positions.empty();
-  auto operation = call(plan, std::move(storage));
-  if (has_parts) return operation;
-  plan.block.reset();  // its end changes the epoch
-  kept_.keep(request, std::move(plan));
-  return operation;
+bool DeviceCalls::is_current(const DevicePlan& plan) const noexcept {
+  return plan.epoch == surroundings_.device_blocks().epoch();
 }
 
-void DeviceCalls::run(const call::Request& request) {
-  by_plan(request, [&](DevicePlan& plan, call::CallStorage storage) {
-    return go(plan, opened(request), std::move(storage));
-  });
+void DeviceCalls::run(DevicePlan& plan, const call::Request& request, call::CallStorage storage) {
+  go(plan, opened(request), std::move(storage));
 }
 
-std::shared_ptr<call::Operation> DeviceCalls::start(const call::Request& request) {
-  return by_plan(request, [&](DevicePlan& plan, call::CallStorage storage) {
-    const Launch how = opened(request);
-    return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
-  });
-}
-
-void DeviceCalls::run_prepared(DevicePlan& plan, const call::Request& request) {
-  go(plan, opened(request), {});
-}
-
-std::shared_ptr<call::Operation> DeviceCalls::start_prepared(DevicePlan& plan,
-                                                             const call::Request& request) {
+std::shared_ptr<call::Operation> DeviceCalls::start(DevicePlan& plan,
+                                                    const call::Request& request,
+                                                    call::CallStorage storage) {
   const Launch how = opened(request);
-  return with_work(plan, how, go(plan, how, {}, Wants::kWork));
+  return with_work(plan, how, go(plan, how, std::move(storage), Wants::kWork));
 }
 
 // Every rank's bytes, by the communicator's own engine of the host; within a call of GPUs, whose

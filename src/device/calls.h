@@ -15,6 +15,7 @@
 #include "device/blocks.h"
 #include "device/engines.h"
 #include "device/envelopes.h"
+#include "device/plan.h"
 #include "device/relay.h"
 #include "device/staging.h"
 #include "device/stream_order.h"
@@ -25,19 +26,6 @@
 
 namespace hocket::device {
 
-// A checked call, and who carries it. A value.
-struct DevicePlan {
-  engine::Call call;
-  std::uint64_t hash = 0;  // see call::Ledger::hash_of
-  engine::DeviceEngine* engine = nullptr;  // null: not chosen so far, or the host
-  bool chosen = false;
-  bool captured = false;  // that is what it was chosen for
-  std::unique_ptr<engine::DeviceSteps> steps = nullptr;  // of the engine; null: none are kept
-  // Where out is symmetric: the ranks' outs as mapped here, and what they lie in.
-  std::vector<std::byte*> outs = {};
-  std::shared_ptr<DeviceBlock> block = nullptr;
-};
-
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
 class DeviceCalls {
  public:
@@ -45,14 +33,16 @@ class DeviceCalls {
       : owner_(owner), surroundings_(surroundings), relay_(owner), envelopes_(owner) {}
   ~DeviceCalls();
 
-  // Return when the call is on its stream.
-  void run(const call::Request& request);
-  std::shared_ptr<call::Operation> start(const call::Request& request);
-
   // Announces what it refuses.
   DevicePlan checked(const call::Request& request, call::CallStorage& storage);
-  void run_prepared(DevicePlan& plan, const call::Request& request);
-  std::shared_ptr<call::Operation> start_prepared(DevicePlan& plan, const call::Request& request);
+  // Whether what was found of symmetric memory still holds.
+  bool is_current(const DevicePlan& plan) const noexcept;
+  // Make the call that `request` was planned for, and return when it is on its stream. `storage`:
+  // of the plan, where nobody keeps it.
+  void run(DevicePlan& plan, const call::Request& request, call::CallStorage storage = {});
+  std::shared_ptr<call::Operation> start(DevicePlan& plan,
+                                         const call::Request& request,
+                                         call::CallStorage storage = {});
 
   // A stream has passed a call: raises nothing, but lets what went wrong there be known.
   void look_at_result() noexcept {
@@ -119,8 +109,6 @@ class DeviceCalls {
     bool captured = false;
   };
 
-  template <typename Call>
-  std::shared_ptr<call::Operation> by_plan(const call::Request& request, const Call& call);
   // Local, and without effects on others: what they throw is a refusal.
   DevicePlan prepare(const call::Request& request, call::CallStorage& storage);
   Launch opened(const call::Request& request);
@@ -229,8 +217,6 @@ class DeviceCalls {
   std::unique_ptr<StreamOrder> order_;
   bool awaits_word_ = false;  // of a GPU or of another rank, which may wake nobody
   std::optional<std::int32_t> nvshmem_team_;
-  call::KeptPlans<DevicePlan> kept_;
-  std::uint64_t kept_epoch_ = 0;  // of the symmetric blocks
 };
 
 }  // namespace hocket::device

@@ -17,7 +17,8 @@ DevicePlan DeviceCalls::checked(const call::Request& request, call::CallStorage&
 }
 
 DevicePlan DeviceCalls::prepare(const call::Request& request, call::CallStorage& storage) {
-  DevicePlan plan{.call = call::check(request, owner_.place(), storage)};
+  DevicePlan plan{.call = call::check(request, owner_.place(), storage),
+                  .epoch = surroundings_.device_blocks().epoch()};
   require_device(request);
   {
     const call::LentTurn lent(owner_);

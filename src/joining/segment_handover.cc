@@ -12,7 +12,6 @@
 #include <cstring>
 #include <random>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/interrupt.h"
@@ -70,7 +69,9 @@ class Reception {
 
  private:
   void wait(Deadline deadline) {
-    std::vector<pollfd> polls{{listener_.fd().get(), POLLIN, 0}};
+    const bool listens = accepts_from_.has_passed();
+    if (!listens) deadline = std::min(deadline, accepts_from_);
+    std::vector<pollfd> polls{{listens ? listener_.fd().get() : -1, POLLIN, 0}};
     for (const Guest& guest : guests_) {
       polls.push_back({guest.socket.get(), POLLIN, 0});
       deadline = std::min(deadline, guest.until);
@@ -91,7 +92,7 @@ class Reception {
     } catch (const SystemError&) {
       // Without a descriptor for another one.
       drop_oldest(0);
-      std::this_thread::sleep_for(kAcceptPause);
+      accepts_from_ = Deadline::in(kAcceptPause);
     }
   }
 
@@ -116,6 +117,7 @@ class Reception {
   os::UnixListener& listener_;
   const JobToken& token_;
   std::vector<Guest> guests_;
+  Deadline accepts_from_ = Deadline::in(Duration::zero());
 };
 
 }  // namespace

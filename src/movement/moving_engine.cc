@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
-#include "base/relax.h"
+#include "base/poll.h"
 #include "base/short_text.h"
 #include "hocket/error.h"
 
@@ -149,14 +148,16 @@ void MovingEngine::prove(const engine::Introduction& introduction) {
                                 ? Deadline::never()
                                 : Deadline::in(introduction.deadline.left() / 2);
   std::optional<Deadline> doubt;
-  while (!conveyor.turn()) {
-    if (!messages_->progress()) std::this_thread::yield();
+  const auto has_come = [&] {
+    if (conveyor.turn()) return true;
+    messages_->progress();
     introduction.look();
     look_for_breaks(messages, doubt);
-    if (deadline.has_passed()) {
-      throw DeviceError(
-          fmt::format("{} brought nothing from a rank's GPU to another's", mover_.library));
-    }
+    return false;
+  };
+  if (!base::poll_until(has_come, deadline, Duration::zero())) {
+    throw DeviceError(
+        fmt::format("{} brought nothing from a rank's GPU to another's", mover_.library));
   }
   std::vector<std::byte> came(proofs.bytes());
   cuda::copy(driver, came.data(), proofs.data(), came.size(), slots_->stream());
@@ -217,8 +218,10 @@ void MovingEngine::until(const Condition& condition, std::span<const DeviceMessa
   std::optional<Deadline> doubt;
   try {
     Deadline next_look = Deadline::in(kBetweenLooks);
-    for (int idle = 0; !condition(); ++idle) {
-      if (messages_->progress()) idle = 0;
+    base::Naps naps(kNap, kSpins);
+    const auto is_over = [&](bool) {
+      if (condition()) return true;
+      if (messages_->progress()) naps.moved();
       if (is_aborted()) {
         throw DeviceError(
             fmt::format("{}'s messages of this communicator have been aborted", mover_.library));
@@ -228,12 +231,9 @@ void MovingEngine::until(const Condition& condition, std::span<const DeviceMessa
         look_for_breaks(messages, doubt);
         next_look = Deadline::in(kBetweenLooks);
       }
-      if (idle < kSpins) {
-        base::relax();
-      } else {
-        std::this_thread::sleep_for(kNap);
-      }
-    }
+      return false;
+    };
+    base::wait_until(is_over, naps);
   } catch (const engine::EnvelopeMismatch& error) {
     throw DeviceError(fmt::format("rank {} has sent {} bytes to this rank's GPU, which wanted {}",
                                   error.received.peer,

@@ -2,7 +2,6 @@
 #include "hocket/communicator.h"
 
 #include "call/operation.h"
-#include "device/calls.h"
 #include "hocket/audit.h"
 #include "world/communicator_impl.h"
 #include "world/world.h"
@@ -19,32 +18,17 @@ class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
  public:
   PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const call::Request& request)
       : impl_(std::move(impl)), request_(request) {}
-  void prepare() {
-    if (request_.is_device()) {
-      device_plan_ = impl_->prepare_device(request_, storage_);
-    } else {
-      plan_ = impl_->prepare(request_, storage_);
-    }
-  }
-  void run() {
-    if (request_.is_device()) {
-      impl_->run_prepared_device(device_plan_, request_);
-    } else {
-      impl_->run_prepared(plan_, request_.deadline);
-    }
-  }
+  void prepare() { plan_ = impl_->prepare(request_, storage_); }
+  void run() { impl_->run_prepared(plan_, request_); }
   std::shared_ptr<call::Operation> start() {
-    return request_.is_device()
-               ? impl_->start_prepared_device(device_plan_, request_)
-               : impl_->start_prepared(plan_, request_.deadline, shared_from_this());
+    return impl_->start_prepared(plan_, request_, shared_from_this());
   }
 
  private:
   std::shared_ptr<CommunicatorImpl> impl_;
   call::Request request_;
   call::CallStorage storage_;
-  call::Plan plan_;
-  device::DevicePlan device_plan_;
+  AnyPlan plan_;
 };
 
 }  // namespace world

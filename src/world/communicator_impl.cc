@@ -14,6 +14,7 @@
 namespace hocket::world {
 
 using call::CallGuard;
+using call::CallStorage;
 using call::Membership;
 using call::Operation;
 using call::Request;
@@ -86,22 +87,91 @@ CommunicatorImpl::~CommunicatorImpl() {
   }
 }
 
+// --- Calls --------------------------------------------------------------------------------------
+
 void CommunicatorImpl::run(const Request& request) {
   const CallGuard guard(*this);
   require_usable();
   require_members();
-  if (request.is_device()) [[unlikely]] {
-    devices().run(request);
-  } else {
-    run_here(request);
-  }
+  if (AnyPlan* const kept = kept_of(request)) return execute(*kept, request, nullptr);
+  CallStorage storage;
+  AnyPlan plan = checked(request, storage);
+  execute(plan, request, &storage);
+  keep(request, std::move(plan));
 }
 
 std::shared_ptr<Operation> CommunicatorImpl::start(const Request& request) {
   const CallGuard guard(*this);
   require_usable();
   require_members();
-  return request.is_device() ? devices().start(request) : start_here(request);
+  if (AnyPlan* const kept = kept_of(request)) return enqueue(*kept, request, {});
+  CallStorage storage;
+  AnyPlan plan = checked(request, storage);
+  auto operation = enqueue(plan, request, std::move(storage));
+  keep(request, std::move(plan));
+  return operation;
+}
+
+AnyPlan CommunicatorImpl::prepare(const Request& request, CallStorage& storage) {
+  const CallGuard guard(*this);
+  require_usable();
+  return checked(request, storage);
+}
+
+void CommunicatorImpl::run_prepared(AnyPlan& plan, const Request& request) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  execute(plan, request, nullptr);
+}
+
+std::shared_ptr<Operation> CommunicatorImpl::start_prepared(AnyPlan& plan,
+                                                            const Request& request,
+                                                            std::shared_ptr<void> keep) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  auto operation = enqueue(plan, request, {});
+  operation->keep = std::move(keep);
+  return operation;
+}
+
+AnyPlan CommunicatorImpl::checked(const Request& request, CallStorage& storage) {
+  if (request.is_device()) return devices().checked(request, storage);
+  return Core::checked(request, storage, nullptr, std::get_if<call::Plan>(&plans_.likely(request)));
+}
+
+void CommunicatorImpl::execute(AnyPlan& plan, const Request& request, CallStorage* storage) {
+  if (auto* const here = std::get_if<call::Plan>(&plan)) [[likely]] {
+    Core::execute(*here, here->call.signature, request.deadline, storage);
+  } else {
+    devices().run(std::get<device::DevicePlan>(plan),
+                  request,
+                  storage == nullptr ? CallStorage{} : std::move(*storage));
+  }
+}
+
+std::shared_ptr<Operation> CommunicatorImpl::enqueue(AnyPlan& plan,
+                                                     const Request& request,
+                                                     CallStorage storage) {
+  if (auto* const here = std::get_if<call::Plan>(&plan)) {
+    return Core::enqueue(*here, here->call.signature, std::move(storage), request.deadline);
+  }
+  return devices().start(std::get<device::DevicePlan>(plan), request, std::move(storage));
+}
+
+AnyPlan* CommunicatorImpl::kept_of(const Request& request) noexcept {
+  AnyPlan* const kept = plans_.find(request);
+  if (kept == nullptr || kept->index() == 0) [[likely]]
+    return kept;
+  return devices_->is_current(std::get<device::DevicePlan>(*kept)) ? kept : nullptr;
+}
+
+// Not those of requests with parts: their values are not compared.
+void CommunicatorImpl::keep(const Request& request, AnyPlan plan) noexcept {
+  if (engine::is_listed(request.kind)) return;
+  if (auto* const of_gpu = std::get_if<device::DevicePlan>(&plan)) of_gpu->block.reset();
+  plans_.keep(request, std::move(plan));
 }
 
 // --- Its end ------------------------------------------------------------------------------------

@@ -5,20 +5,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "call/core.h"
+#include "call/kept_plans.h"
 #include "control/group.h"
 #include "control/rebuild_turns.h"
+#include "device/plan.h"
 #include "hocket/communicator.h"
 
 namespace hocket::device {
 class DeviceCalls;
-struct DevicePlan;
 }  // namespace hocket::device
 
 namespace hocket::world {
 
 class WorldImpl;
+
+// What is found out of a collective before it is made. A value.
+using AnyPlan = std::variant<call::Plan, device::DevicePlan>;
 
 // A resource, shared by its Communicator and the operations under way.
 class CommunicatorImpl final : public call::Core {
@@ -42,15 +47,20 @@ class CommunicatorImpl final : public call::Core {
   void run(const call::Request& request);
   std::shared_ptr<call::Operation> start(const call::Request& request);
 
+  // The same in two parts. What `prepare` refuses is announced as if the call had been made: the
+  // others make it. The other two then only number, record and start. `keep` lives until the call
+  // has ended.
+  AnyPlan prepare(const call::Request& request, call::CallStorage& storage);
+  void run_prepared(AnyPlan& plan, const call::Request& request);
+  std::shared_ptr<call::Operation> start_prepared(AnyPlan& plan,
+                                                  const call::Request& request,
+                                                  std::shared_ptr<void> keep);
+
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // In the turn.
   device::DeviceCalls& devices();
   // Whether there has been a call on GPUs.
   bool has_device() const noexcept;
-  device::DevicePlan prepare_device(const call::Request& request, call::CallStorage& storage);
-  void run_prepared_device(device::DevicePlan& plan, const call::Request& request);
-  std::shared_ptr<call::Operation> start_prepared_device(device::DevicePlan& plan,
-                                                         const call::Request& request);
   std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
 
   // --- Its end ----------------------------------------------------------------------------------
@@ -71,6 +81,15 @@ class CommunicatorImpl final : public call::Core {
   std::unique_ptr<Communicator> inter_node;
 
  private:
+  // In the turn. `storage`: of a plan that nobody keeps; null: it is kept.
+  AnyPlan checked(const call::Request& request, call::CallStorage& storage);
+  void execute(AnyPlan& plan, const call::Request& request, call::CallStorage* storage);
+  std::shared_ptr<call::Operation> enqueue(AnyPlan& plan,
+                                           const call::Request& request,
+                                           call::CallStorage storage);
+  AnyPlan* kept_of(const call::Request& request) noexcept;
+  void keep(const call::Request& request, AnyPlan plan) noexcept;
+
   bool awaits_gpu() const noexcept override;
   void look_at_device_result() noexcept override;
 
@@ -81,6 +100,7 @@ class CommunicatorImpl final : public call::Core {
   bool rebuilt_ = false;  // what comes after it has been handed out
   int groups_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;
+  call::KeptPlans<AnyPlan> plans_;
 };
 
 }  // namespace hocket::world

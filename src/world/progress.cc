@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/poll.h"
 #include "base/threads.h"
 #include "call/core.h"
 #include "call/waiter.h"
@@ -209,18 +210,16 @@ void ProgressThread::State::run() {
 
   while (!stopped()) {
     call::Waiter waiter(*host_, call::Waiter::Patience::kBackground);
-    do {
+    const auto is_idle = [&](bool) {
       look_around();
       if (wants_tick()) tick();
-      if (move_calls()) {
-        waiter.moved();
-      } else if (!moving_.empty()) {
-        waiter.also(waits_);
-        waiter.wake_by(awaits_gpu_ ? std::min(next_look(), base::Deadline::in(call::kGpuLook))
-                                   : next_look());
-        waiter.pause();
-      }
-    } while (!moving_.empty() && !stopped());
+      if (move_calls()) waiter.moved();
+      waiter.also(waits_);
+      waiter.wake_by(awaits_gpu_ ? std::min(next_look(), base::Deadline::in(call::kGpuLook))
+                                 : next_look());
+      return moving_.empty() || stopped();
+    };
+    base::wait_until(is_idle, waiter);
     sleep_idle();
   }
 }

@@ -7,14 +7,16 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
+#include "base/poll.h"
 #include "call/operation.h"
 #include "call/waiter.h"
-#include "world/communicator_impl.h"
-#include "world/world.h"
 #include "control/succession.h"
 #include "device/calls.h"
 #include "failure/core_dumps.h"
+#include "world/communicator_impl.h"
+#include "world/world.h"
 
 namespace hocket::world {
 
@@ -94,17 +96,20 @@ std::uint64_t Rebuild::wait() {
   words_.come(
       old_.rank(), options_.allow_minority ? control::kAlone : control::kCame, turns_.turn());
   call::Waiter waiter(old_.world()->host());
-  bool looks = true;
-  for (;;) {
+  std::uint64_t block = 0;
+  bool is_first = true;
+  const auto is_over = [&](bool looks) {
     waiter.wake_by(std::min(deadline_, failure::CoreDumps::next()));
     hear();
-    if (const std::uint64_t block = words_.successor()) return block;
-    if (looks) {
+    block = words_.successor();
+    if (block == 0 && (looks || std::exchange(is_first, false))) {
       look();
       try_to_appoint();
     }
-    looks = waiter.pause();
-  }
+    return block != 0;
+  };
+  base::wait_until(is_over, waiter);
+  return block;
 }
 
 // Throws where another rank has refused this call.

@@ -85,10 +85,14 @@ class CountTrunk(unittest.TestCase):
         }), ["src/world/a.cc", "src/CMakeLists.txt"])
 
     def test_waits_and_memos(self):
-        files = {"src/a/a.cc": "std::this_thread::yield();\nwaiter.pause();\nwait();\n",
+        files = {"src/base/poll.h": "for (;;) {\n  std::this_thread::yield();\n}\n",
+                 "src/call/waiter.cc": "sched_yield();\n",
+                 "src/a/a.cc": "std::this_thread::yield();\nwaiter.pause();\nwait();\n"
+                               "::usleep(200);\n",
                  "src/a/a.h": "engine::ChoiceMemo<engine::Way*> chosen_;\nRequest repeated_;\n"
                               "KeptPlans<Plan> kept_;\nint last_ = 0;\nKeptPlans& kept() {\n"}
-        self.assertEqual(self.count(trunk.waits, files), ["src/a/a.cc:1", "src/a/a.cc:2"])
+        self.assertEqual(self.count(trunk.waits, files),
+                         ["src/base/poll.h:1", "src/a/a.cc:1", "src/a/a.cc:2", "src/a/a.cc:4"])
         self.assertEqual(self.count(trunk.memos, files),
                          ["src/a/a.h:1", "src/a/a.h:2", "src/a/a.h:3"])
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "call/core.h"
+#include "call/kept_plans.h"
 #include "failure/witness.h"
 #include "os/segment.h"
 
@@ -29,9 +30,11 @@ class ScriptedEngine final : public engine::CollectiveEngine {
   std::function<void()> at_start = [] {};
   std::vector<std::uint64_t> carried;
   std::vector<std::uint64_t> skipped;
+  mutable int scored = 0;
 
   std::string_view name() const noexcept override { return "scripted"; }
   std::optional<engine::Score> score(const Signature&) const noexcept override {
+    ++scored;
     return engine::Score{1.0};
   }
   bool attempt(const engine::Call& call) override {
@@ -127,13 +130,17 @@ class CallCoreTest : public ::testing::Test {
     const CallGuard guard(*core_);
     core_->require_usable();
     core_->require_members();
-    core_->run_here(request);
+    CallStorage storage;
+    Plan plan = core_->checked(request, storage);
+    core_->execute(plan, plan.call.signature, request.deadline, &storage);
   }
   std::shared_ptr<Operation> start(const Request& request) {
     const CallGuard guard(*core_);
     core_->require_usable();
     core_->require_members();
-    return core_->start_here(request);
+    CallStorage storage;
+    const Plan plan = core_->checked(request, storage);
+    return core_->enqueue(plan, plan.call.signature, std::move(storage), request.deadline);
   }
   // What rank 0 announces of its all_reduce.
   static Signature signature() {
@@ -345,9 +352,10 @@ TEST_F(CallCoreTest, WhoeverDropsAWorkEndsTheGroup) {
 
 TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
   std::int32_t values[4] = {};
-  const ArrayView all(values), half(std::span(values, 2));
+  std::int32_t others[4] = {};
+  const ArrayView all(values);
   const Request sum{.kind = Kind::kAllReduce, .out = all, .in_place = true};
-  const Request shorter{.kind = Kind::kAllReduce, .out = half, .in_place = true};
+  const Request elsewhere{.kind = Kind::kAllReduce, .out = ArrayView(others), .in_place = true};
   const Request sent{.kind = Kind::kBroadcast, .out = all, .in_place = true};
   Request again = sum;
   again.deadline = std::chrono::seconds(1);  // no part of a plan
@@ -358,12 +366,35 @@ TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
   ASSERT_NE(kept.find(again), nullptr);
   EXPECT_EQ(**kept.find(again), 1);
   EXPECT_EQ(**kept.find(sent), 2);
-  EXPECT_EQ(kept.find(shorter), nullptr);
-  EXPECT_EQ(*kept.keep(shorter, std::make_unique<int>(3)), 3);
+  EXPECT_EQ(kept.find(elsewhere), nullptr);
+  EXPECT_EQ(*kept.likely(elsewhere), 1);  // of the same kind and size
+  kept.keep(elsewhere, std::make_unique<int>(3));
   EXPECT_EQ(kept.find(sum), nullptr);
-  kept.forget();
-  EXPECT_EQ(kept.find(shorter), nullptr);
-  EXPECT_EQ(kept.find(sent), nullptr);
+  EXPECT_EQ(**kept.find(elsewhere), 3);
+}
+
+TEST(KeptPlans, TellABarrierOfTheHostFromOneOnAStream) {
+  const Request here{.kind = Kind::kBarrier};
+  Request on_stream = here;
+  on_stream.stream = StreamRef();
+  KeptPlans<std::unique_ptr<int>> kept;
+  kept.keep(here, std::make_unique<int>(1));
+  EXPECT_EQ(kept.find(on_stream), nullptr);
+  EXPECT_NE(kept.find(here), nullptr);
+}
+
+TEST_F(CallCoreTest, APlanOfTheSameSignatureTellsTheEngine) {
+  const Request request = all_reduce();
+  CallStorage storage;
+  const Plan before = core_->checked(request, storage);
+  const int scored = engine_->scored;
+  const Plan like = core_->checked(request, storage, nullptr, &before);
+  EXPECT_EQ(like.engine, before.engine);
+  EXPECT_EQ(engine_->scored, scored);
+  Request shorter = request;
+  shorter.out = ArrayView(numbers_.data(), 1, DType::kInt32);
+  static_cast<void>(core_->checked(shorter, storage, nullptr, &before));
+  EXPECT_EQ(engine_->scored, scored + 1);
 }
 
 TEST_F(CallCoreTest, WhatIsNotAMemberMakesNoCalls) {

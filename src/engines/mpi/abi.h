@@ -8,7 +8,7 @@
 
 namespace hocket::engines::mpi {
 
-inline constexpr std::uint32_t kAbi = 7;
+inline constexpr std::uint32_t kAbi = 8;
 
 enum class Collective : std::int32_t {
   kBarrier,
@@ -48,10 +48,16 @@ struct ShimCall {
 using Fold =
     void (*)(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count);
 
-// How the shim does at the process's end what may move GPUs' memory: `run` calls `work`, with
-// `can_move` false where such memory was moved and the driver has gone since.
+// What there is to do at the process's end, where `start` has initialised MPI.
+struct Ending {
+  bool (*has_left)();             // whether requests were given up that have not ended so far
+  bool (*settle)(bool withdraw);  // looks at them: true where all have; `withdraw`: what receives
+  void (*finalize)();
+};
+
+// Called then. What was given up may be of GPUs' memory, whose driver may have gone.
 struct AtEnd {
-  void (*run)(void* self, void (*work)(bool can_move)) = nullptr;
+  void (*run)(void* self, const Ending& ending) = nullptr;
   void* self = nullptr;
 };
 

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
+#include "base/poll.h"
 #include "core/reduce.h"
 #include "cuda/stream.h"
 #include "hocket/error.h"
@@ -321,12 +324,25 @@ void MpiLibrary::use(std::shared_ptr<const cuda::DeviceContext> device) {
 }
 
 // Takes no turn: at the process's end a thread that has it may never go on.
-void MpiLibrary::at_end(void* used, void (*work)(bool can_move)) {
+void MpiLibrary::at_end(void* used, const Ending& ending) {
   const auto* device = static_cast<const UsedDevice*>(used)->load(std::memory_order_acquire);
-  if (device == nullptr) return work(true);
+  if (device == nullptr) return finish(ending);
   const cuda::DeviceGuard guard(*device);
   const cuda::OutsideCapture outside(device->driver());
-  work(guard.is_current());
+  if (guard.is_current() || !ending.has_left()) finish(ending);
+}
+
+// The others may be about to do their part, or never: a send that never came needs none. Where what
+// was given up does not end, the process ends without MPI's end.
+void MpiLibrary::finish(const Ending& ending) {
+  std::optional<base::Deadline> until_withdrawn = base::Deadline::in(std::chrono::seconds(1));
+  const auto is_settled = [&] {
+    const bool withdraws = until_withdrawn && until_withdrawn->has_passed();
+    if (withdraws) until_withdrawn.reset();
+    return ending.settle(withdraws);
+  };
+  const auto deadline = base::Deadline::in(std::chrono::seconds(5));
+  if (base::poll_until(is_settled, deadline, std::chrono::milliseconds(1))) ending.finalize();
 }
 
 void MpiLibrary::end() noexcept {

@@ -3,13 +3,11 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <thread>
 #include <vector>
 
 #include "engines/mpi/abi.h"
@@ -121,29 +119,23 @@ void withdraw(void* request) {
   if (!is_finalized()) MPI_Cancel(&owned->request);
 }
 
-void finalize(bool can_move) {
-  if (!can_move && !given_up().empty()) return;
-  // The others may be about to do their part, or never: a send that never came needs none.
-  using std::chrono::seconds;
-  const auto begin = std::chrono::steady_clock::now();
-  bool has_withdrawn = false;
-  while (!settle()) {
-    const auto waited = std::chrono::steady_clock::now() - begin;
-    if (waited >= seconds(5)) return;
-    if (!has_withdrawn && waited >= seconds(1)) {
-      has_withdrawn = true;
-      for (const GivenUp& each : given_up()) {
-        if (each.request->receives) withdraw(each.request);
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+void withdraw_receives() {
+  for (const GivenUp& each : given_up()) {
+    if (each.request->receives) withdraw(each.request);
   }
-  MPI_Finalize();
 }
+
+constexpr Ending kEnding{.has_left = [] { return !given_up().empty(); },
+                         .settle =
+                             [](bool withdraws) {
+                               if (withdraws) withdraw_receives();
+                               return settle();
+                             },
+                         .finalize = [] { MPI_Finalize(); }};
 
 void finalize_at_exit() {
   if (!is_initialized() || is_finalized() || is_forsaken) return;
-  at_end.run(at_end.self, &finalize);
+  at_end.run(at_end.self, kEnding);
 }
 
 bool starts_mpi = false;

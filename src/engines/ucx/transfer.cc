@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
+#include "base/poll.h"
 #include "engines/ucx/fabric.h"
 
 namespace hocket::engines::ucx {
@@ -149,17 +149,19 @@ std::unique_ptr<Transfer> Fabric::receive_directly(int rank,
 // False where that takes too long, or the other rank is known to be gone.
 template <typename Condition>
 bool Fabric::wait_until(Condition ended, int rank, std::unique_lock<std::mutex>& lock) noexcept {
-  const Deadline deadline = Deadline::in(kPatience);
-  while (!ended() && !retired_) {
-    poll();
-    if (ended()) break;
+  bool is_lost = false;
+  lock.unlock();
+  const auto is_over = [&] {
+    const std::lock_guard held(*lock.mutex());
+    if (!ended() && !retired_) poll();
+    if (ended() || retired_) return true;
     const bool broken = peers_[static_cast<std::size_t>(rank)].broken;
-    if (deadline.has_passed() || (!broken && lost_ && lost_(rank))) return false;
-    lock.unlock();
-    std::this_thread::yield();
-    lock.lock();
-  }
-  return true;
+    is_lost = !broken && lost_ && lost_(rank);
+    return is_lost;
+  };
+  const bool in_time = base::poll_until(is_over, Deadline::in(kPatience), Duration::zero());
+  lock.lock();
+  return in_time && !is_lost;
 }
 
 void Fabric::give_up() noexcept {

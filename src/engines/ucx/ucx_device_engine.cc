@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/poll.h"
 #include "base/short_text.h"
 #include "base/threads.h"
 #include "hocket/error.h"
@@ -122,12 +123,10 @@ bool UcxDeviceEngine::is_broken(int peer) noexcept {
 void UcxDeviceEngine::answer() noexcept {
   const cuda::DeviceGuard guard(*device());
   const cuda::OutsideCapture outside(device()->driver());
+  const auto is_idle = [this] { return closed_ || (!fabric_->progress() && fabric_->arm()); };
   while (!closed_) {
-    if (fabric_->progress() || !fabric_->arm()) {
-      std::this_thread::yield();
-    } else {
-      wakeup_.wait({.fd = fabric_->event_fd()}, Deadline::in(kLongestIdle));
-    }
+    base::poll_until(is_idle, Deadline::never(), Duration::zero());
+    if (!closed_) wakeup_.wait({.fd = fabric_->event_fd()}, Deadline::in(kLongestIdle));
   }
 }
 

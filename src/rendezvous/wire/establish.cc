@@ -6,11 +6,11 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "base/deadline.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/poll.h"
 #include "hocket/error.h"
 #include "os/sockets/peer_credentials.h"
 #include "os/sockets/socket.h"
@@ -271,7 +271,8 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
   const auto stale_deadline = std::min(Deadline::in(stale_timeout), deadline);
   auto silent_until = Deadline::in(kSilentWait);
   std::string stale;  // what the attempt before found
-  for (auto pause = milliseconds(1);; pause = std::min(2 * pause, milliseconds(50))) {
+  std::unique_ptr<Channel> channel;
+  const auto is_there = [&](bool) {
     Attempt tried;
     try {
       tried = attempt(address, options, deadline);
@@ -280,7 +281,8 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
       if (!stale.empty() && deadline.has_passed()) throw RendezvousError(stale);
       throw;
     }
-    if (tried.channel) return std::move(tried.channel);
+    channel = std::move(tried.channel);
+    if (channel) return true;
     stale = tried.stale ? tried.reason : "";
     if (tried.stale && stale_deadline.has_passed()) throw RendezvousError(stale);
     if (deadline.has_passed()) {
@@ -300,8 +302,12 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
       silent_until = Deadline::never();
     }
     base::throw_if_interrupted(fmt::format("the search for the store at {}", options.address));
-    std::this_thread::sleep_for(std::min<Duration>(pause, deadline.left()));
-  }
+    return false;
+  };
+  base::Naps naps(milliseconds(1), milliseconds(50));
+  naps.wake_by(deadline);
+  base::wait_until(is_there, naps);
+  return channel;
 }
 
 }  // namespace hocket::rendezvous
