@@ -8,11 +8,11 @@
 #include <variant>
 
 #include "call/core.h"
-#include "call/kept_plans.h"
 #include "control/group.h"
 #include "control/rebuild_turns.h"
 #include "device/plan.h"
 #include "hocket/communicator.h"
+#include "world/kept_plans.h"
 
 namespace hocket::device {
 class DeviceCalls;
@@ -100,7 +100,7 @@ class CommunicatorImpl final : public call::Core {
   bool rebuilt_ = false;  // what comes after it has been handed out
   int groups_ = 0;
   std::unique_ptr<device::DeviceCalls> devices_;
-  call::KeptPlans<AnyPlan> plans_;
+  KeptPlans<AnyPlan> plans_;
 };
 
 }  // namespace hocket::world

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "call/core.h"
-#include "call/kept_plans.h"
 #include "failure/witness.h"
 #include "os/segment.h"
+#include "world/kept_plans.h"
 
 namespace hocket::call {
 namespace {
@@ -359,7 +359,7 @@ TEST(KeptPlans, AreThoseOfTheLastRequestsOfSeveralKinds) {
   const Request sent{.kind = Kind::kBroadcast, .out = all, .in_place = true};
   Request again = sum;
   again.deadline = std::chrono::seconds(1);  // no part of a plan
-  KeptPlans<std::unique_ptr<int>> kept;
+  world::KeptPlans<std::unique_ptr<int>> kept;
   EXPECT_EQ(kept.find(sum), nullptr);
   kept.keep(sum, std::make_unique<int>(1));
   kept.keep(sent, std::make_unique<int>(2));
@@ -377,7 +377,7 @@ TEST(KeptPlans, TellABarrierOfTheHostFromOneOnAStream) {
   const Request here{.kind = Kind::kBarrier};
   Request on_stream = here;
   on_stream.stream = StreamRef();
-  KeptPlans<std::unique_ptr<int>> kept;
+  world::KeptPlans<std::unique_ptr<int>> kept;
   kept.keep(here, std::make_unique<int>(1));
   EXPECT_EQ(kept.find(on_stream), nullptr);
   EXPECT_NE(kept.find(here), nullptr);

@@ -49,7 +49,7 @@ using Fold =
     void (*)(std::int32_t dtype, std::int32_t op, void* inout, const void* in, std::size_t count);
 
 // What there is to do at the process's end, where `start` has initialised MPI.
-struct Ending {
+struct LastSteps {
   bool (*has_left)();             // whether requests were given up that have not ended so far
   bool (*settle)(bool withdraw);  // looks at them: true where all have; `withdraw`: what receives
   void (*finalize)();
@@ -57,7 +57,7 @@ struct Ending {
 
 // Called then. What was given up may be of GPUs' memory, whose driver may have gone.
 struct AtEnd {
-  void (*run)(void* self, const Ending& ending) = nullptr;
+  void (*run)(void* self, const LastSteps& last) = nullptr;
   void* self = nullptr;
 };
 

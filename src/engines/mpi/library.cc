@@ -324,25 +324,25 @@ void MpiLibrary::use(std::shared_ptr<const cuda::DeviceContext> device) {
 }
 
 // Takes no turn: at the process's end a thread that has it may never go on.
-void MpiLibrary::at_end(void* used, const Ending& ending) {
+void MpiLibrary::at_end(void* used, const LastSteps& last) {
   const auto* device = static_cast<const UsedDevice*>(used)->load(std::memory_order_acquire);
-  if (device == nullptr) return finish(ending);
+  if (device == nullptr) return finish(last);
   const cuda::DeviceGuard guard(*device);
   const cuda::OutsideCapture outside(device->driver());
-  if (guard.is_current() || !ending.has_left()) finish(ending);
+  if (guard.is_current() || !last.has_left()) finish(last);
 }
 
 // The others may be about to do their part, or never: a send that never came needs none. Where what
 // was given up does not end, the process ends without MPI's end.
-void MpiLibrary::finish(const Ending& ending) {
+void MpiLibrary::finish(const LastSteps& last) {
   std::optional<base::Deadline> until_withdrawn = base::Deadline::in(std::chrono::seconds(1));
   const auto is_settled = [&] {
     const bool withdraws = until_withdrawn && until_withdrawn->has_passed();
     if (withdraws) until_withdrawn.reset();
-    return ending.settle(withdraws);
+    return last.settle(withdraws);
   };
   const auto deadline = base::Deadline::in(std::chrono::seconds(5));
-  if (base::poll_until(is_settled, deadline, std::chrono::milliseconds(1))) ending.finalize();
+  if (base::poll_until(is_settled, deadline, std::chrono::milliseconds(1))) last.finalize();
 }
 
 void MpiLibrary::end() noexcept {

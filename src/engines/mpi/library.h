@@ -109,8 +109,8 @@ class MpiLibrary : public std::enable_shared_from_this<MpiLibrary> {
   class Turn;
   // `used`: a UsedDevice.
   using UsedDevice = std::atomic<const cuda::DeviceContext*>;
-  static void at_end(void* used, const Ending& ending);
-  static void finish(const Ending& ending);
+  static void at_end(void* used, const LastSteps& last);
+  static void finish(const LastSteps& last);
   void require(int code, const char* what) const;
 
   const Shim* shim_ = nullptr;

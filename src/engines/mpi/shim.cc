@@ -125,17 +125,17 @@ void withdraw_receives() {
   }
 }
 
-constexpr Ending kEnding{.has_left = [] { return !given_up().empty(); },
-                         .settle =
-                             [](bool withdraws) {
-                               if (withdraws) withdraw_receives();
-                               return settle();
-                             },
-                         .finalize = [] { MPI_Finalize(); }};
+constexpr LastSteps kLastSteps{.has_left = [] { return !given_up().empty(); },
+                               .settle =
+                                   [](bool withdraws) {
+                                     if (withdraws) withdraw_receives();
+                                     return settle();
+                                   },
+                               .finalize = [] { MPI_Finalize(); }};
 
 void finalize_at_exit() {
   if (!is_initialized() || is_finalized() || is_forsaken) return;
-  at_end.run(at_end.self, kEnding);
+  at_end.run(at_end.self, kLastSteps);
 }
 
 bool starts_mpi = false;

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "call/request.h"
 
-namespace hocket::call {
+namespace hocket::world {
 
 // A value: the plans of the last requests, of a few kinds and sizes. Programs repeat themselves, and
 // what was right is right again. In the communicator's turn.
@@ -17,15 +17,15 @@ template <typename AnyPlan>
 class KeptPlans {
  public:
   // The plan of the last request like this; null where this is not the same again.
-  AnyPlan* find(const Request& request) noexcept {
+  AnyPlan* find(const call::Request& request) noexcept {
     Kept& kept = kept_[place_of(request)];
-    return repeats(kept.request, request) ? &kept.plan : nullptr;
+    return call::repeats(kept.request, request) ? &kept.plan : nullptr;
   }
   // The plan of a request of this kind and size, perhaps, with other arrays; else any.
-  const AnyPlan& likely(const Request& request) const noexcept {
+  const AnyPlan& likely(const call::Request& request) const noexcept {
     return kept_[place_of(request)].plan;
   }
-  void keep(const Request& request, AnyPlan plan) noexcept {
+  void keep(const call::Request& request, AnyPlan plan) noexcept {
     Kept& kept = kept_[place_of(request)];
     kept.request = request;
     kept.plan = std::move(plan);
@@ -34,11 +34,11 @@ class KeptPlans {
  private:
   static constexpr std::size_t kEntries = 8;  // a power of two
   struct Kept {
-    Request request;  // none has kNone
+    call::Request request;  // none has kNone
     AnyPlan plan;
   };
   // One multiplication and no more: it lies on the way of every call.
-  static std::size_t place_of(const Request& request) noexcept {
+  static std::size_t place_of(const call::Request& request) noexcept {
     const std::uint64_t size = request.out.count() * base::kHashSeed >> 32;
     return (size ^ static_cast<std::uint64_t>(request.kind)) % kEntries;
   }
@@ -46,4 +46,4 @@ class KeptPlans {
   std::array<Kept, kEntries> kept_;
 };
 
-}  // namespace hocket::call
+}  // namespace hocket::world
