@@ -35,7 +35,7 @@ COMPOSITION_ROOT = "compose"
 # reaches none of them.
 VENDOR_HEADERS = {"mpi.h": ("mpi.h",)}
 # The public header for C, which knows C's headers alone.
-C_HEADER = "c.h"
+C_HEADERS = ("c.h", "c_operators.h")
 C_STANDARD = ("stddef.h", "stdint.h")
 ENVIRONMENT_READER = "src/base/config.cc"
 # Faces of the library: (folder, prefixes of includes that are their own).
@@ -146,8 +146,9 @@ def check_public_headers(report: Report) -> None:
             # The headers of the C++ standard library have neither folder nor suffix.
             is_standard = include.angled and "/" not in include.path and "." not in include.path
             is_vendor = include.path in VENDOR_HEADERS.get(path.name, ())
-            if path.name == C_HEADER:
-                is_own, is_standard = False, include.path in C_STANDARD
+            if path.name in C_HEADERS:
+                is_own = is_own and Path(include.path).name in C_HEADERS
+                is_standard = include.path in C_STANDARD
             if not is_own and not is_standard and not is_vendor:
                 report.error(path, include.line,
                              f"a public header includes {include.path}; only the C++ standard "

@@ -175,8 +175,9 @@ int hocket_comm_world_ranks(const hocket_comm* comm, int32_t* ranks, size_t leng
 int hocket_comm_hosts(const hocket_comm* comm, int32_t* hosts, size_t length);
 int hocket_comm_deadline(const hocket_comm* comm, int64_t* deadline_ns);
 int hocket_comm_set_deadline(hocket_comm* comm, int64_t deadline_ns);
-/* Whether this rank keeps an audit of the calls, for `hocket trace --diff`: 1 or 0. Communicators made
- * of it do as it does. Without HOCKET_AUDIT the file lies beside the trace, or in hocket-audit. */
+/* Whether this rank keeps an audit of the calls, for `hocket trace --diff`: 1 or 0. Communicators
+ * made of it do as it does. Without HOCKET_AUDIT the file lies beside the trace, or in
+ * hocket-audit. */
 int hocket_comm_audited(const hocket_comm* comm, int* audited);
 int hocket_comm_set_audited(hocket_comm* comm, int audited);
 /* HOCKET_OK while it works, else the error that ended it. */
@@ -559,5 +560,8 @@ int hocket_scatter_object(hocket_comm* comm,
 #ifdef __cplusplus
 }
 #endif
+
+/* A part of this header. */
+#include "hocket/c_operators.h"
 
 #endif /* HOCKET_C_H_ */

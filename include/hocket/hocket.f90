@@ -57,6 +57,15 @@ module hocket
     integer(c_int32_t) :: on_stream = 0
     integer(c_int32_t) :: allow_shorter = 0
   end type
+  ! `combine` is c_funloc of a function with bind(c): (left, right, count, context), all by value, of
+  ! which three are type(c_ptr) and `count` is integer(c_size_t). It replaces the elements at `left`, and
+  ! returns integer(c_int): 0, or that it has failed.
+  type, bind(c) :: hocket_operator
+    integer(c_size_t) :: size = 32
+    type(c_funptr) :: combine = c_null_funptr
+    type(c_ptr) :: context = c_null_ptr
+    integer(c_size_t) :: unit = 1
+  end type
   type, bind(c) :: hocket_received
     integer(c_int32_t) :: source = -1
     integer(c_int32_t) :: tag = 0
@@ -518,6 +527,149 @@ module hocket
       type(hocket_call_options), intent(in), optional :: options
       type(c_ptr), intent(inout) :: work
       integer(c_int) :: hocket_reduce_scatter_v_async
+    end function
+    function hocket_all_reduce_by(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_all_reduce_by
+    end function
+    function hocket_all_reduce_by_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_all_reduce_by_async
+    end function
+    function hocket_reduce_by(comm, in, out, op, root, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reduce_by
+    end function
+    function hocket_reduce_by_async(comm, in, out, op, root, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      integer(c_int32_t), value :: root
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_reduce_by_async
+    end function
+    function hocket_reduce_scatter_by(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_reduce_scatter_by
+    end function
+    function hocket_reduce_scatter_by_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_reduce_scatter_by_async
+    end function
+    function hocket_scan_by(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_scan_by
+    end function
+    function hocket_scan_by_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_scan_by_async
+    end function
+    function hocket_exscan_by(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_exscan_by
+    end function
+    function hocket_exscan_by_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      type(hocket_operator), intent(in) :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_exscan_by_async
+    end function
+    function hocket_argmin(comm, in, index, values, ranks, indices, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in
+      type(hocket_array), intent(in), target, optional :: index
+      type(hocket_array), intent(in), target :: values
+      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target, optional :: indices
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_argmin
+    end function
+    function hocket_argmin_async(comm, in, index, values, ranks, indices, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in
+      type(hocket_array), intent(in), target, optional :: index
+      type(hocket_array), intent(in), target :: values
+      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target, optional :: indices
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_argmin_async
+    end function
+    function hocket_argmax(comm, in, index, values, ranks, indices, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in
+      type(hocket_array), intent(in), target, optional :: index
+      type(hocket_array), intent(in), target :: values
+      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target, optional :: indices
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_argmax
+    end function
+    function hocket_argmax_async(comm, in, index, values, ranks, indices, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target :: in
+      type(hocket_array), intent(in), target, optional :: index
+      type(hocket_array), intent(in), target :: values
+      type(hocket_array), intent(in), target :: ranks
+      type(hocket_array), intent(in), target, optional :: indices
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_argmax_async
     end function
     function hocket_send(comm, in, destination, tag, options) bind(c)
       import

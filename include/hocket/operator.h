@@ -19,12 +19,13 @@
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
 #include "hocket/types.h"
+#include "hocket/work.h"
 
 namespace hocket {
 
 // Replaces each of the `count` elements at `left` by itself and what is at `right`, combined.
-// Whatever it throws is an error of the call. Called in the thread that makes the call, and outside
-// of it: it may neither call the communicator nor take longer than the deadline.
+// Whatever it throws is an error of the call. It may neither call the communicator nor take longer
+// than the deadline.
 using Combine = void (*)(void* left, const void* right, std::size_t count, void* context);
 
 // A value. `context` must outlive the call.
@@ -67,30 +68,84 @@ struct OperatorOptions {
 // As the communicator's methods of these names. `in` and `out` may be one array; overlap them in
 // another way and it is refused. Of reduce, ranks but the root may leave out `out`; of exscan, rank
 // 0, where it stays as it is.
+//
+// What `..._async` and `prepare_...` return keeps a copy of the operator, but not its context. Its
+// function is called by whoever moves the call: a thread that waits for this one or another call of
+// the communicator, or a thread of hocket's own.
 void all_reduce(Communicator& comm,
                 ConstArrayView in,
                 ArrayView out,
                 const Operator& op,
                 const OperatorOptions& options = {});
+Work all_reduce_async(Communicator& comm,
+                      ConstArrayView in,
+                      ArrayView out,
+                      const Operator& op,
+                      const OperatorOptions& options = {});
+Prepared prepare_all_reduce(Communicator& comm,
+                            ConstArrayView in,
+                            ArrayView out,
+                            const Operator& op,
+                            const OperatorOptions& options = {});
 void reduce(Communicator& comm,
             ConstArrayView in,
             ArrayView out,
             const Operator& op,
             const OperatorOptions& options = {});
+Work reduce_async(Communicator& comm,
+                  ConstArrayView in,
+                  ArrayView out,
+                  const Operator& op,
+                  const OperatorOptions& options = {});
+Prepared prepare_reduce(Communicator& comm,
+                        ConstArrayView in,
+                        ArrayView out,
+                        const Operator& op,
+                        const OperatorOptions& options = {});
 void reduce_scatter(Communicator& comm,
                     ConstArrayView in,
                     ArrayView out,
                     const Operator& op,
                     const OperatorOptions& options = {});
+Work reduce_scatter_async(Communicator& comm,
+                          ConstArrayView in,
+                          ArrayView out,
+                          const Operator& op,
+                          const OperatorOptions& options = {});
+Prepared prepare_reduce_scatter(Communicator& comm,
+                                ConstArrayView in,
+                                ArrayView out,
+                                const Operator& op,
+                                const OperatorOptions& options = {});
 void scan(Communicator& comm,
           ConstArrayView in,
           ArrayView out,
           const Operator& op,
           const OperatorOptions& options = {});
+Work scan_async(Communicator& comm,
+                ConstArrayView in,
+                ArrayView out,
+                const Operator& op,
+                const OperatorOptions& options = {});
+Prepared prepare_scan(Communicator& comm,
+                      ConstArrayView in,
+                      ArrayView out,
+                      const Operator& op,
+                      const OperatorOptions& options = {});
 void exscan(Communicator& comm,
             ConstArrayView in,
             ArrayView out,
             const Operator& op,
             const OperatorOptions& options = {});
+Work exscan_async(Communicator& comm,
+                  ConstArrayView in,
+                  ArrayView out,
+                  const Operator& op,
+                  const OperatorOptions& options = {});
+Prepared prepare_exscan(Communicator& comm,
+                        ConstArrayView in,
+                        ArrayView out,
+                        const Operator& op,
+                        const OperatorOptions& options = {});
 
 }  // namespace hocket

@@ -537,7 +537,7 @@ class Communicator:
             `out`.
         """
 
-    def argmin(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None) -> tuple[Any, ...]:
+    def argmin(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> tuple[Any, ...]:
         """
         The least of each element over all ranks, and who has it.
 
@@ -547,28 +547,42 @@ class Communicator:
         Parameters
         ----------
         x : array
-            This rank's elements, in the host's memory. All ranks bring as many, of one dtype that has an
-            order: any but complex numbers.
+            This rank's elements. All ranks bring as many, of one dtype that has an order: any but complex
+            numbers. Those of a GPU the host compares, on a copy, in the order of the stream.
         index : array of integers, optional
             What this rank knows each element by, such as its place in a larger array. All ranks bring one,
             or none does.
         deadline : float or datetime.timedelta, optional
             Seconds this call may take; by default the communicator's `deadline`.
+        stream : optional
+            Of arrays on a GPU: as for `all_reduce`.
 
         Returns
         -------
         value : array
             The least of all ranks' elements, on every rank, of the shape and dtype of `x`.
-        rank : numpy.ndarray of int32
-            The rank that has it.
+        rank : array of int32
+            The rank that has it: NumPy's, for arrays on a GPU one of theirs.
         index : array
             That rank's `index` of it. Where `index` was given.
         """
 
-    def argmax(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None) -> tuple[Any, ...]:
+    def argmin_async(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
+        """Start `argmin`; the arrays must be left alone until the Work is done."""
+
+    def prepare_argmin(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Prepared:
+        """Check `argmin` once, to call it again and again on the same arrays."""
+
+    def argmax(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> tuple[Any, ...]:
         """
         The greatest of each element over all ranks, and who has it; as `argmin`.
         """
+
+    def argmax_async(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Work:
+        """Start `argmax`; the arrays must be left alone until the Work is done."""
+
+    def prepare_argmax(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None, stream: Stream = None) -> Prepared:
+        """Check `argmax` once, to call it again and again on the same arrays."""
 
     def broadcast(self, x: ArrayT, root: int = 0, deadline: Timeout = None, stream: Stream = None) -> ArrayT:
         """

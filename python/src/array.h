@@ -76,6 +76,8 @@ std::string to_string(const Shape& shape);
 // Numba, JAX what is `finished` (immutable.h) once it is written; everything else in host memory
 // gives NumPy.
 nb::object new_array_like(const Array& like, const Shape& shape);
+// One of int32 where `like` is, of its shape and order: NumPy's on the host.
+nb::object new_int32_beside(const Array& like);
 // A new NumPy array in C order.
 nb::object new_numpy_array(DType dtype, const Shape& shape);
 // A NumPy array over memory that `owner` keeps alive.

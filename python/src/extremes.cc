@@ -7,83 +7,126 @@
 namespace hocket::python {
 namespace {
 
-using Find = void (*)(Communicator&, ConstArrayView, const Extremes&, const ExtremeOptions&);
-
-// A new NumPy array whose elements lie in the order of those of `like`.
-nb::object new_beside(const Array& like, nb::handle dtype) {
-  nb::list extents;
-  for (const std::ptrdiff_t extent : shape_of(like)) extents.append(extent);
-  const char* const order = like.order == MemoryOrder::kFortran ? "F" : "C";
-  return nb::module_::import_("numpy").attr("empty")(nb::tuple(extents), dtype, order);
-}
-
 struct ExtremesPlan {
   Array in, index, values, ranks, indices;
   nb::object value = {}, rank = {}, place = {};
   ExtremeOptions options = {};
+
+  Extremes out() const {
+    return {.values = values.output(),
+            .ranks = ranks.output(),
+            .indices = place.is_valid() ? indices.output() : ArrayView()};
+  }
+  nb::object result() const {
+    if (!place.is_valid()) return nb::make_tuple(value, rank);
+    return nb::make_tuple(value, rank, place);
+  }
 };
 
-void require_on_host(const Array& array, const char* name) {
-  if (!array.is_on_gpu()) return;
-  throw InvalidArgument(std::string(name) +
-                        " lies in a GPU's memory, of which argmin and argmax are not to be had; "
-                        "pass a copy in the host's, cupy.asnumpy(" +
-                        name + ")");
+ExtremesPlan read(
+    Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+  return read_arguments(seat, [&] {
+    ExtremesPlan plan{.in = read_array(x, "x")};
+    plan.options.deadline = duration_argument(deadline, "deadline");
+    plan.rank = new_int32_beside(plan.in);
+    plan.ranks = writable_array(plan.rank, "rank");
+    plan.value = new_array_like(plan.in, shape_of(plan.in));
+    plan.values = writable_array(plan.value, "value");
+    if (!index.is_none()) {
+      plan.index = read_array(index, "index");
+      if (plan.index.is_on_gpu() != plan.in.is_on_gpu()) {
+        throw InvalidArgument("x and index lie in different kinds of memory");
+      }
+      require_same_order(plan.in, "x", plan.index, "index");
+      plan.place = new_array_like(plan.index, shape_of(plan.in));
+      plan.indices = writable_array(plan.place, "index");
+      plan.options.index = plan.index.input();
+    }
+    plan.options.stream = stream_of(stream, plan.in, plan.index);
+    return plan;
+  });
 }
 
-ExtremesPlan read(nb::handle x, nb::handle index, nb::handle deadline) {
-  ExtremesPlan plan{.in = read_array(x, "x")};
-  plan.options.deadline = duration_argument(deadline, "deadline");
-  require_on_host(plan.in, "x");
-  plan.value = new_array_like(plan.in, shape_of(plan.in));
-  plan.values = writable_array(plan.value, "value");
-  plan.rank = new_beside(plan.in, nb::str("int32"));
-  plan.ranks = writable_array(plan.rank, "rank");
-  if (index.is_none()) return plan;
-  plan.index = read_array(index, "index");
-  require_on_host(plan.index, "index");
-  require_same_order(plan.in, "x", plan.index, "index");
-  plan.place = new_array_like(plan.index, shape_of(plan.in));
-  plan.indices = writable_array(plan.place, "index");
-  return plan;
+// The arrays must stay as long as the call needs them.
+void retain_all(Seat& seat, ExtremesPlan& plan) {
+  if (!plan.in.is_on_gpu()) return;
+  retain(
+      seat, {&plan.in, &plan.index, &plan.values, &plan.ranks, &plan.indices}, plan.options.stream);
+}
+template <typename Handle>
+void keep_all(Handle& handle, ExtremesPlan& plan) {
+  keep(handle, plan.in, plan.index, plan.values, plan.ranks, plan.indices);
+  handle.result = plan.result();
 }
 
-nb::object find(Seat& seat, Find function, nb::handle x, nb::handle index, nb::handle deadline) {
-  ExtremesPlan plan = read_arguments(seat, [&] { return read(x, index, deadline); });
-  Extremes out{.values = plan.values.output(), .ranks = plan.ranks.output()};
-  if (plan.place.is_valid()) {
-    out.indices = plan.indices.output();
-    plan.options.index = plan.index.input();
-  }
-  without_gil([&] { function(seat.comm, plan.in.input(), out, plan.options); });
-  const nb::object value = finished(std::move(plan.value), {});
-  if (!plan.place.is_valid()) return nb::make_tuple(value, plan.rank);
-  return nb::make_tuple(value, plan.rank, finished(std::move(plan.place), {}));
-}
+template <typename Result>
+using Find = Result (*)(Communicator&, ConstArrayView, const Extremes&, const ExtremeOptions&);
 
-template <Find kFind>
-void define_extreme(CommunicatorClass& cls, const char* name, const char* help) {
+template <Find<void> kFind, Find<Work> kStart, Find<Prepared> kPrepare>
+void define_extreme(CommunicatorClass& cls, const std::string& name, const char* help) {
   using nb::arg;
-  const std::string signature =
-      std::string("def ") + name +
-      "(self, x: Array, index: Optional[Array] = None, deadline: Timeout = None) -> "
-      "tuple[Any, ...]";
-  cls.def(
-      name,
-      [](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline) {
-        return find(seat, kFind, x, index, deadline);
-      },
-      arg("x").none(),
-      arg("index") = nb::none(),
-      arg("deadline") = nb::none(),
-      nb::sig(signature.c_str()),
-      help);
+  const auto add =
+      [&](const std::string& method, const char* result, const std::string& text, auto call) {
+        const std::string signature = "def " + method +
+                                      "(self, x: Array, index: Optional[Array] = None, deadline: "
+                                      "Timeout = None, stream: Stream = None) -> " +
+                                      result;
+        cls.def(method.c_str(),
+                call,
+                arg("x").none(),
+                arg("index") = nb::none(),
+                arg("deadline") = nb::none(),
+                arg("stream") = nb::none(),
+                nb::sig(signature.c_str()),
+                text.c_str());
+      };
+  add(name,
+      "tuple[Any, ...]",
+      help,
+      [](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+        ExtremesPlan plan = read(seat, x, index, deadline, stream);
+        without_gil([&] { kFind(seat.comm, plan.in.input(), plan.out(), plan.options); });
+        const auto on = plan.options.stream;
+        plan.value = finished(std::move(plan.value), on);
+        if (plan.place.is_valid()) plan.place = finished(std::move(plan.place), on);
+        retain_all(seat, plan);
+        return plan.result();
+      });
+  add(name + "_async",
+      "Work",
+      "Start `" + name + "`; the arrays must be left alone until the Work is done.",
+      [name](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+        ExtremesPlan plan = read(seat, x, index, deadline, stream);
+        WorkHandle handle{.work = without_gil([&] {
+                            return kStart(seat.comm, plan.in.input(), plan.out(), plan.options);
+                          })};
+        handle.call = name;
+        // What was only lent, for as long as the stream needs it, whoever keeps the Work.
+        if (plan.in.lease || plan.index.lease) retain_all(seat, plan);
+        keep_all(handle, plan);
+        return handle;
+      });
+  add("prepare_" + name,
+      "Prepared",
+      "Check `" + name + "` once, to call it again and again on the same arrays.",
+      [name](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
+        ExtremesPlan plan = read(seat, x, index, deadline, stream);
+        read_arguments(seat, [&] { require_reusable(plan.value); });
+        PreparedHandle handle{.call = without_gil([&] {
+                                return kPrepare(
+                                    seat.comm, plan.in.input(), plan.out(), plan.options);
+                              })};
+        handle.name = name;
+        keep_all(handle, plan);
+        if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));
+        return handle;
+      });
 }
 
 }  // namespace
 
 void bind_extremes(CommunicatorClass& cls) {
-  define_extreme<&argmin>(
+  define_extreme<&argmin, &argmin_async, &prepare_argmin>(
       cls, "argmin", R"(The least of each element over all ranks, and who has it.
 
 Where several ranks have it, it is the lowest of them; 0.0 and -0.0 are equal here. A NaN of any rank
@@ -92,24 +135,26 @@ is the extreme: the value is NaN, and the rank the lowest that brings one.
 Parameters
 ----------
 x : array
-    This rank's elements, in the host's memory. All ranks bring as many, of one dtype that has an
-    order: any but complex numbers.
+    This rank's elements. All ranks bring as many, of one dtype that has an order: any but complex
+    numbers. Those of a GPU the host compares, on a copy, in the order of the stream.
 index : array of integers, optional
     What this rank knows each element by, such as its place in a larger array. All ranks bring one,
     or none does.
 deadline : float or datetime.timedelta, optional
     Seconds this call may take; by default the communicator's `deadline`.
+stream : optional
+    Of arrays on a GPU: as for `all_reduce`.
 
 Returns
 -------
 value : array
     The least of all ranks' elements, on every rank, of the shape and dtype of `x`.
-rank : numpy.ndarray of int32
-    The rank that has it.
+rank : array of int32
+    The rank that has it: NumPy's, for arrays on a GPU one of theirs.
 index : array
     That rank's `index` of it. Where `index` was given.
 )");
-  define_extreme<&argmax>(
+  define_extreme<&argmax, &argmax_async, &prepare_argmax>(
       cls, "argmax", "The greatest of each element over all ranks, and who has it; as `argmin`.");
 }
 

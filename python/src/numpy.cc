@@ -322,6 +322,28 @@ nb::object new_array_like(const Array& like, const Shape& shape) {
                            nullptr));
 }
 
+nb::object new_int32_beside(const Array& like) {
+  nb::list extents;
+  for (const std::ptrdiff_t extent : shape_of(like)) extents.append(extent);
+  const nb::tuple shape(extents);
+  const auto made_by = [&](const char* module, const char* function, auto... more) {
+    return nb::object(
+        nb::module_::import_(module).attr(function)(shape, nb::str("int32"), more...));
+  };
+  const nb::str order(like.order == MemoryOrder::kFortran ? "F" : "C");
+  if (!like.is_on_gpu()) return made_by("numpy", "empty", order);
+  if (nb::hasattr(like.object, "new_empty")) {  // PyTorch
+    const nb::object dtype = nb::module_::import_("torch").attr("int32");
+    return like.object.attr("new_empty")(shape, nb::arg("dtype") = dtype);
+  }
+  const nb::object home = like.object.type().attr("__module__");
+  const std::string_view name = nb::cast<nb::str>(home).c_str();
+  if (name.starts_with("cupy")) return made_by("cupy", "empty", order);
+  if (name.starts_with("numba")) return made_by("numba.cuda", "device_array");
+  throw InvalidArgument(std::string("an array of ranks beside ") + name_of_type(like.object) +
+                        " cannot be made here; pass an array of CuPy, PyTorch or Numba");
+}
+
 nb::object numpy_view(void* data, DType dtype, const Shape& shape, nb::handle owner) {
   nb::object view = steal_or_throw(PyArray_NewFromDescr(&PyArray_Type,
                                                         descriptor(dtype),

@@ -69,26 +69,19 @@ void OwnOperator::fit(const Array& cut, const char* name) {
   op_.unit = std::max<std::size_t>(1, op_.unit);
 }
 
-void OwnOperator::run(Reduction reduction,
-                      Communicator& comm,
-                      ConstArrayView in,
-                      ArrayView out,
-                      const OperatorOptions& options) {
-  try {
-    reduction(comm, in, out, op_, options);
-  } catch (const InvalidArgument&) {
-    if (!raised_.is_valid()) throw;
-    const GilTaken gil;
-    const nb::object cause = std::exchange(raised_, nb::object());
-    if (PyObject_IsInstance(cause.ptr(), PyExc_Exception) != 1) {
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(cause.ptr())), cause.ptr());
-      throw nb::python_error();
-    }
-    const nb::object error = to_exception(std::current_exception());
-    PyException_SetCause(error.ptr(), nb::object(cause).release().ptr());
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+void OwnOperator::rethrow() {
+  const std::exception_ptr error_of_call = std::current_exception();
+  const GilTaken gil;
+  const nb::object cause = std::exchange(raised_, nb::object());
+  if (!cause.is_valid()) std::rethrow_exception(error_of_call);
+  if (PyObject_IsInstance(cause.ptr(), PyExc_Exception) != 1) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(cause.ptr())), cause.ptr());
     throw nb::python_error();
   }
+  const nb::object error = to_exception(error_of_call);
+  PyException_SetCause(error.ptr(), nb::object(cause).release().ptr());
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+  throw nb::python_error();
 }
 
 void OwnOperator::combine(void* left, const void* right, std::size_t count, void* own) {

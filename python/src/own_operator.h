@@ -19,15 +19,12 @@ class OwnOperator {
   // To be called before `run`. `cut`: the array that is cut, or one of its shape.
   void fit(const Array& cut, const char* name);
 
-  using Reduction =
-      void (*)(Communicator&, ConstArrayView, ArrayView, const Operator&, const OperatorOptions&);
-  // Without the GIL. Where the function raised what was no Exception, as Ctrl-C is none, it throws
-  // that on this rank; else the call's error, whose cause it is.
-  void run(Reduction reduction,
-           Communicator& comm,
-           ConstArrayView in,
-           ArrayView out,
-           const OperatorOptions& options);
+  // What C++ takes. It calls this object, which must outlive the call.
+  const Operator& op() const noexcept { return op_; }
+  // To be called where a call has ended by the InvalidArgument that is being handled, with the GIL
+  // or without. Where this rank's function raised what was no Exception, as Ctrl-C is none, it
+  // throws that; else the call's error, whose cause is what was raised here.
+  [[noreturn]] void rethrow();
 
  private:
   explicit OwnOperator(nb::handle op);

@@ -24,33 +24,39 @@ OperatorOptions operator_options(const Options& options) {
   }
 }
 
-template <typename Options>
-void refuse_own(Communicator& comm, const Options& options) {
-  if (!options.own) return;
-  comm.refuse(
-      "op is a hocket.Operator, whose function this thread has to call; make the call that blocks");
-}
+// What C++ has for an operator of the program's own.
+template <typename Result>
+using OwnVerb =
+    Result (*)(Communicator&, ConstArrayView, ArrayView, const Operator&, const OperatorOptions&);
 
-// As regular_verbs; `kOwn` is for an operator of the program's own.
+// As regular_verbs; those of `kOwn...` are for an operator of the program's own.
 template <
     typename Options,
     void (Communicator::*kBlock)(ConstArrayView, ArrayView, const typename Options::Base&),
     Work (Communicator::*kStart)(ConstArrayView, ArrayView, const typename Options::Base&),
     Prepared (Communicator::*kPrepare)(ConstArrayView, ArrayView, const typename Options::Base&),
-    OwnOperator::Reduction kOwn>
+    OwnVerb<void> kOwnBlock,
+    OwnVerb<Work> kOwnStart,
+    OwnVerb<Prepared> kOwnPrepare>
 constexpr Verbs<Options> verbs_of() {
   using P = Plan<Options>;
   return {[](Communicator& c, const P& p) {
             if (!p.options.own) return (c.*kBlock)(p.input(), p.output(), p.options);
-            p.options.own->run(kOwn, c, p.input(), p.output(), operator_options(p.options));
+            try {
+              kOwnBlock(c, p.input(), p.output(), p.options.own->op(), operator_options(p.options));
+            } catch (const InvalidArgument&) {
+              p.options.own->rethrow();
+            }
           },
           [](Communicator& c, const P& p) {
-            refuse_own(c, p.options);
-            return (c.*kStart)(p.input(), p.output(), p.options);
+            if (!p.options.own) return (c.*kStart)(p.input(), p.output(), p.options);
+            return kOwnStart(
+                c, p.input(), p.output(), p.options.own->op(), operator_options(p.options));
           },
           [](Communicator& c, const P& p) {
-            refuse_own(c, p.options);
-            return (c.*kPrepare)(p.input(), p.output(), p.options);
+            if (!p.options.own) return (c.*kPrepare)(p.input(), p.output(), p.options);
+            return kOwnPrepare(
+                c, p.input(), p.output(), p.options.own->op(), operator_options(p.options));
           }};
 }
 
@@ -58,27 +64,37 @@ constexpr auto kAllReduce = verbs_of<OwnReduceOptions,
                                      &Communicator::all_reduce,
                                      &Communicator::all_reduce_async,
                                      &Communicator::prepare_all_reduce,
-                                     &all_reduce>();
+                                     &all_reduce,
+                                     &all_reduce_async,
+                                     &prepare_all_reduce>();
 constexpr auto kReduce = verbs_of<OwnReduceRootOptions,
                                   &Communicator::reduce,
                                   &Communicator::reduce_async,
                                   &Communicator::prepare_reduce,
-                                  &reduce>();
+                                  &reduce,
+                                  &reduce_async,
+                                  &prepare_reduce>();
 constexpr auto kScan = verbs_of<OwnReduceOptions,
                                 &Communicator::scan,
                                 &Communicator::scan_async,
                                 &Communicator::prepare_scan,
-                                &scan>();
+                                &scan,
+                                &scan_async,
+                                &prepare_scan>();
 constexpr auto kExscan = verbs_of<OwnReduceOptions,
                                   &Communicator::exscan,
                                   &Communicator::exscan_async,
                                   &Communicator::prepare_exscan,
-                                  &exscan>();
+                                  &exscan,
+                                  &exscan_async,
+                                  &prepare_exscan>();
 constexpr auto kReduceScatter = verbs_of<OwnReduceOptions,
                                          &Communicator::reduce_scatter,
                                          &Communicator::reduce_scatter_async,
                                          &Communicator::prepare_reduce_scatter,
-                                         &reduce_scatter>();
+                                         &reduce_scatter,
+                                         &reduce_scatter_async,
+                                         &prepare_reduce_scatter>();
 
 template <typename Options>
 void read_op(Options& options, nb::handle op) {

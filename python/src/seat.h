@@ -135,6 +135,7 @@ class Started : public Work {
   bool has_ended_ = true;
 };
 
+class OwnOperator;
 class Watchers;
 
 // Python's `Work`: the C++ one, and what must outlive it.
@@ -143,6 +144,7 @@ struct WorkHandle {
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string call;  // its name
+  std::shared_ptr<OwnOperator> own = {};  // that combines; null: one of hocket's
   std::shared_ptr<Watchers> watchers = {};  // null: nobody waits for its end but by `work`
   bool given_up = false;                    // by the end of whoever awaited it
   Started work;  // last: goes first, and nobody touches the arrays after it
@@ -228,6 +230,7 @@ struct PreparedHandle {
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string name;
+  std::shared_ptr<OwnOperator> own = {};
   Prepared call;
 };
 

@@ -135,6 +135,7 @@ void define(CommunicatorClass& cls,
         auto call = plan(seat, stream, given...);
         WorkHandle handle{.work = without_gil([&] { return start(seat.comm, call); })};
         retain_lent(seat, call);
+        if constexpr (requires { call.options.own; }) handle.own = call.options.own;
         keep(handle, call.in, call.out);
         handle.result = std::move(call.result);
         handle.call = name;
@@ -150,6 +151,7 @@ void define(CommunicatorClass& cls,
         read_arguments(seat, [&] { require_reusable(call.result); });
         PreparedHandle handle{.call = without_gil([&] { return prepare(seat.comm, call); })};
         keep(handle, call.in, call.out);
+        if constexpr (requires { call.options.own; }) handle.own = call.options.own;
         if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));
         handle.result = std::move(call.result);
         handle.name = name;

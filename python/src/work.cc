@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "hocket/error.h"
 #include "immutable.h"
+#include "own_operator.h"
 
 namespace hocket::python {
 namespace {
@@ -24,16 +25,36 @@ void require_kept(const WorkHandle& handle) {
                  .operation = handle.call});
 }
 
+// What waits for a call's end, or makes a prepared one: an error of the function that combines has
+// its cause.
+template <typename Handle, typename Wait>
+auto explained(Handle& handle, const Wait& wait) {
+  if (handle.own == nullptr) return without_gil(wait);
+  try {
+    return without_gil(wait);
+  } catch (const InvalidArgument&) {
+    handle.own->rethrow();
+  }
+}
+
 // Puts what has come where it belongs, once the call has ended well.
 void land(const WorkHandle& handle) {
   for (const auto& lease : handle.leases) lease->land();
+}
+
+// Of a call that has several, each.
+nb::object all_finished(nb::object result, std::optional<StreamRef> stream) {
+  if (!PyTuple_CheckExact(result.ptr())) return finished(std::move(result), stream);
+  nb::list each;
+  for (const nb::handle one : result) each.append(finished(nb::borrow(one), stream));
+  return nb::tuple(each);
 }
 
 // The call's result, once it has ended, or comes before what is put on `stream`.
 nb::object finish(WorkHandle& handle, std::optional<StreamRef> stream = {}) {
   if (!stream) handle.work.has_ended();
   land(handle);
-  handle.result = finished(std::move(handle.result), stream);
+  handle.result = all_finished(std::move(handle.result), stream);
   return handle.result;
 }
 
@@ -43,14 +64,14 @@ nb::object wait(WorkHandle& handle, nb::handle timeout, nb::handle stream) {
   std::optional<StreamRef> ordered = stream_argument(stream);
   if (!limit && !ordered) ordered = current_stream(handle);
   if (ordered) {
-    without_gil([&] { handle.work.wait(*ordered); });
+    explained(handle, [&] { handle.work.wait(*ordered); });
     if (!limit) return finish(handle, ordered);
   }
   if (!limit) {
-    without_gil([&] { handle.work.wait(); });
+    explained(handle, [&] { handle.work.wait(); });
     return finish(handle);
   }
-  if (!without_gil([&] { return handle.work.wait_for(*limit); })) {
+  if (!explained(handle, [&] { return handle.work.wait_for(*limit); })) {
     PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
     throw nb::python_error();
   }
@@ -60,7 +81,7 @@ nb::object wait(WorkHandle& handle, nb::handle timeout, nb::handle stream) {
 nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
   require_kept(handle);
   const Duration limit = duration_argument(timeout, "timeout").value_or(kForever);
-  if (!without_gil([&] { return handle.work.wait_for(limit); })) {
+  if (!explained(handle, [&] { return handle.work.wait_for(limit); })) {
     PyErr_SetString(PyExc_TimeoutError, "the call is still under way; it goes on");
     throw nb::python_error();
   }
@@ -70,11 +91,16 @@ nb::object synchronize(WorkHandle& handle, nb::handle timeout) {
 nb::object exception(WorkHandle& handle) {
   try {
     require_kept(handle);
-    without_gil([&] {
+    explained(handle, [&] {
       if (handle.work.error()) handle.work.wait();  // finished: throws at once, and in full
     });
   } catch (const Error&) {
     return to_exception(std::current_exception());
+  } catch (const nb::python_error& error) {
+    // One of the call, with its cause; not what a signal's handler has raised.
+    const nb::object refused = nb::module_::import_("hocket.errors").attr("InvalidArgument");
+    if (!error.matches(refused)) throw;
+    return nb::borrow(error.value());
   }
   return nb::none();
 }
@@ -124,7 +150,8 @@ WorkHandle start(PreparedHandle& prepared) {
   WorkHandle handle{.objects = prepared.objects,
                     .leases = prepared.leases,
                     .result = prepared.result,
-                    .call = prepared.name};
+                    .call = prepared.name,
+                    .own = prepared.own};
   handle.work = without_gil([&] { return prepared.call.start(); });
   return handle;
 }
@@ -252,7 +279,7 @@ Keeps its arrays alive. Every rank prepares and makes the same calls.
       .def(
           "__call__",
           [](PreparedHandle& h) {
-            without_gil([&] { h.call(); });
+            explained(h, [&] { h.call(); });
             return h.result;
           },
           nb::sig("def __call__(self) -> Any"),

@@ -91,7 +91,9 @@ class Runner {
     ledger_.announce(plan.call, plan.hash, shown);
     if (tracing_.is_on()) [[unlikely]]
       tracing_.begin(plan.call, shown, plan.engine->name(), arrays);
-    if (engines_.collectives.size() != 1) skip_others(plan);
+    if (engines_.collectives.size() != 1 || plan.engine != engines_.collectives.front().get()) {
+      skip_others(plan);
+    }
   }
   void end(std::uint64_t sequence, bool failed = false) noexcept {
     ledger_.finish(sequence, !failed);

@@ -48,6 +48,7 @@ struct hocket_work {
   static constexpr const char* kName = "hocket_work";
 
   hocket::capi::Handle handle = kHandle;
+  std::shared_ptr<const void> keep = {};  // what the call needs; goes after it
   hocket::Work work;
 };
 
@@ -133,6 +134,8 @@ template <>
 inline constexpr std::size_t kFirstSize<hocket_rebuild_options> = 24;
 template <>
 inline constexpr std::size_t kFirstSize<hocket_symmetric_options> = 24;
+template <>
+inline constexpr std::size_t kFirstSize<hocket_operator> = 32;
 
 // The caller's options, which may be of an older version, or of a newer one that says nothing more.
 template <typename T>

@@ -1,5 +1,5 @@
-// argmin and argmax of reductions: the extremes; the lowest rank that brings each; what that one
-// knows it by. Nothing is done beside them but comparisons, so that nothing can fail between them.
+// argmin and argmax of reductions: one reduction of what an element is, who brings it, and what
+// that one knows it by.
 #include "hocket/extremes.h"
 
 #include <fmt/format.h>
@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
-#include "base/deadline.h"
 #include "base/hash.h"
 #include "call/request.h"
+#include "composed/by_function.h"
 #include "core/dispatch.h"
+#include "device/calls.h"
 #include "engine/made_of_calls.h"
 #include "hocket/error.h"
 #include "world/communicator_impl.h"
@@ -25,47 +27,133 @@ using engine::Kind;
 using engine::Signature;
 
 template <typename T>
-T load(const void* array, std::size_t i) noexcept {
+inline constexpr bool kHasOrder = true;
+template <typename T>
+inline constexpr bool kHasOrder<std::complex<T>> = false;
+
+template <typename T>
+T load(const std::byte* at) noexcept {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(array) + i * sizeof(T), sizeof(T));
+  std::memcpy(&value, at, sizeof(T));
   return value;
 }
-template <typename T>
-void store(void* array, std::size_t i, T value) noexcept {
-  std::memcpy(static_cast<std::byte*>(array) + i * sizeof(T), &value, sizeof(T));
+
+// Whether `b` is the extreme rather than `a`, which comes first where they are equal.
+template <typename T, bool kLeast>
+bool is_more(T a, T b) noexcept {
+  if constexpr (!kHasOrder<T>) {
+    return false;
+  } else {
+    const bool beyond = kLeast ? b < a : a < b;
+    return beyond | ((b != b) & (a == a));
+  }
 }
 
-// Whether an element is the extreme.
-template <typename T>
-bool has(T element, T extreme) noexcept {
-  return (element == extreme) | ((element != element) & (extreme != extreme));
+// Entries of one size: an element, the rank that brings it, its index there.
+template <typename T, bool kLeast, std::size_t kIndexBytes>
+void combine_entries(std::byte* left, const std::byte* right, std::size_t count) noexcept {
+  constexpr std::size_t kEntry = sizeof(T) + sizeof(std::int32_t) + kIndexBytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::byte* const a = left + i * kEntry;
+    const std::byte* const b = right + i * kEntry;
+    // Without a branch, which would be guessed wrong half of the time.
+    std::array<std::byte, kEntry> entry, other;
+    std::memcpy(entry.data(), a, kEntry);
+    std::memcpy(other.data(), b, kEntry);
+    entry = is_more<T, kLeast>(load<T>(a), load<T>(b)) ? other : entry;
+    std::memcpy(a, entry.data(), kEntry);
+  }
 }
 
-// Whoever has an extreme says who it is, the others what no rank is called.
-void mark(ConstArrayView in, const Extremes& out, int rank, int size) {
-  core::dispatch(in.dtype(), [&]<typename T>() {
-    // A bool of another library may be any byte.
-    using Read = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
-    for (std::size_t i = 0; i < in.count(); ++i) {
-      Read element = load<Read>(in.data(), i), extreme = load<Read>(out.values.data(), i);
-      if constexpr (std::is_same_v<T, bool>) {
-        element = element != 0;
-        extreme = extreme != 0;
-      }
-      store<std::int32_t>(out.ranks.data(), i, has(element, extreme) ? rank : size);
-    }
+using CombineEntries = void (*)(std::byte*, const std::byte*, std::size_t) noexcept;
+
+CombineEntries entries_combined(DType dtype, ReduceOp op, std::size_t index_bytes) {
+  return core::dispatch(dtype, [&]<typename Element>() -> CombineEntries {
+    using T = std::conditional_t<std::is_same_v<Element, bool>, std::uint8_t, Element>;
+    const auto of_index = [&]<bool kLeast>() -> CombineEntries {
+      if (index_bytes == 0) return &combine_entries<T, kLeast, 0>;
+      if (index_bytes == 1) return &combine_entries<T, kLeast, 1>;
+      if (index_bytes == 2) return &combine_entries<T, kLeast, 2>;
+      if (index_bytes == 4) return &combine_entries<T, kLeast, 4>;
+      return &combine_entries<T, kLeast, 8>;
+    };
+    return op == ReduceOp::kMin ? of_index.template operator()<true>()
+                                : of_index.template operator()<false>();
   });
 }
 
-// The index of an element that is this rank's, the others 0: or-ed, these are the index.
-void give(ConstArrayView index, const Extremes& out, int rank) {
-  core::dispatch(index.dtype(), [&]<typename T>() {
-    for (std::size_t i = 0; i < index.count(); ++i) {
-      const bool mine = load<std::int32_t>(out.ranks.data(), i) == rank;
-      store<T>(out.indices.data(), i, mine ? load<T>(index.data(), i) : T{});
+// Where the arrays of a call are.
+struct Places {
+  const std::byte* in = nullptr;
+  const std::byte* index = nullptr;
+  std::byte* values = nullptr;
+  std::byte* ranks = nullptr;
+  std::byte* indices = nullptr;
+};
+
+// One call of one rank, checked.
+class ExtremesCall final : public composed::ByFunction {
+ public:
+  ExtremesCall(world::CommunicatorImpl& impl,
+               const Signature& signature,
+               const Places& places,
+               std::size_t index_bytes)
+      : ByFunction(impl,
+                   signature,
+                   {.units = signature.count,
+                    .unit_bytes = entry_bytes(signature, index_bytes),
+                    .rank = impl.rank(),
+                    .size = impl.size()}),
+        places_(places),
+        count_(signature.count),
+        element_(size_of(signature.dtype)),
+        index_(index_bytes),
+        is_bool_(signature.dtype == DType::kBool),
+        rank_(impl.rank()),
+        combine_(entries_combined(signature.dtype, signature.op, index_bytes)),
+        entries_(count_ * entry_bytes(signature, index_bytes)) {}
+
+ private:
+  static std::size_t entry_bytes(const Signature& s, std::size_t index_bytes) {
+    return size_of(s.dtype) + sizeof(std::int32_t) + index_bytes;
+  }
+
+  Arrays begin(const engine::Call& /*call*/) override {
+    std::byte* to = entries_.data();
+    for (std::size_t i = 0; i < count_; ++i) {
+      std::memcpy(to, places_.in + i * element_, element_);
+      // A bool of another library may be any byte.
+      if (is_bool_) *to = std::byte{*to != std::byte{}};
+      std::memcpy(to + element_, &rank_, sizeof(rank_));
+      to += element_ + sizeof(rank_);
+      if (index_ != 0) std::memcpy(to, places_.index + i * index_, index_);
+      to += index_;
     }
-  });
-}
+    return {entries_.data(), entries_.data()};
+  }
+  void combine(std::byte* left, const std::byte* right, std::size_t units) override {
+    combine_(left, right, units);
+  }
+  void end() override {
+    const std::byte* from = entries_.data();
+    for (std::size_t i = 0; i < count_; ++i) {
+      std::memcpy(places_.values + i * element_, from, element_);
+      std::memcpy(places_.ranks + i * sizeof(rank_), from + element_, sizeof(rank_));
+      from += element_ + sizeof(rank_);
+      if (index_ != 0) std::memcpy(places_.indices + i * index_, from, index_);
+      from += index_;
+    }
+  }
+
+  const Places places_;
+  const std::size_t count_;
+  const std::size_t element_;
+  const std::size_t index_;
+  const bool is_bool_;
+  const std::int32_t rank_;
+  const CombineEntries combine_;
+  std::vector<std::byte> entries_;
+};
 
 struct Named {
   std::string_view name;
@@ -101,11 +189,8 @@ void require_sound(ReduceOp op,
                                      {"indices", out.indices}}};
   for (const Named& each : arrays) {
     call::require_array(each.view, each.name);
-    if (each.view.memory() == MemoryKind::kHost) continue;
-    throw InvalidArgument(fmt::format(
-        "{} lies in a GPU's memory, of which argmin and argmax are not to be had; copy it to the "
-        "host's",
-        each.name));
+    if (each.view.memory() == in.memory() || each.view.count() == 0) continue;
+    throw InvalidArgument(fmt::format("in and {} lie in different kinds of memory", each.name));
   }
   if (!is_defined(op, in.dtype())) {
     throw InvalidArgument(
@@ -138,36 +223,109 @@ std::uint64_t digest_of(ConstArrayView in, const std::optional<ConstArrayView>& 
   return engine::digest_of_extremes(base::mix(engine::digest_of(order), with));
 }
 
-void find_extremes(Communicator& comm,
-                   ReduceOp op,
-                   ConstArrayView in,
-                   const Extremes& out,
-                   const ExtremeOptions& options) {
-  world::CommunicatorImpl& impl = *comm.impl();
-  impl.before_call(Kind::kAllReduce, [&] { require_sound(op, in, out, options.index); });
-  const auto end = base::Deadline::in(options.deadline.value_or(comm.deadline()));
-  const Signature shown{.kind = Kind::kAllReduce,
-                        .dtype = in.dtype(),
-                        .op = op,
-                        .count = in.count(),
-                        .digest = digest_of(in, options.index)};
-  impl.run_as(
-      shown,
-      {.kind = Kind::kAllReduce, .in = in, .out = out.values, .op = op, .deadline = end.left()});
-  const auto reduce_in_place = [&](ArrayView array, ReduceOp by) {
-    impl.run_as(shown,
-                {.kind = Kind::kAllReduce,
-                 .out = array,
-                 .in_place = true,
-                 .op = by,
-                 .deadline = end.left()});
-  };
-  mark(in, out, comm.rank(), comm.size());
-  reduce_in_place(out.ranks, ReduceOp::kMin);
-  if (!options.index) return;
-  give(*options.index, out, comm.rank());
-  reduce_in_place(out.indices, ReduceOp::kBitOr);
-}
+// What a call is asked for.
+class Asked {
+ public:
+  Asked(Communicator& comm,
+        ReduceOp op,
+        ConstArrayView in,
+        const Extremes& out,
+        const ExtremeOptions& options)
+      : impl_(comm.impl()), op_(op), in_(in), out_(out), options_(options) {}
+
+  void run() const {
+    check();
+    if (is_on_gpu()) {
+      on_gpu(false);
+    } else {
+      composed::run(*impl_, made());
+    }
+  }
+  Work start() const {
+    check();
+    return is_on_gpu() ? Work(on_gpu(true)) : composed::start(*impl_, made());
+  }
+  Prepared prepare() const {
+    check();
+    if (!is_on_gpu()) return composed::prepare(impl_, made());
+    const auto again = [impl = impl_, asked = *this](bool wants_work) {
+      return asked.on_gpu(wants_work);
+    };
+    return composed::prepare(
+        impl_, {.run = [again] { again(false); }, .start = [again] { return again(true); }});
+  }
+
+ private:
+  bool is_on_gpu() const { return in_.memory() != MemoryKind::kHost; }
+  void check() const {
+    impl_->before_call(Kind::kAllReduce, [&] { require_sound(op_, in_, out_, options_.index); });
+  }
+  std::size_t index_bytes() const { return options_.index ? size_of(options_.index->dtype()) : 0; }
+  Signature signature() const {
+    return {.kind = Kind::kAllReduce,
+            .dtype = in_.dtype(),
+            .op = op_,
+            .memory = in_.memory(),
+            .count = in_.count(),
+            .digest = digest_of(in_, options_.index)};
+  }
+  composed::Checked made() const {
+    return impl_->before_call(Kind::kAllReduce, [&] {
+      const auto bytes = [](const void* data) { return static_cast<const std::byte*>(data); };
+      const auto to = [](void* data) { return static_cast<std::byte*>(data); };
+      const Places places{.in = bytes(in_.data()),
+                          .index = options_.index ? bytes(options_.index->data()) : nullptr,
+                          .values = to(out_.values.data()),
+                          .ranks = to(out_.ranks.data()),
+                          .indices = to(out_.indices.data())};
+      return composed::Checked{
+          .engine = std::make_shared<ExtremesCall>(*impl_, signature(), places, index_bytes()),
+          .in = in_.data(),
+          .out = out_.values.data(),
+          .deadline = options_.deadline};
+    });
+  }
+
+  // By the host, in the order of the stream.
+  std::shared_ptr<call::Operation> on_gpu(bool wants_work) const {
+    std::vector<ConstArrayView> in{in_};
+    std::vector<ArrayView> out{out_.values, out_.ranks};
+    if (options_.index) {
+      in.push_back(*options_.index);
+      out.push_back(out_.indices);
+    }
+    const auto plan = [&](const std::vector<std::byte*>& given,
+                          const std::vector<std::byte*>& taken) {
+      const Places places{.in = given[0],
+                          .index = options_.index ? given[1] : nullptr,
+                          .values = taken[0],
+                          .ranks = taken[1],
+                          .indices = options_.index ? taken[2] : nullptr};
+      Signature here = signature();
+      here.memory = MemoryKind::kHost;
+      const composed::Checked made{
+          .engine = std::make_shared<ExtremesCall>(*impl_, here, places, index_bytes()),
+          .in = places.in,
+          .out = places.values};
+      device::PlannedOnCopies planned{.plan = composed::plan_of(made), .keep = made.engine};
+      planned.plan.hash = call::Ledger::hash_of(signature());
+      return planned;
+    };
+    return impl_->start_on_copies(
+        {.in = in,
+         .out = out,
+         .shown = signature(),
+         .options = {.deadline = options_.deadline, .stream = options_.stream},
+         .wants_work = wants_work},
+        plan);
+  }
+
+  std::shared_ptr<world::CommunicatorImpl> impl_;
+  ReduceOp op_;
+  ConstArrayView in_;
+  Extremes out_;
+  ExtremeOptions options_;
+};
 
 }  // namespace
 
@@ -175,14 +333,38 @@ void argmin(Communicator& comm,
             ConstArrayView in,
             const Extremes& out,
             const ExtremeOptions& options) {
-  find_extremes(comm, ReduceOp::kMin, in, out, options);
+  Asked(comm, ReduceOp::kMin, in, out, options).run();
+}
+Work argmin_async(Communicator& comm,
+                  ConstArrayView in,
+                  const Extremes& out,
+                  const ExtremeOptions& options) {
+  return Asked(comm, ReduceOp::kMin, in, out, options).start();
+}
+Prepared prepare_argmin(Communicator& comm,
+                        ConstArrayView in,
+                        const Extremes& out,
+                        const ExtremeOptions& options) {
+  return Asked(comm, ReduceOp::kMin, in, out, options).prepare();
 }
 
 void argmax(Communicator& comm,
             ConstArrayView in,
             const Extremes& out,
             const ExtremeOptions& options) {
-  find_extremes(comm, ReduceOp::kMax, in, out, options);
+  Asked(comm, ReduceOp::kMax, in, out, options).run();
+}
+Work argmax_async(Communicator& comm,
+                  ConstArrayView in,
+                  const Extremes& out,
+                  const ExtremeOptions& options) {
+  return Asked(comm, ReduceOp::kMax, in, out, options).start();
+}
+Prepared prepare_argmax(Communicator& comm,
+                        ConstArrayView in,
+                        const Extremes& out,
+                        const ExtremeOptions& options) {
+  return Asked(comm, ReduceOp::kMax, in, out, options).prepare();
 }
 
 }  // namespace hocket

@@ -26,6 +26,23 @@
 
 namespace hocket::device {
 
+// A call that the host alone can make, of any number of arrays. A value; views of the caller's.
+struct Copies {
+  std::span<const ConstArrayView> in;
+  std::span<const ArrayView> out;
+  engine::Signature shown;
+  CallOptions options;
+  bool wants_work = false;
+};
+// By what engine it is made, and what keeps that.
+struct PlannedOnCopies {
+  call::Plan plan;
+  std::shared_ptr<void> keep;
+};
+// Gets the host's copies; those of what goes in are filled once the call begins.
+using PlanOnCopies = std::function<PlannedOnCopies(const std::vector<std::byte*>& in,
+                                                   const std::vector<std::byte*>& out)>;
+
 // A resource, one a communicator that has had such a call; guarded by the communicator's turn.
 class DeviceCalls {
  public:
@@ -57,6 +74,9 @@ class DeviceCalls {
   std::shared_ptr<call::Operation> start_exchange(std::span<const Outgoing> outgoing,
                                             std::span<const Incoming> incoming,
                                             const MessageOptions& options);
+
+  // A call that the host alone can make, in the order of the stream. Returns when it is there.
+  std::shared_ptr<call::Operation> start_on_copies(const Copies& copies, const PlanOnCopies& plan);
 
   // Makes a call that only the host can make on copies of the arrays, and waits for all of it.
   void on_host(ConstArrayView in,

@@ -1,5 +1,5 @@
-// Calls that are made of others, and that are recorded as a kind that is not theirs: what tells
-// them from that kind's own.
+// Calls that are made of others, or in a way of their own, and that are recorded as a kind that is
+// not theirs: what tells them from that kind's own.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace hocket::engine {
 enum class Made : std::uint8_t {
   kNot,
   kExtremes,    // argmin, argmax: recorded as all_reduce by min, max
-  kByOperator,  // a reduction by an operator of the program's own: its barriers as such
+  kByOperator,  // a reduction by an operator of the program's own
   kMeeting,     // the barrier in front of what is made of other calls
 };
 

@@ -4,34 +4,13 @@
 #include "call/operation.h"
 #include "hocket/audit.h"
 #include "world/communicator_impl.h"
+#include "world/prepared_call.h"
 #include "world/world.h"
 
 namespace hocket {
 
 using call::Request;
 using engine::Kind;
-
-namespace world {
-
-// A resource: a checked call, its storage, and its communicator.
-class PreparedCall : public std::enable_shared_from_this<PreparedCall> {
- public:
-  PreparedCall(std::shared_ptr<CommunicatorImpl> impl, const call::Request& request)
-      : impl_(std::move(impl)), request_(request) {}
-  void prepare() { plan_ = impl_->prepare(request_, storage_); }
-  void run() { impl_->run_prepared(plan_, request_); }
-  std::shared_ptr<call::Operation> start() {
-    return impl_->start_prepared(plan_, request_, shared_from_this());
-  }
-
- private:
-  std::shared_ptr<CommunicatorImpl> impl_;
-  call::Request request_;
-  call::CallStorage storage_;
-  AnyPlan plan_;
-};
-
-}  // namespace world
 
 Prepared::Prepared(std::shared_ptr<world::PreparedCall> call) noexcept : call_(std::move(call)) {}
 Prepared::Prepared(Prepared&&) noexcept = default;

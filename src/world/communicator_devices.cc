@@ -20,6 +20,14 @@ void CommunicatorImpl::look_at_device_result() noexcept {
 
 bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_->device() >= 0; }
 
+std::shared_ptr<Operation> CommunicatorImpl::start_on_copies(const device::Copies& copies,
+                                                             const device::PlanOnCopies& plan) {
+  const CallGuard guard(*this);
+  require_usable();
+  require_members();
+  return devices().start_on_copies(copies, plan);
+}
+
 std::shared_ptr<Operation> CommunicatorImpl::mark_stream(StreamRef stream) {
   const CallGuard guard(*this);
   require_usable();

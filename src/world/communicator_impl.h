@@ -2,10 +2,13 @@
 // rebuilt.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "call/core.h"
 #include "control/group.h"
@@ -16,6 +19,10 @@
 
 namespace hocket::device {
 class DeviceCalls;
+struct Copies;
+struct PlannedOnCopies;
+using PlanOnCopies = std::function<PlannedOnCopies(const std::vector<std::byte*>& in,
+                                                   const std::vector<std::byte*>& out)>;
 }  // namespace hocket::device
 
 namespace hocket::world {
@@ -61,6 +68,9 @@ class CommunicatorImpl final : public call::Core {
   device::DeviceCalls& devices();
   // Whether there has been a call on GPUs.
   bool has_device() const noexcept;
+  // A call that the host alone can make, on copies: see DeviceCalls.
+  std::shared_ptr<call::Operation> start_on_copies(const device::Copies& copies,
+                                                   const device::PlanOnCopies& plan);
   std::shared_ptr<call::Operation> mark_stream(StreamRef stream);
 
   // --- Its end ----------------------------------------------------------------------------------

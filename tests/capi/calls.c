@@ -321,6 +321,104 @@ static void objects(void) {
   hocket_object_free(&mine);
 }
 
+/* Neither commutative nor associative: `context` says by how much the left one counts. */
+static int weighted(void* left, const void* right, size_t count, void* context) {
+  double *a = left, weight = *(const double*)context;
+  const double* b = right;
+  for (size_t i = 0; i < count; ++i) a[i] = a[i] * weight + b[i];
+  return 0;
+}
+static int failing(void* left, const void* right, size_t count, void* context) {
+  (void)left, (void)right, (void)count;
+  return my_rank == n - 1 ? *(const int*)context : 0;
+}
+
+/* What ranks 0 to `last` come to at place i. */
+static double weighted_total(int last, int i, double weight) {
+  double total = value(0, i);
+  for (int r = 1; r <= last; ++r) total = total * weight + value(r, i);
+  return total;
+}
+
+static void own_operators(void) {
+  enum { kCount = 5 };
+  double weight = 0.5, x[kCount], y[kCount] = {0};
+  for (int i = 0; i < kCount; ++i) x[i] = value(my_rank, i);
+  const hocket_array in = host_array(x, kCount, HOCKET_FLOAT64);
+  const hocket_array out = host_array(y, kCount, HOCKET_FLOAT64);
+  hocket_operator op = {.size = sizeof op, .combine = weighted, .context = &weight};
+  CHECK_OK(hocket_all_reduce_by(world, &in, &out, &op, NULL));
+  for (int i = 0; i < kCount; ++i) CHECK(y[i] == weighted_total(n - 1, i, weight));
+  const int root = n - 1;
+  CHECK_OK(hocket_reduce_by(world, &in, my_rank == root ? &out : NULL, &op, root, NULL));
+  CHECK_OK(hocket_scan_by(world, &in, &out, &op, NULL));
+  for (int i = 0; i < kCount; ++i) CHECK(y[i] == weighted_total(my_rank, i, weight));
+
+  hocket_work* works[3] = {NULL, NULL, NULL};
+  double z[kCount], mine = -1, *shares = malloc(sizeof(double) * (size_t)n);
+  CHECK(shares != NULL);
+  for (int i = 0; i < n; ++i) shares[i] = value(my_rank, i);
+  memcpy(z, x, sizeof z);
+  const hocket_array all = host_array(shares, (size_t)n, HOCKET_FLOAT64);
+  const hocket_array share = host_array(&mine, 1, HOCKET_FLOAT64);
+  const hocket_array inout = host_array(z, kCount, HOCKET_FLOAT64);
+  CHECK_OK(hocket_exscan_by_async(world, &in, &out, &op, NULL, &works[0]));
+  CHECK_OK(hocket_reduce_scatter_by_async(world, &all, &share, &op, NULL, &works[1]));
+  CHECK_OK(hocket_all_reduce_by_async(world, NULL, &inout, &op, NULL, &works[2]));
+  memset(&op, 0, sizeof op); /* it has been copied */
+  for (int i = 0; i < 3; ++i) CHECK_OK(hocket_work_wait(works[i]));
+  for (int i = 0; i < 3; ++i) hocket_work_free(&works[i]);
+  for (int i = 0; i < kCount && my_rank > 0; ++i) {
+    CHECK(y[i] == weighted_total(my_rank - 1, i, weight));
+  }
+  CHECK(mine == weighted_total(n - 1, my_rank, weight));
+  for (int i = 0; i < kCount; ++i) CHECK(z[i] == weighted_total(n - 1, i, weight));
+  free(shares);
+
+  int code = 7;
+  if (n > 1) {
+    const hocket_operator unlucky = {.size = sizeof op, .combine = failing, .context = &code};
+    CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+                "it returned 7",
+                hocket_all_reduce_by(world, &in, &out, &unlucky, NULL));
+  }
+  const hocket_operator none = {.size = sizeof op};
+  const hocket_operator some = {.size = sizeof op, .combine = weighted, .context = &weight};
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              my_rank == 0 || n == 1 ? "combine is null" : "refused",
+              hocket_all_reduce_by(
+                  world, &in, &out, my_rank == 0 ? &none : &some, NULL));
+}
+
+static void extremes(void) {
+  enum { kCount = 3 };
+  float x[kCount], least[kCount];
+  int32_t ranks[kCount];
+  int64_t index[kCount], found[kCount];
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = i == 1 ? 5 : value(my_rank, i);
+    index[i] = 100 * my_rank + i;
+  }
+  const hocket_array in = host_array(x, kCount, HOCKET_FLOAT32);
+  const hocket_array values = host_array(least, kCount, HOCKET_FLOAT32);
+  const hocket_array who = host_array(ranks, kCount, HOCKET_INT32);
+  const hocket_array known = host_array(index, kCount, HOCKET_INT64);
+  const hocket_array indices = host_array(found, kCount, HOCKET_INT64);
+  CHECK_OK(hocket_argmin(world, &in, NULL, &values, &who, NULL, NULL));
+  for (int i = 0; i < kCount; ++i) CHECK(ranks[i] == 0 && least[i] == (i == 1 ? 5 : value(0, i)));
+  hocket_work* work = NULL;
+  CHECK_OK(hocket_argmax_async(world, &in, &known, &values, &who, &indices, NULL, &work));
+  CHECK_OK(hocket_work_wait(work));
+  hocket_work_free(&work);
+  for (int i = 0; i < kCount; ++i) {
+    const int best = i == 1 ? 0 : n - 1; /* of equals the lowest */
+    CHECK(ranks[i] == best && found[i] == 100 * best + i);
+  }
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              my_rank == 0 ? "ranks is null" : "refused",
+              hocket_argmax(world, &in, NULL, &values, my_rank == 0 ? NULL : &who, NULL, NULL));
+}
+
 int main(void) {
   CHECK_OK(hocket_init(NULL, &world));
   CHECK_OK(hocket_comm_rank(world, &my_rank));
@@ -329,6 +427,8 @@ int main(void) {
   CHECK_OK(hocket_comm_name(world, &name));
   CHECK(strcmp(name, "world") == 0);
   reductions();
+  own_operators();
+  extremes();
   movement();
   unequal_parts();
   messages();

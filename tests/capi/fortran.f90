@@ -10,7 +10,10 @@ program test_fortran
   integer(c_int) :: rank, ranks, done
   integer(c_int32_t), parameter :: next_tag = 4
   integer :: i
-  real(c_double), target :: x(3), y(3)
+  real(c_double), target :: x(3), y(3), weight = 0.5
+  real(c_double) :: total
+  integer(c_int32_t), target :: who(3)
+  type(hocket_operator) :: op
   real(c_double), allocatable, target :: all(:, :)
   complex(c_float_complex), target :: z(2)
   integer(c_int64_t), target :: n(1)
@@ -26,6 +29,7 @@ program test_fortran
 
   call check(options%size == c_sizeof(options), "size of hocket_call_options")
   call check(joining%size == c_sizeof(joining), "size of hocket_init_options")
+  call check(op%size == c_sizeof(op), "size of hocket_operator")
   call check(rebuilding%size == c_sizeof(rebuilding), "size of hocket_rebuild_options")
   call check(sharing%size == c_sizeof(sharing), "size of hocket_symmetric_options")
 
@@ -57,6 +61,24 @@ program test_fortran
   call check(done == 1 .and. .not. c_associated(work), "work")
   call check(nint(real(z(2))) == ranks * (ranks - 1) / 2 .and. nint(aimag(z(2))) == 2 * ranks, &
     "complex sum")
+
+  op%combine = c_funloc(weighted)
+  op%context = c_loc(weight)
+  x = rank + 1
+  call ok(hocket_all_reduce_by(world, in=hocket_view(x), out=hocket_view(y), op=op))
+  total = 1
+  do i = 2, ranks
+    total = total * weight + i
+  end do
+  call check(maxval(abs(y - total)) < 1e-12_c_double, "an operator")
+  call ok(hocket_scan_by_async(world, out=hocket_view(x), op=op, work=work))
+  call ok(hocket_work_wait(work))
+  call hocket_work_free(work)
+  call check(rank /= ranks - 1 .or. maxval(abs(x - total)) < 1e-12_c_double, "a scan by an operator")
+  x = -rank
+  call ok(hocket_argmin(world, in=hocket_view(x), values=hocket_view(y), ranks=hocket_view(who)))
+  call check(minval(who) == ranks - 1 .and. maxval(nint(y)) == 1 - ranks, "argmin")
+  x = [(rank * 10 + i, i = 1, 3)]
 
   ! A ring.
   call ok(hocket_send_recv(world, hocket_view(x), modulo(rank + 1, ranks), hocket_view(y), &
@@ -99,6 +121,19 @@ program test_fortran
   call hocket_comm_free(world)
 
 contains
+
+  ! Neither commutative nor associative.
+  function weighted(left, right, count, context) bind(c)
+    type(c_ptr), value :: left, right, context
+    integer(c_size_t), value :: count
+    integer(c_int) :: weighted
+    real(c_double), pointer :: a(:), b(:), w
+    call c_f_pointer(left, a, [count])
+    call c_f_pointer(right, b, [count])
+    call c_f_pointer(context, w)
+    a = a * w + b
+    weighted = 0
+  end function
 
   subroutine ok(code)
     integer(c_int), intent(in) :: code

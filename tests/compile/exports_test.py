@@ -32,11 +32,13 @@ def symbols(library):
 def main():
     include, library, inside = sys.argv[1:]
     headers = sorted((Path(include) / "hocket").glob("*.h"))
-    cpp = "\n".join(path.read_text() for path in headers if path.name != "c.h")
+    of_c = [path for path in headers if path.name in ("c.h", "c_operators.h")]
+    cpp = "\n".join(path.read_text() for path in headers if path not in of_c)
     code = re.sub(r"//.*", "", cpp)
     classes = set(DECLARED_CLASS.findall(code))
     functions = set(DECLARED_FUNCTION.findall(code))
-    c_header = re.sub(r"/\*.*?\*/", "", (Path(include) / "hocket/c.h").read_text(), flags=re.DOTALL)
+    c_header = "\n".join(path.read_text() for path in of_c)
+    c_header = re.sub(r"/\*.*?\*/", "", c_header, flags=re.DOTALL)
     c_functions = set(DECLARED_C.findall(c_header))
 
     def is_public(symbol):

@@ -1,6 +1,7 @@
 #include "engines/mpi/called_elsewhere.h"
 
 #include "control/group.h"
+#include "engine/made_of_calls.h"
 
 namespace hocket::engines::mpi {
 
@@ -65,6 +66,9 @@ Elsewhere called_elsewhere(const engine::GroupSite& site, std::uint64_t sequence
     if (theirs && !theirs->refused) called = theirs->signature;
   }
   if (!called) return {.known = true};
+  // These go by messages, whatever the engines.
+  const engine::Made by = engine::made_of(called->kind, called->digest);
+  if (by == engine::Made::kExtremes || by == engine::Made::kByOperator) return {.known = true};
   if (const auto made = as_made(*called)) {
     if (!is_carried_by_mpi(*site.rivals, *made)) return {.known = true};
     return {.known = true, .signature = made};

@@ -12,7 +12,7 @@ import hocket
 from helpers import ROOT, run_job
 
 LIBRARY = Path(hocket.__file__).parent.parent.parent / "lib" / "libhocket.so"
-HEADER = ROOT / "include" / "hocket" / "c.h"
+HEADERS = [ROOT / "include" / "hocket" / name for name in ("c.h", "c_operators.h")]
 MODULE = ROOT / "include" / "hocket" / "hocket.f90"
 
 needs_library = pytest.mark.skipif(
@@ -169,12 +169,16 @@ def test_threads_have_errors_of_their_own():
     )
 
 
+def header_text():
+    return "\n".join(path.read_text() for path in HEADERS)
+
+
 def functions_of(text, pattern):
     return {m[1]: m[2].strip() for m in re.finditer(pattern, text, re.MULTILINE)}
 
 
 def test_fortran_has_what_c_has():
-    header = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
+    header = re.sub(r"/\*.*?\*/", "", header_text(), flags=re.DOTALL)
     c = functions_of(header, r"\b(hocket_\w+)\(([^)]*)\);")
     module = MODULE.read_text().replace("&\n", "")
     fortran = functions_of(module, r"^    (?:function|subroutine) (hocket_\w+)\(([^)]*)\) bind")
@@ -185,7 +189,7 @@ def test_fortran_has_what_c_has():
 
 
 def test_fortran_has_the_same_numbers():
-    header = HEADER.read_text()
+    header = header_text()
     module = re.sub(r"&\s*", "", MODULE.read_text())
     for enumerators in re.findall(r"enumerator :: ([^\n]*)", module):
         for value, entry in enumerate(enumerators.split(",")):
@@ -198,7 +202,7 @@ def test_types_are_those_of_the_library():
     library = ctypes.CDLL(str(LIBRARY)) if LIBRARY.exists() else pytest.skip("no shared library")
     library.hocket_dtype_name.restype = ctypes.c_char_p
     library.hocket_op_name.restype = ctypes.c_char_p
-    header = HEADER.read_text()
+    header = header_text()
     for prefix, name_of in (("dtype", library.hocket_dtype_name), ("op", library.hocket_op_name)):
         number = 0
         while name := name_of(number):

@@ -117,8 +117,30 @@ def refusals(comm):
     assert np.array_equal(value, x) and not rank.any()
 
 
+def started_and_prepared(comm):
+    n, me = comm.size, comm.rank
+    x = values(me, 1000)
+    place = index_of(me, 1000)
+    all_ranks = np.stack([values(rank, 1000) for rank in range(n)])
+    places = np.stack([index_of(rank, 1000) for rank in range(n)])
+    works = [comm.argmin_async(x), comm.all_reduce_async(np.ones(3)), comm.argmax_async(x, index=place)]
+    prepared = comm.prepare_argmax(x, index=place)
+    for found in [works[2].wait(), prepared(), prepared.start().wait()]:
+        best = all_ranks.argmax(0)
+        assert np.array_equal(found[0], all_ranks.max(0)) and np.array_equal(found[1], best)
+        assert np.array_equal(found[2], np.take_along_axis(places, best[None], 0)[0])
+    value, rank = works[0].wait()
+    assert np.array_equal(value, all_ranks.min(0)) and np.array_equal(rank, all_ranks.argmin(0))
+    assert (works[1].wait() == n).all()
+    x[:] = me  # which the prepared one reads again
+    value, rank, index = prepared()
+    assert (value == n - 1).all() and (rank == n - 1).all()
+    assert np.array_equal(index, index_of(n - 1, 1000))
+
+
 def everything(comm):
-    for part in [every_dtype, with_an_index, special_numbers, read_only_and_shared, refusals]:
+    for part in [every_dtype, with_an_index, special_numbers, read_only_and_shared, refusals,
+                 started_and_prepared]:  # fmt: skip
         part(comm)
 
 
@@ -129,7 +151,8 @@ def test_everywhere(place):
 
 @pytest.mark.parametrize("n", RANK_COUNTS)
 @pytest.mark.parametrize(
-    "body", [with_an_index, special_numbers, shapes, read_only_and_shared, refusals]
+    "body",
+    [with_an_index, special_numbers, shapes, read_only_and_shared, refusals, started_and_prepared],
 )
 def test_threads(n, body):
     threads(n, body)

@@ -152,8 +152,88 @@ def refused_on_one(comm):
                 assert (comm.all_reduce(x, op=Operator(np.add)) == comm.size).all()
 
 
+def started(comm):
+    """Calls under way at once, in the order of all, beside those that block and hocket's own."""
+    n, rank = comm.size, comm.rank
+    names = ["all_reduce", "reduce", "scan", "exscan", "reduce_scatter"]
+    for count in [0, 1, 17, 100_003]:
+        works = []
+        for name in names:
+            x = mine(rank, count * n).reshape(n, count)
+            works.append(getattr(comm, name + "_async")(x, op=HALF_AND_ALL))
+            works.append(comm.all_reduce_async(np.full(3, rank + 1)))
+        last = comm.all_reduce(mine(rank, count), op=HALF_AND_ALL)
+        assert np.array_equal(last, folded(n, count))
+        results = [work.wait() for work in works]
+        assert all((total == n * (n + 1) // 2).all() for total in results[1::2])
+        every, one, scan, exscan, share = results[::2]
+        wanted = folded(n, count * n).reshape(n, count)
+        assert np.array_equal(every, wanted) and np.array_equal(share, wanted[rank])
+        assert np.array_equal(one, wanted) if rank == 0 else one is None
+        assert np.array_equal(scan, folded(rank + 1, count * n).reshape(n, count))
+        before = folded(rank, count * n) if rank else mine(0, count * n)
+        assert np.array_equal(exscan.ravel(), before)
+
+
+def prepared(comm):
+    n, rank = comm.size, comm.rank
+    x, out = np.empty(1000), np.empty(1000)
+    call = comm.prepare_all_reduce(x, out=out, op=HALF_AND_ALL)
+    scan = comm.prepare_scan(x, op=Operator(half_and_all_of_ctypes, dtype="float64"))
+    for _ in range(3):
+        x[:] = mine(rank, 1000)
+        assert call() is out and np.array_equal(out, folded(n, 1000))
+        out[:] = 0
+        assert call.start().wait() is out and np.array_equal(out, folded(n, 1000))
+        assert np.array_equal(scan(), folded(rank + 1, 1000))
+
+
+def refused_under_way(comm):
+    """A function that fails ends its own call alone; its cause is told where it was raised."""
+    failing = comm.size - 1
+
+    def unlucky(a, b):
+        if comm.rank == failing:
+            raise ZeroDivisionError("no such number")
+        return a + b
+
+    x, y, z = np.ones(1000), np.ones(1000), np.ones(7)
+    first = comm.all_reduce_async(x, op=Operator(unlucky))
+    second = comm.all_reduce_async(y, op=Operator(np.add))
+    third = comm.all_reduce_async(z)
+    again = comm.prepare_all_reduce(x, op=Operator(unlucky))
+    if comm.size == 1:
+        return
+    for call in [first.wait, again, again, lambda: again.start().wait()]:
+        with pytest.raises(hocket.InvalidArgument, match=f"failed on rank {failing}: ZeroDiv") as caught:
+            call()
+        assert isinstance(caught.value.__cause__, ZeroDivisionError) == (comm.rank == failing)
+    assert isinstance(first.exception, hocket.InvalidArgument)
+    assert (second.wait() == comm.size).all() and (third.wait() == comm.size).all()
+    # Arguments that are wrong on one rank are refused as those of any call.
+    odd = np.ones(4 + (comm.rank == 0), "float32")
+    with pytest.raises(hocket.InvalidArgument, match="whole number|holds float32|refused"):
+        comm.all_reduce_async(odd if comm.rank == 0 else np.ones(4),
+                              op=Operator(half_and_all_of_ctypes, dtype="float64")).wait()  # fmt: skip
+    assert (comm.all_reduce(np.ones(1)) == comm.size).all()
+
+
+def awaited(comm):
+    import asyncio
+
+    async def main():
+        x, y = mine(comm.rank, 100), mine(comm.rank, 9)
+        results = await asyncio.gather(comm.all_reduce_async(x, op=HALF_AND_ALL),
+                                       comm.scan_async(y, op=HALF_AND_ALL))  # fmt: skip
+        assert np.array_equal(results[0], folded(comm.size, 100))
+        assert np.array_equal(results[1], folded(comm.rank + 1, 9))
+
+    asyncio.run(main())
+
+
 def everything(comm):
-    parts = [every_call, every_dtype, matrices, ufuncs, functions_of_c, refused_on_one]
+    parts = [every_call, every_dtype, matrices, ufuncs, functions_of_c, refused_on_one,
+             started, prepared, refused_under_way, awaited]  # fmt: skip
     for part in parts:
         part(comm)
 
@@ -165,7 +245,9 @@ def test_everywhere(place):
 
 @pytest.mark.parametrize("n", RANK_COUNTS)
 @pytest.mark.parametrize(
-    "body", [every_call, every_dtype, matrices, ufuncs, functions_of_c, refused_on_one]
+    "body",
+    [every_call, every_dtype, matrices, ufuncs, functions_of_c, refused_on_one,
+     started, prepared, refused_under_way, awaited],
 )
 def test_threads(n, body):
     threads(n, body)
@@ -235,10 +317,6 @@ def test_what_a_function_may_do_to_its_blocks():
 def test_what_is_refused():
     def body(comm):
         x = np.ones(4)
-        for call in [comm.all_reduce_async, comm.prepare_all_reduce, comm.scan_async]:
-            with pytest.raises(hocket.InvalidArgument, match="the call that blocks"):
-                work = call(x, op=HALF_AND_ALL if comm.rank else "sum")
-                work.wait() if isinstance(work, hocket.Work) else work()
         with pytest.raises(hocket.InvalidArgument, match="and no other call"):
             comm.reduce_scatter_v(x, counts=[2, 2], op=HALF_AND_ALL if comm.rank else "sum")
         fortran = np.ones((4, 4), order="F")
@@ -395,3 +473,23 @@ def test_numba():
         assert np.allclose(x, folded(comm.size, 1000), rtol=1e-15)
 
     threads(3, body)
+
+
+def test_a_work_that_is_dropped():
+    """The call is given up, the function with it, whoever is in it."""
+
+    def body(comm):
+        def slow(a, b):
+            time.sleep(0.2)
+            return a + b
+
+        work = comm.all_reduce_async(np.ones(10), op=Operator(slow))
+        time.sleep(0.1)  # a thread of hocket's may be in the function, which wants the GIL
+        del work
+        gc.collect()
+        try:
+            comm.barrier()
+        except hocket.Aborted:
+            pass  # unless all had come to the end
+
+    threads(2, body)

@@ -47,9 +47,11 @@ IN_PARTS = {
     "all_to_all_v": lambda c: {"x": np.ones(6), "counts": TWO, "out_counts": TWO},
     "reduce_scatter_v": lambda c: {"x": np.ones(6), "counts": TWO},
 }
-BLOCKING_ALONE = {
+EXTREMES = {
     "argmin": lambda c: {"x": np.ones(6), "index": np.arange(6)},
     "argmax": lambda c: {"x": np.ones(6)},
+}
+BLOCKING_ALONE = {
     "reproducible_sum": lambda c: {"shards": np.ones((1, 4)), "out": np.ones(4)},
     "all_reduce_coalesced": lambda c: {"arrays": [np.ones(2), np.ones(3)]},
     "broadcast_coalesced": lambda c: {"arrays": [np.ones(2), np.ones(3)]},
@@ -71,6 +73,9 @@ METHODS = {
     **{f"prepare_{name}": good for name, good in REGULAR.items() if name != "barrier"},
     **IN_PARTS,
     **{f"{name}_async": good for name, good in IN_PARTS.items()},
+    **EXTREMES,
+    **{f"{name}_async": good for name, good in EXTREMES.items()},
+    **{f"prepare_{name}": good for name, good in EXTREMES.items()},
     **BLOCKING_ALONE,
 }
 

@@ -282,11 +282,13 @@ def test_what_works_on_the_host_alone_says_so():
 def body(comm):
     x = Array(driver, np.ones(5))
     only = x if comm.rank else np.ones(5)
-    refused("lies in a GPU's memory", lambda: comm.argmin(only))
-    refused("index lies in a GPU's memory" if comm.rank else "GPU's memory",
+    refused("CuPy, PyTorch or Numba", lambda: comm.argmin(x))
+    refused("different kinds of memory" if comm.rank else "refused",
             lambda: comm.argmax(np.ones(5), index=only if comm.rank else np.arange(5)))
     refused("lies in a GPU's memory", lambda: comm.all_reduce(only, op=hocket.Operator(np.add)))
     refused("lies in a GPU's memory", lambda: comm.scan(only, op=hocket.Operator(np.add)))
+    refused("lies in a GPU's memory", lambda: comm.scan_async(only, op=hocket.Operator(np.add)).wait())
+    refused("lies in a GPU's memory", lambda: comm.prepare_scan(only, op=hocket.Operator(np.add))())
     class Sliced:
         __cuda_array_interface__ = {**x.__cuda_array_interface__, "strides": (16,), "shape": (3,)}
     refused("not contiguous", lambda: comm.send(Sliced(), comm.rank))
@@ -584,3 +586,53 @@ def body(comm):
         raise AssertionError("no error")
 on(2, body)
 """)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_extremes_in_the_order_of_the_stream(ranks):
+    run("""
+sys.path.insert(0, sys.argv[1] + "/stand_ins/gpu_cupy")
+import threading
+import cupy
+def check(found, least, rank, place):
+    assert np.array_equal(found[0].host, least), found[0].host
+    assert found[1].host.dtype == np.int32 and (found[1].host == rank).all(), found[1].host
+    assert np.array_equal(found[2].host, place), found[2].host
+def body(comm):
+    last = comm.size - 1
+    x = cupy.ndarray(np.zeros(6))
+    index = cupy.ndarray(np.arange(6) + 100 * comm.rank)
+    stream = cupy.stream_on(comm.rank)
+    with stream:
+        go = driver.fill_later(x.address, np.arange(6.0) - comm.rank, stream.ptr)
+        if comm.size > 1:  # of one process: the calls wait for the stream
+            threading.Timer(0.2, go).start()
+        found = comm.argmin(x, index=index)
+        work = comm.argmax_async(x, index=index)
+        if comm.size == 1:  # they have returned before their arrays are written
+            assert not work.test()
+            go()
+        after = cupy.ndarray(np.ones(3))
+        comm.all_reduce(after)
+        stream.synchronize()
+        check(found, np.arange(6.0) - last, last, np.arange(6) + 100 * last)
+        check(work.synchronize(timeout=20), np.arange(6.0), 0, np.arange(6))
+        assert (after.host == comm.size).all()
+        prepared = comm.prepare_argmin(x, index=index)
+        for step in (1, 2):
+            x.host[:] = step * comm.rank
+            found = prepared()
+            stream.synchronize()
+            check(found, np.zeros(6), 0, np.arange(6))
+        check(prepared.start().synchronize(timeout=20), np.zeros(6), 0, np.arange(6))
+        value, rank = comm.argmax(x)
+        stream.synchronize()
+        assert (value.host == 2 * last).all() and (rank.host == last).all()
+    own = driver.stream()
+    prepared = comm.prepare_argmin(x, stream=own)
+    with driver.graph(own):
+        refused("no graph captures", prepared)
+    found = comm.all_reduce(np.ones(2))
+    assert (found == comm.size).all()
+on(RANKS, body)
+""".replace("RANKS", str(ranks)))
