@@ -14,8 +14,8 @@ extern "C" {
 typedef int (*hocket_combine)(void* left, const void* right, size_t count, void* context);
 
 /* How to combine; `context` goes to the function, and must stay until the call, or the work that it
- * started, has ended. The ranks are taken in their order: ((x0 op x1) op x2) ... So the function may be
- * neither commutative nor associative. */
+ * started, has ended. The ranks are taken in their order: ((x0 op x1) op x2) ... So the function
+ * may be neither commutative nor associative. */
 typedef struct hocket_operator {
   size_t size; /* sizeof(hocket_operator) */
   hocket_combine combine;

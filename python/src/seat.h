@@ -144,7 +144,7 @@ struct WorkHandle {
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;
   std::string call;  // its name
-  std::shared_ptr<OwnOperator> own = {};  // that combines; null: one of hocket's
+  std::shared_ptr<OwnOperator> own = {};    // that combines; null: one of hocket's
   std::shared_ptr<Watchers> watchers = {};  // null: nobody waits for its end but by `work`
   bool given_up = false;                    // by the end of whoever awaited it
   Started work;  // last: goes first, and nobody touches the arrays after it

@@ -31,9 +31,7 @@ class ByOperator : public Collective {
     } catch (const std::bad_alloc&) {
       refuse()("this rank got no memory for the operator");
     }
-    op_ = {.combine = &combined,
-           .context = kept_.get(),
-           .unit = known.unit == 0 ? 1 : known.unit};
+    op_ = {.combine = &combined, .context = kept_.get(), .unit = known.unit == 0 ? 1 : known.unit};
   }
 
   template <typename Start>

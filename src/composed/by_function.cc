@@ -74,9 +74,7 @@ void run(world::CommunicatorImpl& impl, const Checked& made) {
   world::AnyPlan plan = plan_of(made);
   impl.run_prepared(plan, {.deadline = made.deadline});
 }
-Work start(world::CommunicatorImpl& impl, const Checked& made) {
-  return Work(started(impl, made));
-}
+Work start(world::CommunicatorImpl& impl, const Checked& made) { return Work(started(impl, made)); }
 Prepared prepare(const std::shared_ptr<world::CommunicatorImpl>& impl, const Checked& made) {
   return prepare(impl,
                  {.run = [impl, made] { run(*impl, made); },

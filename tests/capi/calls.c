@@ -386,8 +386,7 @@ static void own_operators(void) {
   const hocket_operator some = {.size = sizeof op, .combine = weighted, .context = &weight};
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
               my_rank == 0 || n == 1 ? "combine is null" : "refused",
-              hocket_all_reduce_by(
-                  world, &in, &out, my_rank == 0 ? &none : &some, NULL));
+              hocket_all_reduce_by(world, &in, &out, my_rank == 0 ? &none : &some, NULL));
 }
 
 static void extremes(void) {
