@@ -11,7 +11,8 @@ from test_faces import run_job  # noqa: E402
 
 
 @pytest.mark.parametrize("package", ["cupy", "torch"])
-@pytest.mark.parametrize("program", ["fft_on_gpus.py", "matmul_on_gpus.py"])
+@pytest.mark.parametrize("program", ["fft_on_gpus.py", "matmul_on_gpus.py",
+                                     "epilogs_on_gpus.py"])
 def test_two_processes(program, package):
     xp = pytest.importorskip(package)
     try:

@@ -1,5 +1,6 @@
 """What follows products by nvmath's names, against the whole matrices in NumPy."""
 
+import importlib
 import itertools
 
 import numpy as np
@@ -71,8 +72,19 @@ def distributions_of(group, kind):
     }[kind]
 
 
-def every_epilog(group, kind, dtype, torch):
-    give = (lambda x: __import__("torch").from_numpy(x)) if torch else (lambda x: x)
+def ways_of(package):
+    """How an array of NumPy becomes one of `package`, and comes back."""
+    if package == "numpy":
+        return lambda x: x, np.asarray
+    xp = importlib.import_module(package.split(".")[0])
+    if package == "cupy":
+        return lambda x: xp.asarray(x, order="K"), xp.asnumpy
+    device = "cuda" if package == "torch.cuda" else "cpu"
+    return lambda x: xp.from_numpy(x).to(device), lambda x: x.cpu().numpy()
+
+
+def every_epilog(group, kind, dtype, package):
+    give, take = ways_of(package)
     tolerance = {"rtol": 2e-3, "atol": 0.3} if dtype == "float16" else {"rtol": 1e-5, "atol": 1e-3}
     distributions = distributions_of(group, kind)
     random = np.random.default_rng(4)  # the same on all processes
@@ -106,19 +118,19 @@ def every_epilog(group, kind, dtype, torch):
             got, aux = got
         assert (got is given[2]) == left
         assert str(got.dtype).endswith(dtype)
-        assert np.allclose(np.asarray(got), mine(want, 2), **tolerance), epilog
+        assert np.allclose(take(got), mine(want, 2), **tolerance), epilog
         assert aux.keys() == further.keys()
         for name, value in aux.items():
-            want = further[name]
+            want, value = further[name], take(value)
             if name == "relu_aux":
                 want = bits_of(part_of(want, distributions[2], group.rank))
-                assert str(value.dtype).endswith("uint8")
+                assert value.dtype == np.uint8
             elif name == "gelu_aux":
                 want = padded(mine(want, 2))
             elif name != "bgradb":
                 want = part_of(want[:, None] + np.zeros((M, N)), distributions[2], group.rank)[:, 0]
-            assert np.asarray(value).shape == want.shape, (name, value.shape, want.shape)
-            assert np.allclose(np.asarray(value), want, **tolerance), (epilog, name)
+            assert value.shape == want.shape, (name, value.shape, want.shape)
+            assert np.allclose(value, want, **tolerance), (epilog, name)
 
 
 CASES = [(1, "rows", "float64"), (2, "rows", "float32"), (3, "columns", "float64"),
@@ -127,12 +139,12 @@ CASES = [(1, "rows", "float64"), (2, "rows", "float32"), (3, "columns", "float64
 
 @pytest.mark.parametrize("n, kind, dtype", CASES)
 def test_as_numpy_does(n, kind, dtype):
-    on_processes(n, every_epilog, kind, dtype, False)
+    on_processes(n, every_epilog, kind, dtype, "numpy")
 
 
 def test_of_torch():
     pytest.importorskip("torch")
-    on_processes(2, every_epilog, "cyclic", "float32", True)
+    on_processes(2, every_epilog, "cyclic", "float32", "torch")
 
 
 def in_pieces(group):
