@@ -26,7 +26,7 @@ import hocket
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LINE = 64  # bytes a rank in the shared file, behind the first, which is the round's
-MARKS = {"ended": 0, "awake": 8, "pid": 16}
+MARKS = {"ended": 0, "awake": 8, "pid": 16, "met": 24}
 FULL = "full"
 UNNOTICED = 10.0  # seconds of calls that go well, after which a harm counts as not noticed
 
@@ -180,6 +180,7 @@ class Rank:
         if harm.waits or round_.harm == "stop and continue":
             # What a rank has given may leave it only later, and who wakes it up may wait for that.
             self.call(plans.Call("barrier", 0, 0), 0)
+            self.board.mark("met", round_.number + 1)
         if harm.waits:
             group.deadline = plans.SHORT
         try:
@@ -296,6 +297,8 @@ class Rank:
             self.do_stop(group)
 
     def do_stop(self, group):
+        # What it gave to the barrier may be on its way still, and who wakes it up stands there.
+        self.board.await_marks(self.round.survivors, "met", self.round.number + 1)
         self.board.harm()
         os.kill(os.getpid(), signal.SIGSTOP)
         self.board.mark("awake", self.round.number + 1)
