@@ -169,7 +169,7 @@ TEST(Extremes, WhatIsWrongOnOneRankIsRefusedOnAll) {
       std::vector<std::complex<double>> z(4), extremes(4);
       argmin(comm, odd ? ConstArrayView(z) : x, {odd ? ArrayView(extremes) : values, ranks});
     });
-    refused("in lies in a GPU's memory", [&] {
+    refused("in and values lie in different kinds of memory", [&] {
       const ConstArrayView elsewhere(x.data(), 4, DType::kFloat64, MemoryKind::kCuda);
       argmin(comm, odd ? elsewhere : ConstArrayView(x), {values, ranks});
     });
