@@ -1,17 +1,20 @@
 """README and docs/ hold what they say.
 
 Every block of Python in them is a program that runs on two ranks, every block of C++ with a `main`
-likewise; blocks of C++ without one are statements, run in turn in one program a document. What
-stands before a block says more about it:
+likewise; blocks of C++ without one are statements, run in turn in one program a document. Programs in
+C and Fortran run too, and so do statements of C. Options of commands, files and variables that are
+named are there. What stands before a block says more about it:
 
     <!-- prints -->        the text that the program above it prints
     <!-- quote: FILE -->   lines of FILE, as they stand there, or in a comment there
     <!-- needs: MODULE --> a program for machines that have the Python package
 """
 
+import functools
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -149,6 +152,32 @@ def test_cpp_statements(document, tmp_path):
     compile_and_run(blocks[0], source, tmp_path)
 
 
+def compiled(block, tmp_path, suffix, *command):
+    flags = library_flags()
+    if flags is None or shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]}, or a shared library beside the command, is missing")
+    file, program = tmp_path / f"program{suffix}", tmp_path / "program"
+    text = block.text
+    if "int main(" not in text and suffix == ".c":
+        text = f"#include <hocket/c.h>\nint main(void) {{\n{text}(void)options;\nreturn 0;\n}}\n"
+    file.write_text(text)
+    made = subprocess.run([*command, str(file), "-o", str(program), *flags], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=50)
+    assert made.returncode == 0, f"{block.name}:\n{made.stderr}"
+    run_and_compare(block, *RUNS_PROGRAM, program)
+
+
+@named([block for block in BLOCKS if block.kind == "c"])
+def test_c(block, tmp_path):
+    compiled(block, tmp_path, ".c", "cc", "-std=c11", "-Wall", "-Wextra", "-Werror")
+
+
+@named([block for block in BLOCKS if block.kind == "fortran"])
+def test_fortran(block, tmp_path):
+    module = ROOT / "include" / "hocket" / "hocket.f90"
+    compiled(block, tmp_path, ".f90", "gfortran", str(module))
+
+
 @named(QUOTES)
 def test_quotes(block):
     file = ROOT / block.note.removeprefix("quote: ")
@@ -173,6 +202,148 @@ def test_links(document):
             headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
             slugs = [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings]
             assert anchor in slugs, f"{document.name} links to {target}; headings are {slugs}"
+
+
+# --- What is named is there -----------------------------------------------------------------------
+
+
+def without_blocks(text):
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+PAGES = [document for document in DOCUMENTS if document.parent.name != "notes"]  # those tell of the past
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda document: document.name)
+def test_files_that_are_named_are_there(document):
+    text = document.read_text()
+    folders = "src|tests|tools|bench|docs|python|include|examples|packaging|cmake"
+    named = set(re.findall(rf"(?<![\w/.])((?:{folders})/[\w./-]*\w)", text))
+    if document.parent.name == "moving":  # these speak of other packages' files, too
+        named = {name for name in named if not name.startswith("tests/") or (ROOT / name).exists()}
+    for name in sorted(named):
+        if "NAME" not in name:
+            assert (ROOT / name).exists(), f"{document.name} names {name}, which is not there"
+
+
+def text_of_help(*words):
+    command = [find_command(), *words, "--help"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50).stdout
+
+
+@functools.cache
+def options_of(name):
+    """What tells the options of a command of hocket, or of a tool here; None where it is neither."""
+    first, _, subcommand = name.partition(" ")
+    if first == "hocket":
+        if subcommand == "demo":
+            return (ROOT / "python" / "hocket" / "_demo.py").read_text()
+        return text_of_help(subcommand) if f"\n  {subcommand} " in text_of_help() else None
+    if not (ROOT / first).is_file():
+        return None
+    text = (ROOT / first).read_text()
+    imported = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
+    parts = [ROOT / "tools" / f"{part}.py" for part in imported]
+    return text + "".join(part.read_text() for part in parts if part.is_file())
+
+
+COMMAND = re.compile(
+    r"(?:^|[\s`(;$/])(hocket [a-z]+|tools/[\w./-]+|bench/[\w.]+\.py|\./demo\.sh|\./test\.sh)"
+    r"((?: (?!--? )[^\s`|&;#)]+)*)"
+)
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda document: document.name)
+def test_options_that_are_named_are_there(document):
+    for line in document.read_text().splitlines():
+        for command, rest in COMMAND.findall(line):
+            known = options_of(command)
+            if known is None:
+                continue
+            arguments = rest.split()
+            if "--" in arguments:
+                arguments = arguments[: arguments.index("--")]
+            for option in arguments:
+                name = option.split("=")[0]
+                if re.fullmatch(r"--[a-z][\w-]+", name):
+                    assert re.search(rf"{name}\b", known), f"{document.name}: {command} {name}"
+
+
+@functools.cache
+def variables():
+    said = subprocess.run([find_command(), "doctor", "--env"], capture_output=True, text=True,
+                          check=True, timeout=50).stdout
+    return set(re.findall(r"^(HOCKET_\w+)", said, re.M))
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda document: document.name)
+def test_variables_that_are_named_are_there(document):
+    headers = [ROOT / "include" / "hocket" / name for name in ("c.h", "c_operators.h")]
+    of_builds = [ROOT / "CMakeLists.txt", *ROOT.glob("cmake/*"), *ROOT.glob("tools/*.sh")]
+    texts = "".join(path.read_text() for path in [*headers, *of_builds])
+    known = variables() | set(re.findall(r"\bHOCKET_\w+", texts))
+    named = set(re.findall(r"\bHOCKET_[A-Z0-9_]*[A-Z0-9]\b", document.read_text()))
+    assert named <= known, f"{document.name} names {sorted(named - known)}"
+
+
+def test_the_page_of_architecture_has_the_layers_in_their_order():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    (listed,) = re.findall(r"^## Layers\n.*?```text\n(.*?)```", page, re.M | re.S)
+    source = (ROOT / "src" / "CMakeLists.txt").read_text()
+    layers = re.search(r"foreach\(layer (base .*?)\)", source, re.S)[1]
+    assert re.findall(r"^([a-z_/]+) {2,}", listed, re.M) == layers.split()
+
+
+# What tables, constants and compilers leave among what can be written to.
+NO_STATE = re.compile(r"vtable|typeinfo|guard variable|DW\.ref|VTT|HighwayDispatchTable|::k[A-Z]\w*$")
+
+
+def state_of_library():
+    """Names of what outlives calls and can change, as the libraries' symbols have them."""
+    flags = library_flags()
+    if flags is None or shutil.which("nm") is None:
+        pytest.skip("nm, or a shared library beside the command, is missing")
+    folder = Path(flags[1][2:])
+    found = set()
+    for library in [folder / "libhocket.so", *folder.glob("libhocket_mpi_*.so")]:
+        said = subprocess.run(["nm", "-C", "--defined-only", str(library)], capture_output=True,
+                              text=True, timeout=50).stdout
+        for line in said.splitlines():
+            kind, name = line.split(maxsplit=2)[1:]
+            if kind in "bBdD" and "hocket::" in name and not NO_STATE.search(name):
+                found.add(name)
+    return found
+
+
+def plain_name(symbol):
+    """Without arguments and namespaces that have no name: planner::mutex."""
+    symbol = symbol.replace("(anonymous namespace)::", "").replace(" const", "")
+    while (shorter := re.sub(r"\([^()]*\)|<[^<>]*>|\{[^{}]*\}", "", symbol)) != symbol:
+        symbol = shorter
+    return symbol
+
+
+def test_all_state_of_a_process_is_named():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    (section,) = re.findall(r"^## The state of a process\n(.*?)^## ", page, re.M | re.S)
+    rows = re.findall(r"^\| ([^|]*) \| `([\w/.]+)` \|", section, re.M)
+    named = [(name, file) for names, file in rows for name in re.findall(r"`([^`]+)`", names)]
+    for name, file in named:
+        last = name.split("::")[-1]
+        assert re.search(rf"\b{last}\b", (ROOT / file).read_text()), f"{file} has no {name}"
+    for symbol in sorted(state_of_library()):
+        assert any(f"::{plain_name(symbol)}".endswith(f"::{name}") for name, _ in named), (
+            f"{plain_name(symbol)} can change and outlives calls: docs/architecture.md has no reason")
+    # The Python package has no symbols.
+    static = re.compile(
+        r"^\s*static (?:thread_local )?(?!const\b|constexpr\b|PyObject\* const)[^()=]*?"
+        r"(\w+)(?:\{.*\})?(?: = .*)?;",
+        re.M,
+    )
+    for path in sorted((ROOT / "python" / "src").glob("*.cc")):
+        for name in static.findall(path.read_text()):
+            place = (name, path.relative_to(ROOT).as_posix())
+            assert place in named, f"{place} is not in docs/architecture.md"
 
 
 def tool(path):
