@@ -18,7 +18,8 @@ GUIDE = [
     (
         "Start here",
         ["README", "docs/installing"]
-        + [f"docs/{name}" for name in ("concepts", "starting", "notebooks", "many_hosts", "gpu")],
+        + [f"docs/{name}" for name in ("concepts", "reductions", "messages", "starting")]
+        + [f"docs/{name}" for name in ("notebooks", "many_hosts", "gpu")],
     ),
     (
         "When something goes wrong",
