@@ -300,6 +300,44 @@ module hocket
       type(c_ptr), intent(inout) :: work
       integer(c_int) :: hocket_reduce_async
     end function
+    function hocket_scan(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_scan
+    end function
+    function hocket_scan_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_scan_async
+    end function
+    function hocket_exscan(comm, in, out, op, options) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      integer(c_int) :: hocket_exscan
+    end function
+    function hocket_exscan_async(comm, in, out, op, options, work) bind(c)
+      import
+      type(c_ptr), value :: comm
+      type(hocket_array), intent(in), target, optional :: in
+      type(hocket_array), intent(in), target, optional :: out
+      integer(c_int32_t), value :: op
+      type(hocket_call_options), intent(in), optional :: options
+      type(c_ptr), intent(inout) :: work
+      integer(c_int) :: hocket_exscan_async
+    end function
     function hocket_reduce_scatter(comm, in, out, op, options) bind(c)
       import
       type(c_ptr), value :: comm

@@ -60,6 +60,59 @@ int hocket_reduce_async(hocket_comm* comm,
   });
 }
 
+int hocket_scan(hocket_comm* comm,
+                const hocket_array* in,
+                const hocket_array* out,
+                int32_t op,
+                const hocket_call_options* options) {
+  return guarded("hocket_scan", [&] {
+    const Collective call(comm, options);
+    const auto o = call.reduce(op);
+    call.on(in, out, [&](auto... arrays) { return call.comm().scan(arrays..., o); });
+  });
+}
+int hocket_scan_async(hocket_comm* comm,
+                      const hocket_array* in,
+                      const hocket_array* out,
+                      int32_t op,
+                      const hocket_call_options* options,
+                      hocket_work** work) {
+  return guarded("hocket_scan_async", [&] {
+    const Collective call(comm, options);
+    const auto o = call.reduce(op);
+    call.start(work, [&] {
+      return call.on(in, out, [&](auto... arrays) { return call.comm().scan_async(arrays..., o); });
+    });
+  });
+}
+
+int hocket_exscan(hocket_comm* comm,
+                  const hocket_array* in,
+                  const hocket_array* out,
+                  int32_t op,
+                  const hocket_call_options* options) {
+  return guarded("hocket_exscan", [&] {
+    const Collective call(comm, options);
+    const auto o = call.reduce(op);
+    call.on(in, out, [&](auto... arrays) { return call.comm().exscan(arrays..., o); });
+  });
+}
+int hocket_exscan_async(hocket_comm* comm,
+                        const hocket_array* in,
+                        const hocket_array* out,
+                        int32_t op,
+                        const hocket_call_options* options,
+                        hocket_work** work) {
+  return guarded("hocket_exscan_async", [&] {
+    const Collective call(comm, options);
+    const auto o = call.reduce(op);
+    call.start(work, [&] {
+      return call.on(
+          in, out, [&](auto... arrays) { return call.comm().exscan_async(arrays..., o); });
+    });
+  });
+}
+
 int hocket_reduce_scatter(hocket_comm* comm,
                           const hocket_array* in,
                           const hocket_array* out,

@@ -56,6 +56,26 @@ static void reductions(void) {
   }
 
   hocket_work* work = NULL;
+  float* before = filled(kShare);
+  hocket_array prefix = host_array(before, kShare, HOCKET_FLOAT32);
+  CHECK_OK(hocket_scan(world, &in, &out, HOCKET_MAX, NULL));
+  CHECK_OK(hocket_exscan(world, NULL, &prefix, HOCKET_MAX, NULL));
+  for (int i = 0; i < kShare; ++i) {
+    CHECK(y[i] == value(my_rank, i));
+    CHECK(before[i] == value(my_rank == 0 ? 0 : my_rank - 1, i));
+  }
+  CHECK_OK(hocket_scan_async(world, &in, &prefix, HOCKET_MIN, NULL, &work));
+  CHECK_OK(hocket_work_wait(work));
+  hocket_work_free(&work);
+  CHECK_OK(hocket_exscan_async(world, &in, my_rank == 0 ? NULL : &out, HOCKET_MIN, NULL, &work));
+  CHECK_OK(hocket_work_wait(work));
+  hocket_work_free(&work);
+  for (int i = 0; i < kShare; ++i) {
+    CHECK(before[i] == value(0, i));
+    CHECK(my_rank == 0 || y[i] == value(0, i));
+  }
+  free(before);
+
   CHECK_OK(hocket_all_reduce_async(world, NULL, &in, HOCKET_SUM, NULL, &work));
   CHECK_OK(hocket_work_wait(work));
   int done = 0;

@@ -43,6 +43,10 @@ program test_fortran
   call ok(hocket_all_reduce(world, out=hocket_view(x), op=HOCKET_MAX))
   call check(all_equal(x, [((ranks - 1) * 10.0_c_double + i, i = 1, 3)]), "max, in place")
 
+  x = [(rank * 10 + i, i = 1, 3)]
+  call ok(hocket_exscan(world, hocket_view(x), hocket_view(y), HOCKET_MIN))
+  if (rank > 0) call check(all_equal(y, [1.0_c_double, 2.0_c_double, 3.0_c_double]), "exscan")
+
   ! Columns are ranks: Fortran's order.
   allocate (all(3, ranks))
   x = [(rank * 10 + i, i = 1, 3)]
