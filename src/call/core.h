@@ -24,6 +24,7 @@
 #include "failure/inquiry.h"
 #include "failure/texts.h"
 #include "hocket/communicator.h"
+#include "live/long_wait.h"
 
 namespace hocket::call {
 
@@ -62,6 +63,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   Planner& planner() noexcept { return *planner_; }
   Runner& runner() noexcept { return *runner_; }
   failure::Inquiry& inquiry() noexcept { return *inquiry_; }
+  live::LongWaits& long_waits() noexcept { return *long_waits_; }
   engine::PointToPoint& messages() noexcept { return *engines_.messages; }
   const Engines& engines() const noexcept { return engines_; }
   const Tracing& tracing() const noexcept { return tracing_; }
@@ -235,6 +237,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   void look_for_returned(Operation& operation) noexcept;
   void look_for_returned() noexcept;
   bool has_passed(Operation& operation);
+  void look_at_streams() noexcept;
 
   const std::shared_ptr<Surroundings> surroundings_;
   const Membership membership_;
@@ -257,6 +260,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::optional<failure::Texts> texts_;
   std::optional<live::LongWaits> long_waits_;
   std::optional<Runner> runner_;
+  // What the progress thread has last seen a stream wait for.
+  std::weak_ptr<Operation> held_;
+  std::optional<live::LongWait> held_wait_;
 
   std::atomic<bool> written_{false};  // the flight record
   mutable std::atomic<bool> told_{false};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "failure/caught.h"
 
 namespace hocket::call {
@@ -12,6 +14,14 @@ using engine::Kind;
 using engine::Poll;
 using engine::Signature;
 using failure::Refusal;
+
+namespace {
+
+bool is_of_gpus(const std::shared_ptr<Operation>& operation) {
+  return operation->carrying || operation->message.envelope.tag == engine::kStagedTag;
+}
+
+}  // namespace
 
 // --- One call -----------------------------------------------------------------------------------
 
@@ -238,11 +248,16 @@ void Runner::check_deadlines() {
   }
 }
 
+std::shared_ptr<Operation> Runner::of_gpus() const noexcept {
+  if (!queue_.empty() && queue_.front()->begun && is_of_gpus(queue_.front())) {
+    return queue_.front();
+  }
+  const auto found = std::ranges::find_if(messages_, is_of_gpus);
+  return found == messages_.end() ? nullptr : *found;
+}
+
 void Runner::fail_all(const std::exception_ptr& error) noexcept {
   const auto messages = std::exchange(messages_, {});
-  const auto is_of_gpus = [](const auto& operation) {
-    return operation->carrying || operation->message.envelope.tag == engine::kStagedTag;
-  };
   if (std::ranges::any_of(queue_, is_of_gpus) || std::ranges::any_of(messages, is_of_gpus)) {
     owner_.lose_device_call();
   }

@@ -85,6 +85,8 @@ class Runner {
   // Puts a collective behind the others, with the deadline that it has.
   void enqueue(std::shared_ptr<Operation> operation);
   std::vector<std::shared_ptr<Operation>>& messages() noexcept { return messages_; }
+  // A call or message of a GPU's, begun, for which a stream may wait; null where there is none.
+  std::shared_ptr<Operation> of_gpus() const noexcept;
 
   // Gives the call, whose turn it is, its fingerprint, and tells everybody.
   void begin(Plan& plan, const engine::Signature& shown, Arrays arrays = Arrays::kHere) {

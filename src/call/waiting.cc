@@ -66,6 +66,22 @@ void Core::look_for_returned() noexcept {
   if (const auto operation = one_of(runner_->messages())) look_for_returned(*operation);
 }
 
+// The program may wait for a stream, which tells nobody: so this thread warns of what that waits
+// for.
+void Core::look_at_streams() noexcept {
+  const auto now = runner_->of_gpus();
+  if (held_wait_ && (now == nullptr || now != held_.lock())) {
+    held_wait_->over(group_->failed() ? live::LongWait::End::kFailed : live::LongWait::End::kWell);
+    held_wait_.reset();
+  }
+  if (now == nullptr) return;
+  if (!held_wait_) {
+    held_ = now;
+    held_wait_.emplace(*long_waits_, live::LongWait::Of::kStream);
+  }
+  held_wait_->look(now->call.awaited, now->call.shown);
+}
+
 void Core::poke() {
   if (forks_.forked()) raise_unusable();
   if (!turn_.try_enter(TurnLock::Who::kWaiter)) return;
@@ -77,6 +93,7 @@ Core::Turn Core::progress() noexcept {
   if (!turn_.try_enter(TurnLock::Who::kProgress)) return Turn::kIdle;
   const bool moved = open_ && runner_->advance(true);
   if (open_ && surroundings_->host().is_in_task()) look_for_returned();
+  if (open_) look_at_streams();
   const bool left = runner_->busy();
   const bool awaits = left && awaits_gpu();
   turn_.leave();

@@ -72,10 +72,10 @@ void DeviceCalls::require_engines(const Signature& shown) {
       device_,
       relay_.any(),
       [&](std::span<const std::byte> own) { return gather(shown, own); });
-  watch_ = std::make_shared<DeviceWatch>(
-      owner_.group(), device_, [this](std::uint64_t sequence, Duration allowed) {
-        return owner_.inquiry().lateness({.sequence = sequence}, allowed);
-      });
+  const auto lateness = [this](std::uint64_t sequence, Duration allowed) {
+    return owner_.inquiry().lateness({.sequence = sequence}, allowed);
+  };
+  watch_ = std::make_shared<DeviceWatch>(owner_.group(), device_, owner_.long_waits(), lateness);
   require_streams();
   engines_ = std::move(engines);
   surroundings_.attend(watch_);

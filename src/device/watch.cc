@@ -40,11 +40,13 @@ std::uint32_t read(const std::byte* word) noexcept {
 
 DeviceWatch::DeviceWatch(control::GroupControl& control,
                          std::shared_ptr<const cuda::DeviceContext> device,
+                         live::LongWaits& long_waits,
                          Lateness lateness)
     : device_(std::move(device)),
       words_(device_, 2 * kEnded),
       compared_(static_cast<std::size_t>(control.size())),
       control_(&control),
+      long_waits_(long_waits),
       lateness_(std::move(lateness)),
       active_(Clock::now()) {}
 
@@ -67,6 +69,7 @@ void DeviceWatch::note_captured(const engine::DeviceEngine& engine) noexcept {
 void DeviceWatch::close() noexcept {
   const std::lock_guard lock(mutex_);
   engines_.clear();
+  wait_.reset();
   control_ = nullptr;
 }
 
@@ -213,6 +216,7 @@ void DeviceWatch::fail(const control::Failure& failure) noexcept {
 void DeviceWatch::end_engines() noexcept {
   if (ended_engines_) return;
   ended_engines_ = true;
+  end_wait(live::LongWait::End::kFailed);
   cut_short_ = pending();
   for (engine::DeviceEngine* engine : engines_) engine->abort();
 }
@@ -303,17 +307,33 @@ void DeviceWatch::look_at_deadline(Clock::time_point now) {
   const std::uint32_t started = begun();
   if (done == started || !pending()) {
     running_ = 0;
-    return;
+    return end_wait(live::LongWait::End::kWell);
   }
   // The last to begin is the one that runs: those before it on the stream have ended.
   if (started != running_) {
     running_ = started;
     running_since_ = now;
+    end_wait(live::LongWait::End::kWell);
   }
   const auto what = watched(started);
+  if (what && what->sequence != 0) look_at_wait(what->sequence);
   if (!what || what->allowed == kForever || now - running_since_ < what->allowed) return;
   fail(what->sequence != 0 ? lateness_(what->sequence, what->allowed)
                            : lateness_of_messages(what->peers, what->allowed));
+}
+
+void DeviceWatch::end_wait(live::LongWait::End how) noexcept {
+  if (!wait_) return;
+  wait_->over(how);
+  wait_.reset();
+}
+
+// The program may wait for the stream, which tells nobody. Of messages the host hears, too: see
+// Core::look_at_streams.
+void DeviceWatch::look_at_wait(std::uint64_t sequence) noexcept {
+  if (!wait_) wait_.emplace(long_waits_, live::LongWait::Of::kStream);
+  const auto own = control_->find(control_->rank(), sequence);
+  wait_->look({.sequence = sequence}, own ? own->signature : engine::Signature{});
 }
 
 control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration allowed) const {

@@ -17,6 +17,7 @@
 #include "engine/device_engine.h"
 #include "failure/loss.h"
 #include "failure/records.h"
+#include "live/long_wait.h"
 
 namespace hocket::device {
 
@@ -28,6 +29,7 @@ class DeviceWatch final : public call::Attended {
 
   DeviceWatch(control::GroupControl& control,
               std::shared_ptr<const cuda::DeviceContext> device,
+              live::LongWaits& long_waits,
               Lateness lateness);
 
   // --- The communicator's thread -------------------------------------------------------------
@@ -91,6 +93,8 @@ class DeviceWatch final : public call::Attended {
   void end_if_lost(const Watched& what, Clock::time_point now);
   bool look_at_problems(Clock::time_point now);
   void look_at_deadline(Clock::time_point now);
+  void look_at_wait(std::uint64_t sequence) noexcept;
+  void end_wait(live::LongWait::End how) noexcept;
   void look_at_calls();
   control::Failure lateness_of_messages(std::uint64_t peers, Duration allowed) const;
   void fail(const control::Failure& failure) noexcept;
@@ -118,6 +122,7 @@ class DeviceWatch final : public call::Attended {
 
   std::mutex mutex_;  // guards what follows
   control::GroupControl* control_;
+  live::LongWaits& long_waits_;  // not once it is closed
   Lateness lateness_;
   std::vector<engine::DeviceEngine*> engines_;
   bool ended_engines_ = false;
@@ -130,6 +135,7 @@ class DeviceWatch final : public call::Attended {
   Clock::time_point active_;
   std::uint32_t running_ = 0;  // the mark that had begun at the last look
   Clock::time_point running_since_;
+  std::optional<live::LongWait> wait_;  // for that mark's end
   std::uint32_t losses_seen_ = 0;
   std::optional<Clock::time_point> lost_at_;     // when somebody was, the first time
   std::optional<Clock::time_point> doubted_at_;  // when something was first seen that may be a loss

@@ -73,7 +73,9 @@ void LongWait::sample(const failure::Awaited& awaited, const engine::Signature& 
   // Not when it speaks: what is said of a process is not to be what an answer takes.
   const bool speaks = is_still && Duration(now_ - *begun_) >= speaks_at_;
   if (!speaks) ask_places(holdup);
-  if (!speaks || !may_speak(holdup, now.place)) return;
+  if (!speaks) return;
+  if (of_ == Of::kStream && holdup.members.empty()) return;
+  if (!may_speak(holdup, now.place)) return;
   call_ = awaited.message != nullptr ? failure::describe(*awaited.message)
                                      : failure::describe(awaited.sequence, shown);
   base::log(base::LogLevel::kWarning, sentence(holdup, awaited));

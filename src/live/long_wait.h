@@ -32,7 +32,10 @@ struct LongWaits {
 // first time.
 class LongWait {
  public:
-  explicit LongWait(LongWaits& waits) noexcept : waits_(waits) {}
+  // Who waits: the thread that looks, or a stream of a GPU, which may have other work before the
+  // call. Of that nothing is said once all ranks have come.
+  enum class Of : std::uint8_t { kThread, kStream };
+  explicit LongWait(LongWaits& waits, Of of = Of::kThread) noexcept : waits_(waits), of_(of) {}
   // Gives up its claims, and says nothing.
   ~LongWait();
   LongWait(const LongWait&) = delete;
@@ -67,6 +70,7 @@ class LongWait {
   std::string of_circle() const;
 
   LongWaits& waits_;
+  Of of_;
   std::optional<Clock::time_point> begun_;  // the first look
   Clock::time_point now_;
   Clock::time_point next_;

@@ -104,7 +104,7 @@ import hocket
 from fake_gpu import Array, Driver
 
 driver = Driver()
-comm = hocket.init(engines=["nccl"])
+comm = hocket.init(engines=[sys.argv[3]])
 driver.use(comm.rank)
 stream = driver.stream()
 x = Array(driver, np.ones(100))
@@ -116,20 +116,33 @@ def lingers():
 
 if comm.rank == 1:
     lingers()
-comm.all_reduce_async(x, stream=stream).synchronize()
+if sys.argv[2] == "work":
+    comm.all_reduce_async(x, stream=stream).synchronize()
+elif sys.argv[2] == "stream":
+    comm.all_reduce(x, stream=stream)
+elif comm.rank == 0:
+    comm.recv(x, source=1, stream=stream)
+else:
+    comm.send(x, 0, stream=stream)
+driver.synchronize(stream)
 comm.barrier()
 """
 
 
 @pytest.mark.skipif(not (BUILD / "fake_nccl").exists(), reason="this build has no fake driver")
-def test_a_wait_for_a_gpu_is_warned_of():
-    job = run_job(2, "-c", ON_GPUS, SUPPORT,
+@pytest.mark.parametrize("engine", ["nccl", "shm"])
+@pytest.mark.parametrize("by", ["work", "stream", "message"])
+def test_a_wait_for_a_gpu_is_warned_of(engine, by):
+    nccl = BUILD / "fake_nccl" / "libnccl.so.2" if engine == "nccl" else "none"
+    job = run_job(2, "-c", ON_GPUS, SUPPORT, by, engine,
                   env={"LD_LIBRARY_PATH": str(BUILD / "fake_cuda"), "HOCKET_WARN": "0.5",
-                       "HOCKET_NCCL_LIBRARY": str(BUILD / "fake_nccl" / "libnccl.so.2")})
+                       "HOCKET_NCCL_LIBRARY": str(nccl)})
     assert job.returncode == 0, job.stdout
     said = lines_of(job.stdout)
-    waits = r"rank 0 has waited \S+ s in all_reduce #\d+ sum float64\[100\] on GPUs on world "
-    assert said and all(re.search(waits + "for rank 1 ", text) for text in said), job.stdout
+    call = (r"recv of float64\[100\] from rank 1 tag 0" if by == "message"
+            else r"all_reduce #\d+ sum float64\[100\] on GPUs")
+    waits = rf"rank 0 has waited \S+ s in {call} on world for rank 1 "
+    assert said and all(re.search(waits, text) for text in said), job.stdout
     assert any(text.endswith(" in lingers") for text in said), said
     assert "has gone on after" in job.stdout
 
