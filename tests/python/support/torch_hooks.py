@@ -26,6 +26,20 @@ def registered(hook, make_state=lambda: None):
     return register
 
 
+def kept(hook):
+    """The hook, but that it waits for the GPU before it returns. Some of PyTorch's drop tensors in their
+    callbacks whose memory the backward pass may then take while the callback's stream still reads it: with
+    NCCL, too, no two runs give the same losses."""
+
+    def call(state, bucket):
+        future = hook(state, bucket)
+        if bucket.buffer().is_cuda:
+            torch.cuda.synchronize()
+        return future
+
+    return call
+
+
 def builtin(kind):
     return lambda model: model._register_builtin_comm_hook(kind)
 
@@ -63,22 +77,24 @@ HOOKS = {
     "fp16": registered(default_hooks.fp16_compress_hook),
     "bf16": registered(default_hooks.bf16_compress_hook),
     "fp16_around": registered(
-        default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook), power_sgd()
+        kept(default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook)), power_sgd()
     ),
     "bf16_around": registered(
-        default_hooks.bf16_compress_wrapper(powerSGD_hook.powerSGD_hook), power_sgd()
+        kept(default_hooks.bf16_compress_wrapper(powerSGD_hook.powerSGD_hook)), power_sgd()
     ),
-    "per_tensor": registered(quantization_hooks.quantization_pertensor_hook, lambda: dist.group.WORLD),
+    "per_tensor": registered(
+        kept(quantization_hooks.quantization_pertensor_hook), lambda: dist.group.WORLD
+    ),
     "per_channel": registered(
-        quantization_hooks.quantization_perchannel_hook, lambda: dist.group.WORLD
+        kept(quantization_hooks.quantization_perchannel_hook), lambda: dist.group.WORLD
     ),
     "power_sgd": registered(
-        powerSGD_hook.powerSGD_hook, power_sgd(matrix_approximation_rank=1)
+        kept(powerSGD_hook.powerSGD_hook), power_sgd(matrix_approximation_rank=1)
     ),
     "power_sgd_2": registered(
-        powerSGD_hook.powerSGD_hook, power_sgd(matrix_approximation_rank=2)
+        kept(powerSGD_hook.powerSGD_hook), power_sgd(matrix_approximation_rank=2)
     ),
-    "batched_power_sgd": registered(powerSGD_hook.batched_powerSGD_hook, power_sgd()),
+    "batched_power_sgd": registered(kept(powerSGD_hook.batched_powerSGD_hook), power_sgd()),
     "local_sgd": registered(post_localSGD_hook.post_localSGD_hook, local_sgd),
     "noop": registered(debugging_hooks.noop_hook),
     "builtin": builtin(dist.BuiltinCommHookType.ALLREDUCE),
