@@ -107,7 +107,7 @@ constexpr std::array<const char*, 6> kCopyNames{"hocket_copy_2",
                                                 "hocket_copy_conjugate_8",
                                                 "hocket_copy_conjugate_16"};
 
-// A thread a row, as above. Without `added` there is nothing to add.
+// A thread a row, or four that lie one after the other. Without `added` there is nothing to add.
 constexpr const char* kFinish = R"(
 .version 6.0
 .target sm_60
@@ -119,8 +119,8 @@ constexpr const char* kFinish = R"(
   .reg .pred %is_over, %is_alone, %is_nan;
   .reg .u32 %i, %j, %rows, %columns, %at, %step, %bits, %odd;
   .reg .u64 %sum, %added, %target, %sum_stride, %added_stride, %target_stride, %address, %offset, %row, %column;
-  .reg .f32 %alpha, %beta, %value, %more;
-  .reg .b16 %half;
+  .reg .f32 %alpha, %beta, %value<4>, %more;
+  .reg .b16 %half<4>;
   ld.param.u64 %sum, [sum];
   ld.param.u64 %added, [added];
   ld.param.u64 %target, [target];
@@ -143,6 +143,7 @@ constexpr const char* kFinish = R"(
   setp.ge.u32 %is_over, %i, %rows;
   @%is_over bra done;
   cvt.u64.u32 %row, %i;
+  shl.b64 %row, %row, SHIFT;
   mov.u32 %j, %ctaid.y;
   mov.u32 %step, %nctaid.y;
 again:
@@ -153,40 +154,71 @@ again:
   add.u64 %offset, %offset, %row;
   shl.b64 %offset, %offset, 2;
   add.u64 %address, %sum, %offset;
-  ld.global.f32 %value, [%address];
-  mul.rn.f32 %value, %value, %alpha;
-  @%is_alone bra store;
+  ld.globalWIDE.f32 VALUES, [%address];
   mul.lo.u64 %offset, %column, %added_stride;
   add.u64 %offset, %offset, %row;
   shl.b64 %offset, %offset, 1;
   add.u64 %address, %added, %offset;
-  ld.global.b16 %half, [%address];
-  WIDEN
-  mul.rn.f32 %more, %more, %beta;
-  add.rn.f32 %value, %value, %more;
-store:
-  NARROW
+  @!%is_alone ld.globalWIDE.b16 HALVES, [%address];
+  EACH
   mul.lo.u64 %offset, %column, %target_stride;
   add.u64 %offset, %offset, %row;
   shl.b64 %offset, %offset, 1;
   add.u64 %address, %target, %offset;
-  st.global.b16 [%address], %half;
+  st.globalWIDE.b16 [%address], HALVES;
   add.u32 %j, %j, %step;
   bra again;
 done:
   ret;
 }
 )";
-constexpr const char* kWidenFloat16 = "cvt.f32.f16 %more, %half;";
-constexpr const char* kNarrowFloat16 = "cvt.rn.f16.f32 %half, %value;";
+constexpr const char* kFinishOne = R"(
+  mul.rn.f32 %valueNTH, %valueNTH, %alpha;
+  @%is_alone bra narrowNTH;
+  WIDEN
+  mul.rn.f32 %more, %more, %beta;
+  add.rn.f32 %valueNTH, %valueNTH, %more;
+narrowNTH:
+  NARROW
+)";
+constexpr const char* kWidenFloat16 = "cvt.f32.f16 %more, %halfNTH;";
+constexpr const char* kNarrowFloat16 = "cvt.rn.f16.f32 %halfNTH, %valueNTH;";
 // A bfloat16 is the upper half of a float32; rounded to the nearest, of two the even one.
 constexpr const char* kWidenBFloat16 =
-    "cvt.u32.u16 %bits, %half; shl.b32 %bits, %bits, 16; mov.b32 %more, %bits;";
+    "cvt.u32.u16 %bits, %halfNTH; shl.b32 %bits, %bits, 16; mov.b32 %more, %bits;";
 constexpr const char* kNarrowBFloat16 =
-    "mov.b32 %bits, %value; shr.u32 %odd, %bits, 16; and.b32 %odd, %odd, 1; "
+    "mov.b32 %bits, %valueNTH; shr.u32 %odd, %bits, 16; and.b32 %odd, %odd, 1; "
     "add.u32 %bits, %bits, 0x7fff; add.u32 %bits, %bits, %odd; shr.u32 %bits, %bits, 16; "
-    "setp.nan.f32 %is_nan, %value, %value; @%is_nan mov.u32 %bits, 0x7fff; cvt.u16.u32 %half, "
-    "%bits;";
+    "setp.nan.f32 %is_nan, %valueNTH, %valueNTH; @%is_nan mov.u32 %bits, 0x7fff; "
+    "cvt.u16.u32 %halfNTH, %bits;";
+constexpr unsigned kTogether = 4;
+constexpr std::array<std::array<const char*, 2>, 2> kFinishNames{
+    {{"hocket_finish_float16", "hocket_finish_float16_by_4"},
+     {"hocket_finish_bfloat16", "hocket_finish_bfloat16_by_4"}}};
+
+std::string finish_text(bool is_brain, bool is_wide) {
+  std::string each;
+  for (unsigned i = 0; i < (is_wide ? kTogether : 1); ++i) {
+    each += cuda::with_words(kFinishOne,
+                             {{"WIDEN", is_brain ? kWidenBFloat16 : kWidenFloat16},
+                              {"NARROW", is_brain ? kNarrowBFloat16 : kNarrowFloat16},
+                              {"NTH", std::to_string(i)}});
+  }
+  const std::string name = kFinishNames[is_brain][is_wide];
+  return cuda::with_words(kFinish,
+                          {{"hocket_finish_NAME", name},
+                           {"VALUES", is_wide ? "{%value0, %value1, %value2, %value3}" : "%value0"},
+                           {"HALVES", is_wide ? "{%half0, %half1, %half2, %half3}" : "%half0"},
+                           {"SHIFT", is_wide ? "2" : "0"},
+                           {"WIDE", is_wide ? ".v4" : ""},
+                           {"EACH", each}});
+}
+
+// Whether every four rows of it lie where one access of the GPU's reaches them.
+bool is_even(const void* at, std::size_t stride, std::size_t element) {
+  const std::size_t bytes = kTogether * element;
+  return reinterpret_cast<std::uintptr_t>(at) % bytes == 0 && stride % kTogether == 0;
+}
 
 cuda::LaunchConfig config_of(std::size_t rows, std::size_t columns, cuda::Stream stream) {
   return {.grid_x = static_cast<unsigned>((rows + kThreads - 1) / kThreads),
@@ -238,16 +270,11 @@ const cuda::TextKernel& GpuKernels::copier(Element element) {
   return *copiers_[i];
 }
 
-const cuda::TextKernel& GpuKernels::finisher(DType dtype) {
+const cuda::TextKernel& GpuKernels::finisher(DType dtype, bool is_wide) {
   const bool is_brain = dtype == DType::kBFloat16;
-  auto& kernel = finishers_[is_brain ? 1 : 0];
+  auto& kernel = finishers_[is_brain][is_wide];
   if (!kernel) {
-    kernel.emplace(device_,
-                   cuda::with_words(kFinish,
-                                    {{"NAME", is_brain ? "bfloat16" : "float16"},
-                                     {"WIDEN", is_brain ? kWidenBFloat16 : kWidenFloat16},
-                                     {"NARROW", is_brain ? kNarrowBFloat16 : kNarrowFloat16}}),
-                   is_brain ? "hocket_finish_bfloat16" : "hocket_finish_float16");
+    kernel.emplace(device_, finish_text(is_brain, is_wide), kFinishNames[is_brain][is_wide]);
   }
   return *kernel;
 }
@@ -270,7 +297,11 @@ void GpuKernels::copy(const void* table,
 
 void GpuKernels::finish(const Finish& finish, cuda::Stream stream) {
   Finish f = finish;
-  auto rows = static_cast<std::uint32_t>(f.rows), columns = static_cast<std::uint32_t>(f.columns);
+  const bool is_wide = f.rows % kTogether == 0 && is_even(f.sum.at, f.sum.stride, sizeof(float)) &&
+                       is_even(f.added.at, f.added.stride, size_of(f.dtype)) &&
+                       is_even(f.target.at, f.target.stride, size_of(f.dtype));
+  const std::size_t parts = is_wide ? f.rows / kTogether : f.rows;
+  auto rows = static_cast<std::uint32_t>(parts), columns = static_cast<std::uint32_t>(f.columns);
   auto alpha = static_cast<float>(f.alpha.real()), beta = static_cast<float>(f.beta.real());
   void* arguments[] = {&f.sum.at,
                        &f.added.at,
@@ -282,7 +313,7 @@ void GpuKernels::finish(const Finish& finish, cuda::Stream stream) {
                        &f.target.stride,
                        &alpha,
                        &beta};
-  finisher(f.dtype).launch(config_of(f.rows, f.columns, stream), arguments);
+  finisher(f.dtype, is_wide).launch(config_of(parts, f.columns, stream), arguments);
 }
 
 }  // namespace hocket::matmul

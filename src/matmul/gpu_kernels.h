@@ -41,11 +41,12 @@ class GpuKernels {
   enum class Element : std::uint8_t { k2, k4, k8, k16, kComplex64, kComplex128, kCount };
   static Element element_of(DType dtype, Change change);
   const cuda::TextKernel& copier(Element element);
-  const cuda::TextKernel& finisher(DType dtype);
+  const cuda::TextKernel& finisher(DType dtype, bool is_wide);
 
   const std::shared_ptr<const cuda::DeviceContext> device_;
   std::array<std::optional<cuda::TextKernel>, static_cast<std::size_t>(Element::kCount)> copiers_;
-  std::array<std::optional<cuda::TextKernel>, 2> finishers_;
+  // By dtype, and whether rows are taken by four.
+  std::array<std::array<std::optional<cuda::TextKernel>, 2>, 2> finishers_;
 };
 
 }  // namespace hocket::matmul

@@ -67,12 +67,33 @@ Result copy(Stream stream, void** arguments) {
   });
 }
 
-template <typename T>
+template <std::size_t unit>
+Result box(Stream stream, void** arguments) {
+  const auto* const from = argument<const std::byte*>(arguments, 0);
+  auto* const to = argument<std::byte*>(arguments, 1);
+  const auto width = argument<std::uint32_t>(arguments, 2),
+             rows = argument<std::uint32_t>(arguments, 3),
+             total = argument<std::uint32_t>(arguments, 4);
+  const auto from_row = argument<std::size_t>(arguments, 5),
+             to_row = argument<std::size_t>(arguments, 6),
+             from_plane = argument<std::size_t>(arguments, 7),
+             to_plane = argument<std::size_t>(arguments, 8);
+  return enqueue(stream, [=] {
+    for (std::size_t i = 0; i < total; i += width) {
+      const std::size_t row = i / width % rows, plane = i / width / rows;
+      std::memcpy(to + row * to_row + plane * to_plane,
+                  from + row * from_row + plane * from_plane,
+                  width * unit);
+    }
+  });
+}
+
+template <typename T, std::uint32_t together>
 Result finish(Stream stream, void** arguments) {
   const auto* const sum = argument<const float*>(arguments, 0);
   const auto* const added = argument<const T*>(arguments, 1);
   auto* const target = argument<T*>(arguments, 2);
-  const auto rows = argument<std::uint32_t>(arguments, 3),
+  const auto rows = together * argument<std::uint32_t>(arguments, 3),
              columns = argument<std::uint32_t>(arguments, 4);
   const auto sum_stride = argument<std::size_t>(arguments, 5),
              added_stride = argument<std::size_t>(arguments, 6),
@@ -92,14 +113,19 @@ Result finish(Stream stream, void** arguments) {
 CUfunc_st kernels[] = {
     {"hocket_scale_float", scale<float>},
     {"hocket_scale_double", scale<double>},
+    {"hocket_box_4", box<4>},
+    {"hocket_box_8", box<8>},
+    {"hocket_box_16", box<16>},
     {"hocket_copy_2", copy<std::uint16_t, same>},
     {"hocket_copy_4", copy<std::uint32_t, same>},
     {"hocket_copy_8", copy<std::uint64_t, same>},
     {"hocket_copy_16", copy<Sixteen, same>},
     {"hocket_copy_conjugate_8", copy<std::complex<float>, conjugate<float>>},
     {"hocket_copy_conjugate_16", copy<std::complex<double>, conjugate<double>>},
-    {"hocket_finish_float16", finish<hocket::float16>},
-    {"hocket_finish_bfloat16", finish<hocket::bfloat16>},
+    {"hocket_finish_float16", finish<hocket::float16, 1>},
+    {"hocket_finish_float16_by_4", finish<hocket::float16, 4>},
+    {"hocket_finish_bfloat16", finish<hocket::bfloat16, 1>},
+    {"hocket_finish_bfloat16_by_4", finish<hocket::bfloat16, 4>},
 };
 
 Result module_load_data(Module* module, const void* image) {

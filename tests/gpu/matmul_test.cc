@@ -115,6 +115,56 @@ TEST_F(MatmulOnGpus, PanelsOfALongInnerExtentAreAllThere) {
   }
 }
 
+// Whole numbers, whose sums are exact and are rounded once; `n` numbers lie one after the other.
+template <typename T>
+void halves_with_an_addend(Seat& seat, std::size_t n) {
+  const std::size_t m = 12, k = 40;
+  const MatmulOperand rows{.spread = Slab{0}};
+  MatmulOptions options{.dtype = dtype_of<T>, .form = MatmulForm::kGathered};
+  Matmul on_host(seat.comm, {m, n, k}, rows, rows, rows, options);
+  options.gpu = seat.device->ordinal();
+  Matmul on_gpu(seat.comm, {m, n, k}, rows, rows, rows, options);
+  const auto size = static_cast<std::size_t>(seat.comm.size());
+  const auto values = [&](std::size_t count, std::size_t seed) {
+    std::vector<T> made(count / size);
+    const std::size_t first = static_cast<std::size_t>(seat.comm.rank()) * made.size();
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i] = T(static_cast<float>((first + i) * seed % 11) - 4);
+    }
+    return made;
+  };
+  const std::vector<T> a = values(m * k, 7), b = values(k * n, 5), c = values(m * n, 3);
+  std::vector<T> wanted(c.size());
+  OnGpu<T> on_a(seat, a.size()), on_b(seat, b.size()), on_c(seat, c.size()), on_d(seat, c.size());
+  on_a.set(a);
+  on_b.set(b);
+  on_c.set(c);
+  const auto check = [&](const char* what) {
+    if (on_d.get() != wanted) throw std::runtime_error(std::string("wrong ") + what);
+  };
+  on_host(a, b, c, wanted, {.alpha = 3, .beta = -2});
+  on_gpu(on_a.view(),
+         on_b.view(),
+         on_c.view(),
+         on_d.view(),
+         {.alpha = 3, .beta = -2},
+         seat.stream.get());
+  check("with an addend");
+  on_host(a, b, wanted, 3);
+  on_gpu(on_a.view(), on_b.view(), on_d.view(), 3, seat.stream.get());
+  check("without one");
+}
+
+TEST_F(MatmulOnGpus, SumsOfHalvesAreRoundedOneByOneOrByFour) {
+  for (const std::size_t n : {63, 64}) {
+    const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+      halves_with_an_addend<float16>(seat, n);
+      halves_with_an_addend<bfloat16>(seat, n);
+    });
+    EXPECT_EQ(failure, "") << n;
+  }
+}
+
 TEST_F(MatmulOnGpus, StreamsFollowEachOther) {
   const std::string failure = run(2, {"local"}, [&](Seat& seat) {
     const MatmulOperand rows{.spread = Slab{0}};
