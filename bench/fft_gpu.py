@@ -1,9 +1,9 @@
-"""Fourier transforms on a GPU that ranks share: how much of one is the transpose.
+"""Fourier transforms on a GPU that ranks share, or on a GPU a rank.
 
-``python bench/fft_gpu.py [--ranks 2] [--threads] [N ...]``. Complex double, N^3, from slabs to slabs of the
-other axis. First one rank transforms the whole, then all transform it together. What that takes longer is
-the transpose, which is set against a plain copy of the whole array. Ranks are processes, or threads of one.
-Needs CuPy.
+``python bench/fft_gpu.py [--ranks 2] [--gpus 1] [--threads] [N ...]``. Complex double, N^3, from slabs to
+slabs of the other axis. First one rank transforms the whole, then all transform it together. On one GPU, what
+that takes longer is the transpose, which is set against a plain copy of the whole array; on several it is said
+how many times as quick as one they are. Ranks are processes, or threads of one. Needs CuPy.
 """
 
 import argparse
@@ -52,36 +52,40 @@ def alone(comm, n):
     return comm.broadcast_object(times)
 
 
-def rank(comm, sizes):
-    with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True):
+def rank(comm, sizes, gpus):
+    gpu = comm.rank % gpus
+    with cupy.cuda.Device(gpu), cupy.cuda.Stream(non_blocking=True):
         for n in sizes:
             whole, copy = alone(comm, n)
             rows, columns = (Slab(axis).box((n,) * 3, comm.rank, comm.size) for axis in (0, 1))
             x, y = cupy.ones(rows.shape, "complex128"), cupy.empty(columns.shape, "complex128")
-            plan = FFT(comm, (n,) * 3, rows, columns, gpu=0)
+            plan = FFT(comm, (n,) * 3, rows, columns, gpu=gpu)
             plan(x, y)
             assert abs(y[0, 0, 0].get() - (n**3 if comm.rank == 0 else 0)) < 1e-6 * n**3
             together = microseconds(comm, lambda: plan(x, y))
-            if comm.rank == 0:
-                transpose = together - whole
-                print(f"{n}^3: {comm.size} ranks {together:.0f} us, one {whole:.0f} us, transpose "
-                      f"{transpose:.0f} us, a copy {copy:.0f} us ({100 * copy / transpose:.0f} %)",
-                      flush=True)
+            if comm.rank != 0:
+                continue
+            transpose = together - whole
+            what = (f"{whole / together:.2f} times as quick" if gpus > 1 else
+                    f"transpose {transpose:.0f} us, a copy {copy:.0f} us ({100 * copy / transpose:.0f} %)")
+            print(f"{n}^3: {comm.size} ranks {together:.0f} us, one {whole:.0f} us, {what}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--threads", action="store_true")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("sizes", nargs="*", type=int, default=[128, 256])
     options = parser.parse_args()
     if options.threads:
-        hocket.run_threads(lambda comm: rank(comm, options.sizes), options.ranks)
+        hocket.run_threads(lambda comm: rank(comm, options.sizes, options.gpus), options.ranks)
     elif options.inside:
-        rank(hocket.init(), options.sizes)
+        rank(hocket.init(), options.sizes, options.gpus)
     else:
-        words = [find_command(), "run", "-n", str(options.ranks), "--", sys.executable, __file__, "--inside"]
+        words = [find_command(), "run", "-n", str(options.ranks), "--", sys.executable, __file__,
+                 "--inside", "--gpus", str(options.gpus)]
         sys.exit(subprocess.run([*words, *map(str, options.sizes)]).returncode)
 
 

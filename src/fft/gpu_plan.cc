@@ -1,10 +1,13 @@
 // A transform of arrays in GPUs' memory, as work of a stream. After each leg a rank's part lies on
 // a shelf, whence those who want it for the next leg copy it: from there where all reach each
-// other's memory, else it is packed, exchanged and unpacked.
+// other's memory, else it is packed, exchanged and unpacked. Over links slices are on their way
+// while others are transformed: those that come next where a leg leaves the first axis alone, else
+// those that came, where the next leg does.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <numeric>
 
 #include "cuda/memory.h"
@@ -29,10 +32,12 @@ DType carrier(std::size_t element) noexcept {
   return element == 16 ? DType::kComplex128 : element == 8 ? DType::kFloat64 : DType::kFloat32;
 }
 
+constexpr std::size_t kMostSlices = 8;
+
 // How a rank gets its part for a leg. Of each rank that holds some of it: from a shelf, or from a
 // packed piece.
 struct Fetch {
-  std::vector<Copy> pulls;                   // by rank
+  std::vector<std::vector<Copy>> pulls;      // by slice and rank
   std::vector<Copy> packs;                   // by rank; where shelves are not shared
   std::vector<std::size_t> sends, receives;  // elements, by rank
   std::vector<std::size_t> packed, places;   // bytes into what is sent and received, by rank
@@ -44,7 +49,8 @@ class GpuPlan final : public FftPlan {
           const Extents& shape,
           const Box& from,
           const Box& to,
-          const FftOptions& options)
+          const FftOptions& options,
+          std::size_t slice_bytes)
       : FftPlan(comm, shape, from, to, options) {
     before_barrier([&] {
       device_ = Gpu(*options.gpu).context();
@@ -53,9 +59,14 @@ class GpuPlan final : public FftPlan {
     barrier(0);
     const cuda::DeviceGuard guard(*device_);
     make_shelves();
+    agree_on_slices(slice_bytes);
     before_barrier([&] {
       for (std::size_t k = 0; k < legs_.size(); ++k) add(k);
       scale_.emplace(device_, is_double());
+      copy_.emplace(device_, is_double() ? 8 : 4);
+      aside_.emplace(device_);
+      met_.emplace(device_);
+      for (std::size_t j = 0; j < slices_; ++j) arrived_.emplace_back(device_);
       end_.emplace(device_);
       prepare(own_direction());
     });
@@ -89,11 +100,11 @@ class GpuPlan final : public FftPlan {
     // What the plan keeps is used by one execution after the other, whatever their streams.
     if (has_run_) end_->hold(on.handle());
     if (legs_.size() == 1 || !is_shared()) barrier(step, on);
+    void* source = const_cast<void*>(in.data());
     for (std::size_t k = 0; k < legs_.size(); ++k) {
-      void* const source = k == 0 ? const_cast<void*>(in.data()) : fetch(k, out.data(), step, on);
       const bool is_last = k + 1 == legs_.size();
-      void* const target = is_last ? out.data() : shelf(1 - at_);
-      transform(k, source, target, direction, on);
+      if (k > 0) source = fetch(k, out.data(), step, on);
+      run_leg(k, source, is_last ? out.data() : shelf(1 - at_), direction, step, on);
       if (!is_last) at_ = 1 - at_;
     }
     end_->record(on.handle());
@@ -128,6 +139,46 @@ class GpuPlan final : public FftPlan {
     barrier(0);
   }
 
+  // Finds whose shelves lie on other GPUs. In slices go all ranks or none. Collective.
+  void agree_on_slices(std::size_t bytes) {
+    std::int32_t sees_far = 0, all_do = 0;
+    before_barrier([&] {
+      for (std::size_t r = 0; r < legs_[0].before.size(); ++r) {
+        const void* const there =
+            is_shared() ? symmetric_[0].peer(static_cast<int>(r)).data() : nullptr;
+        const bool is_far =
+            r != me() && there != nullptr &&
+            cuda::whereabouts(device_->driver(), there).device != device_->ordinal();
+        reaches_.push_back(is_far ? Reach::kFar : Reach::kNear);
+        if (is_far) sees_far = 1;
+      }
+      sees_far_ = sees_far != 0;
+    });
+    barrier(0);
+    if (!is_shared()) return;
+    comm_.all_reduce(ConstArrayView(&sees_far, 1, DType::kInt32),
+                     ArrayView(&all_do, 1, DType::kInt32),
+                     {.op = ReduceOp::kMin, .deadline = options_.deadline});
+    if (all_do != 0) {
+      slices_ = std::clamp<std::size_t>(shelf_bytes() / bytes, 1, kMostSlices);
+    }
+  }
+
+  bool leaves_first(std::size_t k) const {
+    const std::vector<std::size_t>& axes = legs_[k].axes;
+    return slices_ > 1 && !axes.empty() && axes[0] != 0;
+  }
+  // Whether what leg k wants comes in slices as the leg before makes them; or is transformed in
+  // slices as they come.
+  bool comes_early(std::size_t k) const {
+    return k > 0 && k < legs_.size() && leaves_first(k - 1) && !legs_[k].axes.empty();
+  }
+  bool comes_late(std::size_t k) const { return k > 0 && !comes_early(k) && leaves_first(k); }
+  // In so many a leg is transformed.
+  std::size_t slices(std::size_t k) const {
+    return comes_early(k + 1) || comes_late(k) ? slices_ : 1;
+  }
+
   std::byte* shelf(std::size_t which) const {
     return is_shared() ? symmetric_[which].data<std::byte>()
                        : static_cast<std::byte*>(own_[which].data());
@@ -140,12 +191,22 @@ class GpuPlan final : public FftPlan {
     if (k == 0) return need(first_, leg.axes.empty() ? 0 : room);
     const Leg& last = legs_[k - 1];
     const Lay goal = Lay::packed(leg.before[me()]), held = Lay::packed(last.after[me()]);
+    const std::vector<Box> mine = slices_of(leg.before[me()], comes_late(k) ? slices_ : 1);
     std::size_t sent = 0, got = 0;
+    fetch.pulls.resize(comes_early(k) || comes_late(k) ? slices_ : 1);
     for (std::size_t r = 0; r < leg.before.size(); ++r) {
+      if (is_shared()) {
+        const std::vector<Box> theirs = slices_of(last.after[r], comes_early(k) ? slices_ : 1);
+        for (std::size_t j = 0; j < fetch.pulls.size(); ++j) {
+          const Box in =
+              intersection(theirs[theirs.size() == 1 ? 0 : j], mine[mine.size() == 1 ? 0 : j]);
+          fetch.pulls[j].emplace_back(in, Lay::packed(last.after[r]), goal, element(k));
+        }
+        continue;
+      }
       const Box in = intersection(last.after[r], leg.before[me()]);
       const Box out = intersection(last.after[me()], leg.before[r]);
-      fetch.pulls.emplace_back(in, Lay::packed(is_shared() ? last.after[r] : in), goal, element(k));
-      if (is_shared()) continue;
+      fetch.pulls[0].emplace_back(in, Lay::packed(in), goal, element(k));
       fetch.packs.emplace_back(out, held, Lay::packed(out), element(k));
       fetch.sends.push_back(out.count());
       fetch.receives.push_back(in.count());
@@ -156,7 +217,7 @@ class GpuPlan final : public FftPlan {
     }
     fetch.packed.push_back(sent);
     fetch.places.push_back(got);
-    need(gathered_, room);
+    need(gathered_[k % 2], room);
     if (is_shared()) return;
     need(packed_, sent);
     need(received_, got);
@@ -172,35 +233,43 @@ class GpuPlan final : public FftPlan {
     auto& transforms = transforms_[is_inverse(direction)];
     if (transforms.size() == legs_.size()) return;
     transforms.clear();
-    for (const Leg& leg : legs_) {
-      const FftKind kind = leg.turns ? options_.kind : FftKind::kComplex;
-      const Box& box = kind == FftKind::kComplexToReal ? leg.after[me()] : leg.before[me()];
+    for (std::size_t k = 0; k < legs_.size(); ++k) {
+      const Leg& leg = legs_[k];
       auto& made = transforms.emplace_back();
-      if (leg.axes.empty() || box.is_empty()) continue;
-      made = std::make_unique<GpuTransform>(
-          cufft_, kind, is_double(), is_inverse(direction) == 1, box.shape(), leg.axes);
+      if (leg.axes.empty()) continue;
+      made = std::make_unique<SlicedTransform>(
+          cufft_,
+          leg.turns ? options_.kind : FftKind::kComplex,
+          is_double(),
+          is_inverse(direction) == 1,
+          std::array{leg.before[me()], leg.after[me()]},
+          leg.axes,
+          slices(k),
+          SlicedTransform::Elements{.before = element(k), .after = element(k + 1)});
     }
   }
 
-  // This rank's part for leg k, which lies on the shelves.
+  // This rank's part for leg k, which lies on the shelves; or will, slice by slice.
   void* fetch(std::size_t k, void* out, std::uint64_t step, StreamRef on) {
     const Fetch& fetch = fetches_[k];
-    const cuda::Driver& driver = device_->driver();
     const bool is_last = k + 1 == legs_.size();
     // What is not transformed goes straight where it is wanted.
-    void* const goal = !legs_[k].axes.empty() ? data_of(gathered_) : is_last ? out : shelf(1 - at_);
-    const std::size_t ranks = fetch.pulls.size();
+    void* const goal = !legs_[k].axes.empty() ? data_of(gathered_[k % 2])
+                       : is_last              ? out
+                                              : shelf(1 - at_);
+    if (comes_early(k)) return goal;
+    const std::size_t ranks = legs_[k].before.size();
     if (is_shared()) {
       barrier(step, on);
-      for (std::size_t i = 0; i < ranks; ++i) {  // each begins with itself
-        const std::size_t r = (me() + i) % ranks;
-        const void* const from = symmetric_[at_].peer(static_cast<int>(r)).data();
-        copy_on(driver, fetch.pulls[r], from, goal, on.handle());
-      }
+      for (std::size_t j = 0; j < fetch.pulls.size(); ++j) pull_far(k, j, at_, goal, on);
+      if (!comes_late(k)) pull_near(k, 0, at_, goal, on);
       return goal;
     }
+    const auto near = [&](const Copy& copy, const void* from, void* to) {
+      copy_->run(copy, from, to, on.handle(), Reach::kNear);
+    };
     for (std::size_t r = 0; r < ranks; ++r) {
-      copy_on(driver, fetch.packs[r], shelf(at_), data_of(packed_) + fetch.packed[r], on.handle());
+      near(fetch.packs[r], shelf(at_), data_of(packed_) + fetch.packed[r]);
     }
     const auto view = [&](std::optional<cuda::DeviceBuffer>& buffer, std::size_t bytes) {
       return ArrayView(data_of(buffer),
@@ -215,39 +284,78 @@ class GpuPlan final : public FftPlan {
                        {.counts = fetch.receives},
                        {.deadline = options_.deadline, .stream = on});
     for (std::size_t r = 0; r < ranks; ++r) {
-      copy_on(driver, fetch.pulls[r], data_of(received_) + fetch.places[r], goal, on.handle());
+      near(fetch.pulls[0][r], data_of(received_) + fetch.places[r], goal);
     }
     return goal;
+  }
+
+  // A slice of what leg k wants, from the shelves `which` of those who are so far: over links
+  // beside what the stream does, until `pull_near`, which copies the rest.
+  void pull_far(std::size_t k, std::size_t slice, std::size_t which, void* goal, StreamRef on) {
+    if (!sees_far_) return;
+    met_->record(on.handle());
+    met_->hold(aside_->get());
+    pull(k, slice, which, goal, aside_->get(), Reach::kFar);
+    arrived_[slice].record(aside_->get());
+  }
+  void pull_near(std::size_t k, std::size_t slice, std::size_t which, void* goal, StreamRef on) {
+    pull(k, slice, which, goal, on.handle(), Reach::kNear);
+    if (sees_far_) arrived_[slice].hold(on.handle());
+  }
+  void pull(std::size_t k,
+            std::size_t slice,
+            std::size_t which,
+            void* goal,
+            cuda::Stream stream,
+            Reach reach) {
+    const std::vector<Copy>& pulls = fetches_[k].pulls[slice];
+    for (std::size_t i = 0; i < pulls.size(); ++i) {  // each begins with itself
+      const std::size_t r = (me() + i) % pulls.size();
+      if (reaches_[r] != reach || pulls[r].run() == 0) continue;
+      const void* const from = symmetric_[which].peer(static_cast<int>(r)).data();
+      copy_->run(pulls[r], from, goal, stream, reach);
+    }
   }
 
   static std::byte* data_of(std::optional<cuda::DeviceBuffer>& buffer) noexcept {
     return buffer ? static_cast<std::byte*>(buffer->data()) : nullptr;
   }
 
-  void transform(std::size_t k, void* source, void* target, FftDirection direction, StreamRef on) {
+  void run_leg(std::size_t k,
+               void* source,
+               void* target,
+               FftDirection direction,
+               std::uint64_t step,
+               StreamRef on) {
     const Leg& leg = legs_[k];
     const cuda::Driver& driver = device_->driver();
-    const Box& before = leg.before[me()];
-    const std::size_t bytes = before.count() * element(k);
-    if (before.is_empty()) return;
+    const std::size_t bytes = leg.before[me()].count() * element(k);
     if (leg.axes.empty()) {
-      if (source != target) cuda::copy(driver, target, source, bytes, on.handle());
+      if (source != target && bytes > 0) cuda::copy(driver, target, source, bytes, on.handle());
       return;
     }
-    const GpuTransform& transform = *transforms_[is_inverse(direction)][k];
+    const SlicedTransform& transform = *transforms_[is_inverse(direction)][k];
     const bool in_place = source == target;
     // The user's array stays as it is.
-    if (k == 0 &&
+    if (k == 0 && bytes > 0 &&
         ((in_place && !transform.works_in_place()) || (!in_place && !transform.keeps_input()))) {
       cuda::copy(driver, data_of(first_), source, bytes, on.handle());
       source = data_of(first_);
     }
-    transform.run(source, target, on.handle());
     const double by = k == scaling_leg() ? factor(direction) : 1;
-    if (by == 1) return;
-    const std::size_t reals =
-        leg.after[me()].count() * element(k + 1) / size_of(options_.precision);
-    scale_->run(target, reals, by, on.handle());
+    const std::size_t reals = element(k + 1) / size_of(options_.precision);  // of an element
+    for (std::size_t j = 0; j < slices(k); ++j) {
+      if (comes_late(k)) pull_near(k, j, at_, source, on);
+      const SlicedTransform::Made made = transform.run(j, source, target, on.handle());
+      if (by != 1) scale_->run(made.at, made.elements * reals, by, on.handle());
+      if (!comes_early(k + 1)) continue;
+      barrier(step, on);
+      pull_far(k + 1, j, 1 - at_, data_of(gathered_[(k + 1) % 2]), on);
+    }
+    if (!comes_early(k + 1)) return;
+    for (std::size_t j = 0; j < slices_; ++j) {
+      pull_near(k + 1, j, 1 - at_, data_of(gathered_[(k + 1) % 2]), on);
+    }
   }
 
   std::shared_ptr<const cuda::DeviceContext> device_;
@@ -256,11 +364,19 @@ class GpuPlan final : public FftPlan {
   std::vector<cuda::DeviceBuffer> own_;    // else
   std::size_t at_ = 0;                     // the shelf that was filled last
   std::vector<Fetch> fetches_;             // by leg
-  std::optional<cuda::DeviceBuffer> first_, gathered_, packed_, received_;
+  std::optional<cuda::DeviceBuffer> first_, packed_, received_;
+  std::array<std::optional<cuda::DeviceBuffer>, 2> gathered_;  // in turn, by leg
   std::optional<GpuScale> scale_;
-  std::optional<cuda::OwnedEvent> end_;  // of the last execution
+  std::optional<GpuCopy> copy_;
+  std::vector<Reach> reaches_;              // of the shelves, by rank
+  bool sees_far_ = false;                   // whether any is far
+  std::size_t slices_ = 1;                  // where parts go in slices
+  std::optional<cuda::OwnedStream> aside_;  // for what comes over links
+  std::optional<cuda::OwnedEvent> met_;
+  std::deque<cuda::OwnedEvent> arrived_;  // by slice
+  std::optional<cuda::OwnedEvent> end_;   // of the last execution
   bool has_run_ = false;
-  std::array<std::vector<std::unique_ptr<GpuTransform>>, 2> transforms_;  // by direction and leg
+  std::array<std::vector<std::unique_ptr<SlicedTransform>>, 2> transforms_;  // by direction and leg
 };
 
 }  // namespace
@@ -269,8 +385,9 @@ std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
                                   const Extents& shape,
                                   const Box& from,
                                   const Box& to,
-                                  const FftOptions& options) {
-  return std::make_unique<GpuPlan>(comm, shape, from, to, options);
+                                  const FftOptions& options,
+                                  std::size_t slice_bytes) {
+  return std::make_unique<GpuPlan>(comm, shape, from, to, options, slice_bytes);
 }
 
 }  // namespace hocket::fft

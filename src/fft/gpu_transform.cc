@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 
 namespace hocket::fft {
@@ -136,6 +137,60 @@ void GpuTransform::run(void* in, void* out, cuda::Stream stream) const {
       execute(pass, from + i * pass.step, to + i * pass.step);
     }
   }
+}
+
+std::vector<Box> slices_of(const Box& box, std::size_t count) {
+  std::vector<Box> slices;
+  for (std::size_t j = 0; j < count; ++j) {
+    const Box part = Slab{0}.box(box.shape(), static_cast<int>(j), static_cast<int>(count));
+    Extents lower = box.lower(), upper = box.upper();
+    upper[0] = lower[0] + part.upper()[0];
+    lower[0] += part.lower()[0];
+    slices.emplace_back(std::move(lower), std::move(upper));
+  }
+  return slices;
+}
+
+SlicedTransform::SlicedTransform(const std::shared_ptr<const Cufft>& cufft,
+                                 FftKind kind,
+                                 bool is_double,
+                                 bool is_inverse,
+                                 const std::array<Box, 2>& boxes,
+                                 const std::vector<std::size_t>& axes,
+                                 std::size_t slices,
+                                 Elements elements)
+    : kind_(kind) {
+  const std::vector<Box> before = slices_of(boxes[0], slices), after = slices_of(boxes[1], slices);
+  std::map<std::size_t, const GpuTransform*> made;  // by extent
+  std::size_t from = 0, to = 0;
+  for (std::size_t j = 0; j < slices; ++j) {
+    const GpuTransform* transform = nullptr;
+    if (!before[j].is_empty()) {
+      const GpuTransform*& known = made[before[j].shape()[0]];
+      if (known == nullptr) {
+        const Box& real = kind == FftKind::kComplexToReal ? after[j] : before[j];
+        known = transforms_
+                    .emplace_back(std::make_unique<GpuTransform>(
+                        cufft, kind, is_double, is_inverse, real.shape(), axes))
+                    .get();
+      }
+      transform = known;
+    }
+    slices_.push_back({transform, from, to, after[j].count()});
+    from += before[j].count() * elements.before;
+    to += after[j].count() * elements.after;
+  }
+}
+
+SlicedTransform::Made SlicedTransform::run(std::size_t slice,
+                                           void* in,
+                                           void* out,
+                                           cuda::Stream stream) const {
+  const Slice& part = slices_[slice];
+  auto* const to = static_cast<std::byte*>(out) + part.to;
+  if (part.transform == nullptr) return {to, 0};
+  part.transform->run(static_cast<std::byte*>(in) + part.from, to, stream);
+  return {to, part.elements};
 }
 
 }  // namespace hocket::fft

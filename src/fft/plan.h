@@ -81,10 +81,13 @@ std::unique_ptr<FftPlan> host_plan(Communicator& comm,
                                    const Box& from,
                                    const Box& to,
                                    const FftOptions& options);
+// Parts of at least twice that many bytes go over links in slices.
+inline constexpr std::size_t kSliceBytes = std::size_t{8} << 20;
 std::unique_ptr<FftPlan> gpu_plan(Communicator& comm,
                                   const Extents& shape,
                                   const Box& from,
                                   const Box& to,
-                                  const FftOptions& options);
+                                  const FftOptions& options,
+                                  std::size_t slice_bytes = kSliceBytes);
 
 }  // namespace hocket::fft

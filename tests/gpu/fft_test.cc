@@ -9,7 +9,7 @@
 #include <random>
 
 #include "device_arrays.h"
-#include "fft/route.h"
+#include "fft/plan.h"
 
 namespace hocket::gpu {
 namespace {
@@ -46,8 +46,13 @@ Box spread(const Extents& shape, const Communicator& comm, int form) {
 }
 
 template <typename In, typename Out>
-void compare(
-    Seat& seat, const Extents& shape, FftOptions options, int from, int to, bool in_place) {
+void compare(Seat& seat,
+             const Extents& shape,
+             FftOptions options,
+             int from,
+             int to,
+             bool in_place,
+             std::size_t slice_bytes = fft::kSliceBytes) {
   const bool back = options.kind == FftKind::kComplexToReal;
   const Extents half = Fft::spectrum_of(shape);
   const Box source = spread(back ? half : shape, seat.comm, from);
@@ -55,7 +60,7 @@ void compare(
   options.planning = FftPlanning::kEstimated;
   Fft host(seat.comm, shape, source, target, options);
   options.gpu = seat.device->ordinal();
-  Fft gpu(seat.comm, shape, source, target, options);
+  const auto gpu = fft::gpu_plan(seat.comm, shape, source, target, options, slice_bytes);
   std::mt19937 random(static_cast<unsigned>(seat.comm.rank()));
   std::normal_distribution<double> normal;
   for (int round = 0; round < 2; ++round) {
@@ -83,7 +88,7 @@ void compare(
     OnGpu<Out> out(seat, target.count());
     in.set(x);
     in_place = in_place && std::is_same_v<In, Out> && source.count() == target.count();
-    gpu(in.view(), in_place ? in.view() : out.view(), {}, seat.stream.get());
+    gpu->execute(in.view(), in_place ? in.view() : out.view(), {}, StreamRef(seat.stream.get()));
     std::vector<Out> got = out.get();
     if constexpr (std::is_same_v<In, Out>) {
       if (in_place) got = in.get();
@@ -124,6 +129,28 @@ TEST_F(FftOnGpus, IsWhatTheHostMakesOfIt) {
       }
       const FftOptions single{.precision = DType::kFloat32};
       compare<F, F>(seat, {6, 5, 7}, single, 0, 1, false);
+    });
+    EXPECT_EQ(failure, "") << ranks << " ranks";
+  }
+}
+
+// As large arrays do: as a leg makes them, as they come, or both; some are empty.
+TEST_F(FftOnGpus, SlicesTravelBesideTransforms) {
+  using C = std::complex<double>;
+  for (const int ranks : {2, 4}) {
+    const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
+      const Extents shape{13, 6, 10};
+      for (const std::size_t slice_bytes : {std::size_t{64}, std::size_t{2000}}) {
+        for (int turn = 0; turn < 16; ++turn) {
+          const int from = turn % 4, to = turn / 4;
+          FftOptions options{.norm = FftNorm::kOrtho};
+          compare<C, C>(seat, shape, options, from, to, turn % 3 == 0, slice_bytes);
+          options.kind = FftKind::kRealToComplex;
+          compare<double, C>(seat, shape, options, from, to, false, slice_bytes);
+          options.kind = FftKind::kComplexToReal;
+          compare<C, double>(seat, shape, options, from, to, false, slice_bytes);
+        }
+      }
     });
     EXPECT_EQ(failure, "") << ranks << " ranks";
   }
