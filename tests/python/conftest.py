@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE / "support"))
 
 def pytest_addoption(parser):
     parser.addoption("--faults", type=int, default=40, help="how many random faults to inject")
+    parser.addoption("--faults-log", help="a file that gets a line for each of them")
 
 
 @pytest.fixture(autouse=True)

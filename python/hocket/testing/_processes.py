@@ -19,7 +19,7 @@ from .._crew import (
     is_stopped,
     processor_time,
 )
-from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now
+from ._runs import END_SECONDS, LEAVE_SECONDS, End, Ends, Limits, Watch, now, waits
 
 #: After which another member is asked what all ranks are in.
 ANSWER_SECONDS = 0.2
@@ -44,6 +44,7 @@ class ProcessRun:
         self._count = itertools.count()
         self._calls: list[str] = []
         self._asked: Optional[tuple[int, float]] = None  # for its calls: who, and when
+        self._looked = 0.0
         self._stacks: dict[int, list[tuple[str, int, str, str]]] = {}
 
     def run(self, task: bytes) -> Optional[Ends]:
@@ -78,7 +79,8 @@ class ProcessRun:
             for event in self._crew.events(sorted(self._there), self._next_look(first)):
                 self._take(event)
             self._do_what_is_due()
-            if not self._bad and not self._faults:
+            if not self._bad and not self._faults and now() >= self._looked + Watch.LOOK_SECONDS:
+                self._looked = now()
                 self._look(watch)
 
     def _next_look(self, first: Optional[float]) -> float:
@@ -168,10 +170,14 @@ class ProcessRun:
             why = f"did nothing for {self._limits.patience:g} s, while others wait for it"
             self._come_late(late, why)
         elif self._there and (self._asked is None or now() > self._asked[1] + ANSWER_SECONDS):
-            # One that does not answer is stopped, or in a library's code that keeps the others out.
-            before = self._asked[0] if self._asked else -1
             able = sorted(self._there - stopped) or sorted(self._there)
-            rank = next((rank for rank in able if rank > before), able[0])
+            # Who answers is at work meanwhile, and so must not be one that is looked at: one that
+            # waits is asked. One that does not answer is stopped, or in a library's code that keeps
+            # the others out.
+            before = self._asked[0] if self._asked else -1
+            waiting = [r for r in able if r < len(self._calls) and waits(self._calls[r])]
+            asked = waiting if waiting and not self._asked else able
+            rank = next((rank for rank in asked if rank > before), asked[0])
             self._asked = rank, now()
             self._crew[rank].send("calls")
 

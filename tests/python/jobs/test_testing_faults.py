@@ -1,8 +1,10 @@
 """Random faults on ranks of tests: each is found, on the right rank, and nothing hangs.
 
-As many as `--faults` says; 1,000 take minutes.
+As many as `--faults` says; 1,000 take minutes. `tools/fault_table.py` makes a table of what
+`--faults-log` has written.
 """
 
+import json
 import os
 import pickle
 import random
@@ -81,10 +83,11 @@ def body(comm, fault):
             if fault.kind == "leave":
                 return
         call(comm, name, fault.count)
-    # What is killed or stopped while nobody needs it is needed here.
+    # What is killed or stopped while nobody needs it is needed here, and waits for its end.
     if fault.kind in ("kill", "stop"):
-        time.sleep(fault.after + 0.05)
-        comm.barrier(deadline=0.5)
+        if comm.rank == fault.victim:
+            time.sleep(10)
+        comm.barrier(deadline=0.5 if fault.kind == "stop" else 5)
 
 
 def as_a_test(member, rank, size, address, fault):
@@ -135,6 +138,29 @@ def check(fault, ends):
         assert any(f"rank {fault.victim} " in end.summary for end in ends.ends), (fault, ends)
 
 
+def try_one(place, seed, fault, run, log):
+    """What came of it is in the log before it is judged here."""
+    begun = time.monotonic()
+    wrong = "it was not judged"
+    try:
+        check(fault, run())
+        wrong = ""
+    except AssertionError as error:
+        wrong = str(error)
+        raise
+    finally:
+        if log is not None:
+            line = {"place": place, "seed": seed, "kind": fault.kind, "ranks": fault.size,
+                    "seconds": time.monotonic() - begun, "at": time.time(), "wrong": wrong}
+            with open(log, "a") as file:
+                file.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture
+def log(request):
+    return request.config.getoption("--faults-log")
+
+
 @pytest.fixture(scope="module")
 def crew():
     crew = Crew()
@@ -143,19 +169,31 @@ def crew():
 
 
 def pytest_generate_tests(metafunc):
+    if "first" not in metafunc.fixturenames:
+        return
     count = metafunc.config.getoption("--faults")
     metafunc.parametrize("first", range(0, count, A_TEST))
 
 
-def test_faults_of_processes(crew, first, request):
+def test_faults_of_processes(crew, first, request, log):
     for seed in range(first, min(first + A_TEST, request.config.getoption("--faults"))):
         fault = Fault(seed, KINDS)
         task = pickle.dumps((as_a_test, (fault,)))
-        check(fault, ProcessRun(crew, fault.size, Limits(timeout=15), lambda _: None).run(task))
+        run = ProcessRun(crew, fault.size, Limits(timeout=15), lambda _: None)
+        try_one("processes", seed, fault, lambda run=run, task=task: run.run(task), log)
 
 
-def test_faults_of_threads(first, request):
+@pytest.mark.parametrize("seed", [51, 266, 377])
+def test_rank_0_is_found_to_do_nothing(crew, seed):
+    """Asking it for its calls kept it at work."""
+    fault = Fault(seed, KINDS)
+    assert (fault.kind, fault.victim) == ("sleep", 0)
+    run = ProcessRun(crew, fault.size, Limits(timeout=15), lambda _: None)
+    try_one("processes", seed, fault, lambda: run.run(pickle.dumps((as_a_test, (fault,)))), None)
+
+
+def test_faults_of_threads(first, request, log):
     for seed in range(first, min(first + A_TEST, request.config.getoption("--faults"))):
         fault = Fault(10_000 + seed, OF_THREADS)
         run = ThreadRun(fault.size, lambda comm, fault=fault: body(comm, fault), Limits(timeout=15))
-        check(fault, run.run())
+        try_one("threads", 10_000 + seed, fault, run.run, log)
