@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Union
 
 from ._hocket import Communicator
@@ -46,11 +46,8 @@ class Grid:
         #: How many ranks along each axis.
         self.shape = _shape(shape, comm.size)
         axes = len(self.shape)
-        ends = [periodic] * axes if isinstance(periodic, bool) else list(periodic)
-        if len(ends) != axes:
-            raise InvalidArgument(f"periodic has {len(ends)} entries, and the grid {axes} axes")
         #: Whether the ends of each axis are beside each other.
-        self.periodic = tuple(bool(end) for end in ends)
+        self.periodic = _periodic(periodic, len(self.shape))
 
     def __repr__(self) -> str:
         return f"<hocket.Grid of {self.shape}, rank {self.comm.rank} at {self.coordinates}>"
@@ -62,7 +59,8 @@ class Grid:
 
     def coordinates_of(self, rank: int) -> tuple[int, ...]:
         """Where a rank is."""
-        if not 0 <= operator.index(rank) < self.comm.size:
+        rank = _whole(rank, "rank")
+        if not 0 <= rank < self.comm.size:
             raise InvalidArgument(f"rank is {rank}, expected 0 to {self.comm.size - 1}")
         found = []
         for extent in reversed(self.shape):
@@ -72,12 +70,13 @@ class Grid:
 
     def rank_of(self, coordinates: Sequence[int]) -> int:
         """The rank at a place; `hocket.NULL_RANK` beyond an end that is not periodic."""
-        if len(coordinates) != len(self.shape):
+        places = _wholes(coordinates, "coordinates")
+        if len(places) != len(self.shape):
             raise InvalidArgument(
-                f"coordinates has {len(coordinates)} entries, and the grid {len(self.shape)} axes"
+                f"coordinates has {len(places)} entries, and the grid {len(self.shape)} axes"
             )
         rank = 0
-        for place, extent, is_periodic in zip(coordinates, self.shape, self.periodic):
+        for place, extent, is_periodic in zip(places, self.shape, self.periodic):
             if not is_periodic and not 0 <= place < extent:
                 return NULL_RANK
             rank = rank * extent + place % extent
@@ -98,10 +97,12 @@ class Grid:
         source, destination : int
             `hocket.NULL_RANK` where there is nobody: messages to and from it do nothing.
         """
+        distance = _whole(distance, "distance")
         return self._beside(axis, -distance), self._beside(axis, distance)
 
     def _beside(self, axis: int, distance: int) -> int:
         axes = len(self.shape)
+        axis = _whole(axis, "axis")
         if not -axes <= axis < axes:
             raise InvalidArgument(f"axis is {axis}, and the grid has {axes}")
         place = list(self.coordinates)
@@ -140,12 +141,17 @@ class Grid:
 
     def _widths(self, x: Any, halo: Halo) -> list[tuple[int, int]]:
         axes = len(self.shape)
-        given = [halo] * axes if isinstance(halo, int) else list(halo)
+        if not all(hasattr(x, name) for name in ("ndim", "shape", "__setitem__")):
+            raise InvalidArgument(f"x is a {type(x).__name__}, not an array")
+        # Before the first message: a rank that stopped after it would leave the others waiting.
+        if getattr(getattr(x, "flags", None), "writeable", True) is False:
+            raise InvalidArgument("x is read-only, and its border would be written to")
+        given = [halo] * axes if _is_whole(halo) else _entries(halo, "halo")
         if len(given) != axes or x.ndim < axes:
             raise InvalidArgument(
                 f"halo has {len(given)} entries, the array {x.ndim} axes, and the grid {axes}"
             )
-        widths = [(one, one) if isinstance(one, int) else (one[0], one[1]) for one in given]
+        widths = [_pair(one) for one in given]
         for axis, (before, behind) in enumerate(widths):
             own = x.shape[axis] - before - behind
             if before < 0 or behind < 0 or own < max(before, behind):
@@ -188,8 +194,56 @@ class Grid:
             border[...] = packed
 
 
-def _shape(shape: Iterable[int], size: int) -> tuple[int, ...]:
-    extents = [operator.index(extent) for extent in shape]
+def _is_whole(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _whole(value: Any, name: str) -> int:
+    if not _is_whole(value):
+        raise InvalidArgument(f"{name} is a {type(value).__name__}; give a whole number")
+    return operator.index(value)
+
+
+def _entries(values: Any, name: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidArgument(
+            f"{name} is a {type(values).__name__}; give a tuple with an entry for each axis"
+        ) from None
+
+
+def _wholes(values: Any, name: str) -> list[int]:
+    return [_whole(value, f"{name}[{i}]") for i, value in enumerate(_entries(values, name))]
+
+
+def _pair(width: Any) -> tuple[int, int]:
+    if _is_whole(width):
+        return operator.index(width), operator.index(width)
+    pair = _wholes(width, "halo")
+    if len(pair) != 2:
+        raise InvalidArgument(f"halo of an axis has {len(pair)} entries; give one or two")
+    return pair[0], pair[1]
+
+
+def _periodic(periodic: Any, axes: int) -> tuple[bool, ...]:
+    if type(periodic).__name__ in ("bool", "bool_"):  # NumPy's, too
+        return (bool(periodic),) * axes
+    ends = _entries(periodic, "periodic")
+    if len(ends) != axes:
+        raise InvalidArgument(f"periodic has {len(ends)} entries, and the grid {axes} axes")
+    for axis, end in enumerate(ends):
+        if type(end).__name__ not in ("bool", "bool_") and not (_is_whole(end) and end in (0, 1)):
+            raise InvalidArgument(f"periodic[{axis}] is {end!r}; give True or False")
+    return tuple(bool(end) for end in ends)
+
+
+def _shape(shape: Any, size: int) -> tuple[int, ...]:
+    extents = _wholes(shape, "shape")
     known = math.prod(extent for extent in extents if extent != -1)
     if extents.count(-1) == 1 and known > 0 and size % known == 0:
         extents[extents.index(-1)] = size // known

@@ -48,6 +48,44 @@ def test_arguments_that_are_wrong(comm):
             wrong()
 
 
+RUBBISH = [None, "x", b"", 1.5, {}, object(), len]
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("rubbish", RUBBISH, ids=lambda each: type(each).__name__)
+def test_what_is_no_number_is_named(comm, rubbish):
+    grid = hocket.Grid(comm, (2,))
+    for name, call in (("shape", lambda: comm.grid(rubbish)), ("shape", lambda: comm.grid([rubbish])),
+                       ("periodic", lambda: comm.grid((2,), periodic=rubbish)),
+                       ("coordinates", lambda: grid.rank_of(rubbish)),
+                       ("rank", lambda: grid.coordinates_of(rubbish)),
+                       ("axis", lambda: grid.shift(rubbish)),
+                       ("distance", lambda: grid.shift(0, rubbish)),
+                       ("halo", lambda: grid.neighbour_exchange(np.ones(5), rubbish)),
+                       ("halo", lambda: grid.neighbour_exchange(np.ones(5), [rubbish])),
+                       ("x", lambda: grid.neighbour_exchange(rubbish))):
+        with pytest.raises(hocket.InvalidArgument, match=f"{name}|a grid of \\(\\)"):
+            call()
+
+
+@pytest.mark.ranks(2)
+def test_numbers_of_numpy_are_numbers(comm):
+    grid = comm.grid(np.array([2]), periodic=np.bool_(True))
+    assert grid.shape == (2,) and grid.periodic == (True,)
+    x = np.full(5, comm.rank)
+    grid.neighbour_exchange(x, halo=np.int64(1))
+    assert list(x) == [1 - comm.rank, *[comm.rank] * 3, 1 - comm.rank]
+    assert grid.rank_of(np.array([1])) == 1 and grid.coordinates_of(np.int32(1)) == (1,)
+
+
+@pytest.mark.ranks(2)
+def test_a_border_that_cannot_be_written_is_refused_first(comm):
+    x = np.ones(5)
+    x.flags.writeable = False
+    with pytest.raises(hocket.InvalidArgument, match="read-only"):
+        comm.grid((2,)).neighbour_exchange(x)
+
+
 def check(comm, shape, periodic, halo, more=(), order="C"):
     """Against the whole array, of which each rank cuts its part."""
     grid = hocket.Grid(comm, shape, periodic)
