@@ -274,9 +274,12 @@ void bind_life(CommunicatorClass& cls) {
   cls.def_prop_rw(
       "audit",
       [](const Seat& s) { return is_audited(s.comm); },
-      [](Seat& s, bool audit) { without_gil([&] { set_audited(s.comm, audit); }); },
+      [](Seat& s, nb::handle audit) {
+        const bool is_kept = flag_argument(audit, "audit");
+        without_gil([&] { set_audited(s.comm, is_kept); });
+      },
       nb::for_getter(nb::sig("def audit(self) -> bool")),
-      nb::for_setter(nb::arg("audit")),
+      nb::for_setter(nb::arg("audit").none()),
       nb::for_setter(nb::sig("def audit(self, audit: bool) -> None")),
       R"(Whether this rank keeps an audit of the calls, for ``hocket trace --diff``.
 

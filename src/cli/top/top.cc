@@ -223,9 +223,11 @@ class Top {
     add_some(lines, ranks, room - for_calls);
     lines.insert(lines.end(), calls.begin(), calls.begin() + for_calls);
     lines.resize(static_cast<std::size_t>(std::max(screen.lines() - 1, 1)));
-    lines.push_back(fmt::format("{}up down Enter: a rank's calls   r w b s: sort   q: quit{}",
-                                table_.colours.faint,
-                                table_.colours.end));
+    // Cut, as a line that wraps would move the others.
+    const std::string keys = "up down Enter: a rank's calls   r w b s: sort   q: quit";
+    lines.push_back(table_.colours.faint +
+                    keys.substr(0, static_cast<std::size_t>(std::max(table_.columns, 0))) +
+                    table_.colours.end);
     screen.draw(lines);
   }
 
@@ -290,7 +292,7 @@ void add_top(CLI::App& app, Action& chosen) {
   command->add_flag("--json", arguments->json, "One look at all jobs, or at that of PID, as JSON");
   command->add_option("--rank", arguments->rank, "Also show the last calls of this rank")
       ->type_name("RANK")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 22));
   command
       ->add_option(
           "--seconds", arguments->seconds, "How long to look before it is shown; default 1")

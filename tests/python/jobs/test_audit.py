@@ -228,6 +228,13 @@ import hocket
 def calls(comm):
     assert not comm.audit
     other = comm.duplicate()
+    for rubbish in (None, 1, "yes", []):
+        try:
+            comm.audit = rubbish
+        except hocket.InvalidArgument as error:
+            assert "audit is a" in str(error) and not comm.audit
+        else:
+            raise AssertionError(rubbish)
     comm.audit = True
     assert comm.audit and not other.audit
     child = comm.split(color=0)  # does as its parent does

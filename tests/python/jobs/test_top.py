@@ -1,12 +1,16 @@
 """`hocket top`: the jobs there are, what their ranks do, and whom the others wait for."""
 
+import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,6 +206,38 @@ def test_draws_in_place_and_takes_keys():
             shown.kill()
             shown.wait()
             os.close(own)
+
+
+def test_a_narrow_terminal_has_every_line_cut():
+    with job(PROGRAM) as process:
+        own, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 8, 30, 0, 0))
+        shown = subprocess.Popen(
+            [find_command(), "top", str(job_of(process)["pid"]), "--seconds", "0.2"],
+            stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"},
+        )
+        os.close(other)
+        try:
+            text = read_until(own, "up down Enter")
+            text += read_until(own, "up down Enter")
+            plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", text)
+            lines = [line.strip("\r") for line in plain.split("\n")]
+            assert "up down Enter: a rank's calls " in lines
+            assert max(map(len, lines)) <= 30, lines
+            os.write(own, b"q")
+            assert shown.wait(20) == 0
+        finally:
+            shown.kill()
+            shown.wait()
+            os.close(own)
+
+
+def test_rubbish_is_answered_in_a_line():
+    for arguments in (["--rank", "x"], ["--rank", "-1"], ["abc"], ["--seconds", "x"]):
+        done = subprocess.run([find_command(), "top", "--once", *arguments],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and "not in range" in done.stderr
+        assert max(map(len, done.stderr.splitlines())) < 100, done.stderr
 
 
 def test_names_the_right_rank_and_call():
