@@ -9,11 +9,13 @@ import os
 import pickle
 import random
 import signal
+import subprocess
 import sys
 import time
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 import hocket
 from hocket import testing
@@ -197,3 +199,25 @@ def test_faults_of_threads(first, request, log):
         fault = Fault(10_000 + seed, OF_THREADS)
         run = ThreadRun(fault.size, lambda comm, fault=fault: body(comm, fault), Limits(timeout=15))
         try_one("threads", 10_000 + seed, fault, run.run, log)
+
+
+def test_the_table_counts_what_was_wrong(tmp_path):
+    log, page = tmp_path / "log", tmp_path / "page.md"
+    page.write_text("before\n<!-- faults of tests -->\nold\n<!-- end -->\nbehind\n")
+    lines = [("processes", "kill", 0.5, ""), ("processes", "sleep", 1.5, "no error"),
+             ("threads", "sleep", 2.5, "")]
+    log.write_text("".join(json.dumps({"place": place, "seed": i, "kind": kind, "ranks": 2,
+                                       "seconds": seconds, "at": 86400.0 * i, "wrong": wrong}) + "\n"
+                           for i, (place, kind, seconds, wrong) in enumerate(lines)) + '{"half')
+    subprocess.run([sys.executable, ROOT / "tools/fault_table.py", log, "--page", page], check=True)
+    assert page.read_text() == """before
+<!-- faults of tests -->
+3 faults, 1 of them with something wrong. 1970-01-01 to 1970-01-03.
+
+| fault | processes | threads | as it must be | median | longest |
+| --- | --: | --: | --: | --: | --: |
+| kill | 1 |  | 1 | 500 ms | 500 ms |
+| sleep | 1 | 1 | 1 | 2.0 s | 2.5 s |
+<!-- end -->
+behind
+"""
