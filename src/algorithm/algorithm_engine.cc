@@ -223,7 +223,7 @@ AlgorithmEngine::Choice AlgorithmEngine::choose(const Signature& s) const noexce
 }
 
 std::optional<Score> AlgorithmEngine::score(const Signature& s) const noexcept {
-  if (s.memory != MemoryKind::kHost || !engine::is_carried(s.kind)) return std::nullopt;
+  if (s.memory != MemoryKind::kHost || !tuning_.kinds.has(s.kind)) return std::nullopt;
   return Score{choose(s).microseconds};
 }
 

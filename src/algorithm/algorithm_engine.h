@@ -19,6 +19,8 @@ struct Tuning {
   bool ordered = true;
   // Whatever they cost, these; also where `ordered` rules them out.
   Choices forced = {};
+  // What it carries: all, or what other engines leave.
+  engine::KindSet kinds = engine::KindSet::where(engine::is_carried);
   // Memory of a task, where lengths do not dictate it.
   std::size_t scratch_bytes = 1024 * 1024;
   // Of what pipelines are made of.

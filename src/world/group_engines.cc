@@ -76,6 +76,8 @@ class Making {
   void add_algorithms(const algorithm::Tuning& tuning) {
     add(std::make_unique<algorithm::AlgorithmEngine>(*made_.messages, site_.facts, tuning));
   }
+  // What engines carry, and none of these.
+  engine::KindSet left_out() const;
 
   WorldImpl& world_;
   const JobEngines& engines_;
@@ -87,6 +89,15 @@ class Making {
 const engine::GroupSite& Making::site_of(const engine::Provider& provider) {
   site_.memory = site_.block + part_offset(engines_, shape_, &provider);
   return site_;
+}
+
+engine::KindSet Making::left_out() const {
+  return engine::KindSet::where([this](engine::Kind kind) {
+    const engine::Signature one{.kind = kind, .dtype = DType::kFloat32, .count = 1};
+    return engine::is_carried(kind) &&
+           std::ranges::none_of(made_.collectives,
+                                [&](const auto& engine) { return engine->score(one).has_value(); });
+  });
 }
 
 call::Engines Making::within_a_host() {
@@ -112,6 +123,10 @@ call::Engines Making::within_a_host() {
     } else {
       add_algorithms({.forced = world_.algorithms()});
     }
+  }
+  // A kind that is new is carried by messages until an engine has code for it.
+  if (const engine::KindSet kinds = left_out(); kinds != engine::KindSet{}) {
+    add_algorithms({.forced = world_.algorithms(), .kinds = kinds});
   }
   return std::move(made_);
 }

@@ -2,12 +2,14 @@
 // by its name, and it carries their calls.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "algorithm/algorithm_engine.h"
 #include "compose/providers.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -59,6 +61,70 @@ TEST(FakeEngine, CarriesWhatProgramsCall) {
       by("mail"),
       with(mail));
   EXPECT_EQ(mail->groups(), 6);  // of three ranks, in two groups each
+}
+
+// An engine with code for a single collective.
+class OnlyBroadcasts final : public engine::CollectiveEngine {
+ public:
+  OnlyBroadcasts(std::unique_ptr<engine::PointToPoint> messages, const engine::GroupFacts& facts)
+      : messages_(std::move(messages)), algorithms_(*messages_, facts) {}
+  std::string_view name() const noexcept override { return "broadcasts"; }
+  std::optional<engine::Score> score(const engine::Signature& s) const noexcept override {
+    return s.kind == engine::Kind::kBroadcast ? algorithms_.score(s) : std::nullopt;
+  }
+  engine::Task start(const engine::Call& call) override { return algorithms_.start(call); }
+
+ private:
+  const std::unique_ptr<engine::PointToPoint> messages_;
+  algorithm::AlgorithmEngine algorithms_;
+};
+
+class BroadcastProvider final : public engine::Provider {
+ public:
+  std::string_view name() const noexcept override { return "broadcasts"; }
+  engine::Use use(engine::Ranks ranks) const noexcept override { return mail_.use(ranks); }
+  std::optional<Engine> probe(const Machine& machine) const override {
+    return mail_.probe(machine);
+  }
+  engine::Distance reach() const noexcept override { return engine::Distance::kProcess; }
+  std::unique_ptr<engine::PointToPoint> make_messages(const engine::GroupSite& site) override {
+    return mail_.make_messages(site);
+  }
+  bool has_collectives() const noexcept override { return true; }
+  std::unique_ptr<engine::CollectiveEngine> make_collectives(
+      const engine::GroupSite& site) override {
+    ++collectives;
+    return std::make_unique<OnlyBroadcasts>(others_.make_messages(site), site.facts);
+  }
+
+  std::atomic<int> collectives{0};
+
+ private:
+  MailProvider mail_;
+  MailProvider others_;  // whose messages are apart
+};
+
+TEST(FakeEngine, WhatAnEngineHasNoCodeForIsCarriedByMessages) {
+  const auto provider = std::make_shared<BroadcastProvider>();
+  joining::run_threads(
+      3,
+      [](Communicator& comm) {
+        std::vector<int> values(100, comm.rank() + 1);
+        comm.broadcast(values, {.root = 2});
+        EXPECT_EQ(values, std::vector<int>(100, 3));
+        comm.all_reduce(values);
+        EXPECT_EQ(values, std::vector<int>(100, 9));
+        comm.scan(values);
+        EXPECT_EQ(values, std::vector<int>(100, 9 * (comm.rank() + 1)));
+        comm.barrier();
+      },
+      by("broadcasts"),
+      [provider](const std::vector<std::string>& folders) {
+        engine::ProviderList all = compose::make_providers(folders);
+        all.push_back(provider);
+        return all;
+      });
+  EXPECT_EQ(provider->collectives, 3);
 }
 
 TEST(FakeEngine, IsThereWhenAskedForAndNotElse) {

@@ -167,6 +167,25 @@ def test_pkg_config_finds_the_library_in_a_wheel(python, tmp_path):
     run(tmp_path / "outside")
 
 
+@pytest.mark.parametrize("way", ["sh", "cmake"])
+def test_the_readme_s_program_is_built_as_it_says(python, tmp_path, way):
+    readme = (ROOT / "README.md").read_text()
+    (program,) = re.findall(r"```cpp\n(.*?)```", readme, re.S)
+    (tmp_path / "hello.cc").write_text(program)
+    if way == "sh":
+        if shutil.which("pkg-config") is None:
+            pytest.skip("pkg-config is not installed")
+        (lines,) = re.findall(r"```sh\n(export PKG_CONFIG_PATH.*?)```", readme, re.S)
+    else:
+        (project,) = re.findall(r"```cmake\n(.*?)```", readme, re.S)
+        (tmp_path / "CMakeLists.txt").write_text(project)
+        (option,) = re.findall(r"# cmake (-Dhocket_DIR=\S.*) \.\.\.$", project, re.M)
+        lines = f"cmake -S . -B b {option} && cmake --build b && hocket run -n 2 -- b/hello"
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    output = run("sh", "-e", "-c", lines, cwd=tmp_path, timeout=300, PATH=path)
+    assert "[0] 2 ranks: 1 3 5 7" in output, output
+
+
 def test_a_folder_that_a_build_lacks_is_said():
     done = subprocess.run([sys.executable, "-m", "hocket", "--cmake-dir"], text=True,
                           capture_output=True, timeout=55)
