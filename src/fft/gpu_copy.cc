@@ -121,13 +121,13 @@ void GpuCopy::run_by_driver(const Planes& p, cuda::Stream stream) const {
   cuda::check(driver, driver.memcpy_3d_async(&copy, stream), "copy a box of an array");
 }
 
-void GpuCopy::run(const Planes& p, cuda::Stream stream, Reach reach) const {
+void GpuCopy::run(const Planes& p, cuda::Stream stream, Nearness reach) const {
   const std::size_t all =
       p.from | p.to | p.width | p.rows.from | p.rows.to | p.planes.from | p.planes.to;
   const bool is_wide = all % kWide == 0;
   const std::size_t unit = is_wide ? kWide : unit_;
   const std::size_t numbers = p.width / unit * p.rows.sides * p.planes.sides;
-  if (all % unit != 0 || numbers > kMost || (reach == Reach::kFar && p.width >= kLongRow)) {
+  if (all % unit != 0 || numbers > kMost || (reach == Nearness::kFar && p.width >= kLongRow)) {
     return run_by_driver(p, stream);
   }
   Planes copy = p;
@@ -151,7 +151,7 @@ void GpuCopy::run(const Planes& p, cuda::Stream stream, Reach reach) const {
 }
 
 void GpuCopy::run(
-    const Copy& copy, const void* from, void* to, cuda::Stream stream, Reach reach) const {
+    const Copy& copy, const void* from, void* to, cuda::Stream stream, Nearness reach) const {
   if (copy.run() == 0) return;
   const auto loops = copy.loops();
   Planes planes{reinterpret_cast<DevicePtr>(from) + copy.from(),

@@ -9,7 +9,7 @@
 namespace hocket::fft {
 
 // Where a copy comes from, as the GPU that makes it sees it.
-enum class Reach : bool { kNear, kFar };
+enum class Nearness : bool { kNear, kFar };
 
 // A resource: the kernels, loaded on one GPU. Any thread, with the GPU's context current. Throws
 // DeviceError.
@@ -20,11 +20,11 @@ class GpuCopy {
 
   // As work of the stream. A kernel copies what is near, as the driver's engines for rows that lie
   // apart are slower than memory; long rows from afar are theirs, as links are slower still.
-  void run(const Copy& copy, const void* from, void* to, cuda::Stream stream, Reach reach) const;
+  void run(const Copy& copy, const void* from, void* to, cuda::Stream stream, Nearness reach) const;
 
  private:
   struct Planes;
-  void run(const Planes& planes, cuda::Stream stream, Reach reach) const;
+  void run(const Planes& planes, cuda::Stream stream, Nearness reach) const;
   void run_by_driver(const Planes& planes, cuda::Stream stream) const;
 
   const std::shared_ptr<const cuda::DeviceContext> device_;

@@ -149,7 +149,7 @@ class GpuPlan final : public FftPlan {
         const bool is_far =
             r != me() && there != nullptr &&
             cuda::whereabouts(device_->driver(), there).device != device_->ordinal();
-        reaches_.push_back(is_far ? Reach::kFar : Reach::kNear);
+        reaches_.push_back(is_far ? Nearness::kFar : Nearness::kNear);
         if (is_far) sees_far = 1;
       }
       sees_far_ = sees_far != 0;
@@ -266,7 +266,7 @@ class GpuPlan final : public FftPlan {
       return goal;
     }
     const auto near = [&](const Copy& copy, const void* from, void* to) {
-      copy_->run(copy, from, to, on.handle(), Reach::kNear);
+      copy_->run(copy, from, to, on.handle(), Nearness::kNear);
     };
     for (std::size_t r = 0; r < ranks; ++r) {
       near(fetch.packs[r], shelf(at_), data_of(packed_) + fetch.packed[r]);
@@ -295,11 +295,11 @@ class GpuPlan final : public FftPlan {
     if (!sees_far_) return;
     met_->record(on.handle());
     met_->hold(aside_->get());
-    pull(k, slice, which, goal, aside_->get(), Reach::kFar);
+    pull(k, slice, which, goal, aside_->get(), Nearness::kFar);
     arrived_[slice].record(aside_->get());
   }
   void pull_near(std::size_t k, std::size_t slice, std::size_t which, void* goal, StreamRef on) {
-    pull(k, slice, which, goal, on.handle(), Reach::kNear);
+    pull(k, slice, which, goal, on.handle(), Nearness::kNear);
     if (sees_far_) arrived_[slice].hold(on.handle());
   }
   void pull(std::size_t k,
@@ -307,7 +307,7 @@ class GpuPlan final : public FftPlan {
             std::size_t which,
             void* goal,
             cuda::Stream stream,
-            Reach reach) {
+            Nearness reach) {
     const std::vector<Copy>& pulls = fetches_[k].pulls[slice];
     for (std::size_t i = 0; i < pulls.size(); ++i) {  // each begins with itself
       const std::size_t r = (me() + i) % pulls.size();
@@ -368,7 +368,7 @@ class GpuPlan final : public FftPlan {
   std::array<std::optional<cuda::DeviceBuffer>, 2> gathered_;  // in turn, by leg
   std::optional<GpuScale> scale_;
   std::optional<GpuCopy> copy_;
-  std::vector<Reach> reaches_;              // of the shelves, by rank
+  std::vector<Nearness> reaches_;           // of the shelves, by rank
   bool sees_far_ = false;                   // whether any is far
   std::size_t slices_ = 1;                  // where parts go in slices
   std::optional<cuda::OwnedStream> aside_;  // for what comes over links
