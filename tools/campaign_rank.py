@@ -26,7 +26,7 @@ import hocket
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LINE = 64  # bytes a rank in the shared file, behind the first, which is the round's
-MARKS = {"ended": 0, "awake": 8, "pid": 16, "met": 24}
+MARKS = {"ended": 0, "awake": 8, "pid": 16, "met": 24, "here": 32}
 FULL = "full"
 UNNOTICED = 10.0  # seconds of calls that go well, after which a harm counts as not noticed
 
@@ -122,10 +122,14 @@ class Rank:
         self.round = round_
         victim = self.rank in round_.victims
         self.entered = time.monotonic()
+        others = [rank for rank in self.living() if rank not in round_.victims]
         end = {"kind": "right"}
         group = None
         try:
+            self.board.mark("here", round_.number + 1)
             if round_.harm == "killed while a group is made" and victim:
+                # Who finds it dead ends the calls of all, the barrier before as well.
+                self.board.await_marks(others, "here", round_.number + 1)
                 self.die()
             group = self.make_group()
             if group is not None:
