@@ -81,7 +81,8 @@ class Matmul {
   ~Matmul();
 
   // Collective. D = alpha op(A) op(B). Throws InvalidArgument on all ranks where an array does not
-  // fit on one of them, and Mismatch where ranks execute different plans or give different scales.
+  // fit on one of them, or ranks execute different plans or give different scales; on GPUs the
+  // latter is Mismatch.
   // After an error D is undefined.
   //
   // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "distribution/same_plan.h"
 #include "fft/exchange.h"
 #include "fft/plan.h"
 #include "fft/stages.h"
@@ -43,17 +44,19 @@ class HostPlan final : public FftPlan {
     FftDirection direction{};
     const bool alone = parts_.size() == 1;
     const bool in_place = alone && in.data() == out.data();
-    before_barrier([&] {
+    const auto prepare_mine = [&] {
       direction = check(in, out, wanted, MemoryKind::kHost);
       prepare(direction);
       const auto& made = parts_.front()->transforms[is_inverse(direction)];
       if (!made.empty() && (in_place || !made.front()->keeps_input())) spare_.resize(in.bytes());
-    });
-    const std::uint64_t step = direction == FftDirection::kInverse ? 2 : 1;
+    };
+    const auto step_of = [&] { return std::uint64_t{1} + is_inverse(direction); };
+    same_.before_executing(
+        options_.deadline, prepare_mine, [&] { return digest_of(step_of()); });
+    const std::uint64_t step = step_of();
     const std::size_t scaled = scaling_leg();
     const double by = factor(direction);
     auto* const result = static_cast<std::byte*>(out.data());
-    if (alone || !shelves_->is_shared()) barrier(step);
     first(in.data(), alone ? result : shelves_->mine(), direction, scaled == 0 ? by : 1, in_place);
     for (std::size_t k = 1; k < parts_.size(); ++k) {
       if (parts_[k]->messages) {
@@ -187,6 +190,7 @@ class HostPlan final : public FftPlan {
 
   std::shared_ptr<FftLibrary> library_;
   std::optional<Shelves> shelves_;
+  distribution::SamePlan same_{comm_};
   std::vector<std::unique_ptr<LegPart>> parts_;  // before the library goes, their transforms do
   std::vector<std::byte> gathered_, finished_, spare_;
 };

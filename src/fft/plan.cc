@@ -65,9 +65,13 @@ FftPlan::FftPlan(Communicator& comm,
   }
 }
 
+std::uint64_t FftPlan::digest_of(std::uint64_t step) const noexcept {
+  return base::mix(agreed_.token, step);
+}
+
 void FftPlan::barrier(std::uint64_t step, std::optional<StreamRef> stream) {
   comm_.impl()->run({.kind = engine::Kind::kBarrier,
-                     .digest = base::mix(agreed_.token, step),
+                     .digest = digest_of(step),
                      .deadline = options_.deadline,
                      .stream = stream});
 }

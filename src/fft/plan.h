@@ -43,6 +43,8 @@ class FftPlan {
   void before_barrier(LegPart&& part) {
     comm_.impl()->before_call(engine::Kind::kBarrier, part);
   }
+  // What ranks must have in common that are in the same step of the same plan.
+  std::uint64_t digest_of(std::uint64_t step) const noexcept;
   // Of ranks that execute the same plan, in the same step; on GPUs on `stream`.
   void barrier(std::uint64_t step, std::optional<StreamRef> stream = {});
 

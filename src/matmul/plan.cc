@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "call/request.h"
 #include "cuda/memory.h"
+#include "distribution/same_plan.h"
 #include "hocket/error.h"
 #include "hocket/gpu.h"
 #include "matmul/agreement.h"
@@ -130,10 +131,11 @@ struct Matmul::Plan {
     comm.impl()->before_call(engine::Kind::kBarrier, part);
   }
 
+  std::uint64_t digest_of(std::uint64_t step) const noexcept { return base::mix(token, step); }
   // Of ranks that execute the same plan with the same scales.
   void meet(std::uint64_t step, std::optional<StreamRef> stream = {}) {
     comm.impl()->run({.kind = engine::Kind::kBarrier,
-                      .digest = base::mix(token, step),
+                      .digest = digest_of(step),
                       .deadline = options.deadline,
                       .stream = stream});
   }
@@ -166,12 +168,12 @@ struct Matmul::Plan {
                std::optional<StreamRef> stream) {
     const Here here(*this);
     if (device && !stream) stream = StreamRef();
-    before_call([&] {
+    const auto prepare = [&] {
       if (stream && !device)
         throw InvalidArgument("stream is of GPUs, and the plan is for the host");
       check(a, b, c, d, scale);
       local->begin(stream);
-    });
+    };
     const bool adds = c != nullptr && scale.beta != 0.0;
     Operands operands{.left = a.data(),
                       .right = b.data(),
@@ -181,6 +183,11 @@ struct Matmul::Plan {
                       .beta = scale.beta};
     if (problem->is_swapped) std::swap(operands.left, operands.right);
     const std::uint64_t step = mix_scale(mix_scale(adds ? 2 : 1, scale.alpha), scale.beta);
+    if (device) {  // its ranks do not wait for each other on the host
+      before_call(prepare);
+    } else {
+      same.before_executing(options.deadline, prepare, [&] { return digest_of(step); });
+    }
     form->run(operands, [&] { meet(step, stream); });
     local->end();
   }
@@ -189,6 +196,7 @@ struct Matmul::Plan {
   const MatmulOptions options;
   std::optional<Problem> problem;
   std::uint64_t token = 0;
+  distribution::SamePlan same{comm};
   std::array<Extents, 3> shapes;                      // of this rank's A, B and D
   std::shared_ptr<const cuda::DeviceContext> device;  // of a plan for GPUs
   std::unique_ptr<Local> local;

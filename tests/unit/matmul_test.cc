@@ -132,7 +132,11 @@ TEST(Matmul, RanksThatExecuteDifferentPlansAreTold) {
     const MatmulOperand rows{.spread = Slab{0}};
     Matmul one(comm, {4, 4, 4}, rows, rows, rows), other(comm, {4, 4, 4}, rows, rows, rows);
     std::vector<double> x(8, 1), d(8);
-    EXPECT_THROW((comm.rank() == 0 ? one : other)(x, x, d), Mismatch);
+    const double scale = comm.rank() + 1;
+    EXPECT_THROW((comm.rank() == 0 ? one : other)(x, x, d), InvalidArgument);
+    EXPECT_THROW(one(x, x, d, scale), InvalidArgument);
+    one(x, x, d);  // usable
+    EXPECT_EQ(d, std::vector<double>(8, 4));
   });
 }
 

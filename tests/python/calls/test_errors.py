@@ -15,7 +15,6 @@ from helpers import run_by_hand, threads
 
 import hocket
 from hocket.distribution import Slab
-from hocket.fft import FFT
 
 
 def test_classes():
@@ -60,8 +59,6 @@ def test_what_the_system_refuses_is_an_os_error_with_its_number(tmp_path):
          "with other counts"),
         (lambda c: c.all_reduce_coalesced([np.zeros(2 + c.rank), np.zeros(3 - c.rank)]),
          "float64[5] with another list of arrays"),
-        (lambda c: [FFT(c, (4, 4), Slab(0).box((4, 4), c.rank, 2)) for _ in range(2)][c.rank](
-            np.ones((2, 4), complex)), "of another plan, or with other arguments of one"),
     ],
 )
 def test_mismatch_says_what_differs_where_the_calls_read_alike(call, difference):

@@ -1,0 +1,35 @@
+// Whether all ranks are about to execute the same plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hocket/communicator.h"
+#include "world/communicator_impl.h"
+
+namespace hocket::distribution {
+
+// A resource of one plan; one thread.
+class SamePlan {
+ public:
+  explicit SamePlan(Communicator& comm)
+      : comm_(comm), given_(static_cast<std::size_t>(comm.size())) {}
+
+  // Collective. `prepare()` is what this rank does before; what it cannot do it refuses. Then
+  // `digest()` of the plan and of all that must be alike is compared. Throws InvalidArgument on all
+  // ranks, which can go on.
+  template <typename Prepare, typename Digest>
+  void before_executing(std::optional<Duration> deadline, Prepare&& prepare, Digest&& digest) {
+    comm_.impl()->before_call(engine::Kind::kAllGather, prepare);
+    compare(digest(), deadline);
+  }
+
+ private:
+  void compare(std::uint64_t digest, std::optional<Duration> deadline);
+
+  Communicator& comm_;
+  std::vector<std::uint64_t> given_;  // by rank
+};
+
+}  // namespace hocket::distribution
