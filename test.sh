@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 
-parts=6
+parts=7
 times=build/test-times
 mkdir -p build
 number=0 code=0 whole=$(date +%s)
@@ -48,6 +48,7 @@ part build "the release preset is built" tools/build.sh
 [ "$code" -eq 0 ] || exit "$code"  # the others need these two
 part sanitize "unit and conformance tests under the sanitizers" tools/sanitize.sh --fast
 part fuzz "short runs of the fuzz targets" tools/fuzz.sh --fast
+part aarch64 "for AArch64, by the cross compiler and an emulator" tools/aarch64.sh --fast
 part ctest "the tests of the library and the command" \
   ctest --test-dir build/release --output-on-failure --parallel "$(nproc)"
 part pytest "the tests of the Python package" pytests
