@@ -74,8 +74,8 @@ class Fft {
   // Collective. `in` and `out` may be one array (begin at one address), and must not overlap
   // otherwise. `in` stays as it was where it is another. Absent: forward, of kComplexToReal
   // inverse, and the real kinds know no other. The first call in a direction allocates, later ones
-  // do not. Throws InvalidArgument on all ranks where an array does not fit on one of them, or ranks
-  // execute different plans; on GPUs the latter is Mismatch.
+  // do not. Throws InvalidArgument on all ranks where an array does not fit on one of them, or
+  // ranks execute different plans; on GPUs the latter is Mismatch.
   //
   // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it
   // cannot be captured into a graph. What one rank alone refuses is Aborted on those whose GPUs had

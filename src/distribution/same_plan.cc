@@ -15,10 +15,10 @@ void SamePlan::compare(std::uint64_t digest, std::optional<Duration> deadline) {
                    {.deadline = deadline});
   const auto other = std::ranges::find_if(given_, [&](auto d) { return d != given_.front(); });
   if (other == given_.end()) return;
-  throw InvalidArgument(
-      fmt::format("rank {} executes another plan than rank 0, or the same with other arguments; all "
-                  "ranks execute the same plans in the same order",
-                  other - given_.begin()));
+  throw InvalidArgument(fmt::format(
+      "rank {} executes another plan than rank 0, or the same with other arguments; all "
+      "ranks execute the same plans in the same order",
+      other - given_.begin()));
 }
 
 }  // namespace hocket::distribution

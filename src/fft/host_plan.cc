@@ -51,8 +51,7 @@ class HostPlan final : public FftPlan {
       if (!made.empty() && (in_place || !made.front()->keeps_input())) spare_.resize(in.bytes());
     };
     const auto step_of = [&] { return std::uint64_t{1} + is_inverse(direction); };
-    same_.before_executing(
-        options_.deadline, prepare_mine, [&] { return digest_of(step_of()); });
+    same_.before_executing(options_.deadline, prepare_mine, [&] { return digest_of(step_of()); });
     const std::uint64_t step = step_of();
     const std::size_t scaled = scaling_leg();
     const double by = factor(direction);
