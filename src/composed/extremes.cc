@@ -65,23 +65,6 @@ void combine_entries(std::byte* left, const std::byte* right, std::size_t count)
   }
 }
 
-using CombineEntries = void (*)(std::byte*, const std::byte*, std::size_t) noexcept;
-
-CombineEntries entries_combined(DType dtype, ReduceOp op, std::size_t index_bytes) {
-  return core::dispatch(dtype, [&]<typename Element>() -> CombineEntries {
-    using T = std::conditional_t<std::is_same_v<Element, bool>, std::uint8_t, Element>;
-    const auto of_index = [&]<bool kLeast>() -> CombineEntries {
-      if (index_bytes == 0) return &combine_entries<T, kLeast, 0>;
-      if (index_bytes == 1) return &combine_entries<T, kLeast, 1>;
-      if (index_bytes == 2) return &combine_entries<T, kLeast, 2>;
-      if (index_bytes == 4) return &combine_entries<T, kLeast, 4>;
-      return &combine_entries<T, kLeast, 8>;
-    };
-    return op == ReduceOp::kMin ? of_index.template operator()<true>()
-                                : of_index.template operator()<false>();
-  });
-}
-
 // Where the arrays of a call are.
 struct Places {
   const std::byte* in = nullptr;
@@ -90,6 +73,63 @@ struct Places {
   std::byte* ranks = nullptr;
   std::byte* indices = nullptr;
 };
+
+template <std::size_t kElement, std::size_t kIndexBytes>
+void pack_entries(std::byte* to,
+                  const Places& from,
+                  std::int32_t rank,
+                  std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(to, from.in + i * kElement, kElement);
+    std::memcpy(to + kElement, &rank, sizeof(rank));
+    to += kElement + sizeof(rank);
+    if constexpr (kIndexBytes != 0) {
+      std::memcpy(to, from.index + i * kIndexBytes, kIndexBytes);
+      to += kIndexBytes;
+    }
+  }
+}
+
+template <std::size_t kElement, std::size_t kIndexBytes>
+void unpack_entries(const Places& to, const std::byte* from, std::size_t count) noexcept {
+  constexpr std::size_t kRank = sizeof(std::int32_t);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(to.values + i * kElement, from, kElement);
+    std::memcpy(to.ranks + i * kRank, from + kElement, kRank);
+    from += kElement + kRank;
+    if constexpr (kIndexBytes != 0) {
+      std::memcpy(to.indices + i * kIndexBytes, from, kIndexBytes);
+      from += kIndexBytes;
+    }
+  }
+}
+
+// What is done with entries of one size, all sizes known to the compiler.
+struct EntryLoops {
+  void (*pack)(std::byte*, const Places&, std::int32_t rank, std::size_t) noexcept;
+  void (*combine)(std::byte*, const std::byte*, std::size_t) noexcept;
+  void (*unpack)(const Places&, const std::byte*, std::size_t) noexcept;
+};
+
+template <typename T, bool kLeast, std::size_t kIndexBytes>
+constexpr EntryLoops kLoopsOf{&pack_entries<sizeof(T), kIndexBytes>,
+                              &combine_entries<T, kLeast, kIndexBytes>,
+                              &unpack_entries<sizeof(T), kIndexBytes>};
+
+EntryLoops loops_of(DType dtype, ReduceOp op, std::size_t index_bytes) {
+  return core::dispatch(dtype, [&]<typename Element>() -> EntryLoops {
+    using T = std::conditional_t<std::is_same_v<Element, bool>, std::uint8_t, Element>;
+    const auto of_index = [&]<bool kLeast>() -> EntryLoops {
+      if (index_bytes == 0) return kLoopsOf<T, kLeast, 0>;
+      if (index_bytes == 1) return kLoopsOf<T, kLeast, 1>;
+      if (index_bytes == 2) return kLoopsOf<T, kLeast, 2>;
+      if (index_bytes == 4) return kLoopsOf<T, kLeast, 4>;
+      return kLoopsOf<T, kLeast, 8>;
+    };
+    return op == ReduceOp::kMin ? of_index.template operator()<true>()
+                                : of_index.template operator()<false>();
+  });
+}
 
 // One call of one rank, checked.
 class ExtremesCall final : public composed::ByFunction {
@@ -106,12 +146,11 @@ class ExtremesCall final : public composed::ByFunction {
                     .size = impl.size()}),
         places_(places),
         count_(signature.count),
-        element_(size_of(signature.dtype)),
-        index_(index_bytes),
+        entry_(entry_bytes(signature, index_bytes)),
         is_bool_(signature.dtype == DType::kBool),
         rank_(impl.rank()),
-        combine_(entries_combined(signature.dtype, signature.op, index_bytes)),
-        entries_(count_ * entry_bytes(signature, index_bytes)) {}
+        loops_(loops_of(signature.dtype, signature.op, index_bytes)),
+        entries_(count_ * entry_) {}
 
  private:
   static std::size_t entry_bytes(const Signature& s, std::size_t index_bytes) {
@@ -119,39 +158,24 @@ class ExtremesCall final : public composed::ByFunction {
   }
 
   Arrays begin(const engine::Call& /*call*/) override {
-    std::byte* to = entries_.data();
-    for (std::size_t i = 0; i < count_; ++i) {
-      std::memcpy(to, places_.in + i * element_, element_);
-      // A bool of another library may be any byte.
-      if (is_bool_) *to = std::byte{*to != std::byte{}};
-      std::memcpy(to + element_, &rank_, sizeof(rank_));
-      to += element_ + sizeof(rank_);
-      if (index_ != 0) std::memcpy(to, places_.index + i * index_, index_);
-      to += index_;
+    loops_.pack(entries_.data(), places_, rank_, count_);
+    // A bool of another library may be any byte.
+    for (std::size_t at = 0; is_bool_ && at < entries_.size(); at += entry_) {
+      entries_[at] = std::byte{entries_[at] != std::byte{}};
     }
     return {entries_.data(), entries_.data()};
   }
   void combine(std::byte* left, const std::byte* right, std::size_t units) override {
-    combine_(left, right, units);
+    loops_.combine(left, right, units);
   }
-  void end() override {
-    const std::byte* from = entries_.data();
-    for (std::size_t i = 0; i < count_; ++i) {
-      std::memcpy(places_.values + i * element_, from, element_);
-      std::memcpy(places_.ranks + i * sizeof(rank_), from + element_, sizeof(rank_));
-      from += element_ + sizeof(rank_);
-      if (index_ != 0) std::memcpy(places_.indices + i * index_, from, index_);
-      from += index_;
-    }
-  }
+  void end() override { loops_.unpack(places_, entries_.data(), count_); }
 
   const Places places_;
   const std::size_t count_;
-  const std::size_t element_;
-  const std::size_t index_;
+  const std::size_t entry_;  // bytes
   const bool is_bool_;
   const std::int32_t rank_;
-  const CombineEntries combine_;
+  const EntryLoops loops_;
   std::vector<std::byte> entries_;
 };
 
