@@ -56,6 +56,29 @@ TEST(Staging, OneReaderClaimsWhereThatIsPossible) {
   }
 }
 
+// The way that takes less is kept, until both are tried again.
+TEST(LongStores, KeepsTheWayThatIsQuicker) {
+  for (const bool past_is_quicker : {false, true}) {
+    LongStores ways;
+    int tried_past = 0;
+    for (unsigned call = 0; call < LongStores::kRound; ++call) {
+      ways.begin();
+      if (call < LongStores::kTried) {
+        tried_past += ways.past();
+      } else {
+        EXPECT_EQ(ways.past(), past_is_quicker) << call;
+      }
+      // A rank that was interrupted took long by either.
+      ways.took(call % 4 < 2 ? 9 : ways.past() == past_is_quicker ? 1 : 1.3);
+    }
+    EXPECT_EQ(tried_past, LongStores::kTried / 2);
+    ways.begin();
+    EXPECT_TRUE(ways.past());
+    ways.begin();
+    EXPECT_FALSE(ways.past());
+  }
+}
+
 // A claim changes nothing, and reaches nothing beyond what it names.
 TEST(Claim, LeavesEverythingAsItIs) {
   std::vector<std::byte> memory(4096);

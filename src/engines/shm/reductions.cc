@@ -1,4 +1,7 @@
 // Reductions of any size through chunks. Everything is added in ascending rank order.
+#include <chrono>
+#include <optional>
+
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
 
@@ -16,6 +19,35 @@ bool receives(const ShmGroup& group, const Call& call) {
   return call.signature.kind != Kind::kReduce || group.rank() == call.signature.root;
 }
 
+// How a long call stores what it stages, and how long it takes; see LongStores. A value.
+class LongCall {
+ public:
+  LongCall(ShmGroup& group, const Call& call) : bytes_(bytes_of(call.signature)) {
+    is_long_ = bytes_ >= Stager::kReducedFrom;
+    if (!is_long_ || call.signature.kind != Kind::kAllReduce) return;
+    stores_ = &group.long_stores(bytes_);
+    stores_->begin();
+  }
+
+  // Whether what is staged is written past the caches, where they share the last one.
+  bool past() const noexcept { return stores_ != nullptr ? stores_->past() : is_long_; }
+  void all_have_come() noexcept {
+    if (stores_ != nullptr) begun_ = Clock::now();
+  }
+  void has_ended() noexcept {
+    if (stores_ == nullptr) return;
+    const std::chrono::duration<double, std::nano> took = Clock::now() - begun_;
+    stores_->took(took.count() / static_cast<double>(bytes_));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::size_t bytes_;
+  bool is_long_;
+  LongStores* stores_ = nullptr;
+  Clock::time_point begun_;
+};
+
 // What is claimed before it is reduced: few enough lines to have them all under way.
 constexpr std::size_t kClaimedBytes = std::size_t{2} << 10;
 
@@ -29,6 +61,7 @@ struct TakeReduced {
   std::size_t piece;     // of it, a step
   bool each;             // chunks are cut into pieces, one a reader
   core::Stores stores;
+  std::optional<LongCall> timed = {};
   bool claims = false;  // what was taken in this step
 
   std::uint64_t steps() const { return steps_for(bytes, piece); }
@@ -39,6 +72,11 @@ struct TakeReduced {
     claims |= chunk.claimable;
   }
   void finish(std::uint64_t step) {
+    if (timed && step == 0) timed->all_have_come();
+    take_all(step);
+    if (timed && step + 1 == steps()) timed->has_ended();
+  }
+  void take_all(std::uint64_t step) {
     const StepRange range = range_of(step, piece, bytes);
     const void** sources = group->sources();
     sources[group->rank()] = own + range.first;
@@ -89,7 +127,9 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.in);
   // A reduce's root reads its own input itself.
   const bool gives = call.signature.kind != Kind::kReduce || !takes;
-  const GiveShared give{.data = in, .bytes = gives ? bytes : 0, .long_from = Stager::kReducedFrom};
+  const LongCall timed(group, call);
+  GiveShared give{.data = in, .bytes = gives ? bytes : 0};
+  give.long_from = timed.past() ? 0 : bytes + 1;
   if (!takes) return exchange(group, call, give, TakeNothing{});
   return exchange(group,
                   call,
@@ -101,7 +141,8 @@ Task one_shot_reduce(ShmGroup& group, const Call& call) {
                               .bytes = bytes,
                               .piece = kChunkBytes,
                               .each = false,
-                              .stores = stores_for(bytes)});
+                              .stores = stores_for(bytes),
+                              .timed = timed});
 }
 
 Task reduce_scatter(ShmGroup& group, const Call& call) {
@@ -138,7 +179,8 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
   const bool takes = receives(group, call);
   const core::ReduceKernel kernel = group.kernel(call, core::Stores::kCached);
   const core::Stores stores = stores_for(bytes);
-  const bool is_long = bytes >= Stager::kReducedFrom;
+  LongCall timed(group, call);
+  const bool past = timed.past();
   Stager& stager = group.stager(Readers::kSeveral);
   const auto part_bytes = [&](int part, std::size_t chunk_bytes) {
     const StepRange p = part_of(part, size, chunk_bytes / element, element);
@@ -154,7 +196,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       const StepRange mine = part_bytes(rank, range.length);
       std::byte* chunk = group.chunk(rank, call.sequence, k);
       const auto give = [&](std::size_t first, std::size_t end) {
-        stager.copy(chunk + first, in + range.first + first, end - first, is_long);
+        stager.copy(chunk + first, in + range.first + first, end - first, past);
       };
       give(0, mine.first);
       give(mine.first + mine.length, range.length);
@@ -169,6 +211,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       }
       if (k == 1) group.check_staged(peer, call);
     }
+    if (k == 1) timed.all_have_come();
     const StepRange mine = part_bytes(rank, range.length);
     // A block at a time, which goes to the others and to this rank's result while it is in the
     // cache.
@@ -181,7 +224,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
       }
       void* const block = group.block();
       kernel(&block, 1, group.sources(), size, length / element, size);
-      stager.copy(group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, is_long);
+      stager.copy(group.chunk(rank, call.sequence, k - 1) + at, group.block(), length, past);
       if (takes) core::copy(out + range.first + at, group.block(), length, stores);
     }
     group.reduced(call, k);
@@ -198,6 +241,7 @@ Task two_shot_reduce(ShmGroup& group, Call call) {
     }
     if (k < steps) group.done(call, k);
   }
+  timed.has_ended();
 }
 
 }  // namespace hocket::engines::shm

@@ -20,7 +20,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <iterator>
 #include <vector>
@@ -114,6 +115,11 @@ class ShmGroup {
   const void** sources() noexcept { return sources_.data(); }
   void** outs() noexcept { return outs_.data(); }
   std::byte* block() noexcept { return block_; }
+  // Of arrays that are about as long: each length has its own.
+  LongStores& long_stores(std::size_t bytes) noexcept {
+    const auto doubled = static_cast<std::size_t>(std::bit_width(bytes / Stager::kReducedFrom));
+    return long_stores_[std::min(doubled, long_stores_.size() - 1)];
+  }
   Stager& stager(Readers readers) noexcept {
     return readers == Readers::kOne ? for_one_ : for_several_;
   }
@@ -299,6 +305,7 @@ class ShmGroup {
   alignas(control::kCacheLine) std::byte block_[kBlockBytes];
   Stager for_one_;
   Stager for_several_;
+  std::array<LongStores, 8> long_stores_;  // by length
   KernelKey kernel_key_;
   core::ReduceKernel kernel_ = nullptr;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -73,6 +74,33 @@ class Stager {
   bool doubts_ = false;  // a timed copy was slower than it should have been
   core::Stores stores_ = core::Stores::kCached;
   std::size_t until_timed_;  // bytes
+};
+
+// Which stores are quicker for a long array that all reduce together, where the last cache is
+// shared: on one processor those past the caches by a quarter, on another the ordinary ones. So
+// calls are timed, both ways in turn, and now and then again. A value.
+class LongStores {
+ public:
+  // A call begins. All ranks begin the same ones, so that they try the same way in the same call.
+  void begin() noexcept {
+    const unsigned turn = calls_++ % kRound;
+    if (turn == 0) least_ = {kNever, kNever};
+    past_ = turn < kTried ? turn % 2 == 0 : least_[1] <= least_[0];
+  }
+  bool past() const noexcept { return past_; }
+  // How long it has taken since all had come: the least counts, as ranks are interrupted.
+  void took(double nanoseconds_a_byte) noexcept {
+    least_[past_] = std::min(least_[past_], nanoseconds_a_byte);
+  }
+
+  static constexpr unsigned kTried = 12;
+  static constexpr unsigned kRound = 512;
+
+ private:
+  static constexpr double kNever = 1e300;
+  std::array<double, 2> least_{kNever, kNever};  // ordinary stores, those past the caches
+  unsigned calls_ = 0;
+  bool past_ = true;
 };
 
 // What a peer staged. A view.
