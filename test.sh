@@ -38,7 +38,7 @@ pytests() {
 }
 
 if [ ! -e "$times" ]; then
-  echo "All tests: about 40 minutes on two processors where nothing is built yet."
+  echo "All tests: about 45 minutes on two processors where nothing is built yet."
 else
   total=$(awk '{last[$1] = $2} END {for (part in last) sum += last[part]; print sum + 0}' "$times")
   echo "All tests: $(in_words "$total") the last time."
