@@ -1,4 +1,5 @@
-// What the vectorised files offer to reduce.cc. Each function picks the code for this processor.
+// What the vectorised files offer to reduce.cc, and to those who copy many runs past the caches.
+// Each function picks the code for this processor.
 #pragma once
 
 #include <complex>

@@ -13,6 +13,8 @@ namespace hocket::fft {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cache has room for two
+constexpr std::size_t kLargestPiece = std::size_t{1} << 20;  // so many are still quicker there
+constexpr std::size_t kPastCaches = std::size_t{4} << 20;  // what no core's own cache has room for
 constexpr std::size_t kMessagePieces = 4;
 constexpr std::size_t kLine = 64;
 
@@ -70,7 +72,7 @@ class HostPlan final : public FftPlan {
         target = shelves_->mine();
         shelves_->turn();
       }
-      later(k, target, direction, k == scaled ? by : 1);
+      later(k, {target, hands_out(k) ? result : nullptr, direction, k == scaled ? by : 1});
       shelves_->turn();
     }
   }
@@ -86,13 +88,18 @@ class HostPlan final : public FftPlan {
     const bool is_first = k == 0, is_shared = shelves_->is_shared();
     std::size_t all = 0;
     for (const Box& box : leg.before) all = std::max(all, box.count() * before);
-    const std::size_t count =
-        is_shared ? std::max<std::size_t>(1, leg.before[me()].count() * before / kPieceBytes)
-                  : std::clamp<std::size_t>(all / kPieceBytes, 1, kMessagePieces);
+    std::size_t count =
+        is_shared || is_first
+            ? std::max<std::size_t>(1, leg.before[me()].count() * before / kPieceBytes)
+            : std::clamp<std::size_t>(all / kPieceBytes, 1, kMessagePieces);
+    const bool straight = is_first && !gains_by_pieces(leg, count);
+    if (straight) count = 1;
     LegPart& part =
-        *parts_.emplace_back(std::make_unique<LegPart>(leg, me(), is_first, count, options_.kind));
+        *parts_.emplace_back(std::make_unique<LegPart>(leg, me(), count, options_.kind));
     part.element_before = before;
     part.element_after = after;
+    part.gathers = !is_first || (!straight && !reads_lines(leg));
+    part.stores = !straight;
     if (!is_first && !is_shared) {
       part.messages =
           std::make_unique<Messages>(comm_, legs_[k - 1], leg, count, before, options_.deadline);
@@ -104,30 +111,69 @@ class HostPlan final : public FftPlan {
       }
       piece.gathered = Lay::padded(piece.before, before);
       piece.made = Lay::padded(piece.after, after);
-      piece.store = Copy(piece.after, piece.made, part.target, after);
+      add_stores(k, piece);
+      const Lay& goal = part.transforms_any() ? piece.gathered : part.target;
       if (is_first) {
-        piece.pulls.emplace_back(piece.before, part.source, part.target, before);
+        piece.pulls.emplace_back(piece.before, part.source, goal, before);
         continue;
       }
-      const Lay& goal = part.transforms_any() ? piece.gathered : part.target;
       for (const Box& held : legs_[k - 1].after) {
         const Box shared = intersection(held, piece.before);
         piece.pulls.emplace_back(shared, Lay::packed(is_shared ? held : shared), goal, before);
       }
+      if (hands_out(k - 1)) piece.pulls[me()] = Copy();
     }
-    if (is_first || !part.transforms_any()) return;
+    if (!part.transforms_any()) return;
     gathered_.resize(std::max(gathered_.size(), part.room() + kLine));
     finished_.resize(gathered_.size());
+  }
+
+  // Whether the first leg is quicker if what it makes lies in a cache, with gaps, and goes from
+  // there to where it is wanted.
+  bool gains_by_pieces(const Leg& leg, std::size_t count) const {
+    const Box& box = leg.after[me()];
+    if (box.is_empty() || (leg.turns && options_.kind == FftKind::kComplexToReal)) return false;
+    const std::size_t most = std::max(element(0), element(1));
+    return Lay::packed(box).is_awkward(leg.axes, element(1)) &&
+           pieces_of(box, leg.axes, count).front().count() * most <= kLargestPiece;
+  }
+
+  // Whether pieces of the first leg can be transformed from where they lie.
+  bool reads_lines(const Leg& leg) const {
+    const Lay source = Lay::packed(leg.before[me()]);
+    const std::size_t last = source.box.axes() - 1;
+    if (leg.axes.empty() || leg.axes.back() != last) return false;
+    for (std::size_t i = 0; i < last; ++i) {
+      if (source.strides[i] * element(0) % kLine != 0) return false;
+    }
+    return true;
+  }
+
+  // Whether those for whom leg k makes something only copy it to their results. One's own part does
+  // not go by the shelf then. Not in the first leg, whose input may lie where the result will.
+  bool hands_out(std::size_t k) const {
+    return k > 0 && k + 2 == legs_.size() && legs_[k + 1].axes.empty() && shelves_->is_shared();
+  }
+
+  void add_stores(std::size_t k, Piece& piece) const {
+    const LegPart& part = *parts_[k];
+    if (!hands_out(k)) {
+      piece.stores.emplace_back(piece.after, piece.made, part.target, part.element_after);
+      return;
+    }
+    for (std::size_t r = 0; r < legs_[k].after.size(); ++r) {
+      const Box& wanted = legs_[k + 1].before[r];
+      piece.stores.emplace_back(intersection(piece.after, wanted),
+                                piece.made,
+                                r == me() ? Lay::packed(wanted) : part.target,
+                                part.element_after);
+    }
   }
 
   // Makes what a direction needs; only the first time there is anything to do.
   void prepare(FftDirection direction) {
     for (const auto& part : parts_) {
-      part->make(*library_,
-                 is_double(),
-                 direction == FftDirection::kInverse,
-                 options_.planning,
-                 part == parts_.front());
+      part->make(*library_, is_double(), direction == FftDirection::kInverse, options_.planning);
     }
   }
 
@@ -149,41 +195,73 @@ class HostPlan final : public FftPlan {
 
   void first(const void* in, std::byte* target, FftDirection direction, double by, bool in_place) {
     LegPart& part = *parts_.front();
-    const Piece& piece = part.pieces.front();
-    if (piece.before.is_empty()) return;
+    if (part.pieces.front().before.is_empty()) return;
+    auto* source = static_cast<std::byte*>(const_cast<void*>(in));  // of transforms that keep it
     if (!part.transforms_any()) {
-      if (in != target) piece.pulls.front()(static_cast<const std::byte*>(in), target);
+      if (in != target) part.pieces.front().pulls.front()(source, target, stores_of(part));
       return;
     }
-    Transform& transform = *part.transforms[is_inverse(direction)][piece.variant];
-    void* source = const_cast<void*>(in);  // of those that keep it
-    if (in_place || !transform.keeps_input()) {
+    const auto& transforms = part.transforms[is_inverse(direction)];
+    if (in_place || !transforms.front()->keeps_input()) {
       std::memcpy(spare_.data(), in, spare_.size());
       source = spare_.data();
     }
-    transform.run(source, target);
-    scale_made(part, part.target, target, by);
+    if (!part.stores) {
+      transforms.front()->run(source, target);
+      scale_made(part, part.target, target, by);
+      return;
+    }
+    for (const Piece& piece : part.pieces) {
+      if (piece.before.is_empty()) continue;
+      std::byte* from = source + part.source.offset(piece.before.lower()) * part.element_before;
+      if (part.gathers) {
+        from = aligned(gathered_);
+        piece.pulls.front()(source, from);
+      }
+      finish(part, piece, from, {target, nullptr, direction, by});
+    }
   }
 
-  void later(std::size_t k, std::byte* target, FftDirection direction, double by) {
+  static core::Stores stores_of(const LegPart& part) noexcept {
+    const bool is_long = part.target.box.count() * part.element_after >= kPastCaches;
+    return is_long ? core::Stores::kStreaming : core::Stores::kCached;
+  }
+
+  // How a leg is executed. A value.
+  struct Task {
+    std::byte* target;
+    std::byte* result;  // where one's own part goes, if not to the target; else null
+    FftDirection direction;
+    double by;  // what is made is multiplied by that
+  };
+
+  void finish(const LegPart& part, const Piece& piece, std::byte* from, const Task& task) {
+    std::byte* const made = aligned(finished_);
+    part.transforms[is_inverse(task.direction)][piece.variant]->run(from, made);
+    scale_made(part, piece.made, made, task.by);
+    for (std::size_t r = 0; r < piece.stores.size(); ++r) {
+      const bool is_own = task.result != nullptr && r == me();
+      piece.stores[r](made, is_own ? task.result : task.target, stores_of(part));
+    }
+  }
+
+  void later(std::size_t k, const Task& task) {
     LegPart& part = *parts_[k];
     for (std::size_t j = 0; j < part.pieces.size(); ++j) {
       const Piece& piece = part.pieces[j];
       if (part.messages) part.messages->wait(j);
       if (piece.before.is_empty()) continue;
-      std::byte* const goal = part.transforms_any() ? aligned(gathered_) : target;
+      std::byte* const goal = part.transforms_any() ? aligned(gathered_) : task.target;
       // Each rank begins with itself, so that not all ask one.
       const auto ranks = piece.pulls.size(), me = static_cast<std::size_t>(comm_.rank());
       for (std::size_t i = 0; i < ranks; ++i) {
         const std::size_t r = (me + i) % ranks;
         piece.pulls[r](
-            part.messages ? part.messages->from(j, r) : shelves_->of(static_cast<int>(r)), goal);
+            part.messages ? part.messages->from(j, r) : shelves_->of(static_cast<int>(r)),
+            goal,
+            part.transforms_any() ? core::Stores::kCached : stores_of(part));
       }
-      if (!part.transforms_any()) continue;
-      std::byte* const made = aligned(finished_);
-      part.transforms[is_inverse(direction)][piece.variant]->run(goal, made);
-      scale_made(part, piece.made, made, by);
-      piece.store(made, target);
+      if (part.transforms_any()) finish(part, piece, goal, task);
     }
   }
 

@@ -1,12 +1,16 @@
 #include "fft/lay.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "core/kernels.h"
 
 namespace hocket::fft {
 namespace {
 
 constexpr std::size_t kLine = 64;       // bytes that caches move
 constexpr std::size_t kAwkward = 1024;  // strides that are multiples of it meet in few lines
+constexpr std::size_t kStreamed = 512;  // runs below that are many ragged ends
 
 // Calls `f(offset)` for each run along the last axis of `part`.
 template <typename F>
@@ -53,6 +57,12 @@ std::size_t Lay::offset(const Extents& index) const noexcept {
   return at;
 }
 
+bool Lay::is_awkward(const std::vector<std::size_t>& axes, std::size_t element) const noexcept {
+  return std::any_of(axes.begin(), axes.end(), [&](std::size_t axis) {
+    return strides[axis] * element % kAwkward == 0;
+  });
+}
+
 std::size_t Lay::span() const noexcept {
   if (box.is_empty()) return 0;
   std::size_t last = 0;
@@ -84,19 +94,29 @@ Copy::Copy(const Box& part, const Lay& from, const Lay& to, std::size_t element)
   for (std::size_t i = 0; i < loops_; ++i) loop_[i] = found[loops_ - 1 - i];
 }
 
-void Copy::operator()(const std::byte* from, std::byte* to) const noexcept {
+void Copy::operator()(const std::byte* from, std::byte* to, core::Stores stores) const noexcept {
   if (run_ == 0) return;
+  if (stores == core::Stores::kStreaming && run_ >= kStreamed) {
+    each(from, to, core::stream);
+    core::stream_fence();
+  } else {
+    each(from, to, std::memcpy);
+  }
+}
+
+template <typename F>
+void Copy::each(const std::byte* from, std::byte* to, F&& copy) const noexcept {
   from += from_;
   to += to_;
   if (loops_ == 0) {
-    std::memcpy(to, from, run_);
+    copy(to, from, run_);
     return;
   }
   const Side inner = loop_[loops_ - 1];
   std::array<std::size_t, kMostAxes> at{};
   while (true) {
     for (std::size_t j = 0; j < inner.sides; ++j) {
-      std::memcpy(to + j * inner.to, from + j * inner.from, run_);
+      copy(to + j * inner.to, from + j * inner.from, run_);
     }
     std::size_t i = loops_ - 1;
     while (true) {

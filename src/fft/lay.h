@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
+#include "core/reduce.h"
 #include "hocket/distribution.h"
 
 namespace hocket::fft {
@@ -23,6 +25,9 @@ struct Lay {
   static Lay padded(const Box& box, std::size_t element);
 
   std::size_t offset(const Extents& index) const noexcept;
+  // Whether neighbours along one of the axes lie so far apart that they meet in few lines of the
+  // caches.
+  bool is_awkward(const std::vector<std::size_t>& axes, std::size_t element) const noexcept;
   // Elements from the first to the last, gaps included.
   std::size_t span() const noexcept;
 };
@@ -33,8 +38,10 @@ class Copy {
   Copy() = default;
   // `part` lies within both.
   Copy(const Box& part, const Lay& from, const Lay& to, std::size_t element);
-  // From and to where the lays begin.
-  void operator()(const std::byte* from, std::byte* to) const noexcept;
+  // From and to where the lays begin. Stores past the caches are fenced before the return.
+  void operator()(const std::byte* from,
+                  std::byte* to,
+                  core::Stores stores = core::Stores::kCached) const noexcept;
 
   // As it is to be made elsewhere: runs of so many bytes, the first at `from` and `to`, and loops
   // around them, the outermost first. All zero: nothing.
@@ -47,6 +54,10 @@ class Copy {
   std::span<const Side> loops() const noexcept { return {loop_.data(), loops_}; }
 
  private:
+  // Calls `copy(to, from, bytes)` for each run.
+  template <typename F>
+  void each(const std::byte* from, std::byte* to, F&& copy) const noexcept;
+
   std::size_t from_ = 0, to_ = 0, run_ = 0;  // bytes
   std::size_t loops_ = 0;
   std::array<Side, kMostAxes> loop_{};

@@ -4,14 +4,13 @@
 
 namespace hocket::fft {
 
-LegPart::LegPart(
-    const Leg& leg, std::size_t me, bool is_first, std::size_t count, FftKind whole_kind)
+LegPart::LegPart(const Leg& leg, std::size_t me, std::size_t count, FftKind whole_kind)
     : axes(leg.axes),
       kind(leg.turns ? whole_kind : FftKind::kComplex),
       source(Lay::packed(leg.before[me])),
       target(Lay::packed(leg.after[me])) {
   const std::size_t last = source.box.axes() - 1;
-  for (const Box& box : pieces_of(source.box, axes, is_first ? 1 : count)) {
+  for (const Box& box : pieces_of(source.box, axes, count)) {
     if (box.is_empty()) {
       // Kept, as its number is that of its messages.
       pieces.push_back(
@@ -28,8 +27,7 @@ LegPart::LegPart(
   }
 }
 
-void LegPart::make(
-    FftLibrary& library, bool is_double, bool is_inverse, FftPlanning planning, bool is_first) {
+void LegPart::make(FftLibrary& library, bool is_double, bool is_inverse, FftPlanning planning) {
   auto& made = transforms[is_inverse ? 1 : 0];
   if (!transforms_any() || made.size() == variants.size()) return;
   made.clear();
@@ -43,8 +41,8 @@ void LegPart::make(
                 .planning = planning,
                 .shape = kind == FftKind::kComplexToReal ? piece->after.shape() : shape,
                 .axes = axes,
-                .in_strides = is_first ? source.strides : piece->gathered.strides,
-                .out_strides = is_first ? target.strides : piece->made.strides};
+                .in_strides = gathers ? piece->gathered.strides : source.strides,
+                .out_strides = stores ? piece->made.strides : target.strides};
     std::unique_ptr<Transform> transform = library.make(lines);
     if (!transform) transform = eigen()->make(lines);
     made.push_back(std::move(transform));
@@ -54,8 +52,8 @@ void LegPart::make(
 std::size_t LegPart::room() const noexcept {
   std::size_t most = 0;
   for (const Piece& piece : pieces) {
-    most = std::max(most, piece.gathered.span() * element_before);
-    most = std::max(most, piece.made.span() * element_after);
+    if (gathers) most = std::max(most, piece.gathered.span() * element_before);
+    if (stores) most = std::max(most, piece.made.span() * element_after);
   }
   return most;
 }
