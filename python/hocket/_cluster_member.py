@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 import pickle
 import time
@@ -25,6 +26,8 @@ class Answer(NamedTuple):
     is_failure: bool
     #: Whether its communicator has ended.
     is_broken: bool
+    #: The number of the last call that it has made.
+    sequence: int
 
 
 def _names(member: Member) -> dict[str, Any]:
@@ -109,6 +112,10 @@ def _answer(member: Member, rank: int, body: Callable[[], Any]) -> Answer:
     except BaseException as error:
         content, is_failure = failure_of(rank, time.monotonic_ns(), error), True
     comm = member.comm
+    sequence = 0
+    if comm is not None:
+        with contextlib.suppress(hocket.Error):
+            sequence = max((made.sequence for made in comm.recent_calls()), default=0)
     if not is_failure:
         member.rest()
-    return Answer(content, is_failure, comm is None or comm.status is not None)
+    return Answer(content, is_failure, comm is None or comm.status is not None, sequence)

@@ -69,6 +69,7 @@ class Cluster:
         self._is_joined = False
         self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
         self._deaf: set[int] = set()  # those that did not stop
+        self._made: dict[int, int] = {}  # the number of each rank's last call
         self._cells = 0
         self._tasks = 0
         self._crew.complete(n)
@@ -204,6 +205,7 @@ class Cluster:
     def _join(self) -> None:
         address = fresh_address()
         self._is_joined = True
+        self._made.clear()
         # New processes take their time to start; the others are not to wait for them in a call.
         self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
         self._drive(_cluster_member.join, range(self._n), lambda _: (self._n, address), _raise)
@@ -267,12 +269,18 @@ class Cluster:
             raise
         finally:
             round_.labels.end()
-            if round_.is_broken:
+            if round_.is_broken or (round_.failures and self._is_out_of_step(round_.made)):
                 self._is_joined = False
+            self._made.update(round_.made)
         if round_.failures and not (self._lost and all(map(_is_consequence, round_.failures))):
             fail(round_.failures)
         self._require_all()
         return [pickle.loads(round_.results[rank]) for rank in sorted(round_.results)]
+
+    def _is_out_of_step(self, made: dict[int, int]) -> bool:
+        """Whether some ranks have made more calls than others in what has failed."""
+        new = {made.get(rank, self._made.get(rank, 0)) - self._made.get(rank, 0) for rank in range(self._n)}
+        return len(new) > 1
 
 
 class _Round:
@@ -285,6 +293,7 @@ class _Round:
         self.asked = set(ranks)
         self.results: dict[int, bytes] = {}
         self.failures: list[Failure] = []
+        self.made: dict[int, int] = {}  # the number of each rank's last call
         self.is_broken = False
         self.labels = Labels(sys.stdout.write)
         self._abort_at: Optional[float] = None
@@ -330,6 +339,7 @@ class _Round:
     def _take(self, rank: int, answer: _cluster_member.Answer) -> None:
         self.there.discard(rank)
         self.is_broken |= answer.is_broken
+        self.made[rank] = answer.sequence
         if answer.is_failure:
             self.failures.append(pickle.loads(answer.content))
             self._fail()

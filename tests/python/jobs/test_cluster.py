@@ -82,6 +82,21 @@ def test_the_first_failure_is_raised_and_the_cluster_goes_on(cluster):
     assert cluster.run(total, 0)[2] == (3.0, pids[2])
 
 
+def refuses(comm):
+    if comm.rank:
+        comm.barrier(nonsense=1)
+
+
+def test_a_refusal_that_some_ranks_have_not_met_does_not_reach_into_the_next_task(cluster):
+    cluster.run(total, 0)
+    with pytest.raises(TypeError, match="nonsense"):
+        cluster.run(refuses)
+    assert cluster.run(total, 0)[2][0] == 3.0
+    with pytest.raises(hocket.cluster.CellError, match="nonsense"):
+        cluster.run_cell("comm.barrier(nonsense=1)", ranks=[1])
+    assert cluster.run(total, 0)[2][0] == 3.0
+
+
 def test_a_cell_that_fails(cluster):
     cluster.run_cell("kept = 5")
     with pytest.raises(hocket.cluster.CellError, match="rank 2: ZeroDivisionError") as caught:
@@ -98,6 +113,11 @@ def test_a_typing_error_ends_no_communicator(cluster):
     with pytest.raises(hocket.cluster.CellError, match="NameError"):
         cluster.run_cell("no_such_name")
     cluster.run_cell("own.barrier()")
+    # Also while ranks have calls of a cell before under way.
+    cluster.run_cell("w = own.barrier_async()", ranks=[0])
+    with pytest.raises(hocket.cluster.CellError, match="nonsense"):
+        cluster.run_cell("comm.barrier(nonsense=1)")
+    cluster.run_cell("w.wait() if comm.rank == 0 else own.barrier()")
 
 
 def test_ctrl_c_stops_the_cell_and_leaves_the_ranks(cluster):
