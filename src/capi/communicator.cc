@@ -163,7 +163,7 @@ int hocket_new_group(hocket_comm* comm,
                      hocket_comm** group) {
   return guarded("hocket_new_group", [&] {
     make_group(comm, group, [&](Communicator& parent, const Refusal& refuse) {
-      if (ranks == nullptr && length != 0) refuse("ranks is null");
+      hocket::capi::check_list(refuse, ranks, length, sizeof *ranks, "ranks");
       return parent.new_group(std::span(ranks, length), call_options(refuse, options));
     });
   });

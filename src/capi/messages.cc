@@ -23,12 +23,13 @@ template <typename Message>
 std::vector<Message> read_messages(const Refusal& refuse,
                                    const hocket_message* messages,
                                    std::size_t count,
-                                   const char* name) {
-  if (messages == nullptr && count != 0) refuse(std::string(name) + " is null");
+                                   const std::string& name) {
+  check_list(refuse, messages, count, sizeof *messages, name, name + "_count");
   std::vector<Message> read;
   read.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    read.push_back({view(refuse, &messages[i].array, name), messages[i].peer});
+    const std::string array = name + "[" + std::to_string(i) + "].array";
+    read.push_back({view(refuse, &messages[i].array, array.c_str()), messages[i].peer});
   }
   return read;
 }
@@ -146,10 +147,8 @@ int hocket_exchange(hocket_comm* comm,
   return guarded("hocket_exchange", [&] {
     const Refusal refuse;
     Communicator& c = of(comm, "comm").comm;
-    const auto out =
-        read_messages<hocket::Outgoing>(refuse, outgoing, outgoing_count, "outgoing[i].array");
-    const auto in =
-        read_messages<hocket::Incoming>(refuse, incoming, incoming_count, "incoming[i].array");
+    const auto out = read_messages<hocket::Outgoing>(refuse, outgoing, outgoing_count, "outgoing");
+    const auto in = read_messages<hocket::Incoming>(refuse, incoming, incoming_count, "incoming");
     c.exchange(out, in, with_tag(call_options(refuse, options), tag));
   });
 }

@@ -4,6 +4,7 @@
 using hocket::InvalidArgument;
 using hocket::Object;
 using hocket::ObjectKind;
+using hocket::capi::check_list;
 using hocket::capi::Collective;
 using hocket::capi::guarded;
 using hocket::capi::of;
@@ -13,7 +14,7 @@ using hocket::capi::Refusal;
 namespace {
 
 std::span<const std::byte> as_bytes(const void* data, std::size_t length) {
-  if (data == nullptr && length != 0) throw InvalidArgument("data is null");
+  check_list(Refusal(), data, length, 1, "data");
   return {static_cast<const std::byte*>(data), length};
 }
 
@@ -169,7 +170,11 @@ int hocket_scatter_object(hocket_comm* comm,
     if (result == nullptr) call.refuse()("result is null; it takes the object");
     std::vector<Object> all;
     if (call.comm().rank() == root) {
-      if (objects == nullptr && length != 0) call.refuse()("objects is null");
+      check_list(call.refuse(), objects, length, sizeof *objects, "objects");
+      if (length != call.ranks()) {
+        call.refuse()("length is " + std::to_string(length) + ", and there are " +
+                      std::to_string(call.ranks()) + " ranks");
+      }
       for (std::size_t i = 0; i < length; ++i)
         all.push_back(read_object(call.refuse(), objects[i]));
     }

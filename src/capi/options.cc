@@ -82,6 +82,17 @@ ArrayView view(const Refusal& refuse, const hocket_array* array, const char* nam
   return {array->data, array->count, elements, is_cuda ? MemoryKind::kCuda : MemoryKind::kHost};
 }
 
+void check_list(const Refusal& refuse,
+                const void* list,
+                std::size_t length,
+                std::size_t bytes,
+                const std::string& name,
+                const std::string& length_name) {
+  const std::string given = length_name + " is " + std::to_string(length);
+  if (list == nullptr && length != 0) refuse(name + " is null, and " + given);
+  if (length > PTRDIFF_MAX / bytes) refuse(given + ", more than any memory holds");
+}
+
 hocket_array to_c(ArrayView view) noexcept {
   const bool is_cuda = view.memory() == MemoryKind::kCuda;
   return {view.data(),

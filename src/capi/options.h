@@ -168,6 +168,15 @@ DType dtype(const Refusal& refuse, std::int32_t dtype, const char* name, const c
 ReduceOp op(const Refusal& refuse, std::int32_t op);
 // Null: absent.
 ArrayView view(const Refusal& refuse, const hocket_array* array, const char* name);
+
+// Refuses a list of `length` elements of `bytes` each that cannot be one. `name`: the argument's;
+// `length_name`: that of its length.
+void check_list(const Refusal& refuse,
+                const void* list,
+                std::size_t length,
+                std::size_t bytes,
+                const std::string& name,
+                const std::string& length_name = "length");
 hocket_array to_c(ArrayView view) noexcept;
 
 // A call's options as those of its family.

@@ -53,7 +53,16 @@ static void null_handles(void) {
   REFUSED(hocket_send(world, NULL, 0, 0, NULL));
   REFUSED(hocket_recv(world, NULL, 0, 0, NULL, NULL));
   REFUSED(hocket_recv_async(world, &none, 0, 0, NULL, NULL));
-  REFUSED(hocket_exchange(world, NULL, 1, NULL, 0, 0, NULL));
+  const hocket_message unknown[2] = {{.peer = 0}, {.array = {NULL, 2, HOCKET_FLOAT32, 0}}};
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "outgoing is null, and outgoing_count is 1",
+              hocket_exchange(world, NULL, 1, NULL, 0, 0, NULL));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "incoming[1].array->data is null",
+              hocket_exchange(world, NULL, 0, unknown, 2, 0, NULL));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "outgoing_count is 18446744073709551615",
+              hocket_exchange(world, unknown, SIZE_MAX, NULL, 0, 0, NULL));
   REFUSED(hocket_probe(NULL, 0, 0, NULL, &received));
   REFUSED(hocket_probe(world, 0, 0, NULL, NULL));
   REFUSED(hocket_probe_now(NULL, 0, 0, &received, &number));
@@ -198,7 +207,23 @@ static void wrong_arguments(void) {
                  hocket_all_gather_object(world, NULL, NULL, objects, 1),
                  hocket_barrier(world, NULL));
   }
+  const hocket_object* none[1] = {NULL};
+  LAST_REFUSED("length is 7",
+               hocket_scatter_object(world, none, 7, n - 1, NULL, objects),
+               hocket_scatter_object(world, NULL, 0, n - 1, NULL, objects));
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "", hocket_object_decode("nonsense", 8, objects));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "more than any memory holds",
+              hocket_object_from_bytes("x", SIZE_MAX, objects));
+  CHECK_FAILS(HOCKET_INVALID_ARGUMENT,
+              "more than any memory holds",
+              hocket_object_decode("x", SIZE_MAX, objects));
+  hocket_comm* group = NULL;
+  const int32_t first[1] = {0};
+  LAST_REFUSED("length is 18446744073709551615, more than any memory holds",
+               hocket_new_group(world, first, SIZE_MAX, NULL, &group),
+               hocket_new_group(world, first, 1, NULL, &group));
+  CHECK(group == NULL);
   CHECK_FAILS(HOCKET_INVALID_ARGUMENT, "", hocket_object_from_string("\xff", objects));
   CHECK(objects[0] == NULL);
 
