@@ -40,7 +40,7 @@ StoreServer::Options server_options(const Arguments& arguments) {
 int serve(const Arguments& arguments) {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, number);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before the server's thread, which inherits it
   StoreServer server(server_options(arguments));
   fmt::print("{}\n", server.address());
@@ -70,9 +70,9 @@ void add_store(CLI::App& app, Action& chosen) {
   command->add_option("--job", arguments->job, "The job's name, as the ranks' HOCKET_JOB")
       ->type_name("NAME");
   command->footer(R"(
-Prints its address and serves until Ctrl-C, SIGTERM or SIGHUP. `hocket run` has a store of its own,
-and without any launcher rank 0 serves one: this is for jobs whose rank 0 may move. It serves one
-start of one job; the next start, also after one that failed, needs a new one.
+Prints its address and serves until Ctrl-C, SIGTERM, SIGHUP or SIGQUIT. `hocket run` has a store of
+its own, and without any launcher rank 0 serves one: this is for jobs whose rank 0 may move. It
+serves one start of one job; the next start, also after one that failed, needs a new one.
 
 Exit code: 0 when it was told to end, 1 when it could not serve, 2 for wrong options.
 

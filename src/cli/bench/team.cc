@@ -81,7 +81,7 @@ std::string describe_exit(int status) {
 Interrupts::Interrupts() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&wanted, signal);
   ::sigprocmask(SIG_BLOCK, &wanted, &before_);
   fd_ = checked_fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK), "cannot watch for signals");
 }

@@ -32,8 +32,8 @@ class TeamFailed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A resource: SIGINT, SIGTERM and SIGHUP as a descriptor to wait on, instead of handlers. The
-// calling thread's signal mask is restored at the end. One per process.
+// A resource: SIGINT, SIGTERM, SIGHUP and SIGQUIT as a descriptor to wait on, instead of handlers.
+// The calling thread's signal mask is restored at the end. One per process.
 class Interrupts {
  public:
   Interrupts();

@@ -34,7 +34,7 @@ int columns_of_output() {
 Screen::Screen() {
   sigset_t caught;
   sigemptyset(&caught);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&caught, each);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH}) sigaddset(&caught, each);
   sigprocmask(SIG_BLOCK, &caught, nullptr);
   signals_ = checked_fd(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK), "cannot wait for signals");
   ::tcgetattr(STDIN_FILENO, &before_);

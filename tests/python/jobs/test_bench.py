@@ -368,7 +368,7 @@ def long_benchmark(tmp_path):
         process.communicate(timeout=WATCHDOG)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_ends_everybody(long_benchmark, sent):
     everybody = descendants(long_benchmark.pid)
     long_benchmark.send_signal(sent)

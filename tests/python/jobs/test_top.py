@@ -208,6 +208,29 @@ def test_draws_in_place_and_takes_keys():
             os.close(own)
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_signal_gives_the_terminal_back(how):
+    with job(PROGRAM) as process:
+        own, other = pty.openpty()
+        before = termios.tcgetattr(other)
+        shown = subprocess.Popen(
+            [find_command(), "top", str(job_of(process)["pid"]), "--seconds", "0.2"],
+            stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"},
+        )
+        try:
+            read_until(own, "q: quit")
+            assert termios.tcgetattr(other) != before
+            shown.send_signal(how)
+            read_until(own, "\x1b[?1049l")
+            shown.wait(20)
+            assert termios.tcgetattr(other) == before
+        finally:
+            shown.kill()
+            shown.wait()
+            os.close(own)
+            os.close(other)
+
+
 def test_a_narrow_terminal_has_every_line_cut():
     with job(PROGRAM) as process:
         own, other = pty.openpty()
