@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
+import time
+from datetime import timedelta
 from typing import Any, Union
 
 import numpy as np
@@ -23,9 +26,47 @@ from ._whole import WholeBackend
 class StoreBootstrap(hocket.Bootstrap):
     """Joins by a store of torch.distributed, whose prefix is the group's own."""
 
-    def __init__(self, store: Any, rank: int, size: int) -> None:
+    def __init__(self, store: Any, rank: int, size: int, start: str) -> None:
         self._store, self._rank, self._size = store, rank, size
+        self._start = start
         self._calls = 0
+
+    @classmethod
+    def meet(cls, store: Any, rank: int, size: int, timeout: timedelta) -> StoreBootstrap:
+        """Have the ranks agree on a name of this start, under which all keys are.
+
+        A store may hold what an earlier start of the same ranks wrote: torchrun's outlives the ranks
+        that it starts anew. So rank 0 makes up a name, and tells it to each rank under a word of that
+        rank's own, which no earlier rank can have been answered.
+        """
+        own = secrets.token_hex(8)
+        if rank != 0:
+            store.set(f"hocket/here/{rank}", own)
+            start = store.get(f"hocket/start/{own}").decode()
+            store.set(f"hocket/{start}/met/{rank}", "1")
+            return cls(store, rank, size, start)
+        until = time.monotonic() + timeout.total_seconds()
+        pause = _LEAST_PAUSE
+        missing = set(range(1, size))
+        answered: dict[int, bytes] = {}
+        while True:
+            for other in sorted(missing):
+                here = f"hocket/here/{other}"
+                if store.check([f"hocket/{own}/met/{other}"]):
+                    missing.discard(other)
+                elif store.check([here]) and (word := store.get(here)) != answered.get(other):
+                    answered[other] = word  # of an earlier start, perhaps; then another one comes
+                    store.set(f"hocket/start/{word.decode()}", own)
+            if not missing:
+                return cls(store, rank, size, own)
+            if time.monotonic() > until:
+                raise hocket.RendezvousError(
+                    f"rank {', '.join(map(str, sorted(missing)))} of {size} has not come within "
+                    f"{timeout.total_seconds():g} s; see its own output, or give init_process_group a "
+                    "longer timeout"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _MOST_PAUSE)
 
     @property
     def rank(self) -> int:
@@ -57,7 +98,11 @@ class StoreBootstrap(hocket.Bootstrap):
 
     def _next(self, call: str) -> str:
         self._calls += 1
-        return f"hocket/{self._calls}/{call}"
+        return f"hocket/{self._start}/{self._calls}/{call}"
+
+
+# Between rank 0's looks at who has come.
+_LEAST_PAUSE, _MOST_PAUSE = 0.0001, 0.01
 
 
 def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, HocketBackend]:
@@ -65,7 +110,9 @@ def create(options: Any, backend_options: Any = None) -> Union[HocketGroup, Hock
     known = sys._getframe(1).f_locals
     if Base is ProcessGroup:
         _refuse_others(known)
-    bootstrap = StoreBootstrap(options.store, options.group_rank, options.group_size)
+    bootstrap = StoreBootstrap.meet(
+        options.store, options.group_rank, options.group_size, options.timeout
+    )
     comm = hocket.init(
         bootstrap=bootstrap,
         timeout=options.timeout,

@@ -59,6 +59,11 @@ def test_one_who_is_missing_is_named(tmp_path):
     assert outputs == ["missing: 2\n", "missing: 2\n", "DeadlineExceeded\n"]
 
 
+def test_who_has_not_come_to_a_group_is_named(tmp_path):
+    outputs = torch_ranks.run("torch_handles.py", "missing", 3, tmp_path, "hocket")
+    assert "rank 1, 2 of 3 has not come within 0.5 s" in outputs[0]
+
+
 def test_abort_by_pytorch(tmp_path):
     outputs = torch_ranks.run("torch_handles.py", "ended", 2, tmp_path, "hocket")
     assert outputs == ["aborted\n"] * 2

@@ -10,6 +10,7 @@ from torch_programs import check, main, values
 
 import hocket
 from hocket.torch import HocketBackend
+from hocket.torch._creation import StoreBootstrap
 
 
 def poll(work):
@@ -160,13 +161,35 @@ def again(rank, n):
     dist.barrier()
     dist.destroy_process_group()
     assert not dist.is_initialized()
-    dist.init_process_group(
-        "cpu:hocket", store=dist.PrefixStore("again", store), rank=rank, world_size=n
-    )
-    x = torch.full((3,), float(rank))
-    dist.all_reduce(x)
-    check(x, torch.full((3,), n * (n - 1) / 2))
-    assert dist.group.WORLD._get_backend(torch.device("cpu")).communicator.size == n
+    for _ in range(3):
+        # The store has what the start before wrote, as torchrun's has when it starts ranks anew. The
+        # others find it there, as rank 0 comes last.
+        if rank == 0:
+            time.sleep(0.3)
+        dist.init_process_group(
+            "cpu:hocket",
+            store=dist.PrefixStore("again", store),
+            rank=rank,
+            world_size=n,
+            timeout=datetime.timedelta(seconds=30),
+        )
+        x = torch.full((3,), float(rank))
+        dist.all_reduce(x)
+        check(x, torch.full((3,), n * (n - 1) / 2))
+        assert dist.group.WORLD._get_backend(torch.device("cpu")).communicator.size == n
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def missing(rank, n):
+    """Rank 0 names who has not come to a group."""
+    if rank != 0:
+        return
+    store = dist.PrefixStore("missing", dist.distributed_c10d._get_default_store())
+    try:
+        StoreBootstrap.meet(store, 0, n, datetime.timedelta(seconds=0.5))
+    except hocket.RendezvousError as error:
+        print(error)
 
 
 def in_pieces(rank, n):
