@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "cuda/context.h"
 #include "cuda/memory.h"
+#include "cuda/quiet.h"
 #include "cuda/stream.h"
 #include "hocket/error.h"
 
@@ -117,6 +118,7 @@ GpuGraph GpuStream::end_capture() {
   cuda::Graph graph{};
   cuda::GraphExec executable{};
   cuda::check(driver, driver.stream_end_capture(stream_->get(), &graph), "end a capture");
+  const cuda::Quiet quiet(*gpu_.context());
   const cuda::Result made = driver.graph_instantiate(&executable, graph, 0);
   driver.graph_destroy(graph);
   cuda::check(driver, made, "make a graph");
@@ -129,6 +131,7 @@ GpuGraph::GpuGraph(GpuGraph&& other) noexcept
 GpuGraph::~GpuGraph() {
   if (executable_ == nullptr) return;
   const cuda::DeviceGuard guard(*gpu_.context());
+  const cuda::Quiet quiet(*gpu_.context());
   gpu_.context()->driver().graph_exec_destroy(static_cast<cuda::GraphExec>(executable_));
 }
 

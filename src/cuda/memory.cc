@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cuda/quiet.h"
 #include "cuda/stream.h"
 #include "hocket/error.h"
 
@@ -28,6 +29,7 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<const DeviceContext> device, std::siz
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
   const OutsideCapture outside(driver);
+  const Quiet quiet(*device_);
   const Result result = driver.mem_alloc(&address_, bytes == 0 ? 1 : bytes);
   if (result != Result::kSuccess) {
     throw_failure(driver, result, allocate_text(driver, bytes, device_->ordinal()));
@@ -43,6 +45,7 @@ DeviceBuffer::~DeviceBuffer() {
   if (address_ == 0) return;
   const DeviceGuard guard(*device_);
   const OutsideCapture outside(device_->driver());
+  const Quiet quiet(*device_);
   device_->driver().mem_free(address_);
 }
 
@@ -51,6 +54,7 @@ HostBuffer::HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t 
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
   const OutsideCapture outside(driver);
+  const Quiet quiet(*device_);
   void* data = nullptr;
   check(driver,
         driver.mem_host_alloc(&data, bytes, kHostAllocPortable | kHostAllocDeviceMap),
@@ -65,6 +69,7 @@ HostBuffer::HostBuffer(std::shared_ptr<const DeviceContext> device, std::size_t 
 HostBuffer::~HostBuffer() {
   const DeviceGuard guard(*device_);
   const OutsideCapture outside(device_->driver());
+  const Quiet quiet(*device_);
   device_->driver().mem_free_host(data_);
 }
 

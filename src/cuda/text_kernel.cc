@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/quiet.h"
 #include "cuda/stream.h"
 
 namespace hocket::cuda {
@@ -23,6 +24,7 @@ TextKernel::TextKernel(std::shared_ptr<const DeviceContext> device,
     : device_(std::move(device)), name_(name) {
   const Driver& driver = device_->driver();
   const OutsideCapture outside(driver);
+  const Quiet quiet(*device_);
   check(driver,
         driver.module_load_data(&module_, text.c_str()),
         fmt::format("load the kernel {}", name));
@@ -33,6 +35,7 @@ TextKernel::TextKernel(std::shared_ptr<const DeviceContext> device,
 
 TextKernel::~TextKernel() {
   const DeviceGuard guard(*device_);
+  const Quiet quiet(*device_);
   if (guard.is_current()) device_->driver().module_unload(module_);
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cuda/quiet.h"
 #include "cuda/stream.h"
 
 namespace hocket::cuda {
@@ -33,6 +34,7 @@ Mapping::Mapping(std::shared_ptr<const DeviceContext> device,
                  std::size_t bytes)
     : device_(std::move(device)), handle_(handle), bytes_(bytes) {
   const Driver& driver = device_->driver();
+  const Quiet quiet(*device_);
   const AccessDescription access{.location = {.id = device_->ordinal()}};
   Result result = driver.mem_address_reserve(&address_, bytes, 0, 0, 0);
   if (result == Result::kSuccess) result = driver.mem_map(address_, bytes, 0, handle, 0);
@@ -51,6 +53,7 @@ Mapping Mapping::create(std::shared_ptr<const DeviceContext> device, std::size_t
   const DeviceGuard guard(*device);
   const AllocationProperties wanted = properties(*device);
   const std::size_t size = rounded(*device, bytes == 0 ? 1 : bytes);
+  const Quiet quiet(*device);
   AllocationHandle handle = 0;
   check(driver,
         driver.mem_create(&handle, size, &wanted, 0),
@@ -88,6 +91,7 @@ Mapping::~Mapping() {
   if (address_ == 0) return;
   const DeviceGuard guard(*device_);
   const Driver& driver = device_->driver();
+  const Quiet quiet(*device_);
   driver.mem_unmap(address_, bytes_);
   driver.mem_address_free(address_, bytes_);
   driver.mem_release(handle_);

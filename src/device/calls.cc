@@ -8,6 +8,7 @@
 #include "base/poll.h"
 #include "call/operation.h"
 #include "call/waiter.h"
+#include "cuda/quiet.h"
 
 namespace hocket::device {
 
@@ -279,6 +280,9 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
 void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
   const bool meets = stays_in_call(how) && plan.engine->meets_on_device();
   number(plan.call, plan.hash, how, meets);
+  std::optional<cuda::Round> round;  // all have come, and none has launched
+  if (meets) [[unlikely]]
+    round.emplace(*device_);
   try {
     const bool keeps_time = plan.engine->keeps_time(how.allowed);
     const bool marks = !keeps_time && !how.captured;

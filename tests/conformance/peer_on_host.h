@@ -132,10 +132,11 @@ class HostMachine {
   bool look(std::uint32_t missing) {
     std::this_thread::yield();
     if (is_dead()) return true;
-    if (std::atomic_ref(params_.host->abort).load(std::memory_order_relaxed) != 0) {
+    if (saw_abort_) {  // and has polled since
       report(peer::KernelVerdict::kAborted, missing);
       return true;
     }
+    saw_abort_ = std::atomic_ref(params_.host->abort).load(std::memory_order_acquire) != 0;
     const auto now = std::chrono::steady_clock::now();
     if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
     if (params_.limit_ns == 0) return false;
@@ -163,6 +164,7 @@ class HostMachine {
   HostBlock& block_;
   int thread_, threads_, channel_, channels_, role_;
   unsigned meetings_ = 0;
+  bool saw_abort_ = false;
   std::chrono::steady_clock::time_point since_{};
 };
 

@@ -31,8 +31,8 @@ std::uint64_t next_id() {
   return ++known().made;
 }
 
-// A stream is held up now and then, so that others overtake it wherever nothing forbids that.
-// FAKE_CUDA_SEED: which times those are.
+// A stream, or a thread that launches, is held up now and then, so that others overtake it wherever
+// nothing forbids that. FAKE_CUDA_SEED: which times those are.
 class Whims {
  public:
   explicit Whims(std::uint64_t lane) : random_(lane * 7919 + seed()) {}
@@ -81,6 +81,8 @@ void Lane::wait_for_room() const {
 }
 
 void Lane::add(Work work) {
+  thread_local Whims whims(id_);
+  whims.hold_up();
   wait_for_room();
   Item item{.work = std::move(work), .after = {}};
   const std::lock_guard lock(adding());
@@ -135,6 +137,8 @@ std::vector<std::shared_ptr<Lane>> lanes() {
   const std::lock_guard lock(known().mutex);
   return known().all;
 }
+
+std::unique_lock<std::mutex> hold_launches() { return std::unique_lock(adding()); }
 
 std::shared_ptr<Lane> legacy_lane(int device) {
   {

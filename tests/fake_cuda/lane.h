@@ -69,6 +69,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
 
 // All lanes that have not ended.
 std::vector<std::shared_ptr<Lane>> lanes();
+// While it is held nobody adds anything.
+std::unique_lock<std::mutex> hold_launches();
 // The legacy default stream of a device.
 std::shared_ptr<Lane> legacy_lane(int device);
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "fake.h"
+#include "lane.h"
 
 using namespace hocket::cuda;
 
@@ -48,10 +49,16 @@ Result allocate(DevicePtr* at, std::size_t bytes) {
   note(*at, bytes, current_device());
   return Result::kSuccess;
 }
-// FAKE_CUDA_STILL: memory is allocated when all streams have ended, as an H100's driver does.
-void quiesce_if_asked() {
+// FAKE_CUDA_STILL: memory is allocated and freed when all streams have ended, and nobody launches
+// meanwhile, as with an H100's driver.
+bool is_still() {
   static const bool asked = std::getenv("FAKE_CUDA_STILL") != nullptr;
-  if (asked) quiesce();
+  return asked;
+}
+void quiesce_if_asked() {
+  if (!is_still()) return;
+  const auto held = hold_launches();
+  quiesce();
 }
 
 Result mem_alloc(DevicePtr* at, std::size_t bytes) {
@@ -69,7 +76,7 @@ Result mem_free_now(DevicePtr at) {
 }
 Result mem_free(DevicePtr at) {
   if (!outside_captures(__func__)) return Result::kCaptureUnsupported;
-  quiesce();
+  is_still() ? quiesce_if_asked() : quiesce();
   return mem_free_now(at);
 }
 Result mem_alloc_async(DevicePtr* at, std::size_t bytes, Stream) { return allocate(at, bytes); }

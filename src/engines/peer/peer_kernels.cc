@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cuda/memory.h"
+#include "cuda/quiet.h"
 #include "cuda/stream.h"
 #include "engines/peer/images.h"
 
@@ -42,6 +43,7 @@ std::string PeerKernels::why_not() {
 PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int size)
     : device_(std::move(device)), size_(size) {
   const cuda::DeviceGuard guard(*device_);
+  const cuda::Quiet quiet(*device_);
   move_ = load(images().move);
   try {
     fold_ = load(images().fold[capacity_index(size)]);
@@ -57,6 +59,7 @@ PeerKernels::PeerKernels(std::shared_ptr<const cuda::DeviceContext> device, int 
 
 PeerKernels::~PeerKernels() {
   const cuda::DeviceGuard guard(*device_);
+  const cuda::Quiet quiet(*device_);
   device_->driver().module_unload(fold_);
   device_->driver().module_unload(move_);
 }

@@ -10,6 +10,7 @@ import pytest
 import hocket
 
 FAKE = Path(hocket.__file__).parent.parent.parent / "fake_cuda"
+FAKE_PEER = FAKE.parent / "fake_peer"
 SUPPORT = Path(__file__).parents[1] / "support"
 pytestmark = pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
 
@@ -488,6 +489,37 @@ def body(comm):
     comm.barrier()
 on(4, body)
 """, FAKE_CUDA_STILL="1", CUDA_DEVICE_MAX_CONNECTIONS="32", HOCKET_DEADLINE="15", **settings)
+
+
+@pytest.mark.skipif(not FAKE_PEER.exists(), reason="this build has no kernels for GPUs")
+def test_a_group_of_threads_on_one_gpu_is_made_while_the_kernels_of_another_wait():
+    """The driver allocates when all streams have ended, and holds up launches meanwhile: a rank that has
+    launched would wait for one that cannot."""
+    run("""
+def body(comm):
+    driver.use(0)
+    stream = driver.stream()
+    x, y = Array(driver, np.ones(20_000)), Array(driver, np.ones(20_000))
+    group = comm.split(comm.rank % 2)
+    group.all_reduce(x, out=y, stream=stream)
+    driver.synchronize(stream)
+    comm.barrier()
+    for number in range(600):
+        if comm.rank % 2:
+            group.all_reduce(x, out=y, stream=stream)
+        elif number % 20 == 0:
+            with group.duplicate() as other:
+                other.all_reduce(x, out=y, stream=stream)
+                driver.synchronize(stream)
+        if number % 60 == 0:
+            comm.barrier()
+    driver.synchronize(stream)
+    assert (y.host == 2).all()
+    comm.barrier()
+on(4, body)
+""", LD_LIBRARY_PATH=str(FAKE_PEER), HOCKET_ENGINES="peer", FAKE_CUDA_STILL="1", FAKE_CUDA_BLOCKS="16",
+        CUDA_DEVICE_MAX_CONNECTIONS="32", HOCKET_DEADLINE="20",
+        GLIBC_TUNABLES="glibc.rtld.optional_static_tls=16384")  # that driver has hocket's sources, too
 
 
 def test_a_call_on_a_shared_gpu_goes_on_when_its_stream_does():

@@ -157,6 +157,7 @@ class CudaMachine {
   }
 
   static constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
+  static constexpr std::uint64_t kSawAbort = 1;
   static constexpr std::int64_t kBetweenTurns = 10'000;  // ns
 
   // Parameters come line by line over a long way, each when it is first used: the warps use one
@@ -172,7 +173,9 @@ class CudaMachine {
 
   // The host's word lies across a slow bus, so that of all that wait on this GPU one thread reads
   // it every so often, and lets the others know. Apart, as it is never on the way of a call that
-  // goes well. Returns since when this thread has been looking at the clock, or kGivenUp.
+  // goes well. Returns since when this thread has been looking at the clock, or kGivenUp; an odd
+  // number once it has seen that word. It gives up at the look after that, as what a peer has left
+  // before it went may have come since the thread polled last.
   static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
                                                            std::uint64_t since,
                                                            std::uint32_t missing) {
@@ -182,10 +185,14 @@ class CudaMachine {
     }
     std::uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    if (since == 0) since = now;
+    if (since == 0) since = now & ~kSawAbort;
     auto* host = static_cast<volatile HostWords*>(p.host);
     KernelVerdict verdict = KernelVerdict::kNone;
-    if (takes_its_turn(p, now) && host->abort != 0) verdict = KernelVerdict::kAborted;
+    if ((since & kSawAbort) != 0) verdict = KernelVerdict::kAborted;
+    if (takes_its_turn(p, now) && host->abort != 0) {
+      __threadfence_system();
+      since |= kSawAbort;
+    }
     if (p.limit_ns != 0 && now - since >= p.limit_ns) verdict = KernelVerdict::kDeadline;
     if (verdict == KernelVerdict::kNone) return since;
     if (atomicCAS(p.dead(), 0u, static_cast<std::uint32_t>(verdict)) == 0) {
