@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,9 @@ std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
   }
 }
 
-[[noreturn]] void be_child(const std::function<std::string()>& body, int end) {
+[[noreturn]] void be_child(const std::function<std::string()>& body, int end, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() != parent) ::_exit(1);  // it died before the line above
   // The pipe has a standard descriptor's number where those were closed.
   const int fd = ::fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   // What a library prints when it is loaded is nobody's business here.
@@ -52,10 +55,11 @@ std::optional<std::string> run_in_child(const std::function<std::string()>& body
                                         int milliseconds) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::close(ends[0]);
-    be_child(body, ends[1]);
+    be_child(body, ends[1], parent);
   }
   ::close(ends[1]);
   std::optional<std::string> text;
