@@ -50,10 +50,8 @@ class Never:
 ends = Ends()
 ends.watch(comm.barrier_async(), Slow())
 begun.wait()
-if comm.rank == 0:  # ends as the process does
-    ends.watch(comm.duplicate().recv_async(bytearray(8), source=1), Never())
-else:
-    comm.duplicate()
+alone = comm.split(comm.rank)  # whoever else ends first
+ends.watch(alone.recv_async(bytearray(8), source=0), Never())  # ends as the process does
 """
 
 
