@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithm/scratch.h"
 #include "base/hash.h"
 #include "call/request.h"
 #include "composed/by_function.h"
@@ -158,17 +159,18 @@ class ExtremesCall final : public composed::ByFunction {
   }
 
   Arrays begin(const engine::Call& /*call*/) override {
-    loops_.pack(entries_.data(), places_, rank_, count_);
+    std::byte* const entries = entries_.get();
+    loops_.pack(entries, places_, rank_, count_);
     // A bool of another library may be any byte.
-    for (std::size_t at = 0; is_bool_ && at < entries_.size(); at += entry_) {
-      entries_[at] = std::byte{entries_[at] != std::byte{}};
+    for (std::size_t at = 0; is_bool_ && at < count_ * entry_; at += entry_) {
+      entries[at] = std::byte{entries[at] != std::byte{}};
     }
-    return {entries_.data(), entries_.data()};
+    return {entries, entries};
   }
   void combine(std::byte* left, const std::byte* right, std::size_t units) override {
     loops_.combine(left, right, units);
   }
-  void end() override { loops_.unpack(places_, entries_.data(), count_); }
+  void end() override { loops_.unpack(places_, entries_.get(), count_); }
 
   const Places places_;
   const std::size_t count_;
@@ -176,7 +178,7 @@ class ExtremesCall final : public composed::ByFunction {
   const bool is_bool_;
   const std::int32_t rank_;
   const EntryLoops loops_;
-  std::vector<std::byte> entries_;
+  const algorithm::Scratch entries_;
 };
 
 struct Named {
