@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import linecache
 import pickle
 import time
@@ -103,6 +104,21 @@ def get(member: Member, rank: int, name: str) -> Answer:
 def put(member: Member, rank: int, name: str, value: bytes) -> Answer:
     """Give one of this rank's names a value."""
     return _answer(member, rank, lambda: _names(member).__setitem__(name, pickle.loads(value)))
+
+
+def settle(member: Member, rank: int) -> Answer:
+    """After a task that has failed: whether anything of it would reach into the next one."""
+
+    def body() -> bool:
+        gc.collect()  # what frames of it still hold in circles: a call that is given up ends its communicator
+        comm = member.comm
+        if comm is None:
+            return False
+        with contextlib.suppress(hocket.Error):
+            return comm.probe_now(hocket.ANY_SOURCE, tag=hocket.ANY_TAG) is not None
+        return True
+
+    return _answer(member, rank, body)
 
 
 def _answer(member: Member, rank: int, body: Callable[[], Any]) -> Answer:

@@ -67,6 +67,7 @@ class Cluster:
         self._crew = Crew()
         self._finalizer = weakref.finalize(self, self._crew.close)
         self._is_joined = False
+        self._has_failed = False  # the last task, of which something may be left
         self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
         self._deaf: set[int] = set()  # those that did not stop
         self._made: dict[int, int] = {}  # the number of each rank's last call
@@ -205,11 +206,19 @@ class Cluster:
     def _join(self) -> None:
         address = fresh_address()
         self._is_joined = True
+        self._has_failed = False
         self._made.clear()
         # New processes take their time to start; the others are not to wait for them in a call.
         self._drive(_cluster_member.greet, range(self._n), lambda _: (), _raise)
         self._drive(_cluster_member.join, range(self._n), lambda _: (self._n, address), _raise)
         self._is_joined = not self._lost
+
+    def _settle(self) -> None:
+        """Have the ranks begin anew where a task that has failed left something for the next one."""
+        left = self._drive(_cluster_member.settle, range(self._n), lambda _: (), _raise)
+        self._has_failed = False
+        if any(left):
+            self._is_joined = False
 
     def _run(
         self,
@@ -224,6 +233,8 @@ class Cluster:
             self._require_rank(rank)
         self._look_for_ended()
         self._require_all()
+        if self._is_joined and self._has_failed:
+            self._settle()
         if not self._is_joined:
             self._join()
         self._tasks = self._tasks % _MOST_TASKS + 1
@@ -271,6 +282,7 @@ class Cluster:
             round_.labels.end()
             if round_.is_broken or (round_.failures and self._is_out_of_step(round_.made)):
                 self._is_joined = False
+            self._has_failed |= bool(round_.failures)
             self._made.update(round_.made)
         if round_.failures and not (self._lost and all(map(_is_consequence, round_.failures))):
             fail(round_.failures)

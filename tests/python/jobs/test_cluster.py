@@ -1,6 +1,7 @@
 """Ranks that are kept between calls and cells, and the notebook that shows them."""
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -95,6 +96,46 @@ def test_a_refusal_that_some_ranks_have_not_met_does_not_reach_into_the_next_tas
     with pytest.raises(hocket.cluster.CellError, match="nonsense"):
         cluster.run_cell("comm.barrier(nonsense=1)", ranks=[1])
     assert cluster.run(total, 0)[2][0] == 3.0
+
+
+def sends_and_fails(comm):
+    if comm.rank == 1:
+        comm.send(np.full(3, 111.0), 0)
+    raise ValueError(comm.rank)
+
+
+def receives(comm):
+    x = np.zeros(3)
+    if comm.rank == 1:
+        comm.send(np.full(3, 222.0), 0)
+    if comm.rank == 0:
+        comm.recv(x, 1)
+    return x.tolist()
+
+
+def test_a_message_of_a_task_that_failed_is_not_received_by_the_next(cluster):
+    cluster.run(total, 0)
+    with pytest.raises(ValueError):
+        cluster.run(sends_and_fails)
+    assert cluster.run(receives)[0] == [222.0] * 3
+
+
+def fails_with_a_call_in_a_circle(comm):
+    circle = []
+    circle += [circle, comm.recv_async(np.zeros(3), (comm.rank + 1) % comm.size)]
+    raise ValueError(comm.rank)
+
+
+def total_without_garbage(comm):
+    gc.collect()
+    return total(comm, 0)[0]
+
+
+def test_a_call_of_a_task_that_failed_is_not_given_up_in_the_next(cluster):
+    cluster.run(total, 0)
+    with pytest.raises(ValueError):
+        cluster.run(fails_with_a_call_in_a_circle)
+    assert cluster.run(total_without_garbage) == [3.0] * 3
 
 
 def test_a_cell_that_fails(cluster):
