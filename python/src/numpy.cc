@@ -210,7 +210,8 @@ nb::object steal_or_throw(PyObject* object) {
 }  // namespace
 
 void import_numpy() {
-  if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
+  // Not PyArray_ImportNumPyAPI, which prints what went wrong, Ctrl-C too, and says another thing.
+  if (_import_array() < 0) throw nb::python_error();
 }
 
 Array read_array(nb::handle object, const char* name) {
