@@ -26,10 +26,17 @@ std::int64_t number_between(nb::handle value,
   }
   int overflow = 0;
   const long long result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (overflow != 0 || result < low || result > high) {
+  const bool is_below = overflow < 0 || result < low;
+  if (is_below || overflow > 0 || result > high) {
+    // What takes the number has a least of its own, which is said where that is at fault.
+    const bool is_long = high > std::numeric_limits<int>::max();
     throw InvalidArgument(
-        std::string(name) + " is " + (overflow != 0 ? "too large" : std::to_string(result)) +
-        ", expected a number from " + std::to_string(low) + " to " + std::to_string(high));
+        std::string(name) + " is " +
+        (overflow < 0   ? "too small"
+         : overflow > 0 ? "too large"
+                        : std::to_string(result)) +
+        (is_below ? (is_long ? ", expected a number of 64 bits" : ", expected a number of 32 bits")
+                  : ", expected at most " + std::to_string(high)));
   }
   return result;
 }

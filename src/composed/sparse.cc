@@ -296,7 +296,7 @@ void send_sparse(Communicator& comm,
 }
 
 SparseMatrix recv_sparse(Communicator& comm, int source, const MessageOptions& options) {
-  if (source == kNullRank) throw InvalidArgument("recv_sparse: kNullRank sends no matrix");
+  if (source == kNullRank) throw InvalidArgument("recv_sparse: rank -2, nobody, sends no matrix");
   Words words(kSparseWords);
   const Received from = comm.recv(words, source, options);
   const Layouts layout = decode(words);

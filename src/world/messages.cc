@@ -78,16 +78,16 @@ Envelope envelope(CommunicatorImpl& impl,
   call::require_array(array, sends ? "in" : "out");
   const bool any = !sends && peer == kAnySource;
   if (impl.rank() >= 0 && !any && peer != kNullRank && (peer < 0 || peer >= impl.size())) {
-    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{} or kNullRank",
+    throw InvalidArgument(fmt::format("{} is {}, expected a rank from 0 to {}{}, or -2 for nobody",
                                       sends ? "destination" : "source",
                                       peer,
                                       impl.size() - 1,
-                                      sends ? "" : ", kAnySource"));
+                                      sends ? "" : ", -1 for any"));
   }
   const bool any_tag = !sends && options.tag == kAnyTag;
   if (options.tag < 0 && !any_tag) {
-    throw InvalidArgument(
-        fmt::format("tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or kAnyTag"));
+    throw InvalidArgument(fmt::format(
+        "tag is {}, expected at least 0{}", options.tag, sends ? "" : ", or -1 for any"));
   }
   if (options.allow_shorter && (sends || is_on_gpu(array))) {
     throw InvalidArgument(sends ? "allow_shorter is of what is received"
