@@ -159,10 +159,19 @@ class Member:
 
 
 class Crew:
-    """Members with numbers from 0. A resource: `close` ends them."""
+    """Members with numbers from 0. A resource: `close` ends them. Of one thread at a time.
+
+    A process that is forked later leaves them alone.
+    """
 
     def __init__(self) -> None:
         self._members: dict[int, Member] = {}
+        self._owner = os.getpid()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has started them."""
+        return os.getpid() == self._owner
 
     def __getitem__(self, index: int) -> Member:
         return self._members[index]
@@ -184,8 +193,15 @@ class Crew:
         if member is not None:
             member.end()
 
+    def kill(self) -> None:
+        """Send all of them SIGKILL, from any thread; whoever waits for them finds out."""
+        for member in list(self._members.values()):
+            member.kill()
+
     def close(self) -> None:
         """End all of them."""
+        if not self.is_ours:
+            return
         members = list(self._members.values())
         self._members.clear()
         for member in members:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import operator
 import os
 import pickle
 import signal
 import sys
+import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional, TypeVar
 
 from . import _cluster_member
@@ -52,7 +55,8 @@ class Cluster:
 
     Each rank has names of its own, which last from cell to cell (``%%ranks``, see `run_cell`):
     ``comm``, ``np`` and ``hocket`` are there from the beginning. The ranks end with this process,
-    however it ends.
+    however it ends. Threads that call it at once take turns; a process that was forked later has no
+    part in it.
 
     Parameters
     ----------
@@ -71,8 +75,10 @@ class Cluster:
         self._lost: dict[int, tuple[int, int]] = {}  # pid and code of those that have ended
         self._deaf: set[int] = set()  # those that did not stop
         self._made: dict[int, int] = {}  # the number of each rank's last call
-        self._cells = 0
+        self._cells = itertools.count(1)
         self._tasks = 0
+        self._turn = threading.Lock()
+        self._whose_turn: Optional[int] = None  # a thread's
         self._crew.complete(n)
         self._join()
         _clusters.append(weakref.ref(self))
@@ -96,8 +102,16 @@ class Cluster:
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """End the ranks; again is fine."""
-        self._finalizer()
+        """End the ranks, also while another thread waits for them; again is fine."""
+        if not self._crew.is_ours or self._whose_turn == threading.get_ident():
+            self._finalizer()
+            return
+        while not self._turn.acquire(timeout=0.1):
+            self._crew.kill()
+        try:
+            self._finalizer()
+        finally:
+            self._turn.release()
 
     def __enter__(self) -> Cluster:
         return self
@@ -123,14 +137,14 @@ class Cluster:
         ranks : iterable of int
             Others to replace.
         """
-        self._require_open()
-        for rank in {*self._lost, *self._deaf, *ranks}:
-            self._require_rank(rank)
-            self._crew.end(rank)
-        self._lost.clear()
-        self._deaf.clear()
-        self._crew.complete(self._n)
-        self._join()
+        with self._in_turn():
+            for rank in {*self._lost, *self._deaf, *ranks}:
+                self._require_rank(rank)
+                self._crew.end(rank)
+            self._lost.clear()
+            self._deaf.clear()
+            self._crew.complete(self._n)
+            self._join()
 
     # --- Work ---------------------------------------------------------------------------------
 
@@ -180,8 +194,7 @@ class Cluster:
             The first one that a rank raised, with its traceback.
         """
         chosen = sorted(set(range(self._n) if ranks is None else ranks))
-        self._cells += 1
-        number = self._cells
+        number = next(self._cells)
         self._run(_cluster_member.run_cell, chosen, lambda _: (source, number), _raise_cell)
 
     def __getitem__(self, name: str) -> list[Any]:
@@ -198,6 +211,24 @@ class Cluster:
     def _require_open(self) -> None:
         if self.is_closed:
             raise InvalidArgument("the cluster is closed")
+        if not self._crew.is_ours:
+            raise InvalidArgument(
+                "the cluster belongs to the process that this one was forked from; make one here"
+            )
+
+    @contextlib.contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """No two threads talk to the ranks at once."""
+        self._require_open()  # a forked child might find the turn taken for ever
+        if self._whose_turn == threading.get_ident():
+            raise InvalidArgument("the cluster is at work for this very thread; call it afterwards")
+        with self._turn:
+            self._require_open()
+            self._whose_turn = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._whose_turn = None
 
     def _require_rank(self, rank: int) -> None:
         if not 0 <= operator.index(rank) < self._n:
@@ -227,18 +258,18 @@ class Cluster:
         arguments: Callable[[int], tuple[Any, ...]],
         fail: Optional[Callable[[list[Failure]], None]] = None,
     ) -> list[Any]:
-        self._require_open()
         chosen = list(ranks)
-        for rank in chosen:
-            self._require_rank(rank)
-        self._look_for_ended()
-        self._require_all()
-        if self._is_joined and self._has_failed:
-            self._settle()
-        if not self._is_joined:
-            self._join()
-        self._tasks = self._tasks % _MOST_TASKS + 1
-        return self._drive(function, chosen, arguments, fail or _raise, self._tasks)
+        with self._in_turn():
+            for rank in chosen:
+                self._require_rank(rank)
+            self._look_for_ended()
+            self._require_all()
+            if self._is_joined and self._has_failed:
+                self._settle()
+            if not self._is_joined:
+                self._join()
+            self._tasks = self._tasks % _MOST_TASKS + 1
+            return self._drive(function, chosen, arguments, fail or _raise, self._tasks)
 
     def _look_for_ended(self) -> None:
         for rank in range(self._n):

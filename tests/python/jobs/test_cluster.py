@@ -98,6 +98,59 @@ def test_a_refusal_that_some_ranks_have_not_met_does_not_reach_into_the_next_tas
     assert cluster.run(total, 0)[2][0] == 3.0
 
 
+def test_threads_take_turns(cluster):
+    def run(i):
+        results[i] = [result[0] for result in cluster.run(total, i)]
+
+    results = {}
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {i: [3.0 + 3 * i] * 3 for i in range(12)}
+
+
+def test_a_forked_child_leaves_the_ranks_alone():
+    program = """
+import os, sys
+import hocket
+cluster = hocket.Cluster(1)
+for closes in (False, True):
+    if os.fork() == 0:
+        try:
+            cluster.run(int)
+        except hocket.InvalidArgument as error:
+            print("forked" in str(error), flush=True)
+        if closes:
+            cluster.close()
+        sys.exit(0)
+    os.wait()
+    print(cluster.run_cell("comm.size"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout == "True\n[0] 1\nNone\n" * 2, done.stderr
+
+
+def test_close_ends_what_another_thread_waits_for():
+    def run():
+        with pytest.raises(hocket.Error, match="SIGKILL"):
+            cluster.run_cell("comm.recv(np.ones(1), 1 - comm.rank)")
+        seen.append("killed")
+
+    seen = []
+    cluster = hocket.Cluster(2)
+    thread = threading.Thread(target=run)
+    thread.start()
+    while cluster._whose_turn is None:
+        time.sleep(0.01)
+    cluster.close()
+    thread.join()
+    assert seen == ["killed"] and cluster.is_closed
+
+
 def sends_and_fails(comm):
     if comm.rank == 1:
         comm.send(np.full(3, 111.0), 0)
