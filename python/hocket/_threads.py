@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
+import os
+import sys
 import time
-from typing import Any, Callable, TypeVar
+import traceback
+from typing import Any, Callable, NoReturn, Optional, TypeVar
 
 from ._hocket import Communicator, _run_threads
 
@@ -47,7 +51,15 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         communicators.append(comm)
         if stopped:
             comm.abort("interrupted")
-        results[comm.rank] = fn(comm, *args)
+        process = os.getpid()
+        try:
+            results[comm.rank] = fn(comm, *args)
+        except BaseException as error:
+            if os.getpid() != process:
+                _end_child(error)
+            raise
+        if os.getpid() != process:
+            _end_child(None)
 
     def run() -> None:
         begun.append(True)
@@ -82,3 +94,20 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     if failure:
         raise failure[0]
     return [results[rank] for rank in range(n)]
+
+
+def _end_child(error: Optional[BaseException]) -> NoReturn:
+    """End what a rank has forked where `fn` ends: the rest of the thread is its parent's."""
+    code: Any = 1
+    if error is None:
+        code = 0
+    elif not isinstance(error, SystemExit):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    elif error.code is None or isinstance(error.code, int):
+        code = error.code or 0
+    else:
+        print(error.code, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code & 0xFF)

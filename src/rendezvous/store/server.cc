@@ -69,13 +69,14 @@ Trust trust_of(const StoreServer::Options& options, const Address& address) {
   if (std::holds_alternative<UnixName>(address)) return Trust::kUser;
   if (!options.trust_network) {
     throw RendezvousError(fmt::format(
-        "serving a store at {} needs a key (HOCKET_KEY_FILE; `hocket key FILE` makes one); where "
-        "everybody on the network is trusted, HOCKET_TRUST_NETWORK=1 goes without",
+        "serving a store at {} needs a key: `hocket key FILE` makes one, a program passes it as "
+        "key, a job has it from HOCKET_KEY_FILE; where everybody on the network is trusted, a "
+        "program says trust_network, and a job HOCKET_TRUST_NETWORK=1",
         to_string(address)));
   }
   base::log(base::LogLevel::kWarning,
             fmt::format("the store at {} is open to everybody who can reach it: no key, no "
-                        "encryption (HOCKET_TRUST_NETWORK)",
+                        "encryption",
                         to_string(address)));
   return Trust::kNetwork;
 }

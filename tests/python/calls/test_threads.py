@@ -1,5 +1,7 @@
 """Threads beside the one that makes calls: one that closes, one that is there when Python ends."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -99,3 +101,29 @@ def test_closing_ends_the_call_of_another_thread(call):
         comm.barrier()
 
     threads(2, body)
+
+
+FORKED = """
+import os, sys
+import hocket
+def ends(comm, how):
+    if comm.rank == 1:
+        if os.fork() == 0:
+            print("child", how, flush=True)
+            if how == "exits":
+                sys.exit(3)
+            if how == "raises":
+                raise ValueError("of the child")
+            return
+        print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+    comm.barrier()
+for how in ("returns", "exits", "raises"):
+    hocket.run_threads(ends, 2, how)
+"""
+
+
+def test_a_child_that_a_rank_has_forked_ends_where_the_function_does():
+    """It has neither the other ranks nor the memory that they share."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=50)
+    assert done.stdout.split() == "child returns 0 child exits 3 child raises 1".split(), done.stderr
+    assert done.stderr.count("ValueError: of the child") == 1
