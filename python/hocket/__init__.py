@@ -28,6 +28,7 @@ from ._hocket import (
     Work,
     connect_store,
 )
+from ._copies import prepare as _prepare_copies
 from ._init import init
 from ._notebook import load_ipython_extension
 from ._place import prepare as _prepare_place
@@ -55,6 +56,7 @@ from .operators import Operator
 from .pool import DevicePool, PoolWorker
 
 _prepare_place()
+_prepare_copies()
 
 __version__ = "0.1.0"
 
