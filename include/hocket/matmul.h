@@ -48,10 +48,13 @@ struct MatmulOperand {
   MemoryOrder order = MemoryOrder::kC;
 };
 struct MatmulOptions {
-  // Of A and B: kFloat32, kFloat64, kComplex64, kComplex128; kFloat16 and kBFloat16, whose products
-  // are summed as kFloat32.
+  // Of A and B: kFloat32, kFloat64, kComplex64, kComplex128; kFloat16, kBFloat16, kFloat8E4M3 and
+  // kFloat8E5M2, whose products are summed as kFloat32.
   DType dtype = DType::kFloat64;
-  // Of C and D. Absent: the same. For kFloat16 and kBFloat16 also kFloat32.
+  // Of B. Absent: the same. A and B of 8 bits may be of the two kinds.
+  std::optional<DType> dtype_b = {};
+  // Of C and D. Absent: as A's. For kFloat16 and kBFloat16 also kFloat32; for those of 8 bits
+  // any type of real numbers but kFloat64. What is too large for 8 bits becomes the largest number.
   std::optional<DType> result = {};
   MatmulForm form = MatmulForm::kCheapest;
   // The GPU, by its number in this process, whose memory the arrays lie in. All ranks have one, or
@@ -83,7 +86,7 @@ class Matmul {
   // Collective. D = alpha op(A) op(B). Throws InvalidArgument on all ranks where an array does not
   // fit on one of them, or ranks execute different plans or give different scales; on GPUs the
   // latter is Mismatch.
-  // After an error D is undefined.
+  // After an error D is undefined. Arrays that cuBLASLt multiplies begin at multiples of 16 bytes.
   //
   // On GPUs all is put on `stream`, by default the legacy default stream, and goes on there; it
   // cannot be captured into a graph. What one rank alone refuses is Aborted on those whose GPUs had
@@ -102,7 +105,10 @@ class Matmul {
                   const MatmulScale& scale = {},
                   std::optional<StreamRef> stream = {});
 
-  // What multiplies within this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS 13.1.0".
+  // What multiplies within this rank: "OpenBLAS 0.3.29", "Eigen 3.4.0", "cuBLAS 13.1.0"; "cuBLASLt
+  // 13.1.0" where factors of 8 bits are multiplied as they are. Elsewhere they are widened first:
+  // where A or B does not lie along the inner extent, a part is no multiple of 16 long, or the GPU
+  // does not know them.
   const std::string& library() const noexcept;
   // Never kCheapest.
   MatmulForm form() const noexcept;

@@ -18,6 +18,12 @@ def name_of(dtype: Any) -> str:
         return str(dtype).rpartition(".")[2]  # PyTorch's
 
 
+def is_on_gpu(x: Any) -> bool:
+    """Whether an array lies in a GPU's memory. PyTorch's of 8-bit floats cannot be asked otherwise."""
+    own = getattr(x, "is_cuda", None)
+    return own if isinstance(own, bool) else hasattr(x, "__cuda_array_interface__")
+
+
 def gpu_of(x: Any) -> Optional[int]:
     """The GPU whose memory an array lies in; None for the host's.
 
@@ -26,7 +32,7 @@ def gpu_of(x: Any) -> Optional[int]:
     InvalidArgument
         It says that it is of a GPU, and not of which.
     """
-    if not hasattr(x, "__cuda_array_interface__"):
+    if not is_on_gpu(x):
         return None
     device = getattr(x, "device", None)
     number: Any = getattr(device, "index", None)  # PyTorch's; CuPy's has `id`
@@ -40,6 +46,15 @@ def gpu_of(x: Any) -> Optional[int]:
         ) from None
 
 
+def _numpy_dtype(name: str) -> Any:
+    """What NumPy takes: it knows bfloat16 and floats of 8 bits by no name."""
+    if not name.startswith(("bfloat", "float8")):
+        return name
+    import ml_dtypes
+
+    return getattr(ml_dtypes, name)
+
+
 def empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str = "C") -> Any:
     """A new array of the kind of `x`, without gaps, in its memory."""
     if hasattr(x, "new_empty"):  # PyTorch
@@ -48,8 +63,8 @@ def empty_like(x: Any, shape: tuple[int, ...], dtype: str, order: str = "C") -> 
         made = x.new_empty(shape if order == "C" else shape[::-1], dtype=getattr(torch, dtype))
         return made if order == "C" else made.permute(*reversed(range(made.ndim)))
     letter: Literal["C", "F"] = "F" if order == "F" else "C"
-    own: Any = getattr(x, "dtype", dtype)  # NumPy knows bfloat16 by no name
-    own = own if name_of(own) == dtype else dtype
+    own: Any = getattr(x, "dtype", dtype)
+    own = own if name_of(own) == dtype else _numpy_dtype(dtype)
     if hasattr(x, "__cuda_array_interface__"):  # CuPy
         if all(kind.__module__.partition(".")[0] != "cupy" for kind in type(x).__mro__):
             raise InvalidArgument(

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Optional
 
 import numpy as np
 
+from ._arrays import is_on_gpu
 from ._hocket import Communicator, _Redistribution
 from ._refusals import announcing, collective
 from ._types import Array, Timeout
@@ -281,7 +282,7 @@ class Redistribution:
         """
         with announcing(self._comm):
             out = self._result(x, out)
-        if hasattr(x, "__cuda_array_interface__"):
+        if is_on_gpu(x):
             return self._move_on_gpu(x, out)
         self._plan.move(self._comm, x, out, self._order == "F")
         return out
@@ -293,7 +294,7 @@ class Redistribution:
                 raise InvalidArgument(f"{name} is a {type(array).__name__}, expected an array")
         if tuple(x.shape) != self._source.shape:
             raise InvalidArgument(f"x has shape {tuple(x.shape)}, expected {self._source.shape}")
-        if hasattr(x, "__cuda_array_interface__"):
+        if is_on_gpu(x):
             return out
         if out is None:
             return _empty_like(x, self._target.shape, self._order)

@@ -30,8 +30,8 @@ Form = Literal["cheapest", "gathered", "reduced"]
 
 _OPS = ("none", "transpose", "conjugate")
 _FORMS = ("cheapest", "gathered", "reduced")
-_HALVES = ("float16", "bfloat16")
-_DTYPES = (*_HALVES, "float32", "float64", "complex64", "complex128")
+_DTYPES = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64", "complex64",
+           "complex128")
 
 
 def local_shape(spread: Spread, whole: Sequence[int], rank: int, size: int) -> tuple[int, ...]:
@@ -65,10 +65,12 @@ class Matmul:
     op_a, op_b : {"none", "transpose", "conjugate"}
         What is done to ``a`` and ``b`` first; "conjugate" is the conjugate transpose.
     dtype : dtype
-        Of ``a`` and ``b``: float16, bfloat16, float32, float64, complex64 or complex128. Products of
-        float16 and bfloat16 are summed as float32.
+        Of ``a`` and ``b``: float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64
+        or complex128. Products of 8 and 16 bits are summed as float32.
     out_dtype : dtype, optional
-        Of ``c`` and the result; by default `dtype`. Of float16 and bfloat16 also float32.
+        Of ``c`` and the result; by default `dtype`. Of float16 and bfloat16 also float32; of those of
+        8 bits any type of real numbers but float64. What is too large for 8 bits becomes the largest
+        number.
     order : {"C", "F"} or three of these letters
         How the parts lie; three letters say it of ``a``, ``b`` and the result each.
     form : {"cheapest", "gathered", "reduced"}
@@ -80,6 +82,8 @@ class Matmul:
         one, or none has.
     deadline : float or datetime.timedelta, optional
         Seconds for each call.
+    dtype_b : dtype, optional
+        Of ``b``, where ``a`` and ``b`` are the two kinds of 8 bits; by default `dtype`.
 
     Raises
     ------
@@ -103,6 +107,7 @@ class Matmul:
         form: Form = "cheapest",
         gpu: Optional[int] = None,
         deadline: Timeout = None,
+        dtype_b: Optional[Any] = None,
     ) -> None:
         self._comm = comm
         with announcing(comm):
@@ -119,9 +124,10 @@ class Matmul:
                 raise InvalidArgument(f"gpu is {gpu}, expected a GPU's number")
             self.dtype = name_of(dtype)
             self.out_dtype = self.dtype if out_dtype is None else name_of(out_dtype)
-            if self.dtype not in _DTYPES or self.out_dtype not in _DTYPES:
-                wrong = self.dtype if self.dtype not in _DTYPES else self.out_dtype
-                raise InvalidArgument(f"dtype is {wrong}, expected one of {', '.join(_DTYPES)}")
+            self.dtype_b = self.dtype if dtype_b is None else name_of(dtype_b)
+            for name in (self.dtype, self.dtype_b, self.out_dtype):
+                if name not in _DTYPES:
+                    raise InvalidArgument(f"dtype is {name}, expected one of {', '.join(_DTYPES)}")
             self._orders = order * 3 if len(order) == 1 else order
             m, n, k = self.size
             wholes = [(m, k) if op_a == "none" else (k, m), (k, n) if op_b == "none" else (n, k),
@@ -137,8 +143,7 @@ class Matmul:
             spreads,
             [_OPS.index(op_a), _OPS.index(op_b), 0],
             [letter == "F" for letter in self._orders],
-            self.dtype,
-            self.out_dtype,
+            *(name.removesuffix("fn") for name in (self.dtype, self.dtype_b, self.out_dtype)),
             _FORMS.index(form),
             gpu,
             deadline,
@@ -196,11 +201,9 @@ class Matmul:
                 out = empty_like(a, self.shapes[2], self.out_dtype, self._orders[2])
             places = [("a", a, 0), ("b", b, 1), ("out", out, 2)]
             places += [] if c is None else [("c", c, 2)]
-            given = {
-                name: _checked(name, array, self.shapes[i], self.out_dtype if i == 2 else self.dtype,
-                               self._orders[i])
-                for name, array, i in places
-            }
+            dtypes = self.dtype, self.dtype_b, self.out_dtype
+            given = {name: _checked(name, array, self.shapes[i], dtypes[i], self._orders[i])
+                     for name, array, i in places}
         self._plan.execute(self._comm, given["a"], given["b"], given.get("c"), given["out"],
                            complex(alpha), complex(beta), stream)
         return out
@@ -235,7 +238,9 @@ def matmul(
             if not hasattr(array, "shape") or len(array.shape) != 2:
                 raise InvalidArgument(f"{name} is no matrix: it has not two axes")
             shapes.append(tuple(map(int, array.shape)))
-        dtype = name_of(getattr(a, "dtype", None))
+        dtype, dtype_b = (name_of(getattr(x, "dtype", None)) for x in (a, b))
+        # Others than these two are the same on both sides, and what is not is refused as an array.
+        dtype_b = dtype_b if {dtype, dtype_b} <= set(_DTYPES[:2]) else dtype
         spreads = [_words_of(name, spread, (0, 0), comm.size)
                    for name, spread in (("a", spread_a), ("b", spread_b))]
     said = comm.all_gather_object(shapes)
@@ -246,7 +251,7 @@ def matmul(
         if k != inner:
             raise InvalidArgument(f"op(a) is {m} x {k}, and op(b) {inner} x {n}")
     plan = Matmul(comm, (m, n, k), spread_a, spread_b, spread_out, op_a, op_b, dtype, out_dtype, order,
-                  form, gpu_of(a), deadline)
+                  form, gpu_of(a), deadline, dtype_b)
     return plan(a, b, c, None, alpha, beta)
 
 

@@ -38,6 +38,7 @@ void bind_matmul(nb::module_& module) {
          const std::vector<int>& ops,
          const std::vector<bool>& by_columns,
          const std::string& dtype,
+         const std::string& dtype_b,
          const std::string& result,
          int form,
          std::optional<int> gpu,
@@ -51,6 +52,7 @@ void bind_matmul(nb::module_& module) {
           }
           return MatmulOptions{
               .dtype = dtype_from_name(dtype),
+              .dtype_b = dtype_from_name(dtype_b),
               .result = dtype_from_name(result),
               .form = static_cast<MatmulForm>(form),
               .gpu = gpu,
@@ -73,13 +75,14 @@ void bind_matmul(nb::module_& module) {
       arg("ops"),
       arg("by_columns"),
       arg("dtype"),
+      arg("dtype_b"),
       arg("result"),
       arg("form"),
       arg("gpu").none() = nb::none(),
       arg("deadline").none() = nb::none(),
       nb::sig("def __init__(self, comm: Communicator, size: Sequence[int], "
               "spreads: Sequence[Sequence[int]], ops: Sequence[int], by_columns: Sequence[bool], "
-              "dtype: str, result: str, form: int, gpu: Optional[int] = None, "
+              "dtype: str, dtype_b: str, result: str, form: int, gpu: Optional[int] = None, "
               "deadline: Timeout = None) -> None"));
   cls.def(
       "execute",

@@ -20,7 +20,7 @@ struct MatrixWord {
 // What a rank says.
 struct ProductWord {
   std::uint64_t mark = 0;
-  std::int64_t m = 0, n = 0, k = 0, dtype = 0, result = 0, form = 0, on_gpu = 0;
+  std::int64_t m = 0, n = 0, k = 0, dtype = 0, dtype_b = 0, result = 0, form = 0, on_gpu = 0;
   std::array<MatrixWord, 3> matrices{};
 };
 
@@ -71,6 +71,7 @@ void compare(const std::vector<ProductWord>& all) {
         throw InvalidArgument(fmt::format("rank {} gives another {} than rank 0", r, what));
     };
     require(other.dtype == first.dtype, "dtype");
+    require(other.dtype_b == first.dtype_b, "dtype of B");
     require(other.result == first.result, "dtype of D");
     require(other.form == first.form, "form");
     require(other.on_gpu == first.on_gpu, "memory (a GPU's or the host's)");
@@ -103,17 +104,19 @@ std::uint64_t agree(Communicator& comm,
   const auto whole = [](MatrixOp op, std::size_t rows, std::size_t columns) {
     return op == MatrixOp::kNone ? Extents{rows, columns} : Extents{columns, rows};
   };
-  const ProductWord mine{.mark = mark,
-                         .m = number(size.m),
-                         .n = number(size.n),
-                         .k = number(size.k),
-                         .dtype = static_cast<std::int64_t>(options.dtype),
-                         .result = static_cast<std::int64_t>(problem->result_dtype),
-                         .form = static_cast<std::int64_t>(options.form),
-                         .on_gpu = options.gpu ? 1 : 0,
-                         .matrices = {word_of(a, whole(a.op, size.m, size.k)),
-                                      word_of(b, whole(b.op, size.k, size.n)),
-                                      word_of(d, {size.m, size.n})}};
+  const ProductWord mine{
+      .mark = mark,
+      .m = number(size.m),
+      .n = number(size.n),
+      .k = number(size.k),
+      .dtype = static_cast<std::int64_t>(options.dtype),
+      .dtype_b = static_cast<std::int64_t>(options.dtype_b.value_or(options.dtype)),
+      .result = static_cast<std::int64_t>(problem->result_dtype),
+      .form = static_cast<std::int64_t>(options.form),
+      .on_gpu = options.gpu ? 1 : 0,
+      .matrices = {word_of(a, whole(a.op, size.m, size.k)),
+                   word_of(b, whole(b.op, size.k, size.n)),
+                   word_of(d, {size.m, size.n})}};
   std::vector<ProductWord> all(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::as_bytes(std::span(&mine, 1)),
                   std::as_writable_bytes(std::span(all)),

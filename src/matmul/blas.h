@@ -16,9 +16,10 @@ enum class Stored : std::uint8_t { kPlain, kTransposed, kConjugateTransposed };
 
 // target = alpha left right + beta target, m x k by k x n. With a beta of 0 the target is not read.
 // On the host all is of one dtype: float32, float64, complex64 or complex128. On a GPU factors may
-// be float16 or bfloat16, and the target then that or float32. A value.
+// be float16 or bfloat16, and the target then that or float32. They may be of 8 bits, each of its
+// own kind, where Local::multiplies says so; the target is float32 then. A value.
 struct LocalProduct {
-  DType dtype{}, target_dtype{};
+  DType dtype{}, right_dtype{}, target_dtype{};
   std::size_t m = 0, n = 0, k = 0;
   std::complex<double> alpha = 1, beta = 0;
   Columns<const std::byte> left, right;

@@ -6,6 +6,24 @@
 namespace hocket::matmul {
 namespace {
 
+template <typename T>
+constexpr bool kIsFloat8 = std::is_same_v<T, float8_e4m3> || std::is_same_v<T, float8_e5m2>;
+template <typename T>
+constexpr bool kIsNarrow =
+    kIsFloat8<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+// A sum as an element of the result.
+template <typename T, typename S>
+T rounded(S value) {
+  if constexpr (kIsFloat8<T>) {
+    const S largest = std::is_same_v<T, float8_e4m3> ? 448 : 57344;
+    // NaN stays what it is.
+    if (value > largest) value = largest;
+    if (value < -largest) value = -largest;
+  }
+  return static_cast<T>(value);
+}
+
 template <typename From, typename To, typename F>
 void each_run(const std::vector<Run>& rows,
               const std::vector<Run>& columns,
@@ -29,7 +47,7 @@ void copy_as(const std::vector<Run>& rows,
              Columns<const std::byte> from,
              Columns<std::byte> to,
              Change change) {
-  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+  if constexpr (kIsNarrow<T>) {
     if (change == Change::kToFloat32) {
       return each_run<T, float>(
           rows, columns, from, to, [](float* out, const T* in, std::size_t count) {
@@ -55,12 +73,12 @@ void finish_as(const Finish& f, S alpha, S beta) {
     const S* in = reinterpret_cast<const S*>(f.sum.at) + j * f.sum.stride;
     T* out = reinterpret_cast<T*>(f.target.at) + j * f.target.stride;
     if (f.added.at == nullptr) {
-      for (std::size_t i = 0; i < f.rows; ++i) out[i] = static_cast<T>(alpha * in[i]);
+      for (std::size_t i = 0; i < f.rows; ++i) out[i] = rounded<T>(alpha * in[i]);
       continue;
     }
     const T* more = reinterpret_cast<const T*>(f.added.at) + j * f.added.stride;
     for (std::size_t i = 0; i < f.rows; ++i) {
-      out[i] = static_cast<T>(alpha * in[i] + beta * static_cast<S>(more[i]));
+      out[i] = rounded<T>(alpha * in[i] + beta * static_cast<S>(more[i]));
     }
   }
 }
@@ -73,6 +91,8 @@ void copy_block(const std::vector<Run>& rows,
                 Columns<std::byte> to,
                 DType dtype,
                 Change change) {
+  if (dtype == DType::kFloat8E4M3) return copy_as<float8_e4m3>(rows, columns, from, to, change);
+  if (dtype == DType::kFloat8E5M2) return copy_as<float8_e5m2>(rows, columns, from, to, change);
   if (dtype == DType::kFloat16) return copy_as<float16>(rows, columns, from, to, change);
   if (dtype == DType::kBFloat16) return copy_as<bfloat16>(rows, columns, from, to, change);
   if (dtype == DType::kFloat32) return copy_as<float>(rows, columns, from, to, change);
@@ -99,6 +119,8 @@ void finish(const Finish& f) {
   if (f.sum_dtype == DType::kComplex128) {
     return as.operator()<std::complex<double>, std::complex<double>>();
   }
+  if (f.dtype == DType::kFloat8E4M3) return as.operator()<float, float8_e4m3>();
+  if (f.dtype == DType::kFloat8E5M2) return as.operator()<float, float8_e5m2>();
   if (f.dtype == DType::kFloat16) return as.operator()<float, float16>();
   if (f.dtype == DType::kBFloat16) return as.operator()<float, bfloat16>();
   as.operator()<float, float>();

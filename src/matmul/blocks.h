@@ -17,10 +17,10 @@ struct Columns {
   std::size_t stride = 0;  // elements
 };
 
-enum class Change : std::uint8_t { kNone, kConjugate, kToFloat32 };
+enum class Change : std::uint8_t { kNone, kConjugate, kToFloat32, kToFloat16 };
 
-// Copies the rows and columns of the runs. kConjugate is of complex elements, kToFloat32 of float16
-// and bfloat16.
+// Copies the rows and columns of the runs. kConjugate is of complex elements, kToFloat32 of those
+// of 8 and 16 bits. kToFloat16, of those of 8 bits, is GPUs' alone; it is exact, too.
 void copy_block(const std::vector<Run>& rows,
                 const std::vector<Run>& columns,
                 Columns<const std::byte> from,
@@ -29,7 +29,8 @@ void copy_block(const std::vector<Run>& rows,
                 Change change = Change::kNone);
 
 // target = alpha * sum + beta * added, element by element; `sum` is of sum_dtype, the others of
-// dtype. Without `at`, `added` is nothing. It may be `target`. A value.
+// dtype. Without `at`, `added` is nothing. It may be `target`. What is too large for 8 bits becomes
+// the largest number. A value.
 struct Finish {
   Columns<const std::byte> sum;
   DType sum_dtype{};

@@ -69,7 +69,7 @@ double gathered_seconds(const Problem& problem, int ranks) {
                 right.axis(0).held.data(),
                 in_columns.data() + place[1] * right.axis(1).places());
     worst = std::max(worst,
-                     seconds(operations, elements * static_cast<double>(size_of(problem.dtype))));
+                     seconds(operations, elements * static_cast<double>(size_of(problem.dtype()))));
   }
   return worst;
 }
@@ -87,7 +87,7 @@ double reduced_seconds(const Problem& problem, const Axis& share, int ranks) {
             right, r, in_right.data() + place * right.axis(0).places(), right.axis(1).held.data());
     worst = std::max(worst,
                      seconds(2 * results * static_cast<double>(share.held[place]),
-                             elements * static_cast<double>(size_of(problem.dtype))));
+                             elements * static_cast<double>(size_of(problem.dtype()))));
   }
   // Everybody's sums are written, read by who wants them, and written there.
   return worst + seconds(0, 3 * results * static_cast<double>(size_of(problem.sum_dtype())));

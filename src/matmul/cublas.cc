@@ -58,6 +58,14 @@ std::shared_ptr<const Cublas> Cublas::find(const std::vector<std::string>& folde
     library.need("cublasCgeam", found->geam_complex_float);
     library.need("cublasZgeam", found->geam_complex_double);
     why_not = library.why_not_whole();
+    // A library's own are those of what it is linked with, too.
+    const bool has_lt = library.look("cublasLtMatmulDescCreate", found->lt_describe) &&
+                        library.look("cublasLtMatmulDescDestroy", found->lt_forget) &&
+                        library.look("cublasLtMatmulDescSetAttribute", found->lt_set) &&
+                        library.look("cublasLtMatrixLayoutCreate", found->lt_lay) &&
+                        library.look("cublasLtMatrixLayoutDestroy", found->lt_forget_layout) &&
+                        library.look("cublasLtMatmul", found->lt_multiply);
+    if (!has_lt) found->lt_multiply = nullptr;
     if (why_not.empty()) return found;
   }
   throw InvalidArgument("matrices in a GPU's memory are multiplied by cuBLAS: " + why_not);

@@ -1,6 +1,8 @@
 // cuBLAS, found at run time.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,9 +24,15 @@ enum class DataType : int {
   kComplex64 = 4,
   kComplex128 = 5,
   kBFloat16 = 14,
+  kFloat8E4M3 = 28,
+  kFloat8E5M2 = 29,
 };
 enum class ComputeType : int { kFloat32 = 68, kFloat64 = 70 };
 inline constexpr int kDefaultAlgorithm = -1;
+// Of cuBLASLt, which multiplies factors of 8 bits.
+using Description = struct cublasLtMatmulDescOpaque*;
+using Layout = struct cublasLtMatrixLayoutOpaque*;
+enum class Attribute : int { kLeftTransposition = 3 };
 
 // C = alpha op(A) + beta op(B). Numbers go by address, in the host's memory.
 using Geam = Status (*)(Handle,
@@ -73,6 +81,39 @@ class Cublas {
                          int algorithm) = nullptr;
   cublas::Geam geam_float = nullptr, geam_double = nullptr, geam_complex_float = nullptr,
                geam_complex_double = nullptr;
+
+  // Of cuBLASLt, which comes with it, and takes its handles; null where it is too old to have it.
+  bool has_lt() const noexcept { return lt_multiply != nullptr; }
+  cublas::Status (*lt_describe)(cublas::Description*,
+                                cublas::ComputeType,
+                                cublas::DataType scale) = nullptr;
+  cublas::Status (*lt_forget)(cublas::Description) = nullptr;
+  cublas::Status (*lt_set)(cublas::Description,
+                           cublas::Attribute,
+                           const void* value,
+                           std::size_t bytes) = nullptr;
+  cublas::Status (*lt_lay)(cublas::Layout*,
+                           cublas::DataType,
+                           std::uint64_t rows,
+                           std::uint64_t columns,
+                           std::int64_t stride) = nullptr;
+  cublas::Status (*lt_forget_layout)(cublas::Layout) = nullptr;
+  cublas::Status (*lt_multiply)(cublas::Handle,
+                                cublas::Description,
+                                const void* alpha,
+                                const void* a,
+                                cublas::Layout,
+                                const void* b,
+                                cublas::Layout,
+                                const void* beta,
+                                const void* c,
+                                cublas::Layout,
+                                void* d,
+                                cublas::Layout,
+                                const void* algorithm,
+                                void* workspace,
+                                std::size_t workspace_bytes,
+                                cuda::Stream) = nullptr;
 
   // Throws DeviceError: "cuBLAS cannot WHAT: CUBLAS_STATUS_ALLOC_FAILED".
   void check(cublas::Status status, std::string_view what) const;

@@ -56,7 +56,7 @@ Feed::Feed(Communicator& comm,
       local_(local),
       deadline_(deadline),
       me_(comm.rank()),
-      element_(size_of(problem.dtype)) {
+      element_(size_of(problem.dtype())) {
   const Workload mine = workloads(me_);
   std::size_t bytes = 0;
   for (const Side side : {kLeft, kRight}) {
@@ -75,9 +75,12 @@ Feed::Feed(Communicator& comm,
   if (!is_shared_) {
     shelves_.reset();
     panels_ = in_panels(mine.steps, panels);
+    is_narrow_ = std::all_of(
+        panels_.begin(), panels_.end(), [&](const auto& steps) { return can_be_narrow(steps); });
     make_messages(workloads, panels);
     return;
   }
+  is_narrow_ = can_be_narrow(mine.steps);
   // What lies in one piece on both sides is multiplied as it lies; it comes first, as what others
   // have may be on its way meanwhile.
   auto& steps = panels_.emplace_back();
@@ -158,10 +161,29 @@ std::vector<bool> Feed::find_wanted(Side side, const Workloads& workloads) const
   return wanted;
 }
 
+bool Feed::can_be_narrow(const std::vector<InnerStep>& steps) const {
+  const Factor &left = problem_.left, &right = problem_.right;
+  if (!is_float8(left.dtype) || !left.is_transposed || right.is_transposed) return false;
+  const auto fits = [](std::size_t count) { return count % kFloat8Unit == 0; };
+  const auto all_fit = [&](const std::vector<std::size_t>& counts) {
+    return std::all_of(counts.begin(), counts.end(), fits);
+  };
+  if (!all_fit(problem_.result.axis(0).held) || !all_fit(left.tiling.axis(1).held) ||
+      !all_fit(right.tiling.axis(0).held)) {
+    return false;
+  }
+  for (const InnerStep& step : steps) {
+    for (const InnerRun& run : step.runs) {
+      if (!fits(run.left) || !fits(run.right) || !fits(run.length)) return false;
+    }
+  }
+  return local_.multiplies(left.dtype, right.dtype);
+}
+
 Change Feed::change(Side side) const {
-  const DType dtype = problem_.dtype;
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) {
-    return local_.multiplies_halves() ? Change::kNone : Change::kToFloat32;
+  const DType dtype = factor(side).dtype, wanted = this->dtype(side);
+  if (dtype != wanted) {
+    return wanted == DType::kFloat16 ? Change::kToFloat16 : Change::kToFloat32;
   }
   const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
   // BLAS conjugates what it transposes, and nothing else.
@@ -272,9 +294,7 @@ Feed::Fetch Feed::make_fetch(Side side, std::size_t panel, std::size_t number) c
       fetch.pieces[0].patch.is_one_piece() &&
       (fetch.pieces[0].rank == me_ || fetch.pieces[0].is_message || local_.multiplies_afar());
   if (fetch.is_direct) return fetch;
-  const std::size_t element =
-      change(side) == Change::kToFloat32 ? size_of(DType::kFloat32) : element_;
-  fetch.bytes = outer_count_[side] * step.length * element;
+  fetch.bytes = outer_count_[side] * step.length * size_of(dtype(side));
   return fetch;
 }
 
@@ -311,13 +331,13 @@ void Feed::start(std::size_t panel) {
     local_.copy(pack.patch,
                 {given_[pack.side], stride_of(pack.side, me_)},
                 {packed.data() + pack.at * element_, pack.stride},
-                problem_.dtype,
+                factor(pack.side).dtype,
                 Change::kNone);
   }
   works_[panel % 2] =
-      comm_.all_to_all_v_async(local_.view(packed.data(), message.sent, problem_.dtype),
+      comm_.all_to_all_v_async(local_.view(packed.data(), message.sent, problem_.dtype()),
                                {.counts = message.sends},
-                               local_.view(received.data(), message.received, problem_.dtype),
+                               local_.view(received.data(), message.received, problem_.dtype()),
                                {.counts = message.receives},
                                {.deadline = deadline_, .stream = local_.aside()});
 }
@@ -348,8 +368,11 @@ FactorView Feed::fetch(Side side, std::size_t panel, std::size_t step, const Roo
       view.columns = {at + begin * element_, piece.stride};
       return view;
     }
-    local_.copy(
-        piece.patch, {at, piece.stride}, {room.data(), fetch.stride}, problem_.dtype, change(side));
+    local_.copy(piece.patch,
+                {at, piece.stride},
+                {room.data(), fetch.stride},
+                factor(side).dtype,
+                change(side));
   }
   return view;
 }

@@ -36,6 +36,12 @@ class Feed {
   void reserve();
 
   bool is_shared() const noexcept { return is_shared_; }
+  // Whether factors of 8 bits are multiplied as they are.
+  bool is_narrow() const noexcept { return is_narrow_; }
+  // What a factor is multiplied as.
+  DType dtype(Side side) const noexcept {
+    return is_narrow_ ? factor(side).dtype : local_.factor_dtype(factor(side).dtype);
+  }
   std::size_t panels() const noexcept { return panels_.size(); }
   const std::vector<InnerStep>& steps(std::size_t panel) const { return panels_[panel]; }
 
@@ -93,6 +99,7 @@ class Feed {
   std::size_t stride_of(Side side, int rank) const;
   std::vector<Holder> holders(Side side, const Workload& work) const;
   const std::byte* held(Side side, int rank) const;
+  bool can_be_narrow(const std::vector<InnerStep>& steps) const;
   Change change(Side side) const;
   bool is_direct(Side side, const InnerStep& step) const;
   bool is_direct(const InnerStep& step) const {
@@ -109,7 +116,7 @@ class Feed {
   const std::optional<Duration> deadline_;
   const int me_;
   const std::size_t element_;
-  bool is_shared_ = true;
+  bool is_shared_ = true, is_narrow_ = false;
   std::vector<std::vector<InnerStep>> panels_;  // this rank's
   std::array<std::vector<Holder>, 2> holders_;
   std::array<std::size_t, 2> outer_count_{};

@@ -31,6 +31,9 @@ class ProductForm {
   // Collective. `meet` is called once, when this rank's factors may be read by others.
   virtual void run(const Operands& operands, const std::function<void()>& meet) = 0;
   virtual bool is_shared() const noexcept = 0;
+  // Whether factors of 8 bits are multiplied as they are: arrays then begin at multiples of
+  // kFloat8Unit.
+  virtual bool is_narrow() const noexcept = 0;
 };
 
 // What both are made of. It all outlives them.
@@ -39,11 +42,6 @@ struct FormParts {
   const Problem& problem;
   Local& local;
   std::optional<Duration> deadline;
-
-  // What factors are multiplied as.
-  DType factor_dtype() const {
-    return local.multiplies_halves() ? problem.dtype : problem.sum_dtype();
-  }
 };
 
 // Both collective.

@@ -16,7 +16,7 @@ std::size_t panels_of(const FormParts& parts) {
     return *std::max_element(axis.held.begin(), axis.held.end());
   };
   const std::size_t bytes = (most(problem.result.axis(0)) + most(problem.result.axis(1))) *
-                            problem.k * size_of(problem.dtype);
+                            problem.k * size_of(problem.dtype());
   return std::clamp<std::size_t>(bytes / parts.local.panel_bytes(), 1, kMostPanels);
 }
 
@@ -42,13 +42,15 @@ class GatheredForm final : public ProductForm {
     }
     const Problem& problem = parts_.problem;
     // Sums of halves are apart, but where one product makes them all.
-    const bool at_once = parts_.local.multiplies_halves() && feed_.panels() == 1 &&
-                         feed_.steps(0).size() == 1 && feed_.steps(0)[0].length > 0;
+    const bool at_once = feed_.dtype(Feed::kLeft) == problem.result_dtype && !feed_.is_narrow() &&
+                         feed_.panels() == 1 && feed_.steps(0).size() == 1 &&
+                         feed_.steps(0)[0].length > 0;
     is_apart_ = problem.sum_dtype() != problem.result_dtype && !at_once;
     if (is_apart_) sums_ = parts_.local.room(rows_ * columns_ * size_of(problem.sum_dtype()));
   }
 
   bool is_shared() const noexcept override { return feed_.is_shared(); }
+  bool is_narrow() const noexcept override { return feed_.is_narrow(); }
 
   void run(const Operands& operands, const std::function<void()>& meet) override {
     feed_.show(operands.left, operands.right);
@@ -57,7 +59,8 @@ class GatheredForm final : public ProductForm {
     const Problem& problem = parts_.problem;
     const Columns<std::byte> target{static_cast<std::byte*>(operands.target), rows_};
     const Columns<const std::byte> added{static_cast<const std::byte*>(operands.added), rows_};
-    LocalProduct product{.dtype = parts_.factor_dtype(),
+    LocalProduct product{.dtype = feed_.dtype(Feed::kLeft),
+                         .right_dtype = feed_.dtype(Feed::kRight),
                          .target_dtype = is_apart_ ? problem.sum_dtype() : problem.result_dtype,
                          .m = rows_,
                          .n = columns_,

@@ -32,8 +32,8 @@ constexpr const char* kCopy = R"(
   cvta.to.global.u64 %from, %from;
   cvta.to.global.u64 %to, %to;
   cvta.to.global.u64 %table, %table;
-  mul.lo.u64 %from_stride, %from_stride, BYTES;
-  mul.lo.u64 %to_stride, %to_stride, BYTES;
+  mul.lo.u64 %from_stride, %from_stride, FROM_SIZE;
+  mul.lo.u64 %to_stride, %to_stride, TO_SIZE;
   mov.u32 %i, %ctaid.x;
   mov.u32 %wide, %ntid.x;
   mul.lo.u32 %i, %i, %wide;
@@ -44,12 +44,12 @@ constexpr const char* kCopy = R"(
   mul.wide.u32 %address, %i, 4;
   add.u64 %address, %address, %table;
   ld.global.u32 %at, [%address];
-  mul.wide.u32 %offset, %at, BYTES;
+  mul.wide.u32 %offset, %at, FROM_SIZE;
   add.u64 %from, %from, %offset;
   mul.wide.u32 %offset, %rows, 4;
   add.u64 %address, %address, %offset;
   ld.global.u32 %at, [%address];
-  mul.wide.u32 %offset, %at, BYTES;
+  mul.wide.u32 %offset, %at, TO_SIZE;
   add.u64 %to, %to, %offset;
   mul.wide.u32 %offset, %rows, 8;
   add.u64 %table, %table, %offset;
@@ -78,34 +78,58 @@ done:
 }
 )";
 
+// An E4M3 in %x as a float16 in %y: with its bits in a float16's places it is 256 times too small,
+// and NaN is a number.
+constexpr const char* kFromE4M3 =
+    "and.b16 %y, %x, 0x7f; setp.eq.u16 %is_nan, %y, 0x7f; shl.b16 %y, %y, 7; and.b16 %x, %x, 0x80; "
+    "shl.b16 %x, %x, 8; or.b16 %y, %y, %x; mov.b16 %x, 0x5c00; mul.f16 %y, %y, %x; "
+    "@%is_nan or.b16 %y, %y, 0x7fff;";
+
 struct CopyText {
-  const char *name, *bytes, *registers, *move;
+  const char *name, *from_size, *to_size, *registers, *move;
 };
-constexpr std::array<CopyText, 6> kElements{{
-    {"2", "2", ".reg .b16 %x;", "ld.global.b16 %x, [%offset]; st.global.b16 [%address], %x;"},
-    {"4", "4", ".reg .b32 %x;", "ld.global.b32 %x, [%offset]; st.global.b32 [%address], %x;"},
-    {"8", "8", ".reg .b64 %x;", "ld.global.b64 %x, [%offset]; st.global.b64 [%address], %x;"},
+constexpr std::array<CopyText, 9> kElements{{
+    {"1", "1", "1", ".reg .b16 %x;", "ld.global.u8 %x, [%offset]; st.global.u8 [%address], %x;"},
+    {"2", "2", "2", ".reg .b16 %x;", "ld.global.b16 %x, [%offset]; st.global.b16 [%address], %x;"},
+    {"4", "4", "4", ".reg .b32 %x;", "ld.global.b32 %x, [%offset]; st.global.b32 [%address], %x;"},
+    {"8", "8", "8", ".reg .b64 %x;", "ld.global.b64 %x, [%offset]; st.global.b64 [%address], %x;"},
     {"16",
+     "16",
      "16",
      ".reg .b64 %x, %y;",
      "ld.global.v2.b64 {%x, %y}, [%offset]; st.global.v2.b64 [%address], {%x, %y};"},
     {"conjugate_8",
+     "8",
      "8",
      ".reg .f32 %x, %y;",
      "ld.global.v2.f32 {%x, %y}, [%offset]; neg.f32 %y, %y; st.global.v2.f32 [%address], {%x, "
      "%y};"},
     {"conjugate_16",
      "16",
+     "16",
      ".reg .f64 %x, %y;",
      "ld.global.v2.f64 {%x, %y}, [%offset]; neg.f64 %y, %y; st.global.v2.f64 [%address], {%x, "
      "%y};"},
+    {"e4m3_to_float16",
+     "1",
+     "2",
+     ".reg .b16 %x, %y; .reg .pred %is_nan;",
+     "ld.global.u8 %x, [%offset]; FROM_E4M3 st.global.b16 [%address], %y;"},
+    {"e5m2_to_float16",
+     "1",
+     "2",
+     ".reg .b16 %x;",
+     "ld.global.u8 %x, [%offset]; shl.b16 %x, %x, 8; st.global.b16 [%address], %x;"},
 }};
-constexpr std::array<const char*, 6> kCopyNames{"hocket_copy_2",
+constexpr std::array<const char*, 9> kCopyNames{"hocket_copy_1",
+                                                "hocket_copy_2",
                                                 "hocket_copy_4",
                                                 "hocket_copy_8",
                                                 "hocket_copy_16",
                                                 "hocket_copy_conjugate_8",
-                                                "hocket_copy_conjugate_16"};
+                                                "hocket_copy_conjugate_16",
+                                                "hocket_copy_e4m3_to_float16",
+                                                "hocket_copy_e5m2_to_float16"};
 
 // A thread a row, or four that lie one after the other. Without `added` there is nothing to add.
 constexpr const char* kFinish = R"(
@@ -116,11 +140,11 @@ constexpr const char* kFinish = R"(
   .param .u32 rows, .param .u32 columns, .param .u64 sum_stride, .param .u64 added_stride,
   .param .u64 target_stride, .param .f32 alpha, .param .f32 beta)
 {
-  .reg .pred %is_over, %is_alone, %is_nan;
-  .reg .u32 %i, %j, %rows, %columns, %at, %step, %bits, %odd;
+  .reg .pred %is_over, %is_alone, %is_nan, %is_small;
+  .reg .u32 %i, %j, %rows, %columns, %at, %step, %bits, %odd, %sign;
   .reg .u64 %sum, %added, %target, %sum_stride, %added_stride, %target_stride, %address, %offset, %row, %column;
   .reg .f32 %alpha, %beta, %value<4>, %more;
-  .reg .b16 %half<4>;
+  .reg .b16 %half<4>, %x, %y;
   ld.param.u64 %sum, [sum];
   ld.param.u64 %added, [added];
   ld.param.u64 %target, [target];
@@ -157,15 +181,15 @@ again:
   ld.globalWIDE.f32 VALUES, [%address];
   mul.lo.u64 %offset, %column, %added_stride;
   add.u64 %offset, %offset, %row;
-  shl.b64 %offset, %offset, 1;
+  mul.lo.u64 %offset, %offset, SIZE;
   add.u64 %address, %added, %offset;
-  @!%is_alone ld.globalWIDE.b16 HALVES, [%address];
+  @!%is_alone ld.globalWIDE.BITS HALVES, [%address];
   EACH
   mul.lo.u64 %offset, %column, %target_stride;
   add.u64 %offset, %offset, %row;
-  shl.b64 %offset, %offset, 1;
+  mul.lo.u64 %offset, %offset, SIZE;
   add.u64 %address, %target, %offset;
-  st.globalWIDE.b16 [%address], HALVES;
+  st.globalWIDE.BITS [%address], HALVES;
   add.u32 %j, %j, %step;
   bra again;
 done:
@@ -191,26 +215,87 @@ constexpr const char* kNarrowBFloat16 =
     "add.u32 %bits, %bits, 0x7fff; add.u32 %bits, %bits, %odd; shr.u32 %bits, %bits, 16; "
     "setp.nan.f32 %is_nan, %valueNTH, %valueNTH; @%is_nan mov.u32 %bits, 0x7fff; "
     "cvt.u16.u32 %halfNTH, %bits;";
+constexpr const char* kWidenE4M3 = "mov.b16 %x, %halfNTH; FROM_E4M3 cvt.f32.f16 %more, %y;";
+constexpr const char* kWidenE5M2 = "shl.b16 %y, %halfNTH, 8; cvt.f32.f16 %more, %y;";
+// As SmallFormat::encode does it, but for numbers that are too large.
+constexpr const char* kNarrowFloat8 =
+    "mov.b32 %bits, %valueNTH; shr.u32 %sign, %bits, 24; and.b32 %sign, %sign, 0x80; "
+    "abs.f32 %more, %valueNTH; setp.nan.f32 %is_nan, %more, %more; "
+    "min.f32 %more, %more, 0fLARGEST; setp.lt.f32 %is_small, %more, 0fNORMAL; "
+    "@%is_small add.rn.f32 %more, %more, 0fMAGIC; mov.b32 %bits, %more; "
+    "shr.u32 %odd, %bits, PLACES; and.b32 %odd, %odd, 1; "
+    "@%is_small sub.u32 %bits, %bits, 0xMAGIC; @!%is_small add.u32 %bits, %bits, %odd; "
+    "@!%is_small add.u32 %bits, %bits, 0xROUNDING; @!%is_small shr.u32 %bits, %bits, PLACES; "
+    "or.b32 %bits, %bits, %sign; @%is_nan or.b32 %bits, %bits, 0x7f; cvt.u16.u32 %halfNTH, %bits;";
 constexpr unsigned kTogether = 4;
-constexpr std::array<std::array<const char*, 2>, 2> kFinishNames{
-    {{"hocket_finish_float16", "hocket_finish_float16_by_4"},
-     {"hocket_finish_bfloat16", "hocket_finish_bfloat16_by_4"}}};
 
-std::string finish_text(bool is_brain, bool is_wide) {
+struct FinishText {
+  std::array<const char*, 2> names;  // of a row alone, and of four
+  const char *size, *bits, *widen, *narrow;
+  const char *largest = "", *normal = "", *magic = "", *places = "", *rounding = "";  // of 8 bits
+};
+constexpr std::array<FinishText, 4> kFinishes{
+    {{.names = {"hocket_finish_float16", "hocket_finish_float16_by_4"},
+      .size = "2",
+      .bits = "b16",
+      .widen = kWidenFloat16,
+      .narrow = kNarrowFloat16},
+     {.names = {"hocket_finish_bfloat16", "hocket_finish_bfloat16_by_4"},
+      .size = "2",
+      .bits = "b16",
+      .widen = kWidenBFloat16,
+      .narrow = kNarrowBFloat16},
+     {.names = {"hocket_finish_e4m3", "hocket_finish_e4m3_by_4"},
+      .size = "1",
+      .bits = "u8",
+      .widen = kWidenE4M3,
+      .narrow = kNarrowFloat8,
+      .largest = "43E00000",
+      .normal = "3C800000",
+      .magic = "46800000",
+      .places = "20",
+      .rounding = "C407FFFF"},
+     {.names = {"hocket_finish_e5m2", "hocket_finish_e5m2_by_4"},
+      .size = "1",
+      .bits = "u8",
+      .widen = kWidenE5M2,
+      .narrow = kNarrowFloat8,
+      .largest = "47600000",
+      .normal = "38800000",
+      .magic = "43000000",
+      .places = "21",
+      .rounding = "C80FFFFF"}}};
+
+std::size_t finish_number(DType dtype) {
+  return dtype == DType::kFloat16      ? 0
+         : dtype == DType::kBFloat16   ? 1
+         : dtype == DType::kFloat8E4M3 ? 2
+                                       : 3;
+}
+
+std::string finish_text(const FinishText& words, bool is_wide) {
   std::string each;
   for (unsigned i = 0; i < (is_wide ? kTogether : 1); ++i) {
     each += cuda::with_words(kFinishOne,
-                             {{"WIDEN", is_brain ? kWidenBFloat16 : kWidenFloat16},
-                              {"NARROW", is_brain ? kNarrowBFloat16 : kNarrowFloat16},
-                              {"NTH", std::to_string(i)}});
+                             {{"WIDEN", words.widen},
+                              {"NARROW", words.narrow},
+                              {"NTH", std::to_string(i)},
+                              {"FROM_E4M3", kFromE4M3},
+                              {"LARGEST", words.largest},
+                              {"NORMAL", words.normal},
+                              {"MAGIC", words.magic},
+                              {"PLACES", words.places},
+                              {"ROUNDING", words.rounding}});
   }
-  const std::string name = kFinishNames[is_brain][is_wide];
+  const std::string name = words.names[is_wide];
   return cuda::with_words(kFinish,
                           {{"hocket_finish_NAME", name},
                            {"VALUES", is_wide ? "{%value0, %value1, %value2, %value3}" : "%value0"},
                            {"HALVES", is_wide ? "{%half0, %half1, %half2, %half3}" : "%half0"},
                            {"SHIFT", is_wide ? "2" : "0"},
                            {"WIDE", is_wide ? ".v4" : ""},
+                           {"SIZE", words.size},
+                           {"BITS", words.bits},
                            {"EACH", each}});
 }
 
@@ -248,8 +333,12 @@ GpuKernels::Element GpuKernels::element_of(DType dtype, Change change) {
   if (change == Change::kConjugate) {
     return dtype == DType::kComplex64 ? Element::kComplex64 : Element::kComplex128;
   }
+  if (change == Change::kToFloat16) {
+    return dtype == DType::kFloat8E4M3 ? Element::kFloat8E4M3 : Element::kFloat8E5M2;
+  }
   const std::size_t bytes = size_of(dtype);
-  return bytes == 2   ? Element::k2
+  return bytes == 1   ? Element::k1
+         : bytes == 2 ? Element::k2
          : bytes == 4 ? Element::k4
          : bytes == 8 ? Element::k8
                       : Element::k16;
@@ -262,19 +351,21 @@ const cuda::TextKernel& GpuKernels::copier(Element element) {
     copiers_[i].emplace(device_,
                         cuda::with_words(kCopy,
                                          {{"NAME", words.name},
-                                          {"BYTES", words.bytes},
+                                          {"FROM_SIZE", words.from_size},
+                                          {"TO_SIZE", words.to_size},
                                           {"REGISTERS", words.registers},
-                                          {"MOVE", words.move}}),
+                                          {"MOVE", words.move},
+                                          {"FROM_E4M3", kFromE4M3}}),
                         kCopyNames[i]);
   }
   return *copiers_[i];
 }
 
 const cuda::TextKernel& GpuKernels::finisher(DType dtype, bool is_wide) {
-  const bool is_brain = dtype == DType::kBFloat16;
-  auto& kernel = finishers_[is_brain][is_wide];
+  const std::size_t i = finish_number(dtype);
+  auto& kernel = finishers_[i][is_wide];
   if (!kernel) {
-    kernel.emplace(device_, finish_text(is_brain, is_wide), kFinishNames[is_brain][is_wide]);
+    kernel.emplace(device_, finish_text(kFinishes[i], is_wide), kFinishes[i].names[is_wide]);
   }
   return *kernel;
 }

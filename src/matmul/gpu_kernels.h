@@ -1,5 +1,5 @@
-// What cuBLAS has not: copies of rows and columns that lie apart, and sums that become float16 or
-// bfloat16.
+// What cuBLAS has not: copies of rows and columns that lie apart, and sums that become numbers of 8
+// or 16 bits.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class GpuKernels {
   explicit GpuKernels(std::shared_ptr<const cuda::DeviceContext> device)
       : device_(std::move(device)) {}
 
-  // `change` is kNone or kConjugate. `table` is what table_of made, in the GPU's memory.
+  // `change` is not kToFloat32. `table` is what table_of made, in the GPU's memory.
   void copy(const void* table,
             std::size_t rows,
             std::size_t columns,
@@ -33,12 +33,23 @@ class GpuKernels {
             DType dtype,
             Change change,
             cuda::Stream stream);
-  // Of sums of float32, and other numbers that are float16 or bfloat16.
+  // Of sums of float32, and other numbers of 8 or 16 bits.
   void finish(const Finish& finish, cuda::Stream stream);
 
  private:
   // By what an element is to it.
-  enum class Element : std::uint8_t { k2, k4, k8, k16, kComplex64, kComplex128, kCount };
+  enum class Element : std::uint8_t {
+    k1,
+    k2,
+    k4,
+    k8,
+    k16,
+    kComplex64,
+    kComplex128,
+    kFloat8E4M3,
+    kFloat8E5M2,
+    kCount
+  };
   static Element element_of(DType dtype, Change change);
   const cuda::TextKernel& copier(Element element);
   const cuda::TextKernel& finisher(DType dtype, bool is_wide);
@@ -46,7 +57,7 @@ class GpuKernels {
   const std::shared_ptr<const cuda::DeviceContext> device_;
   std::array<std::optional<cuda::TextKernel>, static_cast<std::size_t>(Element::kCount)> copiers_;
   // By dtype, and whether rows are taken by four.
-  std::array<std::array<std::optional<cuda::TextKernel>, 2>, 2> finishers_;
+  std::array<std::array<std::optional<cuda::TextKernel>, 2>, 4> finishers_;
 };
 
 }  // namespace hocket::matmul

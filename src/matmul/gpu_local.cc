@@ -6,20 +6,13 @@
 #include "hocket/error.h"
 #include "hocket/gpu.h"
 #include "matmul/cublas.h"
+#include "matmul/float8.h"
 #include "matmul/gpu_kernels.h"
 #include "matmul/local.h"
+#include "matmul/problem.h"
 
 namespace hocket::matmul {
 namespace {
-
-cublas::DataType type_of(DType dtype) {
-  if (dtype == DType::kFloat16) return cublas::DataType::kFloat16;
-  if (dtype == DType::kBFloat16) return cublas::DataType::kBFloat16;
-  if (dtype == DType::kFloat32) return cublas::DataType::kFloat32;
-  if (dtype == DType::kFloat64) return cublas::DataType::kFloat64;
-  if (dtype == DType::kComplex64) return cublas::DataType::kComplex64;
-  return cublas::DataType::kComplex128;
-}
 
 cublas::Transposition operation_of(Stored stored) {
   return stored == Stored::kPlain        ? cublas::Transposition::kNone
@@ -64,6 +57,7 @@ class GpuLocal final : public Local {
         handle_(std::move(cublas)),
         name_(handle_.name()),
         kernels_(device_),
+        float8_(handle_, device_),
         aside_(device_),
         ready_(device_),
         end_(device_),
@@ -72,7 +66,13 @@ class GpuLocal final : public Local {
   const cuda::DeviceContext* device() const noexcept override { return device_.get(); }
   const std::string& library() const noexcept override { return name_; }
   MemoryKind memory() const noexcept override { return MemoryKind::kCuda; }
-  bool multiplies_halves() const noexcept override { return true; }
+  // All of 8 bits are numbers of float16.
+  DType factor_dtype(DType dtype) const noexcept override {
+    return is_float8(dtype) ? DType::kFloat16 : dtype;
+  }
+  bool multiplies(DType left, DType right) override {
+    return float8_.can_multiply(left, right, aside_.get());
+  }
   bool multiplies_afar() const noexcept override { return false; }
   std::size_t panel() const noexcept override { return 4096; }
   std::size_t panel_bytes() const noexcept override { return std::size_t{64} << 20; }
@@ -155,8 +155,10 @@ class GpuLocal final : public Local {
     if (p.k == 0) {
       if (p.beta == 0.0) return clear(p.target.at, p.m * p.n * size_of(p.target_dtype));
       const Scalar none(p.dtype, 0);
-      return add(p.dtype, p.m, p.n, none, as_const(p.target), beta, as_const(p.target), p.target);
+      return add(
+          p.target_dtype, p.m, p.n, none, as_const(p.target), beta, as_const(p.target), p.target);
     }
+    if (is_float8(p.dtype)) return float8_.multiply(p, stream_);
     const bool is_double = p.dtype == DType::kFloat64 || p.dtype == DType::kComplex128;
     const auto compute = is_double ? cublas::ComputeType::kFloat64 : cublas::ComputeType::kFloat32;
     const bool is_left_plain = p.left_stored == Stored::kPlain;
@@ -271,6 +273,7 @@ class GpuLocal final : public Local {
   const CublasHandle handle_;
   const std::string name_;
   GpuKernels kernels_;
+  Float8Products float8_;
   const cuda::OwnedStream aside_;
   cuda::OwnedEvent ready_, end_;
   std::array<Slot, 2> slots_;

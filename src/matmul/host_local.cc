@@ -12,7 +12,10 @@ class HostLocal final : public Local {
   const cuda::DeviceContext* device() const noexcept override { return nullptr; }
   const std::string& library() const noexcept override { return blas_->name(); }
   MemoryKind memory() const noexcept override { return MemoryKind::kHost; }
-  bool multiplies_halves() const noexcept override { return false; }
+  DType factor_dtype(DType dtype) const noexcept override {
+    return size_of(dtype) < size_of(DType::kFloat32) ? DType::kFloat32 : dtype;
+  }
+  bool multiplies(DType, DType) override { return false; }
   bool multiplies_afar() const noexcept override { return true; }
   std::size_t panel() const noexcept override { return 512; }  // few enough for the caches
   std::size_t panel_bytes() const noexcept override { return std::size_t{4} << 20; }

@@ -49,8 +49,13 @@ class Local {
   // What multiplies, with its version.
   virtual const std::string& library() const noexcept = 0;
   virtual MemoryKind memory() const noexcept = 0;
-  // Whether factors of float16 and bfloat16 are multiplied as they are, instead of as float32.
-  virtual bool multiplies_halves() const noexcept = 0;
+  // What factors of a dtype are multiplied as, however they lie: that, or what holds all its
+  // numbers.
+  virtual DType factor_dtype(DType dtype) const noexcept = 0;
+  // Whether factors of these two dtypes of 8 bits can be multiplied as they are. Then the left one
+  // is stored transposed and the right one plain, extents along m and k and strides are multiples
+  // of kFloat8Unit, and so are all addresses.
+  virtual bool multiplies(DType left, DType right) = 0;
   // Whether it is as well to multiply what lies in another rank's memory as to copy it first.
   virtual bool multiplies_afar() const noexcept = 0;
   // Elements of the inner extent that are put together at once: enough for the library to be quick,

@@ -68,6 +68,15 @@ void require_scale(std::complex<double> scale, const char* name, DType dtype) {
       fmt::format("{} is complex, and the matrices are {}", name, name_of(dtype)));
 }
 
+void require_aligned(const ConstArrayView& array, const char* name) {
+  if (reinterpret_cast<std::uintptr_t>(array.data()) % kFloat8Unit == 0) return;
+  throw InvalidArgument(
+      fmt::format("{} does not begin at a multiple of {} bytes, which products of 8-bit floats by "
+                  "cuBLASLt ask for; copy it",
+                  name,
+                  kFloat8Unit));
+}
+
 std::uint64_t mix_scale(std::uint64_t hash, std::complex<double> scale) {
   hash = base::mix(hash, std::bit_cast<std::uint64_t>(scale.real()));
   return base::mix(hash, std::bit_cast<std::uint64_t>(scale.imag()));
@@ -96,12 +105,18 @@ struct Matmul::Plan {
     const Here here(*this);
     before_call([&] {
       local = device ? gpu_local(device, o.library_folders) : host_local();
+      // The library is asked here, where a failure is everybody's.
+      if (is_float8(problem->left.dtype)) {
+        local->multiplies(problem->left.dtype, problem->right.dtype);
+      }
       choice = choose(*problem, o.form, c.size());
     });
     meet(0);
     const FormParts parts{c, *problem, *local, o.deadline};
     form = choice.form == MatmulForm::kReduced ? reduced_form(parts, choice.share)
                                                : gathered_form(parts);
+    library = local->library();
+    if (form->is_narrow()) library.insert(library.find(' '), "Lt");
     before_call([&] { form->reserve(); });
     meet(0);
   }
@@ -145,9 +160,9 @@ struct Matmul::Plan {
              const ConstArrayView* c,
              ArrayView d,
              const MatmulScale& scale) const {
-    const DType in = problem->dtype, out = problem->result_dtype;
+    const DType in = options.dtype, out = problem->result_dtype;
     require_part(a, "a", in, shapes[0][0], shapes[0][1], *local);
-    require_part(b, "b", in, shapes[1][0], shapes[1][1], *local);
+    require_part(b, "b", options.dtype_b.value_or(in), shapes[1][0], shapes[1][1], *local);
     if (c != nullptr) require_part(*c, "c", out, shapes[2][0], shapes[2][1], *local);
     require_part(d, "d", out, shapes[2][0], shapes[2][1], *local);
     require_scale(scale.alpha, "alpha", in);
@@ -158,6 +173,10 @@ struct Matmul::Plan {
     if (c != nullptr && c->data() != d.data() && overlap(d, *c)) {
       throw InvalidArgument("c and d overlap, and do not begin at one address");
     }
+    if (!form->is_narrow()) return;
+    require_aligned(a, "a");
+    require_aligned(b, "b");
+    require_aligned(d, "d");
   }
 
   void execute(ConstArrayView a,
@@ -200,6 +219,7 @@ struct Matmul::Plan {
   std::array<Extents, 3> shapes;                      // of this rank's A, B and D
   std::shared_ptr<const cuda::DeviceContext> device;  // of a plan for GPUs
   std::unique_ptr<Local> local;
+  std::string library;
   Choice choice;
   std::unique_ptr<ProductForm> form;
 };
@@ -233,7 +253,7 @@ void Matmul::operator()(ConstArrayView a,
   plan_->execute(a, b, &c, d, scale, stream);
 }
 
-const std::string& Matmul::library() const noexcept { return plan_->local->library(); }
+const std::string& Matmul::library() const noexcept { return plan_->library; }
 MatmulForm Matmul::form() const noexcept { return plan_->choice.form; }
 bool Matmul::is_shared() const noexcept { return plan_->form->is_shared(); }
 

@@ -28,12 +28,47 @@ Extents flipped(std::size_t rows, std::size_t columns, MatrixOp op) {
   return op == MatrixOp::kNone ? Extents{rows, columns} : Extents{columns, rows};
 }
 
-Factor make_factor(const MatmulOperand& given, std::size_t rows, std::size_t columns, int ranks) {
+Factor make_factor(
+    const MatmulOperand& given, DType dtype, std::size_t rows, std::size_t columns, int ranks) {
   Tiling tiling(given.spread, flipped(rows, columns, given.op), ranks);
   if (given.op != MatrixOp::kNone) tiling = tiling.transposed();
   return {std::move(tiling),
+          dtype,
           (given.op == MatrixOp::kNone) == is_stored_by_rows(given.order),
           given.op == MatrixOp::kConjugateTranspose};
+}
+
+bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+void require_dtypes(DType dtype, DType dtype_b, DType result) {
+  const bool is_narrow = is_half(dtype) || is_float8(dtype);
+  if (!is_narrow && dtype != DType::kFloat32 && dtype != DType::kFloat64 &&
+      dtype != DType::kComplex64 && dtype != DType::kComplex128) {
+    throw InvalidArgument(
+        fmt::format("dtype is {}, expected float8_e4m3, float8_e5m2, float16, bfloat16, float32, "
+                    "float64, complex64 or complex128",
+                    name_of(dtype)));
+  }
+  if (dtype_b != dtype && !(is_float8(dtype) && is_float8(dtype_b))) {
+    throw InvalidArgument(
+        fmt::format("B is {}, expected {}, as A is: only float8_e4m3 and float8_e5m2 go together",
+                    name_of(dtype_b),
+                    name_of(dtype)));
+  }
+  if (result == dtype || (is_narrow && result == DType::kFloat32)) return;
+  if (is_float8(dtype)) {
+    if (is_half(result) || is_float8(result)) return;
+    throw InvalidArgument(
+        fmt::format("D is {}, expected float8_e4m3, float8_e5m2, float16, bfloat16 or float32 of "
+                    "factors that are {}",
+                    name_of(result),
+                    name_of(dtype)));
+  }
+  throw InvalidArgument(fmt::format("D is {}, expected {}{} of factors that are {}",
+                                    name_of(result),
+                                    name_of(dtype),
+                                    is_narrow ? " or float32" : "",
+                                    name_of(dtype)));
 }
 
 }  // namespace
@@ -123,29 +158,15 @@ Problem make_problem(const MatmulSize& size,
   if (d.op != MatrixOp::kNone) {
     throw InvalidArgument("D has an op, and only A and B may; give D the other memory order");
   }
-  const DType dtype = options.dtype, result = options.result.value_or(dtype);
-  const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  if (!is_half && dtype != DType::kFloat32 && dtype != DType::kFloat64 &&
-      dtype != DType::kComplex64 && dtype != DType::kComplex128) {
-    throw InvalidArgument(
-        fmt::format("dtype is {}, expected float16, bfloat16, float32, float64, complex64 or "
-                    "complex128",
-                    name_of(dtype)));
-  }
-  if (result != dtype && !(is_half && result == DType::kFloat32)) {
-    throw InvalidArgument(fmt::format("D is {}, expected {}{} of factors that are {}",
-                                      name_of(result),
-                                      name_of(dtype),
-                                      is_half ? " or float32" : "",
-                                      name_of(dtype)));
-  }
+  const DType dtype = options.dtype, dtype_b = options.dtype_b.value_or(dtype),
+              result = options.result.value_or(dtype);
+  require_dtypes(dtype, dtype_b, result);
   Problem problem{.m = size.m,
                   .n = size.n,
                   .k = size.k,
-                  .left = make_factor(a, size.m, size.k, ranks),
-                  .right = make_factor(b, size.k, size.n, ranks),
+                  .left = make_factor(a, dtype, size.m, size.k, ranks),
+                  .right = make_factor(b, dtype_b, size.k, size.n, ranks),
                   .result = Tiling(d.spread, {size.m, size.n}, ranks),
-                  .dtype = dtype,
                   .result_dtype = result};
   if (!is_stored_by_rows(d.order)) return problem;
   std::swap(problem.m, problem.n);

@@ -38,11 +38,19 @@ class Tiling {
 // where it is transposed, along the second one. A value.
 struct Factor {
   Tiling tiling;
+  DType dtype{};
   bool is_transposed = false;
   bool is_conjugated = false;
 
-  Factor transposed() const { return {tiling.transposed(), !is_transposed, is_conjugated}; }
+  Factor transposed() const { return {tiling.transposed(), dtype, !is_transposed, is_conjugated}; }
 };
+
+// Where products are made of factors of 8 bits as they are, in elements and in bytes.
+inline constexpr std::size_t kFloat8Unit = 16;
+
+inline bool is_float8(DType dtype) noexcept {
+  return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2;
+}
 
 // result = left right, the result stored along its first axis. Where the caller's lies along the
 // other one, everything is transposed: then `left` is B. A value.
@@ -51,11 +59,13 @@ struct Problem {
   Factor left, right;
   Tiling result;
   bool is_swapped = false;
-  DType dtype{}, result_dtype{};
+  DType result_dtype{};
 
+  // Of the left factor. The right one's elements are as large.
+  DType dtype() const noexcept { return left.dtype; }
   // What products are made and summed in.
   DType sum_dtype() const noexcept {
-    return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+    return size_of(dtype()) < size_of(DType::kFloat32) ? DType::kFloat32 : dtype();
   }
 };
 

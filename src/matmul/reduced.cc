@@ -46,6 +46,7 @@ class ReducedForm final : public ProductForm {
   }
 
   bool is_shared() const noexcept override { return feed_.is_shared(); }
+  bool is_narrow() const noexcept override { return feed_.is_narrow(); }
 
   void run(const Operands& operands, const std::function<void()>& meet) override {
     feed_.show(operands.left, operands.right);
@@ -132,8 +133,9 @@ class ReducedForm final : public ProductForm {
                       bool is_first) {
     const int rank = result_.rank_at(place[0], place[1], 0);
     const std::size_t begin = result_.is_replicated() ? 0 : begins_[static_cast<std::size_t>(rank)];
-    const DType dtype = parts_.factor_dtype();
+    const DType dtype = feed_.dtype(Feed::kLeft);
     LocalProduct product{.dtype = dtype,
+                         .right_dtype = feed_.dtype(Feed::kRight),
                          .target_dtype = parts_.problem.sum_dtype(),
                          .m = result_.axis(0).held[place[0]],
                          .n = width(place[1], t),

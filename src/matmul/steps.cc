@@ -102,7 +102,8 @@ std::vector<InnerStep> cut_step(const InnerStep& step, std::size_t longest) {
 
 std::vector<InnerStep> parts_of_step(const InnerStep& step, std::size_t parts) {
   // Libraries are quicker where what they read begins at round addresses.
-  const std::size_t unit = step.length / parts >= 2 * kUnit ? kUnit : 1;
+  const std::size_t each = step.length / parts;
+  const std::size_t unit = each >= 2 * kUnit ? kUnit : each >= kFloat8Unit ? kFloat8Unit : 1;
   std::vector<std::size_t> begins(parts + 1);
   for (std::size_t i = 0; i < parts; ++i) begins[i] = step.length * i / parts / unit * unit;
   begins[parts] = step.length;

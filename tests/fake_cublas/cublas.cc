@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "hocket/types.h"
@@ -11,10 +13,20 @@
 using namespace hocket::matmul::cublas;
 using hocket::bfloat16;
 using hocket::float16;
+using hocket::float8_e4m3;
+using hocket::float8_e5m2;
 using hocket::cuda::Stream;
 
 struct hocket::matmul::cublas::cublasContext {
   Stream stream = nullptr;
+};
+struct hocket::matmul::cublas::cublasLtMatmulDescOpaque {
+  bool is_left_transposed = false;
+};
+struct hocket::matmul::cublas::cublasLtMatrixLayoutOpaque {
+  DataType type;
+  std::uint64_t rows, columns;
+  std::int64_t stride;
 };
 
 namespace {
@@ -49,8 +61,8 @@ struct Target {
   }
 };
 
-// S: of the sums and the scales; T: of the factors; R: of the target.
-template <typename S, typename T, typename R = T>
+// S: of the sums and the scales; T, B: of the factors; R: of the target.
+template <typename S, typename T, typename R = T, typename B = T>
 Status multiply(Handle handle,
                 int m,
                 int n,
@@ -69,7 +81,7 @@ Status multiply(Handle handle,
     for (int j = 0; j < n; ++j) {
       for (int i = 0; i < m; ++i) {
         S sum{};
-        for (int l = 0; l < k; ++l) sum += element<S, T>(a, i, l) * element<S, T>(b, l, j);
+        for (int l = 0; l < k; ++l) sum += element<S, T>(a, i, l) * element<S, B>(b, l, j);
         sum *= alpha;
         R& target = c.element<R>(i, j);
         if (beta != S(0)) sum += beta * static_cast<S>(target);
@@ -185,6 +197,8 @@ Status cublasGemmEx(Handle handle,
       return as.operator()<Z, Z, Z>(kDouble);
     case DataType::kFloat16:
     case DataType::kBFloat16:
+    case DataType::kFloat8E4M3:
+    case DataType::kFloat8E5M2:
       break;
   }
   return kNotSupported;
@@ -211,5 +225,88 @@ FAKE_GEAM(cublasDgeam, double)
 FAKE_GEAM(cublasCgeam, std::complex<float>)
 FAKE_GEAM(cublasZgeam, std::complex<double>)
 #undef FAKE_GEAM
+
+Status cublasLtMatmulDescCreate(Description* description, ComputeType compute, DataType scale) {
+  if (compute != ComputeType::kFloat32 || scale != DataType::kFloat32) return kNotSupported;
+  *description = new cublasLtMatmulDescOpaque;
+  return Status::kSuccess;
+}
+Status cublasLtMatmulDescDestroy(Description description) {
+  delete description;
+  return Status::kSuccess;
+}
+Status cublasLtMatmulDescSetAttribute(Description description,
+                                      Attribute attribute,
+                                      const void* value,
+                                      std::size_t bytes) {
+  int number = 0;
+  if (attribute != Attribute::kLeftTransposition || bytes != sizeof number) return kInvalidValue;
+  std::memcpy(&number, value, bytes);
+  description->is_left_transposed = number == static_cast<int>(Transposition::kTranspose);
+  return Status::kSuccess;
+}
+Status cublasLtMatrixLayoutCreate(
+    Layout* layout, DataType type, std::uint64_t rows, std::uint64_t columns, std::int64_t stride) {
+  *layout = new cublasLtMatrixLayoutOpaque{type, rows, columns, stride};
+  return Status::kSuccess;
+}
+Status cublasLtMatrixLayoutDestroy(Layout layout) {
+  delete layout;
+  return Status::kSuccess;
+}
+
+// Of factors of 8 bits alone, under the conditions that a GPU has.
+Status cublasLtMatmul(Handle handle,
+                      Description description,
+                      const void* alpha,
+                      const void* a,
+                      Layout a_layout,
+                      const void* b,
+                      Layout b_layout,
+                      const void* beta,
+                      const void* c,
+                      Layout,
+                      void* d,
+                      Layout d_layout,
+                      const void*,
+                      void* workspace,
+                      std::size_t workspace_bytes,
+                      Stream stream) {
+  const auto is_round = [](std::uint64_t number) { return number % 16 == 0; };
+  const auto fits = [&](const void* at, const Layout& layout) {
+    return is_round(reinterpret_cast<std::uintptr_t>(at)) && is_round(layout->rows) &&
+           is_round(static_cast<std::uint64_t>(layout->stride));
+  };
+  if (!description->is_left_transposed || !fits(a, a_layout) || !fits(b, b_layout) ||
+      !fits(d, d_layout) || c != d || d_layout->type != DataType::kFloat32 ||
+      workspace == nullptr || workspace_bytes == 0) {
+    return kNotSupported;
+  }
+  cublasContext on{stream};
+  const auto as = [&]<typename A, typename B>() {
+    return multiply<float, A, float, B>(
+        &on,
+        static_cast<int>(d_layout->rows),
+        static_cast<int>(d_layout->columns),
+        static_cast<int>(a_layout->rows),
+        alpha,
+        {a, static_cast<int>(a_layout->stride), Transposition::kTranspose},
+        {b, static_cast<int>(b_layout->stride), Transposition::kNone},
+        beta,
+        {d, static_cast<int>(d_layout->stride)});
+  };
+  (void)handle;
+  constexpr auto kE4M3 = DataType::kFloat8E4M3, kE5M2 = DataType::kFloat8E5M2;
+  if (a_layout->type == kE4M3 && b_layout->type == kE4M3) {
+    return as.operator()<float8_e4m3, float8_e4m3>();
+  }
+  if (a_layout->type == kE4M3 && b_layout->type == kE5M2) {
+    return as.operator()<float8_e4m3, float8_e5m2>();
+  }
+  if (a_layout->type == kE5M2 && b_layout->type == kE4M3) {
+    return as.operator()<float8_e5m2, float8_e4m3>();
+  }
+  return kNotSupported;
+}
 
 }  // extern "C"

@@ -1,10 +1,12 @@
 // The kernels that hocket has in the driver's own language, done by the host. There are no others:
 // compiled ones are refused.
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "fake.h"
 #include "hocket/types.h"
@@ -47,10 +49,15 @@ std::complex<T> conjugate(std::complex<T> x) {
   return std::conj(x);
 }
 
-template <typename T, T (*change)(T)>
+template <typename T>
+hocket::float16 half(T x) {
+  return hocket::float16(static_cast<float>(x));
+}
+
+template <typename T, auto change>
 Result copy(Stream stream, void** arguments) {
   const auto* const from = argument<const T*>(arguments, 0);
-  auto* const to = argument<T*>(arguments, 1);
+  auto* const to = argument<decltype(change(T{}))*>(arguments, 1);
   const auto* const table = argument<const std::uint32_t*>(arguments, 2);
   const auto rows = argument<std::uint32_t>(arguments, 3),
              columns = argument<std::uint32_t>(arguments, 4);
@@ -88,6 +95,16 @@ Result box(Stream stream, void** arguments) {
   });
 }
 
+// As the kernels for 8 bits round: what is too large becomes the largest number.
+template <typename T>
+T rounded(float value) {
+  if constexpr (sizeof(T) == 1) {
+    const float largest = std::is_same_v<T, hocket::float8_e4m3> ? 448 : 57344;
+    if (std::abs(value) > largest) value = std::copysign(largest, value);
+  }
+  return static_cast<T>(value);
+}
+
 template <typename T, std::uint32_t together>
 Result finish(Stream stream, void** arguments) {
   const auto* const sum = argument<const float*>(arguments, 0);
@@ -104,7 +121,7 @@ Result finish(Stream stream, void** arguments) {
       for (std::uint32_t i = 0; i < rows; ++i) {
         float value = alpha * sum[i + j * sum_stride];
         if (added != nullptr) value += beta * static_cast<float>(added[i + j * added_stride]);
-        target[i + j * target_stride] = static_cast<T>(value);
+        target[i + j * target_stride] = rounded<T>(value);
       }
     }
   });
@@ -116,16 +133,23 @@ CUfunc_st kernels[] = {
     {"hocket_box_4", box<4>},
     {"hocket_box_8", box<8>},
     {"hocket_box_16", box<16>},
-    {"hocket_copy_2", copy<std::uint16_t, same>},
-    {"hocket_copy_4", copy<std::uint32_t, same>},
-    {"hocket_copy_8", copy<std::uint64_t, same>},
-    {"hocket_copy_16", copy<Sixteen, same>},
+    {"hocket_copy_1", copy<std::uint8_t, same<std::uint8_t>>},
+    {"hocket_copy_2", copy<std::uint16_t, same<std::uint16_t>>},
+    {"hocket_copy_4", copy<std::uint32_t, same<std::uint32_t>>},
+    {"hocket_copy_8", copy<std::uint64_t, same<std::uint64_t>>},
+    {"hocket_copy_16", copy<Sixteen, same<Sixteen>>},
     {"hocket_copy_conjugate_8", copy<std::complex<float>, conjugate<float>>},
     {"hocket_copy_conjugate_16", copy<std::complex<double>, conjugate<double>>},
+    {"hocket_copy_e4m3_to_float16", copy<hocket::float8_e4m3, half<hocket::float8_e4m3>>},
+    {"hocket_copy_e5m2_to_float16", copy<hocket::float8_e5m2, half<hocket::float8_e5m2>>},
     {"hocket_finish_float16", finish<hocket::float16, 1>},
     {"hocket_finish_float16_by_4", finish<hocket::float16, 4>},
     {"hocket_finish_bfloat16", finish<hocket::bfloat16, 1>},
     {"hocket_finish_bfloat16_by_4", finish<hocket::bfloat16, 4>},
+    {"hocket_finish_e4m3", finish<hocket::float8_e4m3, 1>},
+    {"hocket_finish_e4m3_by_4", finish<hocket::float8_e4m3, 4>},
+    {"hocket_finish_e5m2", finish<hocket::float8_e5m2, 1>},
+    {"hocket_finish_e5m2_by_4", finish<hocket::float8_e5m2, 4>},
 };
 
 Result module_load_data(Module* module, const void* image) {

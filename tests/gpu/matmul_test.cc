@@ -57,6 +57,11 @@ TEST_F(MatmulOnGpus, IsWhatTheSumsSay) {
           try_one<float16, float>(seat, random, form);
           try_one<bfloat16, bfloat16>(seat, random, form);
           try_one<bfloat16, float>(seat, random, form);
+          try_one<float8_e4m3, float8_e4m3>(seat, random, form);
+          try_one<float8_e4m3, float>(seat, random, form);
+          try_one<float8_e5m2, float8_e5m2>(seat, random, form);
+          try_one<float8_e5m2, float16>(seat, random, form);
+          try_one<float8_e4m3, bfloat16>(seat, random, form);
         }
       });
       EXPECT_EQ(failure, "") << ranks << " ranks, form " << static_cast<int>(form);
@@ -163,6 +168,101 @@ TEST_F(MatmulOnGpus, SumsOfHalvesAreRoundedOneByOneOrByFour) {
     });
     EXPECT_EQ(failure, "") << n;
   }
+}
+
+// A and B as cuBLASLt takes them, along the inner extent, and what the host makes of them.
+template <typename A, typename B, typename R>
+void eight_bits(Seat& seat, const MatmulSize& size, MatmulForm form, const MatrixSpread& result) {
+  const MatmulOperand a{.op = MatrixOp::kTranspose, .order = MemoryOrder::kFortran},
+      b{.order = MemoryOrder::kFortran}, d{.spread = result, .order = MemoryOrder::kFortran};
+  MatmulOptions options{
+      .dtype = dtype_of<A>, .dtype_b = dtype_of<B>, .result = dtype_of<R>, .form = form};
+  Matmul on_host(seat.comm, size, a, b, d, options);
+  options.gpu = seat.device->ordinal();
+  Matmul on_gpu(seat.comm, size, a, b, d, options);
+  std::mt19937 random(static_cast<unsigned>(seat.comm.rank()));
+  const auto make = [&]<typename T>(
+                        T, const MatrixSpread& spread, std::size_t rows, std::size_t n) {
+    std::uniform_int_distribution<int> some(-2, 2);
+    std::vector<T> values(
+        count_of(local_shape(spread, {rows, n}, seat.comm.rank(), seat.comm.size())));
+    for (T& value : values) value = T(static_cast<float>(some(random)));
+    return values;
+  };
+  const std::vector<A> my_a = make(A(), a.spread, size.k, size.m);
+  const std::vector<B> my_b = make(B(), b.spread, size.k, size.n);
+  const std::vector<R> my_c = make(R(), result, size.m, size.n);
+  std::vector<R> wanted(my_c.size());
+  on_host(my_a, my_b, my_c, wanted, {.alpha = 0.5, .beta = -2});
+  OnGpu<A> on_a(seat, my_a.size());
+  OnGpu<B> on_b(seat, my_b.size());
+  OnGpu<R> on_c(seat, my_c.size()), on_d(seat, my_c.size());
+  on_a.set(my_a);
+  on_b.set(my_b);
+  on_c.set(my_c);
+  for (int turn = 0; turn < 2; ++turn) {
+    on_gpu(on_a.view(),
+           on_b.view(),
+           on_c.view(),
+           on_d.view(),
+           {.alpha = 0.5, .beta = -2},
+           seat.stream.get());
+    if (on_d.get() != wanted) throw std::runtime_error("wrong by " + on_gpu.library());
+  }
+  const bool may = !(std::is_same_v<A, float8_e5m2> && std::is_same_v<B, float8_e5m2>);
+  const bool fits = size.k % 64 == 0 && size.m % 64 == 0;
+  const bool is_narrow = on_gpu.library().starts_with("cuBLASLt");
+  // Not all GPUs know them.
+  if (machine().fake ? is_narrow != (may && fits) : is_narrow && !(may && fits)) {
+    throw std::runtime_error("multiplied by " + on_gpu.library());
+  }
+}
+
+TEST_F(MatmulOnGpus, EightBitsAreMultipliedAsTheyAreWhereTheyFit) {
+  for (const MatmulForm form : {MatmulForm::kGathered, MatmulForm::kReduced}) {
+    for (const int ranks : {1, 4}) {
+      const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
+        for (const MatmulSize& size : {MatmulSize{64, 24, 192}, {64, 16, 72}, {64, 8, 0}}) {
+          for (const MatrixSpread& result : {MatrixSpread(Slab{0}), MatrixSpread(Replicated{})}) {
+            eight_bits<float8_e4m3, float8_e4m3, float>(seat, size, form, result);
+            eight_bits<float8_e4m3, float8_e5m2, float8_e4m3>(seat, size, form, result);
+            eight_bits<float8_e5m2, float8_e4m3, bfloat16>(seat, size, form, result);
+            eight_bits<float8_e5m2, float8_e5m2, float8_e5m2>(seat, size, form, result);
+          }
+        }
+      });
+      EXPECT_EQ(failure, "") << ranks << " ranks, form " << static_cast<int>(form);
+    }
+  }
+}
+
+TEST_F(MatmulOnGpus, EightBitsThatBeginElsewhereAreRefusedByAll) {
+  const std::string failure = run(2, {"local"}, [&](Seat& seat) {
+    const MatmulOperand a{.op = MatrixOp::kTranspose, .order = MemoryOrder::kFortran},
+        b{.order = MemoryOrder::kFortran};
+    Matmul product(
+        seat.comm,
+        {32, 32, 32},
+        a,
+        b,
+        b,
+        {.dtype = DType::kFloat8E4M3, .result = DType::kFloat32, .gpu = seat.device->ordinal()});
+    if (!product.library().starts_with("cuBLASLt")) return;
+    OnGpu<float8_e4m3> x(seat, 513), y(seat, 512);
+    OnGpu<float> out(seat, 512);
+    const auto* const other = static_cast<const float8_e4m3*>(x.view().data());
+    const ConstArrayView shifted = cuda_array(other + 1, 512);
+    std::string text;
+    try {
+      product(seat.comm.rank() == 1 ? shifted : ConstArrayView(y.view()), y.view(), out.view());
+    } catch (const InvalidArgument& error) {
+      text = error.what();
+    }
+    if (text.find("a does not begin at a multiple of 16 bytes") == std::string::npos) {
+      throw std::runtime_error("said: " + text);
+    }
+  });
+  EXPECT_EQ(failure, "");
 }
 
 TEST_F(MatmulOnGpus, StreamsFollowEachOther) {

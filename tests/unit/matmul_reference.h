@@ -1,6 +1,7 @@
 // Products that are drawn by chance, and what they are by sums written out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <random>
@@ -60,6 +61,9 @@ template <typename T>
 T as(Complex value) {
   if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, Complex>) {
     return T(value);
+  } else if constexpr (sizeof(T) == 1) {
+    const float largest = std::is_same_v<T, float8_e4m3> ? 448 : 57344;
+    return static_cast<T>(std::clamp(static_cast<float>(value.real()), -largest, largest));
   } else {
     return static_cast<T>(static_cast<float>(value.real()));
   }

@@ -15,8 +15,8 @@ BOUNDS = {"float64": 1e-13, "complex128": 1e-13, "float16": 2e-3, "bfloat16": 2e
 
 
 def dtype_of(name):
-    if name == "bfloat16":
-        return pytest.importorskip("ml_dtypes").bfloat16
+    if name.startswith(("bfloat", "float8")):
+        return getattr(pytest.importorskip("ml_dtypes"), name)
     return np.dtype(name)
 
 
@@ -92,6 +92,67 @@ def test_as_numpy_does(n, library, form, monkeypatch):
     threads(n, body)
 
 
+LARGEST = {"float8_e4m3fn": 448, "float8_e5m2": 57344}
+
+
+def rounded(values, dtype):
+    """As a result of a dtype: what is too large for 8 bits is the largest number."""
+    largest = LARGEST.get(dtype, np.inf)
+    return np.clip(values, -largest, largest).astype("float32").astype(dtype_of(dtype))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("form", ["cheapest", "gathered", "reduced"])
+def test_eight_bits(n, form):
+    """Sums of small whole numbers are exact, so that a result's one rounding is all there is."""
+    kinds = ("float8_e4m3fn", "float8_e5m2")
+
+    def body(comm):
+        random = np.random.default_rng(n)
+        for i in range(10):
+            dtype, dtype_b = kinds[i % 2], kinds[i // 2 % 2]
+            out_dtype = ("float32", *kinds, "float16", "bfloat16")[i % 5]
+            m, n_, k = (int(v) for v in random.integers(0, 30, 3))
+            ops = [("none", "transpose", "conjugate")[random.integers(3)] for _ in range(2)]
+            order = "".join("CF"[random.integers(2)] for _ in range(3))
+            spreads = [drawn(random, n) for _ in range(3)]
+            shapes = (m, k) if ops[0] == "none" else (k, m), (k, n_) if ops[1] == "none" else (n_, k)
+            wide = [random.integers(-4, 5, shape) for shape in (*shapes, (m, n_))]
+            a, b, c = (x.astype(dtype_of(d)) for x, d in zip(wide, (dtype, dtype_b, out_dtype)))
+            mine = [np.array(part_of(x, spread, comm.rank, n), order=letter)
+                    for x, spread, letter in zip((a, b, c), spreads, order)]
+            plan = Matmul(comm, (m, n_, k), *spreads, *ops, dtype, out_dtype, order, form,
+                          dtype_b=dtype_b)
+            for alpha, beta in ((0.25, -2.0), (400.0, 0.5)):
+                for added in (None, mine[2]):
+                    whole = alpha * (after(ops[0], wide[0]) @ after(ops[1], wide[1]))
+                    whole = whole if added is None else whole + beta * wide[2]
+                    got = plan(mine[0], mine[1], added, alpha=alpha, beta=beta)
+                    want = rounded(part_of(whole, spreads[2], comm.rank, n), out_dtype)
+                    assert got.dtype == want.dtype and np.array_equal(got, want), (i, out_dtype)
+
+    threads(n, body)
+
+
+def test_eight_bits_that_are_no_numbers():
+    e4m3, e5m2 = dtype_of("float8_e4m3fn"), dtype_of("float8_e5m2")
+
+    def body(comm):
+        a = np.array([[np.nan, 448], [2.0 ** -9, -448]], e4m3)
+        eye = np.eye(2).astype(e5m2)
+        for dtype in ("float32", "float8_e4m3fn", "float8_e5m2"):
+            got = matmul(comm, a, eye, "replicated", "replicated", "replicated", out_dtype=dtype)
+            assert got.dtype == dtype_of(dtype) and np.isnan(got[0].astype("float32")).all()
+            assert got[1].tolist() == [2.0 ** -9, -448]
+        inf = np.array([[np.inf]], e5m2)
+        one = np.ones((1, 1), e4m3)
+        for dtype, largest in LARGEST.items():
+            got = matmul(comm, one, inf, "replicated", "replicated", "replicated", out_dtype=dtype)
+            assert got.item() == largest
+
+    threads(2, body)
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_once(n):
     def body(comm):
@@ -146,12 +207,15 @@ def test_refusals_reach_all():
         rows = Slab(0)
         for wrong, say in (
             ({"op_a": "invert"}, "op_a is 'invert', expected one of none, transpose, conjugate"),
-            ({"dtype": "int32"}, "dtype is int32, expected one of float16"),
+            ({"dtype": "int32"}, "dtype is int32, expected one of float8_e4m3fn"),
             ({"form": "large"}, "form is 'large'"),
             ({"order": "CB"}, "order is 'CB'"),
             ({"op_b": "transpose"}, "rank 1 gives another op of B than rank 0"),
             ({"order": "F"}, "rank 1 gives another memory order of A than rank 0"),
             ({"out_dtype": "float32"}, "D is float32, expected float64 of factors that are float64"),
+            ({"dtype": "float8_e5m2", "out_dtype": "float64"}, "D is float64, expected float8_e4m3, "),
+            ({"dtype": "float8_e4m3fn", "dtype_b": "float16"}, "B is float16, expected float8_e4m3"),
+            ({"dtype_b": "float32"}, "B is float32, expected float64, as A is: only float8_e4m3 and"),
             ({"form": "reduced"}, "rank 1 gives another form than rank 0"),
         ):
             with pytest.raises(hocket.InvalidArgument, match=say):

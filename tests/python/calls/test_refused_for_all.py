@@ -169,6 +169,7 @@ WRONG = {
     "beta": [lambda: "none", lambda: None],
     "form": [lambda: "fast"],
     "out_dtype": [lambda: "int8"],
+    "dtype_b": [lambda: "int8", lambda: "float32", Odd],
     "spread_a": [Odd, lambda: "rows", lambda: distribution.Slab(2)],
     "spread_b": [Odd, lambda: "rows"],
     "spread_out": [Odd, lambda: "rows"],

@@ -301,3 +301,130 @@ def test_options():
     options = advanced.MatmulOptions(compute_type=68, algo_type=1, logger=logging.getLogger("own"))
     assert options.compute_type is advanced.MatmulComputeType.COMPUTE_32F and options.inplace
     assert advanced.MatmulPlanPreferences(epilog={"aux_type": 2}).epilog.aux_type == 2
+
+
+# --- Operands of 8 bits -------------------------------------------------------------------------------
+
+KINDS = ("float8_e4m3fn", "float8_e5m2")
+LARGEST = {"float8_e4m3fn": 448, "float8_e5m2": 57344}
+NUMBERS = {"float8_e4m3fn": 28, "float8_e5m2": 29, "float16": 2, "bfloat16": 14, "float32": 0}
+
+
+def narrow(values, dtype):
+    """Rounded once; what is too large is the largest number."""
+    import ml_dtypes
+
+    largest = LARGEST.get(dtype, np.inf)
+    kind = getattr(ml_dtypes, dtype) if dtype not in ("float16", "float32") else dtype
+    return np.clip(values, -largest, largest).astype("float32").astype(kind)
+
+
+def raises(kind, say, call):
+    with pytest.raises(kind, match=say):
+        call()
+
+
+def eight_bits(group):
+    rank = group.rank
+    random = np.random.default_rng(4)
+    wide = [random.integers(-4, 5, shape) for shape in ((24, 8), (24, 16), (8, 16))]
+    spreads = Slab(0), Slab(0), Slab(1)
+    qualifiers = qualifiers_of((1, 0), (0, 0), (0, 0))
+    for i, result in enumerate((*NUMBERS, *NUMBERS)):
+        kind_a, kind_b = KINDS[i % 2], KINDS[i // 2 % 2]
+        a, b = (part_of(narrow(x, kind), s, rank)
+                for x, kind, s in zip(wide, (kind_a, kind_b), spreads))
+        scales = {"a": 0.5, "b": np.full((1,), 4, "float32")}
+        factor = 1.0
+        if result in KINDS:
+            scales["d"], factor = np.float32(0.25).reshape(()), 0.25
+        product = 2.0 * (wide[0].T @ wide[1])
+        options = {"result_type": NUMBERS[result], "inplace": False}
+        got = advanced.matmul(a, b, distributions=spreads, qualifiers=qualifiers, options=options,
+                              quantization_scales=scales)
+        want = part_of(narrow(factor * product, result), spreads[2], rank)
+        assert got.dtype == want.dtype and np.array_equal(got, want), (kind_a, kind_b, result)
+        for kind_c in (result, "float16"):
+            c = part_of(narrow(wide[2], kind_c), spreads[2], rank)
+            more = dict(scales, c=8) if kind_c in KINDS else dict(scales)
+            got = advanced.matmul(a, b, c=c, beta=-0.5, alpha=3, distributions=spreads,
+                                  qualifiers=qualifiers, options=options, quantization_scales=more)
+            whole = factor * (3 * product - 0.5 * more.get("c", 1) * wide[2])
+            want = part_of(narrow(whole, result), spreads[2], rank)
+            assert got.dtype == want.dtype and np.array_equal(got, want), (kind_c, result)
+
+
+def eight_bits_further(group):
+    """Epilogs, the largest magnitude, other scales, and in place."""
+    rank = group.rank
+    random = np.random.default_rng(4)
+    wide = [random.integers(-4, 5, shape) for shape in ((16, 24), (24, 8))]
+    spreads = Slab(1), Slab(0), Slab(1)
+    a, b = (part_of(narrow(x, "float8_e4m3fn"), s, rank) for x, s in zip(wide, spreads))
+    product = wide[0] @ wide[1]
+    scales = {"a": 1, "b": 1, "d": 0.5}
+    Epilog = advanced.MatmulEpilog
+    bias = np.arange(16, dtype="float16") - 8
+    got, aux = advanced.matmul(a, b, distributions=spreads, quantization_scales=scales,
+                               options={"result_amax": True}, epilog=Epilog.RELU_BIAS,
+                               epilog_inputs={"bias": bias})
+    whole = np.maximum(product + np.arange(-8, 8)[:, None], 0)
+    assert np.array_equal(got, part_of(narrow(whole / 2, "float8_e4m3fn"), spreads[2], rank))
+    assert aux["result_amax"].dtype == "float32" and aux["result_amax"].tolist() == [whole.max()]
+    whole = advanced.matmul(a, b, distributions=spreads, quantization_scales=scales,
+                            epilog=Epilog.ALLREDUCE)
+    assert np.array_equal(whole, narrow(product / 2, "float8_e4m3fn"))
+    scale = np.ones((1,), "float32")
+    c = part_of(narrow(0 * product, "float8_e4m3fn"), spreads[2], rank)
+    with advanced.Matmul(a, b, c, beta=1, distributions=spreads,
+                         quantization_scales=dict(scales, a=scale, c=1)) as mm:
+        mm.plan()
+        assert mm.execute() is c
+        assert np.array_equal(c, part_of(narrow(product / 2, "float8_e4m3fn"), spreads[2], rank))
+        scale[0] = 0.25  # is read at each execution
+        mm.reset_operands(beta=0, quantization_scales={"d": 2})
+        mm.execute()
+        assert np.array_equal(c, part_of(narrow(product / 2, "float8_e4m3fn"), spreads[2], rank))
+        mm.release_operands()
+        raises(ValueError, "quantization_scales must be provided",
+               lambda: mm.reset_operands(a, b, c))
+        mm.reset_operands(a, b, c, quantization_scales={"a": 1, "b": 1, "c": 1, "d": 1})
+        mm.execute()
+        assert np.array_equal(c, part_of(narrow(product, "float8_e4m3fn"), spreads[2], rank))
+
+
+def eight_bits_refused(group):
+    whole = narrow(np.ones((16, 16)), "float8_e4m3fn")
+    a, b = (part_of(whole, Slab(0), group.rank) for _ in range(2))
+    spreads = Slab(0), Slab(0), Slab(1)
+    fine = {"a": 1, "b": 1, "d": 1}
+    last = group.rank == group.nranks - 1
+
+    def call(scales=fine, kind=ValueError, say="", everybody=False, epilog=None, **options):
+        mine = scales if last or everybody else fine
+        raises(kind, say, lambda: advanced.matmul(
+            a, b, distributions=spreads, options=options, epilog=epilog, quantization_scales=mine))
+
+    call(None, say="Scales are required for narrow-precision")
+    call({"a": 1, "b": 1}, say="Scale for D is not specified")
+    call(dict(fine, c=1), say="Quantization scaling is not supported for C")
+    call(fine, say="Quantization scaling is not supported for D", result_type=0)
+    call(dict(fine, a=np.ones(2, "float32")), say=r"The scale for A must be of shape \(1,\) or \(\)")
+    call(dict(fine, b=np.ones(1)), say="The scale for B must be float32 type. Got float64 instead.")
+    call(dict(fine, b="one"), kind=TypeError, say="The quantization scaling tensor for B must belong")
+    call(kind=RuntimeError, say=r"MXFP8 \(block_scaling=True\) is not supported", block_scaling=True)
+    call(say="A result of float64 is not supported for data types float8_e4m3fn", result_type=1)
+    call(say="The epilog DRELU is not supported for FP8 operands",
+         epilog=advanced.MatmulEpilog.DRELU)
+    wide = part_of(np.ones((16, 16)), Slab(0), group.rank)
+    raises(ValueError, "result_amax=True is allowed only", lambda: advanced.matmul(
+        wide, wide, distributions=spreads, options={"result_amax": True}))
+    raises(ValueError, "Unsupported combination of dtypes", lambda: advanced.matmul(
+        a, wide.astype("float16"), distributions=spreads, quantization_scales=fine))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("job", [eight_bits, eight_bits_further, eight_bits_refused])
+def test_eight_bits(job, n):
+    pytest.importorskip("ml_dtypes")
+    on_processes(n, job)

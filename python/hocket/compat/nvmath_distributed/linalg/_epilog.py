@@ -13,11 +13,11 @@ from typing import Any, Optional
 import numpy as np
 
 from .... import distribution as _d
-from ...._arrays import gpu_of
+from ...._arrays import _numpy_dtype, gpu_of
 from .._fft_memory import dtype_name
 from ..reshape import _package_of
 from ._problem import spread_of
-from ._types import DTYPES, CudaDataType, MatmulEpilog
+from ._types import DTYPES, FLOAT8, CudaDataType, MatmulEpilog
 
 RELU, BIAS, GELU, AUX = 2, 4, 32, 128
 DRELU, DGELU, BGRAD, BGRADA, BGRADB = 8, 64, 16, 256, 512
@@ -48,11 +48,21 @@ def in_dtype(array: Any, dtype: str) -> Any:
     """The array, or a copy in another dtype."""
     if dtype_name(array) == dtype:
         return array
+    if dtype in FLOAT8:  # what is too large becomes the largest number
+        array = array.clip(-FLOAT8[dtype], FLOAT8[dtype])
     if _package_of(array) == "torch":
         import torch
 
         return array.to(getattr(torch, dtype))
-    return array.astype(dtype)
+    return array.astype(_numpy_dtype(dtype))
+
+
+def largest_of(array: Any) -> Any:
+    """The largest magnitude, in an array of one float32 where `array` is."""
+    made = like(array, (1, 1), "float32")[0]
+    if math.prod(array.shape):
+        made[0] = abs(array).max()
+    return made
 
 
 def _module(array: Any) -> Any:
@@ -120,6 +130,8 @@ class Epilog:
         self._dtype: str = product._result
         if self._dtype.startswith("complex") and self.flags & (RELU | GELU | DRELU | DGELU):
             raise ValueError(f"The epilog {kind.name} is not supported for complex operands.")
+        if product._is_float8 and self.flags & ~(RELU | GELU | BIAS):
+            raise ValueError(f"The epilog {kind.name} is not supported for FP8 operands.")
         if self.flags & (DRELU | DGELU) and k == 1:
             raise ValueError(f"K=1 is not supported for {kind.name.split('_')[0]} epilogs")
         self._set_aux(preferences)
@@ -153,7 +165,7 @@ class Epilog:
                     )
             known = {int(row[0]): name for name, row in DTYPES.items()}
             name = known.get(int(wanted), "")
-            if not name or name.startswith("complex"):
+            if not name or name.startswith(("complex", "float8")):
                 raise ValueError(
                     f"Auxiliary outputs of {CudaDataType(wanted).name} are not supported."
                 )
@@ -206,7 +218,7 @@ class Epilog:
             )
         if len(shape) == 2 and shape[1] != 1:
             raise ValueError(f"The N dimension of the bias vector ({shape[1]}) must be equal to 1.")
-        if dtype_name(array) not in DTYPES or (
+        if dtype_name(array) not in DTYPES or dtype_name(array) in FLOAT8 or (
             dtype_name(array).startswith("complex") and not self._dtype.startswith("complex")
         ):
             raise ValueError(

@@ -15,7 +15,7 @@ from .._grid import group
 from .._runtime import communicator
 from ..distribution import BlockCyclic, ConvertDistributionError
 from ..reshape import _is_on_gpu, _package_of
-from ._types import DTYPES, NARROW, matrix_qualifiers_dtype
+from ._types import DTYPES, FLOAT4, FLOAT8, matrix_qualifiers_dtype
 
 NAMES = "ABC"
 
@@ -81,6 +81,7 @@ def describe(
         "distributions": [_words_of(d) for d in distributions],
         "options": str((options.inplace, options.compute_type, options.scale_type,
                         options.result_type, options.blocking)),
+        "narrow_options": [bool(options.block_scaling), bool(options.result_amax)],
         "alpha": str(alpha),
         "beta": str(beta),
         "qualifiers": [[int(q["is_transpose"]), int(q["is_conjugate"])] for q in qualifiers]
@@ -115,8 +116,13 @@ def _check_process(said: dict[str, Any], rank: int) -> None:
     ):
         if len(set(said[key])) != 1:
             raise ValueError(f"The operands on process {rank} {text} {said[key]}")
-    if said["dtypes"][0] in NARROW:
-        raise TypeError("Narrow-precision data types (FP8 and lower) are not currently supported.")
+    if said["dtypes"][0] == FLOAT4:
+        raise TypeError("FP4 operands are not supported; FP8's are.")
+    if said["dtypes"][0] in FLOAT8 and said["narrow_options"][0]:
+        raise RuntimeError(
+            "MXFP8 (block_scaling=True) is not supported: FP8 operands are multiplied with one scale "
+            "for each. Set block_scaling=False, and give quantization_scales of one number each."
+        )
     if said["qualifiers"] is None or len(said["qualifiers"]) != 3:
         raise ValueError(
             "The qualifiers must be specified as a NumPy array of length 3 corresponding to the "
@@ -144,6 +150,11 @@ def _check_pair(first: dict[str, Any], other: dict[str, Any]) -> None:
     ):
         if first[key] != other[key]:
             raise ValueError(f"{text}: {first[key]} != {other[key]}")
+    if first["dtypes"][0] in FLOAT8 and first["narrow_options"] != other["narrow_options"]:
+        raise ValueError(
+            "options are inconsistent across processes: (block_scaling, result_amax) = "
+            f"{first['narrow_options']} != {other['narrow_options']}"
+        )
     if first["qualifiers"] != other["qualifiers"]:
         raise ValueError("The qualifiers don't match across processes")
     if len(first["distributions"]) != 3 or len(other["distributions"]) != 3:
@@ -171,7 +182,7 @@ def merge(said: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
                     f"Operand {NAMES[i]} dtype does not match across processes: "
                     f"{first['dtypes'][i]} != {other['dtypes'][i]}"
                 )
-        if first["dtypes"][i] not in (*DTYPES, *NARROW):
+        if first["dtypes"][i] not in (*DTYPES, FLOAT4):
             raise ValueError(
                 f"The dtype of operand {NAMES[i]} ({first['dtypes'][i]}) is not supported."
             )

@@ -96,8 +96,11 @@ class MatmulOptions:
         CUDA's number for the result's dtype; by default that of C or, without C, of A.
     algo_type, sm_count_communication : int, optional
         Of GPUs; without effect here.
-    result_amax, block_scaling : bool
-        Of narrow precision; refused.
+    result_amax : bool
+        Of 8-bit results: whether the whole result's largest magnitude is returned, as it is before it
+        is scaled.
+    block_scaling : bool
+        Of 8-bit operands: MXFP8, which is refused.
     logger : logging.Logger, optional
         By default the root's.
     blocking : True or "auto"
@@ -138,7 +141,7 @@ class MatmulEpilogPreferences:
     aux_type : int, optional
         CUDA's number for the dtype of what GELU was given; by default the result's.
     aux_amax : bool
-        Of narrow precision; refused.
+        Of 8-bit auxiliary outputs; refused.
     """
 
     aux_type: Optional[int] = None
@@ -163,12 +166,13 @@ class MatmulPlanPreferences:
 
 @dataclass
 class MatmulQuantizationScales:
-    """Factors of operands of narrow precision, which are refused; without effect on others.
+    """The numbers by which 8-bit operands and results are multiplied; without effect on others.
 
     Attributes
     ----------
-    a, b, c, d : optional
-        Of each operand and the result.
+    a, b, c, d : float or array of one float32, optional
+        Of each operand and the result: of those of 8 bits, and no others. Arrays are read at each
+        execution.
     """
 
     a: Any = None
@@ -197,6 +201,8 @@ def options_of(cls: type[Options], given: Any, name: str) -> Options:
 #: By dtype: CUDA's number for it, the default scale type and compute type.
 _R, _C = CudaDataType, ComputeType
 DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
+    "float8_e4m3fn": (_R.CUDA_R_8F_E4M3, _R.CUDA_R_32F, _C.COMPUTE_32F),
+    "float8_e5m2": (_R.CUDA_R_8F_E5M2, _R.CUDA_R_32F, _C.COMPUTE_32F),
     "float16": (_R.CUDA_R_16F, _R.CUDA_R_32F, _C.COMPUTE_32F),
     "bfloat16": (_R.CUDA_R_16BF, _R.CUDA_R_32F, _C.COMPUTE_32F),
     "float32": (_R.CUDA_R_32F, _R.CUDA_R_32F, _C.COMPUTE_32F),
@@ -204,8 +210,12 @@ DTYPES: dict[str, tuple[CudaDataType, CudaDataType, ComputeType]] = {
     "complex64": (_R.CUDA_C_32F, _R.CUDA_C_32F, _C.COMPUTE_32F),
     "complex128": (_R.CUDA_C_64F, _R.CUDA_C_64F, _C.COMPUTE_64F),
 }
-#: Narrow dtypes that the original knows.
-NARROW = ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2")
+#: Those of 8 bits, with their largest numbers.
+FLOAT8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+#: What results of them may be.
+FLOAT8_RESULTS = (*FLOAT8, "float16", "bfloat16", "float32")
+#: A narrow dtype that the original knows, and that is refused.
+FLOAT4 = "float4_e2m1fn_x2"
 #: What each scale type is to NumPy, and the compute type that goes with it by default.
 SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {
     _R.CUDA_R_16F: ("float16", _C.COMPUTE_16F),
@@ -215,6 +225,12 @@ SCALES: dict[CudaDataType, tuple[str, ComputeType]] = {
     _R.CUDA_R_64F: ("float64", _C.COMPUTE_64F),
     _R.CUDA_C_64F: ("complex128", _C.COMPUTE_64F),
 }
+
+
+def name_of_type(number: int) -> str:
+    """The dtype that has CUDA's number."""
+    names = {int(row[0]): name for name, row in DTYPES.items()}
+    return names.get(int(number), str(number))
 
 
 def scale_of(compute: int, is_complex: bool) -> CudaDataType:
@@ -245,5 +261,6 @@ def goes_with(dtype: str, compute: int, scale: int) -> bool:
         return dtype == "complex64"
     if scale != CudaDataType.CUDA_R_32F:
         return False
-    halves = ("float16", "bfloat16") if name in ("COMPUTE_32F", "COMPUTE_32F_PEDANTIC") else ()
-    return dtype in ("float32", *halves)
+    narrow = ("float16", "bfloat16", *FLOAT8) if name in (
+        "COMPUTE_32F", "COMPUTE_32F_PEDANTIC") else ()
+    return dtype in ("float32", *narrow)

@@ -16,10 +16,13 @@ from .._fft_memory import dtype_name
 from .._runtime import communicator
 from ..distribution import BlockCyclic
 from ..reshape import _current, _package_of, _synchronize
-from ._epilog import Epilog, in_dtype
+from . import _quantization
+from ._epilog import Epilog, in_dtype, largest_of
 from ._problem import NAMES, cut_axis, describe, in_columns, merge, spread_of, tell
 from ._types import (
     DTYPES,
+    FLOAT8,
+    FLOAT8_RESULTS,
     SCALES,
     ComputeType,
     CudaDataType,
@@ -31,6 +34,7 @@ from ._types import (
     MatmulQuantizationScales,
     goes_with,
     matrix_qualifiers_dtype,
+    name_of_type,
     options_of,
     scale_of,
 )
@@ -82,8 +86,8 @@ class Matmul:
     options : MatmulOptions or dict, optional
     stream : optional
         Of a GPU; by default the current one of the operands' package.
-    quantization_scales : optional
-        Of operands of narrow precision, which are refused; of others without effect.
+    quantization_scales : MatmulQuantizationScales or dict, optional
+        Of 8-bit operands, which need them; of others without effect.
 
     Raises
     ------
@@ -126,11 +130,7 @@ class Matmul:
         self._set_qualifiers(said["qualifiers"])
         self._set_result_type()
         self._set_scales(alpha, beta)
-        if quantization_scales is not None:
-            self.logger.warning(
-                "Matmul: The provided scales are ignored, since they are only applicable to "
-                "narrow-precision (FP8 and lower) operations."
-            )
+        self._set_quantization(quantization_scales)
         self._operands: Optional[list[Any]] = operands
         self._shapes = [tuple(operand.shape) for operand in operands]
         (m, k), (inner, n) = (
@@ -166,12 +166,13 @@ class Matmul:
         self.inplace = options.inplace and self.num_operands == 3
         if self.inplace and options.result_type not in (None, DTYPES[dtypes[2]][0]):
             raise ValueError(
-                f"When specifying a result type ({_name_of_type(options.result_type)}) different "
+                f"When specifying a result type ({name_of_type(options.result_type)}) different "
                 f"from the c data type ({dtypes[2]}), inplace must be set to False."
             )
         if self.num_operands == 3 and beta is None:
             raise ValueError("A value for beta must be provided if operand C is provided.")
-        if dtypes[0] != dtypes[1]:
+        self._is_float8 = set(dtypes[:2]) <= FLOAT8.keys()
+        if dtypes[0] != dtypes[1] and not self._is_float8:
             raise ValueError(
                 f"Unsupported combination of dtypes for operands A {dtypes[0]} and B {dtypes[1]}."
             )
@@ -194,13 +195,16 @@ class Matmul:
         own = self._dtypes[0]
         self._result = self._dtypes[2] if self.num_operands == 3 else own
         if self.options.result_type is not None:
-            self._result = _name_of_type(self.options.result_type)
+            self._result = name_of_type(self.options.result_type)
         is_half = own in ("float16", "bfloat16")
-        if self._result != own and not (is_half and self._result == "float32"):
-            raise ValueError(
-                f"A result of {self._result} is not supported for data types {own} (A) and {own} (B)."
-            )
-        if self.num_operands == 3 and self._dtypes[2] != self._result:
+        may = (own, *(("float32",) if is_half else FLOAT8_RESULTS if self._is_float8 else ()))
+        for dtype in (self._result, *self._dtypes[2:]):
+            if dtype not in may:
+                raise ValueError(
+                    f"A result of {dtype} is not supported for data types {own} (A) and "
+                    f"{self._dtypes[1]} (B)."
+                )
+        if self.num_operands == 3 and self._dtypes[2] != self._result and not self._is_float8:
             raise ValueError(
                 f"Operand C is {self._dtypes[2]}, and the result {self._result}: they must be the same."
             )
@@ -222,7 +226,7 @@ class Matmul:
         if not goes_with(dtype, compute, scale):
             raise ValueError(
                 f"Selected scale_type={CudaDataType(scale)!r} compute_type={ComputeType(compute)!r} "
-                f"are not supported for data types {dtype} (A) and {dtype} (B)."
+                f"are not supported for data types {dtype} (A) and {self._dtypes[1]} (B)."
             )
         self._scale_dtype = SCALES[CudaDataType(scale)][0]
         if beta is not None and self.num_operands == 2:
@@ -231,6 +235,20 @@ class Matmul:
             )
         self._alpha = self._scaled("alpha", 1 if alpha is None else alpha)
         self._beta = self._scaled("beta", beta if self.num_operands == 3 else 0)
+
+    def _set_quantization(self, given: Any) -> None:
+        self._quantization = MatmulQuantizationScales()
+        if self._is_float8:
+            self._quantization = _quantization.agreed(given, self)
+        elif given is not None:
+            self.logger.warning(
+                "Matmul: The provided scales are ignored, since they are only applicable to "
+                "narrow-precision (FP8 and lower) operations."
+            )
+        if self.options.result_amax and self._result not in FLOAT8:
+            raise ValueError(
+                "result_amax=True is allowed only for narrow-precision (FP8 and lower) results"
+            )
 
     def _scaled(self, name: str, value: Any) -> complex:
         kept = np.zeros((1,), self._scale_dtype)
@@ -307,7 +325,7 @@ class Matmul:
         self._plan = _linalg.Matmul(
             self._comm, (m, n, k), spreads[0], spreads[1], d, ops[0], ops[1], self._dtypes[0],
             self._dtype_within, "F", "reduced" if is_summed and self._comm.size > 1 else "cheapest",
-            self._gpu,
+            self._gpu, dtype_b=self._dtypes[1],
         )
 
     def _set_epilog(
@@ -329,9 +347,12 @@ class Matmul:
             if kind != "NoneType":
                 raise (TypeError if kind == "TypeError" else ValueError)(text)
         self._epilog, self._after = epilog, after
-        # What is done to halves is done to their sums, before these are rounded.
-        is_half = self._result in ("float16", "bfloat16")
-        self._dtype_within = "float32" if after is not None and is_half else self._result
+        # What is done to narrow results is done to their sums, before these are rounded.
+        is_narrow = self._result in ("float16", "bfloat16", *FLOAT8)
+        is_changed = after is not None or self.options.result_amax or (
+            self.num_operands == 3 and self._dtypes[2] != self._result
+        )
+        self._dtype_within = "float32" if is_changed and is_narrow else self._result
 
     def _check_added(self, result: tuple[int, int], is_summed: bool) -> None:
         m, n, _ = self.mm_traits
@@ -410,7 +431,7 @@ class Matmul:
                 "cannot be reset."
             )
         given = [a, b, c][: self.num_operands]
-        if all(x is None for x in (a, b, c, alpha, beta, epilog_inputs)):
+        if all(x is None for x in (a, b, c, alpha, beta, epilog_inputs, quantization_scales)):
             self._operands = None
             self.logger.info("The operands have been reset to None.")
             return
@@ -418,6 +439,11 @@ class Matmul:
             if any(x is None for x in given):
                 names = "A, B" + (", C" if c is None and self.num_operands == 3 else "")
                 raise ValueError(f"Operands {names} must be provided.")
+            if self._is_float8 and quantization_scales is None:
+                raise ValueError(
+                    "After release_operands(), quantization_scales must be provided to "
+                    "reset_operands()."
+                )
             operands = [None] * self.num_operands
         else:
             operands = list(self._operands)
@@ -435,6 +461,9 @@ class Matmul:
                 operands[i] = operand
         if self._after is not None:
             self._after.reset(epilog_inputs, must=self._operands is None)
+        if self._is_float8 and quantization_scales is not None:
+            scales = _quantization.checked(quantization_scales, self, must=self._operands is None)
+            self._quantization = _quantization.updated(self._quantization, scales)
         self._operands, self._is_released = operands, False
 
     def reset_operands_unchecked(self, **given: Any) -> None:
@@ -492,12 +521,17 @@ class Matmul:
 
     def _multiply(self, operands: Sequence[Any]) -> Any:
         assert self._plan is not None
+        scale_a, scale_b, scale_c, scale_d = _quantization.values(self._quantization)
+        # The result's is the last that is done to it.
+        late, early = (1.0, scale_d) if self._dtype_within == self._result else (scale_d, 1.0)
+        alpha = self._alpha * (scale_a * scale_b * early)
+        beta = self._beta * (scale_c * early)
         # Those that were reset may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
         if self.num_operands == 2:
-            got = self._plan(a, b, alpha=self._alpha)
-            aux = self._after(got, a, b) if self._after is not None else {}
+            got = self._plan(a, b, alpha=alpha)
+            aux = self._follow(got, a, b, late)
             got = in_dtype(got, self._result)
             return (got, aux) if aux else got
         c = operands[2]
@@ -505,14 +539,24 @@ class Matmul:
         added = self._sum_of_all(own) if self._epilog == MatmulEpilog.ALLREDUCE else own
         added = in_columns(in_dtype(added, self._dtype_within))
         out = own if self.inplace and self._dtype_within == self._result else None
-        got = self._plan(a, b, added, out, self._alpha, self._beta)
-        aux = self._after(got, a, b) if self._after is not None else {}
+        got = self._plan(a, b, added, out, alpha, beta)
+        aux = self._follow(got, a, b, late)
         if not self.inplace:
             got = in_dtype(got, self._result)
         elif got is not c:
             c[...] = in_dtype(got, self._result)
             got = c
         return (got, aux) if aux else got
+
+    def _follow(self, got: Any, a: Any, b: Any, scale: float) -> dict[str, Any]:
+        """What is done to the result before it is rounded; returns the further results."""
+        aux = self._after(got, a, b) if self._after is not None else {}
+        if self.options.result_amax:
+            aux["result_amax"] = largest_of(got)
+            self._comm.all_reduce(aux["result_amax"], op="max")
+        if scale != 1:
+            got *= scale
+        return aux
 
     def _sum_of_all(self, c: Any) -> Any:
         """Every process's C together."""
@@ -524,11 +568,6 @@ class Matmul:
         """Let go of everything; again is fine."""
         self._operands = self._plan = None
         self._is_freed = True
-
-
-def _name_of_type(number: Any) -> str:
-    names = {int(row[0]): name for name, row in DTYPES.items()}
-    return names.get(int(number), str(number))
 
 
 def matmul(
