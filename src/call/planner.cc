@@ -33,8 +33,17 @@ engine::CollectiveEngine& Planner::choose(const Signature& signature) const {
     least = score->microseconds;
   }
   if (best == nullptr) {
+    std::string names;
+    for (const auto& engine : engines_->collectives) {
+      if (!names.empty()) names += ", ";
+      names += engine->name();
+    }
     throw InvalidArgument(fmt::format(
-        "no engine of communicator {} carries {}", communicator_, engine::describe(signature)));
+        "no engine of communicator {} carries {}: it has {}; join with more engines, or split the "
+        "array",
+        communicator_,
+        engine::describe(signature),
+        names));
   }
   return *best;
 }

@@ -87,6 +87,28 @@ def test_the_engine(launcher, n):
     assert job.returncode == 0 and job.stdout.count("right") == n, job.stdout
 
 
+TOO_LARGE = """
+import numpy as np
+import hocket
+comm = hocket.init(engines=["mpi"])
+try:
+    comm.all_reduce(np.zeros(2**31, "int8"))
+except hocket.InvalidArgument as error:
+    assert "it has mpi; join with more engines, or split the array" in str(error), error
+x = np.ones(3)
+comm.all_reduce(x)
+assert (x == comm.size).all()
+print("right", flush=True)
+"""
+
+
+def test_an_array_that_mpi_cannot_count_is_refused():
+    if shim("openmpi") is None:
+        pytest.skip("hocket was built without Open MPI")
+    job = run("openmpi", 2, TOO_LARGE)
+    assert job.returncode == 0 and job.stdout.count("right") == 2, job.stdout
+
+
 LATE = """
 import time
 import numpy as np
