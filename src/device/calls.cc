@@ -284,7 +284,8 @@ void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
   if (meets) [[unlikely]]
     round.emplace(*device_);
   try {
-    const bool keeps_time = plan.engine->keeps_time(how.allowed);
+    const bool keeps_time =
+        plan.engine->keeps_time(how.allowed, how.captured ? 0 : plan.call.sequence);
     const bool marks = !keeps_time && !how.captured;
     // Engines that return when all is done may work with what moves calls under way.
     std::optional<call::LentTurn> lent;

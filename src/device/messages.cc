@@ -205,7 +205,7 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
                                    std::uint64_t peers,
                                    const Launch& how) {
   if (rounds.empty()) return;
-  const bool marks = !messenger_->keeps_time(how.allowed) && !how.captured;
+  const bool marks = !messenger_->keeps_time(how.allowed, 0) && !how.captured;
   if (marks) keep_pace(owner_.ledger().last() + 1, how);
   std::optional<call::LentTurn> lent;  // as in `launch`
   if (messenger_->returns_when_done()) {

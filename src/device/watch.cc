@@ -29,6 +29,9 @@ constexpr auto kIdleTick = milliseconds(50);
 constexpr auto kDiedGrace = milliseconds(5);
 constexpr auto kLeftGrace = milliseconds(300);
 
+// A kernel that has told nothing for so long waits no more. It may have to take turns on its GPU.
+constexpr auto kQuiet = milliseconds(500);
+
 constexpr std::size_t kEnded = 64;  // where the second word lies
 
 std::uint32_t read(const std::byte* word) noexcept {
@@ -69,7 +72,10 @@ void DeviceWatch::note_captured(const engine::DeviceEngine& engine) noexcept {
 void DeviceWatch::close() noexcept {
   const std::lock_guard lock(mutex_);
   engines_.clear();
-  wait_.reset();
+  if (control_ == nullptr) return;
+  const auto how = control_->failed() ? live::LongWait::End::kFailed : live::LongWait::End::kWell;
+  end(wait_, how);
+  end(told_wait_, how);
   control_ = nullptr;
 }
 
@@ -205,6 +211,7 @@ void DeviceWatch::look(Clock::time_point now) {
   look_at_losses(now);
   look_at_problems(now);
   look_at_deadline(now);
+  look_at_kernels(now);
   look_at_calls();
 }
 
@@ -216,7 +223,8 @@ void DeviceWatch::fail(const control::Failure& failure) noexcept {
 void DeviceWatch::end_engines() noexcept {
   if (ended_engines_) return;
   ended_engines_ = true;
-  end_wait(live::LongWait::End::kFailed);
+  end(wait_, live::LongWait::End::kFailed);
+  end(told_wait_, live::LongWait::End::kFailed);
   cut_short_ = pending();
   for (engine::DeviceEngine* engine : engines_) engine->abort();
 }
@@ -307,33 +315,52 @@ void DeviceWatch::look_at_deadline(Clock::time_point now) {
   const std::uint32_t started = begun();
   if (done == started || !pending()) {
     running_ = 0;
-    return end_wait(live::LongWait::End::kWell);
+    return end(wait_, live::LongWait::End::kWell);
   }
   // The last to begin is the one that runs: those before it on the stream have ended.
   if (started != running_) {
     running_ = started;
     running_since_ = now;
-    end_wait(live::LongWait::End::kWell);
+    end(wait_, live::LongWait::End::kWell);
   }
   const auto what = watched(started);
-  if (what && what->sequence != 0) look_at_wait(what->sequence);
+  if (what && what->sequence != 0) look_at_wait(wait_, what->sequence);
   if (!what || what->allowed == kForever || now - running_since_ < what->allowed) return;
   fail(what->sequence != 0 ? lateness_(what->sequence, what->allowed)
                            : lateness_of_messages(what->peers, what->allowed));
 }
 
-void DeviceWatch::end_wait(live::LongWait::End how) noexcept {
-  if (!wait_) return;
-  wait_->over(how);
-  wait_.reset();
+void DeviceWatch::end(std::optional<live::LongWait>& wait, live::LongWait::End how) noexcept {
+  if (!wait) return;
+  wait->over(how);
+  wait.reset();
 }
 
 // The program may wait for the stream, which tells nobody. Of messages the host hears, too: see
 // Core::look_at_streams.
-void DeviceWatch::look_at_wait(std::uint64_t sequence) noexcept {
-  if (!wait_) wait_.emplace(long_waits_, live::LongWait::Of::kStream);
+void DeviceWatch::look_at_wait(std::optional<live::LongWait>& wait,
+                               std::uint64_t sequence) noexcept {
+  if (!wait) wait.emplace(long_waits_, live::LongWait::Of::kStream);
   const auto own = control_->find(control_->rank(), sequence);
-  wait_->look({.sequence = sequence}, own ? own->signature : engine::Signature{});
+  wait->look({.sequence = sequence}, own ? own->signature : engine::Signature{});
+}
+
+// What engines that keep time wait for is known from the device alone.
+void DeviceWatch::look_at_kernels(Clock::time_point now) noexcept {
+  for (engine::DeviceEngine* engine : engines_) {
+    const auto told = engine->waits();
+    if (!told) continue;
+    if (*told != told_) told_at_ = now;
+    told_ = *told;
+    break;  // one of a communicator's engines tells
+  }
+  const bool waits = told_.call != 0 && now - told_at_ < kQuiet;
+  if (told_wait_ && (!waits || told_.call != told_call_)) {
+    end(told_wait_, live::LongWait::End::kWell);
+  }
+  if (!waits) return;
+  told_call_ = told_.call;
+  look_at_wait(told_wait_, sequence_of(told_call_));
 }
 
 control::Failure DeviceWatch::lateness_of_messages(std::uint64_t peers, Duration allowed) const {

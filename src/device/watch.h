@@ -83,6 +83,11 @@ class DeviceWatch final : public call::Attended {
   Launched& launched(std::uint64_t index) noexcept {
     return launched_[index % control::kDeviceCalls];
   }
+  // The number of a call that has been announced.
+  std::uint64_t sequence_of(std::uint32_t low_bits) noexcept {
+    const std::uint64_t last = launched(index_.load(std::memory_order_acquire)).sequence.load();
+    return last - (static_cast<std::uint32_t>(last) - low_bits);
+  }
   // Absent: it has ended.
   std::optional<Watched> watched(std::uint32_t mark) noexcept;
   std::uint32_t begun() const noexcept;
@@ -93,8 +98,9 @@ class DeviceWatch final : public call::Attended {
   void end_if_lost(const Watched& what, Clock::time_point now);
   bool look_at_problems(Clock::time_point now);
   void look_at_deadline(Clock::time_point now);
-  void look_at_wait(std::uint64_t sequence) noexcept;
-  void end_wait(live::LongWait::End how) noexcept;
+  void look_at_kernels(Clock::time_point now) noexcept;
+  void look_at_wait(std::optional<live::LongWait>& wait, std::uint64_t sequence) noexcept;
+  static void end(std::optional<live::LongWait>& wait, live::LongWait::End how) noexcept;
   void look_at_calls();
   control::Failure lateness_of_messages(std::uint64_t peers, Duration allowed) const;
   void fail(const control::Failure& failure) noexcept;
@@ -136,6 +142,11 @@ class DeviceWatch final : public call::Attended {
   std::uint32_t running_ = 0;  // the mark that had begun at the last look
   Clock::time_point running_since_;
   std::optional<live::LongWait> wait_;  // for that mark's end
+  // The same of an engine that keeps time: what it has told last, and when that was new.
+  engine::DeviceWait told_;
+  Clock::time_point told_at_;
+  std::uint32_t told_call_ = 0;  // that `told_wait_` is for
+  std::optional<live::LongWait> told_wait_;
   std::uint32_t losses_seen_ = 0;
   std::optional<Clock::time_point> lost_at_;     // when somebody was, the first time
   std::optional<Clock::time_point> doubted_at_;  // when something was first seen that may be a loss

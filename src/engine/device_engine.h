@@ -62,6 +62,13 @@ struct DeviceProblem {
   std::string text;
 };
 
+// That a call of an engine waits for other ranks on the device. A value.
+struct DeviceWait {
+  std::uint32_t call = 0;  // the low bits of its number; 0: it has none
+  std::uint32_t beat = 0;  // changes, many times a second, while it goes on waiting
+  bool operator==(const DeviceWait&) const = default;
+};
+
 // A resource: one call as an engine has planned it, kept by whoever calls for as long as the call
 // may come again. The engine outlives its use.
 class DeviceSteps {
@@ -115,11 +122,16 @@ class DeviceEngine {
   virtual bool returns_when_done() const noexcept { return false; }
 
   // How long calls enqueued from now on may take from their start on the device, for engines that
-  // watch that themselves; the communicator does it for those that say no.
-  virtual bool keeps_time(Duration allowed) noexcept {
+  // watch that themselves; the communicator does it for those that say no. `sequence`: the number
+  // of what comes next; 0: it has none, or may be replayed.
+  virtual bool keeps_time(Duration allowed, std::uint64_t sequence) noexcept {
     static_cast<void>(allowed);
+    static_cast<void>(sequence);
     return false;
   }
+  // What engines that keep time have last been told of a wait on the device, which need not last;
+  // absent: nothing so far. Cheap, as `problem`.
+  virtual std::optional<DeviceWait> waits() noexcept { return std::nullopt; }
 
   // What has gone wrong since; absent: nothing. Cheap; asked now and then, from any thread.
   virtual std::optional<DeviceProblem> problem() noexcept { return std::nullopt; }

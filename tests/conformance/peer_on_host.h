@@ -139,6 +139,10 @@ class HostMachine {
     saw_abort_ = std::atomic_ref(params_.host->abort).load(std::memory_order_acquire) != 0;
     const auto now = std::chrono::steady_clock::now();
     if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
+    const auto now_ns =
+        static_cast<std::uint64_t>(now.time_since_epoch() / std::chrono::nanoseconds(1));
+    std::atomic_ref(params_.host->waits)
+        .store(peer::waiting_word(params_.call, now_ns), std::memory_order_relaxed);
     if (params_.limit_ns == 0) return false;
     if (now - since_ < std::chrono::nanoseconds(params_.limit_ns)) return false;
     report(peer::KernelVerdict::kDeadline, missing);

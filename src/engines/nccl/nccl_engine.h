@@ -34,7 +34,7 @@ class NcclEngine final : public engine::DeviceEngine {
   void connect(const engine::Introduction& introduction) override;
   void enqueue(const engine::Call& call, StreamRef stream) override;
   // Others watch the time on the device; what is kept here bounds what the host waits.
-  bool keeps_time(Duration allowed) noexcept override {
+  bool keeps_time(Duration allowed, std::uint64_t /*sequence*/) noexcept override {
     allowed_ = allowed;
     return false;
   }

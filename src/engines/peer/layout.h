@@ -106,17 +106,24 @@ struct Header {
 };
 static_assert(sizeof(Header) == 128);
 
-// One a rank, in host memory that its GPU reaches. `abort` is written by the host, the rest by the
-// first kernel that gave up, `verdict` last. Zero at first.
+// One a rank, in host memory that its GPU reaches. `abort` is written by the host, `waits` by
+// kernels that have waited for a while, as long as they do, and the rest by the first kernel that
+// gave up, `verdict` last. Zero at first.
 struct HostWords {
   std::uint32_t abort = 0;  // not 0: kernels of this group shall end
   std::uint32_t verdict = 0;
   std::uint32_t missing = 0;  // a bit a peer: what was waited for had not come from these
   std::uint32_t lane = 0;
   std::uint64_t limit_ns = 0;  // how long was waited for them at most
-  std::uint64_t unused[5] = {};
+  std::uint64_t waits = 0;     // see waiting_word
+  std::uint64_t unused[4] = {};
 };
 static_assert(sizeof(HostWords) == 64);
+
+// In what call a kernel waits, and when it did so last, in about a microsecond.
+constexpr std::uint64_t waiting_word(std::uint32_t call, std::uint64_t now_ns) noexcept {
+  return std::uint64_t{call} << 32 | static_cast<std::uint32_t>(now_ns >> 10);
+}
 
 // Where things lie in a rank's staging area; the same on all ranks of a group of `size`. A peer is
 // told by its number at the area's owner.

@@ -126,7 +126,7 @@ void PeerEngine::connect(const engine::Introduction& introduction) {
       make_member(rank_, size_, staging_, reinterpret_cast<HostWords*>(words_->device_address()));
   tuning_ = with_room(tuning_, room);
   tuning_.lines = has_nvlink(introduction) && tuning_.lines;
-  keeps_time(allowed_);
+  limit(allowed_);
 }
 
 // Whether it joins all GPUs; the same on all ranks.
@@ -181,11 +181,12 @@ void PeerEngine::read_patterns(base::Deadline deadline) {
   }
 }
 
-void PeerEngine::launch(std::span<const Step> steps, cuda::Stream stream) const {
-  for (const Step& step : steps) {
+void PeerEngine::launch(std::span<Step> steps, cuda::Stream stream) const {
+  for (Step& step : steps) {
     if (step.copy_bytes > 0) {
       cuda::copy(device_->driver(), step.copy_to, step.copy_from, step.copy_bytes, stream);
     } else {
+      step.lane().call = next_;
       kernels_->launch(step, stream);
     }
   }
@@ -220,7 +221,8 @@ std::unique_ptr<engine::DeviceSteps> PeerEngine::steps_of(const Call& call, Peer
 }
 
 void PeerEngine::enqueue(const Call& call, StreamRef stream) {
-  launch(plan(call, member_, tuning_, {}), stream.handle());
+  std::vector<Step> steps = plan(call, member_, tuning_, {});
+  launch(steps, stream.handle());
 }
 
 // At most one message each way with a peer goes into a launch; all ranks take them in the order of
@@ -244,18 +246,31 @@ void PeerEngine::exchange(std::span<const DeviceMessage> messages, StreamRef str
         pair.receive_bytes = message.bytes;
       }
     }
-    launch(plan_messages(now, member_, tuning_), stream.handle());
+    std::vector<Step> steps = plan_messages(now, member_, tuning_);
+    launch(steps, stream.handle());
     left = std::move(later);
   }
 }
 
-bool PeerEngine::keeps_time(Duration allowed) noexcept {
+bool PeerEngine::keeps_time(Duration allowed, std::uint64_t sequence) noexcept {
+  limit(allowed);
+  next_ = static_cast<std::uint32_t>(sequence);
+  return true;
+}
+
+void PeerEngine::limit(Duration allowed) noexcept {
   allowed_ = allowed;
   const auto limit = allowed == kForever ? 0 : static_cast<std::uint64_t>(allowed.count());
-  if (member_.lanes[0].limit_ns == limit) return true;
+  if (member_.lanes[0].limit_ns == limit) return;
   for (LaneParams& lane : member_.lanes) lane.limit_ns = limit;
   ++limits_;
-  return true;
+}
+
+std::optional<engine::DeviceWait> PeerEngine::waits() noexcept {
+  if (!words_) return std::nullopt;
+  const std::uint64_t word = std::atomic_ref(words().waits).load(std::memory_order_relaxed);
+  return engine::DeviceWait{.call = static_cast<std::uint32_t>(word >> 32),
+                            .beat = static_cast<std::uint32_t>(word)};
 }
 
 std::optional<engine::DeviceProblem> PeerEngine::problem() noexcept {

@@ -48,7 +48,8 @@ class PeerEngine final : public engine::DeviceEngine {
   bool has_messages() const noexcept override { return true; }
   void exchange(std::span<const engine::DeviceMessage> messages, StreamRef stream) override;
   bool meets_on_device() const noexcept override { return size_ > 1; }
-  bool keeps_time(Duration allowed) noexcept override;
+  bool keeps_time(Duration allowed, std::uint64_t sequence) noexcept override;
+  std::optional<engine::DeviceWait> waits() noexcept override;
   std::optional<engine::DeviceProblem> problem() noexcept override;
   void abort() noexcept override;
   bool aborts_gently() const noexcept override { return true; }
@@ -63,7 +64,8 @@ class PeerEngine final : public engine::DeviceEngine {
   template <typename Stage>
   void together(const engine::Introduction& introduction, const Stage& stage);
   HostWords& words() const noexcept { return *reinterpret_cast<HostWords*>(words_->data()); }
-  void launch(std::span<const Step> steps, cuda::Stream stream) const;
+  void limit(Duration allowed) noexcept;
+  void launch(std::span<Step> steps, cuda::Stream stream) const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
   PeerTuning tuning_;
@@ -71,6 +73,7 @@ class PeerEngine final : public engine::DeviceEngine {
   int size_;
   int ranks_a_gpu_;
   Duration allowed_ = kForever;
+  std::uint32_t next_ = 0;  // of what comes next, see engine::DeviceWait
   // Empty until connected.
   std::byte* staging_[kMaxRanks] = {};
   Member member_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/call.h"
@@ -120,6 +121,7 @@ struct Step {
     if (protocol == Protocol::kReduceEven) return even;
     return takes_small(protocol) ? static_cast<const LaneParams&>(small) : params;
   }
+  LaneParams& lane() noexcept { return const_cast<LaneParams&>(std::as_const(*this).lane()); }
   FoldCode fold() const noexcept {
     if (protocol == Protocol::kReduceEven) return even.fold;
     return takes_small(protocol) ? small.fold : params.fold;

@@ -107,19 +107,34 @@ driver = Driver()
 comm = hocket.init(engines=[sys.argv[3]])
 driver.use(comm.rank)
 stream = driver.stream()
-x = Array(driver, np.ones(100))
+x, y = Array(driver, np.ones(100)), Array(driver, np.ones(7))
 comm.all_reduce(x, stream=stream)
 driver.synchronize(stream)
 
 def lingers():
     time.sleep(4)
 
+if sys.argv[2] == "come":  # its stream has not
+    if comm.rank == 1:
+        go = driver.fill_later(y.address, np.ones(7), stream)
+        comm.all_reduce(x, stream=stream)
+        comm.send(np.ones(1), 0)
+        lingers()
+        go()
+    else:
+        comm.recv(np.ones(1), 1)
+        comm.all_reduce(x, stream=stream)
+    driver.synchronize(stream)
+    comm.barrier()
+    sys.exit()
+
 if comm.rank == 1:
     lingers()
 if sys.argv[2] == "work":
     comm.all_reduce_async(x, stream=stream).synchronize()
-elif sys.argv[2] == "stream":
+elif sys.argv[2] == "stream":  # which waits in the first of them
     comm.all_reduce(x, stream=stream)
+    comm.all_reduce(y, stream=stream)
 elif comm.rank == 0:
     comm.recv(x, source=1, stream=stream)
 else:
@@ -129,15 +144,23 @@ comm.barrier()
 """
 
 
-@pytest.mark.skipif(not (BUILD / "fake_nccl").exists(), reason="this build has no fake driver")
-@pytest.mark.parametrize("engine", ["nccl", "shm"])
-@pytest.mark.parametrize("by", ["work", "stream", "message"])
-def test_a_wait_for_a_gpu_is_warned_of(engine, by):
+def run_on_gpus(by, engine, **settings):
+    driver = BUILD / ("fake_peer" if engine == "peer" else "fake_cuda")
+    if not driver.exists():
+        pytest.skip("this build has no fake driver, or no GPU kernels")
     nccl = BUILD / "fake_nccl" / "libnccl.so.2" if engine == "nccl" else "none"
     job = run_job(2, "-c", ON_GPUS, SUPPORT, by, engine,
-                  env={"LD_LIBRARY_PATH": str(BUILD / "fake_cuda"), "HOCKET_WARN": "0.5",
-                       "HOCKET_NCCL_LIBRARY": str(nccl)})
+                  env={"LD_LIBRARY_PATH": str(driver), "HOCKET_WARN": "0.5",
+                       "HOCKET_NCCL_LIBRARY": str(nccl),  # the driver `fake_peer` has hocket's sources
+                       "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384", **settings})
     assert job.returncode == 0, job.stdout
+    return job
+
+
+@pytest.mark.parametrize("engine", ["nccl", "shm", "peer"])
+@pytest.mark.parametrize("by", ["work", "stream", "message"])
+def test_a_wait_for_a_gpu_is_warned_of(engine, by):
+    job = run_on_gpus(by, engine)
     said = lines_of(job.stdout)
     call = (r"recv of float64\[100\] from rank 1 tag 0" if by == "message"
             else r"all_reduce #\d+ sum float64\[100\] on GPUs")
@@ -145,6 +168,12 @@ def test_a_wait_for_a_gpu_is_warned_of(engine, by):
     assert said and all(re.search(waits, text) for text in said), job.stdout
     assert any(text.endswith(" in lingers") for text in said), said
     assert "has gone on after" in job.stdout
+
+
+@pytest.mark.parametrize("engine", ["nccl", "shm", "peer"])
+def test_nothing_is_said_of_a_stream_where_all_have_come_to_its_call(engine):
+    said = run_on_gpus("come", engine).stdout
+    assert "all_reduce #" not in said, said
 
 
 def top(*arguments):

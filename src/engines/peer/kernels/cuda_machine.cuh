@@ -158,7 +158,8 @@ class CudaMachine {
 
   static constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
   static constexpr std::uint64_t kSawAbort = 1;
-  static constexpr std::int64_t kBetweenTurns = 10'000;  // ns
+  static constexpr std::int64_t kBetweenTurns = 10'000;    // ns
+  static constexpr std::uint64_t kTellsAfter = 1'000'000;  // ns
 
   // Parameters come line by line over a long way, each when it is first used: the warps use one
   // each, so that they come together.
@@ -171,11 +172,11 @@ class CudaMachine {
     }
   }
 
-  // The host's word lies across a slow bus, so that of all that wait on this GPU one thread reads
-  // it every so often, and lets the others know. Apart, as it is never on the way of a call that
-  // goes well. Returns since when this thread has been looking at the clock, or kGivenUp; an odd
-  // number once it has seen that word. It gives up at the look after that, as what a peer has left
-  // before it went may have come since the thread polled last.
+  // The host's words lie across a slow bus, so that of all that wait on this GPU one thread reads
+  // and writes them every so often, and lets the others know. Apart, as it is never on the way of a
+  // call that goes well. Returns since when this thread has been looking at the clock, or kGivenUp;
+  // an odd number once it has seen that word. It gives up at the look after that, as what a peer
+  // has left before it went may have come since the thread polled last.
   static __device__ __noinline__ std::uint64_t look_around(const Parameters& p,
                                                            std::uint64_t since,
                                                            std::uint32_t missing) {
@@ -189,9 +190,12 @@ class CudaMachine {
     auto* host = static_cast<volatile HostWords*>(p.host);
     KernelVerdict verdict = KernelVerdict::kNone;
     if ((since & kSawAbort) != 0) verdict = KernelVerdict::kAborted;
-    if (takes_its_turn(p, now) && host->abort != 0) {
-      __threadfence_system();
-      since |= kSawAbort;
+    if (takes_its_turn(p, now)) {
+      if (now - since >= kTellsAfter) host->waits = waiting_word(p.call, now);
+      if (host->abort != 0) {
+        __threadfence_system();
+        since |= kSawAbort;
+      }
     }
     if (p.limit_ns != 0 && now - since >= p.limit_ns) verdict = KernelVerdict::kDeadline;
     if (verdict == KernelVerdict::kNone) return since;

@@ -36,7 +36,9 @@ struct LaneParams {
   std::uint8_t rank = 0;
   std::uint8_t peers = 0;
   std::uint8_t lane = kCollectives;
-  std::uint8_t unused[5] = {};  // what follows in a derived type lies the same for all compilers
+  std::uint8_t unused = 0;
+  std::uint32_t call = 0;  // see HostWords. The last: what follows in a derived type lies the same
+                           // for all compilers
 
   HOCKET_ANYWHERE int size() const { return peers + 1; }
   HOCKET_ANYWHERE Header* header() const { return reinterpret_cast<Header*>(staging); }
