@@ -28,7 +28,8 @@
 //
 //   scatter          n * share    share           root: n * share, own stays; else share
 //
-//   reduce_scatter   n * share    share           n * share; result in [0, share)
+//   reduce_scatter   n * share    share           n * share; result in [0, share). Or out is in's
+//                                                 own part, as in NCCL
 //
 //   all_to_all       n * share    n * share       n * share
 #pragma once

@@ -105,6 +105,15 @@ void require_parts_apart(const Request& r, const Call& call, int n) {
   });
 }
 
+// Of a reduction whose out is this rank's own part of in: peers read the other parts meanwhile.
+void require_others_apart(const Request& r, const engine::PartsView& parts, const RankAndSize& at) {
+  const auto* in = static_cast<const std::byte*>(r.in.data());
+  for (int i = 0; i < at.size; ++i) {
+    if (i == at.rank) continue;
+    require_apart(in + parts.offsets[i], parts.bytes[i], r.out.data(), r.out.bytes(), false);
+  }
+}
+
 // The two arrays of a regular call, whatever the form it was asked for in; one that this rank does
 // not have is empty.
 struct Arrays {
@@ -201,7 +210,10 @@ Arrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& place) {
       return fmt::format("{} ranks times out's {}", place.size, a.share);
     });
   }
-  a.may_coincide = a.in.data() == a.out.data();
+  // Or out is this rank's own part, which nobody else reads.
+  const auto rank = static_cast<std::size_t>(place.rank);
+  a.may_coincide = a.in.data() == a.out.data() ||
+                   (a.share != 0 && a.in.slice(rank * a.share, a.share).data() == a.out.data());
   return a;
 }
 
@@ -347,8 +359,9 @@ void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallS
     if (parts.bytes != nullptr) {
       require_count(
           own_is_in ? "in" : "out", own.count(), counts[rank], [] { return "this rank's part"; });
-      may_coincide = !row.reduces && own.data() == static_cast<const std::byte*>(other.data()) +
-                                                       parts.offsets[rank];
+      may_coincide =
+          own.data() == static_cast<const std::byte*>(other.data()) + parts.offsets[rank];
+      if (may_coincide && row.reduces) require_others_apart(r, parts, place);
     }
     if (engine::counts_parts(r.kind)) {
       call.signature.count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});

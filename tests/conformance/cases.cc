@@ -103,6 +103,7 @@ std::string describe(const Case& c) {
   text += "[" + std::to_string(c.count) + "]";
   if (has_root(c.kind)) text += " root " + std::to_string(c.root);
   if (c.in_place) text += c.on_odd_ranks ? " in place on odd ranks" : " in place";
+  if (c.in_place && c.at_own_part) text += " at the own part";
   if (c.data == Data::kExact) text += " exact";
   if (c.data == Data::kSpecial) text += " special";
   return text + " seed " + std::to_string(c.seed);

@@ -23,6 +23,7 @@ struct Case {
   int root = 0;
   bool in_place = false;
   bool on_odd_ranks = false;  // only these work in place then, where each may choose
+  bool at_own_part = false;   // reduce_scatter in place: the result goes there, not to the front
   Data data = Data::kRandom;
   std::uint64_t seed = 0;
 };

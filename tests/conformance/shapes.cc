@@ -95,6 +95,7 @@ void shape_parts(const Case& c, int rank, int size, Shape& shape) {
       take_in(shape, parts);
       bring(shape, parts.span);
       get(shape, shape.own_count);
+      shape.out_at = c.in_place ? parts.places[r] : 0;
       shape.result = {{0, shape.own_count, -1, parts.places[r]}};
       break;
     case Kind::kScatterV:
@@ -150,6 +151,7 @@ void shape_equal(const Case& c, int rank, int size, Shape& shape) {
     case Kind::kReduceScatter:
       bring(shape, n * c.count);
       get(shape, c.count);
+      shape.out_at = c.in_place && c.at_own_part ? own : 0;
       shape.result = {{0, c.count, -1, own}};
       break;
     case Kind::kScatter:

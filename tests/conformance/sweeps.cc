@@ -33,10 +33,12 @@ class Sweep {
   void add_both(Case c) {
     c.in_place = false;
     add(c);
-    // reduce_scatter_v has no form in place.
-    c.in_place = c.kind != Kind::kReduceScatterV;
-    if (!c.in_place) return;
+    c.in_place = true;
     add(c);
+    if (c.kind == Kind::kReduceScatter) {
+      c.at_own_part = true;
+      add(c);
+    }
     if (cases_.size() % 4 != 0) return;
     c.on_odd_ranks = true;
     add(c);
@@ -63,7 +65,8 @@ class Sweep {
         if (reduces(c.kind) && !is_defined(c.op, c.dtype)) continue;
         c.count = kCounts[1 + next++ % (kCounts.size() - 1)];
         if (reduces(c.kind)) {
-          c.in_place = next % 2 == 0 && c.kind != Kind::kReduceScatterV;
+          c.in_place = next % 2 == 0;
+          c.at_own_part = c.in_place && c.kind == Kind::kReduceScatter && next % 4 == 0;
           add(c);
         } else {
           add_both(c);
@@ -123,8 +126,9 @@ Case random_case(std::uint64_t seed, int size, engine::KindSet kinds) {
   const std::size_t scale = std::array<std::size_t, 4>{4, 100, 2000, 20'000}[below(4)];
   c.count = below(scale);
   c.root = static_cast<int>(below(static_cast<std::size_t>(size)));
-  c.in_place = below(2) == 0 && c.kind != Kind::kReduceScatterV;
+  c.in_place = below(2) == 0;
   c.on_odd_ranks = c.in_place && below(4) == 0;
+  c.at_own_part = c.in_place && c.kind == Kind::kReduceScatter && below(2) == 0;
   c.seed = mix(state);
   return c;
 }

@@ -55,11 +55,12 @@ void add_large(Kind kind, std::vector<Case>& cases) {
                         kind == Kind::kBroadcast || kind == Kind::kScan || kind == Kind::kExscan;
   for (const std::size_t count : {std::size_t{1'200'001}, std::size_t{5'300'001}}) {
     if (count > 2'000'000 && !is_whole) continue;  // a rank's share is as large as that
-    for (const bool in_place : {false, kind != Kind::kReduceScatterV}) {
+    for (const int form : {0, 1, kind == Kind::kReduceScatter ? 2 : 1}) {
       cases.push_back({.kind = kind,
                        .count = count,
                        .root = 1,
-                       .in_place = in_place,
+                       .in_place = form > 0,
+                       .at_own_part = form == 2,
                        .data = Data::kExact,
                        .seed = 2 * count + 1000 + 2 * cases.size()});
     }
