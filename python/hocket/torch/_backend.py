@@ -14,6 +14,7 @@ from torch._C._distributed_c10d import Backend, ProcessGroup
 import hocket
 
 from ._calls import Calls
+from ._forms import FORMS, completed, is_whole
 from ._verbs import Batch, Handle
 from ._work import Kind, Together
 
@@ -114,9 +115,12 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         self._shared.kept.settle()
         return self._finished([])
 
-    def monitored_barrier(self, options: Any, wait_all_ranks: bool = False) -> None:
-        """``dist.monitored_barrier``: a barrier whose error names all ranks that have not come."""
-        timeout = getattr(options, "timeout", None)
+    def monitored_barrier(self, options: Any = None, wait_all_ranks: bool = False) -> None:
+        """``dist.monitored_barrier``: a barrier whose error names all ranks that have not come.
+
+        `options`, or the timeout itself, which older PyTorch gives.
+        """
+        timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
         is_given = timeout is not None and timeout >= timedelta(0)
         self._comm.barrier(timeout if is_given else None)
 
@@ -173,15 +177,19 @@ _COLLECTIVES = (
 _MESSAGES = ("send", "recv", "recv_anysource", "_end_coalescing")
 
 
-def _as_collective(call: Callable[..., Any]) -> Callable[..., Any]:
+def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """Comes when it is its turn; what is refused or goes wrong before it begins, all ranks hear of."""
+    form = FORMS.get(name)
 
     @functools.wraps(call)
     def collective(self: HocketBackend, *arguments: Any, **named: Any) -> Any:
         if self._shared.turns.open:
             self._shared.turns.come()
         try:
-            return call(self, *arguments, **named)
+            if form is None or is_whole(form, arguments, named):
+                return call(self, *arguments, **named)
+            whole, rest = completed(form, arguments, named)
+            return call(self, *whole, **rest)
         except hocket.InvalidArgument as error:
             if error.status is not None:  # hocket's own
                 raise
@@ -211,6 +219,6 @@ def _as_message(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in _COLLECTIVES:
-    setattr(HocketBackend, _name, _as_collective(getattr(HocketBackend, _name)))
+    setattr(HocketBackend, _name, _as_collective(_name, getattr(HocketBackend, _name)))
 for _name in _MESSAGES:
     setattr(HocketBackend, _name, _as_message(getattr(HocketBackend, _name)))

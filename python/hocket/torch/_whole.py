@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Optional
 
+import torch
 from torch._C._distributed_c10d import Backend, PrefixStore
 
 import hocket
@@ -42,6 +43,12 @@ class WholeBackend(HocketBackend):
 
     def _get_backend(self, device: Any) -> WholeBackend:
         return self
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        """Whose tensors it carries, for checkpoints and whoever else asks."""
+        names = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
+        return [torch.device(name) for name in names]
 
     @property
     def group_name(self) -> str:

@@ -37,6 +37,11 @@ def test_handles(name, n, tmp_path):
     torch_ranks.run("torch_handles.py", name, n, tmp_path, "hocket")
 
 
+@pytest.mark.parametrize("name", ["short_forms", "own_parts"])
+def test_calls_of_groups_themselves_and_in_place(name, tmp_path):
+    torch_ranks.run("torch_handles.py", name, 3, tmp_path, "hocket")
+
+
 @pytest.mark.parametrize("name", ["in_pieces", "splits", "long_lists", "lazy_views"])
 def test_splits_lists_and_views(name, tmp_path):
     torch_ranks.run("torch_handles.py", name, 3, tmp_path, "hocket")

@@ -366,6 +366,70 @@ def lazy_views(rank, n):
     assert rank != 0 or torch.allclose(x, sum(conjugated))
 
 
+def short_forms(rank, n):
+    """Calls of a group and of a backend themselves, without options, as PyTorch's own take them."""
+    total = sum(values(r, 4) for r in range(n))
+    every = [values(r, 4) for r in range(n)]
+    most = torch.stack(every).amax(0)
+    world = dist.group.WORLD
+    for group in (world, world._get_backend(torch.device("cpu"))):
+        for arguments, named, wanted in (
+            ((), {}, total),
+            ((dist.ReduceOp.MAX,), {}, most),
+            ((), {"op": dist.ReduceOp.MAX}, most),
+        ):
+            for wrap in (list, lambda alone: alone[0]):
+                if group is not world and (arguments or named):
+                    continue  # which a backend of PyTorch's does not take either
+                group.allreduce(wrap([x := values(rank, 4)]), *arguments, **named).wait()
+                check(x, wanted)
+        group.broadcast([x := values(rank, 4)]).wait()
+        check(x, every[0])
+        group.reduce([x := values(rank, 4)]).wait()
+        assert rank != 0 or torch.equal(x, total)
+        group.allgather([out := [torch.empty(4) for _ in range(n)]], [values(rank, 4)]).wait()
+        check(torch.stack(out), torch.stack(every))
+        group._allgather_base(out := torch.empty(4 * n), values(rank, 4)).wait()
+        check(out, torch.cat(every))
+        group._reduce_scatter_base(out := torch.empty(2), values(rank, 2 * n)).wait()
+        check(out, sum(values(r, 2 * n) for r in range(n))[2 * rank : 2 * rank + 2])
+        group.alltoall_base(out := torch.empty(n), torch.full((n,), float(rank)), [], []).wait()
+        check(out, torch.arange(float(n)))
+    world.broadcast(x := values(rank, 4), 1).wait()
+    check(x, every[1])
+    world.broadcast(x := values(rank, 4), root=1).wait()
+    check(x, every[1])
+    world.reduce(x := values(rank, 4), 1, dist.ReduceOp.MAX).wait()
+    assert rank != 1 or torch.equal(x, most)
+    world.allgather(out := [torch.empty(4) for _ in range(n)], values(rank, 4)).wait()
+    check(torch.stack(out), torch.stack(every))
+    out = [torch.empty(4) for _ in range(n)] if rank == 1 else []
+    world.gather(out, values(rank, 4), 1).wait()
+    assert rank != 1 or torch.equal(torch.stack(out), torch.stack(every))
+    world.scatter(x := torch.empty(4), every if rank == 1 else [], 1).wait()
+    check(x, every[rank])
+    world.reduce_scatter(x := torch.empty(4), [values(r + rank, 4) for r in range(n)]).wait()
+    check(x, sum(values(r + rank, 4) for r in range(n)))
+    world.monitored_barrier()
+    assert dist.distributed_c10d._get_pg_default_device(world) is not None
+
+
+def own_parts(rank, n):
+    """A result that goes to the rank's own part of what it brings, as Megatron's optimizers have it."""
+    wanted = sum(values(r, n * 5) for r in range(n)).chunk(n)[rank]
+    x = values(rank, n * 5)
+    dist.reduce_scatter_tensor(x.chunk(n)[rank], x)
+    check(x.chunk(n)[rank], wanted)
+    x = values(rank, n * 40_000)
+    work = dist.reduce_scatter_tensor(x.chunk(n)[rank], x, async_op=True)
+    work.wait()
+    check(x.chunk(n)[rank], sum(values(r, n * 40_000) for r in range(n)).chunk(n)[rank])
+    x = torch.zeros(n * 5)
+    x.chunk(n)[rank].copy_(values(rank, 5))
+    dist.all_gather_into_tensor(x, x.chunk(n)[rank])
+    check(x, torch.cat([values(r, 5) for r in range(n)]))
+
+
 def ended(rank, n):
     """Aborting PyTorch's way ends what is under way, on all ranks."""
     try:

@@ -1,0 +1,97 @@
+"""The ways in which PyTorch's own process group may be called, beside the one with options.
+
+``group.allreduce(tensor)`` is ``group.allreduce([tensor], AllreduceOptions())``. PyTorch turns one into the
+other in C++; where a group or a backend in Python is called itself, this does.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch
+from torch._C import _distributed_c10d as c10d
+from torch.distributed import ReduceOp
+
+
+class Form(NamedTuple):
+    """How a call may be made."""
+
+    places: int  # arguments before the options
+    options: str  # the class of these
+    fields: tuple[str, ...] = ()  # what may be given in place of options, in this order
+    listed: tuple[int, ...] = ()  # arguments that are lists, where they may be given alone
+
+
+_REDUCE_SCATTER = Form(2, "ReduceScatterOptions", ("reduceOp",), (0, 1))
+_REDUCE_SCATTER_SINGLE = Form(2, "ReduceScatterOptions", ("reduceOp",))
+_ALL_GATHER_SINGLE = Form(2, "AllgatherOptions")
+_ALL_TO_ALL_SINGLE = Form(4, "AllToAllOptions")
+
+FORMS = {
+    "allreduce": Form(1, "AllreduceOptions", ("reduceOp",), (0,)),
+    "allreduce_coalesced": Form(1, "AllreduceCoalescedOptions"),
+    "reduce": Form(1, "ReduceOptions", ("rootRank", "reduceOp"), (0,)),
+    "reduce_scatter": _REDUCE_SCATTER,
+    "reduce_scatter_single": _REDUCE_SCATTER_SINGLE,
+    "_reduce_scatter_base": _REDUCE_SCATTER_SINGLE,
+    "reduce_scatter_single_coalesced": _REDUCE_SCATTER_SINGLE,
+    "reduce_scatter_tensor_coalesced": _REDUCE_SCATTER_SINGLE,
+    "broadcast": Form(1, "BroadcastOptions", ("rootRank",), (0,)),
+    "allgather": Form(2, "AllgatherOptions", (), (0, 1)),
+    "allgather_coalesced": _ALL_GATHER_SINGLE,
+    "all_gather_single": _ALL_GATHER_SINGLE,
+    "_allgather_base": _ALL_GATHER_SINGLE,
+    "gather": Form(2, "GatherOptions", ("rootRank",), (0, 1)),
+    "scatter": Form(2, "ScatterOptions", ("rootRank",), (0, 1)),
+    "all_to_all_single": _ALL_TO_ALL_SINGLE,
+    "alltoall_base": _ALL_TO_ALL_SINGLE,
+    "alltoall": Form(2, "AllToAllOptions"),
+}
+
+# What stands in the place of options where there are none.
+_VALUES = frozenset({int, timedelta, type(None), ReduceOp, ReduceOp.RedOpType})
+# PyTorch's names of these arguments, and those of the fields.
+_NAMED = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
+
+
+def is_whole(form: Form, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether a call brings its options, as torch.distributed's own do."""
+    return (
+        len(arguments) == form.places + 1 and not named and type(arguments[-1]) not in _VALUES
+    )
+
+
+def completed(
+    form: Form, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The same call with its options, and what was named beside them."""
+    tensors, values = list(arguments[: form.places]), arguments[form.places :]
+    rest = dict(named)
+    options = rest.pop("opts", None)
+    if options is None and len(values) == 1 and type(values[0]) not in _VALUES:
+        options, values = values[0], ()
+    if options is None:
+        options = getattr(c10d, form.options)()
+        options.asyncOp = True  # as who calls a group itself waits for what he gets
+    for field, value in zip((*form.fields, "timeout"), values):
+        _give(options, field, value)
+    for name in [name for name in rest if name in _NAMED]:
+        _give(options, _NAMED[name], rest.pop(name))
+    if form.listed and _is_short(form, tensors):
+        for place in form.listed:
+            # Of gather and scatter, nobody but the root brings the list of all.
+            tensors[place] = [tensors[place]] if tensors[place] != [] else []
+    return [*tensors, options], rest
+
+
+def _is_short(form: Form, tensors: list[Any]) -> bool:
+    return any(
+        isinstance(tensors[place], torch.Tensor) for place in form.listed if place < len(tensors)
+    )
+
+
+def _give(options: Any, field: str, value: Any) -> None:
+    if field == "timeout" and (value is None or not hasattr(options, field)):
+        return  # hocket's calls have their group's
+    setattr(options, field, value)
