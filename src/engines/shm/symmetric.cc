@@ -2,6 +2,7 @@
 // they are. Two meetings a call: all arrays are ready; all have been read.
 #include <span>
 
+#include "algorithm/scratch.h"
 #include "engines/shm/collectives.h"
 #include "engines/shm/exchange.h"
 
@@ -80,18 +81,23 @@ Task symmetric_all_reduce(ShmGroup& group, Call call) {
 
 Task symmetric_reduce(ShmGroup& group, Call call) {
   const Turn turn(group, call);
+  const auto& s = call.signature;
+  const std::size_t bytes = bytes_of(s);
+  const bool scatters = engine::has_parts(s.kind);
+  // At the front of its input, a result would overwrite what the first rank has yet to read.
+  const bool waits = scatters && call.out == call.in && group.rank() != 0;
+  const algorithm::Scratch kept(waits ? bytes : 0);
   co_await until([&] { return group.may_write(call); });
   group.begin_sharing(call);
   co_await meet(group, call, 1);
 
-  const auto& s = call.signature;
-  const bool scatters = engine::has_parts(s.kind);
   if (scatters || group.rank() == s.root) {
-    const std::size_t offset = scatters ? static_cast<std::size_t>(group.rank()) * bytes_of(s) : 0;
-    void* const out = call.out;
-    reduce_peers(group, call, {&out, 1}, offset, s.count, stores_for(bytes_of(s)));
+    const std::size_t offset = scatters ? static_cast<std::size_t>(group.rank()) * bytes : 0;
+    void* const out = waits ? kept.get() : call.out;
+    reduce_peers(group, call, {&out, 1}, offset, s.count, stores_for(bytes));
   }
   co_await meet(group, call, 2);
+  if (waits) core::copy(call.out, kept.get(), bytes, stores_for(bytes));
   group.saw_everybody(call);
 }
 

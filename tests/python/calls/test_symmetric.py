@@ -51,3 +51,31 @@ def test_threads():
 
 def test_processes():
     assert all(hocket.spawn(job, 3))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_reduce_scatter_in_place_at_the_front_and_at_the_own_part(n):
+    def ranks(comm):
+        rank = comm.rank
+        for count in (1, 7, 40_000, 300_000):
+            brought = [(np.arange(n * count) % 7 + r).astype("float64") for r in range(n)]
+            mine = slice(rank * count, (rank + 1) * count)
+            wanted = sum(brought)[mine]
+            arrays = (np.empty(n * count), comm.symmetric.empty(n * count, "float64"))
+            for x in arrays:
+                x[:] = brought[rank]
+                comm.barrier()
+                comm.reduce_scatter(x, out=x[mine])
+                assert np.array_equal(x[mine], wanted)
+                x[mine] = brought[rank][mine]
+                assert np.array_equal(x, brought[rank])
+                # Some at the front, some at their own part.
+                to = slice(0, count) if rank % 2 else mine
+                comm.reduce_scatter(x, out=x[to])
+                assert np.array_equal(x[to], wanted)
+                if n > 1:
+                    another = slice(count, 2 * count)
+                    with pytest.raises(hocket.InvalidArgument, match="overlap"):
+                        comm.reduce_scatter(x, out=x[another if rank == 0 else mine])
+
+    threads(n, ranks)
