@@ -1,5 +1,6 @@
-# For Spack's repository. Tried with: Spack 0.23, which concretizes it, given CMakePackage under the name
-# that Spack 1.0 imports it by; and what it names looked up in spack-packages.
+# For Spack's repository. Tried with: Spack 0.23 on Debian 12, which builds and installs it, given CMakePackage
+# under the name that Spack 1.0 imports it by, and Debian's libraries as external packages; then two ranks, and a
+# program by its pkg-config file. What it names was looked up in spack-packages.
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 from spack.package import *
@@ -33,9 +34,13 @@ class Hocket(CMakePackage):
     depends_on("cuda", when="+cuda", type="build")
 
     def cmake_args(self):
-        nvcc = self.spec["cuda"].prefix.bin.nvcc if "+cuda" in self.spec else "OFF"
+        def tool(package, name):  # not one of the machine's own
+            return self.spec[package].prefix.bin.join(name) if f"+{package}" in self.spec else "OFF"
+
         return [
             self.define("HOCKET_TESTS", False),
             self.define("HOCKET_BENCH", False),
-            self.define("HOCKET_NVCC", nvcc),
+            self.define("HOCKET_NVCC", tool("cuda", "nvcc")),
+            self.define("HOCKET_MPICXX_openmpi", tool("openmpi", "mpicxx")),
+            self.define("HOCKET_MPICXX_mpich", tool("mpich", "mpicxx")),
         ]

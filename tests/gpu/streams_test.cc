@@ -254,6 +254,7 @@ TEST_F(Streams, ARankMayGiveNothingAndTakeSomething) {
 TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
   if (machine().gpus == 0) GTEST_SKIP() << machine().why_not;
   const int ranks = 2 * machine().gpus;
+  std::atomic<int> refusals{0};
   const std::string failure = run(ranks, {"local"}, [&](Seat& seat) {
     Ints x(seat, 100);
     x.set(std::vector<std::int32_t>(100, 1 + seat.comm.rank()), seat.stream.get());
@@ -264,7 +265,11 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
       const int refuses = round % ranks;
       if (seat.comm.rank() != refuses) {
         gate.hold_up(seat.device->driver(), seat.stream.get());
-        opens = std::jthread([&] {
+        opens = std::jthread([&, round] {
+          const auto until = base::Deadline::in(std::chrono::seconds(20));
+          while (refusals.load() <= round && !until.has_passed()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
           std::this_thread::sleep_for(std::chrono::milliseconds(30));
           gate.open();
         });
@@ -276,6 +281,7 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
       } catch (const InvalidArgument& refused) {
         said = refused.what();
       }
+      if (seat.comm.rank() == refuses) ++refusals;
       if (opens.joinable()) opens.join();
       if (said.find("root is 99") == std::string::npos) throw std::runtime_error(said);
       seat.comm.all_reduce(x.view(), {.op = ReduceOp::kMax, .stream = seat.stream.get()});
