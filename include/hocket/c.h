@@ -228,7 +228,7 @@ int hocket_rebuild(hocket_comm* comm, const hocket_rebuild_options* options, hoc
  *   all_gather       share        n * share    n * share, own at rank * share
  *   gather           share        n * share    root: as all_gather; else share
  *   scatter          n * share    share        root: n * share, own stays; else share
- *   reduce_scatter   n * share    share        n * share, the result first; or `out` is `in`'s own part
+ *   reduce_scatter   n * share    share        n * share, result first; or out: own part of in
  *   all_to_all       n * share    n * share    n * share
  *
  * A call that ends in _async starts the same and returns; see hocket_work_wait. */

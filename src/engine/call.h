@@ -60,9 +60,9 @@ struct PartsView {
 //
 // In place is told by addresses alone: out == in (all_reduce, reduce, scan, exscan, broadcast,
 // all_to_all, reduce_scatter), in == out + own part (all_gather, gather), out == in + own part
-// (scatter's root, reduce_scatter). Arrays never overlap in another way. A broadcast's non-roots have in ==
-// nullptr; its root may have out == in. A reduce's or gather's non-roots and rank 0 of an exscan
-// have out == nullptr, a scatter's non-roots in == nullptr.
+// (scatter's root, reduce_scatter). Arrays never overlap in another way. A broadcast's non-roots
+// have in == nullptr; its root may have out == in. A reduce's or gather's non-roots and rank 0 of
+// an exscan have out == nullptr, a scatter's non-roots in == nullptr.
 struct Call {
   Signature signature;
   std::uint64_t sequence = 0;  // from 1, the same on all ranks
