@@ -50,10 +50,12 @@ class Never:
     def complete(self):
         print("too late", flush=True)
 ends = Ends()
-ends.watch(comm.barrier_async(), Slow())
+barrier = comm.barrier_async()  # kept: a Work that nobody holds is given up
+ends.watch(barrier, Slow())
 begun.wait()
 alone = comm.split(comm.rank)  # whoever else ends first
-ends.watch(alone.recv_async(bytearray(8), source=0), Never())  # ends as the process does
+receive = alone.recv_async(bytearray(8), source=0)  # ends as the process does
+ends.watch(receive, Never())
 """
 
 
