@@ -128,21 +128,42 @@ std::string fftw_note(const std::string& version) {
                          : "transforms lines of hocket::Fft";
 }
 
-// "0.3.21" of "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."; which of them it is, its file says.
+// "0.3.21 Prescott" of "OpenBLAS 0.3.21 DYNAMIC_ARCH ... Prescott ...", whose kernels are for that
+// processor; which of the libraries it is, its file says.
 std::string blas_version(void* library) {
   if (auto* config = symbol<char*()>(library, "openblas_get_config")) {
     const std::string text = config();
     const std::size_t begin = text.find(' ') + 1;
-    return text.substr(begin, text.find(' ', begin) - begin);
+    const std::string version = text.substr(begin, text.find(' ', begin) - begin);
+    auto* kernels = symbol<char*()>(library, "openblas_get_corename");
+    return kernels == nullptr ? version : fmt::format("{} {}", version, kernels());
   }
   auto* blis = symbol<const char*()>(library, "bli_info_get_version_str");
   return blis == nullptr ? "" : blis();
+}
+
+bool has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") != 0;
+#else
+  return false;
+#endif
+}
+
+// What OpenBLAS takes on a processor that is newer than it: several times slower than need be.
+bool kernels_are_old(const std::string& version) {
+  return has_avx2() && (version.ends_with(" Prescott") || version.ends_with(" Nehalem") ||
+                        version.ends_with(" Sandybridge"));
 }
 
 // What HOCKET_BLAS_LIBRARY says when it is a word.
 std::string blas_note(const std::string& version) {
   const std::string wanted = base::environment("HOCKET_BLAS_LIBRARY").value_or("");
   if (wanted == "none") return "not used: HOCKET_BLAS_LIBRARY is none";
+  if (kernels_are_old(version)) {
+    return "multiplies without this processor's AVX2, several times slower "
+           "(OPENBLAS_CORETYPE=HASWELL, or SKYLAKEX where it has AVX-512)";
+  }
   return version.empty() ? "products of matrices are Eigen's, and slower, where the program has "
                            "loaded none (Debian: libopenblas0, or HOCKET_BLAS_LIBRARY)"
                          : "multiplies in hocket::Matmul, where the program has loaded no other";

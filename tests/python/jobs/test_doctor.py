@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import platform
 import re
 import resource
 import signal
@@ -220,3 +221,25 @@ def test_output_on_a_full_disk_is_no_success(words):
                               stderr=subprocess.PIPE, text=True, timeout=WATCHDOG)
     assert done.returncode == 1
     assert "not all output could be written to standard output" in done.stderr
+
+
+OPENBLAS = """
+const char *openblas_get_config(void) { return "OpenBLAS 0.3.21 DYNAMIC_ARCH " KERNELS; }
+const char *openblas_get_corename(void) { return KERNELS; }
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="kernels of x86 processors")
+def test_a_blas_with_the_kernels_of_an_old_processor_is_told_of(tmp_path):
+    def blas(kernels):
+        library = tmp_path / f"libopenblas_{kernels}.so"
+        command = ["cc", "-shared", "-x", "c", f'-DKERNELS="{kernels}"', "-o", library, "-"]
+        subprocess.run(command, input=OPENBLAS, text=True, timeout=WATCHDOG, check=True)
+        _, machine = report(env={"HOCKET_BLAS_LIBRARY": str(library)})
+        return next(entry for entry in machine["libraries"] if entry["name"] == "BLAS")
+
+    assert "several times slower" not in blas("Haswell")["note"]
+    old = blas("Prescott")
+    assert old["version"] == "0.3.21 Prescott"
+    knows_avx2 = " avx2 " in pathlib.Path("/proc/cpuinfo").read_text()
+    assert ("OPENBLAS_CORETYPE=HASWELL" in old["note"]) == knows_avx2
