@@ -63,9 +63,8 @@ void Planner::find_symmetric(engine::Call& call) const noexcept {
     case engine::Reach::kInAndOut:
       symmetric = reachable(call.in) && reachable(call.out);
       break;
-    case engine::Reach::kIn:  // swapped in place, parts would be overwritten before they are read
-      symmetric =
-          reachable(call.in) && (!engine::swaps_parts(call.signature.kind) || call.in != call.out);
+    case engine::Reach::kIn:
+      symmetric = reachable(call.in);
       break;
     case engine::Reach::kOut:  // which all ranks have; the root's is read by the others
       symmetric = reachable(call.out);

@@ -33,5 +33,6 @@ engine::Task scan(ShmGroup& group, engine::Call call);
 engine::Task symmetric_all_reduce(ShmGroup& group, engine::Call call);
 engine::Task symmetric_reduce(ShmGroup& group, engine::Call call);
 engine::Task symmetric_move(ShmGroup& group, engine::Call call);
+engine::Task symmetric_swap(ShmGroup& group, engine::Call call);
 
 }  // namespace hocket::engines::shm

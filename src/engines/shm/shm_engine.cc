@@ -71,6 +71,7 @@ Task ShmEngine::start(const Call& call) {
 
 Task ShmEngine::start_symmetric(const Call& call) {
   const Kind kind = call.signature.kind;
+  if (engine::swaps_parts(kind)) return symmetric_swap(group_, call);
   if (!is_reduction(kind)) return symmetric_move(group_, call);
   const bool to_all = !has_parts(kind) && !is_rooted(kind);
   return to_all ? symmetric_all_reduce(group_, call) : symmetric_reduce(group_, call);

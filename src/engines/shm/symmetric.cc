@@ -1,5 +1,6 @@
 // Calls on symmetric arrays: every rank reads, and for all_reduce writes, everybody's arrays where
-// they are. Two meetings a call: all arrays are ready; all have been read.
+// they are. Two meetings a call: all arrays are ready; all have been read. all_to_all has one more
+// for every further round.
 #include <span>
 
 #include "algorithm/scratch.h"
@@ -13,6 +14,10 @@ using engine::Task;
 using engine::until;
 
 namespace {
+
+// Of a round of symmetric_swap, in bytes: what a rank keeps is still in its caches when it is put
+// into place.
+constexpr std::size_t kSwapBytes = std::size_t{2} << 20;
 
 // Announces stage `step` of the call and waits until everybody has.
 Task meet(ShmGroup& group, const Call& call, std::uint64_t step) {
@@ -121,16 +126,49 @@ Task symmetric_move(ShmGroup& group, Call call) {
   if (from_root) {
     if (s.root != group.rank()) fetch(out, group.peer_out(s.root, call, bytes), bytes);
   } else {
-    const std::size_t mine =
-        engine::swaps_parts(s.kind) ? static_cast<std::size_t>(group.rank()) * bytes : 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t peer = (static_cast<std::size_t>(group.rank()) + i) % n;
-      fetch(out + peer * bytes,
-            group.peer_in(static_cast<int>(peer), call, mine + bytes) + mine,
-            n * bytes);
+      fetch(out + peer * bytes, group.peer_in(static_cast<int>(peer), call, bytes), n * bytes);
     }
   }
   co_await meet(group, call, 2);
+  group.saw_everybody(call);
+}
+
+// In rounds, each a piece of every part. A rank whose array is exchanged in place keeps what it has
+// read until everybody has read that round's pieces: nobody needs to know who works in place.
+Task symmetric_swap(ShmGroup& group, Call call) {
+  const Turn turn(group, call);
+  const auto n = static_cast<std::size_t>(group.size());
+  const std::size_t bytes = bytes_of(call.signature);
+  const std::size_t piece =
+      std::max<std::size_t>(1, kSwapBytes / n / control::kCacheLine) * control::kCacheLine;
+  const bool in_place = call.out == call.in;
+  const algorithm::Scratch kept(in_place ? n * std::min(bytes, piece) : 0);
+  auto* const out = static_cast<std::byte*>(call.out);
+  const std::size_t mine = static_cast<std::size_t>(group.rank()) * bytes;
+  const core::Stores stores = stores_for(n * bytes);
+  co_await until([&] { return group.may_write(call); });
+  group.begin_sharing(call);
+  co_await meet(group, call, 1);
+
+  const std::uint64_t rounds = steps_for(bytes, piece);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const StepRange range = range_of(round, piece, bytes);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t peer = (static_cast<std::size_t>(group.rank()) + i) % n;
+      std::byte* const to =
+          in_place ? kept.get() + peer * range.length : out + peer * bytes + range.first;
+      const std::byte* const from = group.peer_in(static_cast<int>(peer), call, mine + bytes);
+      core::copy(
+          to, from + mine + range.first, range.length, in_place ? core::Stores::kCached : stores);
+    }
+    co_await meet(group, call, round + 2);
+    for (std::size_t peer = 0; in_place && peer < n; ++peer) {
+      core::copy(
+          out + peer * bytes + range.first, kept.get() + peer * range.length, range.length, stores);
+    }
+  }
   group.saw_everybody(call);
 }
 

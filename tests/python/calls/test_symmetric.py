@@ -79,3 +79,23 @@ def test_reduce_scatter_in_place_at_the_front_and_at_the_own_part(n):
                         comm.reduce_scatter(x, out=x[another if rank == 0 else mine])
 
     threads(n, ranks)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_all_to_all_in_place_on_some_ranks(n):
+    def ranks(comm):
+        # The last one goes in more than one round.
+        for count in (1, 1000, 40_000, (20 << 20) // 8 // n):
+            x, other = (comm.symmetric.empty(n * count, "float64") for _ in range(2))
+            brought = [np.arange(n * count) + 0.25 * r for r in range(n)]
+            mine = slice(comm.rank * count, (comm.rank + 1) * count)
+            wanted = np.concatenate([b[mine] for b in brought])
+            for those in ([], [0], [n - 1], range(0, n, 2), range(n)):
+                x[:] = brought[comm.rank]
+                out = x if comm.rank in those else other
+                comm.all_to_all(x, out=out)
+                assert np.array_equal(out, wanted)
+                if out is other:
+                    assert np.array_equal(x, brought[comm.rank])
+
+    threads(n, ranks)
