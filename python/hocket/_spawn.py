@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import pickle
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from ._command import find_command
-from .errors import InvalidArgument
+from ._job import number_of_ranks, require_function
 
 T = TypeVar("T")
 
@@ -79,12 +78,8 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         The first one that a rank raised, with that rank's traceback as its cause; the other ranks
         are ended.
     """
-    try:
-        count = operator.index(n)
-    except TypeError:
-        raise InvalidArgument(f"hocket.spawn: n is {n!r}, expected a number of ranks") from None
-    if count < 1:
-        raise InvalidArgument(f"hocket.spawn: n is {n}, expected at least 1")
+    require_function("hocket.spawn", fn, n)
+    n = number_of_ranks("hocket.spawn", n)
     with tempfile.TemporaryDirectory(prefix="hocket-spawn-") as folder:
         here = Path(folder)
         (here / "task").write_bytes(_pickle_task(fn, args))

@@ -11,8 +11,11 @@ import traceback
 from typing import Any, Callable, NoReturn, Optional, TypeVar
 
 from ._hocket import Communicator, _run_threads
+from ._job import number_of_ranks, require_function
 
 T = TypeVar("T")
+
+_MOST = 2**31 - 1  # what the library is asked, which knows its own limit
 
 
 def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
@@ -39,6 +42,8 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
     Exception
         The first one that a rank raised; the others are aborted.
     """
+    require_function("hocket.run_threads", fn, n)
+    n = number_of_ranks("hocket.run_threads", n, _MOST)
     results: dict[int, Any] = {}
     communicators: list[Communicator] = []
     failure: list[BaseException] = []

@@ -18,6 +18,7 @@ from typing import Any, Optional, TypeVar
 from . import _cluster_member
 from ._crew import Crew, Labels, fresh_address, how_it_ended, signal_of
 from ._crew_member import pickler
+from ._job import number_of_ranks
 from ._spawn import Failure, RankError
 from .errors import InvalidArgument, PeerDied
 
@@ -65,9 +66,7 @@ class Cluster:
     """
 
     def __init__(self, n: int) -> None:
-        if operator.index(n) < 1:
-            raise InvalidArgument(f"hocket.Cluster: n is {n}, expected at least 1")
-        self._n = n
+        self._n = n = number_of_ranks("hocket.Cluster", n)
         self._crew = Crew()
         self._finalizer = weakref.finalize(self, self._crew.close)
         self._is_joined = False

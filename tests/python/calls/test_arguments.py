@@ -79,7 +79,7 @@ class Span:
         (lambda c: hocket.init(address=5, rank=0, size=2), "address is a int"),
         (lambda c: hocket.init(engines="shm"), "engines is a str; give a list"),
         (lambda c: hocket.init(engines=[LONE]), r"engines\[0\] holds lone surrogates"),
-        (lambda c: hocket.run_threads(print, 2**31), "size is 2147483648"),
+        (lambda c: hocket.run_threads(print, 2**31), "n is 2147483648"),
         (lambda c: hocket.DevicePool("x"), "workers is a str"),
     ],
 )

@@ -28,10 +28,19 @@ def test_spawn_prints_what_the_ranks_print_and_nothing_else(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("n", [0, -1, None, "2"])
-def test_a_wrong_number_of_processes(n):
-    with pytest.raises(hocket.InvalidArgument, match="n is"):
-        hocket.spawn(total, n, 0)
+@pytest.mark.parametrize("n", [0, -1, None, "2", 1.5, 10**30])
+def test_a_wrong_number_of_ranks(n):
+    for start in (hocket.spawn, hocket.run_threads, lambda _, n: hocket.Cluster(n)):
+        with pytest.raises(hocket.InvalidArgument, match="n is .*, expected"):
+            start(total, n)
+
+
+def test_the_function_and_the_number_swapped():
+    for start in (hocket.spawn, hocket.run_threads):
+        with pytest.raises(hocket.InvalidArgument, match=rf"comes first.*: hocket.{start.__name__}\(fn, 2\)"):
+            start(2, total)
+        with pytest.raises(hocket.InvalidArgument, match="fn is 2, which cannot be called; give a function"):
+            start(2, 2)
 
 
 def fails(comm):
