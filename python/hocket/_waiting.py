@@ -184,6 +184,8 @@ class _Until:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         if seconds is not None and not isinstance(seconds, numbers.Real):
             raise InvalidArgument(f"timeout is {timeout!r}, expected seconds")
+        if seconds is not None and not seconds >= 0:
+            raise InvalidArgument(f"timeout is {seconds} s; it must not be negative")
         self._at = None if seconds is None else time.monotonic() + float(seconds)
 
     def left(self) -> Optional[float]:

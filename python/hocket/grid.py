@@ -153,8 +153,12 @@ class Grid:
             )
         widths = [_pair(one) for one in given]
         for axis, (before, behind) in enumerate(widths):
+            if before < 0 or behind < 0:
+                raise InvalidArgument(
+                    f"halo is {before} and {behind} along axis {axis}, expected at least 0"
+                )
             own = x.shape[axis] - before - behind
-            if before < 0 or behind < 0 or own < max(before, behind):
+            if own < max(before, behind):
                 raise InvalidArgument(
                     f"along axis {axis} the array has {x.shape[axis]} cells, which is too few for a "
                     f"border of {before} and {behind} and as many within"

@@ -58,6 +58,11 @@ class Operator:
             type(function) is np.ufunc
             and (function.nin, function.nout, function.signature) == (2, 1, None)
         )  # fmt: skip
+        if type(function) is np.ufunc and (function.nin, function.nout) != (2, 1):
+            raise InvalidArgument(
+                f"function is numpy.{function.__name__}, of {_counted(function.nin, 'array')} with "
+                f"{_counted(function.nout, 'result')}; give a function of two arrays with one"
+            )
         if self._address is None and not callable(function):
             raise InvalidArgument(
                 f"function is a {type(function).__name__}; give a function of two arrays, a cfunc of Numba, a "
@@ -86,6 +91,10 @@ class Operator:
     def __repr__(self) -> str:
         """What it is made of."""
         return f"hocket.Operator({self._function!r})"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _address_of(function: Any) -> Optional[int]:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -268,6 +269,9 @@ def test_wait_any_and_some():
             wait(3)
         with pytest.raises(hocket.InvalidArgument, match="timeout is 'soon', expected seconds"):
             wait([], timeout="soon")
+        for timeout in (-1, float("nan"), timedelta(seconds=-1)):
+            with pytest.raises(hocket.InvalidArgument, match="timeout is .* s; it must not be negative"):
+                wait([], timeout=timeout)
 
 
 def test_wait_any_can_be_interrupted():

@@ -69,6 +69,12 @@ def test_what_is_no_number_is_named(comm, rubbish):
 
 
 @pytest.mark.ranks(2)
+def test_a_negative_border_is_refused(comm):
+    with pytest.raises(hocket.InvalidArgument, match="halo is 1 and -1 along axis 0, expected at least 0"):
+        comm.grid((2,)).neighbour_exchange(np.ones(5), [(1, -1)])
+
+
+@pytest.mark.ranks(2)
 def test_numbers_of_numpy_are_numbers(comm):
     grid = comm.grid(np.array([2]), periodic=np.bool_(True))
     assert grid.shape == (2,) and grid.periodic == (True,)

@@ -339,6 +339,8 @@ def test_what_is_refused():
         (dict(function=2**64, dtype="float64"), "NULL"),
         (dict(function=CFUNC(0), dtype="float64"), "NULL"),
         (dict(function=half_and_all_of_ctypes), "dtype is missing"),
+        (dict(function=np.sin), "numpy.sin, of 1 array with 1 result; give a function of two arrays"),
+        (dict(function=np.divmod), "numpy.divmod, of 2 arrays with 2 results"),
     ],
 )
 def test_what_is_no_operator(arguments, text):
