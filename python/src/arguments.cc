@@ -101,6 +101,16 @@ std::string text_argument(nb::handle value, const char* name) {
   return {text, static_cast<std::size_t>(length)};
 }
 
+void require_iterable(nb::handle value, const char* name, const char* wanted) {
+  PyObject* const iterator = PyObject_GetIter(value.ptr());
+  if (iterator == nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+    PyErr_Clear();
+    refuse_type(value, name, wanted);
+  }
+  Py_DECREF(iterator);
+}
+
 std::string path_argument(nb::handle value, const char* name) {
   const nb::object bytes = nb::module_::import_("os").attr("fsencode")(value);
   std::string path(PyBytes_AsString(bytes.ptr()),

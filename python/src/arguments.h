@@ -26,6 +26,8 @@ std::vector<std::int64_t> long_list_argument(nb::handle values, const char* name
 bool flag_argument(nb::handle value, const char* name);
 
 std::string text_argument(nb::handle value, const char* name);
+// Throws InvalidArgument of what cannot be gone through; takes nothing from an iterator.
+void require_iterable(nb::handle value, const char* name, const char* wanted);
 // As the file system has it, whatever its bytes: str, bytes or os.PathLike.
 std::string path_argument(nb::handle value, const char* name);
 // Names of engines, best first; None is none.

@@ -98,6 +98,7 @@ void bind_children(CommunicatorClass& cls) {
         const std::vector<int> members = read_arguments(s, [&] {
           options = {duration_argument(deadline, "deadline")};
           std::vector<int> read;
+          require_iterable(ranks, "ranks", "a list of ranks");
           for (nb::handle rank : ranks) read.push_back(integer_argument(rank, "a rank of ranks"));
           return read;
         });
@@ -241,7 +242,8 @@ void bind_life(CommunicatorClass& cls) {
   cls.def(
       "refuse",
       [](Seat& s, nb::handle reason) {
-        const std::string text = text_argument(reason, "reason");
+        const std::string text =
+            read_arguments(s, [&] { return text_argument(reason, "reason"); });
         without_gil([&] { s.comm.refuse(text); });
       },
       arg("reason").none(),

@@ -62,6 +62,7 @@ struct Side {
 
 Side read_side(nb::handle messages, const char* name, Array (*read)(nb::handle, const char*, int)) {
   Side side;
+  require_iterable(messages, name, "a list of pairs of an array and a rank");
   for (nb::handle message : messages) {
     const std::string element = std::string(name) + "[" + std::to_string(side.peers.size()) + "]";
     if (!nb::isinstance<nb::sequence>(message) || nb::len(message) != 2) {

@@ -289,6 +289,7 @@ nb::object scatter_object(
     reading.pickle = pickle_argument(allow_pickle);
     std::vector<Object> read;
     if (seat.comm.rank() != options.root) return read;
+    require_iterable(objects, "objects", "a list of objects, one for each rank");
     for (nb::handle object : objects) read.push_back(to_object(object, reading, 0));
     return read;
   });

@@ -72,6 +72,11 @@ class Span:
         (lambda c: c.send_recv(np.zeros(3), 0, source=0.5), "source is a float"),
         (lambda c: c.exchange([(np.zeros(3), 2**40)], []), r"outgoing\[0\]'s rank is 10995"),
         (lambda c: c.abort(None), "reason is a NoneType"),
+        (lambda c: c.refuse(3), "reason is a int"),
+        (lambda c: c.new_group(3), "ranks is a int; give a list of ranks"),
+        (lambda c: c.exchange(3, []), "outgoing is a int; give a list of pairs"),
+        (lambda c: c.exchange([], None), "incoming is a NoneType; give a list of pairs"),
+        (lambda c: c.scatter_object(3, root=c.rank), "objects is a int; give a list of objects"),
         (lambda c: c.dump("a\0b"), "directory holds a zero byte"),
         (lambda c: hocket.init(rank="0", size=1), "rank is a str"),
         (lambda c: hocket.init(rank=0, size=2**40), "size is 1099511627776"),
@@ -88,6 +93,19 @@ def test_refused_by_name(call, words):
         with pytest.raises(hocket.InvalidArgument, match=words):
             call(comm)
         assert comm.all_reduce(np.ones(1))[0] == 2  # still good, and in step
+
+    threads(2, body)
+
+
+def test_a_refusal_that_gives_no_reason_is_one():
+    def body(comm):
+        if comm.rank == 1:
+            with pytest.raises(hocket.InvalidArgument, match="reason is a int"):
+                comm.refuse(3)
+        else:
+            with pytest.raises(hocket.InvalidArgument, match="rank 1 refused .*reason is a int"):
+                comm.barrier()
+        assert comm.all_reduce(np.ones(1))[0] == 2
 
     threads(2, body)
 
