@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -29,6 +29,11 @@ def _base() -> Any:
 
 
 Base: Any = _base()
+
+
+def _given(timeout: Optional[timedelta]) -> Optional[timedelta]:
+    """The timeout of a call that has one of its own; PyTorch says by a negative one that it has none."""
+    return timeout if timeout is not None and timeout >= timedelta(0) else None
 
 
 class HocketBackend(Calls, Base):  # type: ignore[misc]
@@ -109,9 +114,10 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         if torch.cuda.is_initialized():  # who comes here has done what is on the streams
             torch.cuda.current_stream().synchronize()
             self._streams.synchronize()
+        timeout = _given(getattr(opts, "timeout", None))
         if getattr(opts, "asyncOp", False):
-            return self._pending(self._comm.barrier_async(), [], Kind.COLLECTIVE)
-        self._comm.barrier()
+            return self._pending(self._comm.barrier_async(timeout), [], Kind.COLLECTIVE)
+        self._comm.barrier(timeout)
         self._shared.kept.settle()
         return self._finished([])
 
@@ -121,12 +127,23 @@ class HocketBackend(Calls, Base):  # type: ignore[misc]
         `options`, or the timeout itself, which older PyTorch gives.
         """
         timeout = options if isinstance(options, timedelta) else getattr(options, "timeout", None)
-        is_given = timeout is not None and timeout >= timedelta(0)
-        self._comm.barrier(timeout if is_given else None)
+        self._comm.barrier(_given(timeout))
 
     def set_timeout(self, timeout: timedelta) -> None:
         """The deadline of later calls."""
         self._comm.deadline = timeout
+
+    _set_default_timeout = set_timeout  # what older programs call on the backends that they know
+
+    @contextlib.contextmanager
+    def lasting(self, timeout: Optional[timedelta]) -> Iterator[None]:
+        """Calls that start in here have this deadline; the group's, where `timeout` is none."""
+        usual = self._comm.deadline
+        self._comm.deadline = usual if _given(timeout) is None else timeout
+        try:
+            yield
+        finally:
+            self._comm.deadline = usual
 
     def abort(self) -> None:
         """End the pending and later calls of all ranks, now."""
@@ -189,7 +206,8 @@ def _as_collective(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             if form is None or is_whole(form, arguments, named):
                 return call(self, *arguments, **named)
             whole, rest = completed(form, arguments, named)
-            return call(self, *whole, **rest)
+            with self.lasting(getattr(whole[-1], "timeout", None)):
+                return call(self, *whole, **rest)
         except hocket.InvalidArgument as error:
             if error.status is not None:  # hocket's own
                 raise

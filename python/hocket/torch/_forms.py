@@ -93,5 +93,5 @@ def _is_short(form: Form, tensors: list[Any]) -> bool:
 
 def _give(options: Any, field: str, value: Any) -> None:
     if field == "timeout" and (value is None or not hasattr(options, field)):
-        return  # hocket's calls have their group's
+        return  # the call has its group's
     setattr(options, field, value)

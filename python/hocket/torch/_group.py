@@ -198,7 +198,12 @@ def _call(name: str) -> Callable[..., Any]:
             if lazy is not None and self.carries([lazy]):
                 return getattr(self.backend, name)(*arguments, **named)
         self.backend.made.handle = None
-        work = theirs(self, *arguments, **named)
+        timeout = named.get("timeout") if named else arguments[-1] if arguments else None
+        if isinstance(timeout, timedelta):
+            with self.backend.lasting(timeout):
+                work = theirs(self, *arguments, **named)
+        else:
+            work = theirs(self, *arguments, **named)
         return self.backend.made.handle or work
 
     # By this name PyTorch tells that an override is calling what it overrides.

@@ -115,6 +115,13 @@ def test_monitored_barriers_of_subgroups_and_without_time(tmp_path):
     torch_ranks.run("torch_errors.py", "monitored", 3, tmp_path, "hocket")
 
 
+@pytest.mark.skipif(
+    issubclass(HocketBackend, ProcessGroup), reason="dist.barrier has no timeout there"
+)
+def test_calls_with_timeouts_of_their_own(tmp_path):
+    torch_ranks.run("torch_errors.py", "calls_with_timeouts", 2, tmp_path, "hocket")
+
+
 def losses_of(output):
     lines = [line.split() for line in output.splitlines()]
     return {name: losses for name, *losses in lines}

@@ -94,5 +94,33 @@ def monitored(rank, n):
     dist.barrier()
 
 
+def calls_with_timeouts(rank, n):
+    """A call that is given a timeout has it, and the group keeps its own."""
+    short = datetime.timedelta(seconds=0.25)
+    ones = torch.ones(3)
+
+    def backend_of(group):
+        return group._get_backend(torch.device("cpu"))
+
+    for call in (
+        lambda group: dist.barrier(group=group, timeout=short),
+        lambda group: dist.barrier(group=group, timeout=short, async_op=True).wait(),
+        lambda group: group.barrier(timeout=short).wait(),
+        lambda group: group.allreduce(ones, timeout=short).wait(),
+        lambda group: group.allreduce(ones, dist.ReduceOp.MAX, short).wait(),
+        lambda group: group.allgather([torch.ones(3)] * n, ones, timeout=short).wait(),
+        lambda group: backend_of(group).broadcast([ones], 1, timeout=short).wait(),
+    ):
+        group = dist.new_group(timeout=datetime.timedelta(seconds=30))
+        group.allreduce(ones, timeout=datetime.timedelta(seconds=29)).wait()
+        if rank == 0:
+            text = raised(lambda call=call, group=group: call(group), hocket.DeadlineExceeded)
+            assert "0.25 s" in text, text
+        assert backend_of(group).communicator.deadline == 30
+        dist.barrier()
+    backend_of(group)._set_default_timeout(short)
+    assert backend_of(group).options._timeout == short
+
+
 if __name__ == "__main__":
     main(globals(), *sys.argv[1:])
