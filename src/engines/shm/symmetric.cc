@@ -146,7 +146,8 @@ Task symmetric_swap(ShmGroup& group, Call call) {
   const bool in_place = call.out == call.in;
   const algorithm::Scratch kept(in_place ? n * std::min(bytes, piece) : 0);
   auto* const out = static_cast<std::byte*>(call.out);
-  const std::size_t mine = static_cast<std::size_t>(group.rank()) * bytes;
+  const auto rank = static_cast<std::size_t>(group.rank());
+  const std::size_t mine = rank * bytes;
   const core::Stores stores = stores_for(n * bytes);
   co_await until([&] { return group.may_write(call); });
   group.begin_sharing(call);
@@ -155,8 +156,8 @@ Task symmetric_swap(ShmGroup& group, Call call) {
   const std::uint64_t rounds = steps_for(bytes, piece);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const StepRange range = range_of(round, piece, bytes);
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t peer = (static_cast<std::size_t>(group.rank()) + i) % n;
+    for (std::size_t i = in_place ? 1 : 0; i < n; ++i) {  // its own part stays where it is
+      const std::size_t peer = (rank + i) % n;
       std::byte* const to =
           in_place ? kept.get() + peer * range.length : out + peer * bytes + range.first;
       const std::byte* const from = group.peer_in(static_cast<int>(peer), call, mine + bytes);
@@ -164,7 +165,8 @@ Task symmetric_swap(ShmGroup& group, Call call) {
           to, from + mine + range.first, range.length, in_place ? core::Stores::kCached : stores);
     }
     co_await meet(group, call, round + 2);
-    for (std::size_t peer = 0; in_place && peer < n; ++peer) {
+    for (std::size_t i = 1; in_place && i < n; ++i) {
+      const std::size_t peer = (rank + i) % n;
       core::copy(
           out + peer * bytes + range.first, kept.get() + peer * range.length, range.length, stores);
     }
