@@ -114,6 +114,26 @@ def test_ranks_run_from_a_wheel(python, tmp_path):
     assert output.count("right") == 2, output
 
 
+@pytest.fixture(scope="module")  # takes longer than a test may
+def said_in_a_bare_debian(wheel):
+    release = Path("/etc/os-release").read_text()
+    if "ID=debian" not in release.split() or "VERSION_CODENAME=" not in release:
+        pytest.skip("this system is no Debian")
+    if os.getuid() != 0 or shutil.which("mmdebstrap") is None:
+        pytest.skip("this needs root and mmdebstrap")
+    alone = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
+    if subprocess.run(alone, stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("this process may not make namespaces")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return run(ROOT / "tools" / "chroots.sh", "--wheel", wheel, timeout=600, PATH=path)
+
+
+def test_two_ranks_run_from_a_wheel_in_a_bare_debian(said_in_a_bare_debian):
+    """Which has Python and the packages of the libraries that the wheel's files need, and no network."""
+    said = said_in_a_bare_debian
+    assert said.count("] right") == 2 and ": good" in said, said
+
+
 def test_doctor_tells_of_the_python_that_the_wheel_is_in(python, tmp_path):
     # Its environment is not activated: the python3 in PATH is another one.
     machine = json.loads(run(python.parent / "hocket", "doctor", "--json", cwd=tmp_path))
