@@ -88,7 +88,8 @@ std::optional<DType> dtype_of(const PyArray_Descr* descr) {
 
 [[noreturn]] void refuse_dtype(const PyArray_Descr* descr, const char* name) {
   const nb::str text(nb::handle(reinterpret_cast<const PyObject*>(descr)));
-  throw InvalidArgument(std::string(name) + " has dtype " + text.c_str() +
+  const bool is_argument = std::string_view(name) == "dtype";
+  throw InvalidArgument(std::string(name) + (is_argument ? " is " : " has dtype ") + text.c_str() +
                         ", which hocket does not take: it takes bool, the integers of 8 to 64 "
                         "bits, float16, bfloat16, float32, float64, complex64, complex128, "
                         "float8_e4m3fn and float8_e5m2. For other plain data pass "

@@ -6,6 +6,8 @@
 // never across them, so that every node is computed from the same operands in the same order
 // wherever it is computed. Then each rank gets its slice of the elements of all those nodes, adds
 // the rest of the tree, rounds, and the slices are gathered.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -176,9 +178,11 @@ class ReproducibleSum {
     if (std::string fault = call::fault_of(out_, "out"); !fault.empty()) return fault;
     if (in_.dtype() != out_.dtype()) return "shards and out differ in dtype";
     if (options_.op != ReduceOp::kSum && options_.op != ReduceOp::kAvg) {
-      return "op must be sum or avg";
+      return fmt::format("op is {}, expected sum or avg", name_of(options_.op));
     }
-    if (!is_defined(options_.op, out_.dtype())) return "the op has no meaning on this dtype";
+    if (!is_defined(options_.op, out_.dtype())) {
+      return fmt::format("op {} has no meaning on {}", name_of(options_.op), name_of(out_.dtype()));
+    }
     if (count == 0 ? in_.count() == 0 : in_.count() % count == 0) return {};
     return "shards must hold a whole number of arrays of out's " + std::to_string(count) +
            " elements, and has " + std::to_string(in_.count());
