@@ -16,8 +16,8 @@ packages="
 for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
 # Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language;
-# mmdebstrap, for the wheel in a bare Debian.
-welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap"
+# mmdebstrap, for the wheel in a bare Debian; the BLAS that is hardest to call from several threads.
+welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial"
 peers=
 for argument in "$@"; do
   case $argument in

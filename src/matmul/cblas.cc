@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "matmul/blas.h"
@@ -93,11 +95,29 @@ std::string name_of_library(os::LoadedLibrary& library) {
   return library.path();
 }
 
+// OpenBLAS as it is built for one thread (Debian: libopenblas0-serial) has one buffer for all that
+// call it, and makes wrong products, without a word, where two threads do at once.
+bool is_for_one_thread(os::LoadedLibrary& library) {
+  for (const char* function :
+       {"openblas_get_parallel", "scipy_openblas_get_parallel64_", "scipy_openblas_get_parallel"}) {
+    int (*threads_of)() = nullptr;
+    if (library.look(function, threads_of)) return threads_of() == 0;
+  }
+  return false;
+}
+
+// Of the process, as such a library is: several ranks may be its threads.
+std::mutex& turn_in_the_library() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 class CBlas final : public Blas {
  public:
   // Whether it has the functions.
   bool fill(os::LoadedLibrary& library) {
     name_ = name_of_library(library);
+    takes_turns_ = is_for_one_thread(library);
     for (const char* before : {"cblas_", "scipy_cblas_"}) {
       if (short_.fill(library, before, "")) return true;
       for (const char* after : {"64_", "_64"}) {
@@ -109,6 +129,8 @@ class CBlas final : public Blas {
   const std::string& name() const noexcept override { return name_; }
   void multiply(const LocalProduct& product) const override {
     if (product.m == 0 || product.n == 0) return;
+    std::optional<std::lock_guard<std::mutex>> turn;
+    if (takes_turns_) turn.emplace(turn_in_the_library());
     if (is_long_) return long_.multiply(product);
     short_.multiply(product);
   }
@@ -118,6 +140,7 @@ class CBlas final : public Blas {
   GemmFunctions<int> short_;
   GemmFunctions<std::int64_t> long_;
   bool is_long_ = false;
+  bool takes_turns_ = false;
 };
 
 // Whether its products are right: some releases choose kernels that are not, on processors that are
