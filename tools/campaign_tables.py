@@ -47,8 +47,8 @@ def summary(lines):
     heads = list(dict.fromkeys(line["head"] for line in lines))
     counted = ", ".join(f"{sum(word in text for text in wrong)} {what}"
                         for what, word in GRAVE.items())
-    return (f"{len(faults)} faults in {len({(x['seed'], x['job']) for x in lines})} jobs, "
-            f"{sum(bool(x['wrong']) for x in lines)} faults with something wrong ({counted}). "
+    return (f"{len(faults)} faults in {len({(x['seed'], x['job']) for x in lines})} jobs; "
+            f"of the faults {sum(bool(x['wrong']) for x in lines)} had something wrong ({counted}). "
             f"{sum(bool(x.get('known')) for x in lines)} more ended by an assertion of UCX's own. "
             f"{' to '.join(dict.fromkeys([days[0], days[-1]]))}, at {', '.join(heads)}.")
 

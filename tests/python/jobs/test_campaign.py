@@ -127,7 +127,7 @@ def test_the_tables_are_made_of_the_log(tmp_path):
         line % ("PeerDied", "[]") + line % ("Aborted", '["rank 0 ended with Aborted"]'))
     campaign_tables.main([str(tmp_path / "log"), "--page", str(page)])
     text = page.read_text()
-    assert "2 faults in 1 jobs, 1 of them with something wrong" in text
+    assert "2 faults in 1 jobs; of the faults 1 had something wrong" in text
     assert "| kill | PeerDied |  | 1 | 1 | 4 ms | 4 ms | 4 ms |" in text
     assert "| kill | shm | 1 | 1, 2 | rank N ended with Aborted |" in text
 
