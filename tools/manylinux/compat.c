@@ -17,14 +17,11 @@ HIDDEN char __libc_single_threaded = 0;
 
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }  // 2.30
 
-// 2.30. The old way, which libstdc++ itself goes where there is no such call: the time that is left,
-// on the clock that a condition has. Where that clock is set meanwhile, the wait is over at another
-// time, and whoever waits looks at its own clock.
-HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition,
-                                  pthread_mutex_t* mutex,
-                                  clockid_t clock,
-                                  const struct timespec* until) {
-  if (clock == CLOCK_REALTIME) return pthread_cond_timedwait(condition, mutex, until);
+// 2.30: waits until a time on a clock that is named. The old way, which libstdc++ itself goes where
+// there is no such call: the time that is left, on the clock that the old call has. Where that
+// clock is set meanwhile, the wait is over at another time, and whoever waits looks at its own.
+// 0, EINVAL or ETIMEDOUT.
+static int on_the_wall_clock(clockid_t clock, const struct timespec* until, struct timespec* end) {
   struct timespec now;
   struct timespec real;
   if (clock_gettime(clock, &now) != 0 || clock_gettime(CLOCK_REALTIME, &real) != 0) return EINVAL;
@@ -32,9 +29,33 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition,
   time_t seconds = real.tv_sec + (until->tv_sec - now.tv_sec);
   for (; nanoseconds < 0; --seconds) nanoseconds += 1000000000;
   for (; nanoseconds >= 1000000000; ++seconds) nanoseconds -= 1000000000;
-  if (seconds < 0) return ETIMEDOUT;
-  const struct timespec end = {.tv_sec = seconds, .tv_nsec = nanoseconds};
-  return pthread_cond_timedwait(condition, mutex, &end);
+  *end = (struct timespec){.tv_sec = seconds, .tv_nsec = nanoseconds};
+  return seconds < 0 ? ETIMEDOUT : 0;
+}
+
+HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition,
+                                  pthread_mutex_t* mutex,
+                                  clockid_t clock,
+                                  const struct timespec* until) {
+  struct timespec end;
+  const int problem = on_the_wall_clock(clock, until, &end);
+  return problem != 0 ? problem : pthread_cond_timedwait(condition, mutex, &end);
+}
+
+HIDDEN int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock,
+                                      clockid_t clock,
+                                      const struct timespec* until) {
+  struct timespec end;
+  const int problem = on_the_wall_clock(clock, until, &end);
+  return problem != 0 ? problem : pthread_rwlock_timedrdlock(lock, &end);
+}
+
+HIDDEN int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock,
+                                      clockid_t clock,
+                                      const struct timespec* until) {
+  struct timespec end;
+  const int problem = on_the_wall_clock(clock, until, &end);
+  return problem != 0 ? problem : pthread_rwlock_timedwrlock(lock, &end);
 }
 
 #define NAME(SIGNAL) [SIG##SIGNAL] = #SIGNAL
