@@ -112,10 +112,10 @@ void define_extreme(CommunicatorClass& cls, const std::string& name, const char*
       [name](Seat& seat, nb::handle x, nb::handle index, nb::handle deadline, nb::handle stream) {
         ExtremesPlan plan = read(seat, x, index, deadline, stream);
         read_arguments(seat, [&] { require_reusable(plan.value); });
-        PreparedHandle handle{.call = without_gil([&] {
-                                return kPrepare(
-                                    seat.comm, plan.in.input(), plan.out(), plan.options);
-                              })};
+        PreparedHandle handle{
+            .comm = nb::find(seat),
+            .call = without_gil(
+                [&] { return kPrepare(seat.comm, plan.in.input(), plan.out(), plan.options); })};
         handle.name = name;
         keep_all(handle, plan);
         if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));

@@ -98,6 +98,9 @@ constexpr std::string_view kOfOneRank[] = {"abort",
 Seat* seat_of(nb::handle self) {
   if (nb::isinstance<Seat>(self)) return &nb::cast<Seat&>(self);
   if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).seat;
+  if (nb::isinstance<PreparedHandle>(self)) {
+    return &nb::cast<Seat&>(nb::cast<PreparedHandle&>(self).comm);
+  }
   return nullptr;
 }
 
@@ -212,12 +215,13 @@ void mind_keywords(nb::module_& module) {
   all.deadline = PyUnicode_InternFromString("deadline");
   all.timeout = PyUnicode_InternFromString("timeout");
   const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");
-  for (nb::handle owner : {nb::type<Seat>(), nb::type<Symmetric>()}) {
+  for (nb::handle owner : {nb::type<Seat>(), nb::type<Symmetric>(), nb::type<PreparedHandle>()}) {
     const nb::object members = nb::steal(PyMapping_Items(owner.attr("__dict__").ptr()));
     for (nb::handle member : members) {
       const std::string name = nb::cast<std::string>(member[0]);
       const nb::object function = member[1];
-      if (!is_bound_function(function) || name.starts_with("_")) continue;
+      if (!is_bound_function(function)) continue;
+      if (name.starts_with("_") && name != "__call__") continue;
       if (std::ranges::find(kOfOneRank, name) != std::end(kOfOneRank)) continue;
       Refuse refuse = &refuse_next_call;
       if (name == "rebuild") refuse = &refuse_rebuild;

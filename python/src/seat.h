@@ -226,6 +226,7 @@ nb::object to_python(const Received& received);
 
 // Python's `Prepared`.
 struct PreparedHandle {
+  nb::object comm;  // Python's communicator; first, and so the last to go
   std::vector<nb::object> objects;
   std::vector<std::shared_ptr<Lease>> leases;
   nb::object result;

@@ -149,7 +149,8 @@ void define(CommunicatorClass& cls,
           Seat& seat, Given... given, nb::handle stream) {
         auto call = plan(seat, stream, given...);
         read_arguments(seat, [&] { require_reusable(call.result); });
-        PreparedHandle handle{.call = without_gil([&] { return prepare(seat.comm, call); })};
+        PreparedHandle handle{.comm = nb::find(seat),
+                              .call = without_gil([&] { return prepare(seat.comm, call); })};
         keep(handle, call.in, call.out);
         if constexpr (requires { call.options.own; }) handle.own = call.options.own;
         if (!stream.is_none()) handle.objects.push_back(nb::borrow(stream));

@@ -336,3 +336,16 @@ def test_of_plans_that_are_called():
             good,
             own.__call__,
         )
+
+
+@pytest.mark.parametrize("start", ["__call__", "start"])
+@pytest.mark.parametrize("name", ["all_reduce", "argmin"])
+def test_of_prepared_calls(name, start):
+    prepared = {}
+
+    def find(c):
+        if c.rank not in prepared:
+            prepared[c.rank] = getattr(c, f"prepare_{name}")(np.ones(6))
+        return getattr(prepared[c.rank], start) if start == "start" else prepared[c.rank]
+
+    refuse_all(find, f"{name}.{start}", lambda c: {}, getattr(hocket.Prepared, start))
