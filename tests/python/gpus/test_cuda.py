@@ -668,3 +668,26 @@ def body(comm):
     assert (found == comm.size).all()
 on(RANKS, body)
 """.replace("RANKS", str(ranks)))
+
+
+def test_a_stream_is_marked_while_a_step_of_another_call_wants_the_gil():
+    """Python combines in hocket's own thread, which is in the communicator meanwhile."""
+    run("""
+import faulthandler, time
+faulthandler.dump_traceback_later(40, exit=True)
+def add(a, b):
+    time.sleep(0.002)
+    return a + b
+op = hocket.Operator(add, dtype="float64")
+def body(comm):
+    x, other = Array(driver, np.full(6, comm.rank + 5.0)), driver.stream()
+    for _ in range(10):
+        works = [comm.all_reduce_async(np.full(3, comm.rank + 1.0), op=op) for _ in range(10)]
+        for _ in range(30):
+            comm.broadcast(x, stream=other)
+        for work in works:
+            assert np.array_equal(work.wait(), np.full(3, 3.0))
+    driver.synchronize(other)
+    assert np.array_equal(x.host, np.full(6, 5.0))
+on(2, body)
+""")
