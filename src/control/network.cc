@@ -28,6 +28,7 @@ constexpr auto kForLeaving = milliseconds(1000);
 constexpr auto kForMates = milliseconds(100);
 constexpr auto kLeavingNap = std::chrono::microseconds(200);
 constexpr auto kForATurn = milliseconds(50);  // of a network thread that has been woken
+constexpr auto kLongestNap = milliseconds(500);
 
 os::Fd make_epoll() {
   os::Fd made(::epoll_create1(EPOLL_CLOEXEC));
@@ -132,10 +133,15 @@ void Network::run() {
   }
 }
 
+// How long a network thread sleeps at most.
+Network::Clock::duration Network::nap() const noexcept {
+  return std::min<Clock::duration>(options_.silence / 8, kLongestNap);
+}
+
 // Until when to look again though nothing comes.
 Network::Clock::duration Network::patience() const {
   if (!given_up_ && carrier_.pending && carrier_.pending()) return milliseconds(1);
-  auto patience = std::min<Clock::duration>(options_.silence / 8, milliseconds(500));
+  auto patience = nap();
   if (agreement_.is_busy()) patience = std::min<Clock::duration>(patience, milliseconds(10));
   for (int place = 0; place < host_->ranks(); ++place) {
     if (host_->state(place) == RankState::kDied && !host_->has_end(place) &&
@@ -183,6 +189,14 @@ bool Network::is_mute(int place) const noexcept {
   const auto since = host_->since_seen(place);
   if (!since || *since < kForATurn) return false;
   return *since > options_.silence / 4 || os::is_halted(host_->pid(place), host_->start(place));
+}
+
+// Who waits on another host cannot look for itself, and nobody may wait here.
+void Network::look_for_core_dumps() noexcept {
+  for (int place = 0; place < host_->ranks(); ++place) {
+    const auto since = host_->since_seen(place);
+    if (since && *since > nap()) host_->look_for_core_dump(place);
+  }
 }
 
 bool Network::reaches_all() const noexcept {
@@ -286,6 +300,7 @@ void Network::take(Peer& peer, const Fact& fact) {
           {.state = rank.state, .pid = rank.pid, .world_rank = rank.world_rank, .end = rank.end});
     }
   } else if (const auto* question = std::get_if<Question>(&fact)) {
+    look_for_core_dumps();
     if (GroupEntry* entry = host_->find_group(question->group)) {
       for (const auto& lane : peer.lanes) {
         tell(lane.get(), announced(*entry, -1));

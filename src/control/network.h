@@ -95,6 +95,7 @@ class Network {
   bool is_first() const noexcept;
   bool speaks() const noexcept;
   bool is_mute(int place) const noexcept;
+  void look_for_core_dumps() noexcept;
   bool reaches_all() const noexcept;
   int own_host() const noexcept;
   int host_of(const Peer& peer) const;
@@ -143,6 +144,7 @@ class Network {
   void note_heard(const Peer& peer) noexcept;
   bool is_heard_here(const Peer& peer) const noexcept;
   void declare(const Peer& peer, RankState state, int rank);
+  Clock::duration nap() const noexcept;
   Clock::duration patience() const;
   bool has_living(const Peer& peer) const noexcept;
   bool have_all_died(const Peer& peer) const noexcept;

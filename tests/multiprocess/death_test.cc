@@ -1,10 +1,8 @@
 // Ranks that die: every survivor hears which one, whatever it was doing.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/fanotify.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 #include <thread>
 
 #include "collectives.h"
+#include "core_file.h"
 #include "ranks.h"
 
 namespace hocket::multiprocess {
@@ -223,39 +222,6 @@ TEST(Death, WithMuchMemoryIsNoticed) {
   expect_named(ranks, 1, "call");
 }
 
-// A resource: whoever opens a file in `folder` stands still until this is gone, as the writer of a
-// core file does. Needs root.
-class HeldFolder {
- public:
-  explicit HeldFolder(const char* folder)
-      : events_(fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY)) {
-    const std::uint64_t openings = FAN_OPEN_PERM | FAN_EVENT_ON_CHILD;
-    held_ = events_ >= 0 && fanotify_mark(events_, FAN_MARK_ADD, openings, AT_FDCWD, folder) == 0;
-  }
-  ~HeldFolder() { close(events_); }
-  HeldFolder(const HeldFolder&) = delete;
-  HeldFolder& operator=(const HeldFolder&) = delete;
-  bool is_held() const { return held_; }
-
- private:
-  int events_;
-  bool held_ = false;
-};
-
-std::string core_pattern() {
-  std::string pattern;
-  std::ifstream("/proc/sys/kernel/core_pattern") >> pattern;
-  return pattern;
-}
-
-bool dumps_core(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  for (std::string line; std::getline(status, line);) {
-    if (line == "CoreDumping:\t1") return true;
-  }
-  return false;
-}
-
 // The kernel tells of its end only when the file has been written.
 TEST(Death, IsNoticedWhileACoreFileIsWritten) {
   if (core_pattern() != "core") GTEST_SKIP() << "core dumps go to " << core_pattern();
@@ -274,8 +240,7 @@ TEST(Death, IsNoticedWhileACoreFileIsWritten) {
         const std::vector<int> others{0, 2};
         Communicator apart = comm.new_group(others);
         if (rank.rank() == victim) {
-          const rlimit all{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
-          rank.check(setrlimit(RLIMIT_CORE, &all) == 0, "core files are not allowed");
+          rank.check(allow_core_files(), "core files are not allowed");
           rank.await(0, 1);
           die(Manner::kSegfault);
         }

@@ -1,14 +1,20 @@
 // What hosts learn of each other's failures: from whom, how soon, and the same on all ranks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "collectives.h"
+#include "core_file.h"
 #include "pretended_hosts.h"
 
 namespace hocket::multiprocess {
@@ -154,6 +160,89 @@ TEST_F(HostFailures, MatesOfAStoppedSpeakerAreNotMissing) {
     EXPECT_EQ(rank.get("call"), "DeadlineExceeded") << rank.get("call.message");
     EXPECT_EQ(rank.get("call.missing"), "2") << rank.get("call.message");
   }
+}
+
+struct CoreFile {
+  int victim;
+  bool mate_waits;  // for who dumps core
+  const char* folder;
+};
+
+// A rank of two pairs. Nobody's core file is written to its end before all others are through.
+void lose_to_a_core_file(const Rank& rank, const CoreFile& how) {
+  World world = join(rank, in_pairs);
+  Communicator& comm = world.communicator();
+  std::vector<int> others;
+  for (int i = 0; i < rank.size(); ++i) {
+    if (i != how.victim) others.push_back(i);
+  }
+  Communicator apart = comm.new_group(others);
+  std::vector<int> pid{static_cast<int>(getpid())};
+  comm.broadcast(pid, {.root = how.victim});
+  rank.mark(0);
+  if (rank.rank() == how.victim) {
+    rank.check(chdir(how.folder) == 0, "the folder for the core file");
+    rank.check(allow_core_files(), "core files are not allowed");
+    rank.await(1, 1);
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+  }
+  const bool is_mate = in_pairs(rank.rank()) == in_pairs(how.victim);
+  if (is_mate && !how.mate_waits) rank.await(2, 2);
+  rank.attempt("recv", [&] { comm.recv(pid, how.victim, {.deadline = seconds(30)}); });
+  rank.mark(2);
+  rank.attempt("call", [&] { comm.barrier({.deadline = seconds(30)}); });
+  Communicator next = comm.rebuild();
+  rank.check(next.size() == 3, "the one that dumps core goes on");
+  for (Communicator* each : {&next, &apart}) {
+    const std::string wrong = wrong_results(*each, 1, 700);
+    rank.check(wrong.empty(), wrong);
+  }
+  rank.check(dumps_core(pid[0]), "it was known only after the core file had been written");
+  apart.barrier();
+  rank.mark(3);
+}
+
+// Who speaks for a host crashes, and its connections stay as they are for as long as its memory is
+// being written to a file. A host-mate tells the other host of the death, and of what follows, all
+// the same, whether it is waiting itself or not.
+TEST_F(HostFailures, ASpeakerThatDumpsCoreIsToldOfByAMate) {
+  if (core_pattern() != "core") GTEST_SKIP() << "core dumps go to " << core_pattern();
+  char folder[] = "/tmp/hocket-core-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  if (!HeldFolder(folder).is_held()) GTEST_SKIP() << "needs root, to hold up the core file";
+  for (const int victim : {0, 2}) {
+    for (const bool mate_waits : {true, false}) {
+      SCOPED_TRACE(
+          fmt::format("rank {}, whose mate {}", victim, mate_waits ? "waits" : "does not"));
+      const auto ranks = run_job(
+          // Long, so that no host is taken for silent meanwhile.
+          {.size = 4, .environment = {{"HOCKET_SILENCE", "40"}}},
+          [&](Rank& rank) {
+            lose_to_a_core_file(rank, {victim, mate_waits, folder});
+          },
+          {victim},
+          [&](const Watcher& watcher) {
+            if (!watcher.await(0, 4)) return;
+            const HeldFolder held(folder);
+            EXPECT_TRUE(held.is_held());
+            watcher.mark(1);
+            watcher.await(3, 3);
+          });
+      EXPECT_EQ(WTERMSIG(ranks[static_cast<std::size_t>(victim)].status), SIGSEGV);
+      for (int i = 0; i < 4; ++i) {
+        if (i == victim) continue;
+        const Result& rank = ranks[static_cast<std::size_t>(i)];
+        for (const std::string call : {"recv", "call"}) {
+          const std::string message = rank.get(call + ".message");
+          EXPECT_EQ(rank.get(call), "PeerDied") << message;
+          EXPECT_EQ(rank.number(call + ".peer"), victim) << message;
+          EXPECT_EQ(rank.number(call + ".signal"), SIGSEGV) << message;
+        }
+      }
+    }
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
