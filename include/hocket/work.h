@@ -63,7 +63,7 @@ class Work {
   std::optional<Received> received() const;
 
   // Calls `f` once when the call finishes, at once if it has: in the thread that finished it, so it
-  // must neither block nor throw nor call the communicator.
+  // must neither block nor throw. Calls of that communicator, and waits for them, are refused.
   void on_done(std::function<void()> f);
 
  private:

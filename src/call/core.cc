@@ -19,6 +19,7 @@ void CallGuard::enter() {
   while (!core_.turn_.try_enter(TurnLock::Who::kUser, &found)) {
     // Whoever was in when this process was forked is not here to leave.
     if (core_.forks_.forked()) core_.raise_unusable();
+    core_.refuse_in_callback();
     if (found == TurnLock::Who::kUser) {
       if (!core_.open_) core_.raise_unusable();  // that user is closing it
       throw InvalidArgument(fmt::format(
@@ -100,6 +101,14 @@ void Core::refuse_forked() const {
       "this process was forked after hocket::init; communicator {} belongs to its parent. Start "
       "ranks with `hocket run` or by spawning, or call init in the child",
       membership_.name));
+}
+
+void Core::refuse_in_callback() const {
+  if (!is_in_callback()) return;
+  throw InvalidArgument(
+      fmt::format("a callback that Work::on_done was given uses communicator {} while it tells of "
+                  "a call's end; have it tell another thread, which does so then",
+                  membership_.name));
 }
 
 void Core::raise_unusable() {

@@ -120,6 +120,10 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   }
   // The job's memory is not there in a child: whoever would read it asks first.
   void refuse_forked() const;
+  // Whether this thread runs a callback of one of its calls. It has the turn then, in the middle of
+  // a step, so that whatever waits for the turn would wait for ever: that is refused.
+  bool is_in_callback() const noexcept { return runner_ && runner_->is_concluding_here(); }
+  void refuse_in_callback() const;
 
   // --- Refusals -------------------------------------------------------------------------------
   // What a rank does by itself before its part of its next call, outside of any call: memory it

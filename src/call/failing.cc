@@ -106,6 +106,7 @@ void Core::raise_untold(bool cut_short) const {
 // --- Closing ------------------------------------------------------------------------------------
 
 Core::Closing Core::enter_to_close() noexcept {
+  if (is_in_callback()) return Closing::kInside;
   // Somebody may be at a step; the progress thread finds the communicator closed when it comes
   // again. A thread in a call is called out of it, as it needs the engines.
   bool is_told = false;

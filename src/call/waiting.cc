@@ -8,6 +8,7 @@ using base::Deadline;
 using control::Cause;
 
 bool Core::wait(Operation& operation, Deadline until) {
+  if (!operation.done()) refuse_in_callback();
   Waiter waiter(surroundings_->host());
   waiter.wake_by(std::min(until, *operation.call.deadline));
   const Awaiting awaiting(operation);
@@ -112,7 +113,7 @@ void Core::abandon(Operation& operation) noexcept {
   failure.signature = operation.call.shown;
   group_->fail(failure);
   // In a callback nobody can take a step before this has returned; here nothing is at one.
-  if (runner_->is_concluding_here()) {
+  if (is_in_callback()) {
     try {
       raise_failure();
     } catch (...) {

@@ -109,6 +109,7 @@ World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
 World::~World() {
   if (!impl_) return;
+  if (communicator_->impl()->is_in_callback()) return;  // whose call lets go of it afterwards
   try {
     close();
   } catch (const std::exception& error) {  // nobody is left to be told
@@ -123,6 +124,7 @@ Communicator& World::rebuild(const RebuildOptions& options) {
 const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
 std::span<const std::string> World::engines() const noexcept { return impl_->engines().names(); }
 void World::close() {
+  communicator_->impl()->refuse_in_callback();
   struct Leaves {
     world::WorldImpl& world;
     ~Leaves() { world.leave(); }

@@ -189,6 +189,7 @@ void CommunicatorImpl::finish_device_calls() {
 
 void CommunicatorImpl::close() {
   if (forks().forked()) return;
+  if (is_open()) refuse_in_callback();
   if (!begin_closing()) return;
   const Closing how = enter_to_close();
   if (how == Closing::kStuck) {

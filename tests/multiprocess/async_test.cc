@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -164,6 +166,56 @@ TEST(Async, ACallbackMayDestroyPendingWork) {
       rank.check(later.kind == "Aborted", later.kind + later.message);
     });
   }
+}
+
+// It would wait for itself: who runs the callback is at a step of the communicator's calls.
+TEST(Async, ACallbackIsRefusedCallsOfItsCommunicator) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto comm = world.communicator().duplicate();
+    const int peer = 1 - rank.rank();
+    const std::vector<int> x(10, 1);
+    std::vector<int> y(10);
+    std::vector<int> z(10);
+    const std::vector<std::function<void(Work&)>> uses{
+        [&](Work&) { comm.barrier(); },
+        [&](Work&) { comm.barrier_async(); },
+        [&](Work&) { comm.send(x, peer); },
+        [&](Work&) { comm.duplicate(); },
+        [&](Work&) { comm.rebuild(); },
+        [&](Work& pending) { pending.wait(); },
+        [&](Work& pending) { pending.wait_for(std::chrono::seconds(5)); },
+        [&](Work&) { comm.close(); },
+    };
+    int round = 0;
+    for (const auto& use : uses) {
+      rank.stage(fmt::format("use {}", ++round));
+      std::promise<Outcome> told;
+      Work pending = comm.recv_async(y, peer, {.tag = 1});
+      Work work = comm.recv_async(z, peer, {.tag = 2});
+      work.on_done([&] { told.set_value(outcome_of([&] { use(pending); })); });
+      rank.mark(0);
+      rank.await(0, 2 * round);  // the callback is there: it is not called by on_done itself
+      comm.send(x, peer, {.tag = 2});
+      work.wait();
+      const Outcome outcome = told.get_future().get();
+      rank.check(outcome.kind == "InvalidArgument" &&
+                     outcome.message.find("tell another thread") != std::string::npos,
+                 fmt::format("use {}: {} {}", round, outcome.kind, outcome.message));
+      rank.mark(1);
+      rank.await(1, 2 * round);  // `pending` has been so all the time
+      comm.send(x, peer, {.tag = 1});
+      pending.wait();
+      rank.check(y == x && z == x, "a message is wrong");
+    }
+    comm.barrier();
+    comm.close();
+  });
+}
+
+TEST(Async, ACallbackHasAFunction) {
+  Work done;
+  EXPECT_THROW(done.on_done(nullptr), InvalidArgument);
 }
 
 // More ranks than processors: waits must give the processor away.
