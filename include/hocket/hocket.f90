@@ -85,8 +85,8 @@ module hocket
     integer(c_int32_t) :: nvshmem = 0
   end type
 
-  ! An array of the program's own, contiguous and with the attribute target; a single number is an
-  ! array of one.
+  ! An array of the program's own, contiguous and with the attribute target. A single number is
+  ! declared as an array of one, n(1).
   interface hocket_view
     module procedure view_int32, view_int64, view_real32, view_real64, view_complex64, &
       view_complex128

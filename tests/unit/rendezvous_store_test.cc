@@ -310,6 +310,8 @@ TEST_P(StoreTest, RanksThatDisagreeAreToldSo) {
   EXPECT_NE(messages[1 - refused].find("had not reached"), std::string::npos);
   EXPECT_THROW(first->barrier("b", 2, 2, kShort), InvalidArgument);
   EXPECT_THROW(first->barrier("b", 0, 0, kShort), InvalidArgument);
+  const auto many = message_of([&] { first->barrier("b", (1 << 20) + 1, 0, kShort); });
+  EXPECT_NE(many.find("at most 1048576 meet"), std::string::npos) << many;
 }
 
 TEST_P(StoreTest, AWaitHindersNoOtherThread) {

@@ -10,6 +10,8 @@
 namespace hocket::rendezvous {
 namespace {
 
+constexpr int kMaxSize = 1 << 20;  // ranks that meet
+
 // What a key costs beside its own bytes and the value's.
 constexpr std::size_t kOverhead = 128;
 
@@ -165,9 +167,13 @@ void Table::wait_for_keys(ClientId client, StoreRequest&& request, Answer&& answ
 void Table::enter_room(ClientId client, StoreRequest&& request, Answer&& answer) {
   const int rank = request.rank;
   const int size = request.size;
-  if (size < 1 || size > (1 << 20) || rank < 0 || rank >= size) {
-    return answer(
-        refused(fmt::format("rank {} of {} cannot be in \"{}\"", rank, size, request.key)));
+  if (size < 1 || size > kMaxSize || rank < 0 || rank >= size) {
+    return answer(refused(fmt::format(
+        "rank {} of {} cannot be in \"{}\"; ranks go from 0 to size - 1, and at most {} meet",
+        rank,
+        size,
+        request.key,
+        kMaxSize)));
   }
   if (!has_room_for(request)) return answer(full());
   const RoomId id{request.op, request.key};
