@@ -125,7 +125,7 @@ struct RebuildOptions {
 };
 
 // Elements a rank, and where each rank's part begins; without displacements the parts lie one after
-// the other, and are the whole array. Both as long as the communicator has ranks.
+// the other, and are the whole array. In `out` they lie apart. Both are as long as there are ranks.
 struct Parts {
   std::span<const std::size_t> counts = {};
   std::span<const std::size_t> displacements = {};

@@ -304,6 +304,22 @@ engine::PartsView place_parts(const Parts& parts,
   return {positions.data() + begin, positions.data() + begin + n};
 }
 
+// What two ranks' parts leave in elements that both have would depend on which comes last.
+void require_places_apart(const engine::PartsView& parts, int size) {
+  std::vector<int> order;
+  for (int i = 0; i < size; ++i) {
+    if (parts.bytes[i] > 0) order.push_back(i);
+  }
+  std::ranges::sort(order, {}, [&](int i) { return parts.offsets[i]; });
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    const int a = order[k - 1], b = order[k];
+    if (parts.offsets[a] + parts.bytes[a] <= parts.offsets[b]) continue;
+    refuse(fmt::format("the parts of ranks {} and {} overlap in out; give each a place of its own",
+                       std::min(a, b),
+                       std::max(a, b)));
+  }
+}
+
 // Moves the array's beginning to its first part that is not empty; there is none: to nowhere.
 // `positions` is what the parts' bytes and offsets lie in.
 void begin_at_first_part(const void*& array,
@@ -334,6 +350,7 @@ void lay_out_parts(const Request& r, const RankAndSize& place, Call& call, CallS
   }
   if (takes == Has::kAll) {
     call.out_parts = place_parts(r.out_parts, r.out.count(), dtype, place.size, "out", positions);
+    if (!r.out_parts.displacements.empty()) require_places_apart(call.out_parts, place.size);
   }
   call.signature.dtype = dtype;
   call.in = r.in.data();

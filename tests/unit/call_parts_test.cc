@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "hocket/group.h"
@@ -44,6 +45,40 @@ TEST(PartsOfOneArray, PartsLieApartInIt) {
       EXPECT_EQ(x[static_cast<std::size_t>(i)], 100 * (i / 3) + 9 + 3 * rank + i % 3);
       EXPECT_EQ(x[static_cast<std::size_t>(9 + i)], 100 * rank + 9 + i);
     }
+  });
+}
+
+// What is in both would depend on which comes last.
+TEST(PartsOfOneArray, WhatComesInHasAPlaceOfItsOwn) {
+  run_threads(3, [](Communicator& comm) {
+    const std::vector<int> in(6, 1 + comm.rank());
+    std::vector<int> out(9, 7);
+    const Counts counts{2, 2, 2}, overlapping{4, 0, 5};
+    const std::string wrong = "the parts of ranks 0 and 2 overlap in out";
+    const auto refused = [&](const auto& call) {
+      try {
+        call();
+        ADD_FAILURE() << "it was not refused";
+      } catch (const InvalidArgument& error) {
+        EXPECT_NE(std::string(error.what()).find(wrong), std::string::npos) << error.what();
+      }
+    };
+    const Parts into{.counts = counts, .displacements = overlapping};
+    const ArrayView all(out);
+    refused([&] { comm.all_to_all_v(in, {.counts = counts}, all, into); });
+    refused([&] { comm.all_gather_v(std::span(in).first(2), all, into); });
+    refused([&] { comm.gather_v(std::span(in).first(2), all, into, {.root = 1}); });
+    EXPECT_EQ(out, std::vector<int>(9, 7));
+
+    // What goes out may go to several; what is empty lies nowhere.
+    const Counts no_matter{3, 4, 5}, same{0, 0, 0}, from_one{6, 0, 0};
+    comm.all_to_all_v(
+        in, {.counts = counts, .displacements = same}, all.slice(0, 6), {.counts = counts});
+    EXPECT_EQ(out, (std::vector<int>{1, 1, 2, 2, 3, 3, 7, 7, 7}));
+    const Parts none_but_one{.counts = from_one, .displacements = no_matter};
+    comm.all_gather_v(
+        comm.rank() == 0 ? ConstArrayView(in) : ConstArrayView(in).slice(0, 0), all, none_but_one);
+    EXPECT_EQ(out, (std::vector<int>{1, 1, 2, 1, 1, 1, 1, 1, 1}));
   });
 }
 
