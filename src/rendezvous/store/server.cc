@@ -21,6 +21,7 @@
 #include "base/threads.h"
 #include "hocket/error.h"
 #include "os/poller.h"
+#include "os/process/standard_descriptors.h"
 #include "os/sockets/peer_credentials.h"
 #include "os/sockets/socket.h"
 #include "os/sockets/unix_socket.h"
@@ -396,7 +397,10 @@ class StoreServer::Impl final : private rendezvous::Connection::Owner {
   std::thread thread_;
 };
 
-StoreServer::StoreServer(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+StoreServer::StoreServer(Options options) {
+  os::occupy_standard_descriptors();  // else its sockets get what is printed
+  impl_ = std::make_unique<Impl>(std::move(options));
+}
 StoreServer::StoreServer(StoreServer&&) noexcept = default;
 StoreServer& StoreServer::operator=(StoreServer&&) noexcept = default;
 StoreServer::~StoreServer() = default;

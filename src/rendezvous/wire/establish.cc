@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/poll.h"
 #include "hocket/error.h"
+#include "os/process/standard_descriptors.h"
 #include "os/sockets/peer_credentials.h"
 #include "os/sockets/socket.h"
 #include "os/sockets/unix_socket.h"
@@ -315,6 +316,7 @@ std::unique_ptr<Channel> establish(const StoreClientOptions& options, Duration s
 namespace hocket {
 
 std::shared_ptr<Store> connect_store(const StoreClientOptions& options) {
+  os::occupy_standard_descriptors();
   return rendezvous::make_client(rendezvous::establish(options), options);
 }
 

@@ -7,8 +7,10 @@ import platform
 import re
 import resource
 import signal
+import socket
 import stat
 import subprocess
+import time
 
 import hocket_command
 import pytest
@@ -159,6 +161,28 @@ def test_store_serves_until_it_is_told_to_end(tmp_path, number):
     store.send_signal(number)
     store.communicate(timeout=WATCHDOG)
     assert store.returncode == 0
+
+
+def test_a_store_without_standard_streams_serves(tmp_path):
+    key = tmp_path / "job.key"
+    hocket_command.run("key", key)
+    name = f"hocket-test-closed-{os.getpid()}"
+    store = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", hocket_command.find(), "store",
+         "--key", key, "--address", f"unix:{name}"])
+    try:
+        until = time.monotonic() + WATCHDOG
+        while True:  # until it listens
+            assert store.poll() is None and time.monotonic() < until
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                if client.connect_ex(f"\0{name}") == 0:
+                    break
+            time.sleep(0.01)
+        store.send_signal(signal.SIGTERM)
+        assert store.wait(WATCHDOG) == 0
+    finally:
+        store.kill()
+        store.wait()
 
 
 def test_store_refuses_what_it_cannot_use(tmp_path):
