@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <system_error>
 
 #include "cli/address.h"
 #include "cli/run/meeting.h"
@@ -74,6 +75,18 @@ void check(const RunOptions& options) {
   }
 }
 
+// The ranks may go elsewhere.
+std::string absolute(std::string_view option, const std::string& folder) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(folder, error);
+  if (!error) return path.string();
+  throw InvalidArgument(
+      fmt::format("{} {}: the folder that this runs in cannot be found: {}; go to another one",
+                  option,
+                  folder,
+                  error.message()));
+}
+
 // Standard descriptors that are closed would be taken by pipes.
 void open_standard_descriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
@@ -126,10 +139,10 @@ EnvironmentBlock common_environment(const RunOptions& options, const std::string
   environment.set("HOCKET_JOB", job);
   environment.set("HOCKET_KEY_FD", std::to_string(kKeyFd));
   if (!options.trace_dir.empty()) {
-    environment.set("HOCKET_TRACE", std::filesystem::absolute(options.trace_dir).string());
+    environment.set("HOCKET_TRACE", absolute("--trace", options.trace_dir));
   }
   if (!options.audit_dir.empty()) {
-    environment.set("HOCKET_AUDIT", std::filesystem::absolute(options.audit_dir).string());
+    environment.set("HOCKET_AUDIT", absolute("--audit", options.audit_dir));
   }
   if (!options.metrics.empty()) environment.set("HOCKET_METRICS", "count");
   // Output goes through a pipe, which Python would fill before it shows anything.

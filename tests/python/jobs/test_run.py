@@ -665,6 +665,20 @@ def test_closed_standard_streams(closed):
     assert done.returncode == 4, done.stderr
 
 
+def test_a_folder_that_is_gone(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"cd {shlex.quote(str(gone))} && rmdir {shlex.quote(str(gone))} && exec \"$@\""
+    for option in ("--trace", "--audit"):
+        gone.mkdir(exist_ok=True)
+        done = subprocess.run(
+            ["sh", "-c", command, "sh", hocket_command.find(), "run", "-n", "2", option, "calls",
+             "--", "true"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WATCHDOG)
+        assert done.returncode == 2
+        assert f"{option} calls: the folder that this runs in" in done.stderr, done.stderr
+
+
 def test_output_that_is_lost_is_told():
     with open("/dev/full", "w") as full:
         done = subprocess.run([hocket_command.find(), "run", "-n", "2", "--", "echo", "lost"],
