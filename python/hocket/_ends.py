@@ -40,6 +40,10 @@ class _Telling:
                 self._under_way -= 1
                 self._changed.notify_all()
 
+    @property
+    def has_stopped(self) -> bool:
+        return self._stopped
+
     def stop(self) -> None:
         with self._changed:
             self._stopped = True
@@ -69,6 +73,11 @@ class Ends:
         with self._lock:
             self._keep_one_waiting()
         self._endings.watch(work, key)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether nobody is told any more, as Python ends."""
+        return self._telling.has_stopped
 
     def close(self) -> None:
         """No more will be watched: the threads end when all that is has ended."""

@@ -16,7 +16,7 @@ from torch.distributed.rendezvous import register_rendezvous_handler
 
 import hocket
 
-from . import _batches
+from . import _batches, _joining
 from ._backend import Base, HocketBackend
 from ._group import HocketGroup, backends_by_device, whole_group
 from ._rendezvous import by_launcher
@@ -155,6 +155,7 @@ def register() -> None:
     if "HOCKET" in dist.Backend._plugins:
         return
     _batches.install()
+    _joining.install()
     register_rendezvous_handler("hocket", by_launcher)
     # Whoever asks PyTorch where the tensors of a group lie is told of these.
     devices = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]

@@ -116,8 +116,11 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
                 after()
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Returns when the call has ended; raises its error."""
+        """Returns when the call has ended; raises its error. Its future then has its value."""
         self.finish(_seconds(timeout))
+        future = self._future
+        if future is not None and not future.done() and not self._shared.ends.has_stopped:
+            future.wait()
         return True
 
     def is_completed(self) -> bool:
@@ -146,20 +149,27 @@ class Pending(Work):  # type: ignore[misc, unused-ignore]
 
     def synchronize(self) -> None:
         """The same as `wait`: on host memory there is no stream to order after it."""
-        self.finish()
+        self.wait()
 
     def result(self) -> list[torch.Tensor]:
         """The tensors of the call."""
         return self._result
 
     def get_future(self) -> Any:
-        """A future that gets its value when the call ends; the same one each time."""
+        """A future that gets its value when the call ends; the same one each time.
+
+        PyTorch's own code in C++ waits for a call and then takes the value without waiting.
+        """
         with self._lock:
-            if self._future is None:
-                ordered = self.kind is Kind.COLLECTIVE
-                self._future = CallFuture(self._shared.turns) if ordered else torch.futures.Future()
-                self._shared.ends.watch(self._work, self)
-            return self._future
+            if self._future is not None:
+                return self._future
+            ordered = self.kind is Kind.COLLECTIVE
+            self._future = CallFuture(self._shared.turns) if ordered else torch.futures.Future()
+        if self._work.test():
+            self.complete()
+        else:
+            self._shared.ends.watch(self._work, self)
+        return self._future
 
     def complete(self) -> None:
         """The call has ended: give the future its value."""

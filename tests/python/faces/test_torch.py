@@ -85,7 +85,8 @@ def test_beside_gloo(backend, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["waited_for_in_a_callback", "as_their_calls_end", "in_one_order", "attached_to_ended", "what_fails"],
+    ["waited_for_in_a_callback", "as_their_calls_end", "in_one_order", "attached_to_ended",
+     "of_waited_for_calls", "what_fails"],
 )
 def test_futures(name, tmp_path):
     torch_ranks.run("torch_futures.py", name, 3, tmp_path, "hocket")
@@ -180,6 +181,15 @@ def test_training_goes_as_with_gloo(name, tmp_path):
         losses[backend] = [float(loss) for loss in outputs[0].split()]
     assert losses["hocket"] == pytest.approx(losses["gloo"], rel=1e-5)
     assert losses["hocket"][-1] < losses["hocket"][0]
+
+
+def test_training_with_uneven_work_goes_as_with_gloo(tmp_path):
+    outputs = {name: run("uneven", 2, tmp_path, name) for name in ("hocket", "gloo")}
+    for ours, theirs in zip(*outputs.values()):
+        lines = [[float(loss) for loss in line.split()] for line in theirs.splitlines()]
+        assert len(lines) == 2
+        for line, wanted in zip(ours.splitlines(), lines):
+            assert [float(loss) for loss in line.split()] == pytest.approx(wanted, rel=1e-5)
 
 
 def test_compiled_modules_train_as_others(tmp_path):

@@ -105,6 +105,18 @@ def attached_to_ended(rank, n):
         following.wait().wait()
 
 
+def of_waited_for_calls(rank, n):
+    """The future of a call that was waited for has its value, asked for before or after."""
+    for i in range(60):
+        time.sleep((rank + i) % 2 / 1000)
+        work = dist.all_reduce(values(rank + i, 40), async_op=True)
+        before = work.get_future() if i % 3 == 0 else None
+        work.wait()
+        for future in [before] if before else [work.get_future(), work.get_future()]:
+            assert future.done(), i
+            check(future.value()[0], summed(n, 40, times=i))
+
+
 def what_fails(rank, n):
     """Errors of what is attached, and of calls, come to whoever waits."""
     future = dist.all_reduce(values(rank, 3), async_op=True).get_future()

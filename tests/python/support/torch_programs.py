@@ -426,6 +426,23 @@ def ddp(rank, n):
     print(*(f"{loss:.9g}" for loss in _train(wrap, rank, n)))
 
 
+def uneven(rank, n):
+    """Ranks that have more to do than others: what they average is divided by all, or by those left."""
+    for by_all in (True, False):
+        torch.manual_seed(5)
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(20, 3))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        losses = []
+        with model.join(divide_by_initial_world_size=by_all):
+            for step in range(4 + 3 * rank):
+                loss = model(values(rank + step, 6, 20) / 9).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        print(*(f"{loss:.9g}" for loss in losses))
+
+
 def fsdp(rank, n):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
