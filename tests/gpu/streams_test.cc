@@ -259,8 +259,12 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
     Ints x(seat, 100);
     x.set(std::vector<std::int32_t>(100, 1 + seat.comm.rank()), seat.stream.get());
     seat.comm.all_reduce(x.view(), {.stream = seat.stream.get()});
+    // The driver makes and frees memory when no stream is held up, so nobody's is meanwhile.
+    std::array<std::optional<Gate>, 5> gates;
+    for (auto& gate : gates) gate.emplace(seat.device);
+    seat.comm.barrier();
     for (int round = 0; round < 5; ++round) {
-      Gate gate(seat.device);
+      Gate& gate = *gates[static_cast<std::size_t>(round)];
       std::jthread opens;
       const int refuses = round % ranks;
       if (seat.comm.rank() != refuses) {
