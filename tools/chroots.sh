@@ -8,18 +8,17 @@
 #            engines and once by that MPI
 #   --sdist  in 12 and 13, whose compilers are GCC 12 and 14, it is built from the source archive, which
 #            takes as long as a build does; before that, what is missing has to be named
-#   --wheel FILE  this one, made with this machine's libraries, in the suite of this machine: that root gets
-#            the packages of these libraries too, and nothing else
+#   --wheel FILE  this one, instead of the newest in dist
 # Needs root, mmdebstrap, and a wheel in dist (tools/wheel.sh makes it where there is none).
 set -eu
 cd "$(dirname "$0")/.."
-sdist= mpi= suites= own=
+sdist= mpi= suites= wheel=
 while [ $# -gt 0 ]; do
   case $1 in
     --fast) suites=trixie ;;
     --mpi) mpi=1 ;;
     --sdist) sdist=1 ;;
-    --wheel) own=$(realpath "$2"); shift ;;
+    --wheel) wheel=$(realpath "$2"); shift ;;
     -*) echo "chroots: unknown option $1; usage: tools/chroots.sh [--fast] [--mpi] [--sdist]" \
           "[--wheel FILE] [SUITE ...]" >&2
         exit 2 ;;
@@ -27,7 +26,6 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ -z "$own" ] || suites=$(. /etc/os-release; echo "$VERSION_CODENAME")
 suites=${suites:-bullseye bookworm trixie}
 say() { echo "chroots: $*"; }
 if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap >/dev/null; then
@@ -35,33 +33,17 @@ if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap >/dev/null; then
   exit 0
 fi
 machine=$(uname -m)
-if [ -n "$own" ]; then
-  wheel=$own
-else
+if [ -z "$wheel" ]; then
   ls dist/hocket-*"$machine".whl >/dev/null 2>&1 || tools/wheel.sh
   wheel=$(ls -t "$PWD"/dist/hocket-*"$machine".whl | head -1)
 fi
 
-# packages_of WHEEL: those of the libraries that its files need, MPI's aside; each with a comma before it.
-packages_of() {
-  tree=$(mktemp -d)
-  python3 -m zipfile -e "$1" "$tree"
-  find "$tree" -type f ! -name 'libhocket_mpi_*' -exec objdump -p {} + 2>/dev/null |
-    awk '/NEEDED/ { print $2 }' | sort -u | while read -r library; do
-      path=$(ldconfig -p | awk -v name="$library" '$1 == name { print $NF; exit }')
-      [ -z "$path" ] || dpkg -S "*/$(basename "$(readlink -f "$path")")"
-    done | cut -d: -f1 | sort -u | sed 's/^/,/' | tr -d '\n'
-  rm -rf "$tree"
-}
-
 # The root of a suite, kept from one run to the next.
 root_of() {
   mkdir -p build/chroots
-  if [ ! -s "build/chroots/$1.tar" ] || [ -n "$own" ]; then
+  if [ ! -s "build/chroots/$1.tar" ]; then
     say "$1: making a root"
-    packages=python3,python3-venv,python3-pip
-    [ -z "$own" ] || packages=$packages$(packages_of "$own")
-    mmdebstrap --quiet --variant=minbase --include="$packages" "$1" \
+    mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,python3-pip "$1" \
       "build/chroots/$1.tar" >"build/chroots/$1.log" 2>&1 ||
       { tail -5 "build/chroots/$1.log" >&2; rm -f "build/chroots/$1.tar"; exit 1; }
   fi
@@ -74,7 +56,7 @@ packages_for() {
   python3 -m pip download -q --disable-pip-version-check --only-binary :all: -d "$folder/packages" \
     --python-version "$version" --platform "manylinux_2_28_$machine" \
     --platform "manylinux_2_27_$machine" --platform "manylinux_2_17_$machine" \
-    --platform "manylinux2014_$machine" ${own:+--platform "linux_$machine"} "$@"
+    --platform "manylinux2014_$machine" "$@"
 }
 
 # inside ROOT COMMAND...: with /proc, /sys and /dev/null, and no network but loopback.
@@ -106,7 +88,6 @@ try_suite() {
   # shellcheck disable=SC2064  # now
   trap "rm -rf --one-file-system '$root'" EXIT
   tar -xf "build/chroots/$suite.tar" -C "$root"
-  [ -z "$own" ] || rm "build/chroots/$suite.tar"  # others want one without these packages
   mkdir -p "$root/try/packages"
   cp "$wheel" "$root/try/packages/"
   printf '%s\n' "$program" >"$root/try/program.py"
