@@ -38,6 +38,14 @@ void fail_unmade(WorldImpl& world,
   host.release(block);
 }
 
+// Whoever lets go of a communicator last, and does not know it, must not wait for a GPU: neither the
+// progress thread nor one that has Python's lock. The driver frees memory when all streams have
+// ended, and what these wait for may be calls of other communicators, which those threads move.
+void end(CommunicatorImpl* communicator) noexcept {
+  const auto now = [communicator] { delete communicator; };
+  if (!communicator->has_device() || !ExitList::instance().run_apart(now)) now();
+}
+
 }  // namespace
 
 std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<WorldImpl>& world,
@@ -54,7 +62,7 @@ std::shared_ptr<CommunicatorImpl> CommunicatorImpl::make(const std::shared_ptr<W
                                           "there can be; close some",
                                           control::kGroups)});
     }
-    return std::make_shared<CommunicatorImpl>(world, membership, block, entry);
+    return {new CommunicatorImpl(world, membership, block, entry), end};
   } catch (...) {
     if (is_member) fail_unmade(*world, membership, block, entry);
     throw;

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.h"
+#include "base/threads.h"
 #include "call/core.h"
 #include "world/world.h"
 #include "hocket/exit.h"
@@ -18,6 +21,14 @@ bool finish_calls() noexcept {
 }
 
 namespace world {
+namespace {
+
+// For how long what runs apart is waited for.
+constexpr std::chrono::seconds kPatience{10};
+
+thread_local bool is_apart = false;
+
+}  // namespace
 
 ExitList& ExitList::instance() {
   static ExitList* const list = new ExitList;  // outlives all destructors
@@ -38,6 +49,7 @@ void ExitList::add(std::weak_ptr<call::Core> communicator) {
   static const int once = ::on_exit(
       [](int code, void*) {
         instance().finish_calls();
+        instance().exit();
         if (code == 0 && instance().has_reported()) std::exit(1);
       },
       nullptr);
@@ -45,6 +57,31 @@ void ExitList::add(std::weak_ptr<call::Core> communicator) {
   const std::lock_guard lock(mutex_);
   std::erase_if(communicators_, [](const auto& entry) { return entry.expired(); });
   communicators_.push_back(std::move(communicator));
+}
+
+bool ExitList::run_apart(std::function<void()> end) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (exits_) return false;
+    if (std::exchange(apart_of_, ::getpid()) != ::getpid()) apart_ = 0;  // those of the parent
+    ++apart_;
+  }
+  const auto note_end = [this] {
+    const std::lock_guard lock(mutex_);
+    --apart_;
+    apart_ended_.notify_all();
+  };
+  try {
+    base::start_thread("hocket-end", [note_end, end = std::move(end)] {
+      is_apart = true;
+      end();
+      note_end();
+    }).detach();
+    return true;
+  } catch (...) {
+    note_end();
+    return false;
+  }
 }
 
 void ExitList::finish_calls() noexcept {
@@ -62,6 +99,14 @@ void ExitList::finish_calls() noexcept {
       report(error.what());
     }
   }
+  await_apart();
+}
+
+void ExitList::await_apart() noexcept {
+  if (is_apart) return;
+  std::unique_lock lock(mutex_);
+  apart_ended_.wait_for(
+      lock, kPatience, [this] { return apart_ == 0 || apart_of_ != ::getpid(); });
 }
 
 void ExitList::report(const std::string& error) noexcept {
@@ -74,6 +119,11 @@ void ExitList::report(const std::string& error) noexcept {
 bool ExitList::has_reported() const noexcept {
   const std::lock_guard lock(mutex_);
   return reported_by_ == ::getpid();
+}
+
+void ExitList::exit() noexcept {
+  const std::lock_guard lock(mutex_);
+  exits_ = true;
 }
 
 void ExitList::leave_all() noexcept {

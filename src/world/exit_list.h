@@ -1,6 +1,8 @@
 // What hocket does as the process ends.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +29,12 @@ class ExitList {
   // been started, whose own end comes earlier otherwise.
   void add(std::weak_ptr<call::Core> communicator);
 
+  // Runs `end`, which throws nothing, in a thread of its own. False: it has not run, as there are no
+  // more threads, or the process exits.
+  bool run_apart(std::function<void()> end) noexcept;
+  // Waits for all that run apart, but not for long; not in one of these threads.
+  void await_apart() noexcept;
+
   // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, and
   // reports what nobody has heard of.
   void finish_calls() noexcept;
@@ -39,11 +47,16 @@ class ExitList {
  private:
   ExitList() = default;
   void leave_all() noexcept;
+  void exit() noexcept;  // is under way
 
   mutable std::mutex mutex_;
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
   std::vector<std::weak_ptr<call::Core>> communicators_;
   int reported_by_ = 0;  // a process
+  int apart_ = 0;  // threads
+  int apart_of_ = 0;  // whose: a process
+  bool exits_ = false;
+  std::condition_variable apart_ended_;
 };
 
 }  // namespace hocket::world

@@ -221,6 +221,7 @@ std::shared_ptr<observe::AuditFile> WorldImpl::open_audit() {
 
 void WorldImpl::leave() noexcept {
   if (forked()) return;
+  ExitList::instance().await_apart();  // communicators whose calls end well while this rank is here
   const std::vector<std::string> left = device_blocks_.left();
   if (!left.empty()) {
     base::log(
