@@ -168,7 +168,9 @@ std::shared_ptr<call::Operation> DeviceCalls::go(DevicePlan& plan,
 
 std::shared_ptr<DeviceWork> DeviceCalls::mark_end(const Launch& how) {
   const cuda::DeviceGuard guard(*device_);
-  return std::make_shared<DeviceWork>(events_, how.stream);
+  auto end = std::make_shared<DeviceWork>(events_, how.stream);
+  end->put(how.stream);
+  return end;
 }
 
 // A Work's operation: what is under way on the host, if anything is, and a mark on the stream.
@@ -337,16 +339,23 @@ std::shared_ptr<call::Operation> DeviceCalls::stage(DevicePlan& plan,
     const call::LentTurn lent(owner_);
     staged = staging_->prepare(plan.call, owner_.rank(), owner_.size());
     order_->follow(how.stream);
-    staging_->begin(*staged, how.stream);
-    order_->leave_mark(how.stream);
-    if (wants == Wants::kWork) end = mark_end(how);
+    staging_->give(*staged, how.stream);
+    if (wants == Wants::kWork) end = std::make_shared<DeviceWork>(events_, how.stream);
   } catch (const DeviceError& error) {
     raise(error, owner_.ledger().last() + 1, plan.call.signature);
   }
   call::Plan host = host_plan(plan, *staged);
   // The parts' positions are this rank's own again.
-  auto operation = owner_.enqueue(
-      host, plan.call.signature, std::move(storage), how.allowed, staged, std::move(end));
+  auto operation =
+      owner_.enqueue(host, plan.call.signature, std::move(storage), how.allowed, staged, end);
+  try {
+    const call::LentTurn lent(owner_);
+    staging_->land(*staged, how.stream);
+    order_->leave_mark(how.stream);
+    if (end) end->put(how.stream);
+  } catch (const DeviceError& error) {
+    raise(error, operation->sequence(), plan.call.signature);
+  }
   if (watch_->was_asleep()) surroundings_.look_again();
   return operation;
 }

@@ -75,13 +75,11 @@ std::shared_ptr<call::Operation> DeviceCalls::start_on_copies(const Copies& copi
   on_gpu([&] {
     const call::LentTurn lent(owner_);
     order_->follow(how.stream);
-    given =
-        staging_->begin(outgoing, in_place ? std::span<const Incoming>() : incoming, how.stream);
+    given = staging_->give(outgoing, in_place ? std::span<const Incoming>() : incoming, how.stream);
     taken = in_place ? staging_->bring(incoming, how.stream) : given;
-    if (in_place) return;
-    order_->leave_mark(how.stream);
-    if (copies.wants_work) end = mark_end(how);
+    if (!in_place && copies.wants_work) end = std::make_shared<DeviceWork>(events_, how.stream);
   });
+  const StagedExchange::Landing landing = taken->landing();
   PlannedOnCopies planned;
   try {
     planned = plan(given->outgoing(), taken->incoming());
@@ -91,7 +89,15 @@ std::shared_ptr<call::Operation> DeviceCalls::start_on_copies(const Copies& copi
   auto carrying = std::make_shared<OnCopies>(
       std::move(given), in_place ? taken : std::move(taken), std::move(planned.keep), in_place);
   auto operation =
-      owner_.enqueue(planned.plan, shown, {}, how.allowed, std::move(carrying), std::move(end));
+      owner_.enqueue(planned.plan, shown, {}, how.allowed, std::move(carrying), end);
+  if (!in_place) {
+    on_gpu([&] {
+      const call::LentTurn lent(owner_);
+      staging_->land(landing, incoming, how.stream);
+      order_->leave_mark(how.stream);
+      if (end) end->put(how.stream);
+    });
+  }
   if (watch_->was_asleep()) surroundings_.look_again();
   if (!in_place) return operation;
   owner_.runner().advance_until([&] { return operation->done(); });

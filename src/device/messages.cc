@@ -166,13 +166,16 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
         if (!how.captured) order_->follow(how.stream);
         rounds = rounds_of(out, in, incoming, *device_, how.stream, copies);
         const auto coming = in_place ? std::span<const Incoming>() : in_by_host;
-        if (any_by_host) staged = staging_->begin(out_by_host, coming, how.stream);
+        if (any_by_host) staged = staging_->give(out_by_host, coming, how.stream);
       }
       if (in_place) {
         relay_.exchange(staged, out_by_host, {}, how.allowed);
         receive_in_place(in_by_host, how);
       } else if (staged) {
-        relay_.exchange(staged, out_by_host, in_by_host, how.allowed);
+        const StagedExchange::Landing landing = staged->landing();
+        relay_.exchange(std::exchange(staged, nullptr), out_by_host, in_by_host, how.allowed);
+        const call::LentTurn lent(owner_);
+        staging_->land(landing, in_by_host, how.stream);
       }
       enqueue_messages(rounds->get(), rounds->peers(), how);
       const call::LentTurn lent(owner_);

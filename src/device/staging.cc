@@ -155,21 +155,19 @@ void Staging::copy_out(StagedCall& staged, cuda::Stream stream) {
   staged.back_->record(stream);
 }
 
-void Staging::begin(StagedCall& staged, cuda::Stream stream) {
+void Staging::give(StagedCall& staged, cuda::Stream stream) {
   copy_in(staged, stream);
+  staged.back_->record(stream);  // where it ends before its copies do
+}
+
+void Staging::land(StagedCall& staged, cuda::Stream stream) {
   put_wait(device_->driver(), words_, staged.ticket_, stream);
-  try {
-    copy_out(staged, stream);
-  } catch (...) {
-    staged.release();
-    throw;
-  }
+  copy_out(staged, stream);
 }
 
 void Staging::bring(StagedCall& staged, cuda::Stream stream) {
   staged.awaited_ = true;
-  copy_in(staged, stream);
-  staged.back_->record(stream);  // where it ends before its copies do
+  give(staged, stream);
 }
 
 void Staging::take_back(StagedCall& staged, cuda::Stream stream) { copy_out(staged, stream); }
@@ -198,9 +196,9 @@ std::shared_ptr<StagedExchange> Staging::lay_out(std::span<const Outgoing> outgo
   return staged;
 }
 
-std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoing,
-                                               std::span<const Incoming> incoming,
-                                               cuda::Stream stream) {
+std::shared_ptr<StagedExchange> Staging::give(std::span<const Outgoing> outgoing,
+                                              std::span<const Incoming> incoming,
+                                              cuda::Stream stream) {
   const cuda::Driver& driver = device_->driver();
   auto staged = lay_out(outgoing, incoming);
   if (!incoming.empty()) {
@@ -212,9 +210,16 @@ std::shared_ptr<StagedExchange> Staging::begin(std::span<const Outgoing> outgoin
         driver, staged->outgoing_[i], outgoing[i].in.data(), outgoing[i].in.bytes(), stream);
   }
   put_write(driver, *staged->buffer_, 1, stream);
-  if (!incoming.empty()) put_wait(driver, *staged->buffer_, 1, stream);
-  take_back(*staged, incoming, stream);
+  staged->back_->record(stream);
   return staged;
+}
+
+void Staging::land(const StagedExchange::Landing& landing,
+                   std::span<const Incoming> incoming,
+                   cuda::Stream stream) {
+  if (incoming.empty()) return;
+  put_wait(device_->driver(), *landing.buffer, 1, stream);
+  copy_back(landing, incoming, stream);
 }
 
 std::shared_ptr<StagedExchange> Staging::bring(std::span<const Incoming> incoming,
@@ -228,11 +233,17 @@ std::shared_ptr<StagedExchange> Staging::bring(std::span<const Incoming> incomin
 void Staging::take_back(StagedExchange& staged,
                         std::span<const Incoming> incoming,
                         cuda::Stream stream) {
+  copy_back(staged.landing(), incoming, stream);
+}
+
+void Staging::copy_back(const StagedExchange::Landing& landing,
+                        std::span<const Incoming> incoming,
+                        cuda::Stream stream) {
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     const ArrayView& out = incoming[i].out;
-    cuda::copy(device_->driver(), out.data(), staged.incoming_[i], out.bytes(), stream);
+    cuda::copy(device_->driver(), out.data(), landing.places[i], out.bytes(), stream);
   }
-  staged.back_->record(stream);
+  landing.back->record(stream);
 }
 
 StagedExchange::~StagedExchange() {

@@ -31,6 +31,9 @@ Extents extents_of(const engine::Call& call, int rank, int size);
 // A resource: one call's way. On its stream stand, in this order: copies to the host, a word that
 // they are there, a wait for another word, copies back. In between the call is carried on the host,
 // and the word is set, also when it fails or is cancelled, so that the stream never hangs.
+//
+// The wait is put there when the call is under way already. What comes behind it may keep whoever
+// puts it waiting until no stream waits, as another thread frees memory (docs/gpu.md).
 class StagedCall final : public call::Carrying {
  public:
   ~StagedCall() override;
@@ -75,6 +78,14 @@ class StagedExchange {
   const std::vector<std::byte*>& outgoing() const noexcept { return outgoing_; }
   const std::vector<std::byte*>& incoming() const noexcept { return incoming_; }
 
+  // A value: where what comes in is, also when the last message has ended.
+  struct Landing {
+    std::shared_ptr<cuda::HostBuffer> buffer;
+    std::shared_ptr<cuda::OwnedEvent> back;
+    std::vector<std::byte*> places;
+  };
+  Landing landing() const { return {buffer_, back_, incoming_}; }
+
  private:
   friend class Staging;
   StagedExchange() = default;
@@ -98,13 +109,18 @@ class Staging : public std::enable_shared_from_this<Staging> {
 
   // The device is current in all that follows. `size`: of the group. May allocate.
   std::shared_ptr<StagedCall> prepare(const engine::Call& call, int rank, int size);
-  // Puts the copies and the wait on the stream.
-  void begin(StagedCall& staged, cuda::Stream stream);
-  std::shared_ptr<StagedExchange> begin(std::span<const Outgoing> outgoing,
-                                        std::span<const Incoming> incoming,
-                                        cuda::Stream stream);
-  // The same in two parts, between which no stream waits: whoever calls does. `take_back` comes
-  // when the call, or the messages, have ended well.
+  // Puts the copies to the host on the stream.
+  void give(StagedCall& staged, cuda::Stream stream);
+  std::shared_ptr<StagedExchange> give(std::span<const Outgoing> outgoing,
+                                       std::span<const Incoming> incoming,
+                                       cuda::Stream stream);
+  // Puts the wait and the copies back there, once the call, or the messages, are under way.
+  void land(StagedCall& staged, cuda::Stream stream);
+  void land(const StagedExchange::Landing& landing,
+            std::span<const Incoming> incoming,
+            cuda::Stream stream);
+  // The same where no stream waits: whoever calls does. `take_back` comes when the call, or the
+  // messages, have ended well.
   void bring(StagedCall& staged, cuda::Stream stream);
   void take_back(StagedCall& staged, cuda::Stream stream);
   std::shared_ptr<StagedExchange> bring(std::span<const Incoming> incoming, cuda::Stream stream);
@@ -120,6 +136,9 @@ class Staging : public std::enable_shared_from_this<Staging> {
   Kept take(std::size_t bytes);
   void copy_in(const StagedCall& staged, cuda::Stream stream);
   void copy_out(StagedCall& staged, cuda::Stream stream);
+  void copy_back(const StagedExchange::Landing& landing,
+                 std::span<const Incoming> incoming,
+                 cuda::Stream stream);
   std::shared_ptr<StagedExchange> lay_out(std::span<const Outgoing> outgoing,
                                           std::span<const Incoming> incoming);
   void note_begin(std::size_t bytes) noexcept;

@@ -25,9 +25,7 @@ void EventPool::give_back(std::unique_ptr<cuda::OwnedEvent> event) noexcept {
 DeviceWork::DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream)
     : pool_(std::move(pool)),
       event_(pool_->take()),
-      number_(cuda::number_of(pool_->device().driver(), stream)) {
-  event_->record(stream);
-}
+      number_(cuda::number_of(pool_->device().driver(), stream)) {}
 
 DeviceWork::~DeviceWork() { pool_->give_back(std::move(event_)); }
 

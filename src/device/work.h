@@ -30,11 +30,13 @@ class EventPool {
 // A resource: the mark. One thread at a time.
 class DeviceWork final : public call::StreamMark {
  public:
+  // To be put on the stream by `put`.
   DeviceWork(std::shared_ptr<EventPool> pool, cuda::Stream stream);
   ~DeviceWork() override;
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
+  void put(cuda::Stream stream) { event_->record(stream); }
   bool passed() const override;
   void hold(StreamRef stream) const override;
 
