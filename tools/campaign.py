@@ -267,7 +267,7 @@ def usable_places(wanted, count_gpus):
         missing.add("namespaces")
     if MPIRUN is None:
         missing.add("mpi")
-    if "gpus" in (wanted or []) and count_gpus() < 2:
+    if "gpus" in (wanted or []) and count_gpus() < 1:
         missing.add("gpus")
     everywhere = ["threads", "shm", "shm", "algorithm", "pretended", "pretended", "namespaces", "mpi"]
     return [place for place in wanted or everywhere if place not in missing]

@@ -89,8 +89,8 @@ BY_MPI = [name for name in OF_THREADS if HARMS[name].kind != "Mismatch"]
 PLACES = {"threads": (OF_THREADS, ["early return", "exception in a thread"]), "shm": (SOFT, []),
           "algorithm": (SOFT, []), "pretended": (SOFT, ["connection cut"]),
           "namespaces": (SOFT, ["connection cut"]), "mpi": (BY_MPI, []),
-          "gpus": (OF_THREADS, [])}
-RESPAWNED = ("shm", "algorithm", "pretended", "namespaces")  # where ranks may die and others go on
+          "gpus": (SOFT, [])}
+RESPAWNED = ("shm", "algorithm", "pretended", "namespaces", "gpus")  # where ranks may die and others go on
 
 # The call that all but the victim make, and what the victim makes of it.
 DIFFERENT = {
@@ -156,7 +156,8 @@ class Job(NamedTuple):
     def draw(seed, number, places, gpus, may_mount):
         draw = random.Random(f"{seed}:{number}")
         place = draw.choice(places)
-        size = draw.randint(2, {"mpi": 3, "gpus": gpus}.get(place, 6))
+        # Ranks have a GPU each, or share the only one.
+        size = draw.randint(2, {"mpi": 3, "gpus": gpus if gpus > 1 else 3}.get(place, 6))
         hosts = draw.randint(2, 3) if place in ("pretended", "namespaces") else 1
         return Job(seed, number, place, size,
                    tuple(i if i < hosts else draw.randrange(hosts) for i in range(size)),

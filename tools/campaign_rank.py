@@ -22,6 +22,8 @@ import campaign_plan as plans
 import chaos_hosts
 import chaos_rank
 
+import numpy as np
+
 import hocket
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -209,7 +211,7 @@ class Rank:
             if victim:
                 self.board.harm()
             x = self.xp.zeros(round_.during[0].count)
-            group.all_reduce(x, out=self.xp.zeros(x.size + victim))
+            self.calls.call("all_reduce", x, out=self.xp.zeros(x.size + victim))
             raise chaos_rank.WrongResult("a refused call ended well")
         if round_.different:
             self.differ(group, victim)
@@ -327,9 +329,9 @@ class Rank:
         group.abort(plans.REASON)
 
     def pending(self, group):
-        """A message that nobody sends."""
+        """A message that nobody sends; of the host, as those of GPUs have no tags."""
         source = (group.rank + 1) % group.size
-        return group.recv_async(self.xp.zeros(3), source, tag=99)
+        return group.recv_async(np.zeros(3), source, tag=99)
 
     def do_close_with_calls_under_way(self, group):
         work = self.pending(group)

@@ -39,6 +39,32 @@ assert np.array_equal(y.host, np.full(100, 1 - rank)), y.host
     assert ends == [(0, ""), (0, "")], ends
 
 
+def test_who_lets_go_of_a_communicator_does_not_wait_for_the_gpu():
+    """Here a callback's thread, which has Python's lock: the stream waits for a call of another communicator
+    by then, which needs that lock, and the driver frees memory when no stream waits."""
+    ends = run_ranks("""
+import threading
+comm, driver = start(rank)
+x, y = Array(driver, np.ones(100)), Array(driver, np.arange(100.0) + rank)
+group = comm.duplicate()
+called, may_end = threading.Event(), threading.Event()
+def last_user(work):
+    called.set()
+    assert may_end.wait(20)
+work = group.all_reduce_async(x, op="max")
+work.add_done_callback(last_user)
+assert called.wait(20)
+del group, work
+if rank == 1:
+    time.sleep(0.3)
+last = comm.all_reduce_async(y, op="max")
+may_end.set()
+last.synchronize()
+assert np.array_equal(y.host, np.arange(100.0) + 1), y.host
+""", FAKE_CUDA_STILL="1")
+    assert ends == [(0, ""), (0, "")], ends
+
+
 # With a queue as short as that, each call finds it full of what the program has put there.
 FILLED = """
 comm, driver = start(rank)

@@ -9,6 +9,7 @@ import numpy as np
 
 fake_gpu._PROTOTYPES["cuCtxPopCurrent"] = [ctypes.c_void_p]
 fake_gpu._PROTOTYPES["cuCtxGetDevice"] = [ctypes.c_void_p]
+fake_gpu._PROTOTYPES["cuDeviceGetCount"] = [ctypes.c_void_p]
 driver = fake_gpu.Driver()
 _streams = contextvars.ContextVar("streams", default=())
 
@@ -41,6 +42,14 @@ class ndarray(fake_gpu.Array):
         assert tuple(shape) == self.host.shape
         return self
 
+    def get(self):
+        """A copy on the host, of what the current stream makes of it."""
+        get_current_stream().synchronize()
+        return self.host.copy()
+
+    def astype(self, dtype):
+        return ndarray(self.get().astype(dtype))
+
 
 class Device:
     """A GPU; by default the current one."""
@@ -51,8 +60,12 @@ class Device:
             number = found.value if driver.cuCtxGetDevice(ctypes.byref(found)) == 0 else 0
         self.id = number
 
-    def __enter__(self):
+    def use(self):
+        """The current one from now on."""
         driver.use(self.id)
+
+    def __enter__(self):
+        self.use()
         return self
 
     def __exit__(self, *_):
@@ -93,11 +106,19 @@ def stream_on(device):
         return ExternalStream(driver.stream(), device)
 
 
+def count_devices():
+    """How many GPUs there are."""
+    count = ctypes.c_int()
+    assert driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    return count.value
+
+
 cuda = types.SimpleNamespace(Device=Device, ExternalStream=ExternalStream,
-                             get_current_stream=get_current_stream)
+                             get_current_stream=get_current_stream,
+                             runtime=types.SimpleNamespace(getDeviceCount=count_devices))
 
 
-def empty(shape, dtype, order="C"):
+def empty(shape, dtype=float, order="C"):
     """A new array on the current GPU, of nonsense."""
     assert order == "C"
     return ndarray(np.full(shape, 99).astype(dtype))
@@ -106,3 +127,18 @@ def empty(shape, dtype, order="C"):
 def ascontiguousarray(array):
     """They all are."""
     return array
+
+
+def asarray(values):
+    """A copy on the current GPU of what the host has."""
+    return ndarray(np.asarray(values))
+
+
+def zeros(shape, dtype=float):
+    """A new array on the current GPU."""
+    return ndarray(np.zeros(shape, dtype))
+
+
+def ones(shape, dtype=float):
+    """Another."""
+    return ndarray(np.ones(shape, dtype))
