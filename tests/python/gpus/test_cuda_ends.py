@@ -39,6 +39,36 @@ assert np.array_equal(y.host, np.full(100, 1 - rank)), y.host
     assert ends == [(0, ""), (0, "")], ends
 
 
+def test_another_thread_may_allocate_and_free_meanwhile():
+    """Which the driver does when no stream waits, and holds up what others put on streams until then."""
+    ends = run_ranks("""
+import ctypes, threading
+comm, driver = start(rank)
+x, y = Array(driver, np.arange(100.0) + rank), Array(driver, np.zeros(100))
+has_ended = threading.Event()
+def churn():
+    driver.use(rank)
+    while not has_ended.is_set():
+        at = ctypes.c_uint64()
+        assert driver.cuMemAlloc(ctypes.byref(at), 4096) == 0
+        assert driver.cuMemFree(at) == 0
+thread = threading.Thread(target=churn)
+thread.start()
+try:
+    for i in range(60):
+        comm.all_reduce(x, op="max")
+        comm.send_recv(x, 1 - rank, y, 1 - rank)
+        comm.all_reduce_async(x, op="max").synchronize()
+    driver.synchronize()
+finally:
+    has_ended.set()
+    thread.join()
+assert np.array_equal(x.host, np.arange(100.0) + 1), x.host
+assert np.array_equal(y.host, x.host), y.host
+""", FAKE_CUDA_STILL="1", HOCKET_DEADLINE="20")
+    assert ends == [(0, ""), (0, "")], ends
+
+
 def test_who_lets_go_of_a_communicator_does_not_wait_for_the_gpu():
     """Here a callback's thread, which has Python's lock: the stream waits for a call of another communicator
     by then, which needs that lock, and the driver frees memory when no stream waits."""
