@@ -9,10 +9,11 @@ from pathlib import Path
 
 import hocket_command
 import pytest
+from gpu_ranks import FAKE, PACKAGE
 
-import hocket
 
 TOOLS = Path(__file__).parents[3] / "tools"
+SUPPORT = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(TOOLS))
 import campaign_plan as plans
 import campaign_tables
@@ -21,13 +22,12 @@ import chaos_stacks
 PLACES = ["threads", "shm", "shm", "algorithm", "pretended", "pretended", "namespaces"]
 
 
-def run(*arguments, places=PLACES):
-    package = str(Path(hocket.__file__).parent.parent)
+def run(*arguments, places=PLACES, **more):
     return subprocess.run(
         [sys.executable, str(TOOLS / "chaos.py"), "campaign", *arguments,
          *[word for place in places for word in ("--place", place)]],
-        env={**os.environ, "PYTHONPATH": package,
-             "PATH": f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}"},
+        env={**os.environ, "PYTHONPATH": str(PACKAGE),
+             "PATH": f"{Path(hocket_command.find()).parent}:{os.environ['PATH']}", **more},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=58, check=False)
 
@@ -41,6 +41,19 @@ def test_every_harm_ends_as_it_must(place, seed, tmp_path):
     lines = list(campaign_tables.read([tmp_path / "log"]))
     assert len(lines) == 60 and not any(line["wrong"] for line in lines)
     assert {line["place"] for line in lines} == {place}
+
+
+@pytest.mark.skipif(not FAKE.exists(), reason="this build has no fake driver")
+def test_every_harm_ends_as_it_must_on_a_gpu_that_ranks_share(tmp_path):
+    """It is none. Its driver allocates and frees as real ones do, when no stream waits."""
+    done = run("--seed", "8", "--job", "0", "--log", str(tmp_path / "log"), places=["gpus"],
+               PYTHONPATH=f"{SUPPORT / 'stand_ins' / 'gpu_cupy'}:{SUPPORT}:{PACKAGE}",
+               LD_LIBRARY_PATH=str(FAKE), FAKE_CUDA_DEVICES="1", FAKE_CUDA_STILL="1",
+               HOCKET_NCCL_LIBRARY="none")
+    assert done.returncode == 0, done.stdout
+    lines = list(campaign_tables.read([tmp_path / "log"]))
+    assert len(lines) == 60 and not any(line["wrong"] for line in lines)
+    assert {line["place"] for line in lines} == {"gpus"}
 
 
 # Jobs in which something was wrong: seed, job.
