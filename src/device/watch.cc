@@ -46,7 +46,7 @@ DeviceWatch::DeviceWatch(control::GroupControl& control,
                          live::LongWaits& long_waits,
                          Lateness lateness)
     : device_(std::move(device)),
-      words_(device_, 2 * kEnded),
+      words_(std::make_unique<cuda::HostBuffer>(device_, 2 * kEnded)),
       compared_(static_cast<std::size_t>(control.size())),
       control_(&control),
       long_waits_(long_waits),
@@ -70,7 +70,9 @@ void DeviceWatch::note_captured(const engine::DeviceEngine& engine) noexcept {
 }
 
 void DeviceWatch::close() noexcept {
+  std::unique_ptr<cuda::HostBuffer> words;  // goes without the lock
   const std::lock_guard lock(mutex_);
+  words.swap(words_);
   engines_.clear();
   if (control_ == nullptr) return;
   const auto how = control_->failed() ? live::LongWait::End::kFailed : live::LongWait::End::kWell;
@@ -138,8 +140,8 @@ int DeviceWatch::announce(std::uint64_t sequence, std::uint64_t fingerprint, Dur
 
 // --- Words around a call ------------------------------------------------------------------------
 
-std::uint32_t DeviceWatch::begun() const noexcept { return read(words_.data()); }
-std::uint32_t DeviceWatch::ended() const noexcept { return read(words_.data() + kEnded); }
+std::uint32_t DeviceWatch::begun() const noexcept { return read(words_->data()); }
+std::uint32_t DeviceWatch::ended() const noexcept { return read(words_->data() + kEnded); }
 bool DeviceWatch::pending() const noexcept {
   return ended() != last_mark_.load(std::memory_order_acquire);
 }
@@ -164,7 +166,7 @@ void DeviceWatch::mark_begin(cuda::Stream stream, const Watched& what) {
   last_mark_.store(mark, std::memory_order_release);
   const cuda::Driver& driver = device_->driver();
   cuda::check(driver,
-              driver.stream_write_value32(stream, words_.device_address(), mark, 0),
+              driver.stream_write_value32(stream, words_->device_address(), mark, 0),
               "put a word on the stream");
 }
 
@@ -172,7 +174,7 @@ void DeviceWatch::mark_end(cuda::Stream stream) {
   const cuda::Driver& driver = device_->driver();
   const std::uint32_t mark = last_mark_.load(std::memory_order_relaxed);
   cuda::check(driver,
-              driver.stream_write_value32(stream, words_.device_address() + kEnded, mark, 0),
+              driver.stream_write_value32(stream, words_->device_address() + kEnded, mark, 0),
               "put a word on the stream");
 }
 

@@ -113,7 +113,9 @@ class DeviceWatch final : public call::Attended {
   std::optional<Lost> find_lost(const Watched& what) const;
 
   std::shared_ptr<const cuda::DeviceContext> device_;
-  cuda::HostBuffer words_;  // the last mark that has begun; that has ended
+  // The last mark that has begun; that has ended. Null once it is closed: whoever lets go of this
+  // last may be the progress thread, which must not wait for the GPU.
+  std::unique_ptr<cuda::HostBuffer> words_;
   std::array<Launched, control::kDeviceCalls> launched_;
   std::atomic<std::uint64_t> index_{0};      // of the last call
   std::atomic<std::uint32_t> last_mark_{0};  // put on a stream
