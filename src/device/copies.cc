@@ -88,8 +88,7 @@ std::shared_ptr<call::Operation> DeviceCalls::start_on_copies(const Copies& copi
   }
   auto carrying = std::make_shared<OnCopies>(
       std::move(given), in_place ? taken : std::move(taken), std::move(planned.keep), in_place);
-  auto operation =
-      owner_.enqueue(planned.plan, shown, {}, how.allowed, std::move(carrying), end);
+  auto operation = owner_.enqueue(planned.plan, shown, {}, how.allowed, std::move(carrying), end);
   if (!in_place) {
     on_gpu([&] {
       const call::LentTurn lent(owner_);

@@ -38,12 +38,13 @@ void fail_unmade(WorldImpl& world,
   host.release(block);
 }
 
-// Whoever lets go of a communicator last, and does not know it, must not wait for a GPU: neither the
-// progress thread nor one that has Python's lock. The driver frees memory when all streams have
+// Whoever lets go of a communicator last, and does not know it, must not wait for a GPU: neither
+// the progress thread nor one that has Python's lock. The driver frees memory when all streams have
 // ended, and what these wait for may be calls of other communicators, which those threads move.
 void end(CommunicatorImpl* communicator) noexcept {
   const auto now = [communicator] { delete communicator; };
-  if (!communicator->has_device() || !ExitList::instance().run_apart(now)) now();
+  if (!communicator->has_device() || !ExitList::instance().run_apart(now, communicator->deadline()))
+    now();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -9,8 +10,8 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "call/core.h"
-#include "world/world.h"
 #include "hocket/exit.h"
+#include "world/world.h"
 
 namespace hocket {
 
@@ -21,9 +22,12 @@ bool finish_calls() noexcept {
 }
 
 namespace world {
+
+using base::Deadline;
+
 namespace {
 
-// For how long what runs apart is waited for.
+// What an end may take beside the calls that it waits for.
 constexpr std::chrono::seconds kPatience{10};
 
 thread_local bool is_apart = false;
@@ -59,12 +63,13 @@ void ExitList::add(std::weak_ptr<call::Core> communicator) {
   communicators_.push_back(std::move(communicator));
 }
 
-bool ExitList::run_apart(std::function<void()> end) noexcept {
+bool ExitList::run_apart(std::function<void()> end, Duration allowed) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (exits_) return false;
     if (std::exchange(apart_of_, ::getpid()) != ::getpid()) apart_ = 0;  // those of the parent
-    ++apart_;
+    const auto until = Deadline::in(allowed == kForever ? kForever : allowed + kPatience);
+    apart_until_ = apart_++ == 0 ? until : std::max(apart_until_, until);
   }
   const auto note_end = [this] {
     const std::lock_guard lock(mutex_);
@@ -99,14 +104,17 @@ void ExitList::finish_calls() noexcept {
       report(error.what());
     }
   }
-  await_apart();
+  if (!await_apart()) report("a communicator that was let go of has not come to its end");
 }
 
-void ExitList::await_apart() noexcept {
-  if (is_apart) return;
+bool ExitList::await_apart() noexcept {
+  if (is_apart) return true;
   std::unique_lock lock(mutex_);
-  apart_ended_.wait_for(
-      lock, kPatience, [this] { return apart_ == 0 || apart_of_ != ::getpid(); });
+  const auto have_ended = [this] { return apart_ == 0 || apart_of_ != ::getpid(); };
+  while (!have_ended() && !apart_until_.has_passed()) {
+    apart_ended_.wait_for(lock, std::min<Duration>(apart_until_.left(), std::chrono::seconds(1)));
+  }
+  return have_ended();
 }
 
 void ExitList::report(const std::string& error) noexcept {

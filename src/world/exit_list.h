@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
+
 namespace hocket::call {
 class Core;
 }
@@ -29,11 +31,12 @@ class ExitList {
   // been started, whose own end comes earlier otherwise.
   void add(std::weak_ptr<call::Core> communicator);
 
-  // Runs `end`, which throws nothing, in a thread of its own. False: it has not run, as there are no
-  // more threads, or the process exits.
-  bool run_apart(std::function<void()> end) noexcept;
-  // Waits for all that run apart, but not for long; not in one of these threads.
-  void await_apart() noexcept;
+  // Runs `end`, which throws nothing, in a thread of its own. False: it has not run, as there are
+  // no more threads, or the process exits. `allowed`: for the calls that it waits for.
+  bool run_apart(std::function<void()> end, Duration allowed) noexcept;
+  // Waits for all that run apart, and not much longer than they are allowed; not in one of them.
+  // Whether they have ended.
+  bool await_apart() noexcept;
 
   // Lets the calls on GPUs of all communicators end, well or not, until their deadlines, and
   // reports what nobody has heard of.
@@ -53,8 +56,9 @@ class ExitList {
   std::vector<std::weak_ptr<WorldImpl>> worlds_;
   std::vector<std::weak_ptr<call::Core>> communicators_;
   int reported_by_ = 0;  // a process
-  int apart_ = 0;  // threads
-  int apart_of_ = 0;  // whose: a process
+  int apart_ = 0;        // threads
+  int apart_of_ = 0;     // whose: a process
+  base::Deadline apart_until_ = base::Deadline::never();
   bool exits_ = false;
   std::condition_variable apart_ended_;
 };

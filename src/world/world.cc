@@ -221,7 +221,8 @@ std::shared_ptr<observe::AuditFile> WorldImpl::open_audit() {
 
 void WorldImpl::leave() noexcept {
   if (forked()) return;
-  ExitList::instance().await_apart();  // communicators whose calls end well while this rank is here
+  // Calls of communicators that were let go of end well while this rank is here.
+  static_cast<void>(ExitList::instance().await_apart());
   const std::vector<std::string> left = device_blocks_.left();
   if (!left.empty()) {
     base::log(
