@@ -1,8 +1,22 @@
 #include "call/turn_lock.h"
 
+#include <algorithm>
+
 #include "base/relax.h"
 
 namespace hocket::call {
+
+bool TurnLock::has_seat(std::uintptr_t thread) noexcept {
+  if (seat_of(thread) != nullptr) return true;
+  Seat* free = seat_of(0);
+  if (free != nullptr) free->owner.store(thread, std::memory_order_relaxed);
+  return free != nullptr;
+}
+
+bool TurnLock::is_one_inside() const noexcept {
+  return std::ranges::any_of(
+      seats_, [](const Seat& seat) { return seat.inside.load(std::memory_order_acquire); });
+}
 
 void TurnLock::take_from_favourite() noexcept {
   const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
@@ -21,8 +35,7 @@ bool TurnLock::try_enter(Who who, Who* found) noexcept {
   }
   take_from_favourite();
   // A user who has lent its place is in all the same, to other users.
-  if (inside_.load(std::memory_order_acquire) ||
-      (who == Who::kUser && lent_.load(std::memory_order_acquire))) {
+  if (is_one_inside() || (who == Who::kUser && lent_.load(std::memory_order_acquire))) {
     leave();
     if (found != nullptr) *found = Who::kUser;
     return false;
@@ -37,7 +50,8 @@ bool TurnLock::try_enter(Who who, Who* found) noexcept {
 
 void TurnLock::lend() noexcept {
   lent_.store(true, std::memory_order_relaxed);  // seen by whoever sees what follows
-  lent_shortly_ = inside_.load(std::memory_order_relaxed);
+  const Seat* seat = seat_of(this_thread());
+  lent_shortly_ = seat != nullptr && seat->inside.load(std::memory_order_relaxed);
   if (lent_shortly_) {
     leave_shortly();
   } else {
@@ -54,7 +68,7 @@ void TurnLock::take_back() noexcept {
   lent_.store(false, std::memory_order_relaxed);
   if (!lent_shortly_) return;
   // In by the short way again, favourite or not: whoever comes sees that somebody is inside.
-  inside_.store(true, std::memory_order_relaxed);
+  seat_of(this_thread())->inside.store(true, std::memory_order_relaxed);
   leave();
 }
 
@@ -62,7 +76,7 @@ void TurnLock::leave_quietly() noexcept {
   const std::uintptr_t self = this_thread();
   visits_ = visitor_ == self ? visits_ + 1 : 1;
   visitor_ = self;
-  if (fences_ && visits_ >= kVisits) {
+  if (fences_ && visits_ >= visits_wanted_ && has_seat(self)) {
     visits_ = 0;
     favourite_.store(self, std::memory_order_relaxed);
   }

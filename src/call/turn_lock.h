@@ -5,6 +5,7 @@
 // Detlefs, OOPSLA 2006).
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/atomic.h"
@@ -23,7 +24,9 @@ class TurnLock {
   enum class Who : std::uint32_t { kNobody, kUser, kWaiter, kProgress };
 
   // `fences`: whether os::heavy_fence works in this process; without it there is no short way.
-  explicit TurnLock(bool fences) noexcept : fences_(fences) {}
+  // `visits`: as many in a row make a favourite.
+  explicit TurnLock(bool fences, int visits = 16) noexcept
+      : fences_(fences), visits_wanted_(visits) {}
   TurnLock(const TurnLock&) = delete;
   TurnLock& operator=(const TurnLock&) = delete;
 
@@ -31,14 +34,17 @@ class TurnLock {
   bool enter_shortly() noexcept {
     const std::uintptr_t self = this_thread();
     if (favourite_.load(std::memory_order_relaxed) != self) return false;
-    if (inside_.load(std::memory_order_relaxed)) return false;  // from a callback: the same thread
-    inside_.store(true, std::memory_order_relaxed);
+    Seat& seat = *seat_of(self);
+    if (seat.inside.load(std::memory_order_relaxed)) return false;  // from a callback
+    seat.inside.store(true, std::memory_order_relaxed);
     os::light_fence();  // pairs with the heavy one in try_enter
     if (favourite_.load(std::memory_order_relaxed) == self) return true;
-    inside_.store(false, std::memory_order_release);
+    seat.inside.store(false, std::memory_order_release);
     return false;
   }
-  void leave_shortly() noexcept { inside_.store(false, std::memory_order_release); }
+  void leave_shortly() noexcept {
+    seat_of(this_thread())->inside.store(false, std::memory_order_release);
+  }
 
   // The long way. False: somebody is in, `found` says who.
   bool try_enter(Who who, Who* found = nullptr) noexcept;
@@ -64,13 +70,28 @@ class TurnLock {
   }
 
  private:
+  // Of one thread that is or was the favourite, for good: one that was may still come in vain, and
+  // nobody else's mark may go with its own. Who finds no seat free has no short way.
+  struct Seat {
+    base::Atomic<std::uintptr_t> owner{0};
+    base::Atomic<bool> inside{false};  // it is in, by the short way
+  };
+
+  // Null: it has none. Threads find their own, whatever the others do meanwhile.
+  Seat* seat_of(std::uintptr_t thread) noexcept {
+    for (Seat& seat : seats_) {
+      if (seat.owner.load(std::memory_order_relaxed) == thread) return &seat;
+    }
+    return nullptr;
+  }
+  bool has_seat(std::uintptr_t thread) noexcept;  // takes one if there is one
+  bool is_one_inside() const noexcept;
   void take_from_favourite() noexcept;
 
-  static constexpr int kVisits = 16;  // as many in a row make a favourite
-
   const bool fences_;
+  const int visits_wanted_;
   base::Atomic<std::uintptr_t> favourite_{0};
-  base::Atomic<bool> inside_{false};  // the favourite is in, by the short way
+  std::array<Seat, 4> seats_;
   base::Atomic<Who> holder_{Who::kNobody};
   base::Atomic<std::uintptr_t> user_{0};  // the last user who came in by the long way
   base::Atomic<bool> lent_{false};        // by a user who comes back

@@ -60,11 +60,47 @@ class Comings : public relacy::Program {
   base::Plain<int> visits_ = 0;  // by whoever is in
 };
 
-const relacy::Harmless kNoShortWay = {{"try_enter load", "nobody is inside by the short way"}};
+// Every visit makes a favourite: one that was comes in vain while the next is inside, and a third
+// comes.
+class Heirs : public relacy::Program {
+ public:
+  static constexpr int kThreads = 3;
+  Heirs() { relacy::has_heavy_fence = true; }
+  void thread(int number) override {
+    for (int i = 0; i < (number < 2 ? 2 : 1); ++i) come();
+  }
+  void after() override { HOCKET_CHECK(visits_ == 5); }
+
+ private:
+  void come() {
+    while (true) {
+      if (lock_.enter_shortly()) {
+        work();
+        return lock_.leave_shortly();
+      }
+      if (lock_.try_enter(TurnLock::Who::kUser)) {
+        work();
+        return lock_.leave_quietly();
+      }
+      relacy::yield();
+    }
+  }
+  void work() {
+    const int before = visits_;
+    relacy::yield();
+    visits_ = before + 1;
+  }
+
+  TurnLock lock_{true, 1};
+  base::Plain<int> visits_ = 0;  // by whoever is in
+};
+
+const relacy::Harmless kNoShortWay = {{"is_one_inside load", "nobody is inside by the short way"},
+                                      {"try_enter load", "nobody lends its place here"}};
 
 // It asked for the favourite first, so that what it did before was before the other's fence, too.
 const relacy::Harmless kNothingDone = {{"enter_shortly store", "the favourite came in vain"},
-                                       {"turn_lock.cc:25", "nobody lends its place here"}};
+                                       {"try_enter load", "nobody lends its place here"}};
 
 TEST(TurnLock, OneAtATimeWithTheShortWay) {
   relacy::holds_and_needs_all<Comings<true, 2>>(kNothingDone, {}, 1'000);
@@ -72,6 +108,14 @@ TEST(TurnLock, OneAtATimeWithTheShortWay) {
 
 TEST(TurnLock, OneAtATimeAmongThree) {
   relacy::holds_and_needs_all<Comings<true, 3>>(kNothingDone, {}, 1'000);
+}
+
+TEST(TurnLock, WhoComesInVainTakesNobodysMark) {
+  const relacy::Harmless may_be_left_out = {
+      {"has_seat store", "no favourite is without one"},
+      {"leave_quietly store", "without a favourite all come the long way"},
+      {"try_enter store", "nobody asks who the user is"}};
+  relacy::holds_and_needs_all<Heirs>(kNothingDone, may_be_left_out, 2'000);
 }
 
 TEST(TurnLock, OneAtATimeWithoutHeavyFences) {
