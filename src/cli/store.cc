@@ -44,7 +44,7 @@ int serve(const Arguments& arguments) {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before the server's thread, which inherits it
   StoreServer server(server_options(arguments));
   fmt::print("{}\n", server.address());
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) return kExitFailure;  // nobody would find it
   int number = 0;
   ::sigwait(&signals, &number);
   server.close();

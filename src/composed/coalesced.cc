@@ -91,10 +91,11 @@ class Calls {
   // Makes the calls; `unpack` follows each of small ones.
   template <typename Unpack>
   void run(const Unpack& unpack) {
-    // GPUs' calls run ahead of those of other ranks, and nothing is to hold them up.
-    if (parts_.size() > 1 &&
+    // GPUs' calls run ahead of those of other ranks, and nothing is to hold them up. An empty list
+    // meets, too: the others' may not be empty.
+    if (parts_.size() != 1 &&
         std::ranges::none_of(parts_, &call::Request::is_device, &Part::request)) {
-      const call::Request& first = parts_.front().request;
+      const call::Request first = parts_.empty() ? common_ : parts_.front().request;
       impl_.run_as({.kind = Kind::kBarrier,
                     .dtype = first.out.dtype(),
                     .op = common_.op,

@@ -279,6 +279,12 @@ int show(const Arguments& arguments) {
   }
 }
 
+double seconds_from(double seconds) {
+  constexpr double kLongest = 3600;
+  if (seconds >= 0 && seconds <= kLongest) return seconds;  // which "nan" is not
+  throw CLI::ValidationError("--seconds", "expected a number of seconds from 0 to 3600");
+}
+
 }  // namespace
 
 void add_top(CLI::App& app, Action& chosen) {
@@ -294,10 +300,11 @@ void add_top(CLI::App& app, Action& chosen) {
       ->type_name("RANK")
       ->check(CLI::Range(0, 1 << 22));
   command
-      ->add_option(
-          "--seconds", arguments->seconds, "How long to look before it is shown; default 1")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 3600.0));
+      ->add_option_function<double>(
+          "--seconds",
+          [arguments](double seconds) { arguments->seconds = seconds_from(seconds); },
+          "How long to look before it is shown; default 1")
+      ->type_name("S");
   command
       ->add_option("--columns", arguments->columns, "Width of the table; default: the terminal's")
       ->type_name("N")

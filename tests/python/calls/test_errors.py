@@ -71,6 +71,31 @@ def test_mismatch_says_what_differs_where_the_calls_read_alike(call, difference)
     assert difference in threads(2, body)[0]
 
 
+@pytest.mark.parametrize("others", [1, 2], ids=["one call", "several calls"])
+def test_an_empty_list_does_not_pass_where_others_are_not_empty(others):
+    calls = {
+        "all_reduce": lambda c, all: c.all_reduce_coalesced(all),
+        "broadcast": lambda c, all: c.broadcast_coalesced(all),
+        "all_gather": lambda c, all: c.all_gather_coalesced(all),
+        "reduce_scatter": lambda c, all: c.reduce_scatter_coalesced(
+            [np.zeros((2, 3), one.dtype) for one in all], all
+        ),
+    }
+
+    def body(comm, call):
+        lists = [np.zeros(3, dtype) for dtype in ("float32", "int64")[:others]]
+        with pytest.raises(hocket.Mismatch):
+            calls[call](comm, lists if comm.rank else [])
+            comm.barrier()
+            comm.barrier()
+        comm = comm.rebuild()
+        assert not calls[call](comm, [])
+        return comm.all_reduce(np.ones(1))[0]
+
+    for call in calls:
+        assert threads(2, lambda comm: body(comm, call)) == [2, 2]
+
+
 def test_mismatch_names_both_calls():
     def body(comm):
         with pytest.raises(hocket.Mismatch) as caught:

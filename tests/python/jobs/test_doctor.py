@@ -202,6 +202,17 @@ def test_version():
     assert hocket_command.run("--version").stdout == done.stdout
 
 
+def test_a_store_whose_address_nobody_can_read_ends(tmp_path):
+    key = tmp_path / "job.key"
+    hocket_command.run("key", key)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([hocket_command.find(), "store", "--key", key],
+                              stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=20)
+    assert done.returncode == 1
+    assert "standard output: No space left on device" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "doctor", "key", "store"])
 def test_help_has_examples_and_exit_codes(command):
     done = hocket_command.run(command, "--help")

@@ -256,10 +256,17 @@ def test_a_narrow_terminal_has_every_line_cut():
 
 
 def test_rubbish_is_answered_in_a_line():
-    for arguments in (["--rank", "x"], ["--rank", "-1"], ["abc"], ["--seconds", "x"]):
+    for arguments, words in (
+        (["--rank", "x"], "not in range"),
+        (["--rank", "-1"], "not in range"),
+        (["abc"], "not in range"),
+        (["--seconds", "x"], "--seconds"),
+        (["--seconds", "nan"], "--seconds: expected a number of seconds from 0 to 3600"),
+        (["--seconds", "3601"], "--seconds: expected a number of seconds from 0 to 3600"),
+    ):
         done = subprocess.run([find_command(), "top", "--once", *arguments],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-        assert done.returncode != 0 and "not in range" in done.stderr
+        assert done.returncode != 0 and words in done.stderr, done.stderr
         assert max(map(len, done.stderr.splitlines())) < 100, done.stderr
 
 
