@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "cli/address.h"
 #include "cli/commands.h"
+#include "hocket/error.h"
 
 namespace hocket::cli {
 namespace {
@@ -44,7 +46,7 @@ int serve(const Arguments& arguments) {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);  // before the server's thread, which inherits it
   StoreServer server(server_options(arguments));
   fmt::print("{}\n", server.address());
-  if (std::fflush(stdout) != 0) return kExitFailure;  // nobody would find it
+  if (std::fflush(stdout) != 0) throw SystemError("the store's address cannot be printed", errno);
   int number = 0;
   ::sigwait(&signals, &number);
   server.close();

@@ -210,7 +210,7 @@ def test_a_store_whose_address_nobody_can_read_ends(tmp_path):
                               stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
                               text=True, timeout=20)
     assert done.returncode == 1
-    assert "standard output: No space left on device" in done.stderr
+    assert "the store's address cannot be printed: No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["run", "doctor", "key", "store"])
