@@ -339,7 +339,7 @@ def reduce(
     if arrays is None:
         return None
     with on(stream, kind):
-        return _fold([arrays[rank] for rank in order], op)
+        return _fold([arrays[rank] for rank in order], op, kind)
 
 
 def _describe_to_fold(
@@ -376,7 +376,7 @@ def all_reduce(
         if gathered is not None:
             with announcing(comm):  # the others wait for it
                 arrays = unpack_all(table, gathered, kind)
-                array = _fold([arrays[rank] for rank in order], op)
+                array = _fold([arrays[rank] for rank in order], op, kind)
     return broadcast(comm, array, 0, deadline=deadline, stream=stream)
 
 
@@ -400,8 +400,9 @@ def reduce_scatter(
         for place in range(comm.size):
             _check_shapes([decode(table[place]) for table in every], range(comm.size), op)
     parts = all_to_all(comm, arrays, deadline=deadline, stream=stream)
-    with on(stream, kind_of(parts[0], "arrays[0]")):
-        return _fold(parts, op)
+    kind = kind_of(parts[0], "arrays[0]")
+    with on(stream, kind):
+        return _fold(parts, op, kind)
 
 
 def _check_op(op: str) -> None:
@@ -426,7 +427,9 @@ def _check_shapes(descriptions: Sequence[Description], order: Sequence[int], op:
             )
 
 
-def _fold(arrays: Sequence[Sparse], op: str) -> Sparse:
+def _fold(arrays: Sequence[Sparse], op: str, kind: Kind) -> Sparse:
+    if op == "sum" and _are_mostly_empty(arrays):
+        return _sum_by_sorting(arrays, kind)
     result = arrays[0]
     wanted = result.format
     for other in arrays[1:]:
@@ -436,4 +439,20 @@ def _fold(arrays: Sequence[Sparse], op: str) -> Sparse:
             result = result * other  # of matrices the matrix product, of arrays elementwise
     if result.format != wanted:
         result = result.asformat(wanted)
+    return result
+
+
+def _are_mostly_empty(arrays: Sequence[Sparse]) -> bool:
+    """Whether COO arrays have many more rows than entries: SciPy adds by numbers for each row."""
+    rows = 8 * sum(array.nnz for array in arrays) + 1024
+    return arrays[0].shape[0] > rows and all(array.format == "coo" for array in arrays)
+
+
+def _sum_by_sorting(arrays: Sequence[Sparse], kind: Kind) -> Sparse:
+    def joined(part: str) -> Any:
+        return kind.xp.concatenate([getattr(array, part) for array in arrays])
+
+    entries = joined("data"), (joined("row"), joined("col"))
+    result = type(arrays[0])(entries, shape=arrays[0].shape)
+    result.sum_duplicates()
     return result

@@ -1,5 +1,6 @@
 // A matrix is taken apart into compressed rows (of CSC: columns), worked on row by row with one
-// workspace of the width of a row, and put together again.
+// workspace of the width of a row, and put together again. Sums of COO matrices whose shape is
+// large beside what is in them are made by sorting, in memory for the entries alone.
 #include "composed/sparse_math.h"
 
 #include <algorithm>
@@ -227,8 +228,68 @@ SparseMatrix store(const Rows<A>& rows, const SparseLayout& model) {
   return {layout, std::move(bytes)};
 }
 
+template <typename A>
+struct Entry {
+  std::size_t row = 0;
+  std::size_t column = 0;
+  A value{};
+
+  auto place() const noexcept { return std::pair(row, column); }
+};
+
+std::size_t entries_of(std::span<const SparseMatrix> matrices) {
+  std::size_t entries = 0;
+  for (const SparseMatrix& matrix : matrices) entries += matrix.view().values.count();
+  return entries;
+}
+
+// Adds up in the same order as `sum` does.
+template <typename T, typename A = Accumulator<T>>
+SparseMatrix sum_by_sorting(std::span<const SparseMatrix> matrices) {
+  std::vector<Entry<A>> entries;
+  entries.reserve(entries_of(matrices));
+  for (const SparseMatrix& matrix : matrices) {
+    const SparseView view = matrix.view();
+    check_indices(view);
+    const auto* values = static_cast<const T*>(view.values.data());
+    for (std::size_t i = 0; i < view.values.count(); ++i) {
+      entries.push_back({.row = index_at(view.offsets, i),
+                         .column = index_at(view.indices, i),
+                         .value = static_cast<A>(values[i])});
+    }
+  }
+  std::ranges::stable_sort(entries, {}, &Entry<A>::place);
+  std::size_t count = 0;  // of those that are made up
+  for (const Entry<A>& entry : entries) {
+    if (count != 0 && entries[count - 1].place() == entry.place()) {
+      A& value = entries[count - 1].value;
+      value = add<T>(value, entry.value);
+    } else {
+      entries[count++] = entry;
+    }
+  }
+  const SparseLayout& model = matrices[0].layout();
+  const SparseLayout layout = result_layout(model, count, model.rows, model.columns);
+  std::vector<std::byte> bytes(layout.start(3));
+  for (std::size_t i = 0; i < count; ++i) {
+    const T value = static_cast<T>(entries[i].value);
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    store_index(bytes.data() + layout.start(1), layout.dtypes[1], i, entries[i].row);
+    store_index(bytes.data() + layout.start(2), layout.dtypes[2], i, entries[i].column);
+  }
+  return {layout, std::move(bytes)};
+}
+
+// Whether sorting the entries takes less than going through all rows.
+bool is_mostly_empty(std::span<const SparseMatrix> matrices) {
+  const SparseLayout& shape = matrices[0].layout();
+  const std::size_t entries = 8 * entries_of(matrices) + 1024;
+  return shape.format == SparseFormat::kCoo && (shape.rows > entries || shape.columns > entries);
+}
+
 template <typename T>
 SparseMatrix fold_as(std::span<const SparseMatrix> matrices, SparseOp op) {
+  if (op == SparseOp::kSum && is_mostly_empty(matrices)) return sum_by_sorting<T>(matrices);
   std::vector<Rows<Accumulator<T>>> all;
   for (const SparseMatrix& matrix : matrices) all.push_back(load<T>(matrix));
   const SparseLayout& model = matrices[0].layout();

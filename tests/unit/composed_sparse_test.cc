@@ -292,5 +292,31 @@ TEST(Sparse, DuplicatesOfCooAreAdded) {
   });
 }
 
+TEST(Sparse, SumsOfCooTakeMemoryForTheEntriesAlone) {
+  run_threads(2, [](Communicator& comm) {
+    constexpr std::size_t kExtent = std::size_t{1} << 50;
+    constexpr std::int64_t kFar = std::int64_t{1} << 49;
+    const std::vector<std::int64_t> rows{kFar, 1, kFar}, columns{0, kFar, 0};
+    // 1e8 is added before the ones, rank by rank, as for small shapes.
+    const std::vector<float> values{comm.rank() == 0 ? 1e8F : 1.0F, 2, 1};
+    const SparseMatrix sum =
+        all_reduce_sparse(comm, coo_view(kExtent, kExtent, rows, columns, values));
+    const std::vector<std::int64_t> small_rows{1, 0, 1}, small_columns{0, 0, 0};
+    const auto small = all_reduce_sparse(comm, coo_view(2, 1, small_rows, small_columns, values));
+    require(sum.rows() == kExtent && sum.entries() == 2, "the shape of the sum");
+    const auto entries = [](const SparseMatrix& matrix) {
+      const SparseView view = matrix.view();
+      const auto* data = static_cast<const float*>(view.values.data());
+      return std::vector<float>(data, data + view.values.count());
+    };
+    require(entries(sum) == entries(small) && entries(sum)[0] == 4, "the values of the sum");
+    const SparseView view = sum.view();
+    const auto* found_rows = static_cast<const std::int64_t*>(view.offsets.data());
+    const auto* found_columns = static_cast<const std::int64_t*>(view.indices.data());
+    require(found_rows[0] == 1 && found_columns[0] == kFar, "the first place");
+    require(found_rows[1] == kFar && found_columns[1] == 0, "the second place");
+  });
+}
+
 }  // namespace
 }  // namespace hocket

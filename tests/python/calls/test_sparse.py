@@ -165,13 +165,39 @@ def test_indices_that_lie_outside_are_found_where_they_are():
     threads(2, body)
 
 
-def test_a_sum_that_has_no_room_is_heard_of_on_all_ranks():
-    """SciPy adds COO by way of CSR, which has a number for each row."""
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "complex128"])
+def test_a_sum_takes_memory_for_the_entries_alone(dtype):
+    def make_huge(rank):
+        rows, columns = [2**49, 3, 3, 2**49], [1, 2**49, rank, 1]
+        return sp.coo_array((np.array([1, 2, 3, 4], dtype), (rows, columns)), shape=(2**50, 2**50))
+
+    def folded(array):
+        array.sum_duplicates()
+        assert array.format == "coo" and array.shape == (2**50, 2**50) and array.dtype == dtype
+        return dict(zip(zip(array.row.tolist(), array.col.tolist()), array.data.tolist()))
+
+    def body(comm):
+        own, n = make_huge(comm.rank), comm.size
+        ones = {(2**49, 1): 5 * n, (3, 2**49): 2 * n} | {(3, rank): 3 for rank in range(n)}
+        if dtype == "bool":
+            ones = dict.fromkeys(ones, True)
+        assert folded(sparse.all_reduce(comm, own)) == ones
+        assert own.nnz == 4  # the argument is left alone
+        rooted = sparse.reduce(comm, own, root=n - 1)
+        assert (rooted is None) == (comm.rank != n - 1)
+        assert rooted is None or folded(rooted) == ones
+        assert folded(sparse.reduce_scatter(comm, [own] * n)) == ones
+
+    threads(3, body)
+
+
+def test_a_product_that_has_no_room_is_heard_of_on_all_ranks():
+    """SciPy multiplies COO by way of CSR, which has a number for each row."""
     huge = sp.coo_array(([1.0], ([3], [4])), shape=(2**50, 2**50))
 
     def body(comm):
         with pytest.raises(MemoryError if comm.rank == 0 else hocket.InvalidArgument) as caught:
-            sparse.all_reduce(comm, huge)
+            sparse.all_reduce(comm, huge, "prod")
         agree(sparse.all_reduce(comm, make(0)), make(0) + make(0))
         return str(caught.value)
 
