@@ -13,11 +13,13 @@ packages="
   libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libeigen3-dev libhwy-dev
   python3 python3-dev python3-venv"
-for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev"
+for_tests="libgtest-dev librapidcheck-dev libbenchmark-dev libucx0"
 # What is done without where it cannot be had: Clang, for the fuzz targets; Spin, for the model;
 # Relacy, for the lock-free parts; a Fortran compiler, for hocket's module of that language;
-# mmdebstrap, for the wheel in a bare Debian; the BLAS that is hardest to call from several threads.
-welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial"
+# mmdebstrap, for the wheel in a bare Debian; the BLAS that is hardest to call from several threads;
+# an MPI; a network of several hosts.
+welcome="clang libclang-rt-dev spin relacy-dev gfortran mmdebstrap libopenblas0-serial
+  openmpi-bin libopenmpi-dev iproute2"
 peers=
 for argument in "$@"; do
   case $argument in
