@@ -23,8 +23,9 @@ constexpr int kEagerEntries = 1000;  // a step is soon over
 
 }  // namespace
 
+// Once this rank has said goodbye, whatever it does not give any more is not given for that reason.
 Failure Core::own_failure(Cause cause, std::string_view text) const noexcept {
-  return {.cause = cause,
+  return {.cause = surroundings_->has_left() ? Cause::kLeft : cause,
           .reporter = rank(),
           .culprit = rank(),
           .sequence = group_->last_sequence(rank()),

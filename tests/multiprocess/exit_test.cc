@@ -161,6 +161,43 @@ std::set<std::string> names_in(const std::string& folder) {
   return names;
 }
 
+// Calls that the end has cut short are given up behind the goodbye, which is all that others hear of:
+// where a thread stands in a call, or as here by what the program does as it ends.
+TEST(Exit, WithCallsUnderWayIsInGoodOrder) {
+  constexpr int kGone = 0;
+  static const Rank* ending = nullptr;
+  static std::vector<Work>* works = nullptr;
+  const auto ranks = run_job({.size = 2}, [](Rank& rank) {
+    ending = &rank;
+    works = new std::vector<Work>;
+    // Before `join`, so that it is called behind what that registers.
+    if (rank.rank() == 1) {
+      std::atexit([] {
+        works->clear();
+        ending->mark(kGone);
+      });
+    }
+    World world = rank.join();
+    auto& comm = world.communicator();
+    std::vector<float> x(7, 1.0F);
+    std::vector<float> sum(7);
+    comm.barrier();
+    if (rank.rank() == 1) {
+      works->push_back(comm.all_reduce_async(x, sum));
+      works->push_back(comm.barrier_async());
+      exit(0);
+    }
+    rank.await(kGone, 1);
+    rank.attempt("first", [&] { comm.broadcast(x, {.root = 1}); });
+    rank.attempt("later", [&] { comm.barrier(); });
+  });
+  for (const char* each : {"first", "later"}) {
+    const std::string message = ranks[0].get(std::string(each) + ".message");
+    EXPECT_EQ(ranks[0].get(each), "PeerDied") << message;
+    EXPECT_NE(message.find("ended in good order"), std::string::npos) << message;
+  }
+}
+
 TEST(Exit, ByKillingAllRanksLeavesNothingBehind) {
   const auto before = names_in("/dev/shm");
   const auto before_tmp = names_in(std::filesystem::temp_directory_path());
