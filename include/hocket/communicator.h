@@ -44,6 +44,7 @@
 
 #include "hocket/array_view.h"
 #include "hocket/error.h"
+#include "hocket/held.h"
 #include "hocket/stream.h"
 #include "hocket/types.h"
 #include "hocket/work.h"
@@ -144,7 +145,7 @@ class Prepared {
   Work start();       // as the _async verbs
 
  private:
-  std::shared_ptr<world::PreparedCall> call_;
+  Held<"Prepared", std::shared_ptr<world::PreparedCall>> call_;
 };
 
 // A resource: this process's seat in a set of ranks. Movable, not copyable. Threads may use
@@ -158,14 +159,14 @@ class Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
-  int rank() const noexcept;  // -1 where this process is not a member
-  int size() const noexcept;
-  bool is_member() const noexcept { return rank() >= 0; }
-  const std::string& name() const noexcept;
+  int rank() const;  // -1 where this process is not a member
+  int size() const;
+  bool is_member() const { return rank() >= 0; }
+  const std::string& name() const;
   // The rank in the world of each member, in order.
-  std::span<const int> world_ranks() const noexcept;
+  std::span<const int> world_ranks() const;
   // The number, from 0, of the host of each member, in order.
-  std::span<const int> hosts() const noexcept;
+  std::span<const int> hosts() const;
 
   // --- Reductions ---------------------------------------------------------------------------
   void all_reduce(ArrayView inout, const ReduceOptions& = {});
@@ -372,12 +373,12 @@ class Communicator {
   // others there. See `refuse`; those who are in another call go on waiting in it.
   [[noreturn]] void refuse_rebuild(const std::string& reason);
   // How often it has been rebuilt: 0 for the first, and for groups made of any.
-  int epoch() const noexcept;
+  int epoch() const;
   // The error that ended this communicator; absent while it works.
   std::optional<Status> status() const;
   // The default deadline of calls on this rank.
   void set_deadline(Duration deadline);
-  Duration deadline() const noexcept;
+  Duration deadline() const;
   // What each rank last called, as far as it can be seen from here, and the flight recorder: this
   // rank's last calls, oldest first.
   std::vector<RankCall> last_calls() const;
@@ -393,10 +394,11 @@ class Communicator {
   // finish_calls.
   void close();
 
-  const std::shared_ptr<world::CommunicatorImpl>& impl() const noexcept { return impl_; }
+  using Impl = Held<"Communicator", std::shared_ptr<world::CommunicatorImpl>>;
+  const Impl& impl() const noexcept { return impl_; }
 
  private:
-  std::shared_ptr<world::CommunicatorImpl> impl_;
+  Impl impl_;
 };
 
 }  // namespace hocket

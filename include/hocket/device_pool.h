@@ -24,6 +24,7 @@
 
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
+#include "hocket/held.h"
 #include "hocket/stream.h"
 #include "hocket/types.h"
 
@@ -131,8 +132,8 @@ class DevicePool {
   DevicePool& operator=(DevicePool&&) noexcept;
   ~DevicePool();
 
-  int size() const noexcept;
-  std::span<const int> devices() const noexcept;  // empty: workers of the host
+  int size() const;
+  std::span<const int> devices() const;  // empty: workers of the host
   StreamRef stream(int worker) const;
   StreamRef load_stream(int worker) const;
 
@@ -185,10 +186,10 @@ class DevicePool {
   // Ends the workers' threads, after what they are at. Calls afterwards are refused; again is fine.
   void close();
   // In a forked child it is, too.
-  bool is_closed() const noexcept;
+  bool is_closed() const;
 
  private:
-  std::unique_ptr<pool::Pool> pool_;
+  Held<"DevicePool", std::unique_ptr<pool::Pool>> pool_;
 };
 
 struct StreamOptions {

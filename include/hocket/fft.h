@@ -20,6 +20,7 @@
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
 #include "hocket/distribution.h"
+#include "hocket/held.h"
 #include "hocket/stream.h"
 
 namespace hocket {
@@ -88,14 +89,14 @@ class Fft {
   // Of whole arrays: of the real one, its spectrum's.
   static Extents spectrum_of(Extents shape);
   // What transforms this rank's lines: "FFTW 3.3.10", "Eigen 3.4.0".
-  const std::string& library() const noexcept;
+  const std::string& library() const;
   // Whether ranks read each other's memory, instead of sending messages.
-  bool is_shared() const noexcept;
+  bool is_shared() const;
   // How often the array is spread anew in one transform.
-  std::size_t transposes() const noexcept;
+  std::size_t transposes() const;
 
  private:
-  std::unique_ptr<fft::FftPlan> plan_;
+  Held<"Fft", std::unique_ptr<fft::FftPlan>> plan_;
 };
 
 }  // namespace hocket

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "hocket/held.h"
 #include "hocket/stream.h"
 #include "hocket/types.h"
 
@@ -51,11 +52,11 @@ class GpuMemory {
   ~GpuMemory();
   GpuMemory(GpuMemory&&) noexcept;
 
-  void* data() const noexcept;
-  std::size_t bytes() const noexcept;
+  void* data() const;
+  std::size_t bytes() const;
 
  private:
-  std::unique_ptr<cuda::DeviceBuffer> buffer_;
+  Held<"GpuMemory", std::unique_ptr<cuda::DeviceBuffer>> buffer_;
 };
 
 // A resource: work that was captured, to be launched again and again. One thread.
@@ -79,8 +80,8 @@ class GpuStream {
   ~GpuStream();
   GpuStream(GpuStream&&) noexcept;
 
-  StreamRef ref() const noexcept;
-  operator StreamRef() const noexcept { return ref(); }
+  StreamRef ref() const;
+  operator StreamRef() const { return ref(); }
   // Copies between any two of the host's memory and GPUs', after all that is on the stream, and
   // synchronizes.
   void copy(void* to, const void* from, std::size_t bytes);
@@ -93,7 +94,7 @@ class GpuStream {
 
  private:
   Gpu gpu_;
-  std::unique_ptr<cuda::OwnedStream> stream_;
+  Held<"GpuStream", std::unique_ptr<cuda::OwnedStream>> stream_;
 };
 
 // A resource: a mark in a stream, with its time. One thread at a time.
@@ -113,7 +114,7 @@ class GpuEvent {
 
  private:
   Gpu gpu_;
-  std::unique_ptr<cuda::OwnedEvent> event_;
+  Held<"GpuEvent", std::unique_ptr<cuda::OwnedEvent>> event_;
 };
 
 }  // namespace hocket

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hocket/communicator.h"
+#include "hocket/held.h"
 #include "hocket/launch.h"
 
 namespace hocket {
@@ -25,23 +26,23 @@ class World {
   World& operator=(World&&) noexcept;
   ~World();
 
-  int rank() const noexcept { return communicator().rank(); }
-  int size() const noexcept { return communicator().size(); }
-  Communicator& communicator() const noexcept { return *communicator_; }
+  int rank() const { return communicator().rank(); }
+  int size() const { return communicator().size(); }
+  Communicator& communicator() const { return *communicator_; }
   Communicator& intra_node() { return communicator().intra_node(); }
   Communicator& inter_node() { return communicator().inter_node(); }
   Communicator new_group(std::span<const int> ranks) { return communicator().new_group(ranks); }
   // Goes on with the ranks that are left: `communicator` is what Communicator::rebuild returns.
   Communicator& rebuild(const RebuildOptions& options = {});
   // How this process was started and by what it meets the others.
-  const LaunchInfo& launch() const noexcept;
+  const LaunchInfo& launch() const;
   // Names of the engines in use, best first.
-  std::span<const std::string> engines() const noexcept;
+  std::span<const std::string> engines() const;
   void close();
 
  private:
-  std::shared_ptr<world::WorldImpl> impl_;
-  std::unique_ptr<Communicator> communicator_;
+  Held<"World", std::shared_ptr<world::WorldImpl>> impl_;
+  Held<"World", std::unique_ptr<Communicator>> communicator_;
 };
 
 // Joins the job that this process was started in, or makes a world of one. Blocks until all ranks

@@ -15,6 +15,7 @@
 
 #include "hocket/cplusplus.h"
 #include "hocket/error.h"
+#include "hocket/held.h"
 
 namespace hocket {
 
@@ -136,7 +137,7 @@ class JobView {
  private:
   class Impl;
   explicit JobView(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  Held<"JobView", std::unique_ptr<Impl>> impl_;
 };
 
 // Registers, once a process, who tells where a thread of its program is: "train.py:42 in load", empty
@@ -173,7 +174,7 @@ class MetricsServer {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  Held<"MetricsServer", std::unique_ptr<Impl>> impl_;
 };
 
 }  // namespace hocket

@@ -20,6 +20,7 @@
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
 #include "hocket/distribution.h"
+#include "hocket/held.h"
 
 namespace hocket {
 
@@ -109,15 +110,15 @@ class Matmul {
   // 13.1.0" where factors of 8 bits are multiplied as they are. Elsewhere they are widened first:
   // where A or B does not lie along the inner extent, a part is no multiple of 16 long, or the GPU
   // does not know them.
-  const std::string& library() const noexcept;
+  const std::string& library() const;
   // Never kCheapest.
-  MatmulForm form() const noexcept;
+  MatmulForm form() const;
   // Whether ranks read each other's memory, instead of sending messages.
-  bool is_shared() const noexcept;
+  bool is_shared() const;
 
  private:
   struct Plan;
-  std::unique_ptr<Plan> plan_;
+  Held<"Matmul", std::unique_ptr<Plan>> plan_;
 };
 
 }  // namespace hocket

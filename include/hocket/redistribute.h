@@ -7,6 +7,7 @@
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
 #include "hocket/distribution.h"
+#include "hocket/held.h"
 
 namespace hocket {
 
@@ -36,11 +37,11 @@ class Redistribution {
   void operator()(ConstArrayView in, ArrayView out);
 
   // The whole array: the hull of all boxes.
-  const Box& whole() const noexcept;
+  const Box& whole() const;
 
  private:
   struct Plan;
-  std::unique_ptr<Plan> plan_;
+  Held<"Redistribution", std::unique_ptr<Plan>> plan_;
 };
 
 // The same once.

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "hocket/held.h"
 #include "hocket/types.h"
 
 namespace hocket {
@@ -165,9 +166,9 @@ class StoreServer {
   StoreServer& operator=(StoreServer&&) noexcept;
   ~StoreServer();
 
-  int port() const noexcept;  // 0 for unix:
+  int port() const;  // 0 for unix:
   // For StoreClientOptions::address and HOCKET_STORE: "127.0.0.1:40123" or "unix:NAME".
-  const std::string& address() const noexcept;
+  const std::string& address() const;
   // Clients that have proved themselves and are connected.
   std::size_t clients() const;
   // The ranks that have left cleanly, in the order of their goodbyes. Any thread.
@@ -181,7 +182,7 @@ class StoreServer {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  Held<"StoreServer", std::unique_ptr<Impl>> impl_;
 };
 
 }  // namespace hocket

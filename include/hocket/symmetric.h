@@ -12,6 +12,7 @@
 
 #include "hocket/array_view.h"
 #include "hocket/communicator.h"
+#include "hocket/held.h"
 
 namespace hocket {
 
@@ -99,7 +100,7 @@ class SymmetricMemory {
   std::int32_t nvshmem_team(const CallOptions& = {});
 
  private:
-  std::shared_ptr<world::CommunicatorImpl> impl_;
+  Held<"SymmetricMemory", std::shared_ptr<world::CommunicatorImpl>> impl_;
 };
 
 }  // namespace hocket

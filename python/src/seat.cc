@@ -45,7 +45,7 @@ std::string summary(const nb::python_error& error) {
 }  // namespace
 
 Seat::~Seat() {
-  if (comm.impl() == nullptr) return;  // moved from
+  if (!comm.impl()) return;  // moved from
   held.reset();
   without_gil_or_signals([this] {
     world.reset();

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "hocket/held.h"
+
 namespace hocket {
 namespace {
 
@@ -16,5 +18,10 @@ std::string text_of(int error_number) {
 SystemError::SystemError(const std::string& what, int error_number)
     : Error({.code = ErrorCode::kSystem, .message = what + ": " + text_of(error_number)}),
       error_number_(error_number) {}
+
+void refuse_moved_from(const char* class_name) {
+  throw InvalidArgument(std::string("this ") + class_name +
+                        " was moved from and holds nothing any more; use what it was moved to");
+}
 
 }  // namespace hocket

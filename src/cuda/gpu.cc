@@ -79,8 +79,8 @@ GpuMemory::GpuMemory(const Gpu& gpu, std::size_t bytes)
 GpuMemory::~GpuMemory() = default;
 GpuMemory::GpuMemory(GpuMemory&&) noexcept = default;
 
-void* GpuMemory::data() const noexcept { return buffer_->data(); }
-std::size_t GpuMemory::bytes() const noexcept { return buffer_->bytes(); }
+void* GpuMemory::data() const { return buffer_->data(); }
+std::size_t GpuMemory::bytes() const { return buffer_->bytes(); }
 
 // --- Streams ------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ GpuStream::GpuStream(const Gpu& gpu)
 GpuStream::~GpuStream() = default;
 GpuStream::GpuStream(GpuStream&&) noexcept = default;
 
-StreamRef GpuStream::ref() const noexcept { return stream_->get(); }
+StreamRef GpuStream::ref() const { return stream_->get(); }
 
 void GpuStream::copy(void* to, const void* from, std::size_t bytes) {
   const cuda::DeviceGuard guard(*gpu_.context());

@@ -205,7 +205,7 @@ Redistribution::Redistribution(Redistribution&&) noexcept = default;
 Redistribution& Redistribution::operator=(Redistribution&&) noexcept = default;
 Redistribution::~Redistribution() = default;
 
-const Box& Redistribution::whole() const noexcept { return plan_->whole; }
+const Box& Redistribution::whole() const { return plan_->whole; }
 
 void Redistribution::operator()(ConstArrayView in, ArrayView out) {
   Plan& plan = *plan_;

@@ -158,8 +158,8 @@ Extents Fft::spectrum_of(Extents shape) {
   return shape;
 }
 
-const std::string& Fft::library() const noexcept { return plan_->library(); }
-bool Fft::is_shared() const noexcept { return plan_->is_shared(); }
-std::size_t Fft::transposes() const noexcept { return plan_->transposes(); }
+const std::string& Fft::library() const { return plan_->library(); }
+bool Fft::is_shared() const { return plan_->is_shared(); }
+std::size_t Fft::transposes() const { return plan_->transposes(); }
 
 }  // namespace hocket

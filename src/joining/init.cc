@@ -121,8 +121,8 @@ Communicator& World::rebuild(const RebuildOptions& options) {
   communicator_ = std::move(rebuilt);
   return *communicator_;
 }
-const LaunchInfo& World::launch() const noexcept { return impl_->launch(); }
-std::span<const std::string> World::engines() const noexcept { return impl_->engines().names(); }
+const LaunchInfo& World::launch() const { return impl_->launch(); }
+std::span<const std::string> World::engines() const { return impl_->engines().names(); }
 void World::close() {
   communicator_->impl()->refuse_in_callback();
   struct Leaves {

@@ -253,8 +253,8 @@ void Matmul::operator()(ConstArrayView a,
   plan_->execute(a, b, &c, d, scale, stream);
 }
 
-const std::string& Matmul::library() const noexcept { return plan_->library; }
-MatmulForm Matmul::form() const noexcept { return plan_->choice.form; }
-bool Matmul::is_shared() const noexcept { return plan_->form->is_shared(); }
+const std::string& Matmul::library() const { return plan_->library; }
+MatmulForm Matmul::form() const { return plan_->choice.form; }
+bool Matmul::is_shared() const { return plan_->form->is_shared(); }
 
 }  // namespace hocket

@@ -47,8 +47,8 @@ DevicePool::DevicePool(DevicePool&&) noexcept = default;
 DevicePool& DevicePool::operator=(DevicePool&&) noexcept = default;
 DevicePool::~DevicePool() = default;
 
-int DevicePool::size() const noexcept { return pool_->size(); }
-std::span<const int> DevicePool::devices() const noexcept { return pool_->devices(); }
+int DevicePool::size() const { return pool_->size(); }
+std::span<const int> DevicePool::devices() const { return pool_->devices(); }
 StreamRef DevicePool::stream(int worker) const { return pool_->lane(worker).stream(); }
 StreamRef DevicePool::load_stream(int worker) const { return pool_->lane(worker).load_stream(); }
 
@@ -131,6 +131,6 @@ void DevicePool::exchange_halo(std::span<const ArrayView> arrays,
 }
 
 void DevicePool::close() { pool_->close(); }
-bool DevicePool::is_closed() const noexcept { return pool_->is_closed(); }
+bool DevicePool::is_closed() const { return pool_->is_closed(); }
 
 }  // namespace hocket

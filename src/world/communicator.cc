@@ -25,13 +25,11 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-int Communicator::rank() const noexcept { return impl_->rank(); }
-int Communicator::size() const noexcept { return impl_->size(); }
-const std::string& Communicator::name() const noexcept { return impl_->membership().name; }
-std::span<const int> Communicator::world_ranks() const noexcept {
-  return impl_->membership().world_ranks;
-}
-std::span<const int> Communicator::hosts() const noexcept { return impl_->membership().hosts; }
+int Communicator::rank() const { return impl_->rank(); }
+int Communicator::size() const { return impl_->size(); }
+const std::string& Communicator::name() const { return impl_->membership().name; }
+std::span<const int> Communicator::world_ranks() const { return impl_->membership().world_ranks; }
+std::span<const int> Communicator::hosts() const { return impl_->membership().hosts; }
 
 void Communicator::abort(const std::string& reason) { impl_->abort(reason); }
 void Communicator::refuse(const std::string& reason) { impl_->refuse_call(Kind::kNone, reason); }
@@ -39,10 +37,10 @@ Communicator Communicator::rebuild(const RebuildOptions& options) {
   return Communicator(impl_->rebuild(options));
 }
 void Communicator::refuse_rebuild(const std::string& reason) { impl_->refuse_rebuild(reason); }
-int Communicator::epoch() const noexcept { return impl_->membership().epoch; }
+int Communicator::epoch() const { return impl_->membership().epoch; }
 std::optional<Status> Communicator::status() const { return impl_->status(); }
 void Communicator::set_deadline(Duration deadline) { impl_->set_deadline(deadline); }
-Duration Communicator::deadline() const noexcept { return impl_->deadline(); }
+Duration Communicator::deadline() const { return impl_->deadline(); }
 
 void set_audited(Communicator& communicator, bool audited) {
   communicator.impl()->set_audited(audited);

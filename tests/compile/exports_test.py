@@ -18,8 +18,9 @@ FUNCTION = re.compile(r"hocket::([a-z]\w*)(?:\[abi:cxx11\])?\(")
 OPERATOR = re.compile(r"hocket::operator\W+\(hocket::([A-Z]\w*)")
 DECLARED_CLASS = re.compile(r"\b(?:class|struct)\s+([A-Z]\w*)")
 # A function of namespace hocket stands at the start of a line there.
-DECLARED_FUNCTION = re.compile(r"^(?!static|inline|constexpr|template)[\w:<>,\s*&]+?\b([a-z]\w*)\(",
-                               re.MULTILINE)
+DECLARED_FUNCTION = re.compile(
+    r"^(?!static|inline|constexpr|template)(?:\[\[noreturn\]\] )?[\w:<>,\s*&]+?\b([a-z]\w*)\(",
+    re.MULTILINE)
 DECLARED_C = re.compile(r"\b(hocket_\w+)\(")
 
 

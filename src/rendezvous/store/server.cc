@@ -405,13 +405,15 @@ StoreServer::StoreServer(StoreServer&&) noexcept = default;
 StoreServer& StoreServer::operator=(StoreServer&&) noexcept = default;
 StoreServer::~StoreServer() = default;
 
-int StoreServer::port() const noexcept { return impl_->port(); }
-const std::string& StoreServer::address() const noexcept { return impl_->address(); }
+int StoreServer::port() const { return impl_->port(); }
+const std::string& StoreServer::address() const { return impl_->address(); }
 std::size_t StoreServer::clients() const { return impl_->clients(); }
 std::vector<int> StoreServer::departures() const { return impl_->departures(); }
 void StoreServer::rank_ended(int rank, int size, std::string how) {
   impl_->rank_ended(rank, size, std::move(how));
 }
-void StoreServer::close() noexcept { impl_->close(); }
+void StoreServer::close() noexcept {
+  if (impl_) impl_->close();
+}
 
 }  // namespace hocket

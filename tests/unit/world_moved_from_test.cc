@@ -1,0 +1,100 @@
+// What was moved from says so when it is used, instead of reading memory that is not there.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hocket/hocket.h"
+
+namespace hocket {
+namespace {
+
+std::string refusal_of(const std::function<void()>& use) {
+  try {
+    use();
+  } catch (const InvalidArgument& refusal) {
+    return refusal.what();
+  }
+  return "not refused";
+}
+
+void expect_refused(const std::string& name, const std::vector<std::function<void()>>& uses) {
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    EXPECT_EQ(refusal_of(uses[i]),
+              "this " + name + " was moved from and holds nothing any more; use what it was moved to")
+        << "use " << i;
+  }
+}
+
+class MovedFrom : public testing::Test {
+ protected:
+  World world = init();
+  std::vector<float> x = std::vector<float>(4, 1.0F);
+};
+
+TEST_F(MovedFrom, ACommunicatorIsRefused) {
+  Communicator comm = world.communicator().duplicate();
+  const Communicator other = std::move(comm);
+  expect_refused("Communicator",
+                 {[&] { comm.rank(); },
+                  [&] { comm.name(); },
+                  [&] { comm.all_reduce(x); },
+                  [&] { comm.all_reduce_async(x); },
+                  [&] { comm.prepare_all_reduce(x); },
+                  [&] { comm.send(x, 0); },
+                  [&] { comm.barrier(); },
+                  [&] { comm.duplicate(); },
+                  [&] { comm.reproducible_sum(x, x); },
+                  [&] { broadcast_object(comm, Object(1)); },
+                  [&] { comm.set_deadline(kForever); },
+                  [&] { comm.abort("enough"); },
+                  [&] { comm.close(); }});
+  EXPECT_EQ(other.rank(), 0);
+}
+
+TEST_F(MovedFrom, APreparedCallIsRefused) {
+  Prepared prepared = world.communicator().prepare_all_reduce(x);
+  Prepared other = std::move(prepared);
+  expect_refused("Prepared", {[&] { prepared(); }, [&] { prepared.start(); }});
+  other();
+}
+
+TEST_F(MovedFrom, AWorldIsRefused) {
+  World other = std::move(world);
+  expect_refused("World",
+                 {[&] { world.rank(); },
+                  [&] { world.communicator(); },
+                  [&] { world.intra_node(); },
+                  [&] { world.launch(); },
+                  [&] { world.engines(); },
+                  [&] { world.rebuild(); },
+                  [&] { world.close(); }});
+  world = std::move(other);
+}
+
+TEST_F(MovedFrom, PlansAreRefused) {
+  Communicator& comm = world.communicator();
+  Redistribution plan(comm, {{0}, {4}}, {{0}, {4}});
+  const Redistribution other = std::move(plan);
+  expect_refused("Redistribution", {[&] { plan.whole(); }, [&] { plan(x, x); }});
+}
+
+TEST(MovedFromAlone, AStoreServerIsRefused) {
+  StoreServer server({.key = Key::generate()});
+  const StoreServer other = std::move(server);
+  expect_refused("StoreServer",
+                 {[&] { server.port(); }, [&] { server.address(); }, [&] { server.clients(); }});
+  server.close();  // of nothing
+}
+
+TEST(MovedFromAlone, ADevicePoolIsRefused) {
+  DevicePool pool(2);
+  const DevicePool other = std::move(pool);
+  expect_refused("DevicePool",
+                 {[&] { pool.size(); }, [&] { pool.map([](PoolWorker&) {}); }, [&] { pool.is_closed(); }});
+}
+
+}  // namespace
+}  // namespace hocket
