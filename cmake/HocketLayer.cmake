@@ -7,6 +7,8 @@ add_library(hocket_options INTERFACE)
 target_compile_options(hocket_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -fno-semantic-interposition
   $<$<CXX_COMPILER_ID:GNU>:-fcoroutines -Wno-missing-field-initializers -Wno-psabi>
+  # Of what a source keeps to itself, where the compiler takes it for a header.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
   $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>)
 if(HOCKET_SANITIZE)
   # Whatever the build type: code that builds twice as fast, and names the lines it stands for.

@@ -64,7 +64,7 @@ fi
 build=build/aarch64 quickly=
 if [ -n "$fast" ]; then
   build=build/aarch64-fast
-  quickly="-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1"
+  quickly="-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DCMAKE_UNITY_BUILD=ON"
 fi
 say "configuring $build"
 # shellcheck disable=SC2086  # may be empty

@@ -114,7 +114,9 @@ class Grid:
     ) -> ArrayT:
         """Fill the border of this rank's part with what its neighbours hold, corners too.
 
-        All ranks make the call. Where there is no neighbour the border stays as it is.
+        All ranks make the call, which is made of messages. Where there is no neighbour the border
+        stays as it is. A rank that refuses its arguments sends none: its neighbours wait for it until
+        the deadline, and are then told that it never came.
 
         Parameters
         ----------

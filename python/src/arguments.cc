@@ -140,6 +140,19 @@ std::vector<std::string> engines_argument(nb::handle engines) {
   return names;
 }
 
+std::string element_name(const char* name, std::size_t i) {
+  return std::string(name) + "[" + std::to_string(i) + "]";
+}
+
+std::span<const std::byte> bytes_of(const nb::bytes& bytes) noexcept {
+  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
+}
+
+nb::object steal_or_throw(PyObject* object) {
+  if (object == nullptr) throw nb::python_error();
+  return nb::steal(object);
+}
+
 nb::str to_text(std::string_view text) {
   PyObject* result =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");

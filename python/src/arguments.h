@@ -5,7 +5,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,15 @@ void require_iterable(nb::handle value, const char* name, const char* wanted);
 std::string path_argument(nb::handle value, const char* name);
 // Names of engines, best first; None is none.
 std::vector<std::string> engines_argument(nb::handle engines);
+
+// "arrays[2]": an element of an argument that is a list.
+std::string element_name(const char* name, std::size_t i);
+
+// The bytes lie in the object, as long as that is.
+std::span<const std::byte> bytes_of(const nb::bytes& bytes) noexcept;
+
+// What one of Python's C functions has given; its error where it gave nothing.
+nb::object steal_or_throw(PyObject* object);
 
 // For people. Text of hocket's may hold what came from the environment, from a file's name or from
 // another rank, cut anywhere: bytes that are no UTF-8 are shown as numbers.

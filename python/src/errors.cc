@@ -74,7 +74,7 @@ void add_fields(nb::object& exception, const Error& error) {
   }
 }
 
-nb::object to_exception(const Error& error) {
+nb::object exception_of(const Error& error) {
   nb::object exception = classes().attr(class_name(error.code()))(to_text(error.what()));
   exception.attr("status") = to_python(error.status());
   add_fields(exception, error);
@@ -86,7 +86,7 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/) {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
     try {
-      const nb::object exception = to_exception(error);
+      const nb::object exception = exception_of(error);
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
     } catch (nb::python_error& raised) {
       // Any Python code runs the handlers of signals that have come, and Ctrl-C's raises.
@@ -120,7 +120,7 @@ nb::object to_exception(const std::exception_ptr& pointer) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
-    return to_exception(error);
+    return exception_of(error);
   } catch (const nb::python_error& error) {
     return nb::borrow(error.value());
   } catch (const std::exception& error) {

@@ -35,7 +35,7 @@ bool is_tracer(nb::handle object) {
 enum class Way : std::uint8_t { kExchange, kCuPy, kInterface, kMethod, kBuffer, kTracer, kNone };
 
 // How arrays of a type are read, found once: asking costs as much as reading.
-struct Known {
+struct KnownType {
   nb::object type;  // held, so that no other type gets its address
   Way way = Way::kNone;
   const dlpack::ExchangeApi* api = nullptr;
@@ -43,8 +43,8 @@ struct Known {
   nb::object is_neg = {};
 };
 
-Known find_way(nb::handle object) {
-  Known known{.type = nb::borrow(object.type())};
+KnownType find_way(nb::handle object) {
+  KnownType known{.type = nb::borrow(object.type())};
   if (is_tracer(object)) {  // which answers to whatever an array has
     known.way = Way::kTracer;
     return known;
@@ -75,22 +75,22 @@ Known find_way(nb::handle object) {
 // The last few types. Guarded by the GIL, or by the mutex where there is none.
 struct LastTypes {
   nb::ft_mutex mutex;
-  std::vector<Known> kept;
+  std::vector<KnownType> kept;
 };
 
 // A copy, as reading an array may run Python code, and other threads meanwhile drop what is here.
-Known way_of(nb::handle object) {
+KnownType way_of(nb::handle object) {
   constexpr std::size_t kKept = 16;
   static auto* const last = new LastTypes;  // outlives the interpreter's end
   const PyObject* type = object.type().ptr();
   {
     const nb::ft_lock_guard lock(last->mutex);
-    for (const Known& known : last->kept) {
+    for (const KnownType& known : last->kept) {
       if (known.type.ptr() == type) return known;
     }
   }
-  Known found = find_way(object);
-  Known dropped;  // goes without the mutex
+  KnownType found = find_way(object);
+  KnownType dropped;  // goes without the mutex
   const nb::ft_lock_guard lock(last->mutex);
   if (last->kept.size() == kKept) {
     dropped = std::move(last->kept.front());
@@ -114,7 +114,7 @@ bool says(const nb::object& method, nb::handle object) {
 
 // PyTorch has views that are conjugated or negated only when they are read: their memory holds
 // other numbers, and this interface does not say so.
-void require_no_lazy_view(const Known& known,
+void require_no_lazy_view(const KnownType& known,
                           const Array& array,
                           nb::handle object,
                           const char* name) {
@@ -129,14 +129,14 @@ void require_no_lazy_view(const Known& known,
              " = " + name + ".resolve_" + mend + "()");
 }
 
-Array from_dlpack(const Known& known, nb::handle object, const char* name) {
+Array from_dlpack(const KnownType& known, nb::handle object, const char* name) {
   Array array =
       known.api != nullptr ? from_exchange(*known.api, object, name) : from_method(object, name);
   require_no_lazy_view(known, array, object, name);
   return array;
 }
 
-Array read_by(const Known& known, nb::handle object, const char* name) {
+Array read_by(const KnownType& known, nb::handle object, const char* name) {
   switch (known.way) {
     case Way::kExchange:
     case Way::kMethod:

@@ -35,7 +35,7 @@ constexpr std::size_t count_of(std::size_t count_and_flag) noexcept {
 constexpr std::size_t kSlots = 8;  // nanobind has six ways of being called
 
 // What is known of the functions. Written while the module is made, under the GIL.
-struct Known {
+struct KnownFunctions {
   std::array<Vectorcall, kSlots> originals{};
   // Which of the two words a function takes, where it takes one.
   std::unordered_map<PyObject*, PyObject*> word;
@@ -45,8 +45,8 @@ struct Known {
   PyObject* timeout = nullptr;
 };
 
-Known& known() {
-  static auto* const known = new Known;  // outlives the interpreter's end
+KnownFunctions& known() {
+  static auto* const known = new KnownFunctions;  // outlives the interpreter's end
   return *known;
 }
 
@@ -57,7 +57,7 @@ bool is_word(PyObject* name, PyObject* word) {
 // `names` with the word that the function takes in the place of the other one; null: they have none
 // such. Gives a new reference.
 PyObject* reworded(PyObject* function, PyObject* names) {
-  const Known& all = known();
+  const KnownFunctions& all = known();
   for (Py_ssize_t i = 0; i < PyTuple_Size(names); ++i) {
     PyObject* name = PyTuple_GetItem(names, i);
     if (!is_word(name, all.deadline) && !is_word(name, all.timeout)) continue;
@@ -189,7 +189,7 @@ bool is_bound_function(nb::handle object) {
 }
 
 void mind(nb::handle function, nb::handle names_of) {
-  Known& all = known();
+  KnownFunctions& all = known();
   Vectorcall& slot = slot_of(function);
   for (std::size_t i = 0; i < kSlots; ++i) {
     if (slot == kCalls[i]) return;  // under another name
@@ -211,7 +211,7 @@ void mind(nb::handle function, nb::handle names_of) {
 }  // namespace
 
 void mind_keywords(nb::module_& module) {
-  Known& all = known();
+  KnownFunctions& all = known();
   all.deadline = PyUnicode_InternFromString("deadline");
   all.timeout = PyUnicode_InternFromString("timeout");
   const nb::object names_of = nb::module_::import_("hocket._keywords").attr("names_of");

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "arguments.h"
 #include "hocket/error.h"
 
 namespace hocket::python {
@@ -16,23 +17,19 @@ struct Kept final : Lease {
   std::vector<nb::object> objects;
 };
 
-std::string element(const char* name, std::size_t i) {
-  return std::string(name) + "[" + std::to_string(i) + "]";
-}
-
 std::uintptr_t address(const Array& array) { return reinterpret_cast<std::uintptr_t>(array.data); }
 
 void require_alike(const std::vector<Array>& arrays, const char* name) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    require_c_order(arrays[i], element(name, i).c_str());
+    require_c_order(arrays[i], element_name(name, i).c_str());
     if (arrays[i].is_on_gpu()) {
-      throw InvalidArgument(element(name, i) +
+      throw InvalidArgument(element_name(name, i) +
                             " lies in a GPU's memory; lists of arrays are for host memory. Give "
                             "one array, with the parts one after the other");
     }
     if (arrays[i].dtype != arrays[0].dtype) {
-      throw InvalidArgument(element(name, i) + " is " + std::string(name_of(arrays[i].dtype)) +
-                            " and " + element(name, 0) + " is " +
+      throw InvalidArgument(element_name(name, i) + " is " + std::string(name_of(arrays[i].dtype)) +
+                            " and " + element_name(name, 0) + " is " +
                             std::string(name_of(arrays[0].dtype)) + "; they must have one dtype");
     }
   }
@@ -47,7 +44,7 @@ bool is_list(nb::handle object) noexcept {
 ListedArrays read_list(nb::handle list, const char* name, Array (*read)(nb::handle, const char*)) {
   auto kept = std::make_unique<Kept>();
   for (nb::handle one : list) {
-    kept->arrays.push_back(read(one, element(name, kept->arrays.size()).c_str()));
+    kept->arrays.push_back(read(one, element_name(name, kept->arrays.size()).c_str()));
     kept->objects.push_back(nb::borrow(one));
   }
   require_alike(kept->arrays, name);
@@ -63,7 +60,7 @@ ListedArrays read_list(nb::handle list, const char* name, Array (*read)(nb::hand
     const Array& array = kept->arrays[i];
     const std::size_t distance = array.count == 0 ? 0 : address(array) - first;
     if (distance % size != 0) {
-      throw InvalidArgument(element(name, i) +
+      throw InvalidArgument(element_name(name, i) +
                             " does not begin at a whole number of elements from " +
                             "the others; copy it to memory of its own");
     }

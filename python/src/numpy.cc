@@ -203,11 +203,6 @@ PyArray_Descr* descriptor(DType dtype) {
   return result;
 }
 
-nb::object steal_or_throw(PyObject* object) {
-  if (object == nullptr) throw nb::python_error();
-  return nb::steal(object);
-}
-
 }  // namespace
 
 void import_numpy() {

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "arguments.h"
 #include "hocket/error.h"
 #include "hocket/object.h"
 #include "verbs.h"
@@ -12,10 +13,6 @@ namespace {
 enum class Pickle { kRefuse, kAllow };
 
 nb::module_ pickle_module() { return nb::module_::import_("pickle"); }
-
-std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
-  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
-}
 
 // --- Python to hocket -------------------------------------------------------------------------
 
@@ -137,11 +134,6 @@ Object to_object(nb::handle value, Reading& reading, int depth) {
 // --- hocket to Python -------------------------------------------------------------------------
 
 nb::object from_object(const Object& object, Pickle pickle);
-
-nb::object steal_or_throw(PyObject* object) {
-  if (object == nullptr) throw nb::python_error();
-  return nb::steal(object);
-}
 
 nb::object to_bytes(std::span<const std::byte> bytes) {
   return nb::bytes(bytes.data(), bytes.size());

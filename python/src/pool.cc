@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.h"
 #include "hocket/device_pool.h"
 #include "hocket/error.h"
 #include "seat.h"
@@ -79,10 +80,6 @@ struct ArrayList {
   std::vector<Array> arrays;
 };
 
-std::string element(const char* name, std::size_t i) {
-  return std::string(name) + "[" + std::to_string(i) + "]";
-}
-
 // Elements at one place of all arrays are reduced together: `arrays` have one shape, and lie in one
 // order, as do `others`.
 void require_alike(const ArrayList& arrays, const ArrayList& others) {
@@ -90,7 +87,7 @@ void require_alike(const ArrayList& arrays, const ArrayList& others) {
   const Array& first = arrays.arrays.front();
   const Shape shape = shape_of(first);
   for (std::size_t i = 0; i < arrays.arrays.size(); ++i) {
-    const std::string which = element("arrays", i);
+    const std::string which = element_name("arrays", i);
     const Shape found = shape_of(arrays.arrays[i]);
     if (found != shape) {
       throw InvalidArgument(which + " has shape " + to_string(found) + ", expected " +
@@ -99,7 +96,7 @@ void require_alike(const ArrayList& arrays, const ArrayList& others) {
     require_same_order(first, "arrays[0]", arrays.arrays[i], which.c_str());
   }
   for (std::size_t i = 0; i < others.arrays.size(); ++i) {
-    const std::string which = element("out", i);
+    const std::string which = element_name("out", i);
     require_same_order(first, "arrays[0]", others.arrays[i], which.c_str());
     require_same_order(others.arrays.front(), "out[0]", others.arrays[i], which.c_str());
   }
@@ -281,7 +278,7 @@ void bind_calls(nb::class_<PoolHandle>& cls) {
         const ArrayList list = read_across(across, [&] {
           ArrayList read(arrays, "arrays", writable_array);
           for (std::size_t i = 0; i < read.arrays.size(); ++i) {
-            require_c_order(read.arrays[i], element("arrays", i).c_str());
+            require_c_order(read.arrays[i], element_name("arrays", i).c_str());
           }
           return read;
         });

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "arguments.h"
 #include "hocket/error.h"
 #include "seat.h"
 
@@ -41,10 +42,6 @@ struct ServerHandle {
   ServerHandle& operator=(const ServerHandle&) = delete;
   std::unique_ptr<StoreServer> server;
 };
-
-std::span<const std::byte> bytes_of(const nb::bytes& value) {
-  return {static_cast<const std::byte*>(value.data()), value.size()};
-}
 
 nb::bytes to_python(const Bytes& value) { return nb::bytes(value.data(), value.size()); }
 

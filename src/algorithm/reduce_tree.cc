@@ -9,10 +9,10 @@ namespace hocket::algorithm {
 namespace {
 
 // Chunks that are on their way at once: one comes while another is folded and a third one leaves.
-constexpr std::size_t kDepth = 3;
+constexpr std::size_t kTreeDepth = 3;
 
 // What a rank of the tree holds of the chunks under way. A resource of one task.
-struct Stage {
+struct TreeStage {
   std::vector<std::byte*> from;  // of each child, what it sends
   std::vector<Message> coming;   // likewise
   std::byte* sum = nullptr;      // where it is added up
@@ -21,7 +21,7 @@ struct Stage {
 
 }  // namespace
 
-// The array is a sequence of chunks; chunk i uses stage i modulo kDepth.
+// The array is a sequence of chunks; chunk i uses stage i modulo kTreeDepth.
 engine::Task tree_reduce(Endpoint at,
                          Reduction reduction,
                          Whole array,
@@ -38,10 +38,10 @@ engine::Task tree_reduce(Endpoint at,
   const std::size_t chunks = messages_for(count, chunk);
   const std::size_t lane = chunk * partial.element();
   const auto lanes = in_tree.children.size() + 1;
-  const Scratch memory(kDepth * lanes * lane);
-  std::array<Stage, kDepth> stages;
+  const Scratch memory(kTreeDepth * lanes * lane);
+  std::array<TreeStage, kTreeDepth> stages;
   std::byte* next = memory.get();
-  for (Stage& stage : stages) {
+  for (TreeStage& stage : stages) {
     stage.sum = std::exchange(next, next + lane);
     for (std::size_t c = 0; c + 1 < lanes; ++c)
       stage.from.push_back(std::exchange(next, next + lane));
@@ -50,17 +50,17 @@ engine::Task tree_reduce(Endpoint at,
   const auto post = [&](std::size_t i) {
     if (i >= chunks) return;
     const std::size_t bytes = piece({0, count}, chunk, i).length * partial.element();
-    Stage& stage = stages[i % kDepth];
+    TreeStage& stage = stages[i % kTreeDepth];
     for (std::size_t c = 0; c + 1 < lanes; ++c) {
       const int child = wrap(in_tree.children[c] + root, at.size());
       stage.coming[c] = partly.recv(child, {stage.from[c], bytes});
     }
   };
-  for (std::size_t i = 0; i + 1 < kDepth; ++i) post(i);
+  for (std::size_t i = 0; i + 1 < kTreeDepth; ++i) post(i);
   for (std::size_t i = 0; i < chunks; ++i) {
     const Range range = piece({0, count}, chunk, i);
-    Stage& stage = stages[i % kDepth];
-    post(i + kDepth - 1);
+    TreeStage& stage = stages[i % kTreeDepth];
+    post(i + kTreeDepth - 1);
     co_await partly.completed(stage.going);  // of an earlier chunk
     const std::byte* own = array.in + range.first * at.element();
     // Where the array's own elements will do, they are added from where they are.
@@ -81,7 +81,7 @@ engine::Task tree_reduce(Endpoint at,
       stage.going = partly.send(parent, {so_far, range.length * partial.element()});
     }
   }
-  for (Stage& stage : stages) co_await partly.completed(stage.going);
+  for (TreeStage& stage : stages) co_await partly.completed(stage.going);
 }
 
 }  // namespace hocket::algorithm

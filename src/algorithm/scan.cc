@@ -10,10 +10,10 @@ namespace hocket::algorithm {
 namespace {
 
 // Chunks that are on their way at once: one comes while another is folded and a third one leaves.
-constexpr std::size_t kDepth = 3;
+constexpr std::size_t kScanDepth = 3;
 
 // What a rank of the chain holds of a chunk under way. A resource of one task.
-struct Stage {
+struct ScanStage {
   std::byte* before = nullptr;  // of the ranks before this one, combined
   std::byte* upto = nullptr;    // the same and this one's own
   Message coming;
@@ -36,7 +36,7 @@ engine::Task gathered_scan(Endpoint at, Reduction reduction, Whole array) {
   reduction(array.out, sources, array.bytes);
 }
 
-// The array is a sequence of chunks; chunk i uses stage i modulo kDepth.
+// The array is a sequence of chunks; chunk i uses stage i modulo kScanDepth.
 engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::Prefix prefix) {
   const Partial partial(reduction);
   const Endpoint partly = at.as(partial.dtype());
@@ -49,24 +49,24 @@ engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::P
                whole_elements(reduction.chunk_bytes, at.element()) / at.element());
   const std::size_t chunks = messages_for(count, chunk);
   const std::size_t lane = chunk * partial.element();
-  const Scratch memory(2 * kDepth * lane);
-  std::array<Stage, kDepth> stages;
+  const Scratch memory(2 * kScanDepth * lane);
+  std::array<ScanStage, kScanDepth> stages;
   std::byte* next = memory.get();
-  for (Stage& stage : stages) {
+  for (ScanStage& stage : stages) {
     stage.before = std::exchange(next, next + lane);
     stage.upto = std::exchange(next, next + lane);
   }
   const auto post = [&](std::size_t i) {
     if (!hears || i >= chunks) return;
     const std::size_t bytes = piece({0, count}, chunk, i).length * partial.element();
-    Stage& stage = stages[i % kDepth];
+    ScanStage& stage = stages[i % kScanDepth];
     stage.coming = partly.recv(at.rank() - 1, {stage.before, bytes});
   };
-  for (std::size_t i = 0; i + 1 < kDepth; ++i) post(i);
+  for (std::size_t i = 0; i + 1 < kScanDepth; ++i) post(i);
   for (std::size_t i = 0; i < chunks; ++i) {
     const Range range = piece({0, count}, chunk, i);
-    Stage& stage = stages[i % kDepth];
-    post(i + kDepth - 1);
+    ScanStage& stage = stages[i % kScanDepth];
+    post(i + kScanDepth - 1);
     co_await partly.completed(stage.going, stage.coming);  // the former is of an earlier chunk
     if (tells || !exclusive) {
       partial.load(stage.upto, array.in + range.first * at.element(), range.length);
@@ -81,7 +81,7 @@ engine::Task chain_scan(Endpoint at, Reduction reduction, Whole array, engine::P
       stage.going = partly.send(at.rank() + 1, {stage.upto, range.length * partial.element()});
     }
   }
-  for (Stage& stage : stages) co_await partly.completed(stage.going);
+  for (ScanStage& stage : stages) co_await partly.completed(stage.going);
 }
 
 // After the round of distance d, `upto` combines the 2 d ranks up to this one, or all that there

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/hash.h"
+#include "call/membership.h"
 #include "call/request.h"
 #include "hocket/error.h"
 
@@ -116,7 +117,7 @@ void require_others_apart(const Request& r, const engine::PartsView& parts, cons
 
 // The two arrays of a regular call, whatever the form it was asked for in; one that this rank does
 // not have is empty.
-struct Arrays {
+struct CheckedArrays {
   ConstArrayView in;
   ArrayView out;
   std::size_t share = 0;  // signature.count
@@ -125,8 +126,8 @@ struct Arrays {
 
 ArrayView none(DType dtype) { return ArrayView(nullptr, 0, dtype); }
 
-Arrays arrays_to_reduce(const Request& r, bool takes) {
-  Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
+CheckedArrays arrays_to_reduce(const Request& r, bool takes) {
+  CheckedArrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
   a.share = a.in.count();
   if (takes) {
     require_count("out", a.out.count(), a.share, kAsIn);
@@ -143,8 +144,8 @@ Arrays arrays_to_reduce(const Request& r, bool takes) {
   return a;
 }
 
-Arrays arrays_to_broadcast(const Request& r, bool gives) {
-  Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
+CheckedArrays arrays_to_broadcast(const Request& r, bool gives) {
+  CheckedArrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
   a.share = a.out.count();
   if (gives) {
     require_count("out", a.share, a.in.count(), kAsIn);
@@ -155,9 +156,9 @@ Arrays arrays_to_broadcast(const Request& r, bool gives) {
   return a;
 }
 
-Arrays arrays_to_gather(const Request& r, const RankAndSize& place, bool takes) {
+CheckedArrays arrays_to_gather(const Request& r, const RankAndSize& place, bool takes) {
   const auto rank = static_cast<std::size_t>(place.rank);
-  Arrays a{.in = r.in, .out = r.out};
+  CheckedArrays a{.in = r.in, .out = r.out};
   if (r.in_place && takes) {
     a.share = share_of("the array", r.out.count(), place.size);
     a.in = r.out.slice(rank * a.share, a.share);
@@ -176,9 +177,9 @@ Arrays arrays_to_gather(const Request& r, const RankAndSize& place, bool takes) 
   return a;
 }
 
-Arrays arrays_to_scatter(const Request& r, const RankAndSize& place, bool gives) {
+CheckedArrays arrays_to_scatter(const Request& r, const RankAndSize& place, bool gives) {
   const auto rank = static_cast<std::size_t>(place.rank);
-  Arrays a{.in = r.in, .out = r.out};
+  CheckedArrays a{.in = r.in, .out = r.out};
   if (r.in_place && gives) {
     a.share = share_of("the array", r.out.count(), place.size);
     a.in = r.out;
@@ -198,8 +199,8 @@ Arrays arrays_to_scatter(const Request& r, const RankAndSize& place, bool gives)
   return a;
 }
 
-Arrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& place) {
-  Arrays a{.in = r.in, .out = r.out};
+CheckedArrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& place) {
+  CheckedArrays a{.in = r.in, .out = r.out};
   if (r.in_place) {
     a.in = r.out;
     a.share = share_of("the array", r.out.count(), place.size);
@@ -217,15 +218,15 @@ Arrays arrays_to_reduce_scatter(const Request& r, const RankAndSize& place) {
   return a;
 }
 
-Arrays arrays_to_swap(const Request& r, const RankAndSize& place) {
-  Arrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
+CheckedArrays arrays_to_swap(const Request& r, const RankAndSize& place) {
+  CheckedArrays a{.in = r.in_place ? ConstArrayView(r.out) : r.in, .out = r.out};
   a.share = share_of("in", a.in.count(), place.size);
   require_count("out", a.out.count(), a.in.count(), kAsIn);
   a.may_coincide = a.in.data() == a.out.data();
   return a;
 }
 
-Arrays arrays_of(const Request& r, const RankAndSize& place) {
+CheckedArrays arrays_of(const Request& r, const RankAndSize& place) {
   const bool at_root = place.rank == r.root;
   const bool gives = engine::given(r.kind, at_root) != Has::kNothing;
   const bool takes = engine::taken(r.kind, at_root) != Has::kNothing;
@@ -240,7 +241,7 @@ Arrays arrays_of(const Request& r, const RankAndSize& place) {
 
 // Fills in the regular kinds: signature.count, in and out.
 void lay_out(const Request& r, const RankAndSize& place, Call& call) {
-  const Arrays a = arrays_of(r, place);
+  const CheckedArrays a = arrays_of(r, place);
   require_same_dtype(a.in, a.out);
   require_array(a.in, "in");
   require_array(a.out, "out");
@@ -420,9 +421,7 @@ Call check(const Request& r, const RankAndSize& place, CallStorage& storage) {
     return call;
   }
   if (is_rooted(r.kind)) {
-    if (r.root < 0 || r.root >= place.size) {
-      refuse(fmt::format("root is {}, expected a rank from 0 to {}", r.root, place.size - 1));
-    }
+    require_rank("root", r.root, place.size);
     call.signature.root = r.root;
   }
   if (is_listed(r.kind)) {

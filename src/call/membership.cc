@@ -1,6 +1,9 @@
 #include "call/membership.h"
 
+#include <fmt/format.h>
+
 #include "base/hash.h"
+#include "hocket/error.h"
 
 namespace hocket::call {
 
@@ -15,6 +18,12 @@ engine::GroupFacts facts_of(const Membership& membership) {
           .size = membership.size(),
           .hosts = membership.hosts,
           .one_host = !membership.spans()};
+}
+
+void require_rank(const char* name, int rank, int size) {
+  if (rank >= 0 && rank < size) return;
+  throw InvalidArgument(
+      fmt::format("{} is {}, expected a rank from 0 to {}", name, rank, size - 1));
 }
 
 }  // namespace hocket::call

@@ -13,7 +13,7 @@
 namespace hocket::cli {
 namespace {
 
-struct Arguments {
+struct DoctorArguments {
   bool brief = false;
   bool json = false;
   bool environment = false;
@@ -27,7 +27,7 @@ Colours colours_for_stdout() {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-int examine(const Arguments& arguments) {
+int examine(const DoctorArguments& arguments) {
   const Colours colours = colours_for_stdout();
   if (arguments.environment && !arguments.json) {
     print(settings_report(colours));
@@ -48,7 +48,7 @@ int examine(const Arguments& arguments) {
 void add_doctor(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Say what this machine can do, what will be used, what is wrong and its mend");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DoctorArguments>();
   auto* brief = command->add_flag("--short", arguments->brief, "At most 12 lines");
   command->add_flag("--json", arguments->json, "For programs")->excludes(brief);
   command->add_flag(

@@ -36,4 +36,8 @@ std::string time_text(double seconds) {
   return fmt::format("{} {}", three_digits(seconds), kUnits[unit]);
 }
 
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
 }  // namespace hocket::cli

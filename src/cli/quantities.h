@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace hocket::cli {
 
@@ -12,5 +13,7 @@ std::string size_text(std::size_t bytes);
 std::string time_text(double seconds);
 // Three digits that matter: "0.135", "52.1", "4893".
 std::string three_digits(double value);
+// "rank 3", "ranks 0, 3".
+std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace hocket::cli

@@ -43,7 +43,7 @@ and a copy of one key; -n is each host's own, and ranks are numbered host by hos
   hocket run -n 2 --nnodes 2 --node-rank 1 --rendezvous 10.0.0.1:29400 --key job.key -- ./a.out
 )";
 
-struct Arguments {
+struct RunArguments {
   RunOptions options;
   bool no_prefix = false;
   double timeout = 0;  // seconds; 0: none
@@ -69,7 +69,7 @@ double grace_from(double seconds) {
   throw CLI::ValidationError("--grace", "expected a number of seconds from 0 to 1e6");
 }
 
-int run(Arguments& arguments) {
+int run(RunArguments& arguments) {
   RunOptions& options = arguments.options;
   options.prefix = !arguments.no_prefix;
   if (arguments.timeout > 0) {
@@ -88,7 +88,7 @@ int run(Arguments& arguments) {
 
 void add_run(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("run", "Run a program as the ranks of a job on this host");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunArguments>();
   RunOptions& options = arguments->options;
   command->add_option("-n,--ranks", options.ranks, "Number of ranks, on this host")->required();
   command

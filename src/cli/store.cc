@@ -17,14 +17,14 @@
 namespace hocket::cli {
 namespace {
 
-struct Arguments {
+struct StoreArguments {
   std::string address = "127.0.0.1:0";
   std::string key;
   std::string job;
   int size = 0;
 };
 
-StoreServer::Options server_options(const Arguments& arguments) {
+StoreServer::Options server_options(const StoreArguments& arguments) {
   StoreServer::Options options;
   options.job = arguments.job;
   options.size = arguments.size;
@@ -39,7 +39,7 @@ StoreServer::Options server_options(const Arguments& arguments) {
   return options;
 }
 
-int serve(const Arguments& arguments) {
+int serve(const StoreArguments& arguments) {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, number);
@@ -57,7 +57,7 @@ int serve(const Arguments& arguments) {
 
 void add_store(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand("store", "Serve the store where ranks meet, by itself");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<StoreArguments>();
   command
       ->add_option("--address",
                    arguments->address,

@@ -49,7 +49,7 @@ Examples:
   hocket trace --diff good bad
 )";
 
-struct Arguments {
+struct TraceArguments {
   std::string folder;
   std::string chrome;
   std::vector<std::string> diff;
@@ -128,10 +128,6 @@ void print_ranks(const JobTrace& trace, const TraceSummary& summary) {
   }
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
 void print_loose(const TraceSummary& summary, std::size_t most) {
   if (summary.loose.empty()) return;
   fmt::print("\nNot ended well:\n");
@@ -168,7 +164,7 @@ bool has_only_audit(const std::string& folder) {
   return has_audit(folder);
 }
 
-int show(const Arguments& arguments) {
+int show(const TraceArguments& arguments) {
   if (!arguments.diff.empty()) return show_difference(arguments.diff[0], arguments.diff[1]);
   JobTrace trace;
   try {
@@ -198,7 +194,7 @@ int show(const Arguments& arguments) {
 void add_trace(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("trace", "Show what the ranks of a job called, and whom they waited for");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TraceArguments>();
   CLI::Option* const folder =
       command->add_option("folder", arguments->folder, "Where the job wrote its trace")
           ->type_name("DIR");

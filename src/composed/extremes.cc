@@ -250,13 +250,13 @@ std::uint64_t digest_of(ConstArrayView in, const std::optional<ConstArrayView>& 
 }
 
 // What a call is asked for.
-class Asked {
+class AskedExtremes {
  public:
-  Asked(Communicator& comm,
-        ReduceOp op,
-        ConstArrayView in,
-        const Extremes& out,
-        const ExtremeOptions& options)
+  AskedExtremes(Communicator& comm,
+                ReduceOp op,
+                ConstArrayView in,
+                const Extremes& out,
+                const ExtremeOptions& options)
       : impl_(comm.impl()), op_(op), in_(in), out_(out), options_(options) {}
 
   void run() const {
@@ -359,38 +359,38 @@ void argmin(Communicator& comm,
             ConstArrayView in,
             const Extremes& out,
             const ExtremeOptions& options) {
-  Asked(comm, ReduceOp::kMin, in, out, options).run();
+  AskedExtremes(comm, ReduceOp::kMin, in, out, options).run();
 }
 Work argmin_async(Communicator& comm,
                   ConstArrayView in,
                   const Extremes& out,
                   const ExtremeOptions& options) {
-  return Asked(comm, ReduceOp::kMin, in, out, options).start();
+  return AskedExtremes(comm, ReduceOp::kMin, in, out, options).start();
 }
 Prepared prepare_argmin(Communicator& comm,
                         ConstArrayView in,
                         const Extremes& out,
                         const ExtremeOptions& options) {
-  return Asked(comm, ReduceOp::kMin, in, out, options).prepare();
+  return AskedExtremes(comm, ReduceOp::kMin, in, out, options).prepare();
 }
 
 void argmax(Communicator& comm,
             ConstArrayView in,
             const Extremes& out,
             const ExtremeOptions& options) {
-  Asked(comm, ReduceOp::kMax, in, out, options).run();
+  AskedExtremes(comm, ReduceOp::kMax, in, out, options).run();
 }
 Work argmax_async(Communicator& comm,
                   ConstArrayView in,
                   const Extremes& out,
                   const ExtremeOptions& options) {
-  return Asked(comm, ReduceOp::kMax, in, out, options).start();
+  return AskedExtremes(comm, ReduceOp::kMax, in, out, options).start();
 }
 Prepared prepare_argmax(Communicator& comm,
                         ConstArrayView in,
                         const Extremes& out,
                         const ExtremeOptions& options) {
-  return Asked(comm, ReduceOp::kMax, in, out, options).prepare();
+  return AskedExtremes(comm, ReduceOp::kMax, in, out, options).prepare();
 }
 
 }  // namespace hocket

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "base/deadline.h"
+#include "call/membership.h"
 #include "hocket/communicator.h"
 #include "hocket/error.h"
 #include "hocket/object.h"
@@ -33,12 +34,6 @@ auto before_call(Communicator& comm, const char* call, const Part& part) {
       throw InvalidArgument(fmt::format("{}: {}", call, error.what()));
     }
   });
-}
-
-void check_root(const Communicator& comm, int root) {
-  if (root >= 0 && root < comm.size()) return;
-  throw InvalidArgument(
-      fmt::format("root is {}, expected a rank from 0 to {}", root, comm.size() - 1));
 }
 
 // The time of a call that consists of several.
@@ -180,7 +175,7 @@ Object broadcast_object(Communicator& comm, const Object& object, const RootOpti
   const TimeLeft time(comm, options.deadline);
   const bool is_root = comm.rank() == options.root;
   auto mine = before_call(comm, kCall, [&] {
-    check_root(comm, options.root);
+    call::require_rank("root", options.root, comm.size());
     return Contribution{.bytes = is_root ? encode(object) : Bytes(), .sizes = room_for_all(comm)};
   });
   exchange_sizes(comm, mine, time);
@@ -196,7 +191,7 @@ std::vector<Object> gather_object(Communicator& comm,
   constexpr const char* kCall = "gather_object";
   const TimeLeft time(comm, options.deadline);
   auto mine = before_call(comm, kCall, [&] {
-    check_root(comm, options.root);
+    call::require_rank("root", options.root, comm.size());
     return Contribution{.bytes = encode(object), .sizes = room_for_all(comm)};
   });
   exchange_sizes(comm, mine, time);
@@ -231,7 +226,7 @@ Object scatter_object(Communicator& comm,
   Contribution mine;
   Sizes sizes;  // of what comes from each rank
   before_call(comm, kCall, [&] {
-    check_root(comm, options.root);
+    call::require_rank("root", options.root, comm.size());
     sizes = room_for_all(comm);
     if (comm.rank() == options.root) {
       mine = encode_batch(objects, comm.size());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "call/membership.h"
 #include "call/request.h"
 #include "composed/by_function.h"
 #include "engine/made_of_calls.h"
@@ -40,14 +41,14 @@ class OwnReduction final : public composed::ByFunction {
 };
 
 // What a call is asked for.
-class Asked {
+class AskedReduction {
  public:
-  Asked(Communicator& comm,
-        Kind kind,
-        ConstArrayView in,
-        ArrayView out,
-        const Operator& op,
-        const OperatorOptions& options)
+  AskedReduction(Communicator& comm,
+                 Kind kind,
+                 ConstArrayView in,
+                 ArrayView out,
+                 const Operator& op,
+                 const OperatorOptions& options)
       : impl_(comm.impl()),
         kind_(kind),
         in_(in),
@@ -107,9 +108,7 @@ class Asked {
       throw InvalidArgument(fmt::format(
           "in holds {}, and the operator is for {}", name_of(in_.dtype()), name_of(*op_.dtype)));
     }
-    if (kind_ == Kind::kReduce && (root_ < 0 || static_cast<std::size_t>(root_) >= n_)) {
-      throw InvalidArgument(fmt::format("root is {}, expected a rank from 0 to {}", root_, n_ - 1));
-    }
+    if (kind_ == Kind::kReduce) call::require_rank("root", root_, static_cast<int>(n_));
     if (is_scattered() && in_.count() % n_ != 0) {
       throw InvalidArgument(
           fmt::format("in has {} elements, which do not divide among {} ranks", in_.count(), n_));
@@ -164,21 +163,21 @@ void all_reduce(Communicator& comm,
                 ArrayView out,
                 const Operator& op,
                 const OperatorOptions& options) {
-  Asked(comm, Kind::kAllReduce, in, out, op, options).run();
+  AskedReduction(comm, Kind::kAllReduce, in, out, op, options).run();
 }
 Work all_reduce_async(Communicator& comm,
                       ConstArrayView in,
                       ArrayView out,
                       const Operator& op,
                       const OperatorOptions& options) {
-  return Asked(comm, Kind::kAllReduce, in, out, op, options).start();
+  return AskedReduction(comm, Kind::kAllReduce, in, out, op, options).start();
 }
 Prepared prepare_all_reduce(Communicator& comm,
                             ConstArrayView in,
                             ArrayView out,
                             const Operator& op,
                             const OperatorOptions& options) {
-  return Asked(comm, Kind::kAllReduce, in, out, op, options).prepare();
+  return AskedReduction(comm, Kind::kAllReduce, in, out, op, options).prepare();
 }
 
 void reduce(Communicator& comm,
@@ -186,21 +185,21 @@ void reduce(Communicator& comm,
             ArrayView out,
             const Operator& op,
             const OperatorOptions& options) {
-  Asked(comm, Kind::kReduce, in, out, op, options).run();
+  AskedReduction(comm, Kind::kReduce, in, out, op, options).run();
 }
 Work reduce_async(Communicator& comm,
                   ConstArrayView in,
                   ArrayView out,
                   const Operator& op,
                   const OperatorOptions& options) {
-  return Asked(comm, Kind::kReduce, in, out, op, options).start();
+  return AskedReduction(comm, Kind::kReduce, in, out, op, options).start();
 }
 Prepared prepare_reduce(Communicator& comm,
                         ConstArrayView in,
                         ArrayView out,
                         const Operator& op,
                         const OperatorOptions& options) {
-  return Asked(comm, Kind::kReduce, in, out, op, options).prepare();
+  return AskedReduction(comm, Kind::kReduce, in, out, op, options).prepare();
 }
 
 void reduce_scatter(Communicator& comm,
@@ -208,21 +207,21 @@ void reduce_scatter(Communicator& comm,
                     ArrayView out,
                     const Operator& op,
                     const OperatorOptions& options) {
-  Asked(comm, Kind::kReduceScatter, in, out, op, options).run();
+  AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).run();
 }
 Work reduce_scatter_async(Communicator& comm,
                           ConstArrayView in,
                           ArrayView out,
                           const Operator& op,
                           const OperatorOptions& options) {
-  return Asked(comm, Kind::kReduceScatter, in, out, op, options).start();
+  return AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).start();
 }
 Prepared prepare_reduce_scatter(Communicator& comm,
                                 ConstArrayView in,
                                 ArrayView out,
                                 const Operator& op,
                                 const OperatorOptions& options) {
-  return Asked(comm, Kind::kReduceScatter, in, out, op, options).prepare();
+  return AskedReduction(comm, Kind::kReduceScatter, in, out, op, options).prepare();
 }
 
 void scan(Communicator& comm,
@@ -230,21 +229,21 @@ void scan(Communicator& comm,
           ArrayView out,
           const Operator& op,
           const OperatorOptions& options) {
-  Asked(comm, Kind::kScan, in, out, op, options).run();
+  AskedReduction(comm, Kind::kScan, in, out, op, options).run();
 }
 Work scan_async(Communicator& comm,
                 ConstArrayView in,
                 ArrayView out,
                 const Operator& op,
                 const OperatorOptions& options) {
-  return Asked(comm, Kind::kScan, in, out, op, options).start();
+  return AskedReduction(comm, Kind::kScan, in, out, op, options).start();
 }
 Prepared prepare_scan(Communicator& comm,
                       ConstArrayView in,
                       ArrayView out,
                       const Operator& op,
                       const OperatorOptions& options) {
-  return Asked(comm, Kind::kScan, in, out, op, options).prepare();
+  return AskedReduction(comm, Kind::kScan, in, out, op, options).prepare();
 }
 
 void exscan(Communicator& comm,
@@ -252,21 +251,21 @@ void exscan(Communicator& comm,
             ArrayView out,
             const Operator& op,
             const OperatorOptions& options) {
-  Asked(comm, Kind::kExscan, in, out, op, options).run();
+  AskedReduction(comm, Kind::kExscan, in, out, op, options).run();
 }
 Work exscan_async(Communicator& comm,
                   ConstArrayView in,
                   ArrayView out,
                   const Operator& op,
                   const OperatorOptions& options) {
-  return Asked(comm, Kind::kExscan, in, out, op, options).start();
+  return AskedReduction(comm, Kind::kExscan, in, out, op, options).start();
 }
 Prepared prepare_exscan(Communicator& comm,
                         ConstArrayView in,
                         ArrayView out,
                         const Operator& op,
                         const OperatorOptions& options) {
-  return Asked(comm, Kind::kExscan, in, out, op, options).prepare();
+  return AskedReduction(comm, Kind::kExscan, in, out, op, options).prepare();
 }
 
 }  // namespace hocket

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "call/membership.h"
 #include "composed/sparse_layout.h"
 #include "composed/sparse_math.h"
 #include "hocket/error.h"
@@ -28,14 +29,8 @@ std::size_t rank_count(const Communicator& comm) { return static_cast<std::size_
 
 // See CommunicatorImpl::before_call.
 template <typename Part>
-auto before_call(Communicator& comm, const Part& part) {
+auto before_sparse_call(Communicator& comm, const Part& part) {
   return comm.impl()->before_call(engine::Kind::kNone, part);
-}
-
-void check_root(const Communicator& comm, int root) {
-  if (root >= 0 && root < comm.size()) return;
-  throw InvalidArgument(
-      fmt::format("root is {}, expected a rank from 0 to {}", root, comm.size() - 1));
 }
 
 Words encode(std::span<const SparseLayout> layouts) {
@@ -123,7 +118,7 @@ Own prepare(const Communicator& comm, const SparseView& mine, Indices indices) {
 // Every rank's description, on every rank.
 Layouts describe(Communicator& comm, Own& mine, std::optional<Duration> deadline) {
   comm.all_gather(mine.words, mine.all, {.deadline = deadline});
-  return before_call(comm, [&] { return decode(mine.all); });
+  return before_sparse_call(comm, [&] { return decode(mine.all); });
 }
 
 // What a root gathers into; nothing elsewhere.
@@ -186,8 +181,8 @@ SparseMatrix broadcast_sparse(Communicator& comm,
                               const RootOptions& options) {
   const bool is_root = comm.rank() == options.root;
   Words words, all;
-  before_call(comm, [&] {
-    check_root(comm, options.root);
+  before_sparse_call(comm, [&] {
+    call::require_rank("root", options.root, comm.size());
     words.resize(kSparseWords);
     all.resize(rank_count(comm) * kSparseWords);
     if (is_root) composed::encode(composed::layout_of(mine, "mine"), words.data());
@@ -195,7 +190,7 @@ SparseMatrix broadcast_sparse(Communicator& comm,
   comm.all_gather(words, all, {.deadline = options.deadline});
   SparseLayout layout;
   std::vector<std::byte> bytes;
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     layout = composed::decode(all.data() + static_cast<std::size_t>(options.root) * kSparseWords);
     bytes.resize(layout.start(3));
     if (is_root) composed::pack(mine, layout, bytes.data());
@@ -207,9 +202,9 @@ SparseMatrix broadcast_sparse(Communicator& comm,
 std::vector<SparseMatrix> all_gather_sparse(Communicator& comm,
                                             const SparseView& mine,
                                             const CallOptions& options) {
-  Own own = before_call(comm, [&] { return prepare(comm, mine, Indices::kAny); });
+  Own own = before_sparse_call(comm, [&] { return prepare(comm, mine, Indices::kAny); });
   const Layouts layouts = describe(comm, own, options.deadline);
-  Gathering gathering = before_call(comm, [&] {
+  Gathering gathering = before_sparse_call(comm, [&] {
     const auto lengths = lengths_of(layouts);
     return Gathering{.lengths = lengths, .all = room_for(lengths)};
   });
@@ -220,13 +215,13 @@ std::vector<SparseMatrix> all_gather_sparse(Communicator& comm,
 std::vector<SparseMatrix> gather_sparse(Communicator& comm,
                                         const SparseView& mine,
                                         const RootOptions& options) {
-  Own own = before_call(comm, [&] {
-    check_root(comm, options.root);
+  Own own = before_sparse_call(comm, [&] {
+    call::require_rank("root", options.root, comm.size());
     return prepare(comm, mine, Indices::kAny);
   });
   const Layouts layouts = describe(comm, own, options.deadline);
   Gathering gathering =
-      before_call(comm, [&] { return room_to_gather(comm, layouts, options.root); });
+      before_sparse_call(comm, [&] { return room_to_gather(comm, layouts, options.root); });
   comm.gather_v(own.message.bytes, gathering.all, {.counts = gathering.lengths}, options);
   if (comm.rank() != options.root) return {};
   return unpack(layouts, gathering.all);
@@ -238,8 +233,8 @@ SparseMatrix scatter_sparse(Communicator& comm,
   const bool is_root = comm.rank() == options.root;
   SparseMessage message;
   Words words, came;
-  before_call(comm, [&] {
-    check_root(comm, options.root);
+  before_sparse_call(comm, [&] {
+    call::require_rank("root", options.root, comm.size());
     came.resize(rank_count(comm) * kSparseWords);
     if (is_root) {
       const Layouts layouts = layouts_of(comm, matrices);
@@ -252,7 +247,7 @@ SparseMatrix scatter_sparse(Communicator& comm,
   comm.all_to_all(words, came, {.deadline = options.deadline});
   SparseLayout mine;
   std::vector<std::byte> bytes;
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     mine = composed::decode(came.data() + static_cast<std::size_t>(options.root) * kSparseWords);
     bytes.resize(mine.start(3));
   });
@@ -265,7 +260,7 @@ std::vector<SparseMatrix> all_to_all_sparse(Communicator& comm,
                                             const CallOptions& options) {
   SparseMessage message;
   Words words;
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     const Layouts layouts = layouts_of(comm, matrices);
     message = pack(matrices, layouts);
     words = encode(layouts);
@@ -273,7 +268,7 @@ std::vector<SparseMatrix> all_to_all_sparse(Communicator& comm,
   comm.all_to_all(words, options);
   Layouts came;
   Gathering gathering;
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     came = decode(words);
     gathering.lengths = lengths_of(came);
     gathering.all = room_for(gathering.lengths);
@@ -327,12 +322,12 @@ ToReduce gather_to_reduce(Communicator& comm,
                           const SparseView& mine,
                           const SparseReduceOptions& options,
                           More more) {
-  Own own = before_call(comm, [&] {
-    check_root(comm, options.root);
+  Own own = before_sparse_call(comm, [&] {
+    call::require_rank("root", options.root, comm.size());
     return prepare(comm, mine, Indices::kChecked);
   });
   ToReduce made{.layouts = describe(comm, own, options.deadline), .order = {}, .gathering = {}};
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     made.order = fold_order(comm.size(), options.root);
     check_fold(made.layouts, made.order, options.op);
     made.gathering = room_to_gather(comm, made.layouts, options.root);
@@ -365,7 +360,7 @@ SparseMatrix all_reduce_sparse(Communicator& comm,
   const SparseReduceOptions to_first{.op = options.op, .root = 0, .deadline = options.deadline};
   const ToReduce all = gather_to_reduce(comm, mine, to_first, More::kYes);
   SparseMatrix result;
-  if (comm.rank() == 0) result = before_call(comm, [&] { return all.fold(options.op); });
+  if (comm.rank() == 0) result = before_sparse_call(comm, [&] { return all.fold(options.op); });
   return broadcast_sparse(comm, result, {.root = 0, .deadline = options.deadline});
 }
 
@@ -373,14 +368,14 @@ SparseMatrix reduce_scatter_sparse(Communicator& comm,
                                    std::span<const SparseView> matrices,
                                    const SparseReduceOptions& options) {
   Words words, all;
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     words = encode(layouts_of(comm, matrices));
     for (const SparseView& view : matrices) composed::check_indices(view);
     all.resize(rank_count(comm) * rank_count(comm) * kSparseWords);
   });
   // All descriptions on all ranks, so that all refuse what one cannot add.
   comm.all_gather(words, all, {.deadline = options.deadline});
-  before_call(comm, [&] {
+  before_sparse_call(comm, [&] {
     const Layouts table = decode(all);
     const std::vector<int> order = fold_order(comm.size(), 0);
     for (std::size_t place = 0; place < rank_count(comm); ++place) {

@@ -22,16 +22,16 @@ constexpr int kStatusOk = 0;
 class Nvml {
  public:
   Nvml() {
-    constexpr const char* kFile = "libnvidia-ml.so.1";
-    void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    constexpr const char* kLibrary = "libnvidia-ml.so.1";
+    void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == nullptr) {
-      why_not_ = fmt::format("there is no {}", kFile);
+      why_not_ = fmt::format("there is no {}", kLibrary);
       return;
     }
     const auto find = [&](const char* name, auto& function) {
       function =
           reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-      if (function == nullptr) why_not_ = fmt::format("{} has no {}", kFile, name);
+      if (function == nullptr) why_not_ = fmt::format("{} has no {}", kLibrary, name);
     };
     int (*start)() = nullptr;
     find("nvmlInit_v2", start);

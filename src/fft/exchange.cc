@@ -11,12 +11,11 @@ namespace {
 // Elements along the last axis, below which it is not cut.
 constexpr std::size_t kShortestRun = 32;
 
-// What elements travel as: bytes of some type, so that counts are elements.
-DType carrier(std::size_t element) {
+}  // namespace
+
+DType carrier(std::size_t element) noexcept {
   return element == 16 ? DType::kComplex128 : element == 8 ? DType::kFloat64 : DType::kFloat32;
 }
-
-}  // namespace
 
 std::vector<Box> pieces_of(const Box& box,
                            const std::vector<std::size_t>& axes,

@@ -15,6 +15,9 @@ namespace hocket::fft {
 
 using distribution::Shelves;
 
+// What elements of a size travel as, so that counts are elements.
+DType carrier(std::size_t element) noexcept;
+
 // `box` in `count` pieces, cut along axes that are not among `axes`; the last ones may be empty.
 std::vector<Box> pieces_of(const Box& box, const std::vector<std::size_t>& axes, std::size_t count);
 

@@ -16,7 +16,8 @@ struct GpuCopy::Planes {
 namespace {
 
 constexpr std::size_t kWide = 16;
-constexpr unsigned kThreads = 256, kEach = 4;  // numbers a thread, all loaded before one is stored
+constexpr unsigned kCopyThreads = 256,
+                   kEach = 4;  // numbers a thread, all loaded before one is stored
 constexpr std::size_t kMost = std::size_t{1} << 31;  // numbers of one launch
 // Bytes of a row from afar from which on the driver's engines are as quick as the link.
 constexpr std::size_t kLongRow = 4096;
@@ -142,10 +143,10 @@ void GpuCopy::run(const Planes& p, cuda::Stream stream, Nearness reach) const {
                        &copy.rows.to,
                        &copy.planes.from,
                        &copy.planes.to};
-  const std::size_t block = kThreads * kEach;
+  const std::size_t block = kCopyThreads * kEach;
   const cuda::TextKernel& kernel = is_wide ? wide_ : *narrow_;
   kernel.launch({.grid_x = static_cast<unsigned>((numbers + block - 1) / block),
-                 .block_x = kThreads,
+                 .block_x = kCopyThreads,
                  .stream = stream},
                 arguments);
 }

@@ -12,6 +12,7 @@
 
 #include "cuda/memory.h"
 #include "cuda/stream.h"
+#include "fft/exchange.h"
 #include "fft/gpu_copy.h"
 #include "fft/gpu_scale.h"
 #include "fft/gpu_transform.h"
@@ -25,11 +26,6 @@ namespace {
 
 std::size_t is_inverse(FftDirection direction) noexcept {
   return direction == FftDirection::kInverse ? 1 : 0;
-}
-
-// What a rank's elements travel as, so that counts are elements.
-DType carrier(std::size_t element) noexcept {
-  return element == 16 ? DType::kComplex128 : element == 8 ? DType::kFloat64 : DType::kFloat32;
 }
 
 constexpr std::size_t kMostSlices = 8;

@@ -5,7 +5,7 @@
 namespace hocket::fft {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kScaleThreads = 256;
 constexpr std::size_t kMostBlocks = 2048;
 
 // Threads take every so-manieth number.
@@ -61,9 +61,10 @@ void GpuScale::run(void* data, std::size_t count, double factor, cuda::Stream st
   if (count == 0) return;
   float single = static_cast<float>(factor);
   void* arguments[] = {&data, &count, is_double_ ? static_cast<void*>(&factor) : &single};
-  const auto blocks = std::min((count + kThreads - 1) / kThreads, kMostBlocks);
-  kernel_.launch({.grid_x = static_cast<unsigned>(blocks), .block_x = kThreads, .stream = stream},
-                 arguments);
+  const auto blocks = std::min((count + kScaleThreads - 1) / kScaleThreads, kMostBlocks);
+  kernel_.launch(
+      {.grid_x = static_cast<unsigned>(blocks), .block_x = kScaleThreads, .stream = stream},
+      arguments);
 }
 
 }  // namespace hocket::fft

@@ -16,7 +16,7 @@ constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // a core's own cac
 constexpr std::size_t kLargestPiece = std::size_t{1} << 20;  // so many are still quicker there
 constexpr std::size_t kPastCaches = std::size_t{4} << 20;  // what no core's own cache has room for
 constexpr std::size_t kMessagePieces = 4;
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kRoomLine = 64;
 
 class HostPlan final : public FftPlan {
  public:
@@ -124,7 +124,7 @@ class HostPlan final : public FftPlan {
       if (hands_out(k - 1)) piece.pulls[me()] = Copy();
     }
     if (!part.transforms_any()) return;
-    gathered_.resize(std::max(gathered_.size(), part.room() + kLine));
+    gathered_.resize(std::max(gathered_.size(), part.room() + kRoomLine));
     finished_.resize(gathered_.size());
   }
 
@@ -144,7 +144,7 @@ class HostPlan final : public FftPlan {
     const std::size_t last = source.box.axes() - 1;
     if (leg.axes.empty() || leg.axes.back() != last) return false;
     for (std::size_t i = 0; i < last; ++i) {
-      if (source.strides[i] * element(0) % kLine != 0) return false;
+      if (source.strides[i] * element(0) % kRoomLine != 0) return false;
     }
     return true;
   }
@@ -190,7 +190,7 @@ class HostPlan final : public FftPlan {
 
   static std::byte* aligned(std::vector<std::byte>& room) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(room.data());
-    return room.data() + (kLine - at % kLine) % kLine;
+    return room.data() + (kRoomLine - at % kRoomLine) % kRoomLine;
   }
 
   void first(const void* in, std::byte* target, FftDirection direction, double by, bool in_place) {

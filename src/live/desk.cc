@@ -11,7 +11,7 @@ namespace hocket::live {
 namespace {
 
 // Null where the rank shows nothing.
-DeskLayout* desk_of(control::HostControl& host) noexcept {
+DeskLayout* own_desk_of(control::HostControl& host) noexcept {
   auto* const desk =
       reinterpret_cast<DeskLayout*>(host.at(control::first_block_of(host, host.self())));
   return desk->manner.load(std::memory_order_acquire) == DeskLayout::kShown ? desk : nullptr;
@@ -35,7 +35,7 @@ void lay_out_desk(control::HostControl& host) {
 }
 
 void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::string_view group) {
-  DeskLayout* const desk = desk_of(host);
+  DeskLayout* const desk = own_desk_of(host);
   if (desk == nullptr) return;
   Seated seated{.block = block, .rank = rank, .name = {}};
   seated.name = group;
@@ -45,7 +45,7 @@ void sit_down(control::HostControl& host, std::uint64_t block, int rank, std::st
 }
 
 void stand_up(control::HostControl& host, std::uint64_t block) noexcept {
-  DeskLayout* const desk = desk_of(host);
+  DeskLayout* const desk = own_desk_of(host);
   if (desk == nullptr) return;
   for (GroupSeat& seat : desk->seats) {
     if (seat.leave(block)) return;
@@ -53,7 +53,7 @@ void stand_up(control::HostControl& host, std::uint64_t block) noexcept {
 }
 
 DeskLayout* counting_desk(control::HostControl& host) noexcept {
-  DeskLayout* const desk = desk_of(host);
+  DeskLayout* const desk = own_desk_of(host);
   if (desk == nullptr || desk->meters.load(std::memory_order_relaxed) == 0) return nullptr;
   return desk;
 }

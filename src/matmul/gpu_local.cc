@@ -21,9 +21,9 @@ cublas::Transposition operation_of(Stored stored) {
 }
 
 // Strides and extents fit, as a matrix's extents do. No stride may be 0.
-int number(std::size_t value) { return static_cast<int>(value); }
+int to_int(std::size_t value) { return static_cast<int>(value); }
 int stride_of(std::size_t stride, std::size_t rows) {
-  return number(std::max({stride, rows, std::size_t{1}}));
+  return to_int(std::max({stride, rows, std::size_t{1}}));
 }
 
 // A number as cuBLAS reads it for sums of a dtype.
@@ -166,9 +166,9 @@ class GpuLocal final : public Local {
     check(handle_.library().gemm(handle_.get(),
                                  operation_of(p.left_stored),
                                  operation_of(p.right_stored),
-                                 number(p.m),
-                                 number(p.n),
-                                 number(p.k),
+                                 to_int(p.m),
+                                 to_int(p.n),
+                                 to_int(p.k),
                                  alpha.get(),
                                  p.left.at,
                                  type_of(p.dtype),
@@ -255,8 +255,8 @@ class GpuLocal final : public Local {
     check(geam(handle_.get(),
                cublas::Transposition::kNone,
                cublas::Transposition::kNone,
-               number(rows),
-               number(columns),
+               to_int(rows),
+               to_int(columns),
                alpha.get(),
                a.at,
                stride_of(a.stride, rows),

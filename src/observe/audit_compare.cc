@@ -15,21 +15,21 @@ using What = AuditDifference::What;
 // Which call of a rank it is, in any run: the group's name and how many of that name came before
 // it; of a collective its number, of a message whom it is for or from, its tag and its place among
 // those.
-using CallKey =
+using AuditKey =
     std::tuple<std::string, std::size_t, std::string, std::uint64_t, int, int, std::size_t>;
 
-std::vector<CallKey> keys_of(const RankAudit& rank) {
+std::vector<AuditKey> keys_of(const RankAudit& rank) {
   std::vector<std::size_t> places;
   std::map<std::string, std::size_t> names;
   for (const AuditedGroup& group : rank.groups) places.push_back(names[group.name]++);
-  std::map<CallKey, std::size_t> messages;
-  std::vector<CallKey> keys;
+  std::map<AuditKey, std::size_t> messages;
+  std::vector<AuditKey> keys;
   for (const AuditedCall& call : rank.calls) {
     const std::string& group = rank.groups[call.group].name;
     if (call.sequence != 0) {
       keys.push_back({group, places[call.group], {}, call.sequence, -1, 0, 0});
     } else {
-      CallKey key{group, places[call.group], call.name, 0, call.peer, call.tag, 0};
+      AuditKey key{group, places[call.group], call.name, 0, call.peer, call.tag, 0};
       std::get<6>(key) = messages[key]++;
       keys.push_back(std::move(key));
     }
@@ -88,7 +88,7 @@ std::optional<What> difference_of(const AuditedCall& a, const AuditedCall& b) {
 // A rank's first call that differs.
 struct Found {
   std::size_t rank;  // in the first run's `ranks`
-  CallKey key;
+  AuditKey key;
   What what;
   const AuditedCall* first;   // null: the first run has none
   const AuditedCall* second;  // null: the second has none
@@ -97,13 +97,13 @@ struct Found {
 
 struct Indexed {
   const RankAudit& rank;
-  std::vector<CallKey> keys;
-  std::map<CallKey, const AuditedCall*> calls;
+  std::vector<AuditKey> keys;
+  std::map<AuditKey, const AuditedCall*> calls;
 
   explicit Indexed(const RankAudit& of) : rank(of), keys(keys_of(of)) {
     for (std::size_t i = 0; i < keys.size(); ++i) calls[keys[i]] = &of.calls[i];
   }
-  const AuditedCall* find(const CallKey& key) const {
+  const AuditedCall* find(const AuditKey& key) const {
     const auto found = calls.find(key);
     return found == calls.end() ? nullptr : found->second;
   }

@@ -18,7 +18,7 @@ using observe::AuditShape;
 using observe::AuditState;
 using observe::kWord;
 
-AuditHeader header_of(std::span<const std::byte> contents) {
+AuditHeader audit_header_of(std::span<const std::byte> contents) {
   AuditHeader header;
   if (contents.size() < observe::kAuditHeaderBytes) throw InvalidArgument("is too short");
   std::memcpy(&header, contents.data(), sizeof(header));
@@ -242,7 +242,7 @@ class AuditReader {
 }  // namespace
 
 RankAudit parse_rank_audit(std::span<const std::byte> contents) {
-  const AuditHeader header = header_of(contents);
+  const AuditHeader header = audit_header_of(contents);
   const auto records = contents.subspan(observe::kAuditHeaderBytes);
   AuditReader reader(header, records.size());
   for (std::size_t at = 0; at < records.size(); at += observe::kAuditChunkBytes) {

@@ -17,7 +17,7 @@ using observe::TraceHeader;
 using observe::TraceRecord;
 using observe::TraceState;
 
-TraceHeader header_of(std::span<const std::byte> contents) {
+TraceHeader trace_header_of(std::span<const std::byte> contents) {
   TraceHeader header;
   if (contents.size() < observe::kTraceHeaderBytes) throw InvalidArgument("is too short");
   std::memcpy(&header, contents.data(), sizeof(header));
@@ -74,7 +74,7 @@ struct RankFile {
 };
 
 RankFile parse(std::span<const std::byte> contents) {
-  const TraceHeader header = header_of(contents);
+  const TraceHeader header = trace_header_of(contents);
   RankFile file{.trace = {.rank = header.rank,
                           .size = header.size,
                           .host = header.host,
@@ -136,10 +136,10 @@ struct Bounds {
   }
 };
 
-using CallKey = std::pair<std::uint64_t, std::uint64_t>;  // group, sequence
+using JoiningKey = std::pair<std::uint64_t, std::uint64_t>;  // group, sequence
 
-std::map<CallKey, const TracedCall*> joining_calls(const RankTrace& rank) {
-  std::map<CallKey, const TracedCall*> calls;
+std::map<JoiningKey, const TracedCall*> joining_calls(const RankTrace& rank) {
+  std::map<JoiningKey, const TracedCall*> calls;
   for (const TracedCall& call : rank.calls) {
     if (!joins_all(call) || !call.end || call.failed || call.on_gpu) continue;
     calls[{rank.groups[call.group].id, call.sequence}] = &call;

@@ -29,7 +29,7 @@ struct CloseFolder {
 };
 using Folder = std::unique_ptr<DIR, CloseFolder>;
 
-pid_t number(std::string_view text) {
+pid_t pid_of(std::string_view text) {
   pid_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
@@ -44,7 +44,7 @@ pid_t own_pid_of(pid_t pid) {
   std::string_view line = std::string_view(status).substr(at + kField.size());
   line = line.substr(0, line.find('\n'));
   const auto last = line.find_last_of(" \t");
-  const pid_t own = number(last == std::string_view::npos ? line : line.substr(last + 1));
+  const pid_t own = pid_of(last == std::string_view::npos ? line : line.substr(last + 1));
   return own == 0 ? pid : own;
 }
 
@@ -79,7 +79,7 @@ std::vector<SegmentHolder> segment_holders() {
   const Folder processes(::opendir("/proc"));
   if (!processes) return found;
   while (const dirent* each = ::readdir(processes.get())) {
-    const pid_t pid = number(each->d_name);
+    const pid_t pid = pid_of(each->d_name);
     struct stat status;
     if (pid == 0 || ::stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0) continue;
     if (status.st_uid != ::geteuid()) continue;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "call/membership.h"
 #include "device/calls.h"
 #include "world/allocation.h"
 #include "world/communicator_impl.h"
@@ -82,10 +83,7 @@ ArrayView SymmetricArray::local() const noexcept {
 
 ArrayView SymmetricArray::peer(int rank) const {
   if (!block_) throw InvalidArgument("this symmetric array has been freed");
-  if (rank < 0 || rank >= block_->size()) {
-    throw InvalidArgument(
-        fmt::format("peer is {}, expected a rank from 0 to {}", rank, block_->size() - 1));
-  }
+  call::require_rank("peer", rank, block_->size());
   return block_->part(rank);
 }
 
@@ -170,10 +168,7 @@ std::shared_ptr<device::DeviceBlock> block_of(world::CommunicatorImpl& impl, Con
 
 ArrayView SymmetricMemory::peer(ConstArrayView array, int rank) const {
   const auto block = block_of(*impl_, array);
-  if (rank < 0 || rank >= impl_->size()) {
-    throw InvalidArgument(
-        fmt::format("peer is {}, expected a rank from 0 to {}", rank, impl_->size() - 1));
-  }
+  call::require_rank("peer", rank, impl_->size());
   const int member =
       block->member_of(impl_->membership().world_ranks[static_cast<std::size_t>(rank)]);
   if (member < 0) {

@@ -30,7 +30,7 @@ std::string cut(std::string text, int columns) {
   return text;
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
+std::string ranks_in_short(const std::vector<int>& ranks) {
   const std::vector<int> named(ranks.begin(),
                                ranks.begin() + static_cast<std::ptrdiff_t>(
                                                    std::min(ranks.size(), kNamedRanks)));
@@ -61,7 +61,7 @@ std::string state_text(const LiveRank& rank) {
   if (rank.stands_still) return "stands still";
   const LiveGroup* const group = doing_of(rank);
   if (group == nullptr) return "";
-  if (!group->missing.empty()) return "waits for " + ranks_text(group->missing);
+  if (!group->missing.empty()) return "waits for " + ranks_in_short(group->missing);
   if (!group->message.empty()) return "waits";
   return group->inside ? "in the call" : "between calls";
 }

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLook{20};  // between two looks at the job
 
-constexpr const char* kFooter = R"(
+constexpr const char* kTopFooter = R"(
 Shows the jobs of this user on this host, however they were started, and one job whole: a line a rank.
 A job is read where its memory lies, so that one that hangs, or whose processes are stopped, is seen as
 any other; nothing of it runs for that. HOCKET_TOP=0 in a rank's environment keeps it out of sight.
@@ -47,7 +47,7 @@ Examples:
   hocket top --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["blamed"])'
 )";
 
-struct Arguments {
+struct TopArguments {
   int pid = 0;
   int rank = -1;
   double seconds = 1;
@@ -77,7 +77,7 @@ void print(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("{}\n", line);
 }
 
-int show_json(const Arguments& arguments, std::vector<FoundJob> jobs) {
+int show_json(const TopArguments& arguments, std::vector<FoundJob> jobs) {
   if (arguments.pid != 0) jobs = {found_job(jobs, arguments.pid)};
   std::vector<ShownJob> shown;
   std::vector<std::optional<JobView>> views;
@@ -109,7 +109,7 @@ int show_json(const Arguments& arguments, std::vector<FoundJob> jobs) {
   return 0;
 }
 
-int show_once(const Arguments& arguments, const FoundJob& job, TableView view) {
+int show_once(const TopArguments& arguments, const FoundJob& job, TableView view) {
   JobView seen = JobView::open(job);
   look_for(seen, arguments.seconds);
   const LiveJob now = seen.report({.recent = arguments.rank});
@@ -129,7 +129,7 @@ int show_once(const Arguments& arguments, const FoundJob& job, TableView view) {
 // A resource: the view of one job on a terminal.
 class Top {
  public:
-  Top(const Arguments& arguments, const FoundJob& job, const Colours& colours)
+  Top(const TopArguments& arguments, const FoundJob& job, const Colours& colours)
       : job_(job), seconds_(std::max(arguments.seconds, 0.1)), view_(JobView::open(job)) {
     table_.colours = colours;
     table_.opened = arguments.rank;
@@ -253,7 +253,7 @@ class Top {
   bool has_ended_ = false;
 };
 
-int show(const Arguments& arguments) {
+int show(const TopArguments& arguments) {
   const std::vector<FoundJob> jobs = find_jobs();
   if (arguments.json) return show_json(arguments, jobs);
   const bool on_terminal = ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDIN_FILENO) != 0;
@@ -290,7 +290,7 @@ double seconds_from(double seconds) {
 void add_top(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("top", "Show what the ranks of a job are doing, and whom they wait for");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TopArguments>();
   command->add_option("pid", arguments->pid, "A process of the job; default: the only job")
       ->type_name("PID")
       ->check(CLI::Range(1, 1 << 22));
@@ -309,7 +309,7 @@ void add_top(CLI::App& app, Action& chosen) {
       ->add_option("--columns", arguments->columns, "Width of the table; default: the terminal's")
       ->type_name("N")
       ->check(CLI::Range(40, 1000));
-  command->footer(kFooter);
+  command->footer(kTopFooter);
   command->callback([arguments, &chosen] { chosen = [arguments] { return show(*arguments); }; });
 }
 

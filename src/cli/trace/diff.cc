@@ -16,10 +16,6 @@ namespace {
 
 using What = AuditDifference::What;
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
 // "all_reduce #7 on world", "send to rank 1, tag 4, on world".
 std::string call_text(const AuditedCall& call, const std::string& group) {
   if (call.sequence != 0) return fmt::format("{} #{} on {}", call.name, call.sequence, group);

@@ -82,7 +82,7 @@ std::string_view field(std::string_view status, std::string_view name) {
   return first_word(status.substr(at + name.size() + 2));
 }
 
-std::optional<long> number(std::string_view text) {
+std::optional<long> long_of(std::string_view text) {
   long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end == text.data()) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<long> number(std::string_view text) {
 // Whoever may trace the process may know; the others may know the kernel's function for it.
 std::string system_call_of(const std::string& folder) {
   const std::string text = read_proc_file(folder + "/syscall");
-  if (const auto call = number(first_word(text)); call && *call >= 0) {
+  if (const auto call = long_of(first_word(text)); call && *call >= 0) {
     const auto found = std::ranges::find(kCalls, *call, &NamedCall::number);
     return found != kCalls.end() ? std::string(found->name) : fmt::format("number {}", *call);
   }
@@ -109,7 +109,7 @@ int processor_of(const std::string& folder) {
   rest.remove_prefix(std::min(text.size(), text.rfind(')') + 1));
   for (int field = kState; !rest.empty(); ++field) {
     const std::string_view word = first_word(rest);
-    if (field == kProcessor) return static_cast<int>(number(word).value_or(-1));
+    if (field == kProcessor) return static_cast<int>(long_of(word).value_or(-1));
     const auto end = word.empty() ? rest.size() : word.data() + word.size() - rest.data();
     rest.remove_prefix(static_cast<std::size_t>(end));
   }
@@ -123,7 +123,7 @@ int running_threads(pid_t pid) {
   int running = 0;
   int looked_at = 0;
   while (const dirent* each = ::readdir(threads)) {
-    const auto thread = number(each->d_name);
+    const auto thread = long_of(each->d_name);
     if (!thread || *thread == pid) continue;
     if (++looked_at > kMostThreads) break;
     const std::string status = read_proc_file(fmt::format("{}/{}/status", folder, *thread));
@@ -134,7 +134,7 @@ int running_threads(pid_t pid) {
 }
 
 std::string tracer_of(std::string_view status) {
-  const auto tracer = number(field(status, "TracerPid"));
+  const auto tracer = long_of(field(status, "TracerPid"));
   if (!tracer || *tracer == 0) return {};
   std::string name = read_proc_file(fmt::format("/proc/{}/comm", *tracer));
   if (!name.empty() && name.back() == '\n') name.pop_back();

@@ -27,7 +27,7 @@ std::size_t cost_of(const StoreRequest& request) {
 Reply done_with(std::shared_ptr<const Bytes> value) { return {.value = std::move(value)}; }
 
 std::optional<std::int64_t> as_number(const Bytes& bytes) {
-  const std::string text = to_string(bytes);
+  const std::string text = hocket::to_string(bytes);
   std::int64_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;

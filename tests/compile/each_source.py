@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Compiles each source by itself that a build compiled together with others.
+
+Such a source may use what another one includes, which nobody sees until it moves. What a build has
+compiled together, and how, its compile_commands.json says; here each source is read by the compiler
+alone, which makes nothing.
+
+usage: each_source.py COMPILE_COMMANDS
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+
+def sources_alone(commands: list[dict[str, str]]) -> list[tuple[Path, Path, list[str]]]:
+    """Of each source that was compiled with others: where it is, from where and how it is compiled."""
+    found = []
+    for entry in commands:
+        together = Path(entry["file"])
+        if together.parent.name != "Unity":
+            continue
+        words = shlex.split(entry["command"])
+        words = words[: words.index("-o")]  # its result and the source itself come last
+        for source in re.findall(r'^#include "(.*)"$', together.read_text(), re.MULTILINE):
+            found.append((Path(source), Path(entry["directory"]), words))
+    return found
+
+
+def errors_of(source: Path, directory: Path, words: list[str]) -> str:
+    """What the compiler says of it; nothing where it takes it."""
+    ran = subprocess.run([*words, "-fsyntax-only", "-O0", str(source)], cwd=directory,
+                         capture_output=True, text=True, check=False)  # fmt: skip
+    return f"{source}:\n{ran.stderr}" if ran.returncode != 0 else ""
+
+
+def main() -> int:
+    commands = json.loads(Path(sys.argv[1]).read_text())
+    sources = sources_alone(commands)
+    if not sources:
+        print("no source was compiled together with others", file=sys.stderr)
+        return 1
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        failed = [text for text in pool.map(lambda each: errors_of(*each), sources) if text]
+    for text in failed:
+        print(text, file=sys.stderr)
+    print(f"{len(sources)} sources, {len(failed)} not compiled by themselves")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
