@@ -161,31 +161,24 @@ std::set<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// Calls that the end has cut short are given up behind the goodbye, which is all that others hear of:
-// where a thread stands in a call, or as here by what the program does as it ends.
+// Who has said goodbye may still give up calls, as a thread does that stood in one when another ended
+// the process. Others hear of the goodbye alone.
 TEST(Exit, WithCallsUnderWayIsInGoodOrder) {
   constexpr int kGone = 0;
-  static const Rank* ending = nullptr;
-  static std::vector<Work>* works = nullptr;
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
-    ending = &rank;
-    works = new std::vector<Work>;
-    // Before `join`, so that it is called behind what that registers.
-    if (rank.rank() == 1) {
-      std::atexit([] {
-        works->clear();
-        ending->mark(kGone);
-      });
-    }
     World world = rank.join();
-    auto& comm = world.communicator();
+    Communicator comm = world.communicator().duplicate();
     std::vector<float> x(7, 1.0F);
     std::vector<float> sum(7);
     comm.barrier();
     if (rank.rank() == 1) {
-      works->push_back(comm.all_reduce_async(x, sum));
-      works->push_back(comm.barrier_async());
-      exit(0);
+      std::vector<Work> works;
+      works.push_back(comm.all_reduce_async(x, sum));
+      works.push_back(comm.barrier_async());
+      world.close();
+      works.clear();
+      rank.mark(kGone);
+      return;
     }
     rank.await(kGone, 1);
     rank.attempt("first", [&] { comm.broadcast(x, {.root = 1}); });
