@@ -53,7 +53,7 @@ struct FftOptions {
   std::optional<Duration> deadline = {};
 };
 
-// A resource: a transform to be made again and again, on one communicator, which must outlive it;
+// A resource: a transform to be made again and again, on one communicator, which it keeps alive;
 // one thread. Each rank holds the box `from` of the array and wants the box `to` of the result;
 // both lie in C order.
 //

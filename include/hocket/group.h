@@ -32,7 +32,8 @@ class World {
   Communicator& intra_node() { return communicator().intra_node(); }
   Communicator& inter_node() { return communicator().inter_node(); }
   Communicator new_group(std::span<const int> ranks) { return communicator().new_group(ranks); }
-  // Goes on with the ranks that are left: `communicator` is what Communicator::rebuild returns.
+  // Goes on with the ranks that are left: `communicator` is what Communicator::rebuild returns,
+  // also for who has a reference to it.
   Communicator& rebuild(const RebuildOptions& options = {});
   // How this process was started and by what it meets the others.
   const LaunchInfo& launch() const;

@@ -68,7 +68,7 @@ struct MatmulScale {
   std::complex<double> alpha = 1, beta = 1;
 };
 
-// A resource: a product to be made again and again, on one communicator, which must outlive it;
+// A resource: a product to be made again and again, on one communicator, which it keeps alive;
 // one thread. Arrays are without gaps, in the plan's memory.
 class Matmul {
  public:

@@ -70,6 +70,19 @@ class Object {
   using Entry = std::pair<Object, Object>;
 
   Object() noexcept = default;  // none
+  ~Object() = default;
+  Object(const Object&) = default;
+  // Leaves none behind.
+  Object(Object&& other) noexcept
+      : kind_(std::exchange(other.kind_, ObjectKind::kNone)), value_(std::move(other.value_)) {
+    other.value_ = std::monostate();
+  }
+  // What is assigned may be a part of this, which goes.
+  Object& operator=(Object other) noexcept {
+    std::swap(kind_, other.kind_);
+    std::swap(value_, other.value_);
+    return *this;
+  }
   Object(bool value) noexcept : kind_(ObjectKind::kBool), value_(value) {}
   template <std::integral T>
   requires(!std::same_as<T, bool> && sizeof(T) <= 8) Object(T value) : kind_(ObjectKind::kInteger) {

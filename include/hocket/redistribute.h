@@ -16,8 +16,8 @@ struct RedistributeOptions {
   std::optional<Duration> deadline = {};
 };
 
-// A resource: a redistribution to be made again and again, on one communicator, which must outlive
-// it; one thread. Each rank holds the box `from` of an array and wants the box `to` of it. Host
+// A resource: a redistribution to be made again and again, on one communicator, which it keeps
+// alive; one thread. Each rank holds the box `from` of an array and wants the box `to` of it. Host
 // memory.
 class Redistribution {
  public:

@@ -34,10 +34,11 @@ Work::~Work() {
 }
 
 void Work::wait() {
-  if (!operation_) return;
-  if (operation_->mark) return operation_->owner().check_stream_work(*operation_);
-  operation_->owner().wait(*operation_, base::Deadline::never());
-  operation_->rethrow();
+  const auto operation = operation_;  // a callback may let go of this
+  if (!operation) return;
+  if (operation->mark) return operation->owner().check_stream_work(*operation);
+  operation->owner().wait(*operation, base::Deadline::never());
+  operation->rethrow();
 }
 
 void Work::wait(StreamRef stream) {
@@ -46,19 +47,21 @@ void Work::wait(StreamRef stream) {
 }
 
 bool Work::wait_for(Duration timeout) {
-  if (!operation_) return true;
+  const auto operation = operation_;  // a callback may let go of this
+  if (!operation) return true;
   const auto until = base::Deadline::in(timeout);
-  if (operation_->mark) return operation_->owner().wait_stream_work(*operation_, until);
-  if (!operation_->owner().wait(*operation_, until)) return false;
-  operation_->rethrow();
+  if (operation->mark) return operation->owner().wait_stream_work(*operation, until);
+  if (!operation->owner().wait(*operation, until)) return false;
+  operation->rethrow();
   return true;
 }
 
 bool Work::test() {
   if (!operation_) return true;
-  if (operation_->mark) return operation_->owner().test_stream_work(*operation_);
-  if (!operation_->done()) operation_->owner().poke();
-  return operation_->done();
+  const auto operation = operation_;  // a callback may let go of this
+  if (operation->mark) return operation->owner().test_stream_work(*operation);
+  if (!operation->done()) operation->owner().poke();
+  return operation->done();
 }
 
 std::optional<Status> Work::error() const {

@@ -286,6 +286,7 @@ void send_sparse(Communicator& comm,
                  int destination,
                  const MessageOptions& options) {
   const Layouts layout{composed::layout_of(matrix, "matrix")};
+  composed::check_indices(matrix);
   comm.send(encode(layout), destination, options);
   comm.send(pack(std::span(&matrix, 1), layout).bytes, destination, options);
 }

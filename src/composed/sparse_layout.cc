@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "call/request.h"
 #include "hocket/error.h"
@@ -127,6 +128,7 @@ void check_indices(const SparseView& view) {
     return;
   }
   std::int64_t last = 0;
+  bool is_first = true;
   for_each_index(view.offsets, [&](std::int64_t offset) {
     if (offset < last || static_cast<std::uint64_t>(offset) > view.values.count()) {
       throw InvalidArgument(
@@ -134,6 +136,9 @@ void check_indices(const SparseView& view) {
                       offset,
                       last,
                       view.values.count()));
+    }
+    if (std::exchange(is_first, false) && offset != 0) {
+      throw InvalidArgument(fmt::format("offsets begins with {}, expected 0", offset));
     }
     last = offset;
   });

@@ -162,7 +162,7 @@ void check_mine(const Box& from, const Box& to) {
 }  // namespace
 
 struct Redistribution::Plan {
-  Communicator& comm;
+  Communicator comm;  // what the one that was given stands for
   std::optional<Duration> deadline;
   Box whole;
   std::size_t in_count = 0, out_count = 0;
@@ -190,7 +190,8 @@ Redistribution::Redistribution(Communicator& comm,
   comm.all_gather(std::as_bytes(std::span(&mine, 1)),
                   std::as_writable_bytes(std::span(all)),
                   {.deadline = options.deadline});
-  plan_ = std::make_unique<Plan>(Plan{.comm = comm, .deadline = options.deadline});
+  plan_ =
+      std::make_unique<Plan>(Plan{.comm = Communicator(comm.impl()), .deadline = options.deadline});
   plan_->whole = check(all);
   plan_->in_count = from.count();
   plan_->out_count = to.count();

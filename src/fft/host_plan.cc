@@ -28,7 +28,7 @@ class HostPlan final : public FftPlan {
       : FftPlan(comm, shape, from, to, options) {
     before_barrier([&] { library_ = find_library(); });
     barrier(0);
-    shelves_.emplace(comm, shelf_bytes(), options.deadline);
+    shelves_.emplace(comm_, shelf_bytes(), options.deadline);
     before_barrier([&] {
       for (std::size_t k = 0; k < legs_.size(); ++k) add(k);
       if (options.planning == FftPlanning::kMeasured) prepare(own_direction());

@@ -44,11 +44,11 @@ void check_array(
 }  // namespace
 
 FftPlan::FftPlan(Communicator& comm,
-           const Extents& shape,
-           const Box& from,
-           const Box& to,
-           const FftOptions& options)
-    : comm_(comm),
+                 const Extents& shape,
+                 const Box& from,
+                 const Box& to,
+                 const FftOptions& options)
+    : comm_(comm.impl()),
       options_(options),
       agreed_(agree(comm, shape, from, to, options, reinterpret_cast<std::uintptr_t>(this))),
       legs_(fft::route(agreed_.wanted, agreed_.from, agreed_.to)),

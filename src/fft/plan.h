@@ -66,7 +66,7 @@ class FftPlan {
   std::size_t me() const noexcept { return static_cast<std::size_t>(comm_.rank()); }
   bool is_double() const noexcept { return options_.precision == DType::kFloat64; }
 
-  Communicator& comm_;
+  Communicator comm_;  // what the one that was given stands for
   const FftOptions options_;
   const Agreed agreed_;
   const std::vector<Leg> legs_;

@@ -109,7 +109,8 @@ World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
 World::~World() {
   if (!impl_) return;
-  if (communicator_->impl()->is_in_callback()) return;  // whose call lets go of it afterwards
+  const auto& own = communicator_->impl();
+  if (own && own->is_in_callback()) return;  // whose call lets go of it afterwards
   try {
     close();
   } catch (const std::exception& error) {  // nobody is left to be told
@@ -117,19 +118,18 @@ World::~World() {
   }
 }
 Communicator& World::rebuild(const RebuildOptions& options) {
-  auto rebuilt = std::make_unique<Communicator>(communicator_->rebuild(options));
-  communicator_ = std::move(rebuilt);
-  return *communicator_;
+  return *communicator_ = communicator_->rebuild(options);  // who refers to it has the new one
 }
 const LaunchInfo& World::launch() const { return impl_->launch(); }
 std::span<const std::string> World::engines() const { return impl_->engines().names(); }
 void World::close() {
-  communicator_->impl()->refuse_in_callback();
+  const bool has_communicator = static_cast<bool>(communicator_->impl());  // or the program took it
+  if (has_communicator) communicator_->impl()->refuse_in_callback();
   struct Leaves {
     world::WorldImpl& world;
     ~Leaves() { world.leave(); }
   } const leaves{*impl_};
-  communicator_->close();
+  if (has_communicator) communicator_->close();
 }
 
 }  // namespace hocket

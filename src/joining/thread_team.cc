@@ -85,20 +85,23 @@ void run_threads(int size,
                  const InitOptions& options,
                  const world::MakeProviders& make) {
   if (size < 1) throw InvalidArgument(fmt::format("size is {}, expected at least 1", size));
+  if (!body) throw InvalidArgument("run_threads was given no function");
   const ThreadTeam team(size, options, team_resources(options, make));
   std::mutex mutex;
   std::exception_ptr first;
   const auto rank_main = [&](int rank) {
     std::optional<World> world;
+    std::optional<Communicator> own;  // the body may move the world's away
     try {
       world.emplace(team.join(rank));
+      own.emplace(world->communicator().impl());
       body(world->communicator());
-      world->communicator().close();  // which may have to tell of a call on a GPU
+      own->close();  // which may have to tell of a call on a GPU
     } catch (...) {
       // The others hear of it instead of waiting for this rank.
-      if (world) {
-        world->communicator().abort("an exception ended its thread");
-        world->communicator().impl()->told();
+      if (own) {
+        own->abort("an exception ended its thread");
+        own->impl()->told();
       }
       const std::lock_guard lock(mutex);
       if (!first) first = std::current_exception();

@@ -91,7 +91,7 @@ struct Matmul::Plan {
        const MatmulOperand& b,
        const MatmulOperand& d,
        const MatmulOptions& o)
-      : comm(c), options(o) {
+      : comm(c.impl()), options(o) {
     const auto mark = reinterpret_cast<std::uintptr_t>(this);
     token = agree(c, size, a, b, d, o, mark, problem);
     shapes = {local_shape(a.spread, shape_of(a.op, size.m, size.k), c.rank(), c.size()),
@@ -112,7 +112,7 @@ struct Matmul::Plan {
       choice = choose(*problem, o.form, c.size());
     });
     meet(0);
-    const FormParts parts{c, *problem, *local, o.deadline};
+    const FormParts parts{comm, *problem, *local, o.deadline};
     form = choice.form == MatmulForm::kReduced ? reduced_form(parts, choice.share)
                                                : gathered_form(parts);
     library = local->library();
@@ -211,7 +211,7 @@ struct Matmul::Plan {
     local->end();
   }
 
-  Communicator& comm;
+  Communicator comm;  // what the one that was given stands for
   const MatmulOptions options;
   std::optional<Problem> problem;
   std::uint64_t token = 0;

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "call/request.h"
+
 namespace hocket::pool {
 namespace {
 
@@ -54,6 +56,7 @@ void require_one_each(const Pool& pool,
 }
 
 void require_reachable(const Pool& pool, ConstArrayView array, std::string_view name) {
+  call::require_array(array, name);
   if (array.memory() == MemoryKind::kHost || pool.has_gpus()) return;
   throw InvalidArgument(fmt::format(
       "{} lies in a GPU's memory, and the pool's workers are of the host; make the pool "

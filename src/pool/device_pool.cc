@@ -1,5 +1,6 @@
 #include "hocket/device_pool.h"
 
+#include "hocket/error.h"
 #include "pool/halo.h"
 #include "pool/moves.h"
 #include "pool/pool.h"
@@ -52,7 +53,14 @@ std::span<const int> DevicePool::devices() const { return pool_->devices(); }
 StreamRef DevicePool::stream(int worker) const { return pool_->lane(worker).stream(); }
 StreamRef DevicePool::load_stream(int worker) const { return pool_->lane(worker).load_stream(); }
 
+namespace {
+void require_function(const std::function<void(PoolWorker&)>& body) {
+  if (!body) throw InvalidArgument("map was given no function");
+}
+}  // namespace
+
 void DevicePool::map(const std::function<void(PoolWorker&)>& body, const PoolCallOptions& options) {
+  require_function(body);
   pool_->run(
       [&](pool::Seat& seat) {
         PoolWorker worker(seat);
@@ -64,6 +72,7 @@ void DevicePool::map(const std::function<void(PoolWorker&)>& body, const PoolCal
 void DevicePool::map(std::span<const int> workers,
                      const std::function<void(PoolWorker&)>& body,
                      const PoolCallOptions& options) {
+  require_function(body);
   pool_->run(
       workers,
       [&](pool::Seat& seat) {

@@ -122,7 +122,15 @@ void check(const Pool& pool,
            std::size_t overlap,
            const HaloOptions& options) {
   require_one_each(pool, arrays, "arrays");
-  const std::size_t count = shape.outer * shape.rows * shape.inner;
+  std::size_t count = 0;
+  if (__builtin_mul_overflow(shape.outer, shape.rows, &count) ||
+      __builtin_mul_overflow(count, shape.inner, &count)) {
+    throw InvalidArgument(
+        fmt::format("the shape {} x {} x {} has more elements than can be counted",
+                    shape.outer,
+                    shape.rows,
+                    shape.inner));
+  }
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     require_equal(
         arrays[i], ConstArrayView(nullptr, count, arrays[0].dtype()), fmt::format("arrays[{}]", i));

@@ -209,7 +209,7 @@ void Pool::run(std::span<const int> workers, const Body& body, const PoolCallOpt
 void Pool::stop(const std::string& reason) {
   broken_ = true;
   for (Seat& seat : seats_) {
-    if (seat.world) seat.world->communicator().abort(reason);
+    if (seat.world && seat.world->communicator().impl()) seat.world->communicator().abort(reason);
   }
 }
 

@@ -264,6 +264,7 @@ void all_reduce(Pool& pool, In in, Out out, const PoolReduceOptions& options) {
 void reduce(Pool& pool, In in, ArrayView out, const PoolReduceOptions& options) {
   checked(options.across, [&] {
     if (in.empty()) throw InvalidArgument("in has no arrays to reduce");
+    require_reachable(pool, out, "out");
     for (std::size_t i = 0; i < in.size(); ++i) {
       require_reachable(pool, in[i], fmt::format("in[{}]", i));
       require_equal(in[i], out, fmt::format("in[{}]", i));

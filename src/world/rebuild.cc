@@ -304,7 +304,7 @@ void Rebuild::raise_missing() const {
 
 std::shared_ptr<CommunicatorImpl> CommunicatorImpl::rebuild(const RebuildOptions& options) {
   const call::CallGuard guard(*this);
-  if (!is_open() || forks().forked()) raise_unusable();
+  if (!is_open() || forks().forked() || world_->has_left()) raise_unusable();
   set_told();  // or the program gives up what is under way
   if (rebuilt_) {
     throw InvalidArgument(

@@ -127,6 +127,27 @@ TEST(Async, CallbacksRunOnce) {
   });
 }
 
+TEST(Async, ACallbackMayDestroyTheWorkThatIsWaitedFor) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    auto& comm = world.communicator();
+    for (int round = 0; round < 30; ++round) {
+      if (rank.rank() == 1) rank.await(0, round + 1);
+      std::vector<double> x(100, 1.0);
+      auto work = std::make_unique<Work>(comm.all_reduce_async(x));
+      if (rank.rank() == 0) {
+        // Where it is this thread that ends the call, it does so in the wait.
+        work->on_done([&, main = std::this_thread::get_id()] {
+          if (std::this_thread::get_id() == main) work.reset();
+        });
+        rank.mark(0);
+      }
+      work->wait();
+      rank.check(x[99] == 2, "the sum is wrong");
+    }
+  });
+}
+
 // A callback runs in the middle of a step, so that nobody else can take one before it has returned.
 TEST(Async, ACallbackMayDestroyPendingWork) {
   for (const bool fails : {false, true}) {

@@ -241,6 +241,9 @@ TEST(Rebuild, EndsTheOldCommunicatorAndItsWork) {
     rank.attempt("again", [&] { old.rebuild(); });
     old.close();
     rank.attempt("closed", [&] { old.rebuild(); });
+    Communicator left = next.duplicate();
+    world.close();
+    rank.attempt("left", [&] { left.rebuild(); });
   });
   for (const Result& result : ranks) {
     for (const char* key : {"call", "prepared", "symmetric", "group", "send"}) {
@@ -250,6 +253,7 @@ TEST(Rebuild, EndsTheOldCommunicatorAndItsWork) {
     }
     EXPECT_EQ(result.get("again"), "InvalidArgument");
     EXPECT_EQ(result.get("closed"), "InvalidArgument");
+    EXPECT_EQ(result.get("left"), "InvalidArgument") << result.get("left.message");
   }
   EXPECT_EQ(ranks[0].get("work"), "Aborted");
 }

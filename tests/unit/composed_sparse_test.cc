@@ -249,6 +249,17 @@ TEST(Sparse, WhatOneRankGetsWrongAllHearOf) {
     require(text.find("indices holds 3, expected 0 to 2") != std::string::npos, text);
 
     bad = good;
+    std::vector<std::int32_t> late(4, static_cast<std::int32_t>(good.entries()));
+    late[0] = 1;
+    bad.offsets = late;
+    text = refusal([&] { all_reduce_sparse(comm, comm.rank() == 1 ? bad : good.view()); });
+    require(text.find("offsets begins with 1, expected 0") != std::string::npos, text);
+    late[0] = 0;
+    late[3] = static_cast<std::int32_t>(good.entries()) + 3;
+    text = refusal([&] { send_sparse(comm, bad, comm.rank()); });
+    require(text.find("expected rising numbers to the") != std::string::npos, text);
+
+    bad = good;
     bad.rows = 4;
     text = refusal([&] { all_gather_sparse(comm, comm.rank() == 0 ? bad : good.view()); });
     require(text.find("expected as many indices as values, and 5 offsets") != std::string::npos,

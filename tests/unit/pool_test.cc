@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -200,6 +201,59 @@ TEST_P(Pools, HaveCommunicators) {
     comm.all_reduce(scalar(sum));
     EXPECT_EQ(sum, comm.size() * (comm.size() + 1) / 2);
   });
+}
+
+// What no array can be is refused, and not read.
+TEST_P(Pools, RefuseArraysThatCannotBe) {
+  const int n = GetParam();
+  DevicePool pool(n);
+  Arrays all = arrays(n, 10);
+  std::vector<float> whole(static_cast<std::size_t>(n) * 10);
+  const std::vector<int> from(all.size(), 0);
+  const auto refused = [](const std::function<void()>& call, const char* why) {
+    try {
+      call();
+      ADD_FAILURE() << "taken: " << why;
+    } catch (const InvalidArgument& refusal) {
+      EXPECT_NE(std::string(refusal.what()).find(why), std::string::npos) << refusal.what();
+    }
+  };
+  const auto with = [&](ArrayView odd) {
+    auto list = views(all);
+    list.back() = odd;
+    return list;
+  };
+  const auto given = [](const std::vector<ArrayView>& list) {
+    return std::vector<ConstArrayView>(list.begin(), list.end());
+  };
+  const auto refused_everywhere = [&](ArrayView odd, ArrayView odd_whole, const char* why) {
+    const auto odds = with(odd);
+    refused([&] { pool.all_reduce(odds); }, why);
+    refused([&] { pool.broadcast(odd, views(all)); }, why);
+    refused([&] { pool.broadcast(all[0], odds); }, why);
+    refused([&] { pool.distribute(std::vector<ConstArrayView>{odd}, from, views(all)); }, why);
+    refused([&] { pool.scatter(odd_whole, views(all)); }, why);
+    refused([&] { pool.gather(given(odds), whole); }, why);
+    refused([&] { pool.gather(const_views(all), odd_whole); }, why);
+    refused([&] { pool.reduce(given(odds), all[0]); }, why);
+    refused([&] { pool.reduce(const_views(all), odd); }, why);
+    refused([&] { pool.exchange_halo(odds, {1, 10, 1}, {}, 2); }, why);
+  };
+  constexpr auto kFloat = DType::kFloat32;
+  constexpr std::size_t kHuge = std::size_t{1} << 62;
+  refused_everywhere({nullptr, 10, kFloat}, {nullptr, whole.size(), kFloat}, "at a null address");
+  refused_everywhere(
+      {all[0].data(), kHuge, kFloat}, {whole.data(), kHuge, kFloat}, "more than any memory holds");
+  const auto none = static_cast<DType>(77);
+  refused_everywhere(
+      {all[0].data(), 10, none}, {whole.data(), whole.size(), none}, "none of hocket::DType");
+  const std::vector<std::size_t> seams(all.size() - 1, 0);
+  refused(
+      [&] {
+        pool.exchange_halo(views(all), {(std::size_t{1} << 63) + 1, 10, 1}, seams, 2);
+      },
+      "more elements than can be counted");
+  refused([&] { pool.map(nullptr); }, "no function");
 }
 
 // The first error comes through, the others' waits are ended, and the pool goes on.

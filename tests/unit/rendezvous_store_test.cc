@@ -325,6 +325,24 @@ TEST_P(StoreTest, AWaitHindersNoOtherThread) {
   });
 }
 
+// Also for the thread that works the socket for the others.
+TEST_P(StoreTest, ClosingEndsAllWaits) {
+  if (GetParam() == "memory" || GetParam() == "prefix")
+    GTEST_SKIP() << "it has no connection of its own";
+  const auto store = home_.open(0);
+  std::atomic<int> ended{0};
+  in_threads(5, [&](int i) {
+    if (i == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      store->close();
+      return;
+    }
+    EXPECT_THROW(store->get("nobody sets it" + std::to_string(i), kForever), RendezvousError);
+    ++ended;
+  });
+  EXPECT_EQ(ended, 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Every,
     StoreTest,

@@ -1,7 +1,10 @@
 // What was moved from says so when it is used, instead of reading memory that is not there.
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +82,74 @@ TEST_F(MovedFrom, PlansAreRefused) {
   Redistribution plan(comm, {{0}, {4}}, {{0}, {4}});
   const Redistribution other = std::move(plan);
   expect_refused("Redistribution", {[&] { plan.whole(); }, [&] { plan(x, x); }});
+}
+
+// --- What was moved elsewhere goes on -----------------------------------------------------------
+
+TEST_F(MovedFrom, AWorldEndsWellWithoutItsCommunicator) {
+  {
+    World one = std::move(world);
+    Communicator own = std::move(one.communicator());
+    own.all_reduce(x);
+    EXPECT_EQ(x, std::vector<float>(4, 1.0F));
+  }
+  run_threads(2, [](Communicator& comm) {
+    std::vector<float> y(3, 1.0F);
+    Communicator own = std::move(comm);
+    own.all_reduce(y);
+    EXPECT_EQ(y, std::vector<float>(3, 2.0F));
+  });
+  try {
+    run_threads(2, [](Communicator& comm) {
+      Communicator own = std::move(comm);
+      if (own.rank() == 0) throw std::runtime_error("enough");
+      own.barrier();
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "enough");
+  }
+}
+
+TEST_F(MovedFrom, APlanGoesOnWhereItsCommunicatorIsMoved) {
+  auto comm = std::make_unique<Communicator>(world.communicator().duplicate());
+  Redistribution plan(*comm, {{0}, {4}}, {{0}, {4}});
+  Fft transform(*comm, {4}, {{0}, {4}}, {{0}, {4}});
+  const Communicator elsewhere = std::move(*comm);
+  comm.reset();
+  std::vector<float> out(4);
+  plan(x, out);
+  EXPECT_EQ(out, x);
+  std::vector<std::complex<double>> in(4, 1.0);
+  std::vector<std::complex<double>> spectrum(4);
+  transform(in, spectrum);
+  EXPECT_EQ(spectrum[0], std::complex<double>(4));
+}
+
+TEST_F(MovedFrom, AReferenceToAWorldsCommunicatorIsToTheRebuiltOne) {
+  Communicator& comm = world.communicator();
+  const int epoch = comm.epoch();
+  EXPECT_EQ(&world.rebuild(), &comm);
+  EXPECT_EQ(comm.epoch(), epoch + 1);
+  comm.all_reduce(x);
+}
+
+TEST(MovedFromAlone, AnObjectLeavesNone) {
+  const std::vector<double> numbers(6);
+  Object array = Object::array(numbers);
+  const Object other = std::move(array);
+  EXPECT_TRUE(array.is_none());
+  EXPECT_EQ(decode(encode(array)), Object());
+  EXPECT_EQ(other.as_array().data.size(), 48U);
+}
+
+TEST(MovedFromAlone, AnObjectBecomesAPartOfItself) {
+  Object settings{{"config", Object{{"step", 7}}}};
+  settings = settings["config"];
+  EXPECT_EQ(settings, (Object{{"step", 7}}));
+  Object list = Object::list({Object::list({1, 2}), 3});
+  list = list.items()[0];
+  EXPECT_EQ(list, Object::list({1, 2}));
 }
 
 TEST(MovedFromAlone, AStoreServerIsRefused) {

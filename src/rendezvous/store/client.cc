@@ -52,6 +52,7 @@ class Client final : public RequestStore {
     }
     const std::scoped_lock lock(mutex_);
     fail(fmt::format("this client of the store at {} has been closed", address_));
+    if (is_worked_) wakeup_.notify();
   }
 
  protected:
