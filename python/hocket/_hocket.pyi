@@ -91,7 +91,7 @@ class Work:
         Have ``fn(work)`` called once the call has ended, well or not.
 
         In a thread of hocket's, or here and now where it has ended. Until then the Work is kept. What `fn`
-        raises is printed.
+        raises is printed. Where the program ends first, the call has two seconds more, and is then given up.
         """
 
     def __await__(self) -> Generator[Any, None, Any]:

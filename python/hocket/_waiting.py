@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import numbers
 import sys
@@ -24,6 +25,8 @@ if TYPE_CHECKING:  # which takes its time
 
 # How often calls on GPUs are looked at, which tell nobody of their end.
 _LOOK_SECONDS = 0.001
+# What calls with callbacks may take once the program has ended, and then their callbacks.
+_SECONDS_AT_END = 2.0
 # How long a thread waits before it asks for signals.
 _SIGNAL_SECONDS = 0.05
 
@@ -144,14 +147,34 @@ class _Call:
             self._fn(self._work)
         except BaseException as error:
             _write_unraisable(error, self._fn)
+        with _callbacks_changed:
+            _uncalled.discard(self)
+            _callbacks_changed.notify_all()
+
+    def end(self, until: float) -> None:
+        """Has the call end until then: by itself, or given up."""
+        if not _ends_quietly(self._work, until):
+            self._work._give_up()
 
 
 _callbacks: list[Ends] = []
-_callbacks_lock = threading.Lock()
+_callbacks_changed = threading.Condition()
+_uncalled: set[_Call] = set()  # of calls of the host that have not ended
+
+
+def _end_callbacks() -> None:
+    """As the program ends, so do the calls that have callbacks, and these are called."""
+    until = time.monotonic() + _SECONDS_AT_END
+    for call in list(_uncalled):
+        call.end(until)
+    with _callbacks_changed:
+        _callbacks_changed.wait_for(lambda: not _uncalled, _SECONDS_AT_END)
 
 
 def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
     """See `Work.add_done_callback`."""
+    if not callable(fn):
+        raise InvalidArgument(f"fn is a {type(fn).__name__}; give a function of the Work")
     call = _Call(work, fn)
     if work.test():
         call.complete()
@@ -164,9 +187,11 @@ def add_done_callback(work: Work, fn: Callable[[Work], object]) -> None:
 
         threading.Thread(target=wait, name="hocket callback", daemon=True).start()
         return
-    with _callbacks_lock:
+    with _callbacks_changed:
         if not _callbacks:
             _callbacks.append(Ends("hocket callbacks"))
+            atexit.register(_end_callbacks)  # before the end of who tells, which came first
+        _uncalled.add(call)
     _callbacks[0].watch(work, call)
 
 
@@ -175,6 +200,15 @@ def _synchronize_quietly(work: Work) -> None:
         work.synchronize()
     except Exception:
         pass  # the callback finds it in the Work
+
+
+def _ends_quietly(work: Work, until: float) -> bool:
+    """Whether the call ends in time, well or not."""
+    try:
+        work.wait(timeout=max(0.0, until - time.monotonic()))
+    except Exception:  # the callback finds it in the Work
+        return work.test()
+    return True
 
 
 class _Until:

@@ -95,7 +95,11 @@ constexpr std::string_view kOfOneRank[] = {"abort",
                                            "send_object",
                                            "send_recv"};
 
+// Null, too, where its `__init__` has not been called.
 Seat* seat_of(nb::handle self) {
+  const bool is_ours = nb::isinstance<Seat>(self) || nb::isinstance<Symmetric>(self) ||
+                       nb::isinstance<PreparedHandle>(self);
+  if (!is_ours || !nb::inst_ready(self)) return nullptr;
   if (nb::isinstance<Seat>(self)) return &nb::cast<Seat&>(self);
   if (nb::isinstance<Symmetric>(self)) return &nb::cast<Symmetric&>(self).seat;
   if (nb::isinstance<PreparedHandle>(self)) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "arguments.h"
 #include "hocket/error.h"
@@ -123,7 +124,8 @@ void bind_client(nb::module_& module) {
       module, "Store", "A client of a `StoreServer`; made by `connect_store`. Keys are str.")
       .def(
           "set",
-          [](StoreHandle& s, const char* key, const nb::bytes& value) {
+          [](StoreHandle& s, nb::handle name, const nb::bytes& value) {
+            const std::string key = text_argument(name, "key");
             const auto store = open(s);
             const auto bytes = bytes_of(value);
             without_gil([&] { store->set(key, bytes); });
@@ -134,7 +136,8 @@ void bind_client(nb::module_& module) {
           "Set a key.")
       .def(
           "get",
-          [](StoreHandle& s, const char* key, nb::handle timeout) {
+          [](StoreHandle& s, nb::handle name, nb::handle timeout) {
+            const std::string key = text_argument(name, "key");
             const auto store = open(s);
             const Duration limit = wait_limit(s, timeout);
             return to_python(without_gil([&] { return store->get(key, limit); }));
@@ -145,7 +148,8 @@ void bind_client(nb::module_& module) {
           "The value, once it is there.")
       .def(
           "try_get",
-          [](StoreHandle& s, const char* key) {
+          [](StoreHandle& s, nb::handle name) {
+            const std::string key = text_argument(name, "key");
             const auto store = open(s);
             return to_python(without_gil([&] { return store->try_get(key); }));
           },
@@ -154,7 +158,8 @@ void bind_client(nb::module_& module) {
           "The value, if it is there.")
       .def(
           "add",
-          [](StoreHandle& s, const char* key, std::int64_t amount) {
+          [](StoreHandle& s, nb::handle name, std::int64_t amount) {
+            const std::string key = text_argument(name, "key");
             const auto store = open(s);
             return without_gil([&] { return store->add(key, amount); });
           },
@@ -165,9 +170,10 @@ void bind_client(nb::module_& module) {
       .def(
           "compare_and_set",
           [](StoreHandle& s,
-             const char* key,
+             nb::handle name,
              std::optional<nb::bytes> expected,
              const nb::bytes& desired) {
+            const std::string key = text_argument(name, "key");
             const auto store = open(s);
             std::optional<std::span<const std::byte>> wanted;
             if (expected) wanted = bytes_of(*expected);
@@ -185,7 +191,8 @@ void bind_client(nb::module_& module) {
           "what it held before, which is `expected` exactly when it was set.")
       .def(
           "erase",
-          [](StoreHandle& s, const char* key) {
+          [](StoreHandle& s, nb::handle name) {
+            const std::string key = text_argument(name, "key");
             const auto store = open(s);
             return without_gil([&] { return store->erase(key); });
           },

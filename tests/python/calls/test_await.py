@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from helpers import threads, values
+from helpers import run_job, threads, values
 
 import hocket
 
@@ -408,3 +408,33 @@ def test_watched_by_many():
         assert called.wait(30) and hocket.wait_any([work]) == 0
 
     on_loops(2, run_asyncio, main)
+
+
+AT_THE_END = """
+import sys, numpy as np, hocket
+comm = hocket.init()
+other = comm.duplicate()
+def called(which):
+    return lambda work: sys.stdout.write(f"{which} on {comm.rank}: {type(work.exception).__name__}\\n")
+comm.all_reduce_async(np.ones(2_000_000)).add_done_callback(called("all_reduce"))
+if comm.rank == 0:
+    other.recv_async(np.ones(3), 1).add_done_callback(called("recv"))
+"""
+
+
+def test_callbacks_are_called_as_the_program_ends():
+    job = run_job(2, "-c", AT_THE_END)
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert "all_reduce on 0: NoneType" in job.stdout and "all_reduce on 1: NoneType" in job.stdout
+    assert "recv on 0: Aborted" in job.stdout or "recv on 0: PeerDied" in job.stdout, job.stdout
+
+
+
+def test_a_callback_that_cannot_be_called_is_refused():
+    def body(comm):
+        work = comm.barrier_async()
+        with pytest.raises(hocket.InvalidArgument, match="fn is a str; give a function of the Work"):
+            work.add_done_callback("print")
+        work.wait()
+
+    threads(2, body)

@@ -121,3 +121,18 @@ def test_the_module_is_the_command():
         [sys.executable, "-m", "hocket", "version"], capture_output=True, text=True, timeout=50
     )
     assert done.returncode == 0 and hocket.__version__ in done.stdout
+
+
+@pytest.mark.filterwarnings("ignore:nanobind")  # it warns, too
+@pytest.mark.parametrize("name", ["Communicator", "Prepared", "SymmetricMemory"])
+def test_what_was_never_made_is_refused(name):
+    made = getattr(hocket._hocket, name)
+    method = {"Communicator": "barrier", "Prepared": "__call__", "SymmetricMemory": "nvshmem_team"}
+
+    class Subclass(made):
+        def __init__(self):  # forgets the one above
+            pass
+
+    for one in (made.__new__(made), Subclass()):
+        with pytest.raises(TypeError):
+            getattr(one, method[name])()
