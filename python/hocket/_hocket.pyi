@@ -1206,7 +1206,7 @@ class SymmetricMemory:
         array : array
             This rank's array, or a contiguous view of it; on a GPU, of any framework.
         rank : int
-            The rank, in the communicator that made the array; on GPUs, in this communicator.
+            The rank, in this communicator.
 
         Returns
         -------

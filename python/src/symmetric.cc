@@ -12,6 +12,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "hocket/error.h"
 #include "verbs.h"
@@ -22,6 +24,7 @@ namespace {
 // The base of a symmetric NumPy array.
 struct Allocation {
   SymmetricArray array;
+  std::vector<int> makers;  // the rank in the world of each that has a part
 };
 
 // Keeps memory of GPUs. An owner's end, where it is the last, waits until no GPU needs it any more:
@@ -206,7 +209,9 @@ nb::object empty(Symmetric& symmetric,
     return nb::cast(GpuArray{local, extents, std::move(owner), local.device()});
   }
   void* data = array.local().data();
-  const nb::object owner = nb::cast(Allocation{std::move(array)});
+  const auto ranks = seat.comm.world_ranks();
+  std::vector<int> makers(ranks.begin(), ranks.end());
+  const nb::object owner = nb::cast(Allocation{std::move(array), std::move(makers)});
   return numpy_view(data, type, extents, owner);
 }
 
@@ -224,6 +229,20 @@ nb::object allocation_of(nb::handle array) {
   return base;
 }
 
+// The place among an allocation's makers of a rank of this communicator.
+int maker_of(const Allocation& allocation, const Communicator& comm, int rank) {
+  const auto ranks = comm.world_ranks();
+  if (rank < 0 || rank >= comm.size()) {
+    throw InvalidArgument("rank is " + std::to_string(rank) + ", expected a rank from 0 to " +
+                          std::to_string(comm.size() - 1));
+  }
+  const auto found = std::ranges::find(allocation.makers, ranks[static_cast<std::size_t>(rank)]);
+  if (found == allocation.makers.end()) {
+    throw InvalidArgument("rank " + std::to_string(rank) + " has no part of the array");
+  }
+  return static_cast<int>(found - allocation.makers.begin());
+}
+
 nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
   const int rank = integer_argument(of, "rank");
   const Array view = read_array(array, "array");
@@ -237,7 +256,8 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
                              here});
   }
   const nb::object owner = allocation_of(array);
-  const SymmetricArray& memory = nb::cast<Allocation&>(owner).array;
+  const Allocation& allocation = nb::cast<Allocation&>(owner);
+  const SymmetricArray& memory = allocation.array;
   const auto offset =
       static_cast<std::byte*>(view.data) - static_cast<std::byte*>(memory.local().data());
   const auto local_bytes = static_cast<std::ptrdiff_t>(memory.local().bytes());
@@ -247,7 +267,9 @@ nb::object peer(Symmetric& symmetric, nb::handle array, nb::handle of) {
         "array does not lie in this rank's own memory; pass what symmetric.empty "
         "returned, or a view of it");
   }
-  auto* data = static_cast<std::byte*>(memory.peer(rank).data()) + offset;
+  auto* data =
+      static_cast<std::byte*>(memory.peer(maker_of(allocation, symmetric.seat.comm, rank)).data()) +
+      offset;
   return numpy_view(data, view.dtype, shape_of(view), owner);
 }
 
@@ -374,7 +396,7 @@ Parameters
 array : array
     This rank's array, or a contiguous view of it; on a GPU, of any framework.
 rank : int
-    The rank, in the communicator that made the array; on GPUs, in this communicator.
+    The rank, in this communicator.
 
 Returns
 -------

@@ -33,6 +33,17 @@ def job(comm):
     comm.symmetric.peer(b, after)[0] = 10 + rank
     comm.barrier()
     assert b[0] == 10 + (rank - 1) % n
+    backwards = comm.split(color=0, key=-rank)  # where ranks have other numbers
+    for i in range(n):
+        assert backwards.symmetric.peer(b, i)[0] == 10 + (n - 1 - i - 1) % n
+    with pytest.raises(hocket.InvalidArgument, match="rank is 9, expected a rank from 0"):
+        comm.symmetric.peer(b, 9)
+    alone = comm.split(color=rank)
+    c = alone.symmetric.empty(3)
+    if n > 1:
+        with pytest.raises(hocket.InvalidArgument, match=f"rank {after} has no part of the array"):
+            comm.symmetric.peer(c, after)
+    comm.barrier()
     view = a[2]
     kept = view.copy()
     del a
