@@ -172,6 +172,10 @@ class Cluster:
         KeyboardInterrupt
             Ctrl-C has stopped all ranks. They can be used further.
         """
+        if not callable(fn):
+            raise InvalidArgument(
+                f"Cluster.run: fn is {fn!r}, which cannot be called; give a function of a communicator"
+            )
         task = pickler()((fn, args))
         return self._run(_cluster_member.call, range(self._n), lambda _: (task,))
 

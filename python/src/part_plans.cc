@@ -1,7 +1,6 @@
 #include "part_plans.h"
 
 #include <cstdint>
-#include <numeric>
 #include <string>
 
 #include "hocket/error.h"
@@ -59,7 +58,15 @@ Counts transpose_counts(Seat& seat, const Counts& mine, const CallOptions& optio
 }
 
 std::size_t total(const Counts& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  constexpr std::size_t kMost = std::size_t{1} << 60;  // sums do not wrap
+  std::size_t sum = 0;
+  for (const std::size_t count : counts) {
+    if (count > kMost - sum) {
+      throw InvalidArgument("the counts add up to more elements than any memory holds");
+    }
+    sum += count;
+  }
+  return sum;
 }
 
 Counts scaled(Counts counts, std::size_t factor) {

@@ -37,6 +37,7 @@ class Span:
         (lambda c: c.broadcast(np.zeros(3), root="1"), "root is a str"),
         (lambda c: c.broadcast(np.zeros(3), root=1.0), "root is a float"),
         (lambda c: c.gather(np.zeros(3), root=None), "root is a NoneType"),
+        (lambda c: c.all_gather_v(np.zeros(2), counts=[2**63 - 1] * 2), "counts add up to more elements"),
         (lambda c: c.reduce(np.zeros(3), root=2**40), "root is 1099511627776, expected"),
         (lambda c: c.reduce_scatter(np.zeros((2, 3)), op=None), "op is a NoneType"),
         (lambda c: c.scatter_v(np.zeros(3), root=2**100), "root is too large"),

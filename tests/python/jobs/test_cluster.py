@@ -46,6 +46,12 @@ def test_run(cluster):
     assert len(cluster) == cluster.size == 3
 
 
+def test_what_cannot_be_called_is_refused(cluster):
+    with pytest.raises(hocket.InvalidArgument, match="fn is 5, which cannot be called"):
+        cluster.run(5)
+    assert cluster.run(lambda comm: comm.rank) == [0, 1, 2]
+
+
 def test_closures_and_large_results(cluster):
     pytest.importorskip("cloudpickle")
     offset = 7
