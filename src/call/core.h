@@ -196,6 +196,8 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::vector<RankCall> last_calls() const;
   std::vector<RankCall> recent_calls() const;
   std::string dump(const std::string& directory) const;
+  // Whether a thread that closes waits for the one that is in, which gives up its wait for others.
+  bool is_called_out() const noexcept { return is_called_out_.load(std::memory_order_relaxed); }
 
  protected:
   friend class CallGuard;
@@ -269,6 +271,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   std::optional<live::LongWait> held_wait_;
 
   std::atomic<bool> written_{false};  // the flight record
+  std::atomic<bool> is_called_out_{false};
   mutable std::atomic<bool> told_{false};
   std::atomic<bool> lost_{false};  // a call on GPUs that the host carried has failed
 };

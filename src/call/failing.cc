@@ -121,7 +121,12 @@ Core::Closing Core::enter_to_close() noexcept {
       outcome = Closing::kInside;
     } else if (found == TurnLock::Who::kUser) {
       if (deadline.has_passed()) outcome = Closing::kStuck;
-      if (!is_told) group_->fail(own_failure(Cause::kClosedEarly));
+      if (!is_told) {
+        is_called_out_.store(true, std::memory_order_relaxed);
+        group_->fail(own_failure(Cause::kClosedEarly));
+        control::HostControl& host = surroundings_->host();
+        host.ring(host.self());
+      }
       is_told = true;
       // It may stand in the driver of a GPU whose streams wait for calls that the failure ends.
       if (turn_.try_enter(TurnLock::Who::kWaiter)) {
@@ -133,6 +138,7 @@ Core::Closing Core::enter_to_close() noexcept {
   };
   base::Naps naps(std::chrono::microseconds(50), kEagerEntries);
   base::wait_until(is_over, naps);
+  is_called_out_.store(false, std::memory_order_relaxed);
   return *outcome;
 }
 

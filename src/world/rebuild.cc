@@ -143,6 +143,11 @@ void Rebuild::look() {
         ErrorCode::kAborted,
         fmt::format("rebuild() of {} was interrupted while it waited", old_.membership().name)));
   }
+  if (old_.is_called_out()) {
+    throw Aborted(status(ErrorCode::kAborted,
+                         fmt::format("rebuild() of {} was given up: another thread closes it",
+                                     old_.membership().name)));
+  }
   if (words_.successor() != 0) return;
   if (old_.group().spans()) {
     if (const auto decided = words_.decided();

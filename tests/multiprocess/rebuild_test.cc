@@ -217,6 +217,28 @@ TEST(Rebuild, CallsTheOthersOutOfTheirCalls) {
   }
 }
 
+// Whoever waits for the other's end waits longer than the watchdog.
+TEST(Rebuild, IsGivenUpWhereAnotherThreadCloses) {
+  run_job({.size = 2}, [](Rank& rank) {
+    World world = rank.join();
+    Communicator comm = world.communicator().duplicate();
+    comm.barrier();
+    if (rank.rank() == 0) {
+      std::thread rebuilds([&] {
+        const Outcome outcome =
+            outcome_of([&] { comm.rebuild({.deadline = std::chrono::seconds(1000)}); });
+        rank.check(outcome.kind == "Aborted" || outcome.kind == "InvalidArgument",
+                   outcome.kind + ": " + outcome.message);
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // or it is refused
+      comm.close();
+      rebuilds.join();
+      rank.mark(0);
+    }
+    rank.await(0, 1);
+  });
+}
+
 TEST(Rebuild, EndsTheOldCommunicatorAndItsWork) {
   const auto ranks = run_job({.size = 2}, [](Rank& rank) {
     World world = rank.join();
