@@ -33,7 +33,7 @@ struct Membership {
 
 // A view of the membership, which outlives it.
 engine::GroupFacts facts_of(const Membership& membership);
-// Throws InvalidArgument, with the argument\'s name, unless `rank` is one of a group of `size`.
+// Throws InvalidArgument, with the argument's name, unless `rank` is one of a group of `size`.
 void require_rank(const char* name, int rank, int size);
 
 }  // namespace hocket::call
