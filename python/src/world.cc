@@ -3,12 +3,14 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "bootstrap.h"
 #include "device.h"
@@ -139,9 +141,20 @@ std::atomic<PyObject*>& describes_place() noexcept {
   return function;
 }
 
+// How many threads are at telling, or wait for the GIL to do so.
+std::atomic<int>& telling() noexcept {
+  static std::atomic<int> count{0};
+  return count;
+}
+struct Tells {
+  Tells() noexcept { ++telling(); }
+  ~Tells() { --telling(); }
+};
+
 // Asked in a thread that is there for that alone, and that waits for the GIL as long as need be.
 std::string tell_place(std::uint64_t thread) {
   if (Py_IsInitialized() == 0) return {};
+  const Tells tells;
   const GilTaken gil;
   PyObject* const describes = describes_place();
   if (describes == nullptr) return {};
@@ -156,6 +169,13 @@ void tell_places(nb::object describes) {
   PyObject* const function = describes.is_none() ? nullptr : describes.release().ptr();
   describes_place() = function;
   set_place_teller(function == nullptr ? nullptr : tell_place);
+  if (function != nullptr) return;
+  // As Python ends: it aborts the process where a thread gives the GIL back later.
+  without_gil([] {
+    for (int i = 0; i < 1000 && telling() != 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  });
 }
 
 }  // namespace
