@@ -17,6 +17,7 @@ REASON = "the loss is not a number"
 
 CLOSED, LEFT = "closed the communicator", "ended in good order"
 OF_A_THREAD = "an exception ended its thread"
+ON_GPUS = "refused a call that others had put on their GPUs"
 
 
 class Harm(NamedTuple):
@@ -211,12 +212,17 @@ def judge(round_, rank, said, heard):
     harm = HARMS[round_.harm]
     is_victim = rank in round_.victims
     kind, word = harm.own if is_victim else harm.kind, harm.word
+    then = "right" if harm.usable or said["kind"] == "right" else kind
+    if harm.kind == "InvalidArgument" and any(ON_GPUS in end.get("text", "") for end in heard.values()):
+        then = "Aborted"  # by who had put the call on its GPU, where it cannot be taken back
+        if ON_GPUS in said.get("text", "") and not is_victim:
+            kind = "Aborted"
     if harm.closes and said["kind"] == "Aborted":
         kind, word = "Aborted", OF_A_THREAD if OF_A_THREAD in said["text"] else CLOSED
     wrong = []
     if said["kind"] != kind and not (round_.harm == "connection cut" and said["kind"] == "right"):
         return [f"ended with {said['kind']}, not with {kind}: {said.get('text')}"]
-    if said["then"] != ("right" if harm.usable or said["kind"] == "right" else kind):
+    if said["then"] != then:
         wrong.append(f"ended with {kind}, and the next call with {said['then']}")
     if said["kind"] == "right" or (is_victim and kind == "InvalidArgument"):
         return wrong

@@ -76,14 +76,18 @@ struct LiveRank {
   int blocked_by = -1;        // the world rank that it waits for in the end; -1: nobody
 };
 
+// What is timed: a call or a message of the host; the putting of one of GPUs on its stream; how
+// long that ran there.
+enum class LiveTimed : std::uint8_t { kOnHost, kLaunch, kOnStream };
+
 // Calls of one kind in one group by one engine, of one rank: where the job keeps metrics. Messages
 // are "send" and "recv".
 struct LiveMeter {
   int rank = 0;
   std::string call;
   std::string group;
-  std::string engine;   // empty: messages on the host, each of which takes its way
-  bool on_gpu = false;  // then the time is that of putting them on a stream
+  std::string engine;  // empty: messages on the host, each of which takes its way
+  LiveTimed timed = LiveTimed::kOnHost;
   std::uint64_t failed = 0;
   std::uint64_t bytes = 0;
   double seconds = 0;

@@ -62,19 +62,31 @@ TracedLaunch Tracing::device(const engine::Signature& call,
   auto begun = describe(call, sequence);
   begun.engine = engine;
   begun.on_gpu = true;
-  return {
-      observe::Span(file_.get(), begun),
-      meter_.begin({.kind = call.kind, .engine = engine, .bytes = begun.bytes, .on_gpu = true})};
+  return {observe::Span(file_.get(), begun),
+          meter_.begin({.kind = call.kind,
+                        .engine = engine,
+                        .bytes = begun.bytes,
+                        .timed = LiveTimed::kLaunch})};
 }
 
-void Tracing::device(TracedMessages& messages,
-                     std::span<const Outgoing> outgoing,
-                     std::span<const Incoming> incoming,
-                     std::string_view engine) const {
+CountedTogether Tracing::on_stream(const engine::Signature& call, std::string_view engine) const {
+  CountedTogether counted;
+  counted.add(meter_.begin({.kind = call.kind,
+                            .engine = engine,
+                            .bytes = engine::whole_bytes(call, size_),
+                            .timed = LiveTimed::kOnStream}));
+  return counted;
+}
+
+void Tracing::messages(CountedTogether& counted,
+                       LiveTimed timed,
+                       std::span<const Outgoing> outgoing,
+                       std::span<const Incoming> incoming,
+                       std::string_view engine) const {
   if (!meter_.is_on()) return;
   const auto add = [&](Kind kind, ConstArrayView array) {
-    messages.add(
-        meter_.begin({.kind = kind, .engine = engine, .bytes = array.bytes(), .on_gpu = true}));
+    counted.add(
+        meter_.begin({.kind = kind, .engine = engine, .bytes = array.bytes(), .timed = timed}));
   };
   for (const Outgoing& one : outgoing) add(Kind::kSend, one.in);
   for (const Incoming& one : incoming) add(Kind::kRecv, one.out);

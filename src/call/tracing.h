@@ -88,12 +88,15 @@ class TracedLaunch {
   observe::Span span_;
   live::Counted counted_;
 };
-// Messages that are put on one together.
-class TracedMessages {
+// What begins and ends together, such as messages that are put on a stream at once.
+class CountedTogether {
  public:
-  void add(live::Counted message) { counted_.push_back(std::move(message)); }
+  void add(live::Counted one) { counted_.push_back(std::move(one)); }
   void end(bool failed) noexcept {
     for (live::Counted& each : counted_) each.end(failed);
+  }
+  void end_after(std::chrono::nanoseconds time) noexcept {
+    for (live::Counted& each : counted_) each.end_after(time);
   }
 
  private:
@@ -133,11 +136,16 @@ class Tracing {
   TracedLaunch device(const engine::Signature& call,
                       std::uint64_t sequence,
                       std::string_view engine) const;
-  // That of messages; `engine`: who carries them.
-  void device(TracedMessages& messages,
-              std::span<const Outgoing> outgoing,
-              std::span<const Incoming> incoming,
-              std::string_view engine) const;
+  // Whether somebody wants to know how long a call runs on its stream.
+  bool times_streams() const noexcept { return meter_.is_on(); }
+  // That of a call that another measures.
+  CountedTogether on_stream(const engine::Signature& call, std::string_view engine) const;
+  // Adds messages of GPUs; `engine`: who carries them.
+  void messages(CountedTogether& counted,
+                LiveTimed timed,
+                std::span<const Outgoing> outgoing,
+                std::span<const Incoming> incoming,
+                std::string_view engine) const;
   // A message that begins.
   TracedMessage sends(const engine::Envelope& to, ConstArrayView in) const {
     return is_on_ ? message(to, true, in) : TracedMessage();

@@ -90,18 +90,23 @@ std::optional<Record> GroupControl::last(int rank) const noexcept {
   return find(rank, last_sequence(rank));
 }
 
-void GroupControl::announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept {
+void GroupControl::announce_device(std::uint64_t index, const DeviceCall& call) noexcept {
   GroupMember& self = member(rank_);
-  self.device_fingerprints[index % kDeviceCalls].store(fingerprint, std::memory_order_relaxed);
+  SharedDeviceCall& record = self.device_records[index % kDeviceCalls];
+  record.sequence.store(call.sequence, std::memory_order_relaxed);
+  record.fingerprint.store(call.fingerprint, std::memory_order_relaxed);
   self.device_calls.store(index, std::memory_order_release);
+  base::thread_fence(std::memory_order_seq_cst);
 }
 
 std::uint64_t GroupControl::device_calls(int rank) const noexcept {
   return member(rank).device_calls.load(std::memory_order_acquire);
 }
 
-std::uint64_t GroupControl::device_fingerprint(int rank, std::uint64_t index) const noexcept {
-  return member(rank).device_fingerprints[index % kDeviceCalls].load(std::memory_order_relaxed);
+DeviceCall GroupControl::device_call(int rank, std::uint64_t index) const noexcept {
+  const SharedDeviceCall& record = member(rank).device_records[index % kDeviceCalls];
+  return {.sequence = record.sequence.load(std::memory_order_relaxed),
+          .fingerprint = record.fingerprint.load(std::memory_order_relaxed)};
 }
 
 void GroupControl::come_to(std::uint64_t step) noexcept {

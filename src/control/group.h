@@ -53,6 +53,11 @@ struct RebuildRefusal {
 
 inline constexpr std::size_t kRecords = 32;
 inline constexpr std::size_t kDeviceCalls = 256;
+// A call of GPUs: its number, and the fingerprint of all calls up to it. A value.
+struct DeviceCall {
+  std::uint64_t sequence = 0, fingerprint = 0;
+  bool operator==(const DeviceCall&) const = default;
+};
 // Between two questions to the other hosts.
 inline constexpr std::chrono::milliseconds kAskPause{20};
 
@@ -124,11 +129,11 @@ class GroupControl {
 
   // --- Calls of GPUs ----------------------------------------------------------------------------
   // They go on after their rank has announced them, and ranks run ahead of each other: what is
-  // compared is the fingerprint of all calls up to the `index`th of GPUs, from 1, of which each
-  // rank keeps the last kDeviceCalls.
-  void announce_device(std::uint64_t index, std::uint64_t fingerprint) noexcept;
+  // compared is the `index`th call of GPUs, from 1, of which each rank keeps the last kDeviceCalls.
+  // Of two ranks that announce one of the same index and look at the other's, one sees it at least.
+  void announce_device(std::uint64_t index, const DeviceCall& call) noexcept;
   std::uint64_t device_calls(int member) const noexcept;
-  std::uint64_t device_fingerprint(int member, std::uint64_t index) const noexcept;
+  DeviceCall device_call(int member, std::uint64_t index) const noexcept;
   // Members that share a GPU wait for each other around what they put there: this rank has come to
   // step `step`, a number that only grows, and wakes who waits for that.
   void come_to(std::uint64_t step) noexcept;

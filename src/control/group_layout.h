@@ -168,6 +168,10 @@ constexpr std::uint64_t finished_mark(std::uint64_t sequence, bool well) noexcep
   return sequence << 1 | (well ? 1 : 0);
 }
 
+struct SharedDeviceCall {
+  base::Atomic<std::uint64_t> sequence{0}, fingerprint{0};
+};
+
 struct alignas(kApart) GroupMember {
   base::Atomic<std::uint64_t> last{0};      // the newest number in records
   base::Atomic<std::uint64_t> finished{0};  // as finished_mark
@@ -179,8 +183,8 @@ struct alignas(kApart) GroupMember {
   SharedRefusal refusals[kRefusals];
   SharedRebuildRefusal rebuild_refusal;
   SharedWait wait;
-  alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after their fingerprint
-  base::Atomic<std::uint64_t> device_fingerprints[kDeviceCalls];
+  alignas(kApart) base::Atomic<std::uint64_t> device_calls{0};  // released after what they are
+  SharedDeviceCall device_records[kDeviceCalls];
   alignas(kApart) base::Atomic<std::uint64_t> device_step{0};  // see GroupControl::come_to
 };
 

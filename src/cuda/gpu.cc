@@ -167,12 +167,7 @@ void GpuEvent::synchronize(std::optional<Duration> deadline) const {
 }
 
 double GpuEvent::microseconds_since(const GpuEvent& earlier) const {
-  const cuda::Driver& driver = gpu_.context()->driver();
-  float milliseconds = 0;
-  cuda::check(driver,
-              driver.event_elapsed_time(&milliseconds, earlier.event_->get(), event_->get()),
-              "read the time between two events");
-  return 1e3 * static_cast<double>(milliseconds);
+  return 1e-3 * static_cast<double>(event_->since(*earlier.event_).count());
 }
 
 }  // namespace hocket

@@ -1,5 +1,7 @@
 #include "cuda/stream.h"
 
+#include <cmath>
+
 #include "base/poll.h"
 #include "hocket/error.h"
 
@@ -58,6 +60,16 @@ bool OwnedEvent::passed() const {
 
 bool OwnedEvent::wait(base::Deadline deadline) const {
   return poll([this] { return passed(); }, deadline);
+}
+
+std::chrono::nanoseconds OwnedEvent::since(const OwnedEvent& earlier) const {
+  const DeviceGuard guard(*device_);
+  const Driver& driver = device_->driver();
+  float milliseconds = 0;
+  check(driver,
+        driver.event_elapsed_time(&milliseconds, earlier.event_, event_),
+        "read the time between two events");
+  return std::chrono::nanoseconds(std::llround(1e6 * static_cast<double>(milliseconds)));
 }
 
 void OwnedEvent::hold(Stream stream) const {

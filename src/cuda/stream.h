@@ -1,6 +1,7 @@
 // Streams and events.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +40,8 @@ class OwnedEvent {
   bool passed() const;
   // Polls until then; false at the deadline.
   bool wait(base::Deadline deadline) const;
+  // Of two with a time stamp that have both passed: what lay between them.
+  std::chrono::nanoseconds since(const OwnedEvent& earlier) const;
   // Later work of `stream` waits for the mark.
   void hold(Stream stream) const;
 

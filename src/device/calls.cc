@@ -90,6 +90,7 @@ void DeviceCalls::require_streams() {
   if (staging_) return;
   auto events = std::make_shared<EventPool>(device_);
   auto order = std::make_unique<StreamOrder>(device_);
+  if (owner_.tracing().times_streams()) times_ = std::make_unique<StreamTimes>(device_);
   staging_ = std::make_shared<Staging>(device_);
   surroundings_.finish_at_exit(owner_.weak_from_this());
   events_ = std::move(events);
@@ -246,8 +247,27 @@ void DeviceCalls::number(Call& call, std::uint64_t hash, const Launch& how, bool
     meet(Meeting::kBefore, call.sequence, how);
   keep_pace(call.sequence, how);
   owner_.runner().end(call.sequence);
-  const int differing = watch_->announce(call.sequence, call.fingerprint, how.allowed);
-  if (differing >= 0) owner_.confirm(differing, watch_->differing());
+  if (owner_.group().refused(call.sequence)) [[unlikely]]
+    hear_refusal(call.sequence);
+  const auto other =
+      watch_->announce({.sequence = call.sequence, .fingerprint = call.fingerprint}, how.allowed);
+  if (other) [[unlikely]]
+    answer(*other);
+}
+
+// It ends this call alone, as this rank has not put it on its GPU.
+void DeviceCalls::hear_refusal(std::uint64_t sequence) {
+  const auto refusal = failure::find_refusal(owner_.group(), sequence);
+  if (!refusal) return;  // so long ago that who has put it there has ended the communicator
+  owner_.ledger().begin_anew_after(sequence);
+  owner_.raise_any(*refusal);
+}
+
+// GPUs do not know the calls' numbers: they would take one for the other.
+void DeviceCalls::answer(const DeviceWatch::Other& other) {
+  if (other.own == other.theirs) return owner_.confirm(other.member, other.own);
+  owner_.raise(
+      failure::refused_on_gpu(owner_.group(), other.member, std::min(other.own, other.theirs)));
 }
 
 // The others have put it on their GPUs, or will. Where it may be a peer's death the watch, which
@@ -279,6 +299,11 @@ void DeviceCalls::launch(DevicePlan& plan, const Launch& how) {
   call::trace_during(traced, [&] { put_on_stream(plan, how); });
 }
 
+// Of replays of a graph nobody tells, and what is done before the call returns is timed as that.
+bool DeviceCalls::is_timed(const engine::DeviceEngine& engine, const Launch& how) const noexcept {
+  return times_ && !how.captured && !engine.returns_when_done();
+}
+
 void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
   const bool meets = stays_in_call(how) && plan.engine->meets_on_device();
   number(plan.call, plan.hash, how, meets);
@@ -301,10 +326,14 @@ void DeviceCalls::put_on_stream(DevicePlan& plan, const Launch& how) {
       watch_->mark_begin(how.stream, {.sequence = plan.call.sequence, .allowed = how.allowed});
     }
     if (plan.engine->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
-    if (plan.steps) {
-      plan.steps->enqueue(how.stream);
+    const auto put = [&] {
+      plan.steps ? plan.steps->enqueue(how.stream) : plan.engine->enqueue(plan.call, how.stream);
+    };
+    if (is_timed(*plan.engine, how)) {
+      times_->take(
+          how.stream, owner_.tracing().on_stream(plan.call.signature, plan.engine->name()), put);
     } else {
-      plan.engine->enqueue(plan.call, how.stream);
+      put();
     }
     if (marks) watch_->mark_end(how.stream);
     how.captured ? watch_->note_captured(*plan.engine) : order_->leave_mark(how.stream);

@@ -19,9 +19,11 @@
 #include "device/relay.h"
 #include "device/staging.h"
 #include "device/stream_order.h"
+#include "device/stream_times.h"
 #include "device/surroundings.h"
 #include "device/watch.h"
 #include "device/work.h"
+#include "failure/records.h"
 #include "nvshmem/heap.h"
 
 namespace hocket::device {
@@ -187,6 +189,7 @@ class DeviceCalls {
                                        const Launch& how,
                                        std::shared_ptr<call::Operation> operation);
   void launch(DevicePlan& plan, const Launch& how);
+  bool is_timed(const engine::DeviceEngine& engine, const Launch& how) const noexcept;
   void put_on_stream(DevicePlan& plan, const Launch& how);
   [[noreturn]] void raise(const DeviceError& error,
                           std::uint64_t sequence = 0,
@@ -210,9 +213,12 @@ class DeviceCalls {
   void settle_relay(const engine::Signature& shown);
   void enqueue_messages(const std::vector<std::vector<engine::DeviceMessage>>& rounds,
                         std::uint64_t peers,
-                        const Launch& how);
+                        const Launch& how,
+                        call::CountedTogether timed);
   void finish_relayed();
   void number(engine::Call& call, std::uint64_t hash, const Launch& how, bool meets);
+  void hear_refusal(std::uint64_t sequence);
+  void answer(const DeviceWatch::Other& other);
   void await_others(std::uint64_t sequence, Duration allowed, std::function<bool()> follow);
   // Waits where more is under way than streams, and the other ranks, keep up with.
   void keep_pace(std::uint64_t sequence, const Launch& how);
@@ -222,6 +228,8 @@ class DeviceCalls {
   void make_room();
   void finish_staged() noexcept;
   void await_last();
+  // See StreamTimes.
+  void count_streams() noexcept;
 
   call::Core& owner_;
   DeviceSurroundings& surroundings_;
@@ -235,6 +243,7 @@ class DeviceCalls {
   std::shared_ptr<Staging> staging_;
   std::shared_ptr<EventPool> events_;
   std::unique_ptr<StreamOrder> order_;
+  std::unique_ptr<StreamTimes> times_;  // null: nobody wants to know them
   bool awaits_word_ = false;  // of a GPU or of another rank, which may wake nobody
   std::optional<std::int32_t> nvshmem_team_;
 };

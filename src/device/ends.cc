@@ -62,12 +62,17 @@ void DeviceCalls::await_last() {
   }
 }
 
+void DeviceCalls::count_streams() noexcept {
+  if (times_) times_->look();
+}
+
 void DeviceCalls::finish() noexcept {
   if (!staging_) return;
   // What is waited for here is no part of what other streams capture.
   const cuda::OutsideCapture outside(device_->driver());
   finish_staged();
   await_last();
+  count_streams();
   owner_.runner().advance(true);  // what has come of envelopes is compared
   if (watch_) watch_->look_at_result();
 }
@@ -77,12 +82,14 @@ void DeviceCalls::close() noexcept {
   const std::shared_ptr<const cuda::DeviceContext> device = device_;
   const cuda::OutsideCapture outside(device->driver());
   await_last();
+  count_streams();
   if (watch_) watch_->close();
   const cuda::DeviceGuard guard(*device_);
   engines_.reset();
   watch_.reset();
   staging_.reset();
   order_.reset();
+  times_.reset();
   device_.reset();
 }
 

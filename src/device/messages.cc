@@ -151,9 +151,13 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
   if (!asks) tell_of_messages(outgoing, incoming, how);
   std::optional<cuda::OutsideCapture> outside;  // of other threads
   if (any_by_host || !staging_) outside.emplace(device_->driver());
-  call::TracedMessages traced;
-  owner_.tracing().device(traced, out_by_host, in_by_host, kByHost);
-  if (messenger_ != nullptr) owner_.tracing().device(traced, out, in, messenger_->name());
+  const call::Tracing& tracing = owner_.tracing();
+  call::CountedTogether traced, timed;
+  tracing.messages(traced, LiveTimed::kLaunch, out_by_host, in_by_host, kByHost);
+  if (messenger_ != nullptr) {
+    tracing.messages(traced, LiveTimed::kLaunch, out, in, messenger_->name());
+    tracing.messages(timed, LiveTimed::kOnStream, out, in, messenger_->name());
+  }
   try {
     call::trace_during(traced, [&] {
       require_streams();
@@ -177,7 +181,7 @@ DeviceCalls::Launch DeviceCalls::put_messages(std::span<const Outgoing> outgoing
         const call::LentTurn lent(owner_);
         staging_->land(landing, in_by_host, how.stream);
       }
-      enqueue_messages(rounds->get(), rounds->peers(), how);
+      enqueue_messages(rounds->get(), rounds->peers(), how, std::move(timed));
       const call::LentTurn lent(owner_);
       copies.clear();
       if (!how.captured) order_->leave_mark(how.stream);
@@ -206,7 +210,8 @@ void DeviceCalls::receive_in_place(std::span<const Incoming> incoming, const Lau
 
 void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>& rounds,
                                    std::uint64_t peers,
-                                   const Launch& how) {
+                                   const Launch& how,
+                                   call::CountedTogether timed) {
   if (rounds.empty()) return;
   const bool marks = !messenger_->keeps_time(how.allowed, 0) && !how.captured;
   if (marks) keep_pace(owner_.ledger().last() + 1, how);
@@ -219,7 +224,14 @@ void DeviceCalls::enqueue_messages(const std::vector<std::vector<DeviceMessage>>
   }
   if (marks) watch_->mark_begin(how.stream, {.peers = peers, .allowed = how.allowed});
   if (messenger_->returns_when_done() && watch_->was_asleep()) surroundings_.look_again();
-  for (const auto& round : rounds) messenger_->exchange(round, how.stream);
+  const auto put = [&] {
+    for (const auto& round : rounds) messenger_->exchange(round, how.stream);
+  };
+  if (is_timed(*messenger_, how)) {
+    times_->take(how.stream, std::move(timed), put);
+  } else {
+    put();
+  }
   if (marks) watch_->mark_end(how.stream);
   if (how.captured) watch_->note_captured(*messenger_);
 }

@@ -115,27 +115,28 @@ bool DeviceWatch::is_ahead() const noexcept {
   return false;
 }
 
-int DeviceWatch::announce(std::uint64_t sequence, std::uint64_t fingerprint, Duration allowed) {
+std::optional<DeviceWatch::Other> DeviceWatch::announce(const control::DeviceCall& call,
+                                                        Duration allowed) {
   const std::uint64_t index = index_.load(std::memory_order_relaxed) + 1;
-  launched(index).sequence.store(sequence, std::memory_order_relaxed);
-  launched(index).fingerprint.store(fingerprint, std::memory_order_relaxed);
+  launched(index).sequence.store(call.sequence, std::memory_order_relaxed);
+  launched(index).fingerprint.store(call.fingerprint, std::memory_order_relaxed);
   launched(index).allowed.store(allowed.count(), std::memory_order_relaxed);
   index_.store(index, std::memory_order_release);
-  control_->announce_device(index, fingerprint);
+  control_->announce_device(index, call);
   for (int i = 0; i < control_->size(); ++i) {
     if (i == control_->rank()) continue;
     const std::uint64_t common = std::min(index, control_->device_calls(i));
     auto& compared = compared_[static_cast<std::size_t>(i)];
     if (common <= compared) continue;
     compared = common;
-    if (control_->device_fingerprint(i, common) ==
-        launched(common).fingerprint.load(std::memory_order_relaxed)) {
-      continue;
-    }
-    differing_ = launched(common).sequence.load(std::memory_order_relaxed);
-    return i;
+    const control::DeviceCall theirs = control_->device_call(i, common);
+    const control::DeviceCall own{
+        .sequence = launched(common).sequence.load(std::memory_order_relaxed),
+        .fingerprint = launched(common).fingerprint.load(std::memory_order_relaxed)};
+    if (theirs == own) continue;
+    return Other{.member = i, .own = own.sequence, .theirs = theirs.sequence};
   }
-  return -1;
+  return std::nullopt;
 }
 
 // --- Words around a call ------------------------------------------------------------------------
@@ -386,12 +387,8 @@ void DeviceWatch::look_at_calls() {
     for (int i = 0; i < control_->size(); ++i) {
       const auto theirs = i == control_->rank() ? std::nullopt : control_->find(i, sequence);
       if (!theirs || (!theirs->refused && theirs->signature == own->signature)) continue;
-      control::Failure failure = failure::difference(*control_, i, sequence);
-      if (theirs->refused) {
-        failure.cause = control::Cause::kRefused;
-        failure.text = control_->refusal(i, sequence).value_or("");
-      }
-      return fail(failure);
+      return fail(theirs->refused ? failure::refused_on_gpu(*control_, i, sequence)
+                                  : failure::difference(*control_, i, sequence));
     }
   }
 }

@@ -36,14 +36,16 @@ class DeviceWatch final : public call::Attended {
   // An engine that has been connected, until it is `forget`ten.
   void add(engine::DeviceEngine& engine);
   void forget(engine::DeviceEngine& engine) noexcept;
-  // Announces the next call and compares it with what the others have announced; the peer whose
-  // calls differ from this rank's, or -1. `sequence` is the call's number.
-  int announce(std::uint64_t sequence, std::uint64_t fingerprint, Duration allowed);
+  // Another call in the place of one of this rank's: the calls' numbers. A value.
+  struct Other {
+    int member;
+    std::uint64_t own, theirs;
+  };
+  // Announces the next call and compares it, and those before, with what the others have announced.
+  std::optional<Other> announce(const control::DeviceCall& call, Duration allowed);
   // Whether this rank is so far ahead of its stream, or of another rank whose announcements would
   // be overwritten, that it has to wait before the next call.
   bool is_ahead() const noexcept;
-  // The number of the call that `announce` found to differ.
-  std::uint64_t differing() const noexcept { return differing_; }
   // What is put on a stream: a call, or, without a number, messages with some peers. A value.
   struct Watched {
     std::uint64_t sequence = 0;
@@ -120,7 +122,6 @@ class DeviceWatch final : public call::Attended {
   std::atomic<std::uint64_t> index_{0};      // of the last call
   std::atomic<std::uint32_t> last_mark_{0};  // put on a stream
   std::atomic<bool> asleep_{true};
-  std::uint64_t differing_ = 0;
   std::vector<std::uint64_t> compared_;  // by member: index up to which calls were alike
 
   // What the marks that have not ended stand for, the oldest first: as many as streams have taken.

@@ -34,6 +34,19 @@ std::optional<Failure> find_difference(const control::GroupControl& group,
   return std::nullopt;
 }
 
+Failure refused_on_gpu(const control::GroupControl& group, int peer, std::uint64_t sequence) {
+  Failure failure = difference(group, peer, sequence);
+  failure.cause = control::Cause::kRefused;
+  for (int i = 0; i < group.size(); ++i) {
+    auto reason = group.refusal(i, sequence);
+    if (!reason) continue;
+    failure.culprit = i;
+    failure.text = std::move(*reason);
+    break;
+  }
+  return failure;
+}
+
 Failure difference(const control::GroupControl& group, int peer, std::uint64_t sequence) {
   const auto own = group.find(group.rank(), sequence);
   const auto theirs = group.find(peer, sequence);

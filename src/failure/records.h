@@ -33,4 +33,10 @@ std::optional<control::Failure> find_difference(const control::GroupControl& gro
 // That `peer` has called something else.
 control::Failure difference(const control::GroupControl& group, int peer, std::uint64_t sequence);
 
+// That a rank, this one too, has refused a call that another has put on its GPU, or is about to.
+// Who refused it is `peer` where nobody is known to have.
+control::Failure refused_on_gpu(const control::GroupControl& group,
+                                int peer,
+                                std::uint64_t sequence);
+
 }  // namespace hocket::failure

@@ -12,6 +12,7 @@
 #include "base/short_text.h"
 #include "control/host.h"
 #include "engine/kinds.h"
+#include "hocket/live.h"
 #include "os/futex.h"
 
 namespace hocket::live {
@@ -79,11 +80,11 @@ constexpr double upper_bound_s(std::size_t bucket) noexcept {
 static_assert(bucket_of(0) == 0 && bucket_of(1000) == 0 && bucket_of(1001) == 1 &&
               bucket_of(4000) == 1 && bucket_of(4001) == 2 && bucket_of(~0ULL / 2) == kBuckets - 1);
 
-// What is counted together: calls of one kind in one group by one engine, on the host or put on
-// GPUs' streams; messages, which have no engine there. A value.
+// What is counted together: calls of one kind in one group by one engine; messages, which have no
+// engine on the host. A value.
 struct Metered {
   engine::Kind kind = engine::Kind::kNone;
-  bool on_gpu = false;
+  LiveTimed timed = LiveTimed::kOnHost;
   EngineName engine;
   GroupName group;
 };
@@ -93,7 +94,7 @@ struct alignas(control::kCacheLine) MeterRow {
   enum : std::uint32_t { kFree, kBeingTaken, kTaken };
   base::Atomic<std::uint32_t> used{kFree};
   base::Plain<engine::Kind> kind = engine::Kind::kNone;
-  base::Plain<std::uint8_t> on_gpu = 0;  // or 1
+  base::Plain<LiveTimed> timed = LiveTimed::kOnHost;
   base::Plain<EngineName> engine;
   base::Plain<GroupName> group;
   base::Atomic<std::uint64_t> failed{0};
@@ -107,7 +108,7 @@ struct alignas(control::kCacheLine) MeterRow {
     std::uint32_t state = kFree;
     if (used.compare_exchange_strong(state, kBeingTaken, std::memory_order_acquire)) {
       kind = its.kind;
-      on_gpu = its.on_gpu ? 1 : 0;
+      timed = its.timed;
       engine = its.engine;
       group = its.group;
       used.store(kTaken, std::memory_order_release);
@@ -116,7 +117,7 @@ struct alignas(control::kCacheLine) MeterRow {
     if (state != kTaken) return false;  // another group's, for all that is known
     const EngineName named = engine;
     const GroupName grouped = group;
-    return kind == its.kind && (on_gpu != 0) == its.on_gpu && named.view() == its.engine.view() &&
+    return kind == its.kind && timed == its.timed && named.view() == its.engine.view() &&
            grouped.view() == its.group.view();
   }
 };

@@ -262,15 +262,15 @@ class JobView::Impl {
       if (!row.is_taken()) return;
       const engine::Kind kind = row.kind;
       if (static_cast<int>(kind) >= engine::kKindCount) continue;
-      LiveMeter meter{.rank = number_of(place),
-                      .call = std::string(engine::name_of(kind)),
-                      .group = std::string(row.group.view()),
-                      .engine = std::string(row.engine.view()),
-                      .on_gpu = row.on_gpu != 0,
-                      .failed = row.failed.load(std::memory_order_relaxed),
-                      .bytes = row.bytes.load(std::memory_order_relaxed),
-                      .seconds = 1e-9 * static_cast<double>(
-                                            row.nanoseconds.load(std::memory_order_relaxed))};
+      LiveMeter meter{
+          .rank = number_of(place),
+          .call = std::string(engine::name_of(kind)),
+          .group = std::string(row.group.view()),
+          .engine = std::string(row.engine.view()),
+          .timed = row.timed,
+          .failed = row.failed.load(std::memory_order_relaxed),
+          .bytes = row.bytes.load(std::memory_order_relaxed),
+          .seconds = 1e-9 * static_cast<double>(row.nanoseconds.load(std::memory_order_relaxed))};
       for (std::size_t i = 0; i < live::kBuckets; ++i) {
         meter.ended[i] = row.ended[i].load(std::memory_order_relaxed);
       }

@@ -15,7 +15,7 @@ void add_to(base::Atomic<std::uint64_t>& sum, std::uint64_t more) noexcept {
 // The row of these; null where there is no room. Groups of several threads may look for one at
 // once.
 MeterRow* row_of(DeskLayout& desk, const Meter::What& what, std::string_view group) noexcept {
-  Metered metered{.kind = what.kind, .on_gpu = what.on_gpu, .engine = {}, .group = {}};
+  Metered metered{.kind = what.kind, .timed = what.timed, .engine = {}, .group = {}};
   metered.engine = what.engine;
   metered.group = group;
   for (MeterRow& row : desk.rows) {
@@ -27,13 +27,13 @@ MeterRow* row_of(DeskLayout& desk, const Meter::What& what, std::string_view gro
 }  // namespace
 
 void Counted::add(bool failed) noexcept {
+  if (!failed) return add(Clock::now() - begun_);
+  add_to(std::exchange(row_, nullptr)->failed, 1);
+}
+
+void Counted::add(std::chrono::nanoseconds time) noexcept {
   MeterRow& row = *std::exchange(row_, nullptr);
-  if (failed) {
-    add_to(row.failed, 1);
-    return;
-  }
-  const auto took =
-      static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - begun_).count());
+  const auto took = static_cast<std::uint64_t>(time.count());
   add_to(row.bytes, bytes_);
   add_to(row.nanoseconds, took);
   add_to(row.ended[bucket_of(took)], 1);
@@ -46,7 +46,8 @@ Meter::Meter(control::HostControl& host, std::string group)
 
 Counted Meter::begin(const What& what) noexcept {
   if (desk_ == nullptr) return {};
-  Known& known = (*known_)[2 * static_cast<std::size_t>(what.kind) + (what.on_gpu ? 1 : 0)];
+  Known& known = (*known_)[kTimed * static_cast<std::size_t>(what.kind) +
+                           static_cast<std::size_t>(what.timed)];
   if (known.engine != what.engine.data() || known.row == nullptr) {
     known = {.engine = what.engine.data(), .row = row_of(*desk_, what, group_)};
   }

@@ -39,9 +39,14 @@ class Counted {
   void end(bool failed) noexcept {
     if (row_ != nullptr) add(failed);
   }
+  // Well, and it took so long, as somebody else has measured.
+  void end_after(std::chrono::nanoseconds time) noexcept {
+    if (row_ != nullptr) add(time);
+  }
 
  private:
   void add(bool failed) noexcept;
+  void add(std::chrono::nanoseconds time) noexcept;
 
   MeterRow* row_ = nullptr;
   std::size_t bytes_ = 0;
@@ -56,7 +61,7 @@ class Meter {
     engine::Kind kind = engine::Kind::kNone;
     std::string_view engine = "";
     std::size_t bytes = 0;
-    bool on_gpu = false;
+    LiveTimed timed = LiveTimed::kOnHost;
   };
 
   Meter(control::HostControl& host, std::string group);
@@ -73,8 +78,9 @@ class Meter {
 
   DeskLayout* const desk_;  // null: nothing is counted
   const std::string group_;
-  // The host's, the GPUs'; null where nothing is counted.
-  std::unique_ptr<std::array<Known, std::size_t{2} * engine::kKindCount>> known_;
+  static constexpr std::size_t kTimed = 3;  // what LiveTimed tells apart
+  std::unique_ptr<std::array<Known, kTimed * engine::kKindCount>>
+      known_;  // null: nothing is counted
 };
 
 }  // namespace hocket::live

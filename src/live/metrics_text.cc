@@ -73,14 +73,17 @@ using MeterSums = std::map<MeterKey, MeterSum>;
 
 // What has families of its own; of all ranks of this host together.
 struct AllSums {
-  MeterSums calls, messages, on_gpus;
+  MeterSums calls, messages, launches, on_streams;
 };
 
 AllSums in_sum(const std::vector<LiveMeter>& meters) {
   AllSums all;
   for (const LiveMeter& meter : meters) {
     const bool is_message = meter.call == "send" || meter.call == "recv";
-    MeterSums& sums = meter.on_gpu ? all.on_gpus : is_message ? all.messages : all.calls;
+    MeterSums& sums = meter.timed == LiveTimed::kLaunch     ? all.launches
+                      : meter.timed == LiveTimed::kOnStream ? all.on_streams
+                      : is_message                          ? all.messages
+                                                            : all.calls;
     MeterSum& sum = sums[{meter.call, meter.group, meter.engine}];
     sum.failed += meter.failed;
     sum.bytes += meter.bytes;
@@ -109,7 +112,7 @@ struct MeterFamilies {
   std::string (*labels)(const MeterKey&);
 };
 
-void write_sums(MetricsWriter& out, const MeterSums& sums, const MeterFamilies& families) {
+void write_times(MetricsWriter& out, const MeterSums& sums, const MeterFamilies& families) {
   const auto bounds = meter_bounds();
   out.family(families.duration, "histogram", "seconds", families.duration_help);
   for (const auto& [key, sum] : sums) {
@@ -123,6 +126,10 @@ void write_sums(MetricsWriter& out, const MeterSums& sums, const MeterFamilies& 
     out.sample("_sum", labels, sum.seconds);
     out.sample("_count", labels, static_cast<double>(count));
   }
+}
+
+void write_sums(MetricsWriter& out, const MeterSums& sums, const MeterFamilies& families) {
+  write_times(out, sums, families);
   out.family(families.bytes, "counter", "bytes", families.bytes_help);
   for (const auto& [key, sum] : sums) {
     out.sample("_total", families.labels(key), static_cast<double>(sum.bytes));
@@ -157,7 +164,7 @@ void write_meters(MetricsWriter& out, const LiveJob& job) {
               .labels = labels_of_message});
   write_sums(
       out,
-      sums.on_gpus,
+      sums.launches,
       {.duration = "hocket_gpu_launch_duration_seconds",
        .duration_help = "Time in which calls and messages of GPUs were put on their streams, "
                         "of the ranks of this host.",
@@ -167,6 +174,12 @@ void write_meters(MetricsWriter& out, const LiveJob& job) {
        .failed_help = "Calls and messages of GPUs that ended by an error before they were on "
                       "their streams.",
        .labels = labels_of_call});
+  write_times(out,
+              sums.on_streams,
+              {.duration = "hocket_gpu_call_duration_seconds",
+               .duration_help = "Time from the begin of a call or message of GPUs on its stream to "
+                                "its end there, of the ranks of this host.",
+               .labels = labels_of_call});
 }
 
 const char* word_of(LiveState state) {

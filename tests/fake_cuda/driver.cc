@@ -168,8 +168,7 @@ const std::unordered_map<std::string, void*>& table() {
          entry("cuCtxEnablePeerAccess", ctx_enable_peer_access)});
     for (const char* name : {"cuFuncGetAttribute",
                              "cuFuncSetAttribute",
-                             "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                             "cuEventElapsedTime"}) {
+                             "cuOccupancyMaxActiveBlocksPerMultiprocessor"}) {
       all.emplace(name, reinterpret_cast<void*>(unsupported));
     }
     return all;

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -17,10 +19,14 @@ struct CUstream_st {
 };
 
 // One time that an event was recorded.
-using Mark = std::atomic<bool>;
+struct Mark {
+  std::chrono::steady_clock::time_point at;  // once it has passed
+  std::atomic<bool> has_passed = false;
+};
 struct CUevent_st {
   std::shared_ptr<Mark> last;  // null: never
   bool exists = false;
+  bool has_time = false;
 };
 
 namespace fake {
@@ -127,10 +133,11 @@ Result launch_host_func(Stream stream, void (*call)(void*), void* argument) {
 
 // --- Events -------------------------------------------------------------------------------------
 
-Result event_create(Event* event, unsigned) {
+Result event_create(Event* event, unsigned flags) {
   const std::lock_guard lock(Events::all().mutex);
   *event = Events::all().take();
   (*event)->exists = true;
+  (*event)->has_time = (flags & kEventDisableTiming) == 0;
   return Result::kSuccess;
 }
 Result event_destroy(Event event) {
@@ -144,13 +151,16 @@ Result event_record(Event event, Stream stream) {
   const auto lane = resolve(stream);
   if (!lane) return Result::kInvalidHandle;
   if (lane->capture != CaptureStatus::kNone) return Result::kSuccess;  // it is the graph's
-  const auto mark = std::make_shared<Mark>(false);
+  const auto mark = std::make_shared<Mark>();
   {
     const std::lock_guard lock(Events::all().mutex);
     if (!event->exists) return Result::kInvalidHandle;
     event->last = mark;
   }
-  return enqueue(stream, [mark] { mark->store(true, std::memory_order_release); });
+  return enqueue(stream, [mark] {
+    mark->at = std::chrono::steady_clock::now();
+    mark->has_passed.store(true, std::memory_order_release);
+  });
 }
 // What it stands for now; null: nothing that could be waited for.
 Result look_up(Event event, std::shared_ptr<Mark>& mark) {
@@ -164,7 +174,7 @@ Result stream_wait_event(Stream stream, Event event, unsigned) {
   const Result found = look_up(event, mark);
   if (found != Result::kSuccess || mark == nullptr) return found;
   return enqueue(stream, [mark] {
-    while (!mark->load(std::memory_order_acquire)) pause();
+    while (!mark->has_passed.load(std::memory_order_acquire)) pause();
   });
 }
 Result event_query(Event event) {
@@ -172,13 +182,24 @@ Result event_query(Event event) {
   std::shared_ptr<Mark> mark;
   const Result found = look_up(event, mark);
   if (found != Result::kSuccess) return found;
-  const bool passed = mark == nullptr || mark->load(std::memory_order_acquire);
+  const bool passed = mark == nullptr || mark->has_passed.load(std::memory_order_acquire);
   return passed ? Result::kSuccess : Result::kNotReady;
 }
 Result event_synchronize(Event event) {
   Result found;
   while ((found = event_query(event)) == Result::kNotReady) pause();
   return found;
+}
+Result event_elapsed_time(float* milliseconds, Event start, Event end) {
+  std::array<std::shared_ptr<Mark>, 2> marks;
+  const std::lock_guard lock(Events::all().mutex);
+  for (const auto& [event, mark] : {std::pair(start, &marks[0]), std::pair(end, &marks[1])}) {
+    if (!event->exists || !event->has_time || event->last == nullptr) return Result::kInvalidHandle;
+    if (!event->last->has_passed.load(std::memory_order_acquire)) return Result::kNotReady;
+    *mark = event->last;
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(marks[1]->at - marks[0]->at).count();
+  return Result::kSuccess;
 }
 
 // --- Captures -----------------------------------------------------------------------------------
@@ -281,6 +302,7 @@ std::vector<Entry> stream_functions() {
           entry("cuEventDestroy", event_destroy),
           entry("cuEventRecord", event_record),
           entry("cuEventQuery", event_query),
+          entry("cuEventElapsedTime", event_elapsed_time),
           entry("cuEventSynchronize", event_synchronize)};
 }
 

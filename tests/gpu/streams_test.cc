@@ -4,6 +4,7 @@
 #include <atomic>
 #include <barrier>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "cuda/idle.h"
@@ -292,6 +293,53 @@ TEST_F(Streams, ARefusalHeardBeforeTheArraysAreHereIsOfOneCall) {
     }
     const std::int32_t got = x.get(seat.stream.get())[99];
     if (got != ranks * (ranks + 1) / 2) throw std::runtime_error("got " + std::to_string(got));
+  });
+  EXPECT_EQ(failure, "");
+}
+
+// One rank refuses a call that the other has put on its GPU, or is about to, and goes on to the
+// next one: neither takes the other's call for its own.
+TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
+  if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
+  constexpr int kRounds = 20;
+  const std::string failure = run(2, {"peer"}, [&](Seat& seat) {
+    const int rank = seat.comm.rank();
+    const StreamRef stream = seat.stream.get();
+    std::mt19937 draw(static_cast<unsigned>(rank));
+    Ints x(seat, 1000), y(seat, 1000);
+    for (int round = 0; round < kRounds; ++round) {
+      Communicator group = seat.comm.duplicate();
+      x.set(std::vector<std::int32_t>(1000, 1 + rank), stream.handle());
+      group.all_reduce(x.view(), {.stream = stream});
+      seat.comm.barrier();
+      std::this_thread::sleep_for(std::chrono::microseconds(draw() % 100));
+      const auto call = [&](std::size_t count, std::size_t results) -> std::string {
+        try {
+          group
+              .all_reduce_async(ConstArrayView(x.view().slice(0, count)),
+                                y.view().slice(0, results),
+                                {.stream = stream})
+              .synchronize();
+          return "";
+        } catch (const Error& error) {
+          return error.what();
+        }
+      };
+      const std::string first = rank == 0 ? call(1000, 999) : call(1000, 1000);
+      if (first.find("out has 999 elements") == std::string::npos) {
+        throw std::runtime_error(first + ": so ended the call that rank 0 refused");
+      }
+      x.set(std::vector<std::int32_t>(1000, 5 + rank), stream.handle());
+      const std::string second = call(100, 100);
+      if (!second.empty() && second.find("refused") == std::string::npos) {
+        throw std::runtime_error(second);
+      }
+      const std::int32_t got = y.get(stream.handle())[99];
+      if (second.empty() && got != 11) {
+        throw std::runtime_error("the next call gave " + std::to_string(got));
+      }
+      seat.comm.barrier();
+    }
   });
   EXPECT_EQ(failure, "");
 }

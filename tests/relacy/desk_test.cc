@@ -56,7 +56,8 @@ class Rows : public relacy::Program {
       }
       return;
     }
-    Metered metered{.kind = engine::Kind::kBarrier, .on_gpu = false, .engine = {}, .group = {}};
+    Metered metered{
+        .kind = engine::Kind::kBarrier, .timed = LiveTimed::kOnHost, .engine = {}, .group = {}};
     metered.engine = "shm";
     metered.group = number == 0 ? "a" : "b";
     const bool has = rows_[0].take(metered) || rows_[1].take(metered);

@@ -210,8 +210,15 @@ TEST(Metrics, SayWhatAMeterHasCounted) {
     meter.begin({.kind = engine::Kind::kSend, .bytes = 300}).end(true);
     static constexpr char kGpuEngine[] = "peer";
     const auto put = [&](engine::Kind kind, std::size_t bytes, bool fails) {
-      meter.begin({.kind = kind, .engine = kGpuEngine, .bytes = bytes, .on_gpu = true}).end(fails);
+      meter.begin({.kind = kind, .engine = kGpuEngine, .bytes = bytes, .timed = LiveTimed::kLaunch})
+          .end(fails);
     };
+    meter
+        .begin({.kind = engine::Kind::kAllReduce,
+                .engine = kGpuEngine,
+                .bytes = 4096,
+                .timed = LiveTimed::kOnStream})
+        .end_after(std::chrono::microseconds(250));
     put(engine::Kind::kAllReduce, 4096, false);
     put(engine::Kind::kSend, 512, rank == 1);
   }
@@ -237,6 +244,8 @@ TEST(Metrics, SayWhatAMeterHasCounted) {
   const std::string gpu_send = R"({call="send",group="a \"name\"",engine="peer"})";
   EXPECT_TRUE(has("hocket_gpu_launch_duration_seconds_count" + on_gpu + " 2")) << text;
   EXPECT_TRUE(has("hocket_gpu_call_bytes_total" + on_gpu + " 8192")) << text;
+  EXPECT_TRUE(has("hocket_gpu_call_duration_seconds_count" + on_gpu + " 2")) << text;
+  EXPECT_TRUE(has("hocket_gpu_call_duration_seconds_sum" + on_gpu + " 0.0005")) << text;
   EXPECT_TRUE(has("hocket_gpu_call_bytes_total" + gpu_send + " 512")) << text;
   EXPECT_TRUE(has("hocket_gpu_calls_failed_total" + gpu_send + " 1")) << text;
   EXPECT_EQ(text.find("hocket_store_clients"), std::string::npos) << text;
@@ -265,11 +274,13 @@ TEST(JobView, SeesAJobOf512Ranks) {
     static constexpr char kEngine[] = "shm";
     for (const auto kind : {engine::Kind::kAllReduce, engine::Kind::kBroadcast}) {
       meter.begin({.kind = kind, .engine = kEngine, .bytes = 8}).end(false);
-      meter.begin({.kind = kind, .engine = kEngine, .bytes = 8, .on_gpu = true}).end(false);
+      meter.begin({.kind = kind, .engine = kEngine, .bytes = 8, .timed = LiveTimed::kLaunch})
+          .end(false);
     }
     for (const auto kind : {engine::Kind::kSend, engine::Kind::kRecv}) {
       meter.begin({.kind = kind, .bytes = 8}).end(false);
-      meter.begin({.kind = kind, .engine = kEngine, .bytes = 8, .on_gpu = true}).end(false);
+      meter.begin({.kind = kind, .engine = kEngine, .bytes = 8, .timed = LiveTimed::kLaunch})
+          .end(false);
     }
   }
   JobView view = JobView::open(getpid());

@@ -178,6 +178,7 @@ if comm.rank == 0:
 else:
     comm.recv(x, 0, stream=stream)
 driver.synchronize(stream)
+comm.broadcast(x, root=0, stream=stream)  # who makes the next call counts how long the last ones ran
 comm.barrier()
 if comm.rank == 1:
     print("ready", flush=True)
@@ -206,6 +207,11 @@ def test_counts_calls_on_gpus(engine):
     if engine == "nccl":
         assert value(text, f"hocket_gpu_call_bytes_total{labels}") == 14 * 16000
         assert value(text, f"hocket_gpu_calls_failed_total{labels}") == 0
+        ran = "hocket_gpu_call_duration_seconds"
+        assert value(text, f"{ran}_count{labels}") == 14
+        assert 0 < value(text, f"{ran}_sum{labels}") < 60
+        for call in ("send", "recv"):
+            assert value(text, f'{ran}_count{{call="{call}",group="world",engine="nccl"}}') == 1
 
 
 def test_tells_the_clients_of_the_store():
