@@ -212,9 +212,9 @@ def judge(round_, rank, said, heard):
     harm = HARMS[round_.harm]
     is_victim = rank in round_.victims
     kind, word = harm.own if is_victim else harm.kind, harm.word
-    then = "right" if harm.usable or said["kind"] == "right" else kind
+    usable = harm.usable
     if harm.kind == "InvalidArgument" and any(ON_GPUS in end.get("text", "") for end in heard.values()):
-        then = "Aborted"  # by who had put the call on its GPU, where it cannot be taken back
+        usable = False  # by who had put the call on its GPU, where it cannot be taken back
         if ON_GPUS in said.get("text", "") and not is_victim:
             kind = "Aborted"
     if harm.closes and said["kind"] == "Aborted":
@@ -222,7 +222,8 @@ def judge(round_, rank, said, heard):
     wrong = []
     if said["kind"] != kind and not (round_.harm == "connection cut" and said["kind"] == "right"):
         return [f"ended with {said['kind']}, not with {kind}: {said.get('text')}"]
-    if said["then"] != then:
+    ended = "Aborted" if harm.usable and not usable else kind
+    if said["then"] != ("right" if usable or said["kind"] == "right" else ended):
         wrong.append(f"ended with {kind}, and the next call with {said['then']}")
     if said["kind"] == "right" or (is_victim and kind == "InvalidArgument"):
         return wrong

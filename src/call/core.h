@@ -173,6 +173,7 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // Of a Work whose call is on a stream: throws what has ended it; whether it has ended there;
   // waits for that.
   void check_stream_work(Operation& operation);
+  void await_failed_stream_work(const Operation& operation) noexcept;
   bool test_stream_work(Operation& operation);
   bool wait_stream_work(Operation& operation, base::Deadline until);
 

@@ -131,6 +131,14 @@ void Core::abandon(Operation& operation) noexcept {
 
 // --- Calls on streams ---------------------------------------------------------------------------
 
+namespace {
+
+constexpr auto kStreamPoll = std::chrono::microseconds(20);
+// How long the kernels of a call that has failed are waited for. They are told within 50 ms.
+constexpr auto kFailedStreamWork = std::chrono::milliseconds(500);
+
+}  // namespace
+
 void Core::check_stream_work(Operation& operation) {
   if (operation.done()) operation.rethrow();
   if (!open_ || !group_->failed()) return;
@@ -163,7 +171,6 @@ bool Core::test_stream_work(Operation& operation) {
 }
 
 bool Core::wait_stream_work(Operation& operation, Deadline until) {
-  if (!operation.done() && !wait(operation, until)) return false;
   constexpr int kEagerPolls = 2000;
   // Of messages, which have no number, it is not known here who has not come.
   live::LongWait long_wait(*long_waits_);
@@ -178,11 +185,31 @@ bool Core::wait_stream_work(Operation& operation, Deadline until) {
     }
     return false;
   };
-  if (!base::poll_until(is_over, until, std::chrono::microseconds(20), kEagerPolls)) return false;
-  long_wait.over(live::LongWait::End::kWell);
-  look_at_device_result();
-  check_stream_work(operation);
+  try {
+    if (!operation.done() && !wait(operation, until)) return false;
+    if (!base::poll_until(is_over, until, kStreamPoll, kEagerPolls)) return false;
+    long_wait.over(live::LongWait::End::kWell);
+    look_at_device_result();
+    check_stream_work(operation);
+  } catch (...) {
+    await_failed_stream_work(operation);
+    throw;
+  }
   return true;
+}
+
+// Whoever is told of its failure may use its arrays again. What the program has put before it on
+// the stream may take any time.
+void Core::await_failed_stream_work(const Operation& operation) noexcept {
+  look_at_device_result();
+  const auto is_over = [&] {
+    try {
+      return operation.mark->passed();
+    } catch (const DeviceError&) {  // nothing runs there any more
+      return true;
+    }
+  };
+  base::poll_until(is_over, Deadline::in(kFailedStreamWork), kStreamPoll);
 }
 
 }  // namespace hocket::call

@@ -84,6 +84,7 @@ void DeviceWatch::close() noexcept {
 void DeviceWatch::look_at_result() noexcept {
   const auto is_seen = [this] {
     const std::lock_guard lock(mutex_);
+    if (control_ != nullptr && control_->failed()) tell_gentle_engines();
     return control_ == nullptr || ended_engines_ || !look_at_problems(Clock::now());
   };
   base::poll_until(is_seen, base::Deadline::never(), milliseconds(1));
@@ -232,6 +233,12 @@ void DeviceWatch::end_engines() noexcept {
   for (engine::DeviceEngine* engine : engines_) engine->abort();
 }
 
+void DeviceWatch::tell_gentle_engines() noexcept {
+  for (engine::DeviceEngine* engine : engines_) {
+    if (engine->aborts_gently()) engine->abort();
+  }
+}
+
 std::optional<DeviceWatch::Lost> DeviceWatch::find_lost(const Watched& what) const {
   const control::Succession succession(*control_);
   std::optional<Lost> found;
@@ -254,9 +261,7 @@ void DeviceWatch::look_at_losses(Clock::time_point now) {
     losses_seen_ = losses;
     if (!find_lost({})) return;
     lost_at_ = now;
-    for (engine::DeviceEngine* engine : engines_) {
-      if (engine->aborts_gently()) engine->abort();
-    }
+    tell_gentle_engines();
   }
   if (!lost_at_) return;
   if (const auto what = pending() ? watched(ended() + 1) : std::nullopt) end_if_lost(*what, now);

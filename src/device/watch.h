@@ -107,6 +107,7 @@ class DeviceWatch final : public call::Attended {
   control::Failure lateness_of_messages(std::uint64_t peers, Duration allowed) const;
   void fail(const control::Failure& failure) noexcept;
   void end_engines() noexcept;
+  void tell_gentle_engines() noexcept;
   struct Lost {
     int member;
     failure::Loss loss;

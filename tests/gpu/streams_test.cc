@@ -344,6 +344,38 @@ TEST_F(Streams, ACallAfterARefusedOneIsNotTakenForIt) {
   EXPECT_EQ(failure, "");
 }
 
+// Whoever is told that a call has failed may use its arrays, and end its process.
+TEST_F(Streams, ACallThatHasFailedIsAtWorkNoMore) {
+  if (machine().gpus < 2) GTEST_SKIP() << "two GPUs are wanted";
+  const std::string failure = run(2, {"peer"}, [&](Seat& seat) {
+    const StreamRef stream = seat.stream.get();
+    Ints x(seat, 1000);
+    for (int round = 0; round < 10; ++round) {
+      Communicator group = seat.comm.duplicate();
+      x.set(std::vector<std::int32_t>(1000, 1), stream.handle());
+      group.all_reduce(x.view(), {.stream = stream});
+      seat.comm.barrier();
+      if (seat.comm.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1 + round));
+        group.abort("in a test");
+      } else {
+        Work work = group.all_reduce_async(x.view(), {.stream = stream});
+        std::string said = "no error";
+        try {
+          work.synchronize();
+        } catch (const Aborted& error) {
+          said = error.what();
+        }
+        const bool is_over = cuda::drained(seat.device->driver(), stream.handle());
+        if (said.find("in a test") == std::string::npos) throw std::runtime_error(said);
+        if (!is_over) throw std::runtime_error("its kernel still runs");
+      }
+      seat.comm.barrier();
+    }
+  });
+  EXPECT_EQ(failure, "");
+}
+
 // Whose time is over is known however many calls a stream has behind it.
 TEST_F(Streams, MoreCallsThanAnybodyCountsKeepTheirDeadlines) {
   if (!machine().nccl || machine().gpus < 2) GTEST_SKIP() << "NCCL and two GPUs are wanted";

@@ -303,6 +303,30 @@ def test_options():
     assert advanced.MatmulPlanPreferences(epilog={"aux_type": 2}).epilog.aux_type == 2
 
 
+def in_symmetric_memory(group):
+    """The result is there too, where all operands are on all processes."""
+    rank, n = group.rank, group.nranks
+    spreads, qualifiers = (Slab(0), Slab(0), Slab(1)), qualifiers_of((1, 0), (0, 0), (0, 0))
+    wide = np.arange(24.0 * n).reshape(4 * n, 6), np.arange(12.0 * n).reshape(4 * n, 3) - 7
+    parts = [part_of(x, s, rank) for x, s in zip(wide, spreads)]
+    there = [nvd.allocate_symmetric_memory(x.shape, np, axis_order="F") for x in parts]
+    for x, part in zip(there, parts):
+        x[:] = part
+    for operands in (there, [there[0], parts[1]], [there[0], there[1] if rank else parts[1]]):
+        got = advanced.matmul(*operands, distributions=spreads, qualifiers=qualifiers)
+        assert np.array_equal(got, part_of(wide[0].T @ wide[1], spreads[2], rank))
+        if operands is there:
+            nvd.free_symmetric_memory(got)
+        else:
+            raises(TypeError, "not on symmetric memory", lambda: nvd.free_symmetric_memory(got))
+    nvd.free_symmetric_memory(*there)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_results_in_symmetric_memory(n):
+    on_processes(n, in_symmetric_memory)
+
+
 # --- Operands of 8 bits -------------------------------------------------------------------------------
 
 KINDS = ("float8_e4m3fn", "float8_e5m2")
@@ -371,6 +395,16 @@ def eight_bits_further(group):
     whole = np.maximum(product + np.arange(-8, 8)[:, None], 0)
     assert np.array_equal(got, part_of(narrow(whole / 2, "float8_e4m3fn"), spreads[2], rank))
     assert aux["result_amax"].dtype == "float32" and aux["result_amax"].tolist() == [whole.max()]
+    sums = part_of(product.astype("float32"), spreads[2], rank)
+    got, aux = advanced.matmul(a, b, distributions=spreads, quantization_scales=scales,
+                               epilog=Epilog.RELU_AUX)
+    assert np.array_equal(got, narrow(np.maximum(sums, 0) / 2, "float8_e4m3fn"))
+    bits = np.unpackbits(aux["relu_aux"], axis=0, bitorder="little")[: len(sums)]
+    assert np.array_equal(bits, sums >= 0)
+    _, aux = advanced.matmul(a, b, distributions=spreads, quantization_scales=scales,
+                             epilog=Epilog.GELU_AUX)
+    assert aux["gelu_aux"].dtype == "float16"
+    assert np.array_equal(aux["gelu_aux"][: len(sums)], sums)
     whole = advanced.matmul(a, b, distributions=spreads, quantization_scales=scales,
                             epilog=Epilog.ALLREDUCE)
     assert np.array_equal(whole, narrow(product / 2, "float8_e4m3fn"))

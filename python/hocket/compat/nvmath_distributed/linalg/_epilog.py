@@ -130,7 +130,7 @@ class Epilog:
         self._dtype: str = product._result
         if self._dtype.startswith("complex") and self.flags & (RELU | GELU | DRELU | DGELU):
             raise ValueError(f"The epilog {kind.name} is not supported for complex operands.")
-        if product._is_float8 and self.flags & ~(RELU | GELU | BIAS):
+        if product._is_float8 and self.flags & ~(RELU | GELU | BIAS | AUX):
             raise ValueError(f"The epilog {kind.name} is not supported for FP8 operands.")
         if self.flags & (DRELU | DGELU) and k == 1:
             raise ValueError(f"K=1 is not supported for {kind.name.split('_')[0]} epilogs")
@@ -154,7 +154,8 @@ class Epilog:
         self._inputs = given
 
     def _set_aux(self, preferences: Any) -> None:
-        self._aux_dtype = self._dtype
+        # As cuBLAS has it, which takes a C of half precision beside a narrow result.
+        self._aux_dtype = "float16" if self._dtype in FLOAT8 else self._dtype
         wanted = preferences.aux_type
         makes = not self.flags & (DRELU | DGELU) and bool(self.flags & AUX)
         if wanted is not None:

@@ -13,6 +13,7 @@ from .._boxes import Slab
 from .._fft_memory import dtype_name
 from .._grid import group
 from .._runtime import communicator
+from .._symmetric import is_symmetric
 from ..distribution import BlockCyclic, ConvertDistributionError
 from ..reshape import _is_on_gpu, _package_of
 from ._types import DTYPES, FLOAT4, FLOAT8, matrix_qualifiers_dtype
@@ -77,6 +78,7 @@ def describe(
         "by_columns": [is_by_columns(o) for o in operands],
         "dtypes": [dtype_name(o) for o in operands],
         "packages": [_package_of(o) for o in operands],
+        "symmetric": all(is_symmetric(o) for o in operands),
         "spaces": ["cuda" if _is_on_gpu(o) else "cpu" for o in operands],
         "distributions": [_words_of(d) for d in distributions],
         "options": str((options.inplace, options.compute_type, options.scale_type,

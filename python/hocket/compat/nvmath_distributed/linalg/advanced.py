@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
@@ -9,11 +10,12 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from .... import linalg as _linalg
-from ...._arrays import gpu_of
+from ...._arrays import _numpy_dtype, gpu_of
 from .._base import BindDistributionError
 from .._boxes import Slab
 from .._fft_memory import dtype_name
 from .._runtime import communicator
+from .._symmetric import allocate_symmetric_memory
 from ..distribution import BlockCyclic
 from ..reshape import _current, _package_of, _synchronize
 from . import _quantization
@@ -121,7 +123,9 @@ class Matmul:
         except Exception as error:
             tell(error)
         self.logger = self.options.logger or logging.getLogger()
-        self._wholes = merge(self._comm.all_gather_object(said))
+        said_by_all = self._comm.all_gather_object(said)
+        self._wholes = merge(said_by_all)
+        self._is_symmetric = all(one["symmetric"] for one in said_by_all)
         self.num_operands = len(operands)
         self._dtypes = said["dtypes"]
         self._check_types(beta)
@@ -529,24 +533,50 @@ class Matmul:
         # Those that were reset may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
+        made = None if self.inplace else self._new_result()
+        out = made if self._dtype_within == self._result else None
         if self.num_operands == 2:
-            got = self._plan(a, b, alpha=alpha)
+            got = self._plan(a, b, None, out, alpha)
             aux = self._follow(got, a, b, late)
-            got = in_dtype(got, self._result)
+            got = self._rounded(got, made)
             return (got, aux) if aux else got
         c = operands[2]
         own = in_columns(c)
         added = self._sum_of_all(own) if self._epilog == MatmulEpilog.ALLREDUCE else own
         added = in_columns(in_dtype(added, self._dtype_within))
-        out = own if self.inplace and self._dtype_within == self._result else None
+        if self.inplace and self._dtype_within == self._result:
+            out = own
         got = self._plan(a, b, added, out, alpha, beta)
         aux = self._follow(got, a, b, late)
         if not self.inplace:
-            got = in_dtype(got, self._result)
+            got = self._rounded(got, made)
         elif got is not c:
             c[...] = in_dtype(got, self._result)
             got = c
         return (got, aux) if aux else got
+
+    def _new_result(self) -> Any:
+        """In symmetric memory; None where the plan makes one."""
+        if not self._is_symmetric:
+            return None
+        assert self._plan is not None
+        package = importlib.import_module(self._package)
+        is_torch = self._package == "torch"
+        return allocate_symmetric_memory(
+            self._plan.shapes[2],
+            package,
+            dtype=getattr(package, self._result) if is_torch else _numpy_dtype(self._result),
+            axis_order="F",
+            make_symmetric=True,
+            logger=self.options.logger,
+        )
+
+    def _rounded(self, got: Any, made: Any) -> Any:
+        """The result in its own dtype: in `made`, where that is to have it."""
+        got = in_dtype(got, self._result)
+        if made is not None and got is not made:
+            made[...] = got
+        return got if made is None else made
 
     def _follow(self, got: Any, a: Any, b: Any, scale: float) -> dict[str, Any]:
         """What is done to the result before it is rounded; returns the further results."""
