@@ -184,6 +184,10 @@ class Workers:
             try:
                 with self._arrays.at_worker(index):
                     body(index, communicator)
+            except SystemExit as error:  # which is not the caller's end
+                raise RuntimeError(
+                    f"worker {index} of {self!r} ended before its function had returned: SystemExit: {error}"
+                ) from error
             except BaseException as error:
                 if hasattr(error, "add_note"):
                     error.add_note(f"in worker {index} of {self!r}")

@@ -86,7 +86,7 @@ def spawn(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
         returncode, output = _run(here, n)
         failures = [pickle.loads(path.read_bytes()) for path in here.glob("failure-*")]
         if failures:
-            _raise_first(failures)
+            raise_failure("hocket.spawn: ", min(failures, key=lambda failure: failure.when))
         results = [here / f"result-{rank}" for rank in range(n)]
         missing = [rank for rank, path in enumerate(results) if not path.exists()]
         if returncode != 0 or missing:
@@ -138,9 +138,13 @@ def _run(folder: Path, n: int) -> tuple[int, str]:
         raise
 
 
-def _raise_first(failures: list[Failure]) -> None:
-    first = min(failures, key=lambda failure: failure.when)
-    account = RankError(f"rank {first.rank} failed:\n{first.traceback}")
-    if first.error is None:
-        raise RuntimeError(f"hocket.spawn: rank {first.rank}: {first.summary}") from account
-    raise first.error from account
+def raise_failure(who: str, failure: Failure) -> None:
+    """Raise it in the caller, whose own end a rank's SystemExit is not."""
+    account = RankError(f"rank {failure.rank} failed:\n{failure.traceback}")
+    if failure.error is None:
+        raise RuntimeError(f"{who}rank {failure.rank}: {failure.summary}") from account
+    if isinstance(failure.error, SystemExit):
+        raise RuntimeError(
+            f"{who}rank {failure.rank} ended before its function had returned: {failure.summary}"
+        ) from account
+    raise failure.error from account

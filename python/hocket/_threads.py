@@ -96,6 +96,10 @@ def run_threads(fn: Callable[..., T], n: int, *args: Any) -> list[T]:
                 comm.abort("interrupted")
             running.acquire(timeout=0.05)
         raise
+    if failure and isinstance(failure[0], SystemExit):  # which is not the caller's end
+        raise RuntimeError(
+            f"hocket.run_threads: a rank ended before its function had returned: SystemExit: {failure[0]}"
+        ) from failure[0]
     if failure:
         raise failure[0]
     return [results[rank] for rank in range(n)]

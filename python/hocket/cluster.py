@@ -19,7 +19,7 @@ from . import _cluster_member
 from ._crew import Crew, Labels, fresh_address, how_it_ended, signal_of
 from ._crew_member import pickler
 from ._job import number_of_ranks
-from ._spawn import Failure, RankError
+from ._spawn import Failure, RankError, raise_failure
 from .errors import InvalidArgument, PeerDied
 
 T = TypeVar("T")
@@ -406,11 +406,7 @@ def _first(failures: list[Failure]) -> Failure:
 
 
 def _raise(failures: list[Failure]) -> None:
-    first = _first(failures)
-    account = RankError(f"rank {first.rank} failed:\n{first.traceback}")
-    if first.error is None:
-        raise RuntimeError(f"rank {first.rank}: {first.summary}") from account
-    raise first.error from account
+    raise_failure("", _first(failures))
 
 
 def _raise_cell(failures: list[Failure]) -> None:

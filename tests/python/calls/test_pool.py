@@ -542,3 +542,10 @@ def test_a_thread_that_cannot_be_started_is_an_error():
         [sys.executable, "-c", MORE_THREADS_THAN_THERE_IS_ROOM_FOR],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50, check=False)
     assert done.stdout.splitlines() == ["refused", "[2, 3]"], done.stdout
+
+
+def test_a_worker_that_exits_does_not_end_its_caller():
+    with hocket.DevicePool(2) as pool:
+        with pytest.raises(RuntimeError, match="worker [01] of .* ended before .*: SystemExit: 3"):
+            pool.map(sys.exit, [3, 3])
+        assert pool.map(abs, [-1, -2]) == [1, 2]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -153,3 +154,20 @@ def test_processes_started_by_hand():
 def test_missing_rank_is_named():
     with pytest.raises(hocket.RendezvousError, match="1"):
         hocket.init(rank=0, size=2, address=free_address(), key=bytes(32), timeout=0.5)
+
+
+def exits(comm):
+    if comm.rank == 1:
+        sys.exit(0)
+    return comm.rank
+
+
+def on_a_cluster(fn, n):
+    with hocket.Cluster(n) as cluster:
+        return cluster.run(fn)
+
+
+@pytest.mark.parametrize("way", [hocket.spawn, hocket.run_threads, on_a_cluster])
+def test_a_rank_that_exits_does_not_end_its_caller(way):
+    with pytest.raises(RuntimeError, match="rank.* ended before its function had returned: SystemExit: 0"):
+        way(exits, 2)
