@@ -20,7 +20,7 @@ from ._crew import Crew, Labels, fresh_address, how_it_ended, signal_of
 from ._crew_member import pickler
 from ._job import number_of_ranks
 from ._spawn import Failure, RankError, raise_failure
-from .errors import InvalidArgument, PeerDied
+from .errors import Aborted, InvalidArgument, PeerDied
 
 T = TypeVar("T")
 
@@ -78,6 +78,7 @@ class Cluster:
         self._tasks = 0
         self._turn = threading.Lock()
         self._whose_turn: Optional[int] = None  # a thread's
+        self._is_being_closed = False  # while another thread is in its turn
         self._crew.complete(n)
         self._join()
         _clusters.append(weakref.ref(self))
@@ -106,6 +107,7 @@ class Cluster:
             self._finalizer()
             return
         while not self._turn.acquire(timeout=0.1):
+            self._is_being_closed = True
             self._crew.kill()
         try:
             self._finalizer()
@@ -263,16 +265,30 @@ class Cluster:
     ) -> list[Any]:
         chosen = list(ranks)
         with self._in_turn():
-            for rank in chosen:
-                self._require_rank(rank)
-            self._look_for_ended()
-            self._require_all()
-            if self._is_joined and self._has_failed:
-                self._settle()
-            if not self._is_joined:
-                self._join()
-            self._tasks = self._tasks % _MOST_TASKS + 1
-            return self._drive(function, chosen, arguments, fail or _raise, self._tasks)
+            try:
+                return self._run_now(function, chosen, arguments, fail or _raise)
+            except (PeerDied, KeyError, OSError) as error:
+                if not self._is_being_closed:
+                    raise
+                raise Aborted("the cluster was closed while its ranks were at work") from error
+
+    def _run_now(
+        self,
+        function: Callable[..., Any],
+        chosen: list[int],
+        arguments: Callable[[int], tuple[Any, ...]],
+        fail: Callable[[list[Failure]], None],
+    ) -> list[Any]:
+        for rank in chosen:
+            self._require_rank(rank)
+        self._look_for_ended()
+        self._require_all()
+        if self._is_joined and self._has_failed:
+            self._settle()
+        if not self._is_joined:
+            self._join()
+        self._tasks = self._tasks % _MOST_TASKS + 1
+        return self._drive(function, chosen, arguments, fail, self._tasks)
 
     def _look_for_ended(self) -> None:
         for rank in range(self._n):
