@@ -1,21 +1,24 @@
 #!/bin/sh
-# gpu_check.sh [--build FOLDER] [--out FOLDER] [--sanitize]: on a machine with GPUs, builds, tests on
-# 1, 2 and 4 of them, measures beside NCCL in the same run, and prints a short table.
+# gpu_check.sh [--build FOLDER] [--out FOLDER] [--sanitize] [--mps]: on a machine with GPUs, builds,
+# tests on 1, 2 and 4 of them, measures beside NCCL in the same run, and prints a short table.
 #
 # --build: a finished build (with bin, lib and python in it) instead of making one. --out: where
 # figures, pictures and logs go; default gpu_check. --sanitize: small cases under compute-sanitizer
-# too. NVLink multicast stays off.
+# too. --mps: what shares a GPU also under NVIDIA's MPS, which is started for it and ended again, so
+# that nobody else may use the GPUs meanwhile. NVLink multicast stays off.
 set -eu
 cd "$(dirname "$0")/.."
 build=
 out=gpu_check
 sanitize=
+mps=
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
     --sanitize) sanitize=1; shift ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    --mps) mps=1; shift ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 if [ -z "$build" ]; then
@@ -59,9 +62,19 @@ done
 # Side by side, where pytest can.
 parallel=
 if python3 -c 'import xdist' 2>/dev/null; then parallel='-n 4'; fi
-if [ "$gpus" -ge 2 ]; then
-  step "tests in Python, processes" pytest.txt \
-    python3 -m pytest $parallel -q -rPs --durations=12 -p no:cacheprovider tests/gpu
+step "tests in Python, processes" pytest.txt \
+  python3 -m pytest $parallel -q -rPs --durations=12 -p no:cacheprovider tests/gpu
+step "campaign of faults, a minute" campaign.txt \
+  python3 tools/chaos.py campaign --place gpus --minutes 1 --log "$out/campaign.jsonl"
+if [ -n "$mps" ]; then
+  nvidia-cuda-mps-control -d
+  trap 'echo quit | nvidia-cuda-mps-control' EXIT
+  step "tests of a shared GPU, under MPS" pytest_mps.txt env CUDA_VISIBLE_DEVICES=0 \
+    python3 -m pytest -q -p no:cacheprovider tests/gpu/test_shared_gpu.py tests/gpu/test_times.py
+  step "campaign of faults, under MPS" campaign_mps.txt env CUDA_VISIBLE_DEVICES=0 \
+    python3 tools/chaos.py campaign --place gpus --minutes 1 --log "$out/campaign_mps.jsonl"
+  echo quit | nvidia-cuda-mps-control
+  trap - EXIT
 fi
 if [ -n "$sanitize" ]; then
   for tool in memcheck racecheck synccheck; do
