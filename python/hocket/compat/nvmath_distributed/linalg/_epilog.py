@@ -13,9 +13,10 @@ from typing import Any, Optional
 import numpy as np
 
 from .... import distribution as _d
-from ...._arrays import _numpy_dtype, gpu_of
+from ...._arrays import gpu_of
 from .._fft_memory import dtype_name
 from ..reshape import _package_of
+from ._arrays import in_dtype, like, module_of
 from ._problem import spread_of
 from ._types import DTYPES, FLOAT8, CudaDataType, MatmulEpilog
 
@@ -35,40 +36,6 @@ def gelu_aux_shape(shape: Sequence[int]) -> tuple[int, int]:
     return -(-shape[0] // 8) * 8, shape[1]
 
 
-def like(array: Any, shape: Sequence[int], dtype: str) -> Any:
-    """Zeros of the array's package, where it is, in Fortran order."""
-    if _package_of(array) == "torch":
-        import torch
-
-        return torch.zeros(tuple(shape[::-1]), dtype=getattr(torch, dtype), device=array.device).T
-    return _module(array).zeros(tuple(shape), dtype, order="F")
-
-
-def in_dtype(array: Any, dtype: str) -> Any:
-    """The array, or a copy in another dtype."""
-    if dtype_name(array) == dtype:
-        return array
-    if dtype in FLOAT8:  # what is too large becomes the largest number
-        array = array.clip(-FLOAT8[dtype], FLOAT8[dtype])
-    if _package_of(array) == "torch":
-        import torch
-
-        return array.to(getattr(torch, dtype))
-    return array.astype(_numpy_dtype(dtype))
-
-
-def largest_of(array: Any) -> Any:
-    """The largest magnitude, in an array of one float32 where `array` is."""
-    made = like(array, (1, 1), "float32")[0]
-    if math.prod(array.shape):
-        made[0] = abs(array).max()
-    return made
-
-
-def _module(array: Any) -> Any:
-    return __import__(_package_of(array))
-
-
 def gelu(x: Any) -> Any:
     """By tanh, as GPUs' libraries have it."""
     t = x * x
@@ -76,7 +43,7 @@ def gelu(x: Any) -> Any:
     t += 1
     t *= x
     t *= _SLOPE
-    _module(x).tanh(t, out=t)
+    module_of(x).tanh(t, out=t)
     t += 1
     t *= x
     t *= 0.5
@@ -86,7 +53,7 @@ def gelu(x: Any) -> Any:
 def gelu_slope(x: Any) -> Any:
     """The derivative of `gelu`."""
     square = x * x
-    t = _module(x).tanh(_SLOPE * x * (1 + _BEND * square))
+    t = module_of(x).tanh(_SLOPE * x * (1 + _BEND * square))
     return 0.5 * (1 + t) + 0.5 * _SLOPE * x * (1 - t * t) * (1 + 3 * _BEND * square)
 
 
@@ -290,7 +257,7 @@ class Epilog:
             if self._package == "torch":
                 x.clamp_(min=0)
             else:
-                _module(x).maximum(x, 0, out=x)
+                module_of(x).maximum(x, 0, out=x)
         elif flags & GELU:
             if "gelu_aux" in aux:
                 aux["gelu_aux"][:rows, columns] = in_dtype(x, self._aux_dtype)
@@ -326,7 +293,7 @@ def _index(places: Any, array: Any) -> Any:
         import torch
 
         return torch.as_tensor(places, device=array.device)
-    return _module(array).asarray(places)
+    return module_of(array).asarray(places)
 
 
 def _write_bits(x: Any, bits: Any) -> None:

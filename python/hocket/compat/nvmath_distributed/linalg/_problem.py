@@ -236,3 +236,31 @@ def cut_axis(distribution: Any) -> Optional[int]:
     if group().nranks not in shape:
         return None
     return 0 if shape[0] == group().nranks else 1
+
+
+def pattern(
+    distributions: Sequence[Any],
+    wholes: Sequence[tuple[int, int]],
+    qualifiers: Sequence[Sequence[bool]],
+    is_summed: bool,
+) -> int:
+    """cuBLASMp's number for what travels with such distributions; -1 where it does not say."""
+    size = group().nranks
+    if size == 1:
+        return 5
+    axes = [cut_axis(d) for d in distributions]
+    for axis, whole, distribution in zip(axes, wholes, distributions):
+        if axis is None or (whole[axis] % size and not is_summed):
+            return -1
+        own = isinstance(distribution, Slab) or (
+            distribution.block_sizes[axis] * size >= whole[axis]
+        )
+        if not own:
+            return -1
+    if is_summed:
+        return 4
+    # Whether A and B, as they are used, are spread along their second axis.
+    a, b = (axis != int(q[0]) for axis, q in zip(axes, qualifiers[:2]))
+    if axes[2] == 0 and not a and b:
+        return 3
+    return 2 if axes[2] == 1 and a and not b else 0

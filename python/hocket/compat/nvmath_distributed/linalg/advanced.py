@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
@@ -10,17 +9,16 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from .... import linalg as _linalg
-from ...._arrays import _numpy_dtype, gpu_of
+from ...._arrays import gpu_of
 from .._base import BindDistributionError
-from .._boxes import Slab
 from .._fft_memory import dtype_name
 from .._runtime import communicator
-from .._symmetric import allocate_symmetric_memory
 from ..distribution import BlockCyclic
 from ..reshape import _current, _package_of, _synchronize
 from . import _quantization
-from ._epilog import Epilog, in_dtype, largest_of
-from ._problem import NAMES, cut_axis, describe, in_columns, merge, spread_of, tell
+from ._arrays import in_dtype, in_symmetric_memory, largest_of, rounded, sum_of_all
+from ._epilog import Epilog
+from ._problem import NAMES, describe, in_columns, merge, pattern, spread_of, tell
 from ._types import (
     DTYPES,
     FLOAT8,
@@ -325,7 +323,8 @@ class Matmul:
         d: Any = "replicated" if is_summed else spread_of(self.distributions[2], result)
         ops: list[Any]
         ops = [("conjugate" if c else "transpose") if t else "none" for t, c in self._qualifiers[:2]]
-        self._expected_algo = self._pattern(is_summed)
+        whole = [*self._wholes[:2], (m, n)]
+        self._expected_algo = pattern(self.distributions, whole, self._qualifiers, is_summed)
         self._plan = _linalg.Matmul(
             self._comm, (m, n, k), spreads[0], spreads[1], d, ops[0], ops[1], self._dtypes[0],
             self._dtype_within, "F", "reduced" if is_summed and self._comm.size > 1 else "cheapest",
@@ -392,28 +391,6 @@ class Matmul:
         for kind, text in self._comm.all_gather_object([type(fault).__name__, str(fault)]):
             if kind != "NoneType":
                 raise {"BindDistributionError": BindDistributionError}.get(kind, ValueError)(text)
-
-    def _pattern(self, is_summed: bool) -> int:
-        """cuBLASMp's number for what travels with such distributions; -1 where it does not say."""
-        if self._comm.size == 1:
-            return 5
-        axes = [cut_axis(d) for d in self.distributions]
-        wholes = [*self._wholes[:2], (self.mm_traits.M, self.mm_traits.N)]
-        for axis, whole, distribution in zip(axes, wholes, self.distributions):
-            if axis is None or (whole[axis] % self._comm.size and not is_summed):
-                return -1
-            own = isinstance(distribution, Slab) or (
-                distribution.block_sizes[axis] * self._comm.size >= whole[axis]
-            )
-            if not own:
-                return -1
-        if is_summed:
-            return 4
-        # Whether A and B, as they are used, are spread along their second axis.
-        a, b = (axis != int(q[0]) for axis, q in zip(axes, self._qualifiers[:2]))
-        if axes[2] == 0 and not a and b:
-            return 3
-        return 2 if axes[2] == 1 and a and not b else 0
 
     def reset_operands(
         self,
@@ -533,50 +510,31 @@ class Matmul:
         # Those that were reset may lie in another order.
         a, b = (in_columns(operand.conj() if lazy else operand)
                 for operand, lazy in zip(operands[:2], self._lazy))
-        made = None if self.inplace else self._new_result()
+        made = None
+        if self._is_symmetric and not self.inplace:
+            made = in_symmetric_memory(
+                self._plan.shapes[2], self._package, self._result, self.options.logger
+            )
         out = made if self._dtype_within == self._result else None
         if self.num_operands == 2:
             got = self._plan(a, b, None, out, alpha)
             aux = self._follow(got, a, b, late)
-            got = self._rounded(got, made)
+            got = rounded(got, made, self._result)
             return (got, aux) if aux else got
         c = operands[2]
         own = in_columns(c)
-        added = self._sum_of_all(own) if self._epilog == MatmulEpilog.ALLREDUCE else own
+        added = sum_of_all(self._comm, own) if self._epilog == MatmulEpilog.ALLREDUCE else own
         added = in_columns(in_dtype(added, self._dtype_within))
         if self.inplace and self._dtype_within == self._result:
             out = own
         got = self._plan(a, b, added, out, alpha, beta)
         aux = self._follow(got, a, b, late)
         if not self.inplace:
-            got = self._rounded(got, made)
+            got = rounded(got, made, self._result)
         elif got is not c:
             c[...] = in_dtype(got, self._result)
             got = c
         return (got, aux) if aux else got
-
-    def _new_result(self) -> Any:
-        """In symmetric memory; None where the plan makes one."""
-        if not self._is_symmetric:
-            return None
-        assert self._plan is not None
-        package = importlib.import_module(self._package)
-        is_torch = self._package == "torch"
-        return allocate_symmetric_memory(
-            self._plan.shapes[2],
-            package,
-            dtype=getattr(package, self._result) if is_torch else _numpy_dtype(self._result),
-            axis_order="F",
-            make_symmetric=True,
-            logger=self.options.logger,
-        )
-
-    def _rounded(self, got: Any, made: Any) -> Any:
-        """The result in its own dtype: in `made`, where that is to have it."""
-        got = in_dtype(got, self._result)
-        if made is not None and got is not made:
-            made[...] = got
-        return got if made is None else made
 
     def _follow(self, got: Any, a: Any, b: Any, scale: float) -> dict[str, Any]:
         """What is done to the result before it is rounded; returns the further results."""
@@ -587,12 +545,6 @@ class Matmul:
         if scale != 1:
             got *= scale
         return aux
-
-    def _sum_of_all(self, c: Any) -> Any:
-        """Every process's C together."""
-        summed = c.clone() if hasattr(c, "clone") else c.copy(order="F")
-        self._comm.all_reduce(summed.T)
-        return summed
 
     def free(self) -> None:
         """Let go of everything; again is fine."""

@@ -1,0 +1,80 @@
+"""Arrays of NumPy, CuPy and PyTorch, alike."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from ...._arrays import _numpy_dtype
+from .._fft_memory import dtype_name
+from .._symmetric import allocate_symmetric_memory
+from ..reshape import _package_of
+from ._types import FLOAT8
+
+
+def like(array: Any, shape: Sequence[int], dtype: str) -> Any:
+    """Zeros of the array's package, where it is, in Fortran order."""
+    if _package_of(array) == "torch":
+        import torch
+
+        return torch.zeros(tuple(shape[::-1]), dtype=getattr(torch, dtype), device=array.device).T
+    return module_of(array).zeros(tuple(shape), dtype, order="F")
+
+
+def in_dtype(array: Any, dtype: str) -> Any:
+    """The array, or a copy in another dtype."""
+    if dtype_name(array) == dtype:
+        return array
+    if dtype in FLOAT8:  # what is too large becomes the largest number
+        array = array.clip(-FLOAT8[dtype], FLOAT8[dtype])
+    if _package_of(array) == "torch":
+        import torch
+
+        return array.to(getattr(torch, dtype))
+    return array.astype(_numpy_dtype(dtype))
+
+
+def largest_of(array: Any) -> Any:
+    """The largest magnitude, in an array of one float32 where `array` is."""
+    made = like(array, (1, 1), "float32")[0]
+    if math.prod(array.shape):
+        made[0] = abs(array).max()
+    return made
+
+
+def module_of(array: Any) -> Any:
+    """The package whose it is."""
+    return __import__(_package_of(array))
+
+
+def in_symmetric_memory(
+    shape: Sequence[int], package: str, dtype: str, logger: Optional[logging.Logger]
+) -> Any:
+    """A new array in Fortran order. Collective; the program frees it."""
+    module = importlib.import_module(package)
+    return allocate_symmetric_memory(
+        shape,
+        module,
+        dtype=getattr(module, dtype) if package == "torch" else _numpy_dtype(dtype),
+        axis_order="F",
+        make_symmetric=True,
+        logger=logger,
+    )
+
+
+def rounded(array: Any, out: Any, dtype: str) -> Any:
+    """The array in a dtype: in `out`, where that is to have it."""
+    array = in_dtype(array, dtype)
+    if out is not None and array is not out:
+        out[...] = array
+    return array if out is None else out
+
+
+def sum_of_all(comm: Any, array: Any) -> Any:
+    """Every process's array together, in a new one."""
+    summed = array.clone() if hasattr(array, "clone") else array.copy(order="F")
+    comm.all_reduce(summed.T)
+    return summed
