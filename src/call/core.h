@@ -207,6 +207,9 @@ class Core : public std::enable_shared_from_this<Core>, public engine::Consisten
   // What calls on GPUs add to this. They are no part of it, but for these questions.
   virtual bool awaits_gpu() const noexcept { return false; }
   virtual void look_at_device_result() noexcept {}
+  // Whether others may have put on their GPUs what this rank refuses, and take its next call for
+  // that before they can hear of it.
+  virtual bool refuses_too_late() const noexcept { return false; }
 
   [[noreturn]] void raise_unusable();
   bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }

@@ -439,6 +439,15 @@ void DeviceCalls::finish_queue() {
   owner_.require_usable();
 }
 
+bool DeviceCalls::meets_other_hosts() const noexcept {
+  if (!engines_ || !engines_->any_meets()) return false;
+  const control::GroupControl& group = owner_.group();
+  for (int i = 0; i < group.size(); ++i) {
+    if (!group.is_here(i)) return true;
+  }
+  return false;
+}
+
 bool DeviceCalls::awaits_gpu() const noexcept {
   const auto& queue = owner_.runner().queue();
   return awaits_word_ || !relay_.is_idle() || (!queue.empty() && queue.front()->carrying);

@@ -102,6 +102,10 @@ class DeviceCalls {
   // NVSHMEM's team of this communicator's ranks, in their order. Collective when it is first made.
   std::int32_t nvshmem_team(std::optional<Duration> deadline);
 
+  // Whether GPUs of several hosts wait for each other's kernels, whose calls nobody compares
+  // before.
+  bool meets_other_hosts() const noexcept;
+
   // Whether the host waits for a word of a GPU, which wakes nobody. Then it looks every kGpuLook.
   bool awaits_gpu() const noexcept;
 

@@ -219,6 +219,12 @@ engine::DeviceEngine* DeviceEngines::messenger() const noexcept {
   return found == entries_.end() ? nullptr : found->engine.get();
 }
 
+bool DeviceEngines::any_meets() const noexcept {
+  return std::ranges::any_of(entries_, [](const Entry& entry) {
+    return entry.connected && entry.engine->meets_on_device();
+  });
+}
+
 bool DeviceEngines::is_connected(const engine::DeviceEngine& engine) const noexcept {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     return entry.engine.get() == &engine && entry.connected;

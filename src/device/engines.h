@@ -58,6 +58,8 @@ class DeviceEngines {
   // The first that carries messages and works, or null.
   engine::DeviceEngine* messenger() const noexcept;
   bool is_connected(const engine::DeviceEngine& engine) const noexcept;
+  // Whether one is connected that `meets_on_device`.
+  bool any_meets() const noexcept;
   // Collective. False, on all ranks, where it does not work on one of them: then it is gone.
   bool connect(engine::DeviceEngine& engine, const engine::Introduction& introduction);
   // What is there, and why the rest is not: "nccl", "peer: ...".

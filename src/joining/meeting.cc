@@ -175,6 +175,13 @@ void heed_settings(world::WorldParts& parts,
   }
 }
 
+// Ranks that messages reach by what connects hosts alone are on a host of their own each.
+std::string host_of(const world::JobEngines& engines, int rank) {
+  std::string host = base::environment("HOCKET_HOST").value_or("") + os::host_identity();
+  if (engines.far() && engines.is_one_carrier()) host += fmt::format("/{}", rank);
+  return host;
+}
+
 std::size_t stripe_with_world(std::size_t wanted,
                               const world::JobEngines& engines,
                               const world::GroupShape& world) {
@@ -230,7 +237,7 @@ world::WorldParts meet(const InitOptions& options,
     said = error.what();
   }
   const Card own{.build = own_build(providers),
-                 .host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
+                 .host = host_of(parts.engines, launch.rank),
                  .host_name = os::host_name(),
                  .machine = os::machine_identity(),
                  .listener = listener.name(),
@@ -250,7 +257,7 @@ world::WorldParts meet(const InitOptions& options,
       static_cast<int>(std::ranges::count(cards, os::machine_identity(), &Card::machine));
   const bool spans = seating.neighbours != launch.size;
   if (spans) parts.engines.span_hosts();
-  if (parts.engines.far()) {
+  if (spans && parts.engines.far()) {
     std::vector<std::string> names;
     for (const Card& card : cards) names.push_back(card.host_name);
     connect_hosts(parts, *store, {.config = config, .host_names = names}, deadline);

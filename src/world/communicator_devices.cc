@@ -18,6 +18,10 @@ void CommunicatorImpl::look_at_device_result() noexcept {
   if (devices_) devices_->look_at_result();
 }
 
+bool CommunicatorImpl::refuses_too_late() const noexcept {
+  return devices_ && devices_->meets_other_hosts();
+}
+
 bool CommunicatorImpl::has_device() const noexcept { return devices_ && devices_->device() >= 0; }
 
 std::shared_ptr<Operation> CommunicatorImpl::start_on_copies(const device::Copies& copies,

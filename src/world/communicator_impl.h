@@ -102,6 +102,7 @@ class CommunicatorImpl final : public call::Core {
 
   bool awaits_gpu() const noexcept override;
   void look_at_device_result() noexcept override;
+  bool refuses_too_late() const noexcept override;
 
   const std::shared_ptr<WorldImpl> world_;
   const std::uint64_t block_;

@@ -185,7 +185,7 @@ void WorldImpl::release_group(std::uint64_t id, std::uint64_t block) noexcept {
 // Null where messages stay on this host.
 std::shared_ptr<engine::Carrier> WorldImpl::carrier() const {
   const auto& far = parts_.engines.far();
-  return far ? far->carrier() : nullptr;
+  return far && parts_.network ? far->carrier() : nullptr;
 }
 
 void WorldImpl::attach(engine::Carrier& carrier) {

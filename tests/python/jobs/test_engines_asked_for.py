@@ -1,0 +1,38 @@
+"""Whatever engines are asked for, by whatever names together: right results, and a good end."""
+
+import ctypes.util
+
+import pytest
+from helpers import run_job
+
+PROGRAM = """
+import os, sys
+os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % int(sys.argv[2])}/"
+import numpy as np
+import hocket
+
+comm = hocket.init(engines=sys.argv[1].split("+"))
+comm.deadline = 20
+n, rank = comm.size, comm.rank
+assert (comm.all_reduce(np.ones(3)) == n).all()
+x = comm.all_reduce(np.arange(100_000.0) + rank)
+assert (x == n * np.arange(100_000.0) + n * (n - 1) / 2).all()
+got = np.empty(4)
+comm.send_recv(np.full(4, float(rank)), (rank + 1) % n, out=got, source=(rank - 1) % n)
+assert (got == (rank - 1) % n).all()
+half = comm.split(rank % 2)
+assert half.all_reduce(np.ones(1))[0] == half.size
+print("right")
+"""
+NAMES = ["shm", "algorithm", "shm+algorithm", "peer", "nccl+shm"]
+WITH_UCX = ["ucx", "shm+ucx", "ucx+shm", "algorithm+ucx", "peer+ucx", "nccl+shm+ucx"]
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+@pytest.mark.parametrize("names", NAMES + WITH_UCX)
+def test_calls_are_right_and_the_job_ends_well(names, hosts):
+    if not ctypes.util.find_library("ucp") and (hosts > 1 or names in WITH_UCX):
+        pytest.skip("there is no UCX here (libucp)")
+    for n in (1, 3) if hosts == 1 else (3,):
+        job = run_job(n, "-c", PROGRAM, names, str(hosts))
+        assert job.returncode == 0 and job.stdout.count("right") == n, job.stdout
