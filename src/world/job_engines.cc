@@ -89,7 +89,7 @@ void JobEngines::choose(const std::vector<std::string>& wanted, Ranks ranks) {
       return each->name() == name && each->use(ranks) != Use::kNever;
     });
     if (found != all_.end()) {
-      chosen_.push_back(*found);
+      if (!is_chosen(**found)) chosen_.push_back(*found);
       continue;
     }
     std::vector<std::string_view> there;

@@ -7,11 +7,12 @@ from helpers import run_job
 
 PROGRAM = """
 import os, sys
-os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % int(sys.argv[2])}/"
+names, hosts = sys.argv[1].split("+"), int(sys.argv[2])
+os.environ["HOCKET_HOST"] = f"{int(os.environ['HOCKET_RANK']) % hosts}/"
 import numpy as np
 import hocket
 
-comm = hocket.init(engines=sys.argv[1].split("+"))
+comm = hocket.init(engines=names)
 comm.deadline = 20
 n, rank = comm.size, comm.rank
 assert (comm.all_reduce(np.ones(3)) == n).all()
@@ -20,11 +21,16 @@ assert (x == n * np.arange(100_000.0) + n * (n - 1) / 2).all()
 got = np.empty(4)
 comm.send_recv(np.full(4, float(rank)), (rank + 1) % n, out=got, source=(rank - 1) % n)
 assert (got == (rank - 1) % n).all()
+if hosts == 1 and "shm" in names:
+    array = comm.symmetric.empty(100)
+    np.asarray(array)[:] = 1
+    comm.all_reduce(array)
+    assert (np.asarray(array) == n).all()
 half = comm.split(rank % 2)
 assert half.all_reduce(np.ones(1))[0] == half.size
 print("right")
 """
-NAMES = ["shm", "algorithm", "shm+algorithm", "peer", "nccl+shm"]
+NAMES = ["shm", "shm+shm", "algorithm", "shm+algorithm", "peer", "nccl+shm"]
 WITH_UCX = ["ucx", "shm+ucx", "ucx+shm", "algorithm+ucx", "peer+ucx", "nccl+shm+ucx"]
 
 
