@@ -175,11 +175,13 @@ void heed_settings(world::WorldParts& parts,
   }
 }
 
-// Ranks that messages reach by what connects hosts alone are on a host of their own each.
-std::string host_of(const world::JobEngines& engines, int rank) {
-  std::string host = base::environment("HOCKET_HOST").value_or("") + os::host_identity();
-  if (engines.far() && engines.is_one_carrier()) host += fmt::format("/{}", rank);
-  return host;
+// Where nothing but what connects hosts carries the messages of ranks on one host, each is on a
+// host of its own.
+void tell_apart(std::vector<Card>& cards, const world::JobEngines& engines) {
+  if (!engines.far() || !engines.is_one_carrier()) return;
+  const auto is_there = [&](const Card& card) { return card.host == cards.front().host; };
+  if (!std::ranges::all_of(cards, is_there)) return;
+  for (std::size_t i = 0; i < cards.size(); ++i) cards[i].host += fmt::format("/{}", i);
 }
 
 std::size_t stripe_with_world(std::size_t wanted,
@@ -237,7 +239,7 @@ world::WorldParts meet(const InitOptions& options,
     said = error.what();
   }
   const Card own{.build = own_build(providers),
-                 .host = host_of(parts.engines, launch.rank),
+                 .host = base::environment("HOCKET_HOST").value_or("") + os::host_identity(),
                  .host_name = os::host_name(),
                  .machine = os::machine_identity(),
                  .listener = listener.name(),
@@ -245,9 +247,10 @@ world::WorldParts meet(const InitOptions& options,
                  .engines = fmt::format("{}", fmt::join(parts.engines.names(), ",")),
                  .algorithms = config.algorithm,
                  .problem = said};
-  const auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
+  auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
   if (problem) std::rethrow_exception(problem);
   require_agreement(cards);
+  tell_apart(cards, parts.engines);
   const Seating seating = seat(cards, launch.rank);
   parts.hosts = seating.hosts;
   parts.host_ranks = places(seating, launch.rank);
