@@ -352,7 +352,8 @@ def test_a_dashboard_asks_for_what_is_served():
     served |= {"hocket_failed_groups"}  # has no sample while all is well
     # Nor have these without GPUs.
     served |= {f"hocket_gpu_{each}" for each in
-               ("launch_duration_seconds_count", "call_bytes_total", "calls_failed_total")}
+               ("launch_duration_seconds_count", "call_duration_seconds_bucket", "call_bytes_total",
+                "calls_failed_total")}
     dashboard = json.loads((ROOT / "packaging/grafana/hocket.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     assert len(asked) >= 6
