@@ -97,7 +97,8 @@ ReduceOp op_argument(nb::handle op) {
       PyUnicode_Check(op.ptr()) ? PyUnicode_AsUTF8AndSize(op.ptr(), &length) : nullptr;
   if (name == nullptr) {
     PyErr_Clear();
-    if (name_of_type(op) == "Operator") {
+    // With its module, or without, as `name_of_type` has it.
+    if (name_of_type(op).ends_with("Operator")) {
       throw InvalidArgument(
           "op is a hocket.Operator, which all_reduce, reduce, reduce_scatter, scan and exscan "
           "take, "

@@ -32,7 +32,7 @@ class Span:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda c: c.barrier(timeout=Span()), "deadline is a Span; give seconds"),
+        (lambda c: c.barrier(timeout=Span()), r"deadline is a (\w+\.)?Span; give seconds"),
         (lambda c: c.barrier(timeout=10**400), "deadline is too large; math.inf waits"),
         (lambda c: c.broadcast(np.zeros(3), root="1"), "root is a str"),
         (lambda c: c.broadcast(np.zeros(3), root=1.0), "root is a float"),
@@ -233,7 +233,7 @@ class Odd:
 
 def test_an_array_that_describes_itself_badly():
     def body(comm):
-        with pytest.raises(hocket.InvalidArgument, match="x is a Odd, which describes its memory"):
+        with pytest.raises(hocket.InvalidArgument, match=r"x is a (\w+\.)?Odd, which describes its memory"):
             comm.all_reduce(Odd())
         for wrong in ({"shape": (-3,)}, {"shape": (2, 3), "strides": (8,)}):
             odd = Odd()

@@ -25,7 +25,8 @@ def test_a_tracer_is_told_from_an_array():
 
 
 def test_a_deleted_array_is_called_so():
-    array = type("jaxlib.ArrayImpl", (), {"__dlpack__": gone, "is_deleted": lambda self: True})
+    own = {"__module__": "builtins", "__dlpack__": gone, "is_deleted": lambda self: True}
+    array = type("jaxlib.ArrayImpl", (), own)
     threads(2, lambda comm: refused(comm, array(), "x is an array of JAX that has been deleted"))
 
 
