@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hocket/error.h"
+#include "own_operator.h"
 
 namespace hocket::python {
 namespace {
@@ -97,8 +98,7 @@ ReduceOp op_argument(nb::handle op) {
       PyUnicode_Check(op.ptr()) ? PyUnicode_AsUTF8AndSize(op.ptr(), &length) : nullptr;
   if (name == nullptr) {
     PyErr_Clear();
-    // With its module, or without, as `name_of_type` has it.
-    if (name_of_type(op).ends_with("Operator")) {
+    if (OwnOperator::of(op) != nullptr) {
       throw InvalidArgument(
           "op is a hocket.Operator, which all_reduce, reduce, reduce_scatter, scan and exscan "
           "take, "
