@@ -196,6 +196,8 @@ class Gloo final : public Library {
       }
       case Collective::kSend:
       case Collective::kSendRecv:
+      case Collective::kSendWindow:
+      case Collective::kISendWindow:
         return message(subject, arrays, bytes);
       case Collective::kReduceScatter:
       case Collective::kScan:
@@ -256,7 +258,8 @@ class Gloo final : public Library {
   }
 
   std::function<void(long)> message(const Case& subject, const Arrays& arrays, std::size_t bytes) {
-    if (subject.collective == Collective::kSend && seat_.rank > 1) return [](long) {};
+    if (is_of_two(subject.collective) && seat_.rank > 1) return [](long) {};
+    if (is_window(subject.collective)) return window(subject, arrays, bytes);
     std::shared_ptr<Message> in = context_->createUnboundBuffer(arrays.in, bytes);
     std::shared_ptr<Message> out = context_->createUnboundBuffer(arrays.out, bytes);
     constexpr std::uint64_t kSlot = 7;
@@ -278,6 +281,27 @@ class Gloo final : public Library {
       in->send(next, kSlot);
       in->waitSend();
       out->waitRecv();
+    });
+  }
+
+  // The receiver's message at the end keeps the sender from running ahead.
+  std::function<void(long)> window(const Case& subject, const Arrays& arrays, std::size_t bytes) {
+    const bool sends = seat_.rank == 0;
+    const int peer = 1 - seat_.rank;
+    std::shared_ptr<Message> data =
+        context_->createUnboundBuffer(sends ? arrays.in : arrays.out, bytes);
+    auto word = std::make_shared<char>();
+    std::shared_ptr<Message> last = context_->createUnboundBuffer(word.get(), 1);
+    constexpr std::uint64_t kSlot = 8, kLast = 9;
+    const int at_once = subject.collective == Collective::kISendWindow ? kWindow : 1;
+    return repeated([=] {
+      for (int begun = 0; begun < kWindow; begun += at_once) {
+        for (int i = 0; i < at_once; ++i) sends ? data->send(peer, kSlot) : data->recv(peer, kSlot);
+        for (int i = 0; i < at_once; ++i) sends ? data->waitSend() : data->waitRecv();
+      }
+      sends ? last->recv(peer, kLast) : last->send(peer, kLast);
+      sends ? last->waitRecv() : last->waitSend();
+      static_cast<void>(word);
     });
   }
 

@@ -1,7 +1,8 @@
-// An MPI library as `hocket bench` measures it. Compiled once with each MPI's compiler wrapper, which
-// is given HOCKET_PEER_NAME, the library's name for --compare.
+// An MPI library as `hocket bench` measures it. Compiled once with each MPI's compiler wrapper,
+// which is given HOCKET_PEER_NAME, the library's name for --compare.
 #include <mpi.h>
 
+#include <array>
 #include <string>
 
 #include "cli/bench/peer.h"
@@ -81,7 +82,9 @@ std::string short_version() {
   const std::string all(text);
   return all.substr(0, all.find(','));  // "Open MPI v4.1.4, package: ..."
 #else
-  return "MPICH " MPICH_VERSION;
+  // "Intel(R) MPI Library 2021.19.0 for Linux* OS"; MPICH's own text is long.
+  const std::string all(text);
+  return all.starts_with("Intel") ? all.substr(0, all.find(" for")) : "MPICH " MPICH_VERSION;
 #endif
 }
 
@@ -195,6 +198,7 @@ class Mpi final : public Library {
       if (seat_.rank == 1) return repeated([=] { recv(0), send(0); });
       return repeated([=] { send(1), recv(1); });
     }
+    if (is_window(subject.collective)) return window(subject, arrays);
     const int next = (seat_.rank + 1) % seat_.ranks;
     const int previous = (seat_.rank + seat_.ranks - 1) % seat_.ranks;
     return repeated([=] {
@@ -210,6 +214,43 @@ class Mpi final : public Library {
                    0,
                    MPI_COMM_WORLD,
                    MPI_STATUS_IGNORE);
+    });
+  }
+
+  // The receiver's message at the end keeps the sender from running ahead.
+  std::function<void(long)> window(const Case& subject, Arrays arrays) const {
+    if (seat_.rank > 1) return [](long) {};
+    const int count = static_cast<int>(subject.elements);
+    const MPI_Datatype type = type_of(subject.dtype);
+    const bool sends = seat_.rank == 0;
+    const int peer = 1 - seat_.rank;
+    const auto end = [=] {
+      char word = 0;
+      if (sends) {
+        MPI_Recv(&word, 1, MPI_CHAR, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Send(&word, 1, MPI_CHAR, peer, 1, MPI_COMM_WORLD);
+      }
+    };
+    const void* in = arrays.in;
+    void* out = arrays.out;
+    if (subject.collective == Collective::kSendWindow) {
+      return repeated([=] {
+        for (int i = 0; i < kWindow; ++i) {
+          sends ? MPI_Send(in, count, type, peer, 0, MPI_COMM_WORLD)
+                : MPI_Recv(out, count, type, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        end();
+      });
+    }
+    return repeated([=] {
+      std::array<MPI_Request, kWindow> requests;
+      for (MPI_Request& request : requests) {
+        sends ? MPI_Isend(in, count, type, peer, 0, MPI_COMM_WORLD, &request)
+              : MPI_Irecv(out, count, type, peer, 0, MPI_COMM_WORLD, &request);
+      }
+      MPI_Waitall(kWindow, requests.data(), MPI_STATUSES_IGNORE);
+      end();
     });
   }
 

@@ -27,7 +27,7 @@ for argument in "$@"; do
     --peers)
       packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libfftw3-dev"
       packages="$packages libfftw3-mpi-dev libscalapack-openmpi-dev"
-      peers="openmpi5 mpich5"  # whole MPIs in wheels, each in a folder of its own in .peers
+      peers="openmpi5 mpich5 impi"  # whole MPIs in wheels, each in a folder of its own in .peers
       ;;
     --aarch64) packages="$packages g++-aarch64-linux-gnu qemu-user" ;;
     *)
@@ -151,8 +151,11 @@ if ! venv_is_complete; then
 fi
 for peer in $peers; do
   [ -e ".peers/$peer/bin/mpicxx" ] && continue
-  say "installing ${peer%5} 5 into .peers/$peer, where possible"
+  wheels="${peer%5}>=5,<6"
+  [ "$peer" = impi ] && wheels="impi-rt impi-devel"  # what runs, and what is compiled with
+  say "installing $wheels into .peers/$peer, where possible"
+  # shellcheck disable=SC2086  # a list of words
   (quietly .venv/bin/python -m pip install --disable-pip-version-check --no-deps \
-    --prefix ".peers/$peer" "${peer%5}>=5,<6") 2>/dev/null || say "went on without: $peer"
+    --prefix ".peers/$peer" $wheels) 2>/dev/null || say "went on without: $peer"
 done
 say "everything is in place"

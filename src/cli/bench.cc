@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string_view>
@@ -47,6 +48,19 @@ class Progress {
   bool active_ = ::isatty(STDERR_FILENO) == 1;
 };
 
+std::string_view text_of(const Placement& placement) {
+  switch (placement.unit()) {
+    case Unit::kCore:
+      return "each bound to a core of its own, in all libraries";
+    case Unit::kThread:
+      return "each bound to a hardware thread of its own, in all libraries";
+    case Unit::kNone:
+      break;
+  }
+  return placement.may_bind ? "not bound: there are more ranks than processors"
+                            : "not bound, in all libraries";
+}
+
 void print_introduction(const Findings& findings, const Placement& placement) {
   for (const auto& [name, value] : findings.machine) fmt::print("# {}: {}\n", name, value);
   for (const Participant& one : findings.participants) {
@@ -54,12 +68,9 @@ void print_introduction(const Findings& findings, const Placement& placement) {
     fmt::print("# {}: {}, ranks on processors {}\n",
                one.name,
                one.version,
-               fmt::join(one.processors, " | "));
+               fmt::join(one.starts.back().processors, " | "));
   }
-  fmt::print("# {} ranks, {}\n",
-             placement.ranks,
-             placement.binds() ? "each bound to a core of its own, in all libraries"
-                               : "not bound: there are more ranks than cores");
+  fmt::print("# {} ranks, {}\n", placement.ranks, text_of(placement));
   if (findings.plan.dirty) fmt::print("# inputs are written again before each call, untimed\n");
   fmt::print(
       "# time of one call in us, the slowest rank's: median of {} batches of {} ms or more;\n# "
@@ -67,6 +78,13 @@ void print_introduction(const Findings& findings, const Placement& placement) {
       findings.plan.repeats,
       findings.plan.batch.count());
   std::fflush(stdout);
+}
+
+// A library's own variables, and its command line.
+std::string text_of(const Launch& launch) {
+  std::string text;
+  for (const auto& [name, value] : launch.environment) text += fmt::format("{}={} ", name, value);
+  return text + fmt::format("{}", fmt::join(launch.arguments, " "));
 }
 
 // As it was typed, but for quotes.
@@ -123,21 +141,58 @@ class Session {
  public:
   Session(const Arguments& arguments, std::string command)
       : arguments_(arguments),
-        placement_{.ranks = arguments.ranks,
+        placement_{.ranks = arguments.ranks.front(),
                    .cores = count_cores(allowed_processors()),
+                   .processors = static_cast<int>(allowed_processors().size()),
+                   .may_bind = arguments.bind != "none",
                    .on_gpu = on_gpu(arguments),
                    .by_graph = arguments.launch == "graph"},
-        peers_(peers_of(arguments)) {
+        begin_(std::chrono::steady_clock::now()) {
     findings_.command = std::move(command);
     findings_.date = timestamp();
     findings_.machine = machine_facts();
-    findings_.plan = plan_of(arguments);
+    findings_.ranks = arguments.ranks;
+    // All are looked at before the first is measured.
+    for (const int ranks : arguments.ranks) findings_.plan = plan_of(arguments, ranks);
+    const int most = std::ranges::max(arguments.ranks);
+    if (arguments.bind == "core" && most > placement_.processors) {
+      throw InvalidArgument(
+          fmt::format("--bind core: {} ranks, but only {} processors may be used here; use --bind "
+                      "auto, or fewer ranks",
+                      most,
+                      placement_.processors));
+    }
+    // To tune, engines are measured alone; what hocket would choose of them is of no interest.
+    if (arguments.tune_file.empty()) add_library(std::string(kHocket));
+    for (const std::string& peer : peers_of(arguments)) add_library(peer);
   }
 
   int run() {
-    // To tune, engines are measured alone; what hocket would choose of them is of no interest.
-    if (arguments_.tune_file.empty()) start(std::string(kHocket));
-    for (const std::string& peer : peers_) start(peer);
+    bool worked = true;
+    for (std::size_t i = 0; i < arguments_.ranks.size(); ++i) {
+      worked = run_with(arguments_.ranks[i], arguments_.ranks.size() - i) && worked;
+    }
+    write_results();
+    return worked && all_verified() ? 0 : kExitFailure;
+  }
+
+  const Findings& findings() const noexcept { return findings_; }
+
+ private:
+  void add_library(const std::string& name) { findings_.participants.push_back({name, "", {}}); }
+
+  // Measures with so many ranks, the first of `runs` that are left. True if whoever must was there
+  // to the end.
+  bool run_with(int ranks, std::size_t runs) {
+    placement_.ranks = ranks;
+    findings_.plan = plan_of(arguments_, ranks);
+    for (std::size_t i = 0; i < findings_.participants.size(); ++i) teams_.push_back(start(i));
+    if (arguments_.seconds) {
+      const auto now = std::chrono::steady_clock::now();
+      const auto end = begin_ + std::chrono::seconds(*arguments_.seconds);
+      findings_.plan.end = now + (end - now) / static_cast<long>(runs);
+    }
+    if (findings_.points.size() > 0) fmt::print("\n");
     print_introduction(findings_, placement_);
     Table table(stdout, started_peers());
     measure(findings_.plan,
@@ -149,48 +204,53 @@ class Session {
                    table.add(point);
                    findings_.points.push_back(point);
                  },
-             .problem = [this](const std::string& what) { problem(what); }});
+             .problem = [this](const std::string& what) { problem(what); },
+             .unfinished = [this](const Gap& gap) { findings_.gaps.push_back(gap); },
+             .restart = [this](std::size_t place) { return start(place); }});
     progress_.clear();
     // Beside others hocket has to have lived; to tune, whoever could be measured.
     const auto lives = [](const std::unique_ptr<Team>& team) { return team != nullptr; };
-    const bool worked =
-        arguments_.tune_file.empty() ? lives(teams_.front()) : std::ranges::any_of(teams_, lives);
+    const bool worked = arguments_.tune_file.empty()
+                            ? lives(teams_.front()) && std::ranges::none_of(findings_.gaps, is_own)
+                            : std::ranges::any_of(teams_, lives);
     teams_.clear();
-    write_results();
-    return worked && all_verified() ? 0 : kExitFailure;
+    return worked;
   }
 
-  const Findings& findings() const noexcept { return findings_; }
+  static bool is_own(const Gap& gap) { return gap.library == kHocket; }
 
- private:
-  void start(const std::string& library) {
+  std::unique_ptr<Team> start(std::size_t place) {
+    Participant& participant = findings_.participants[place];
+    const std::string& library = participant.name;
     progress_.show(fmt::format("starting {}", library));
     Offer offer = find_library(library, placement_);
+    Launch& launch = offer.launch;
+    Start made{.ranks = placement_.ranks, .processors = {}, .launch = text_of(launch)};
     if (library == kHocket && !arguments_.algorithm.empty()) {
-      offer.launch.environment.emplace_back("HOCKET_ALGORITHM", arguments_.algorithm);
+      launch.environment.emplace_back("HOCKET_ALGORITHM", arguments_.algorithm);
     }
     if (is_numeric(findings_.plan.collectives.front())) {
       // A processor is a rank's, and so is all that its library computes.
-      offer.launch.environment.emplace_back("OMP_NUM_THREADS", "1");
-      offer.launch.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
+      launch.environment.emplace_back("OMP_NUM_THREADS", "1");
+      launch.environment.emplace_back("OPENBLAS_NUM_THREADS", "1");
     }
-    Participant participant{
-        library, "", {}, fmt::format("{}", fmt::join(offer.launch.arguments, " "))};
     std::unique_ptr<Team> team;
     if (!offer.missing.empty()) {
       problem(fmt::format("{}: {}", library, offer.missing));
     } else {
       try {
-        const TeamOptions options{arguments_.ranks, std::chrono::seconds(arguments_.timeout_s)};
-        team = std::make_unique<Team>(offer.launch, options, listener_, interrupts_);
+        const TeamOptions options{placement_.ranks, std::chrono::seconds(arguments_.timeout_s)};
+        team = std::make_unique<Team>(launch, options, listener_, interrupts_);
         participant.version = team->version();
-        participant.processors = team->processors();
+        made.processors = team->processors();
       } catch (const TeamFailed& error) {
         problem(fmt::format("{} did not start: {}", library, error.what()));
       }
     }
-    teams_.push_back(std::move(team));
-    findings_.participants.push_back(std::move(participant));
+    const bool again =
+        !participant.starts.empty() && participant.starts.back().ranks == placement_.ranks;
+    if (!again) participant.starts.push_back(std::move(made));
+    return team;
   }
 
   // Those that are not there were named; columns of dashes would say no more.
@@ -236,7 +296,7 @@ class Session {
 
   const Arguments& arguments_;
   Placement placement_;
-  std::vector<std::string> peers_;
+  std::chrono::steady_clock::time_point begin_;
   Findings findings_;
   Progress progress_;
   Interrupts interrupts_;
@@ -281,7 +341,7 @@ void add_bench(CLI::App& app, Action& chosen) {
       app.add_subcommand("bench", "Measure collectives, beside other libraries, with plots");
   bench->footer(
       "Sizes are those of the larger of a rank's buffers. Results are checked before and after.\n"
-      "Examples: hocket bench all_reduce -n 2 --compare openmpi --html bench.html\n"
+      "Examples: hocket bench all_reduce -n 2,4,8 --compare openmpi --html bench.html\n"
       "          hocket bench fft fft_transposed --sizes 128,256 --compare fftw\n"
       "          hocket bench matmul -n 4 --compare scalapack\n"
       "          hocket bench all_reduce all_gather -n 4 --device cuda --compare nccl");

@@ -13,6 +13,7 @@
 
 #include "cli/bench/case.h"
 #include "cli/bench/data.h"
+#include "cli/bench/libraries.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/numeric.h"
 #include "cli/bench/plot.h"
@@ -127,6 +128,10 @@ void perform(const Case& subject, int ranks, Ranks& all) {
         case Collective::kSendRecv:
           out[i] = in[(static_cast<std::size_t>(rank) + n - 1) % n][i];
           break;
+        case Collective::kSendWindow:
+        case Collective::kISendWindow:
+          if (rank == 1) out[i] = in[0][i];
+          break;
         case Collective::kFft:
         case Collective::kFftTransposed:
         case Collective::kMatmul:
@@ -146,7 +151,7 @@ std::vector<Setting> settings() {
     for (const bool in_place : {false, true}) {
       for (const int ranks : {1, 2, 3, 5}) {
         if (in_place && !in_place_is_a_choice(collective)) continue;
-        if (collective == Collective::kSend && ranks < 2) continue;
+        if (is_of_two(collective) && ranks < 2) continue;
         if (collective == Collective::kExscan && ranks < 2) continue;  // nobody has a result
         all.emplace_back(collective, in_place, ranks);
       }
@@ -167,7 +172,8 @@ TEST_P(BenchData, RightResultsPassAndOthersAreFound) {
   if (collective == Collective::kBarrier) return;
   EXPECT_NE(all.check_all(2), "") << "results of an earlier call must not pass";
 
-  std::vector<float>& result = all.out(collective == Collective::kExscan ? ranks - 1 : kRoot);
+  const bool is_last_s = collective == Collective::kExscan;
+  std::vector<float>& result = all.out(is_last_s ? ranks - 1 : (is_window(collective) ? 1 : kRoot));
   std::swap(result[3], result[4]);
   EXPECT_NE(all.check_all(1), "") << "elements in the wrong order must not pass";
 
@@ -286,9 +292,62 @@ TEST(BenchFigures, MediansQuartilesAndRatios) {
   EXPECT_DOUBLE_EQ(row.algorithm_gbps(), 4000 / 3.0 / 1000);
   EXPECT_DOUBLE_EQ(row.bus_gbps(), row.algorithm_gbps() * 1.5);
   const Ratio ratio = ratio_of(row, peer);
-  EXPECT_DOUBLE_EQ(ratio.median, 3.0 / 8);
+  EXPECT_DOUBLE_EQ(ratio.median, 0.5);
   EXPECT_DOUBLE_EQ(ratio.low, 0.5);
   EXPECT_DOUBLE_EQ(ratio.high, 0.5);
+}
+
+// What is shown of times measured side by side, and in which colour.
+TEST(BenchFigures, ARatioIsOfPairsAndOnlyWhatIsBelowOneIsGreen) {
+  using Side = Ratio::Side;
+  struct Pairs {
+    const char* what;
+    std::vector<double> own, other;
+    double median;
+    Side side;
+  };
+  const Pairs table[] = {
+      {"half throughout", {1, 2, 3}, {2, 4, 6}, 0.5, Side::kBelow},
+      // The medians are 11 and 10: half of the batches met a slower machine, in both libraries.
+      {"two medians would say 1.10", {5, 11, 55, 56, 5}, {10, 20, 100, 100, 9}, 0.55, Side::kBelow},
+      {"the middle half reaches above", {8, 9, 12}, {10, 10, 10}, 0.9, Side::kEven},
+      {"shown as 1.00", {999, 999, 999}, {1000, 1000, 1000}, 0.999, Side::kEven},
+      {"shown as 0.99", {99, 99, 99}, {100, 100, 100}, 0.99, Side::kBelow},
+      {"alike", {7, 7}, {7, 7}, 1, Side::kEven},
+      {"shown as 1.00, from above", {1001, 1001}, {1000, 1000}, 1.001, Side::kEven},
+      {"twice throughout", {4, 8, 12}, {2, 4, 6}, 2, Side::kAbove},
+      {"one batch is far off", {1, 1, 900}, {2, 2, 2}, 0.5, Side::kEven},
+      {"one has fewer batches", {1, 1, 1, 9}, {2, 2, 2}, 0.5, Side::kBelow},
+  };
+  for (const Pairs& pairs : table) {
+    const Ratio ratio = ratio_of(Row{.times_us = pairs.own}, Row{.times_us = pairs.other});
+    EXPECT_DOUBLE_EQ(ratio.median, pairs.median) << pairs.what;
+    EXPECT_EQ(ratio.side(), pairs.side) << pairs.what;
+  }
+}
+
+TEST(BenchPlacement, RanksAreBoundToCoresIfThereAreEnough) {
+  struct Line {
+    int ranks, cores, processors;
+    bool may_bind;
+    Unit unit;
+    bool is_crowded;
+  };
+  const Line table[] = {{2, 2, 2, true, Unit::kCore, false},
+                        {16, 16, 32, true, Unit::kCore, false},
+                        {17, 16, 32, true, Unit::kThread, false},
+                        {32, 16, 32, true, Unit::kThread, false},
+                        {33, 16, 32, true, Unit::kNone, true},
+                        {16, 16, 32, false, Unit::kNone, false},
+                        {4, 2, 2, false, Unit::kNone, true}};
+  for (const Line& row : table) {
+    const Placement placement{.ranks = row.ranks,
+                              .cores = row.cores,
+                              .processors = row.processors,
+                              .may_bind = row.may_bind};
+    EXPECT_EQ(placement.unit(), row.unit) << row.ranks;
+    EXPECT_EQ(placement.is_crowded(), row.is_crowded) << row.ranks;
+  }
 }
 
 // What `hocket bench --tune` measures and writes: the engines alone, in both kinds of memory.
@@ -343,6 +402,25 @@ TEST(BenchPlot, TextIsEscapedAndOneMarkIsEnough) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
   EXPECT_NE(svg.find("hint"), std::string::npos);
   EXPECT_EQ(to_svg(Plot{}).find("nan"), std::string::npos);
+}
+
+TEST(BenchPlot, PanelsShareTheirAxes) {
+  const auto plot = [](const char* title, double bytes, double us) {
+    return Plot{.title = title, .unit = "µs", .curves = {{"lib0", {{bytes, us, us, us, "hint"}}}}};
+  };
+  const std::string svg =
+      to_svg("t", {plot("2 ranks", 8, 1), plot("4 ranks", 1024, 1000), Plot{.title = "8 ranks"}});
+  const auto count = [&](const std::string& text) {
+    int found = 0;
+    for (auto at = svg.find(text); at != std::string::npos; at = svg.find(text, at + 1)) ++found;
+    return found;
+  };
+  for (const char* title : {">2 ranks<", ">4 ranks<", ">8 ranks<"}) EXPECT_EQ(count(title), 1);
+  EXPECT_EQ(count("<svg"), 1);
+  EXPECT_EQ(count(">1 ms<"), 1) << "the values are named once, on the left";
+  EXPECT_EQ(count(">8 B<"), 3) << "the sizes of all are below each";
+  EXPECT_EQ(count("nan"), 0);
+  EXPECT_EQ(to_svg("t", std::vector<Plot>{}), "");
 }
 
 // --- Transforms and products ---------------------------------------------------------------------

@@ -33,6 +33,10 @@ std::string_view name_of(Collective collective) noexcept {
       return "send";
     case Collective::kSendRecv:
       return "send_recv";
+    case Collective::kSendWindow:
+      return "send_window";
+    case Collective::kISendWindow:
+      return "isend_window";
     case Collective::kBarrier:
       return "barrier";
     case Collective::kFft:
@@ -105,6 +109,10 @@ Shape shape_of(const Case& subject, int rank, int ranks) noexcept {
     case Collective::kSend:
       if (rank < 2) shape = {one, one};
       break;
+    case Collective::kSendWindow:
+    case Collective::kISendWindow:
+      if (rank < 2) shape = rank == 0 ? Shape{one, 0} : Shape{0, one};
+      break;
     case Collective::kBarrier:
       break;
     case Collective::kFft:
@@ -133,6 +141,8 @@ double bus_factor(Collective collective, int ranks) noexcept {
     case Collective::kBroadcast:
     case Collective::kSend:
     case Collective::kSendRecv:
+    case Collective::kSendWindow:
+    case Collective::kISendWindow:
     case Collective::kBarrier:
     case Collective::kFft:
     case Collective::kFftTransposed:

@@ -26,6 +26,10 @@ enum class Collective : std::uint8_t {
   kAllToAll,
   kSend,      // ranks 0 and 1 send to and fro; the time is one way, half of a round trip
   kSendRecv,  // each rank sends to the next and receives from the one before
+  // Rank 0 sends a window of messages to rank 1, which then sends one back; the time is a
+  // message's.
+  kSendWindow,   // by blocking calls
+  kISendWindow,  // by calls that return at once, and a wait for all of them
   kBarrier,
   // No collectives, but measured as they are; see numeric.h. `elements` of a Case is N.
   kFft,            // of N^3 complex numbers, from slabs to the same slabs
@@ -44,6 +48,8 @@ inline constexpr std::array kCollectives = {Collective::kAllReduce,
                                             Collective::kAllToAll,
                                             Collective::kSend,
                                             Collective::kSendRecv,
+                                            Collective::kSendWindow,
+                                            Collective::kISendWindow,
                                             Collective::kBarrier};
 inline constexpr std::array kNumerics = {
     Collective::kFft, Collective::kFftTransposed, Collective::kMatmul};
@@ -51,6 +57,21 @@ inline constexpr int kCollectiveCount = int(kCollectives.size() + kNumerics.size
 constexpr bool is_numeric(Collective collective) noexcept { return collective >= Collective::kFft; }
 
 std::string_view name_of(Collective collective) noexcept;
+
+// Messages of a window.
+inline constexpr int kWindow = 64;
+constexpr bool is_window(Collective collective) noexcept {
+  return collective == Collective::kSendWindow || collective == Collective::kISendWindow;
+}
+// Ranks 0 and 1 take part, and the others look on.
+constexpr bool is_of_two(Collective collective) noexcept {
+  return collective == Collective::kSend || is_window(collective);
+}
+// Messages that a call sends one after the other; its time is shown for each.
+constexpr int messages_in_call(Collective collective) noexcept {
+  if (is_window(collective)) return kWindow;
+  return collective == Collective::kSend ? 2 : 1;
+}
 
 // The rank that broadcasts, gathers, scatters and holds what `reduce` gives.
 inline constexpr int kRoot = 0;
@@ -80,6 +101,8 @@ constexpr bool has_shares(Collective collective) noexcept {
     case Collective::kBroadcast:
     case Collective::kSend:
     case Collective::kSendRecv:
+    case Collective::kSendWindow:
+    case Collective::kISendWindow:
     case Collective::kBarrier:
     case Collective::kFft:
     case Collective::kFftTransposed:

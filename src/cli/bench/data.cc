@@ -183,6 +183,9 @@ T expected_at(const Case& subject, Seat seat, const Source<T>& source, std::size
       return narrow<T>(source(index / one, rank * one + index % one));
     case Collective::kSend:
       return narrow<T>(source(1 - rank, index));
+    case Collective::kSendWindow:
+    case Collective::kISendWindow:
+      return narrow<T>(source(0, index));
     case Collective::kSendRecv:
       return narrow<T>(source((rank + seat.ranks - 1) % seat.ranks, index));
     case Collective::kBarrier:

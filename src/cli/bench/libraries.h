@@ -15,7 +15,8 @@ inline constexpr std::string_view kHocket = "hocket";
 // Its engine that has symmetric memory too, where that is measured alone.
 inline constexpr std::string_view kPeerEngine = "peer";
 
-// A bare program for one task, the mark to come near to; it has symmetric memory as well.
+// A bare program for a few tasks, the mark to come near to; of two ranks in symmetric memory as
+// well.
 inline constexpr std::string_view kBare = "bare";
 
 // The names that --compare takes for collectives. On GPUs these are hocket's engines, each alone.
@@ -29,11 +30,23 @@ struct Offer {
   std::string missing;  // empty where it can be started
 };
 
+// Processors that a rank is bound to, by each library's own options.
+enum class Unit { kNone, kCore, kThread };
+
+// A value: where ranks lie.
 struct Placement {
   int ranks = 1;
-  int cores = 1;  // that this process may use
-  // With a core for each rank, all libraries' ranks are bound to one each; with fewer, none is.
-  bool binds() const noexcept { return ranks <= cores; }
+  int cores = 1;       // that this process may use
+  int processors = 1;  // the same, hardware threads
+  bool may_bind = true;
+  // A core for each rank if there are as many, else a hardware thread for each, else nothing.
+  Unit unit() const noexcept {
+    if (!may_bind || ranks > processors) return Unit::kNone;
+    return ranks <= cores ? Unit::kCore : Unit::kThread;
+  }
+  bool binds() const noexcept { return unit() != Unit::kNone; }
+  // Ranks take turns, so that one that waits had better let others run.
+  bool is_crowded() const noexcept { return ranks > processors; }
   bool on_gpu = false;   // arrays lie in GPUs' memory
   bool by_graph = true;  // there: calls are captured, and replayed
 };

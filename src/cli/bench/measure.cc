@@ -11,7 +11,11 @@
 namespace hocket::cli::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr long kMostCalls = 100'000'000;
+// Failures in a row after which a library is not started again for this collective.
+constexpr int kMostFailures = 3;
 
 // A row that is being measured: the case that a team holds open in a slot.
 struct Entry {
@@ -19,6 +23,7 @@ struct Entry {
   int slot = 0;
   Row row;
   long calls = 1;
+  Clock::duration spent{};  // waiting for the team
 };
 
 Request request_for(Verb verb, const Entry& entry) {
@@ -39,8 +44,9 @@ class PointRun {
            DType dtype,
            std::size_t bytes,
            std::string place,
+           std::optional<Clock::time_point> end,
            const Listeners& listeners)
-      : plan_(plan), place_(std::move(place)), listeners_(listeners) {
+      : plan_(plan), place_(std::move(place)), end_(end), listeners_(listeners) {
     subject_.collective = collective;
     subject_.dtype = dtype;
     subject_.op = plan.op;
@@ -53,14 +59,16 @@ class PointRun {
       for_all("checking",
               [this, turn](Entry& entry) { check(entry, static_cast<std::uint32_t>(turn)); });
     }
-    for_all("calibrating", [this](Entry& entry) { calibrate(entry); });
+    const double batch_ns = batch_length();
+    for_all("calibrating", [this, batch_ns](Entry& entry) { calibrate(entry, batch_ns); });
     for (int batch = 1; batch <= plan_.repeats; ++batch) {
-      for_all(fmt::format("batch {} of {}", batch, plan_.repeats),
-              [this](Entry& entry) { time(entry); });
+      for_all(fmt::format("batch {} of {}", batch, plan_.repeats), [this](Entry& entry) {
+        if (may_go_on(entry)) time(entry);
+      });
     }
     for_all("checking again", [this](Entry& entry) {
       check(entry, static_cast<std::uint32_t>(plan_.checks + 1));
-      (*entry.team)->ask(request_for(Verb::kClose, entry));
+      ask(entry, request_for(Verb::kClose, entry));
     });
     Point rows;
     for (Entry& entry : entries_) {
@@ -104,7 +112,7 @@ class PointRun {
     entry.row.ranks = plan_.ranks;
     entry.row.bytes = bytes_of(subject_, plan_.ranks);
     guarded(entry, [&](Entry& opened) {
-      const std::vector<Answer> answers = team->ask(request_for(Verb::kOpen, opened));
+      const std::vector<Answer> answers = ask(opened, request_for(Verb::kOpen, opened));
       for (const Answer& answer : answers) {
         if (answer.outcome != Outcome::kRefused) continue;
         listeners_.problem(fmt::format("{} does not do {}: {}",
@@ -142,17 +150,43 @@ class PointRun {
     }
   }
 
+  std::vector<Answer> ask(Entry& entry, const Request& request) {
+    const auto begin = Clock::now();
+    std::vector<Answer> answers = (*entry.team)->ask(request);
+    entry.spent += Clock::now() - begin;
+    return answers;
+  }
+
+  // With little time, a slow library has fewer batches, one at least.
+  bool may_go_on(const Entry& entry) const {
+    return !end_ || entry.row.times_us.empty() || entry.spent < plan_.case_limit;
+  }
+
+  // Nanoseconds: as planned, or less where the time that is left for this point is short.
+  // Calibrating, warming up and checking take about as long as two batches.
+  double batch_length() const {
+    const double wanted = std::chrono::duration<double, std::nano>(plan_.batch).count();
+    if (!end_ || entries_.empty()) return wanted;
+    constexpr double kShortest = 2e5;
+    const double left = std::chrono::duration<double, std::nano>(*end_ - Clock::now()).count();
+    return std::clamp(
+        left / static_cast<double>(entries_.size()) / (plan_.repeats + 2), kShortest, wanted);
+  }
+
   // A library that fails is out; the others go on.
   template <typename F>
   void guarded(Entry& entry, F f) {
     try {
       f(entry);
     } catch (const TeamFailed& error) {
-      listeners_.problem(fmt::format("{} failed in {} of {} B and is left out from here: {}",
+      listeners_.problem(fmt::format("{} failed in {} of {} B, {} ranks: {}",
                                      entry.row.library,
                                      describe(subject_),
                                      entry.row.bytes,
+                                     plan_.ranks,
                                      error.what()));
+      listeners_.unfinished(
+          {entry.row.library, entry.row.subject, plan_.ranks, entry.row.bytes, error.what()});
       entry.team->reset();
     }
   }
@@ -161,7 +195,7 @@ class PointRun {
     Request request = request_for(Verb::kCheck, entry);
     // Each point has numbers of its own, so that nothing left over can be taken for a result.
     request.seed = seed + 16 * static_cast<std::uint32_t>(entry.slot + entry.row.bytes);
-    for (const Answer& answer : (*entry.team)->ask(request)) {
+    for (const Answer& answer : ask(entry, request)) {
       if (answer.outcome == Outcome::kWrong && entry.row.wrong.empty()) {
         entry.row.wrong = answer.text;
       }
@@ -173,11 +207,10 @@ class PointRun {
     request.warmup = warmup;
     request.calls = calls;
     request.dirty = plan_.dirty;
-    return static_cast<double>(slowest((*entry.team)->ask(request)));
+    return static_cast<double>(slowest(ask(entry, request)));
   }
 
-  void calibrate(Entry& entry) {
-    const double wanted = std::chrono::duration<double, std::nano>(plan_.batch).count();
+  void calibrate(Entry& entry, double wanted) {
     long calls = 1;
     for (;;) {
       const double took = std::max(1.0, run_ns(entry, calls, calls));
@@ -192,14 +225,14 @@ class PointRun {
 
   void time(Entry& entry) {
     const double took = run_ns(entry, std::max(1L, entry.calls / 8), entry.calls);
-    // A message goes to and fro in one call.
-    const double calls = static_cast<double>(entry.calls) *
-                         (entry.row.subject.collective == Collective::kSend ? 2 : 1);
-    entry.row.times_us.push_back(took / 1000 / calls);
+    const double messages =
+        static_cast<double>(entry.calls) * messages_in_call(entry.row.subject.collective);
+    entry.row.times_us.push_back(took / 1000 / messages);
   }
 
   const Plan& plan_;
-  std::string place_;  // among the points: "[3/97] "
+  std::string place_;                     // among the points: "[3/97] "
+  std::optional<Clock::time_point> end_;  // of this point
   const Listeners& listeners_;
   Case subject_;
   std::vector<Entry> entries_;
@@ -236,36 +269,92 @@ Ratio ratio_of(const Row& row, const Row& peer) {
   for (std::size_t i = 0; i < std::min(row.times_us.size(), peer.times_us.size()); ++i) {
     side_by_side.push_back(row.times_us[i] / peer.times_us[i]);
   }
-  return {row.median_us() / peer.median_us(),
+  return {quantile_of(side_by_side, 0.5),
           quantile_of(side_by_side, 0.25),
           quantile_of(side_by_side, 0.75)};
 }
 
-std::vector<Point> measure(const Plan& plan,
-                           std::vector<std::unique_ptr<Team>>& teams,
-                           const Listeners& listeners) {
-  std::vector<Point> points;
-  std::size_t most = 0;
-  for (const Collective collective : plan.collectives) {
-    most += collective == Collective::kBarrier ? 1 : plan.dtypes.size() * plan.sizes.size();
-  }
+Ratio::Side Ratio::side() const noexcept {
+  const double shown = std::round(median * 100) / 100;
+  if (high < 1 && shown < 1) return Side::kBelow;
+  return low > 1 && shown > 1 ? Side::kAbove : Side::kEven;
+}
+
+namespace {
+
+// A collective, dtype and size, in the order of measuring.
+struct Spot {
+  Collective collective;
+  DType dtype;
+  std::size_t bytes;
+};
+
+std::vector<Spot> spots_of(const Plan& plan) {
+  std::vector<Spot> spots;
   for (const Collective collective : plan.collectives) {
     const bool has_arrays = collective != Collective::kBarrier;
     std::set<std::pair<DType, std::size_t>> done;
     for (const DType asked : plan.dtypes) {
       for (const std::size_t bytes : plan.sizes) {
         const DType dtype = has_arrays ? asked : DType::kUInt8;
-        if (!done.emplace(dtype, elements_for(collective, bytes, dtype, plan.ranks)).second) {
-          continue;
+        if (done.emplace(dtype, elements_for(collective, bytes, dtype, plan.ranks)).second) {
+          spots.push_back({collective, dtype, bytes});
         }
-        std::string place = fmt::format("[{}/{}] ", points.size() + 1, most);
-        Point point =
-            PointRun(plan, collective, dtype, bytes, std::move(place), listeners).run(teams);
-        if (point.empty()) continue;
-        listeners.measured(point);
-        points.push_back(std::move(point));
       }
     }
+  }
+  return spots;
+}
+
+// Starts again the teams that have failed, as long as they do not do it all the time.
+void revive(std::vector<std::unique_ptr<Team>>& teams,
+            std::vector<int>& failures,
+            const Listeners& listeners) {
+  for (std::size_t i = 0; i < teams.size(); ++i) {
+    if (teams[i] != nullptr || failures[i] < 1 || failures[i] >= kMostFailures) continue;
+    teams[i] = listeners.restart(i);
+    if (teams[i] == nullptr) failures[i] = kMostFailures;
+  }
+}
+
+}  // namespace
+
+std::vector<Point> measure(const Plan& plan,
+                           std::vector<std::unique_ptr<Team>>& teams,
+                           const Listeners& listeners) {
+  std::vector<Point> points;
+  std::vector<int> failures(teams.size());  // in a row
+  std::vector<bool> takes_part(teams.size());
+  for (std::size_t i = 0; i < teams.size(); ++i) takes_part[i] = teams[i] != nullptr;
+  const std::vector<Spot> spots = spots_of(plan);
+  for (std::size_t k = 0; k < spots.size(); ++k) {
+    const Spot& spot = spots[k];
+    const auto now = Clock::now();
+    if (plan.end && now >= *plan.end) {
+      listeners.problem(fmt::format("the time was over before {} of {} points, {} ranks",
+                                    spots.size() - k,
+                                    spots.size(),
+                                    plan.ranks));
+      break;
+    }
+    std::optional<Clock::time_point> end;
+    if (plan.end) end = now + (*plan.end - now) / static_cast<long>(spots.size() - k);
+    if (k > 0 && spot.collective != spots[k - 1].collective) {
+      for (std::size_t i = 0; i < teams.size(); ++i) {
+        if (takes_part[i] && teams[i] == nullptr) failures[i] = 1;
+      }
+    }
+    revive(teams, failures, listeners);
+    std::string place = fmt::format("[{}/{}] ", k + 1, spots.size());
+    Point point =
+        PointRun(plan, spot.collective, spot.dtype, spot.bytes, std::move(place), end, listeners)
+            .run(teams);
+    for (std::size_t i = 0; i < teams.size(); ++i) {
+      failures[i] = teams[i] == nullptr && takes_part[i] ? failures[i] + 1 : 0;
+    }
+    if (point.empty()) continue;
+    listeners.measured(point);
+    points.push_back(std::move(point));
   }
   return points;
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Plan {
   int checks = 2;                       // of each case's results before it is measured
   int repeats = 9;                      // batches of each case
   std::chrono::milliseconds batch{30};  // how long a batch lasts, at least
+  // If given, batches are shortened such that all is measured by then; what is not is left out.
+  std::optional<std::chrono::steady_clock::time_point> end;
+  std::chrono::seconds case_limit{60};  // of a library's part of a point, with `end`
 };
 
 // A library's way to do a case, measured. A value.
@@ -52,12 +56,16 @@ struct Row {
   bool verified() const noexcept { return wrong.empty(); }
 };
 
-// Times of `row` over those of `peer`: of the medians, and between which the middle half lies of
-// what batches measured side by side give. A value.
+// Times of `row` over those of `peer`, of batches measured side by side: the median, and the middle
+// half. The ratio of two medians would compare batches that met different loads. A value.
 struct Ratio {
   double median = 0;
   double low = 0;
   double high = 0;
+
+  // By what is shown, two digits: below 1 only if the middle half is, and the shown figure too.
+  enum class Side { kBelow, kEven, kAbove };
+  Side side() const noexcept;
 };
 Ratio ratio_of(const Row& row, const Row& peer);
 
@@ -67,15 +75,29 @@ double quantile_of(std::vector<double> values, double part);
 // One collective, dtype and size: the rows of all libraries, hocket's first.
 using Point = std::vector<Row>;
 
+// A case that a library did not finish: it failed, or did not answer in time. A value.
+struct Gap {
+  std::string library;
+  Case subject;
+  int ranks = 1;
+  std::size_t bytes = 0;
+  std::string why;
+};
+
 // What happens on the way, for whoever shows it.
 struct Listeners {
   std::function<void(const std::string& what)> progress;
   std::function<void(const Point&)> measured;
   // A library that was dropped, or that cannot do a case.
   std::function<void(const std::string& problem)> problem;
+  std::function<void(const Gap&)> unfinished;
+  // Starts the team at this place again, after it has failed; null if that fails.
+  std::function<std::unique_ptr<Team>(std::size_t place)> restart;
 };
 
-// Measures all of `plan`. Teams that fail are ended, reported and set to null. Throws Interrupted.
+// Measures all of `plan`. A team that fails is ended, reported and set to null, and started again
+// before the next point; one that fails three times in a row waits for the next collective. Throws
+// Interrupted.
 std::vector<Point> measure(const Plan& plan,
                            std::vector<std::unique_ptr<Team>>& teams,
                            const Listeners& listeners);

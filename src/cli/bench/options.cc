@@ -45,7 +45,7 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   return sizes;
 }
 
-std::vector<Collective> collectives_of(const Arguments& arguments) {
+std::vector<Collective> collectives_of(const Arguments& arguments, int ranks) {
   if (arguments.collectives.empty() && !arguments.tune_file.empty()) {
     return {Collective::kBarrier,
             Collective::kAllReduce,
@@ -66,7 +66,7 @@ std::vector<Collective> collectives_of(const Arguments& arguments) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of(one));
       if (word != name_of(one) && word != "all") continue;
       found = true;
-      if (word == "all" && one == Collective::kSend && arguments.ranks < 2) continue;
+      if (word == "all" && is_of_two(one) && ranks < 2) continue;
       collectives.push_back(one);
     }
     if (!found) {
@@ -74,9 +74,10 @@ std::vector<Collective> collectives_of(const Arguments& arguments) {
           fmt::format("there is no collective '{}'; there are {}, and all", word, known));
     }
   }
-  const bool sends =
-      std::find(collectives.begin(), collectives.end(), Collective::kSend) != collectives.end();
-  if (sends && arguments.ranks < 2) throw InvalidArgument("send needs two ranks: -n 2");
+  const auto sends = std::ranges::find_if(collectives, is_of_two);
+  if (sends != collectives.end() && ranks < 2) {
+    throw InvalidArgument(fmt::format("{} needs two ranks: -n 2", name_of(*sends)));
+  }
   return collectives;
 }
 
@@ -146,7 +147,7 @@ bool is_product(const Arguments& arguments) {
   return arguments.collectives.front() == name_of(Collective::kMatmul);
 }
 
-Plan numeric_plan(const Arguments& arguments) {
+Plan numeric_plan(const Arguments& arguments, int number) {
   Plan plan;
   plan.collectives = numerics_of(arguments);
   const bool multiplies = is_product(arguments);
@@ -173,7 +174,7 @@ Plan numeric_plan(const Arguments& arguments) {
   } else {
     plan.sizes = sizes_of(arguments);
   }
-  const auto ranks = static_cast<std::size_t>(arguments.ranks);
+  const auto ranks = static_cast<std::size_t>(number);
   for (std::size_t& n : plan.sizes) {
     const std::size_t most = multiplies ? 1 << 17 : 1 << 12;
     if (n < 1 || n > most) {
@@ -202,7 +203,7 @@ Plan numeric_plan(const Arguments& arguments) {
   }
   plan.memories = {Memory::kOrdinary};
   plan.places = {false};
-  plan.ranks = arguments.ranks;
+  plan.ranks = number;
   plan.repeats = arguments.repeats.value_or(plan.repeats);
   plan.batch = arguments.batch_ms ? std::chrono::milliseconds(*arguments.batch_ms) : plan.batch;
   return plan;
@@ -270,10 +271,10 @@ void check_given_sizes(const Arguments& arguments, const Plan& plan) {
   }
 }
 
-Plan plan_of(const Arguments& arguments) {
-  if (!numerics_of(arguments).empty()) return numeric_plan(arguments);
+Plan plan_of(const Arguments& arguments, int ranks) {
+  if (!numerics_of(arguments).empty()) return numeric_plan(arguments, ranks);
   Plan plan;
-  plan.collectives = collectives_of(arguments);
+  plan.collectives = collectives_of(arguments, ranks);
   check_algorithm(arguments, plan.collectives);
   plan.sizes = sizes_of(arguments);
   for (const std::string& name : arguments.dtypes) plan.dtypes.push_back(dtype_from_name(name));
@@ -285,13 +286,14 @@ Plan plan_of(const Arguments& arguments) {
     std::ranges::replace(plan.memories, Memory::kOrdinary, Memory::kCuda);
   }
   plan.places = places_of(arguments.in_place);
-  plan.ranks = arguments.ranks;
+  plan.ranks = ranks;
   plan.dirty = arguments.dirty;
   if (plan.dirty && on_gpu(arguments)) {
     throw InvalidArgument("--dirty is for arrays in host memory: leave out --device=cuda");
   }
   plan.repeats = arguments.repeats.value_or(plan.repeats);
   plan.batch = arguments.batch_ms ? std::chrono::milliseconds(*arguments.batch_ms) : plan.batch;
+  plan.case_limit = std::chrono::seconds(arguments.timeout_s);
   if (!arguments.tune_file.empty()) make_quick(plan, arguments);
   return plan;
 }
@@ -301,9 +303,10 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       "collectives",
       arguments.collectives,
       "all_reduce (default), reduce, scan, exscan, reduce_scatter, broadcast, "
-      "all_gather, gather, scatter, all_to_all, send, send_recv, barrier, or all; or fft "
-      "and fft_transposed, or matmul, of which --sizes are N");
-  bench.add_option("-n,--ranks", arguments.ranks, "How many ranks")
+      "all_gather, gather, scatter, all_to_all, send, send_recv, send_window, isend_window, "
+      "barrier, or all; or fft and fft_transposed, or matmul, of which --sizes are N");
+  bench.add_option("-n,--ranks", arguments.ranks, "How many ranks; 4,8,16: one after the other")
+      ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxRanks));
   bench.add_option("--min", arguments.min, "Smallest size in bytes (8, 64K, 16M)")
@@ -334,11 +337,18 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       bench
           .add_option("--compare",
                       arguments.compare,
-                      "Measure others too: openmpi,mpich,openmpi5,mpich5,gloo, or a bare program "
-                      "of two ranks, "
-                      "bare; alone: all but the last. Of fft: fftw; of matmul: scalapack")
+                      "Measure others too: openmpi,mpich,openmpi5,mpich5,impi,gloo, or a bare "
+                      "program, bare; alone: all but the last. Of fft: fftw; of matmul: "
+                      "scalapack")
           ->delimiter(',')
           ->expected(0, 16);
+  bench
+      .add_option(
+          "--bind",
+          arguments.bind,
+          "Bind each rank of all libraries: core, none, or auto: core where there are enough")
+      ->check(CLI::IsMember({"core", "none", "auto"}))
+      ->capture_default_str();
   bench.add_option("--device", arguments.device, "Where the arrays lie: host, cuda")
       ->capture_default_str();
   bench
@@ -361,7 +371,16 @@ void add_options(CLI::App& bench, Arguments& arguments) {
       .add_option(
           "--min-time", arguments.batch_ms, "How long a batch lasts, in ms: 30, or 6 to tune")
       ->check(CLI::Range(1, 60000));
-  bench.add_option("--timeout", arguments.timeout_s, "Give a library up after so many seconds")
+  bench
+      .add_option("--seconds",
+                  arguments.seconds,
+                  "Shorten the batches such that all of it takes about so many seconds, and leave "
+                  "out what is not measured by then")
+      ->check(CLI::Range(1, 86400));
+  bench
+      .add_option("--timeout",
+                  arguments.timeout_s,
+                  "Give a library up in a case that it does not answer to for so many seconds")
       ->capture_default_str()
       ->check(CLI::Range(1, 86400));
   bench.add_option("--json",

@@ -17,7 +17,8 @@ namespace hocket::cli::bench {
 // The options as they were typed. A value.
 struct Arguments {
   std::vector<std::string> collectives;
-  int ranks = 2;
+  std::vector<int> ranks{2};  // one after the other
+  std::string bind = "auto";
   std::string min = "8";
   std::string max = "64M";
   int factor = 4;
@@ -36,6 +37,7 @@ struct Arguments {
   std::string tune_file;
   std::optional<int> repeats;  // these two by what is measured, where they are not given
   std::optional<int> batch_ms;
+  std::optional<int> seconds;  // for all of it
   int timeout_s = 60;
   std::string json_file;
   std::string html_file;
@@ -44,8 +46,9 @@ struct Arguments {
 // Lets `command` take the options into `arguments`, which must outlive it.
 void add_options(CLI::App& command, Arguments& arguments);
 
-// What is to be measured. Throws InvalidArgument that names the option.
-Plan plan_of(const Arguments& arguments);
+// What is to be measured with so many ranks, one of `arguments.ranks`. Throws InvalidArgument that
+// names the option.
+Plan plan_of(const Arguments& arguments, int ranks);
 
 // Throws InvalidArgument where --algorithm names none that all of the collectives have.
 void check_algorithm(const Arguments& arguments, const std::vector<Collective>& collectives);

@@ -24,6 +24,7 @@ body {
 }
 main { max-width: 1160px; margin: 0 auto; padding: 32px 20px 64px; }
 h1 { font-size: 28px; margin: 0; letter-spacing: -0.02em; }
+h3 { font-size: 15px; margin: 14px 0 4px; }
 h2 { font-size: 20px; margin: 0 0 10px; letter-spacing: -0.01em; }
 header p { margin: 4px 0 0; color: var(--soft); }
 section {
@@ -40,6 +41,7 @@ section {
   gap: 14px 26px; }
 figure { margin: 0; min-width: 0; }
 .bars { max-width: 520px; }
+.panels { max-width: 1160px; }
 figure svg { width: 100%; height: auto; display: block; }
 svg { overflow: visible; }
 svg .title { font-size: 14px; font-weight: 600; fill: var(--ink); }

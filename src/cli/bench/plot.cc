@@ -13,6 +13,16 @@ namespace {
 // The picture, in its own units, and the margins around the plotted area.
 constexpr double kWidth = 520, kHeight = 320;
 constexpr double kLeft = 58, kRight = 16, kTop = 46, kBottom = 40;
+// The width of one of several panels, and what lies between two.
+constexpr double kPanel = 222, kBetween = 16;
+
+// Where a plot's area begins and ends, and how many sizes are named below it.
+struct Frame {
+  double left = kLeft;
+  double right = kWidth - kRight;
+  int ticks = 8;
+  bool names_values = true;
+};
 
 struct Interval {
   double low = 0;
@@ -43,18 +53,20 @@ double round_step(double wanted) {
 }
 
 // By the figures themselves: a spread beyond them is cut off at the edge.
-Axis vertical_axis(const Plot& plot) {
+Axis vertical_axis(const std::vector<Plot>& plots) {
   double low = INFINITY, high = 0;
-  for (const Curve& curve : plot.curves) {
-    for (const Mark& mark : curve.marks) {
-      low = std::min(low, mark.y);
-      high = std::max(high, mark.y);
+  for (const Plot& plot : plots) {
+    for (const Curve& curve : plot.curves) {
+      for (const Mark& mark : curve.marks) {
+        low = std::min(low, mark.y);
+        high = std::max(high, mark.y);
+      }
     }
+    high = std::max(high, plot.reference);
   }
-  high = std::max(high, plot.reference);
-  Axis axis{{0.1, 1}, {kHeight - kBottom, kTop}, plot.scale};
+  Axis axis{{0.1, 1}, {kHeight - kBottom, kTop}, plots.front().scale};
   if (!(low <= high)) return axis;
-  if (plot.scale == Scale::kLogarithmic) {
+  if (axis.scale == Scale::kLogarithmic) {
     axis.values = {std::pow(10, std::floor(std::log10(low))),
                    std::pow(10, std::ceil(std::log10(high)))};
     if (axis.values.low == axis.values.high) axis.values.high *= 10;
@@ -65,16 +77,18 @@ Axis vertical_axis(const Plot& plot) {
   return axis;
 }
 
-Axis horizontal_axis(const Plot& plot) {
+Axis horizontal_axis(const std::vector<Plot>& plots, const Frame& frame) {
   Interval sizes{INFINITY, 0};
-  for (const Curve& curve : plot.curves) {
-    for (const Mark& mark : curve.marks) {
-      sizes.low = std::min(sizes.low, mark.x);
-      sizes.high = std::max(sizes.high, mark.x);
+  for (const Plot& plot : plots) {
+    for (const Curve& curve : plot.curves) {
+      for (const Mark& mark : curve.marks) {
+        sizes.low = std::min(sizes.low, mark.x);
+        sizes.high = std::max(sizes.high, mark.x);
+      }
     }
   }
   if (!(sizes.low <= sizes.high)) sizes = {1, 2};
-  return {sizes, {kLeft + 8, kWidth - kRight - 8}, Scale::kLogarithmic};
+  return {sizes, {frame.left + 8, frame.right - 8}, Scale::kLogarithmic};
 }
 
 std::vector<double> ticks_of(const Axis& axis) {
@@ -88,11 +102,11 @@ std::vector<double> ticks_of(const Axis& axis) {
   return ticks;
 }
 
-// Powers of two, at most eight of them.
-std::vector<double> size_ticks(const Interval& sizes) {
+// Powers of two, about `most` of them.
+std::vector<double> size_ticks(const Interval& sizes, int most) {
   const double first = std::ceil(std::log2(sizes.low) - 1e-9);
   const double last = std::floor(std::log2(sizes.high) + 1e-9);
-  const double step = std::max(1.0, std::ceil((last - first) / 8));
+  const double step = std::max(1.0, std::ceil((last - first) / most));
   std::vector<double> ticks;
   for (double power = first; power <= last; power += step) ticks.push_back(std::exp2(power));
   return ticks;
@@ -104,22 +118,22 @@ std::string tick_text(double value, const std::string& unit) {
   return value == 0 ? "0" : fmt::format("{:g}", value);
 }
 
-std::string grid(const Plot& plot, const Axis& x, const Axis& y) {
+std::string grid(const Plot& plot, const Frame& frame, const Axis& x, const Axis& y) {
   std::string svg;
   for (const double tick : ticks_of(y)) {
     const double at = y.place(tick);
-    svg += fmt::format(
-        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
-        "<text class=\"tick end\" x=\"{}\" y=\"{:.1f}\">{}</text>\n",
-        kLeft,
-        kWidth - kRight,
-        at,
-        at,
-        kLeft - 8,
-        at + 3.5,
-        tick_text(tick, plot.unit));
+    svg += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
+                       frame.left,
+                       frame.right,
+                       at,
+                       at);
+    if (!frame.names_values) continue;
+    svg += fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{:.1f}\">{}</text>\n",
+                       frame.left - 8,
+                       at + 3.5,
+                       tick_text(tick, plot.unit));
   }
-  for (const double tick : size_ticks(x.values)) {
+  for (const double tick : size_ticks(x.values, frame.ticks)) {
     const double at = x.place(tick);
     svg += fmt::format(
         "<line class=\"grid faint\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/>"
@@ -137,8 +151,8 @@ std::string grid(const Plot& plot, const Axis& x, const Axis& y) {
     const double at = y.place(plot.reference);
     svg +=
         fmt::format("<line class=\"reference\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
-                    kLeft,
-                    kWidth - kRight,
+                    frame.left,
+                    frame.right,
                     at,
                     at);
   }
@@ -177,11 +191,14 @@ std::string curve_of(const Curve& curve, const Axis& x, const Axis& y) {
                      dots);
 }
 
-std::string frame(const std::string& title, double height, const std::string& inside) {
+std::string picture(const std::string& title,
+                    double width,
+                    double height,
+                    const std::string& inside) {
   return fmt::format(
       "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n"
       "<text class=\"title\" x=\"4\" y=\"18\">{}</text>\n{}</svg>\n",
-      kWidth,
+      width,
       height,
       escaped(title),
       escaped(title),
@@ -214,19 +231,50 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-std::string to_svg(const Plot& plot) {
-  const Axis x = horizontal_axis(plot);
-  const Axis y = vertical_axis(plot);
-  std::string inside = fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{}\">{}</text>\n",
-                                   kLeft - 8,
-                                   kTop - 13,
-                                   escaped(plot.unit));
-  inside += grid(plot, x, y);
-  // The first curve is drawn last, above the others.
+namespace {
+
+// The grid and the curves of a plot; the first curve is drawn last, above the others.
+std::string area(const Plot& plot, const Frame& frame, const Axis& x, const Axis& y) {
+  std::string inside = grid(plot, frame, x, y);
   for (auto curve = plot.curves.rbegin(); curve != plot.curves.rend(); ++curve) {
     inside += curve_of(*curve, x, y);
   }
-  return frame(plot.title, kHeight, inside);
+  return inside;
+}
+
+std::string unit_text(const Plot& plot) {
+  return fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{}\">{}</text>\n",
+                     kLeft - 8,
+                     kTop - 13,
+                     escaped(plot.unit));
+}
+
+}  // namespace
+
+std::string to_svg(const Plot& plot) {
+  const Frame frame;
+  const std::string inside =
+      area(plot, frame, horizontal_axis({plot}, frame), vertical_axis({plot}));
+  return picture(plot.title, kWidth, kHeight, unit_text(plot) + inside);
+}
+
+std::string to_svg(const std::string& title, const std::vector<Plot>& panels) {
+  if (panels.empty()) return "";
+  const Axis y = vertical_axis(panels);
+  std::string inside = unit_text(panels.front());
+  Frame frame{.left = kLeft, .right = kLeft + kPanel, .ticks = 4, .names_values = true};
+  for (const Plot& plot : panels) {
+    inside += fmt::format("<text class=\"name middle\" x=\"{}\" y=\"{}\">{}</text>\n",
+                          (frame.left + frame.right) / 2,
+                          kTop - 8,
+                          escaped(plot.title));
+    inside += area(plot, frame, horizontal_axis(panels, frame), y);
+    frame = {.left = frame.right + kBetween,
+             .right = frame.right + kBetween + kPanel,
+             .ticks = frame.ticks,
+             .names_values = false};
+  }
+  return picture(title, frame.left - kBetween + kRight, kHeight, inside);
 }
 
 std::string to_svg(const std::string& title, const std::vector<Bar>& bars) {
@@ -256,7 +304,7 @@ std::string to_svg(const std::string& title, const std::vector<Bar>& bars) {
         escaped(bar.hint));
     top += kStep;
   }
-  return frame(title, top + 4, inside);
+  return picture(title, kWidth, top + 4, inside);
 }
 
 }  // namespace hocket::cli::bench

@@ -72,14 +72,18 @@ nlohmann::ordered_json config_of(const Findings& findings) {
   config["hocket"] = HOCKET_VERSION;
   config["machine"] = nlohmann::ordered_json::object();
   for (const auto& [name, value] : findings.machine) config["machine"][name] = value;
-  config["ranks"] = findings.plan.ranks;
+  config["ranks"] = findings.ranks;
   config["repeats"] = findings.plan.repeats;
   config["batch_ms"] = findings.plan.batch.count();
   config["dirty"] = findings.plan.dirty;
   config["libraries"] = nlohmann::ordered_json::object();
   for (const Participant& one : findings.participants) {
-    config["libraries"][one.name] = {
-        {"version", one.version}, {"processors", one.processors}, {"launch", one.launch}};
+    auto starts = nlohmann::ordered_json::array();
+    for (const Start& start : one.starts) {
+      starts.push_back(
+          {{"ranks", start.ranks}, {"processors", start.processors}, {"launch", start.launch}});
+    }
+    config["libraries"][one.name] = {{"version", one.version}, {"starts", starts}};
   }
   config["times"] =
       "of one call, in batches of calls one after the other; a batch takes as long as its slowest "
@@ -100,6 +104,7 @@ nlohmann::ordered_json ratios_of(const Findings& findings) {
         const Ratio ratio = ratio_of(row, *other);
         ratios.push_back({{"collective", name_of(row.subject.collective)},
                           {"dtype", hocket::name_of(row.subject.dtype)},
+                          {"ranks", row.ranks},
                           {"bytes", row.bytes},
                           {"memory", name_of(row.subject.memory)},
                           {"in_place", row.subject.in_place},
@@ -198,6 +203,17 @@ std::string to_json(const Findings& findings) {
     for (const Row& row : point) json["rows"].push_back(json_of(row));
   }
   json["ratios"] = ratios_of(findings);
+  json["unfinished"] = nlohmann::ordered_json::array();
+  for (const Gap& gap : findings.gaps) {
+    json["unfinished"].push_back({{"library", gap.library},
+                                  {"collective", name_of(gap.subject.collective)},
+                                  {"dtype", hocket::name_of(gap.subject.dtype)},
+                                  {"ranks", gap.ranks},
+                                  {"bytes", gap.bytes},
+                                  {"memory", name_of(gap.subject.memory)},
+                                  {"in_place", gap.subject.in_place},
+                                  {"why", gap.why}});
+  }
   return json.dump(1) + "\n";
 }
 

@@ -11,12 +11,18 @@
 
 namespace hocket::cli::bench {
 
+// A library's ranks as they were started for one number of them. A value.
+struct Start {
+  int ranks = 1;
+  std::vector<std::string> processors;  // of each rank; empty where they did not start
+  std::string launch;                   // the command line
+};
+
 // A library that took part, or that should have. A value.
 struct Participant {
   std::string name;
-  std::string version;                  // empty where it did not start
-  std::vector<std::string> processors;  // of each rank
-  std::string launch;                   // the command line
+  std::string version;  // empty where it did not start
+  std::vector<Start> starts;
 };
 
 // Everything that is known at the end. A value.
@@ -24,9 +30,11 @@ struct Findings {
   std::string command;
   std::string date;
   Facts machine;
-  Plan plan;
+  Plan plan;                              // of the last number of ranks
+  std::vector<int> ranks;                 // all numbers of them
   std::vector<Participant> participants;  // hocket first
   std::vector<Point> points;
+  std::vector<Gap> gaps;
   std::vector<std::string> problems;
 };
 

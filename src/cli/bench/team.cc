@@ -28,6 +28,8 @@ using std::chrono::milliseconds;
 
 // How long ranks get to leave by themselves before they are ended by force.
 constexpr auto kGrace = std::chrono::seconds(5);
+// How long a library may take to start where it gets less time to answer.
+constexpr auto kLongestStart = std::chrono::seconds(60);
 // How much of a failed library's output is shown.
 constexpr std::size_t kTailBytes = 2000;
 
@@ -170,7 +172,8 @@ void Team::start(const Launch& launch, const Listener& listener) {
 }
 
 void Team::assemble(const Listener& listener) {
-  const auto end = Clock::now() + options_.timeout;
+  const auto most = std::max(options_.timeout, kLongestStart);
+  const auto end = Clock::now() + most;
   std::vector<Listener::Guest> guests;  // those who have not said who they are
   int missing = options_.ranks;
   const Fd launcher = open_process(launcher_);
@@ -181,7 +184,7 @@ void Team::assemble(const Listener& listener) {
       fail(fmt::format("only {} of {} ranks were there after {} s (--timeout)",
                        options_.ranks - missing,
                        options_.ranks,
-                       options_.timeout.count()));
+                       most.count()));
     }
     if (entries[1].revents != 0) {
       reap_launcher();

@@ -82,7 +82,7 @@ struct Launch {
 
 struct TeamOptions {
   int ranks = 1;
-  std::chrono::seconds timeout{60};  // for the start, and for any answer
+  std::chrono::seconds timeout{60};  // for any answer; for the start a minute, or this if longer
 };
 
 // A resource: a launcher and its ranks. One thread. Destroying it ends them, by force where they do

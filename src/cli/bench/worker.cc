@@ -1,6 +1,7 @@
 #include "cli/bench/worker.h"
 
 #include <algorithm>
+#include <array>
 
 #include "cli/bench/libraries.h"
 #include "cli/bench/numeric.h"
@@ -39,6 +40,7 @@ class Hocket final : public Library {
   void barrier() override { comm_.barrier(); }
 
   std::optional<std::string> refusal(const Case& subject) const override {
+    if (gpu_ && is_window(subject.collective)) return "windows are measured in host memory";
     if (reduces(subject.collective) && !is_defined(subject.op, subject.dtype)) {
       return std::string(hocket::name_of(subject.op)) + " has no meaning on " +
              std::string(hocket::name_of(subject.dtype));
@@ -224,6 +226,8 @@ class Hocket final : public Library {
         return repeated([&comm, array, plain] { comm.all_to_all(array, plain); });
       case Collective::kSend:
       case Collective::kSendRecv:
+      case Collective::kSendWindow:
+      case Collective::kISendWindow:
       case Collective::kBarrier:
       case Collective::kFft:
       case Collective::kFftTransposed:
@@ -262,6 +266,8 @@ class Hocket final : public Library {
         return repeated([&comm, in, out, plain] { comm.all_to_all(in, out, plain); });
       case Collective::kSend:
       case Collective::kSendRecv:
+      case Collective::kSendWindow:
+      case Collective::kISendWindow:
         return message(subject, in, out);
       case Collective::kBarrier:
         return repeated([&comm, plain] { comm.barrier(plain); });
@@ -285,6 +291,7 @@ class Hocket final : public Library {
       });
     }
     if (rank > 1) return [](long) {};
+    if (is_window(subject.collective)) return window(subject, in, out);
     if (rank == 1) {
       return repeated([&comm, in, out, options] {
         comm.recv(out, 0, options);
@@ -294,6 +301,37 @@ class Hocket final : public Library {
     return repeated([&comm, in, out, options] {
       comm.send(in, 1, options);
       comm.recv(out, 1, options);
+    });
+  }
+
+  // The receiver's message at the end keeps the sender from running ahead.
+  std::function<void(long)> window(const Case& subject, ConstArrayView in, ArrayView out) {
+    Communicator& comm = comm_;
+    const MessageOptions options{.stream = stream()};
+    const bool sends = comm.rank() == 0;
+    const auto end = [&comm, sends] {
+      std::byte word{};
+      if (sends) {
+        comm.recv(ArrayView(&word, 1, DType::kUInt8), 1);
+      } else {
+        comm.send(ConstArrayView(&word, 1, DType::kUInt8), 0);
+      }
+    };
+    if (subject.collective == Collective::kSendWindow) {
+      return repeated([&comm, in, out, options, sends, end] {
+        for (int i = 0; i < kWindow; ++i) {
+          sends ? comm.send(in, 1, options) : static_cast<void>(comm.recv(out, 0, options));
+        }
+        end();
+      });
+    }
+    return repeated([&comm, in, out, options, sends, end] {
+      std::array<Work, kWindow> works;
+      for (Work& work : works) {
+        work = sends ? comm.send_async(in, 1, options) : comm.recv_async(out, 0, options);
+      }
+      for (Work& work : works) work.wait();
+      end();
     });
   }
 

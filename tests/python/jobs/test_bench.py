@@ -41,8 +41,11 @@ COLLECTIVES = [
     "exscan",
     "send",
     "send_recv",
+    "send_window",
+    "isend_window",
     "barrier",
 ]
+OF_TWO = {"send", "send_window", "isend_window"}
 REDUCTIONS = {"all_reduce", "reduce", "reduce_scatter", "scan", "exscan"}
 QUICK = ["--repeats", 2, "--min-time", 1, "--timeout", WATCHDOG // 2]
 
@@ -76,7 +79,7 @@ def test_every_collective_is_measured_and_verified(tmp_path, ranks):
     )
     rows = figures["rows"]
     assert {row["collective"] for row in rows} == {
-        name for name in COLLECTIVES if ranks > 1 or name != "send"
+        name for name in COLLECTIVES if ranks > 1 or name not in OF_TWO
     }
     for row in rows:
         assert set(row) == ROW_KEYS
@@ -90,7 +93,7 @@ def test_every_collective_is_measured_and_verified(tmp_path, ranks):
         (memory, in_place) for memory in ("ordinary", "symmetric") for in_place in (False, True)
     }
     assert {row["bytes"] for row in rows if row["collective"] == "all_reduce"} == {8, 5000}
-    assert figures["config"]["ranks"] == ranks
+    assert figures["config"]["ranks"] == [ranks]
     assert figures["config"]["libraries"]["hocket"]["version"].startswith("hocket ")
 
 
@@ -166,7 +169,7 @@ def test_output_into_a_pipe_has_no_progress(tmp_path):
 # --- Other libraries ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", ["openmpi", "mpich", "openmpi5", "mpich5", "gloo"])
+@pytest.mark.parametrize("library", ["openmpi", "mpich", "openmpi5", "mpich5", "impi", "gloo"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_other_libraries_are_measured_in_the_same_run(tmp_path, library, ranks):
     if not has_peer(library):
@@ -209,6 +212,116 @@ def test_a_library_that_is_not_there_is_named_with_its_mend(tmp_path, library, i
     assert said in result.stderr
     assert "barrier" in result.stdout
     assert f"{library} us" not in result.stdout  # no column of dashes
+
+
+# --- Several numbers of ranks ---------------------------------------------------------------------
+
+
+def test_several_numbers_of_ranks_make_one_page_with_one_picture(tmp_path):
+    path = tmp_path / "bench.html"
+    result, figures = bench(
+        tmp_path, "all_reduce", "-n", "1,2,3", "--sizes", "8,1K", "--html", path
+    )
+    assert figures["config"]["ranks"] == [1, 2, 3]
+    found = [(row["ranks"], row["bytes"], row["verified"]) for row in figures["rows"]]
+    assert found == [(ranks, size, True) for ranks in (1, 2, 3) for size in (8, 1024)]
+    for ranks in (1, 2, 3):
+        assert f"all_reduce, float32 sum, {ranks} rank" in result.stdout
+    starts = figures["config"]["libraries"]["hocket"]["starts"]
+    assert [(start["ranks"], len(start["processors"])) for start in starts] == [(1, 1), (2, 2), (3, 3)]
+    page = Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    page.close()
+    assert page.open == []
+    assert page.text.count("Time of a call") == 1
+    assert page.tags.count("figure") == 1
+    assert page.tags.count("table") == 3 + 1  # and the configuration
+
+
+def test_time_that_is_over_leaves_points_out_and_says_so(tmp_path):
+    begin = time.monotonic()
+    result, figures = bench(tmp_path, "all", "-n", 3, "--sizes", "16M,32M,48M", "--seconds", 2)
+    assert time.monotonic() - begin < WATCHDOG
+    assert "the time was over before" in result.stderr
+    assert 0 < len(figures["rows"]) < 3 * len(COLLECTIVES)
+
+
+FAKE_LAUNCHER = """#!/usr/bin/env python3
+import os, subprocess, sys
+ranks = int(sys.argv[sys.argv.index("-n") + 1])
+every = [subprocess.Popen([sys.executable, sys.argv[-1]],
+                          env=dict(os.environ, FAKE_RANK=str(rank), FAKE_RANKS=str(ranks)))
+         for rank in range(ranks)]
+sys.exit(max(each.wait() for each in every))
+"""
+# Answers at once, but never in a case of 16 elements, and refuses broadcasts.
+FAKE_PEER = """#!/usr/bin/env python3
+import os, socket, time
+line = socket.socket(socket.AF_UNIX)
+line.connect("\\0" + os.environ["HOCKET_BENCH_SOCKET"])
+words = ["hello", os.environ["HOCKET_BENCH_TOKEN"], "impi", os.environ["FAKE_RANK"],
+         os.environ["FAKE_RANKS"], "0",
+         os.environ["I_MPI_PIN"], os.environ.get("I_MPI_PIN_DOMAIN", "-")]
+line.sendall((" ".join(words) + "\\n").encode())
+for request in line.makefile():
+    verb, slot, collective, elements = request.split()[:4]
+    if elements == "16" and verb == "2":
+        time.sleep(3600)
+    line.sendall(b"0 1000000 \\n")
+"""
+
+
+@pytest.fixture
+def fake_library(tmp_path):
+    """A command of its own, beside a program that it takes for Intel MPI's."""
+    libexec = tmp_path / "libexec" / "hocket"
+    libexec.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(os.path.realpath(hocket_command.find()), tmp_path / "bin" / "hocket")
+    (libexec / "bench_impi.launcher").write_text("../../mpi/bin/launch\n")
+    (tmp_path / "mpi" / "bin").mkdir(parents=True)
+    for path, text in [(tmp_path / "mpi" / "bin" / "launch", FAKE_LAUNCHER),
+                       (libexec / "bench_impi", FAKE_PEER)]:
+        path.write_text(text)
+        path.chmod(0o755)
+    return tmp_path / "bin" / "hocket"
+
+
+def run_beside_fake(command, tmp_path, *arguments):
+    path = tmp_path / "figures.json"
+    result = subprocess.run(
+        [command, "bench", *map(str, [*arguments, "--compare", "impi", "--json", path])],
+        capture_output=True, text=True, timeout=WATCHDOG, check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result, json.loads(path.read_text())
+
+
+def test_a_library_that_does_not_finish_a_case_is_marked_and_the_rest_goes_on(
+    fake_library, tmp_path
+):
+    result, figures = run_beside_fake(
+        fake_library, tmp_path, "all_reduce", "--sizes", "32,64,128", "--repeats", 2,
+        "--min-time", 1, "--timeout", 2,
+    )
+    measured = {(row["library"], row["bytes"]) for row in figures["rows"]}
+    assert measured == {("hocket", 32), ("hocket", 64), ("hocket", 128), ("impi", 32), ("impi", 128)}
+    (gap,) = figures["unfinished"]
+    assert (gap["library"], gap["bytes"], gap["ranks"]) == ("impi", 64, 2)
+    assert "has not answered for 2 s" in gap["why"]
+    assert "impi failed in all_reduce" in result.stderr
+
+
+@pytest.mark.parametrize("bind, said", [("none", "0 -"), ("core", "1 core"), ("auto", "1 core")])
+def test_others_are_bound_as_hocket_is(fake_library, tmp_path, bind, said):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("two processors are needed")
+    _, figures = run_beside_fake(fake_library, tmp_path, "barrier", "--bind", bind, *QUICK)
+    libraries = figures["config"]["libraries"]
+    assert libraries["impi"]["version"] == said
+    (start,) = libraries["hocket"]["starts"]
+    assert (start["processors"][0] != start["processors"][1]) == (bind != "none")
+    assert f"--bind {'none' if bind == 'none' else 'core'}" in start["launch"]
 
 
 # --- Inputs that are written again ----------------------------------------------------------------
@@ -279,6 +392,10 @@ def test_transforms_and_products_beside_others(tmp_path, word, library, dtype):
         (["--min", "1K", "--max", "8"], "nothing to measure"),
         (["--compare", "gazpacho"], "no library 'gazpacho'"),
         (["send", "-n", "1"], "two ranks"),
+        (["isend_window", "-n", "2,1"], "isend_window needs two ranks"),
+        (["barrier", "-n", "4,0"], "--ranks"),
+        (["barrier", "-n", "2,1900", "--bind", "core"], "--bind core: 1900 ranks, but only"),
+        (["barrier", "--bind", "socket"], "--bind"),
         (["--memory", "wet"], "no 'wet'"),
         (["--dtype", "float31"], "float31"),
         (["fft", "all_reduce"], "measured one at a time"),
