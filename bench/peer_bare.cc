@@ -1,29 +1,38 @@
-// What a program could do that knows its one task: all_reduce of float32 by sum, out of place,
-// between two ranks of a host, without checks, failures or other kinds of call. `hocket bench
-// --compare bare` measures it beside hocket, as the mark to come near to.
+// What a program could do that knows its few tasks: all_reduce, reduce_scatter, all_gather,
+// broadcast and all_to_all of float32 in ordinary memory, between the ranks of a host, without
+// checks, failures or other kinds of call. `hocket bench --compare bare` measures it beside hocket,
+// as the mark to come near to for long arrays.
 //
-// Symmetric memory: each rank reduces its half straight from both arrays, and stores it to both
-// results, past the caches. Ordinary memory: each rank copies its array through two chunks of 256
-// KiB in shared memory, and adds what the other has there to its own; its copies go past the caches
-// where that is quicker, which is tried when the arrays are made.
-#include <fcntl.h>
-#include <sys/mman.h>
+// There are several ways, and the quickest is found by trying all when the arrays are made:
+//
+//   chunks    each rank copies piece after piece into its two chunks of shared memory, from where
+//   the
+//             others read; copies in, results, or neither go past the caches
+//   one copy  each rank reads straight from the others' memory, by process_vm_readv
+//
+// all_reduce of more than two ranks is a reduce_scatter of each piece and an all_gather of it:
+//
+//   piece:    0       1       2       3
+//   fill      step 0  step 1  step 2  step 3     this rank's piece, into its chunk
+//   reduce            step 1  step 2  step 3     its part of all ranks' pieces
+//   gather                    step 2  step 3     all parts, into the result
+//
+// Two ranks have all_reduce in symmetric memory, too: each reduces its half straight from both
+// arrays, and stores it to both results, past the caches.
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <new>
 #include <stdexcept>
 #include <string>
-#include <system_error>
+#include <vector>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
+#include "bench/bare_memory.h"
 #include "cli/bench/peer.h"
 #include "cli/bench/wire.h"
 
@@ -32,6 +41,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{256} << 10;
 constexpr std::size_t kPageBytes = std::size_t{64} << 10;  // a multiple of any page
+constexpr std::size_t kBlock = std::size_t{32} << 10;      // what is summed at a time
 
 std::string needed(const char* name) {
   const char* value = std::getenv(name);
@@ -39,96 +49,48 @@ std::string needed(const char* name) {
   return value;
 }
 
-void wait_for(const std::atomic<std::uint64_t>& word, std::uint64_t least) {
-  while (word.load(std::memory_order_acquire) < least) {
+using Word = std::atomic<std::uint64_t>;
+
+void wait_for(const Word& word, std::uint64_t least) {
+  constexpr int kSpins = 1 << 12;
+  for (int spins = 0; word.load(std::memory_order_acquire) < least; ++spins) {
+    if (spins > kSpins) ::sched_yield();  // ranks may be more than processors
   }
 }
 
-// Stores into two places, past the caches; `b` may be null. Lines are whole.
-void add_streaming(float* a, float* b, const float* x, const float* y, std::size_t count) {
-#if defined(__SSE2__)
-  std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const __m128 sum = _mm_add_ps(_mm_loadu_ps(x + i), _mm_loadu_ps(y + i));
-    _mm_stream_ps(a + i, sum);
-    if (b != nullptr) _mm_stream_ps(b + i, sum);
-  }
-  for (; i < count; ++i) {
-    a[i] = x[i] + y[i];
-    if (b != nullptr) b[i] = a[i];
-  }
-  _mm_sfence();
-#else
-  for (std::size_t i = 0; i < count; ++i) {
-    a[i] = x[i] + y[i];
-    if (b != nullptr) b[i] = a[i];
-  }
-#endif
-}
-
-void copy_streaming(void* to, const void* from, std::size_t bytes) {
-#if defined(__SSE2__)
-  auto* out = static_cast<__m128i*>(to);
-  const auto* in = static_cast<const __m128i*>(from);
-  const std::size_t blocks = bytes / sizeof(__m128i);
-  for (std::size_t i = 0; i < blocks; ++i) _mm_stream_si128(out + i, _mm_loadu_si128(in + i));
-  std::memcpy(out + blocks, in + blocks, bytes % sizeof(__m128i));
-  _mm_sfence();
-#else
-  std::memcpy(to, from, bytes);
-#endif
-}
-
-// A resource: memory that both ranks see, by a name of this benchmark alone that is gone once both
-// have it.
-class Shared {
- public:
-  Shared(const std::string& name, std::size_t bytes, const auto& meet) : bytes_(bytes) {
-    const int fd = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) throw std::system_error(errno, std::generic_category(), name);
-    const bool sized = ::ftruncate(fd, static_cast<off_t>(bytes)) == 0;
-    data_ = sized ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0)
-                  : MAP_FAILED;
-    ::close(fd);
-    if (data_ == MAP_FAILED) {
-      ::shm_unlink(name.c_str());
-      throw std::bad_alloc();
-    }
-    meet(static_cast<std::byte*>(data_));
-    ::shm_unlink(name.c_str());
-  }
-  ~Shared() { ::munmap(data_, bytes_); }
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-
-  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-
- private:
-  std::size_t bytes_;
-  void* data_ = nullptr;
+// A rank's part of the shared memory. Words count pieces of all calls, and are written by it alone.
+struct Place {
+  Word met{0};
+  alignas(128) Word filled{0};
+  alignas(128) Word reduced{0};
+  alignas(128) Word read{0};
+  alignas(128) std::atomic<std::int64_t> pid{0};
+  std::atomic<const float*> in{nullptr};
+  std::atomic<float*> out{nullptr};
+  std::atomic<std::int64_t> nanoseconds{0};  // of a way that was tried
+  alignas(4096) std::byte chunks[2][kChunk];
+  alignas(4096) std::byte results[2][kChunk];
 };
 
-// What a rank tells the other: how far it has come, counted over all calls.
-struct alignas(128) Words {
-  std::atomic<std::uint64_t> met{0};
-  alignas(128) std::atomic<std::uint64_t> filled{0};  // chunks
-  alignas(128) std::atomic<std::uint64_t> read{0};    // of the other's chunks
+struct Way {
+  bool copies_once = false;
+  bool fill_streams = false;
+  bool out_streams = false;
 };
-struct Board {
-  Words of[2];
-  alignas(128) std::atomic<bool> streams{false};
-  alignas(4096) std::byte chunks[2][2][kChunk];
-};
+constexpr Way kWays[] = {{false, false, false}, {false, false, true}, {false, true, true}, {true}};
 
-// A resource: the board of two ranks. One thread. Fails with standard exceptions.
+// A resource: the places of all ranks. One thread. Fails with standard exceptions.
 class Bare final : public Library {
  public:
   Bare()
       : seat_{std::stoi(needed("HOCKET_RANK")), std::stoi(needed("HOCKET_SIZE"))},
-        name_("/hocket-bench-" + needed(kTokenVariable)) {
-    if (seat_.ranks != 2) throw std::runtime_error("the bare program is for two ranks: -n 2");
-    memory_ = std::make_unique<Shared>(name_, sizeof(Board), [this](std::byte* data) {
-      board_ = reinterpret_cast<Board*>(data);  // zeros are a board at its beginning
+        ranks_(static_cast<std::size_t>(seat_.ranks)),
+        rank_(static_cast<std::size_t>(seat_.rank)),
+        name_("/hocket-bench-" + needed(kTokenVariable) + "-" + std::to_string(seat_.ranks)) {
+    ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // siblings read, too
+    memory_ = std::make_unique<Shared>(name_, ranks_ * sizeof(Place), [this](std::byte* data) {
+      places_ = reinterpret_cast<Place*>(data);  // zeros are a place at its beginning
+      mine().pid = ::getpid();
       barrier();
     });
   }
@@ -138,15 +100,29 @@ class Bare final : public Library {
   std::string version() const override { return "a bare program"; }
   void barrier() override {
     mine().met.store(++met_, std::memory_order_release);
-    wait_for(other().met, met_);
+    wait_for_all(&Place::met, met_);
   }
 
   std::optional<std::string> refusal(const Case& subject) const override {
-    const bool known = subject.collective == Collective::kAllReduce &&
-                       subject.dtype == DType::kFloat32 && subject.op == ReduceOp::kSum &&
-                       !subject.in_place;
-    if (!known) return "it knows all_reduce of float32 by sum, out of place, alone";
-    return std::nullopt;
+    if (subject.dtype != DType::kFloat32 || subject.op != ReduceOp::kSum) {
+      return "it knows float32 and sums alone";
+    }
+    if (subject.memory == Memory::kSymmetric &&
+        (seat_.ranks != 2 || subject.collective != Collective::kAllReduce || subject.in_place)) {
+      return "in symmetric memory it knows all_reduce of two ranks alone";
+    }
+    switch (subject.collective) {
+      case Collective::kBroadcast:
+        return std::nullopt;
+      case Collective::kAllReduce:
+      case Collective::kReduceScatter:
+      case Collective::kAllGather:
+      case Collective::kAllToAll:
+        if (subject.in_place) return "it works out of place alone";
+        return std::nullopt;
+      default:
+        return "it knows all_reduce, reduce_scatter, all_gather, broadcast and all_to_all alone";
+    }
   }
 
   Bound bind(const Case& subject) override {
@@ -154,8 +130,10 @@ class Bare final : public Library {
   }
 
  private:
-  Words& mine() const { return board_->of[seat_.rank]; }
-  Words& other() const { return board_->of[1 - seat_.rank]; }
+  Place& mine() const { return places_[rank_]; }
+  void wait_for_all(Word Place::*word, std::uint64_t least) const {
+    for (std::size_t rank = 0; rank < ranks_; ++rank) wait_for(places_[rank].*word, least);
+  }
 
   Bound bind_symmetric(const Case& subject) {
     const std::size_t count = subject.elements;
@@ -163,24 +141,24 @@ class Bare final : public Library {
     const std::string name = name_ + "-" + std::to_string(++arrays_);
     // In order: rank 0's input and result, rank 1's.
     auto memory = std::make_shared<Shared>(name, 4 * bytes, [this](std::byte*) { barrier(); });
-    const auto at = [&](int place) {
-      return reinterpret_cast<float*>(memory->data() + static_cast<std::size_t>(place) * bytes);
+    const auto at = [&](std::size_t place) {
+      return reinterpret_cast<float*>(memory->data() + place * bytes);
     };
-    float* const mine_in = at(2 * seat_.rank);
-    float* const mine_out = at(2 * seat_.rank + 1);
+    float* const in = at(2 * rank_);
+    float* const out = at(2 * rank_ + 1);
     const float* const first = at(0);
     const float* const second = at(2);
-    float* const other_out = at(2 * (1 - seat_.rank) + 1);
+    float* const other_out = at(2 * (1 - rank_) + 1);
     const std::size_t half = count / 2 / 16 * 16;
-    const std::size_t from = seat_.rank == 0 ? 0 : half;
-    const std::size_t length = seat_.rank == 0 ? half : count - half;
+    const std::size_t from = rank_ == 0 ? 0 : half;
+    const std::size_t length = rank_ == 0 ? half : count - half;
     Bound bound;
-    bound.arrays = {mine_in, mine_out};
+    bound.arrays = {in, out};
     bound.owners.push_back(memory);
     bound.calls = [=, this](long n) {
       for (; n > 0; --n) {
         barrier();
-        add_streaming(mine_out + from, other_out + from, first + from, second + from, length);
+        add(out + from, other_out + from, first + from, second + from, length, true);
         barrier();
       }
     };
@@ -190,68 +168,349 @@ class Bare final : public Library {
   Bound bind_plain(const Case& subject) {
     Bound bound;
     bind_ordinary_arrays(bound, subject, seat_);
-    const auto* in = static_cast<const float*>(bound.arrays.in);
-    auto* out = static_cast<float*>(bound.arrays.out);
-    const std::size_t count = subject.elements;
-    const auto calls = [=, this](long n, bool streams) {
-      for (; n > 0; --n) call(in, out, count, streams);
+    const auto arrays = bound.arrays;
+    const Way way = quickest_way(subject, arrays);
+    bound.calls = [=, this](long n) {
+      if (way.copies_once) publish(arrays);
+      for (; n > 0; --n) call(subject, arrays, way);
     };
-    const bool streams = is_quicker_past_the_caches(calls);
-    bound.calls = [=](long n) { calls(n, streams); };
     return bound;
   }
 
-  bool is_quicker_past_the_caches(const auto& calls) {
-    using Clock = std::chrono::steady_clock;
-    Clock::duration took[2] = {Clock::duration::max(), Clock::duration::max()};
-    for (int turn = 0; turn < 6; ++turn) {
-      barrier();
-      const auto begin = Clock::now();
-      calls(1, turn % 2 == 1);
-      took[turn % 2] = std::min(took[turn % 2], Clock::now() - begin);
+  // --- Which way ---------------------------------------------------------------------------------
+
+  Way quickest_way(const Case& subject, Arrays arrays) {
+    constexpr int kTurns = 3;
+    Way best;
+    std::int64_t least = INT64_MAX;
+    publish(arrays);
+    for (const Way& way : kWays) {
+      if (way.copies_once && !all_can_read()) continue;
+      std::int64_t took = INT64_MAX;
+      for (int turn = 0; turn < kTurns; ++turn) took = std::min(took, time(subject, arrays, way));
+      if (took < least) {
+        least = took;
+        best = way;
+      }
     }
-    if (seat_.rank == 0) board_->streams = took[1] < took[0];
-    barrier();
-    const bool streams = board_->streams;
-    barrier();
-    return streams;
+    return best;
   }
 
-  void call(const float* in, float* out, std::size_t count, bool streams) {
-    constexpr std::size_t kElements = kChunk / sizeof(float);
-    const std::size_t chunks = (count + kElements - 1) / kElements;
-    for (std::size_t k = 0; k <= chunks; ++k) {
-      if (k < chunks) {
-        const std::uint64_t number = chunks_ + k;
-        if (number >= 2) wait_for(other().read, number - 1);
-        const std::size_t length = std::min(kElements, count - k * kElements);
-        void* const to = board_->chunks[seat_.rank][number % 2];
-        const auto* const from = in + k * kElements;
-        streams ? copy_streaming(to, from, length * sizeof(float))
-                : static_cast<void>(std::memcpy(to, from, length * sizeof(float)));
+  // Of the slowest rank, alike on all.
+  std::int64_t time(const Case& subject, Arrays arrays, Way way) {
+    barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    call(subject, arrays, way);
+    mine().nanoseconds = (std::chrono::steady_clock::now() - begin) / std::chrono::nanoseconds(1);
+    barrier();
+    std::int64_t most = 0;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      most = std::max<std::int64_t>(most, places_[rank].nanoseconds);
+    }
+    barrier();
+    return most;
+  }
+
+  // Tells the others where this rank's arrays lie.
+  void publish(Arrays arrays) {
+    mine().in = static_cast<const float*>(arrays.in);
+    mine().out = static_cast<float*>(arrays.out);
+    barrier();
+  }
+
+  bool all_can_read() {
+    bool can = true;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      float word = 0;
+      can = can && (rank == rank_ || try_pull(rank, &word, places_[rank].out, 1));
+    }
+    mine().nanoseconds = can ? 1 : 0;
+    barrier();
+    for (std::size_t rank = 0; rank < ranks_; ++rank) can = can && places_[rank].nanoseconds == 1;
+    barrier();
+    return can;
+  }
+
+  // --- The calls ---------------------------------------------------------------------------------
+
+  void call(const Case& subject, Arrays arrays, Way way) {
+    const auto* in = static_cast<const float*>(arrays.in);
+    auto* out = static_cast<float*>(arrays.out);
+    if (way.copies_once) return by_one_copy(subject, in, out);
+    const std::size_t one = subject.elements;
+    switch (subject.collective) {
+      case Collective::kAllReduce:
+        return seat_.ranks > 2 ? all_reduce(in, out, one, way)
+                               : all_reduce_of_two(in, out, one, way);
+      case Collective::kBroadcast:
+        return broadcast(out, one, way);
+      case Collective::kAllGather:
+        return all_gather(in, out, one, way);
+      case Collective::kAllToAll:
+        return exchange(in, out, one, way, false);
+      default:
+        return exchange(in, out, one, way, true);
+    }
+  }
+
+  float* chunk(std::size_t rank, std::uint64_t number) const {
+    return reinterpret_cast<float*>(places_[rank].chunks[number % 2]);
+  }
+  float* result(std::size_t rank, std::uint64_t number) const {
+    return reinterpret_cast<float*>(places_[rank].results[number % 2]);
+  }
+
+  // Pieces of `count` elements, `room` at most in each: `fill` puts one into this rank's chunk,
+  // `use` takes the one before from all ranks'. Both get its number, offset and length.
+  void through_chunks(std::size_t count, std::size_t room, const auto& fill, const auto& use) {
+    const std::size_t pieces = (count + room - 1) / room;
+    for (std::size_t k = 0; k <= pieces; ++k) {
+      if (k < pieces) {
+        const std::uint64_t number = pieces_ + k;
+        if (number >= 2) wait_for_all(&Place::read, number - 1);
+        fill(number, k * room, std::min(room, count - k * room));
         mine().filled.store(number + 1, std::memory_order_release);
       }
       if (k == 0) continue;
-      const std::uint64_t number = chunks_ + k - 1;
-      wait_for(other().filled, number + 1);
-      const std::size_t first = (k - 1) * kElements;
-      const auto* const theirs =
-          reinterpret_cast<const float*>(board_->chunks[1 - seat_.rank][number % 2]);
-      const float* const one = seat_.rank == 0 ? in + first : theirs;
-      const float* const two = seat_.rank == 0 ? theirs : in + first;
-      add_streaming(out + first, nullptr, one, two, std::min(kElements, count - first));
+      const std::uint64_t number = pieces_ + k - 1;
+      const std::size_t offset = (k - 1) * room;
+      use(number, offset, std::min(room, count - offset));
+      mine().reduced.store(number + 1, std::memory_order_release);
       mine().read.store(number + 1, std::memory_order_release);
     }
-    chunks_ += chunks;
+    pieces_ += pieces;
+  }
+
+  // Each other rank in turn, the next one first, so that not all read from the same one.
+  void for_others(const auto& f) const {
+    for (std::size_t i = 1; i < ranks_; ++i) f((rank_ + i) % ranks_);
+  }
+
+  static constexpr std::size_t kElements = kChunk / sizeof(float);
+
+  void all_reduce_of_two(const float* in, float* out, std::size_t count, Way way) {
+    through_chunks(
+        count,
+        kElements,
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          copy(chunk(rank_, number), in + offset, length * sizeof(float), way.fill_streams);
+        },
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          const std::size_t other = ranks_ - 1 - rank_;  // itself, where it is alone
+          wait_for(places_[other].filled, number + 1);
+          const float* const theirs = chunk(other, number);
+          if (ranks_ == 1) {
+            copy(out + offset, theirs, length * sizeof(float), way.out_streams);
+            return;
+          }
+          const float* const mine = in + offset;
+          add(out + offset,
+              nullptr,
+              rank_ == 0 ? mine : theirs,
+              rank_ == 0 ? theirs : mine,
+              length,
+              way.out_streams);
+        });
+  }
+
+  void broadcast(float* out, std::size_t count, Way way) {
+    const bool is_root = seat_.rank == kRoot;
+    through_chunks(
+        count,
+        kElements,
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          if (!is_root) return;
+          copy(chunk(rank_, number), out + offset, length * sizeof(float), way.fill_streams);
+        },
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          if (is_root) return;
+          wait_for(places_[kRoot].filled, number + 1);
+          copy(out + offset, chunk(kRoot, number), length * sizeof(float), way.out_streams);
+        });
+  }
+
+  void all_gather(const float* in, float* out, std::size_t one, Way way) {
+    through_chunks(
+        one,
+        kElements,
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          copy(chunk(rank_, number), in + offset, length * sizeof(float), way.fill_streams);
+        },
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          const std::size_t bytes = length * sizeof(float);
+          copy(out + rank_ * one + offset, in + offset, bytes, way.out_streams);
+          for_others([&](std::size_t rank) {
+            wait_for(places_[rank].filled, number + 1);
+            copy(out + rank * one + offset, chunk(rank, number), bytes, way.out_streams);
+          });
+        });
+  }
+
+  // all_to_all, or reduce_scatter where what comes is added up. A chunk has a part for each rank.
+  void exchange(const float* in, float* out, std::size_t one, Way way, bool reduces) {
+    const std::size_t room = std::max<std::size_t>(16, kElements / ranks_ / 16 * 16);
+    through_chunks(
+        one,
+        room,
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          for_others([&](std::size_t rank) {
+            copy(chunk(rank_, number) + rank * room,
+                 in + rank * one + offset,
+                 length * sizeof(float),
+                 way.fill_streams);
+          });
+        },
+        [&](std::uint64_t number, std::size_t offset, std::size_t length) {
+          const float* const own = in + rank_ * one + offset;
+          if (reduces) {
+            wait_for_all(&Place::filled, number + 1);
+            sum(out + offset, length, way.out_streams, [&](std::size_t rank) {
+              return rank == rank_ ? own : chunk(rank, number) + rank_ * room;
+            });
+            return;
+          }
+          const std::size_t bytes = length * sizeof(float);
+          copy(out + rank_ * one + offset, own, bytes, way.out_streams);
+          for_others([&](std::size_t rank) {
+            wait_for(places_[rank].filled, number + 1);
+            copy(out + rank * one + offset,
+                 chunk(rank, number) + rank_ * room,
+                 bytes,
+                 way.out_streams);
+          });
+        });
+  }
+
+  // The sum over all ranks of what `source` gives, in their order.
+  void sum(float* out, std::size_t count, bool streams, const auto& source) const {
+    alignas(64) float block[kBlock / sizeof(float)];
+    for (std::size_t at = 0; at < count; at += std::size(block)) {
+      const std::size_t length = std::min(std::size(block), count - at);
+      copy(block, source(0) + at, length * sizeof(float), false);
+      for (std::size_t rank = 1; rank < ranks_; ++rank) {
+        accumulate(block, source(rank) + at, length);
+      }
+      copy(out + at, block, length * sizeof(float), streams);
+    }
+  }
+
+  void all_reduce(const float* in, float* out, std::size_t count, Way way) {
+    const std::size_t pieces = (count + kElements - 1) / kElements;
+    const auto length_of = [&](std::size_t k) {
+      return std::min(kElements, count - k * kElements);
+    };
+    const auto begin_of = [&](std::size_t rank, std::size_t length) {
+      return rank == ranks_ ? length : rank * length / ranks_ / 16 * 16;
+    };
+    for (std::size_t k = 0; k < pieces + 2; ++k) {
+      const std::uint64_t number = pieces_ + k;
+      if (k < pieces) {
+        if (number >= 2) wait_for_all(&Place::reduced, number - 1);
+        copy(chunk(rank_, number),
+             in + k * kElements,
+             length_of(k) * sizeof(float),
+             way.fill_streams);
+        mine().filled.store(number + 1, std::memory_order_release);
+      }
+      if (k >= 1 && k - 1 < pieces) {
+        const std::size_t length = length_of(k - 1), from = begin_of(rank_, length);
+        if (number >= 3) wait_for_all(&Place::read, number - 2);
+        wait_for_all(&Place::filled, number);
+        sum(result(rank_, number - 1) + from,
+            begin_of(rank_ + 1, length) - from,
+            false,
+            [&](std::size_t rank) { return chunk(rank, number - 1) + from; });
+        mine().reduced.store(number, std::memory_order_release);
+      }
+      if (k < 2) continue;
+      const std::size_t length = length_of(k - 2);
+      float* const to = out + (k - 2) * kElements;
+      for (std::size_t i = 0; i < ranks_; ++i) {
+        const std::size_t rank = (rank_ + i) % ranks_, from = begin_of(rank, length);
+        wait_for(places_[rank].reduced, number - 1);
+        copy(to + from,
+             result(rank, number - 2) + from,
+             (begin_of(rank + 1, length) - from) * sizeof(float),
+             way.out_streams);
+      }
+      mine().read.store(number - 1, std::memory_order_release);
+    }
+    pieces_ += pieces;
+  }
+
+  // --- One copy ----------------------------------------------------------------------------------
+
+  bool try_pull(std::size_t rank, float* to, const float* from, std::size_t count) const {
+    auto* at = reinterpret_cast<std::byte*>(to);
+    const auto* source = reinterpret_cast<const std::byte*>(from);
+    for (std::size_t left = count * sizeof(float); left > 0;) {
+      const iovec here{at, left}, there{const_cast<std::byte*>(source), left};
+      const auto pid = static_cast<pid_t>(places_[rank].pid.load());
+      const ssize_t n = ::process_vm_readv(pid, &here, 1, &there, 1, 0);
+      if (n <= 0) return false;
+      at += n, source += n, left -= static_cast<std::size_t>(n);
+    }
+    return true;
+  }
+  void pull(std::size_t rank, float* to, const float* from, std::size_t count) const {
+    if (!try_pull(rank, to, from, count)) throw std::runtime_error("process_vm_readv failed");
+  }
+
+  void by_one_copy(const Case& subject, const float* in, float* out) {
+    const std::size_t one = subject.elements;
+    barrier();
+    switch (subject.collective) {
+      case Collective::kBroadcast:
+        if (seat_.rank != kRoot) pull(kRoot, out, places_[kRoot].out, one);
+        break;
+      case Collective::kAllGather:
+        copy(out + rank_ * one, in, one * sizeof(float), false);
+        for_others([&](std::size_t rank) { pull(rank, out + rank * one, places_[rank].in, one); });
+        break;
+      case Collective::kAllToAll:
+        copy(out + rank_ * one, in + rank_ * one, one * sizeof(float), false);
+        for_others([&](std::size_t rank) {
+          pull(rank, out + rank * one, places_[rank].in + rank_ * one, one);
+        });
+        break;
+      case Collective::kReduceScatter:
+        sum_pulled(out, in, rank_ * one, one);
+        break;
+      default: {
+        const std::size_t from = rank_ * one / ranks_;
+        sum_pulled(out + from, in, from, (rank_ + 1) * one / ranks_ - from);
+        barrier();
+        for_others([&](std::size_t rank) {
+          const std::size_t begin = rank * one / ranks_;
+          pull(rank, out + begin, places_[rank].out + begin, (rank + 1) * one / ranks_ - begin);
+        });
+      }
+    }
+    barrier();
+  }
+
+  // The sum of `count` elements from `offset` on in all ranks' inputs.
+  void sum_pulled(float* out, const float* in, std::size_t offset, std::size_t count) {
+    scratch_.resize(kElements);
+    for (std::size_t at = 0; at < count; at += kElements) {
+      const std::size_t length = std::min(kElements, count - at);
+      copy(out + at, in + offset + at, length * sizeof(float), false);
+      for_others([&](std::size_t rank) {
+        pull(rank, scratch_.data(), places_[rank].in + offset + at, length);
+        accumulate(out + at, scratch_.data(), length);
+      });
+    }
   }
 
   Seat seat_;
+  std::size_t ranks_, rank_;
   std::string name_;
-  Board* board_ = nullptr;
+  Place* places_ = nullptr;
   std::unique_ptr<Shared> memory_;
   std::uint64_t met_ = 0;
-  std::uint64_t chunks_ = 0;  // of all calls so far
+  std::uint64_t pieces_ = 0;  // of all calls so far
   int arrays_ = 0;
+  std::vector<float> scratch_;
 };
 
 }  // namespace
