@@ -56,9 +56,11 @@ class Job:
     sizes: tuple[str, ...]
     others: tuple[str, ...]
 
-    def cells(self) -> int:
-        sizes = [1 if kind == "barrier" else len(self.sizes) for kind in self.kinds]
-        return sum(sizes) * len(self.ranks) * (len(self.others) + 1)
+    def weight(self) -> float:
+        """About how long it takes beside others: long arrays take longer."""
+        every = sum(1 + bytes_of(size) / (4 * MIB) for size in self.sizes)
+        kinds = sum(1 if kind == "barrier" else every for kind in self.kinds)
+        return kinds * len(self.ranks) * (len(self.others) + 1)
 
 
 def jobs_of(options: argparse.Namespace, processors: int) -> list[Job]:
@@ -99,8 +101,8 @@ def run(jobs: list[Job], options: argparse.Namespace, folder: Path) -> None:
     for place, job in enumerate(jobs):
         seconds = None
         if end is not None:
-            left = sum(each.cells() for each in jobs[place:])
-            seconds = max(1, int((end - time.monotonic()) * job.cells() / left))
+            left = sum(each.weight() for each in jobs[place:])
+            seconds = max(1, int((end - time.monotonic()) * job.weight() / left))
         print(f"\n== {job.name}: {', '.join(job.kinds)}; ranks {job.ranks}", flush=True)
         (folder / f"{job.name}.json").unlink(missing_ok=True)
         # A library that fails or is wrong is in the figures, and makes no difference to the others.
@@ -112,7 +114,8 @@ class Cell:
     bind: str
     kind: str
     ranks: int
-    bytes: int
+    asked: int  # the size that was asked for
+    bytes: int  # and that was measured: parts are of whole elements
     beside: str  # "mpi" or "bare"
     us: float | None  # hocket's median; None where it did not finish
     ratio: float | None  # None where there is nothing to compare with
@@ -143,8 +146,17 @@ def cells_of(figures: dict, bind: str) -> list[Cell]:
     cells = []
     for (kind, ranks, size), us in times.items():
         ratio, to = max(ratios.get((kind, ranks, size), [(None, None)]))
-        cells.append(Cell(bind, kind, ranks, size, beside, us, None if us is None else ratio, to))
+        asked = asked_size(size, ranks, figures["config"]["sizes"])
+        cells.append(Cell(bind, kind, ranks, asked, size, beside, us, None if us is None else ratio, to))
     return cells
+
+
+def asked_size(size: int, ranks: int, asked: list[int]) -> int:
+    """Which of the sizes that were asked for was measured as `size`, in parts of whole floats for each rank."""
+    for each in asked:
+        if size in (each, max(1, each // (4 * ranks)) * 4 * ranks):
+            return each
+    return size
 
 
 def cell_text(cell: Cell | None) -> str:
@@ -166,18 +178,12 @@ def print_tables(cells: list[Cell]) -> None:
     for (beside, bind, ranks), group in sorted(groups.items(), key=lambda item: item[0][::-1]):
         quickest = "a bare program" if beside == "bare" else "the quickest MPI"
         print(f"\n{ranks} ranks, {'bound' if bind == 'core' else 'unbound'}: time over that of {quickest}")
-        shares = {cell.bytes: nearest_size(cell.bytes) for cell in group}
-        sizes = sorted({size for size in shares.values() if size > 0})
+        sizes = sorted({cell.asked for cell in group if cell.kind != "barrier"})
         print(f"{'':>16}" + "".join(f"{size_text(size):>8}" for size in sizes))
         for kind in [kind for kind in KINDS if any(cell.kind == kind for cell in group)]:
-            of_kind = {shares[cell.bytes]: cell for cell in group if cell.kind == kind}
-            shown = [of_kind.get(0)] if kind == "barrier" else [of_kind.get(size) for size in sizes]
+            of_kind = {cell.asked: cell for cell in group if cell.kind == kind}
+            shown = of_kind.values() if kind == "barrier" else [of_kind.get(size) for size in sizes]
             print(f"{kind:>16}" + "".join(f"{cell_text(cell):>8}" for cell in shown))
-
-
-def nearest_size(size: int) -> int:
-    """The size that was asked for: shares of each rank have one element at least."""
-    return 8 if 0 < size < 1024 else size
 
 
 def summary_of(cells: list[Cell]) -> dict:
@@ -202,7 +208,7 @@ def print_summary(summary: dict, cells: list[Cell]) -> None:
     for cell in sorted((cell for cell in cells if cell.is_marked()),
                        key=lambda cell: -(cell.ratio or math.inf)):
         what = "not finished" if cell.us is None else f"{cell.ratio:.2f} of {cell.to}, {cell.us:g} us"
-        print(f"  {cell.kind}, {size_text(cell.bytes)}, {cell.ranks} ranks, --bind {cell.bind}: {what}")
+        print(f"  {cell.kind}, {size_text(cell.asked)}, {cell.ranks} ranks, --bind {cell.bind}: {what}")
 
 
 def make_table(folder: Path) -> None:

@@ -2,11 +2,11 @@
 # many_cores.sh [OPTION ...]: measures hocket beside Open MPI 5, MPICH 5 and Intel MPI on a machine with many
 # cores, and marks what is slower than the quickest of them. --help lists the options.
 # many_cores.sh --pack FILE.tar.xz: packs a build, the programs that measure the others, and what of the MPIs
-# is needed to run, for a machine without a network, compilers or packages:
+# is needed to run, for a machine without a network, compilers or packages (.tar.zst and .tar will do, too):
 #
 #   tar xf FILE.tar.xz && many_cores/tools/many_cores.sh --ranks 16,32 --seconds 500 --out figures
 #
-# That machine needs Linux on x86-64 with the C library of this one or a later one, and Python 3.9. Here
+# That machine needs Linux on x86-64, a C library as new as the one here, and Python 3.9. Here
 # tools/setup.sh --peers and tools/build.sh must have run; HOCKET_BUILD names another build folder.
 set -eu
 start=$PWD
@@ -74,5 +74,5 @@ find "$to" -type f \( -name '*.so*' -o -path '*/bin/*' -o -path '*/programs/*' \
 
 case $2 in /*) out=$2 ;; *) out=$start/$2 ;; esac
 mkdir -p "$(dirname "$out")"
-XZ_OPT=-6T0 tar cJf "$out" -C "$root" many_cores
+XZ_OPT=-6T0 ZSTD_CLEVEL=19 tar caf "$out" -C "$root" many_cores
 say "packed $(ls "$to/mpi" | tr '\n' ' ')into $2 ($(du -h "$out" | cut -f1))"

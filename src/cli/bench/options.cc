@@ -294,6 +294,7 @@ Plan plan_of(const Arguments& arguments, int ranks) {
   plan.repeats = arguments.repeats.value_or(plan.repeats);
   plan.batch = arguments.batch_ms ? std::chrono::milliseconds(*arguments.batch_ms) : plan.batch;
   plan.case_limit = std::chrono::seconds(arguments.timeout_s);
+  if (arguments.seconds) plan.checks = 1;
   if (!arguments.tune_file.empty()) make_quick(plan, arguments);
   return plan;
 }

@@ -73,6 +73,7 @@ nlohmann::ordered_json config_of(const Findings& findings) {
   config["machine"] = nlohmann::ordered_json::object();
   for (const auto& [name, value] : findings.machine) config["machine"][name] = value;
   config["ranks"] = findings.ranks;
+  config["sizes"] = findings.plan.sizes;
   config["repeats"] = findings.plan.repeats;
   config["batch_ms"] = findings.plan.batch.count();
   config["dirty"] = findings.plan.dirty;
