@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "cli/bench/configuration.h"
 #include "cli/bench/libraries.h"
 #include "cli/bench/page_style.h"
 #include "cli/bench/plot.h"
@@ -47,7 +48,7 @@ class Page {
   std::string text() {
     std::string body = header();
     for (const Chapter& chapter : chapters()) body += section(chapter);
-    body += configuration();
+    body += configuration_of(findings_);
     return fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
@@ -381,55 +382,6 @@ class Page {
                        line,
                        fmt::join(findings_.ranks, ", "),
                        escaped(findings_.date));
-  }
-
-  std::string configuration() const {
-    std::string rows;
-    const auto add = [&](const std::string& name, const std::string& value) {
-      rows += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", escaped(name), escaped(value));
-    };
-    add("command", findings_.command);
-    add("date", findings_.date);
-    for (const auto& [name, value] : findings_.machine) add(name, value);
-    for (const Participant& one : findings_.participants) {
-      if (one.version.empty()) {
-        add(one.name, "did not take part");
-        continue;
-      }
-      add(one.name, one.version);
-      for (const Start& start : one.starts) {
-        add(fmt::format("{}, {} ranks", one.name, start.ranks),
-            fmt::format(
-                "on processors {}, by {}", fmt::join(start.processors, " | "), start.launch));
-      }
-    }
-    add("method",
-        fmt::format(
-            "calls {}, in {} batches of {} ms or more, the libraries in "
-            "turns; a batch takes as long as its slowest rank; median, least and greatest "
-            "of the batches; bands and the spread of ratios: the middle half of the batches; "
-            "results checked before and after",
-            findings_.plan.dirty ? "by themselves, their inputs written again and the ranks met "
-                                   "before each, untimed"
-                                 : "one after the other",
-            findings_.plan.repeats,
-            findings_.plan.batch.count()));
-    add("bandwidth",
-        "bytes / time (alg), times the collective's factor as nccl-tests has it (bus)");
-    for (const Gap& gap : findings_.gaps) {
-      add("not finished",
-          fmt::format("{}: {} of {}, {} ranks: {}",
-                      gap.library,
-                      name_of(gap.subject.collective),
-                      size_text(gap.bytes),
-                      gap.ranks,
-                      gap.why));
-    }
-    for (const std::string& problem : findings_.problems) add("problem", problem);
-    return fmt::format(
-        "<section><h2>Configuration</h2><div class=\"wide\"><table class=\"config\"><tbody>\n{}"
-        "</tbody></table></div></section>\n",
-        rows);
   }
 
   const Findings& findings_;
