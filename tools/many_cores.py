@@ -57,10 +57,11 @@ class Job:
     others: tuple[str, ...]
 
     def weight(self) -> float:
-        """About how long it takes beside others: long arrays take longer."""
+        """About how long it takes beside others: libraries are started, and long arrays take longer."""
+        starting = 20
         every = sum(1 + bytes_of(size) / (4 * MIB) for size in self.sizes)
         kinds = sum(1 if kind == "barrier" else every for kind in self.kinds)
-        return kinds * len(self.ranks) * (len(self.others) + 1)
+        return (starting + kinds) * len(self.ranks) * (len(self.others) + 1)
 
 
 def jobs_of(options: argparse.Namespace, processors: int) -> list[Job]:
@@ -212,14 +213,17 @@ def print_summary(summary: dict, cells: list[Cell]) -> None:
 
 
 def make_table(folder: Path) -> None:
-    cells, config = [], {}
+    cells, config, problems = [], {}, []
     for path in sorted(folder.glob("*-*.json")):
         figures = json.loads(path.read_text())
         config[path.stem] = figures["config"]
+        problems += [f"{path.stem}: {problem.splitlines()[0]}" for problem in figures["config"]["problems"]]
         cells += cells_of(figures, path.stem.rpartition("-")[2])
     print_tables(cells)
     summary = summary_of(cells)
     print_summary(summary, cells)
+    if problems:
+        print("\nproblems:", *problems, sep="\n  ")
     table = {"summary": summary, "cells": [vars(cell) | {"marked": cell.is_marked()} for cell in cells],
              "config": config}
     (folder / "table.json").write_text(json.dumps(table, indent=1) + "\n")

@@ -15,6 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr long kMostCalls = 100'000'000;
+// Batches of each case, at least, where the time is short.
+constexpr int kFewestBatches = 3;
 // Failures in a row after which a library is not started again for this collective.
 constexpr int kMostFailures = 3;
 
@@ -63,6 +65,7 @@ class PointRun {
     const double batch_ns = batch_length();
     for_all("calibrating", [this, batch_ns](Entry& entry) { calibrate(entry, batch_ns); });
     for (int batch = 1; batch <= plan_.repeats; ++batch) {
+      if (end_ && batch > kFewestBatches && Clock::now() > *end_) break;
       for_all(fmt::format("batch {} of {}", batch, plan_.repeats), [this](Entry& entry) {
         if (may_go_on(entry)) time(entry);
       });

@@ -254,7 +254,7 @@ every = [subprocess.Popen([sys.executable, sys.argv[-1]],
          for rank in range(ranks)]
 sys.exit(max(each.wait() for each in every))
 """
-# Answers at once, but never in a case of 16 elements, and refuses broadcasts.
+# Answers at once, but never in an all_reduce of as many elements as the environment names.
 FAKE_PEER = """#!/usr/bin/env python3
 import os, socket, time
 line = socket.socket(socket.AF_UNIX)
@@ -265,7 +265,7 @@ words = ["hello", os.environ["HOCKET_BENCH_TOKEN"], "impi", os.environ["FAKE_RAN
 line.sendall((" ".join(words) + "\\n").encode())
 for request in line.makefile():
     verb, slot, collective, elements = request.split()[:4]
-    if elements == "16" and verb == "2":
+    if verb == "2" and collective == "0" and elements in os.environ["FAKE_STUCK"].split():
         time.sleep(3600)
     line.sendall(b"0 1000000 \\n")
 """
@@ -287,11 +287,12 @@ def fake_library(tmp_path):
     return tmp_path / "bin" / "hocket"
 
 
-def run_beside_fake(command, tmp_path, *arguments):
+def run_beside_fake(command, tmp_path, *arguments, stuck=""):
     path = tmp_path / "figures.json"
     result = subprocess.run(
         [command, "bench", *map(str, [*arguments, "--compare", "impi", "--json", path])],
         capture_output=True, text=True, timeout=WATCHDOG, check=False,
+        env=os.environ | {"FAKE_STUCK": stuck},
     )
     assert result.returncode == 0, result.stderr
     return result, json.loads(path.read_text())
@@ -302,7 +303,7 @@ def test_a_library_that_does_not_finish_a_case_is_marked_and_the_rest_goes_on(
 ):
     result, figures = run_beside_fake(
         fake_library, tmp_path, "all_reduce", "--sizes", "32,64,128", "--repeats", 2,
-        "--min-time", 1, "--timeout", 2,
+        "--min-time", 1, "--timeout", 2, stuck="16",
     )
     measured = {(row["library"], row["bytes"]) for row in figures["rows"]}
     assert measured == {("hocket", 32), ("hocket", 64), ("hocket", 128), ("impi", 32), ("impi", 128)}
@@ -310,6 +311,17 @@ def test_a_library_that_does_not_finish_a_case_is_marked_and_the_rest_goes_on(
     assert (gap["library"], gap["bytes"], gap["ranks"]) == ("impi", 64, 2)
     assert "has not answered for 2 s" in gap["why"]
     assert "impi failed in all_reduce" in result.stderr
+
+
+def test_a_library_that_fails_each_time_waits_for_the_next_collective(fake_library, tmp_path):
+    _, figures = run_beside_fake(
+        fake_library, tmp_path, "all_reduce", "scan", "--sizes", "32,64,128,256,512", "--repeats", 1,
+        "--min-time", 1, "--timeout", 1, stuck="16 32 64",
+    )
+    measured = [(row["collective"], row["bytes"]) for row in figures["rows"] if row["library"] == "impi"]
+    assert measured == [("all_reduce", 32), *[("scan", size) for size in (32, 64, 128, 256, 512)]]
+    assert [gap["bytes"] for gap in figures["unfinished"]] == [64, 128, 256]
+    assert len([row for row in figures["rows"] if row["library"] == "hocket"]) == 10
 
 
 @pytest.mark.parametrize("bind, said", [("none", "0 -"), ("core", "1 core"), ("auto", "1 core")])

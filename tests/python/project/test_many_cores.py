@@ -111,6 +111,16 @@ def test_what_is_measured(many_cores, words, processors, jobs):
     assert made == jobs
 
 
+def test_what_went_wrong_is_told_below_the_table(many_cores, tmp_path, capsys):
+    figures = figures_of({"openmpi5": 0.5})
+    figures["config"]["problems"] = ["mpich5 did not start\nmany lines", "the time was over before 3 of 9 points"]
+    (tmp_path / "calls-core.json").write_text(json.dumps(figures))
+    many_cores.make_table(tmp_path)
+    said = capsys.readouterr().out
+    assert "problems:\n  calls-core: mpich5 did not start\n  calls-core: the time was over before 3 of 9" in said
+    assert json.loads((tmp_path / "table.json").read_text())["summary"]["cells"] == 1
+
+
 def test_wrong_options_are_refused():
     for words, said in ((["--kinds", "all_reduces"], "no 'all_reduces'"), (["--ranks", "two"], "numbers")):
         done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=WATCHDOG, check=False)
@@ -121,7 +131,7 @@ def measures(tool, folder, environment):
     """Runs a small part of the table with a tool, and checks what comes of it."""
     done = subprocess.run(
         [tool, "--ranks", "2", "--bind", "none", "--sizes", "8,1M", "--kinds", "all_reduce,barrier,isend_window",
-         "--seconds", "10", "--out", folder],
+         "--repeats", "2", "--seconds", "90", "--out", folder],
         capture_output=True, text=True, timeout=2 * WATCHDOG, env=environment, check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -132,6 +142,7 @@ def measures(tool, folder, environment):
         ("isend_window", 8, "mpi"), ("isend_window", 1 << 20, "mpi"), ("all_reduce", 1 << 20, "bare"),
     }
     assert "2 ranks, unbound: time over that of the quickest MPI" in done.stdout
+    assert "problems:" not in done.stdout
     return table
 
 
