@@ -153,7 +153,7 @@ def cells_of(figures: dict, bind: str) -> list[Cell]:
 
 
 def asked_size(size: int, ranks: int, asked: list[int]) -> int:
-    """Which of the sizes that were asked for was measured as `size`, in parts of whole floats for each rank."""
+    """The size that was asked for where `size` was measured: parts of whole floats for each rank."""
     for each in asked:
         if size in (each, max(1, each // (4 * ranks)) * 4 * ranks):
             return each

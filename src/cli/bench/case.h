@@ -58,7 +58,7 @@ constexpr bool is_numeric(Collective collective) noexcept { return collective >=
 
 std::string_view name_of(Collective collective) noexcept;
 
-// Messages of a window.
+// The number of messages in a window.
 inline constexpr int kWindow = 64;
 constexpr bool is_window(Collective collective) noexcept {
   return collective == Collective::kSendWindow || collective == Collective::kISendWindow;

@@ -1,5 +1,4 @@
-// What a benchmark was: its command, machine, libraries and method, as the last section of its
-// page.
+// The last section of a benchmark's page: its command, machine, libraries and method.
 #pragma once
 
 #include <string>

@@ -251,8 +251,9 @@ std::string text_of(T value) {
   return text.str();
 }
 
-// Of long results every so many elements are looked at: to know what a sum must be takes as long as
-// all ranks' numbers do. Odd, so that no part of a library's own pieces is passed over each time.
+// The distance of the elements that are looked at. In long results it is more than 1, because the
+// expected sum takes all ranks' numbers to work out. It is odd, so that no part of a library's own
+// pieces is passed over each time.
 std::size_t stride_of(const Case& subject, Seat seat, std::size_t count) noexcept {
   constexpr std::size_t kMost = std::size_t{1} << 22;
   const std::size_t each = reduces(subject.collective) ? static_cast<std::size_t>(seat.ranks) : 1;

@@ -26,8 +26,9 @@ struct Seat {
 // Writes the inputs of `subject` as `seed` tells, and into every other element what no result is.
 void fill(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
 
-// Compares the results with what `fill` with the same seed on every rank must give; of many millions
-// of elements some. Empty when all is right; else what is wrong first, and how much is.
+// Compares the results with what `fill` with the same seed on every rank must give; it
+// looks at some of many millions of elements. Empty when all is right; else what is wrong first,
+// and how much is.
 std::string check(const Case& subject, Seat seat, std::uint32_t seed, Arrays arrays);
 
 }  // namespace hocket::cli::bench

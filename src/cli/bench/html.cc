@@ -156,7 +156,9 @@ class Page {
       const Chapter part = chapter.of(ranks);
       if (!part.points.empty()) plots.push_back(time_plot(part, ranks_text(ranks)));
     }
-    return fmt::format("<figure class=\"panels\">{}</figure>\n", to_svg("Time of a call", plots));
+    return fmt::format("<figure style=\"max-width: {}px\">{}</figure>\n",
+                       90 + 260 * plots.size(),
+                       to_svg("Time of a call", plots));
   }
 
   static std::string ranks_text(int ranks) {

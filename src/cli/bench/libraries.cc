@@ -145,7 +145,7 @@ void be_intel_mpi(Launch& launch, const fs::path& launcher, const Placement& pla
 Offer by_mpi(const Mpi& mpi, const Placement& placement) {
   const fs::path peer = measuring_programs() / fmt::format("bench_{}", mpi.name);
   if (!fs::exists(peer)) return not_built(mpi.name, mpi.mend);
-  // Written where the program was built, or by who packed it, from its own folder.
+  // The build writes a path, and tools/many_cores.sh --pack one that begins in this folder.
   std::string line;
   std::getline(std::ifstream(peer.string() + ".launcher"), line);
   const std::string launcher = (peer.parent_path() / line).lexically_normal();

@@ -15,8 +15,8 @@ inline constexpr std::string_view kHocket = "hocket";
 // Its engine that has symmetric memory too, where that is measured alone.
 inline constexpr std::string_view kPeerEngine = "peer";
 
-// A bare program for a few tasks, the mark to come near to; of two ranks in symmetric memory as
-// well.
+// A bare program for a few tasks, the mark to come near to. With two ranks it has symmetric memory,
+// too.
 inline constexpr std::string_view kBare = "bare";
 
 // The names that --compare takes for collectives. On GPUs these are hocket's engines, each alone.

@@ -63,7 +63,7 @@ struct Ratio {
   double low = 0;
   double high = 0;
 
-  // By what is shown, two digits: below 1 only if the middle half is, and the shown figure too.
+  // Below 1 only if both the middle half and the figure that is shown, of two digits, are.
   enum class Side { kBelow, kEven, kAbove };
   Side side() const noexcept;
 };

@@ -41,7 +41,6 @@ section {
   gap: 14px 26px; }
 figure { margin: 0; min-width: 0; }
 .bars { max-width: 520px; }
-.panels { max-width: 1160px; }
 figure svg { width: 100%; height: auto; display: block; }
 svg { overflow: visible; }
 svg .title { font-size: 14px; font-weight: 600; fill: var(--ink); }

@@ -16,7 +16,7 @@ constexpr double kLeft = 58, kRight = 16, kTop = 46, kBottom = 40;
 // The width of one of several panels, and what lies between two.
 constexpr double kPanel = 222, kBetween = 16;
 
-// Where a plot's area begins and ends, and how many sizes are named below it.
+// The left and right end of a plot's area, and how many sizes are named below it.
 struct Frame {
   double left = kLeft;
   double right = kWidth - kRight;
