@@ -5,9 +5,8 @@
 //
 // There are several ways, and the quickest is found by trying all when the arrays are made:
 //
-//   chunks    each rank copies piece after piece into its two chunks of shared memory, from where
-//   the
-//             others read; copies in, results, or neither go past the caches
+//   chunks    each rank copies piece after piece into its two chunks of shared memory; the others
+//             read there, and copies in, results, or neither go past the caches
 //   one copy  each rank reads straight from the others' memory, by process_vm_readv
 //
 // all_reduce of more than two ranks is a reduce_scatter of each piece and an all_gather of it:
