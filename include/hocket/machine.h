@@ -21,6 +21,7 @@ struct Processors {
   int packages = 0;
   int numa_nodes = 0;
   std::optional<double> quota;  // processors' worth of time that the cgroup grants; absent: all
+  int spinning_ranks = 0;       // ranks that may spin while they wait; if there are more, they yield
   struct Cache {
     std::string name;       // "L2"
     std::size_t bytes = 0;  // of one

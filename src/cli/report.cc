@@ -25,6 +25,13 @@ std::string processors_text(const Processors& processors) {
   return text + (processors.model.empty() ? "" : ", " + processors.model);
 }
 
+std::string waits_text(const Processors& processors) {
+  return processors.spinning_ranks == 0
+             ? "ranks yield"
+             : fmt::format("up to {} spin, more than that yield",
+                           plural(processors.spinning_ranks, "rank"));
+}
+
 std::string caches_text(const Processors& processors) {
   std::vector<std::string> parts;
   for (const auto& cache : processors.caches) {
@@ -103,6 +110,7 @@ void add_host(Report& report, const Machine& machine) {
   report.head(machine.host.empty() ? "This machine" : machine.host);
   report.line("kernel", machine.kernel);
   report.line("processors", processors_text(machine.processors));
+  report.line("waits", waits_text(machine.processors));
   if (!machine.processors.caches.empty()) report.line("caches", caches_text(machine.processors));
   report.line("memory", memory_text(machine.memory));
   if (!machine.memory.shmem_huge_pages.empty()) {

@@ -27,6 +27,7 @@ Json to_json(const Processors& processors) {
           {"packages", processors.packages},
           {"numa_nodes", processors.numa_nodes},
           {"quota", or_null(processors.quota)},
+          {"spinning_ranks", processors.spinning_ranks},
           {"caches", caches}};
 }
 

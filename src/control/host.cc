@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +27,6 @@ std::int64_t now_ns() noexcept {
 
 HostHeader& header_of(const os::Segment& segment) {
   return *reinterpret_cast<HostHeader*>(segment.data());
-}
-
-int allowed_processors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
 }
 
 }  // namespace
@@ -101,8 +94,6 @@ void HostControl::arrive(int world_rank) {
   line.pid_space.store(os::process_space(), std::memory_order_relaxed);
   line.fenced.store(fenced_ ? 1 : 0, std::memory_order_relaxed);
   line.world_rank.store(world_rank, std::memory_order_relaxed);
-  line.processors.store(static_cast<std::uint32_t>(allowed_processors()),
-                        std::memory_order_relaxed);
   auto expected = RankState::kAbsent;
   if (!line.state.compare_exchange_strong(expected, RankState::kAlive, std::memory_order_acq_rel)) {
     throw RendezvousError(fmt::format("the seat of host rank {} is taken already", self_));
@@ -113,9 +104,7 @@ void HostControl::arrive(int world_rank) {
 
 HostControl::~HostControl() = default;
 
-void HostControl::wait_for_all(std::span<const int> world_ranks,
-                               int machine_ranks,
-                               base::Deadline deadline) {
+void HostControl::wait_for_all(std::span<const int> world_ranks, base::Deadline deadline) {
   const auto present = [this] {
     return std::all_of(lines_, lines_ + places_, [](const RankLine& line) {
       return line.state.load(std::memory_order_acquire) != RankState::kAbsent;
@@ -138,13 +127,6 @@ void HostControl::wait_for_all(std::span<const int> world_ranks,
         missing.size() == 1 ? "rank" : "ranks",
         fmt::join(missing, ", ")));
   }
-  int fewest = processors(0);
-  for (int i = 1; i < ranks_; ++i) fewest = std::min(fewest, processors(i));
-  // Ranks bound to one processor each count the machine by their number.
-  const int ranks = std::max(ranks_, machine_ranks);
-  const bool bound_apart =
-      fewest < ranks && fewest == 1 && sysconf(_SC_NPROCESSORS_ONLN) >= static_cast<long>(ranks);
-  may_spin_.store(fewest >= ranks || bound_apart, std::memory_order_relaxed);
   // One whom fences do not cover would ring unseen.
   all_fenced_.store(std::all_of(lines_,
                                 lines_ + ranks_,

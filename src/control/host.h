@@ -1,7 +1,7 @@
 // What the ranks of one job on one host share beneath every engine: who lives, how to wake whom,
 // and memory to carve groups from.
 //
-// Layout of the segment, version 11 (all offsets multiples of the page size):
+// Layout of the segment, version 12 (all offsets multiples of the page size):
 //   HostHeader | RankLine[places] | RobustWord[ranks][ranks] | GroupEntry[kGroups] |
 //   KeptFacts[2] | GoneGroups | stripe 0 | ...
 // The ranks of this host have the first places. Ranks of other hosts have the places behind them;
@@ -51,7 +51,6 @@ struct alignas(kApart) RankLine {
   alignas(kApart) base::Atomic<RankState> state{RankState::kAbsent};
   base::Atomic<std::int32_t> pid{0};
   base::Atomic<std::int32_t> world_rank{-1};
-  base::Atomic<std::uint32_t> processors{0};
   base::Atomic<std::int32_t> end{0};          // how it ended; see host.cc
   base::Atomic<std::int32_t> thread{0};       // that took the seat, by its number in /proc
   base::Atomic<std::uint64_t> start{0};       // os::process_start
@@ -114,8 +113,9 @@ class HostControl {
   // Those of this host and of others.
   int places() const noexcept { return places_; }
   bool is_here(int place) const noexcept { return place < ranks_; }
-  // Whether waiting may burn processor time: there are as many processors as ranks.
-  bool may_spin() const noexcept { return may_spin_.load(std::memory_order_relaxed); }
+  // Whether waiting may burn processor time; see os::paces_of. Set before other threads use this.
+  bool may_spin() const noexcept { return may_spin_; }
+  void set_may_spin(bool may) noexcept { may_spin_ = may; }
   // Whether a rank of this host that waits was last seen on the processor that this thread runs
   // on: then spinning keeps away whom one waits for. A caller tells the others where it is, and
   // asks about them, once for each time that they tell; a thread in the background asks about its
@@ -139,9 +139,8 @@ class HostControl {
   // Tells the others that this rank is there. Throws RendezvousError when its seat is taken.
   void arrive(int world_rank);
   // Waits until every rank of the job has arrived; throws RendezvousError naming the world ranks
-  // that have not. `world_ranks`: of each place. `machine_ranks` share the processors: those of
-  // this host, or more, where what counts as several hosts is one machine.
-  void wait_for_all(std::span<const int> world_ranks, int machine_ranks, base::Deadline deadline);
+  // that have not. `world_ranks`: of each place.
+  void wait_for_all(std::span<const int> world_ranks, base::Deadline deadline);
 
   // Tells the others where the world's group lies; host rank 0 alone, once.
   void publish_world(std::uint64_t offset) noexcept;
@@ -172,9 +171,6 @@ class HostControl {
     return lines_[rank].state.load(std::memory_order_acquire);
   }
   int pid(int rank) const noexcept { return lines_[rank].pid.load(std::memory_order_relaxed); }
-  int processors(int rank) const noexcept {
-    return static_cast<int>(lines_[rank].processors.load(std::memory_order_relaxed));
-  }
   // Counts deaths and departures; changes when a state does.
   std::uint32_t losses() const noexcept { return losses_->load(std::memory_order_acquire); }
   // Has all look anew at who is there for them.
@@ -367,8 +363,7 @@ class HostControl {
   int self_;
   int ranks_ = 0;
   int places_ = 0;
-  // Learnt when all are present, while the progress thread is at work already.
-  base::Atomic<bool> may_spin_{false};
+  bool may_spin_ = false;
   bool fenced_ = false;                   // heavy fences work here
   base::Atomic<bool> all_fenced_{false};  // and cover all ranks; learnt when all are present
   base::Atomic<std::uint32_t>* losses_ = nullptr;

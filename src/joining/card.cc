@@ -12,7 +12,7 @@ namespace hocket::joining {
 namespace {
 
 constexpr std::size_t kBuildEntries = 3;  // they come first, in every release
-constexpr std::size_t kEntries = kBuildEntries + 8;
+constexpr std::size_t kEntries = kBuildEntries + 9;
 
 bool is_text(const Object& object) { return object.kind() == ObjectKind::kString; }
 
@@ -52,7 +52,8 @@ Card to_card(const Object& object, Build build) {
             .listener = text(3),
             .engines = text(5),
             .algorithms = text(6),
-            .problem = text(7)};
+            .problem = text(7),
+            .allotment = text(8)};
   std::ranges::copy(object[kBuildEntries + 4].as_bytes(), card.token.begin());
   return card;
 }
@@ -74,7 +75,8 @@ Bytes to_bytes(const Card& card) {
                               Object::bytes(std::span<const std::byte>(card.token)),
                               card.engines,
                               card.algorithms,
-                              card.problem}));
+                              card.problem,
+                              card.allotment}));
 }
 
 std::vector<Card> to_cards(const std::vector<Bytes>& cards) {

@@ -13,7 +13,7 @@ namespace hocket::joining {
 
 // To be counted up with every change of what ranks say to each other or choose alike: the segment's
 // layout, the facts between hosts, what engines write and send.
-inline constexpr std::int64_t kWireVersion = 3;
+inline constexpr std::int64_t kWireVersion = 4;
 
 // Whether two ranks can be of one job. A value.
 struct Build {
@@ -37,6 +37,7 @@ struct Card {
   std::string engines;     // names with commas
   std::string algorithms;  // HOCKET_ALGORITHM
   std::string problem;     // what is wrong with this rank's settings or kernel; empty: nothing
+  std::string allotment;   // os::Allotment as text
 };
 
 Bytes to_bytes(const Card& card);

@@ -14,6 +14,7 @@
 #include "joining/host_connections.h"
 #include "joining/segment_handover.h"
 #include "os/futex.h"
+#include "os/machine/allotment.h"
 #include "os/machine/host_identity.h"
 #include "os/sockets/socket.h"
 #include "os/sockets/unix_socket.h"
@@ -95,6 +96,29 @@ std::vector<int> places(const Seating& seating, int rank) {
     if (seating.hosts[i] != seating.hosts[static_cast<std::size_t>(rank)]) places[i] = next++;
   }
   return places;
+}
+
+// The ranks of one machine share its processors, though they may count as several hosts.
+os::Pace own_pace(const std::vector<Card>& cards, int rank) {
+  const Card& own = cards[static_cast<std::size_t>(rank)];
+  std::vector<os::Allotment> machine;
+  std::size_t at = 0;
+  for (const Card& card : cards) {
+    if (card.machine != own.machine) continue;
+    if (&card == &own) at = machine.size();
+    auto allotment = os::to_allotment(card.allotment);
+    if (!allotment) throw RendezvousError("a rank's card at the store is damaged");
+    machine.push_back(std::move(*allotment));
+  }
+  const os::Pace pace = os::paces_of(machine)[at];
+  base::log(base::LogLevel::kInfo,
+            fmt::format("a wait of this rank {}; it may use processors {} (memory node {}), and {} "
+                        "ranks are on this machine",
+                        os::to_text(pace),
+                        machine[at].processors.text(),
+                        machine[at].node < 0 ? "any" : std::to_string(machine[at].node),
+                        machine.size()));
+  return pace;
 }
 
 // What no way leads around where a container's profile refuses it. Throws SystemError.
@@ -246,7 +270,8 @@ world::WorldParts meet(const InitOptions& options,
                  .token = random_job_token(),
                  .engines = fmt::format("{}", fmt::join(parts.engines.names(), ",")),
                  .algorithms = config.algorithm,
-                 .problem = said};
+                 .problem = said,
+                 .allotment = os::to_text(os::find_allotment())};
   auto cards = exchange_cards(*store, own, launch, join_timeout(options), deadline);
   if (problem) std::rethrow_exception(problem);
   require_agreement(cards);
@@ -256,8 +281,7 @@ world::WorldParts meet(const InitOptions& options,
   parts.host_ranks = places(seating, launch.rank);
   if (parts.trace) parts.trace->set_host(seating.hosts[static_cast<std::size_t>(launch.rank)]);
   parts.host_rank = seating.host_ranks[static_cast<std::size_t>(launch.rank)];
-  parts.machine_ranks =
-      static_cast<int>(std::ranges::count(cards, os::machine_identity(), &Card::machine));
+  parts.pace = own_pace(cards, launch.rank);
   const bool spans = seating.neighbours != launch.size;
   if (spans) parts.engines.span_hosts();
   if (spans && parts.engines.far()) {

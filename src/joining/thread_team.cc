@@ -44,6 +44,9 @@ ThreadTeam::ThreadTeam(int size, const InitOptions& options, const TeamResources
   const std::size_t stripe = stripe_with_world(options.segment_bytes.value_or(std::size_t{1} << 30),
                                                engines_,
                                                {.size = size, .local = size});
+  // The ranks' threads are started by this one, or in the same process at least.
+  const std::vector<os::Allotment> ranks(static_cast<std::size_t>(size), os::find_allotment());
+  paces_ = os::paces_of(ranks);
   segment_ = make_segment({.ranks = size, .stripe_bytes = stripe}, true);
   algorithms_ = algorithm::Choices::parse(config.algorithm);
   deadline_ = options.deadline.value_or(config.deadline);
@@ -66,6 +69,7 @@ World ThreadTeam::join(int rank) const {
   parts.hosts.resize(static_cast<std::size_t>(size_));
   parts.host_ranks.resize(static_cast<std::size_t>(size_));
   std::iota(parts.host_ranks.begin(), parts.host_ranks.end(), 0);
+  parts.pace = paces_[static_cast<std::size_t>(rank)];
   parts.threads = true;
   parts.engines = engines_;
   parts.algorithms = algorithms_;

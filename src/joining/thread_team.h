@@ -39,6 +39,7 @@ class ThreadTeam {
   Duration warn_after_;
   std::string dump_directory_;
   std::string audit_folder_;
+  std::vector<os::Pace> paces_;                              // by rank
   std::vector<std::shared_ptr<observe::AuditFile>> audits_;  // by rank; none: no audit
 };
 

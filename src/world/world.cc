@@ -86,6 +86,7 @@ std::shared_ptr<WorldImpl> WorldImpl::make(WorldParts parts, Deadline deadline) 
 void WorldImpl::join(Deadline deadline) {
   const int rank = parts_.launch.rank;
   host_ = std::make_shared<control::HostControl>(parts_.segment, parts_.host_rank);
+  host_->set_may_spin(parts_.pace == os::Pace::kSpins);
   live::lay_out_desk(*host_);
   witness_ = std::make_shared<failure::Witness>(host_);
   if (parts_.network) {
@@ -116,7 +117,7 @@ void WorldImpl::join(Deadline deadline) {
     host_->publish_world(block);
   }
   host_->arrive(rank);
-  host_->wait_for_all(by_place, parts_.machine_ranks, deadline);
+  host_->wait_for_all(by_place, deadline);
   progress_->look_again();
   if (auto telling = live::PlaceTelling::make(host_)) {
     os::FutexWord& asked = telling->asked();

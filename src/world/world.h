@@ -22,6 +22,7 @@
 #include "hocket/group.h"
 #include "hocket/live.h"
 #include "observe/trace_file.h"
+#include "os/machine/allotment.h"
 #include "os/segment.h"
 
 namespace hocket::world {
@@ -38,7 +39,7 @@ struct WorldParts {
   int host_rank = 0;
   std::vector<int> hosts;       // of each world rank
   std::vector<int> host_ranks;  // of each world rank: its place, see control::HostControl
-  int machine_ranks = 1;        // that share this machine's processors
+  os::Pace pace = os::Pace::kSharesProcessors;
   std::shared_ptr<control::Network> network;  // where there are other hosts
   bool threads = false;                       // the ranks are threads
   JobEngines engines;

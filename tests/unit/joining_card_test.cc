@@ -21,7 +21,8 @@ Card card_of(int rank) {
           .listener = "listener",
           .engines = "shm",
           .algorithms = "ring",
-          .problem = ""};
+          .problem = "",
+          .allotment = "0-3 0 0"};
 }
 
 std::string refusal_of(const std::vector<Bytes>& cards) {
@@ -45,6 +46,7 @@ TEST(Card, ComesAsItWent) {
   EXPECT_EQ(came[1].host_name, "name1");
   EXPECT_EQ(came[1].token, sent.token);
   EXPECT_EQ(came[1].algorithms, "ring");
+  EXPECT_EQ(came[1].allotment, "0-3 0 0");
 }
 
 TEST(Card, OfAnotherReleaseIsRefusedAndBothAreNamed) {

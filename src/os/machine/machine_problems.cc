@@ -50,7 +50,7 @@ void look_at_processors(const Machine& machine, std::vector<Problem>& problems) 
     problems.push_back(
         {.stops_hocket = false,
          .what = fmt::format("{} processors are visible, but the cgroup grants the time of {:.3g}: "
-                             "ranks that spin use it up and are then stopped",
+                             "more ranks than that yield while they wait, and are slower",
                              processors.allowed,
                              *processors.quota),
          .mend = "grant whole processors (a cpuset) rather than a quota, or start fewer ranks"});

@@ -1,31 +1,23 @@
 #include "os/machine/topology.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/words.h"
+#include "os/machine/allotment.h"
+#include "os/machine/cgroup.h"
+#include "os/machine/small_file.h"
 
 namespace hocket::os {
 namespace {
-
-// The first line, or nothing.
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // The value after `field` and a colon in a file such as /proc/meminfo.
 std::string field_of(const std::string& path, const std::string& field) {
@@ -42,60 +34,21 @@ std::string field_of(const std::string& path, const std::string& field) {
   return "";
 }
 
-// Where this process's cgroup is, as version 2 or as version 1's `controller`.
-std::vector<std::string> cgroup_folders(const std::string& controller) {
-  std::vector<std::string> folders;
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string number, names, path;
-    std::getline(fields, number, ':');
-    std::getline(fields, names, ':');
-    std::getline(fields, path);
-    const std::string wanted = "," + names + ",";
-    if (number == "0") {
-      folders.push_back("/sys/fs/cgroup" + path);
-    } else if (wanted.find("," + controller + ",") != std::string::npos) {
-      folders.push_back("/sys/fs/cgroup/" + controller + path);
-      folders.push_back("/sys/fs/cgroup/" + controller);  // in a container that sees itself as root
-    }
+// The time that the innermost and all outer control groups grant: the least of it.
+std::optional<double> processor_quota(const std::string& root) {
+  std::optional<double> least;
+  for (const TimeLimit& limit : time_limits(root)) {
+    least = std::min(least.value_or(limit.processors), limit.processors);
   }
-  folders.emplace_back("/sys/fs/cgroup");
-  return folders;
-}
-
-std::optional<double> processor_quota() {
-  for (const std::string& folder : cgroup_folders("cpu")) {
-    const std::string line = first_line(folder + "/cpu.max");
-    std::string_view words = line;
-    auto quota = base::number_in<double>(base::next_word(words));
-    auto period = base::number_in<double>(base::next_word(words));
-    if (quota && period && *period > 0) return *quota / *period;
-    quota = base::first_number<double>(first_line(folder + "/cpu.cfs_quota_us"));
-    period = base::first_number<double>(first_line(folder + "/cpu.cfs_period_us"));
-    if (quota && period && *quota > 0 && *period > 0) return *quota / *period;
-  }
-  return {};
-}
-
-std::optional<std::size_t> memory_limit(std::size_t total) {
-  std::optional<std::size_t> lowest;
-  for (const std::string& folder : cgroup_folders("memory")) {
-    for (const char* name : {"/memory.max", "/memory.limit_in_bytes"}) {
-      const auto bytes = base::first_number<std::size_t>(first_line(folder + name));
-      if (bytes && *bytes < total && (!lowest || *bytes < *lowest)) lowest = bytes;
-    }
-  }
-  return lowest;
+  return least;
 }
 
 // What the kernel tells of each processor under /sys, of those alone that this process may use.
 class Sys {
  public:
-  explicit Sys(const cpu_set_t& allowed) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &allowed)) continue;
-      const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+  Sys(const std::string& root, const ProcessorSet& allowed) {
+    for (const int cpu : allowed.numbers()) {
+      const std::string folder = root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
       if (std::filesystem::exists(folder + "/topology", ignored_)) folders_.push_back(folder);
     }
   }
@@ -155,15 +108,20 @@ class Sys {
 }  // namespace
 
 Processors find_processors() {
+  Processors found = find_processors("", find_allotment().processors);
+  found.online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return found;
+}
+
+Processors find_processors(const std::string& root, const ProcessorSet& allowed) {
   Processors result;
-  result.model = field_of("/proc/cpuinfo", "model name");
-  result.online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  result.allowed =
-      ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : result.online;
-  result.quota = processor_quota();
-  const Sys sys(mask);
+  result.model = field_of(root + "/proc/cpuinfo", "model name");
+  const auto online = ProcessorSet::parse(first_line(root + "/sys/devices/system/cpu/online"));
+  result.online = online ? online->count() : 0;
+  result.allowed = allowed.count();
+  result.quota = processor_quota(root);
+  result.spinning_ranks = most_that_spin({.processors = allowed, .limits = time_limits(root)});
+  const Sys sys(root, allowed);
   const int cores = sys.groups("core_cpus_list", "thread_siblings_list");
   result.cores = cores > 0 ? cores : result.allowed;
   result.packages = std::max(1, sys.groups("package_cpus_list", "core_siblings_list"));
