@@ -24,8 +24,9 @@ namespace {
 
 using base::Deadline;
 
-// Who connects and says nothing is hung up on after this, or sooner where many come.
-constexpr std::chrono::seconds kPatience{2};
+// A guest that says nothing is hung up on after this; after the second, if others need its place.
+constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kLeastPatience{2};
 constexpr std::size_t kMostGuests = 256;
 constexpr int kAcceptedAtOnce = 64;  // then those who are there have their turn
 constexpr std::chrono::milliseconds kAcceptPause{10};
@@ -36,6 +37,7 @@ struct Guest {
   std::array<std::byte, sizeof(Ticket)> shown{};
   std::size_t came = 0;
   Deadline until = Deadline::in(kPatience);
+  Deadline safe_until = Deadline::in(kLeastPatience);
   bool gone = false;
 
   // True when the ticket is complete. Whoever hangs up, or is late, is gone.
@@ -83,21 +85,27 @@ class Reception {
   void accept_some() {
     try {
       for (int i = 0; i < kAcceptedAtOnce; ++i) {
+        if (guests_.size() >= kMostGuests && !drop_oldest()) return accept_later();
         os::Fd socket = os::accept_pending(listener_.fd().get());
         if (!socket) return;
         if (os::peer_credentials(socket).uid != geteuid()) continue;
-        drop_oldest(kMostGuests - 1);
         guests_.push_back({.socket = std::move(socket)});
       }
     } catch (const SystemError&) {
-      // Without a descriptor for another one.
-      drop_oldest(0);
-      accepts_from_ = Deadline::in(kAcceptPause);
+      // There is no descriptor for another one.
+      drop_oldest();
+      accept_later();
     }
   }
 
-  void drop_oldest(std::size_t most) {
-    if (guests_.size() > most) guests_.erase(guests_.begin());
+  void accept_later() { accepts_from_ = Deadline::in(kAcceptPause); }
+
+  // Makes room for those who wait to be accepted. A rank that has just come keeps its place: its
+  // ticket is on the way, and it would not come again.
+  bool drop_oldest() {
+    if (guests_.empty() || !guests_.front().safe_until.has_passed()) return false;
+    guests_.erase(guests_.begin());
+    return true;
   }
 
   void hand_over(const Guest& guest, std::set<int>& waiting, Deadline deadline) {

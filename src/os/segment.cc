@@ -33,6 +33,14 @@ std::byte* map_pages(std::size_t bytes, int flags, int fd) {
   return static_cast<std::byte*>(at);
 }
 
+// Whether this process has a hole of `bytes` between its mappings.
+bool has_room(std::size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return false;
+  munmap(at, bytes);
+  return true;
+}
+
 // The address space that this process has mapped: the first word of /proc/self/statm.
 std::size_t mapped_bytes() {
   std::size_t pages = 0;
@@ -135,6 +143,9 @@ std::size_t allowed_segment_bytes(std::size_t wanted) {
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     wanted = std::min(wanted, static_cast<std::size_t>(limit.rlim_cur));
   }
+  // The stripes of hundreds of ranks with terabytes of memory exceed the processor's addresses.
+  // Twice the size must fit, as the other ranks have other mappings in other places.
+  while (wanted > page_bytes() && !has_room(2 * wanted)) wanted = round_to_pages(wanted / 2);
   return wanted;
 }
 

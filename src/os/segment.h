@@ -46,8 +46,8 @@ class Segment {
   std::size_t size_;
 };
 
-// The largest segment that this process's limits (address space, file size) allow, at most
-// `wanted`.
+// The largest segment that this process's limits (address space, file size) and the processor's
+// addresses allow, at most `wanted`.
 std::size_t allowed_segment_bytes(std::size_t wanted);
 // Of the kernel: 4, 16 or 64 KiB.
 std::size_t page_bytes() noexcept;

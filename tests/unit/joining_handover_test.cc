@@ -1,9 +1,12 @@
 // The socket from which a host's ranks get their shared memory, against whoever else connects.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstring>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,6 +80,40 @@ TEST_F(Handover, ASilentStrangerKeepsNobodyOut) {
   });
   EXPECT_EQ(fetched(1), "shared");
   leader.join();
+}
+
+// Ranks that have connected are not hung up on while their tickets are on the way, however few
+// descriptors there are.
+TEST_F(Handover, RanksThatComeAtOnceNeedFewDescriptors) {
+  constexpr int kRanks = 40;
+  std::vector<os::Fd> sockets;
+  std::set<int> waiting;
+  for (int rank = 1; rank <= kRanks; ++rank) {
+    sockets.push_back(os::connect_abstract(listener_.name(), Deadline::in(kWatchdog)));
+    waiting.insert(rank);
+  }
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(sockets.back().get() + 5);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::thread leader([&] {
+    EXPECT_NO_THROW(hand_out(segment_, listener_, token_, waiting, Deadline::in(kWatchdog)));
+  });
+  for (int rank = 1; rank <= kRanks; ++rank) {
+    const os::Fd socket = std::move(sockets[static_cast<std::size_t>(rank - 1)]);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const Ticket ticket{.token = token_, .rank = rank};
+    std::uint64_t bytes = 0;
+    EXPECT_NO_THROW({
+      os::send_all(socket, std::as_bytes(std::span(&ticket, 1)), Deadline::in(kWatchdog));
+      // Without the descriptor, which this process has no number for.
+      os::receive_all(socket, std::as_writable_bytes(std::span(&bytes, 1)), Deadline::in(kWatchdog));
+    }) << "rank " << rank;
+    EXPECT_EQ(bytes, kBytes);
+  }
+  leader.join();
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(Handover, NamesWhoDoesNotCome) {
