@@ -68,6 +68,7 @@ HARMS = {
     "kill within a call": Harm("PeerDied", dies=signal.SIGKILL),
     "two killed": Harm("PeerDied", dies=signal.SIGKILL, victims=2),
     "killed while a group is made": Harm("PeerDied", dies=signal.SIGKILL),
+    "killed while others receive": Harm("PeerDied", dies=signal.SIGKILL),  # from any rank
     "segmentation fault": Harm("PeerDied", dies=signal.SIGSEGV),
     "abort of the process": Harm("PeerDied", dies=signal.SIGABRT),
     "exit without a word": Harm("PeerDied", dies=0),

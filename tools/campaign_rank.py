@@ -213,6 +213,8 @@ class Rank:
             x = self.xp.zeros(round_.during[0].count)
             self.calls.call("all_reduce", x, out=self.xp.zeros(x.size + victim))
             raise chaos_rank.WrongResult("a refused call ended well")
+        if round_.harm == "killed while others receive":
+            self.receive_from_anybody(group)
         if round_.different:
             self.differ(group, victim)
         until = time.monotonic() + UNNOTICED
@@ -222,6 +224,14 @@ class Rank:
             if time.monotonic() > until:
                 return
             self.call(round_.during[i % 3] if i < 300 else plans.Call("barrier", 0, 0), 10 + i)
+
+    def receive_from_anybody(self, group):
+        """In one of the ways to do so; nobody sends."""
+        x = np.zeros(3)
+        ways = [lambda: group.recv(x, tag=98), lambda: group.recv_async(x, tag=98).wait(),
+                lambda: group.recv_object(tag=98), lambda: group.probe(tag=98)]
+        ways[(self.round.number + self.rank) % len(ways)]()
+        raise chaos_rank.WrongResult("a receive ended well, and nobody had sent")
 
     def differ(self, group, victim):
         call, other = round_different(self.round.different)
@@ -374,6 +384,10 @@ class Rank:
     def do_kill_within_a_call(self, group, number=signal.SIGKILL):
         self.board.harm(time.monotonic() + self.round.delay)
         signal_later(number, self.round.delay)
+
+    def do_killed_while_others_receive(self, group):
+        time.sleep(self.round.delay)
+        self.die()
 
     def do_segmentation_fault(self, group):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

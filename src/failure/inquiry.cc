@@ -96,23 +96,27 @@ bool Inquiry::has_finished(const Awaited& awaited, int member) const {
 
 // A rank that ended matters to a collective that it had not finished, or whose messages are still
 // to come (it sent them, but it or the connection may have broken before they left), and to a
-// message of its own. A message from anybody is in vain when all others have ended.
-bool Inquiry::is_needed(const Awaited& awaited, int member, int living_before) const {
+// message of its own. A message from any rank is one that a rank lost suddenly might have sent:
+// nobody knows whether the program still counts on it. A rank that left in order has sent what it
+// had to send, so that the wait is in vain only when all others have left.
+bool Inquiry::is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const {
   if (member == group_.rank()) return true;
   if (awaited.sequence != 0) {
     return !has_finished(awaited, member) || messages_.owed(member).has_value();
   }
+  if (awaited.peer != engine::kAnyPeer) return awaited.peer == member;
   const int last = group_.size() - 1;
   const int last_other = group_.rank() == last ? last - 1 : last;
-  return awaited.peer == member ||
-         (awaited.peer == engine::kAnyPeer && living_before == 0 && member == last_other);
+  return sudden || (living_before == 0 && member == last_other);
 }
 
+// Of several a rank lost suddenly comes first: others may have left on its account.
 std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
   const std::uint32_t losses = group_.host().losses();
   const control::Succession succession(group_);
   int living = 0;
   bool any_lost = false;
+  std::optional<Failure> found;
   for (int i = 0; i < group_.size(); ++i) {
     if (i == group_.rank() && !succession.has_come(i)) continue;
     const auto loss = loss_of(group_, succession, i);
@@ -121,15 +125,17 @@ std::optional<Failure> Inquiry::find_new_loss(const Awaited& awaited) {
       continue;
     }
     any_lost = true;
-    if (!is_needed(awaited, i, living)) continue;
-    return Failure{.cause = loss->cause,
-                   .reporter = group_.rank(),
-                   .culprit = i,
-                   .sequence = awaited.sequence};
+    if (found && !loss->sudden) continue;
+    if (!is_needed(awaited, i, loss->sudden, living)) continue;
+    found = Failure{.cause = loss->cause,
+                    .reporter = group_.rank(),
+                    .culprit = i,
+                    .sequence = awaited.sequence};
+    if (loss->sudden) break;
   }
   // Those who were lost are of other groups.
   if (!any_lost) losses_seen_ = losses;
-  return std::nullopt;
+  return found;
 }
 
 // Who has ended its task has nothing under way, so that it comes to no call that it has not begun.
@@ -161,9 +167,11 @@ Failure Inquiry::lateness(const Awaited& awaited, Duration allowed) const {
                   .text = base::in_seconds(allowed)};
   if (awaited.sequence == 0) {
     failure.culprit = awaited.peer;
+    const control::Succession succession(group_);
     for (int i = 0; i < std::min(group_.size(), 64); ++i) {
-      const bool may_come =
-          awaited.peer == engine::kAnyPeer ? i != group_.rank() : i == awaited.peer;
+      const bool may_come = awaited.peer == engine::kAnyPeer
+                                ? i != group_.rank() && !loss_of(group_, succession, i)
+                                : i == awaited.peer;
       if (may_come) failure.missing |= std::uint64_t{1} << i;
     }
     failure.text =

@@ -77,7 +77,7 @@ class Inquiry {
   Verdict find(const Awaited& awaited);
   std::optional<control::Failure> find_new_loss(const Awaited& awaited);
   bool has_finished(const Awaited& awaited, int member) const;
-  bool is_needed(const Awaited& awaited, int member, int living_before) const;
+  bool is_needed(const Awaited& awaited, int member, bool sudden, int living_before) const;
 
   control::GroupControl& group_;
   engine::PointToPoint& messages_;

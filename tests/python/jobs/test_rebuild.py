@@ -99,6 +99,51 @@ def test_the_example_survives():
     assert "with ranks [0, 1, 3]" in job.stdout and "3 ranks found y = 3.0" in job.stdout, job.stdout
 
 
+def test_the_task_farm_survives_a_killed_worker():
+    job = run_on(4, ROOT / "examples" / "python" / "task_farm.py", "--kill", "2")
+    assert job.returncode == 0, job.stdout
+    assert "going on with ranks [0, 1, 3]" in job.stdout, job.stdout
+    assert "1229 primes, the last is 9973" in job.stdout, job.stdout
+
+
+FROM_ANYBODY = """
+import os, signal, sys, time
+import numpy as np
+import hocket
+
+comm = hocket.init()
+comm.barrier()
+if comm.rank == 2:
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+if comm.rank == 1:
+    time.sleep(60)
+try:
+    {call}
+except hocket.PeerDied as error:
+    assert error.rank == 2, error
+    print("told of rank 2", flush=True)
+finally:
+    print("checkpoint", flush=True)
+os._exit(0)
+"""
+
+RECEIVES = {
+    "recv": "comm.recv(np.zeros(3))",
+    "recv_async": "comm.recv_async(np.zeros(3)).wait()",
+    "recv_object": "comm.recv_object()",
+    "probe": "comm.probe()",
+    "any tag": "comm.recv(np.zeros(3), tag=hocket.ANY_TAG)",
+}
+
+
+@pytest.mark.parametrize("call", RECEIVES)
+def test_a_receive_from_anybody_is_told_of_a_death_before_the_job_ends(call):
+    job = run_on(3, "-c", FROM_ANYBODY.format(call=RECEIVES[call]), options=())
+    assert job.returncode == 137, job.stdout
+    assert "told of rank 2" in job.stdout and "checkpoint" in job.stdout, job.stdout
+
+
 def test_errors_name_who_is_missing():
     release = threading.Barrier(3)
 
